@@ -1,0 +1,22 @@
+"""The errors a user can cause: one sentence each, saying what was found, what was expected and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LeaderError(ValueError):
+    """A request that cannot be served as it stands. The command line prints its text and exits with 1."""
+
+
+class UsageError(LeaderError):
+    """A request whose words are wrong (an unknown name or option). The command line exits with 2."""
+
+
+def unknown_name(kind: str, found: str, valid: Iterable[str]) -> UsageError:
+    """The error for a name that is not registered, with the nearest valid one suggested."""
+    names = sorted(valid)
+    near = difflib.get_close_matches(found.lower(), names, n=1, cutoff=0.4)
+    hint = f"did you mean '{near[0]}'?" if near else f"use one of {', '.join(names)}."
+    return UsageError(f"Unknown {kind} '{found}': {hint}")

@@ -1,0 +1,55 @@
+"""The methods, one file a paper, and their registry."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from leader.errors import UsageError, unknown_name
+from leader.methods.base import Context, Estimate, Method, State
+from leader.methods.ddim import DDIM
+from leader.methods.ddnm import DDNM
+from leader.methods.ddpg import DDPG, IDPG
+from leader.methods.ddrm import DDRM
+from leader.methods.diffpir import DiffPIR
+from leader.methods.dps import DPS
+from leader.methods.pirp import PIRP
+from leader.methods.projdiff import ProjDiff
+from leader.methods.sitcom import SITCOM
+
+METHODS: dict[str, type[Method]] = {
+    cls.name: cls for cls in (DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP)
+}
+
+
+def make_method(name: str, settings: dict[str, Any]) -> Method:
+    """A method by name with its settings."""
+    if name not in METHODS:
+        raise unknown_name("method", name, METHODS)
+    known = {item.name for item in fields(METHODS[name])}  # type: ignore[arg-type]
+    for key in settings:
+        if key not in known:
+            raise UsageError(
+                f"The method '{name}' has no setting '{key}'; it has {', '.join(sorted(known)) or 'none'}."
+            )
+    return METHODS[name](**settings)
+
+
+__all__ = [
+    "DDIM",
+    "DDNM",
+    "DDPG",
+    "DDRM",
+    "DPS",
+    "IDPG",
+    "METHODS",
+    "PIRP",
+    "SITCOM",
+    "Context",
+    "DiffPIR",
+    "Estimate",
+    "Method",
+    "ProjDiff",
+    "State",
+    "make_method",
+]

@@ -1,0 +1,139 @@
+"""The contract of a method: how it starts, what it asks of the network, how it uses y, how it moves on.
+
+A method owns its default grid and clamps. It never chooses the next time and never looks at Sigma: the loop does both. Its
+dataclass fields are its settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, TypeVar
+
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.operators.base import SpectralOperator
+from leader.priors.ask import Ask
+from leader.priors.base import Prediction
+from leader.problem import Problem
+from leader.schedule import Grid, Level, Schedule, uniform_grid
+
+S = TypeVar("S", bound="State")
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a batch of images stands: tensors with leading B. Methods add fields of their own."""
+
+    x: Tensor
+
+    def select(self: S, keep: Tensor) -> S:
+        """The state of the images `keep`."""
+        return replace(self, **{item.name: getattr(self, item.name)[keep] for item in fields(self)})
+
+    @staticmethod
+    def join(states: Sequence[S]) -> S:
+        """The batch of several states."""
+        if len(states) == 1:
+            return states[0]
+        names = [item.name for item in fields(states[0])]
+        return replace(states[0], **{name: torch.cat([getattr(s, name) for s in states]) for name in names})
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a method got from the network: the point it asked at, the answer, and a guidance gradient if it took one."""
+
+    x: Tensor
+    prediction: Prediction
+    guidance: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is fixed during one step: the network, the problem, the schedule and the draws of these images.
+
+    noise(name) -> standard normal [B, C, H, W], the same whenever it is asked again.
+    """
+
+    ask: Ask
+    problem: Problem
+    schedule: Schedule
+    noise: Callable[[str], Tensor]
+
+    def level(self, t: Tensor) -> Level:
+        """Signal and noise at times t, in the dtype of the problem."""
+        return self.schedule.level(t, self.problem.y)
+
+
+class Method:
+    """A zero-shot restoration method. Subclasses are frozen dataclasses whose fields are the settings.
+
+    name, paper, summary  for humans
+    needs                 what it asks of the operator
+    calls_per_step        network calls per visited time, for humans
+    term                  an image prior the method applies itself, which a plug-in may take over ("pirp")
+    """
+
+    name: ClassVar[str]
+    paper: ClassVar[str]
+    summary: ClassVar[str]
+    needs: ClassVar[str]
+    calls_per_step: ClassVar[str] = "1"
+    term: ClassVar[str | None] = None
+
+    def default_grid(self, schedule: Schedule, steps: int) -> Grid:
+        """The times it visits when nobody says otherwise."""
+        return uniform_grid(steps, len(schedule))
+
+    def check(self, problem: Problem) -> None:
+        """Refuses, before the first network call, a problem the method cannot serve."""
+
+    def without_term(self) -> Method:
+        """The method with its own image prior switched off, for a plug-in that takes it over."""
+        return self
+
+    def start(self, context: Context, t: Tensor) -> State:
+        """The state at the first time: pure noise unless a method knows better."""
+        return State(context.noise("start"))
+
+    def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
+        """Asks the network at times t [B]."""
+        return Estimate(state.x, context.ask(state.x, t))
+
+    def correct(
+        self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor
+    ) -> Tensor:
+        """The clean estimate x0 (possibly modulated by plug-ins) made consistent with the data."""
+        return x0
+
+    def advance(
+        self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor
+    ) -> State:
+        """The state at the next times u [B] (-1: clean)."""
+        raise NotImplementedError(f"{type(self).__name__} must implement advance")
+
+    def travel(self, context: Context, state: State, t: Tensor, u: Tensor) -> State:
+        """The state taken back up from times t to times u > t."""
+        raise LeaderError(f"The method '{self.name}' has no time travel; use a grid that only descends.")
+
+    def finish(self, context: Context, state: State) -> Tensor:
+        """The restored image, [B, C, H, W], not clamped."""
+        return state.x
+
+
+def per_image(values: Tensor, like: Tensor) -> Tensor:
+    """One float64 value per image ([B] or [B, 1, 1, 1]) as a column that broadcasts over `like`, still float64."""
+    return values.reshape(-1, *[1] * (like.ndim - 1))
+
+
+def spectral(problem: Problem, method: str) -> SpectralOperator:
+    """The operator of the problem, which must have a known SVD."""
+    if not isinstance(problem.operator, SpectralOperator):
+        raise LeaderError(
+            f"The method '{method}' needs the singular value decomposition of the operator, which "
+            f"'{problem.operator.task}' does not offer; use ddnm, ddpg, diffpir, dps or sitcom."
+        )
+    return problem.operator

@@ -1,0 +1,146 @@
+"""DDNM and DDNM+. Wang, Yu, Zhang, "Zero-shot image restoration using denoising diffusion null-space model", ICLR 2023.
+
+Noise-free data: the range-space part of x0 is replaced by A^+ y. Noisy data: DDNM+, component by component in the SVD of A;
+operators without one get the paper's simplified form, which assumes that A^+ y carries noise of standard deviation sigma.
+
+Differs from the authors' code: V^T is applied to the predicted noise; the noise split uses the truncated spectrum, and
+components that are cut off count as unmeasured; the simplified form uses sqrt(abar) and sqrt(1 - abar), with the noise factor
+applied once; equality of the two noise levels belongs to the clean branch; every spectral operator is served when noisy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.methods.base import Context, Estimate, Method, State, per_image
+from leader.operators.base import SpectralOperator
+from leader.problem import Problem
+from leader.schedule import Grid, Schedule, travel_grid, uniform_grid
+
+
+@dataclass(frozen=True)
+class DDNMState(State):
+    """x, and the last un-projected x0, from which time travel re-noises."""
+
+    x0: Tensor
+
+
+@dataclass(frozen=True)
+class DDNM(Method):
+    """DDNM for clean data, DDNM+ for noisy data."""
+
+    name: ClassVar[str] = "ddnm"
+    paper: ClassVar[str] = "Wang, Yu, Zhang: Zero-shot image restoration using DDNM (ICLR 2023)"
+    summary: ClassVar[str] = "replaces the range-space part of the estimate by the data"
+    needs: ClassVar[str] = "A and A^+; with noise the SVD, or else the simplified form"
+
+    eta: float = 0.85
+    """Share of fresh noise where nothing is measured."""
+    travel_length: int = 1
+    travel_repeats: int = 1
+    """Time travel: from every travel_length-th step back up by as many, repeats - 1 times."""
+    form: str = "auto"
+    """For noisy data: "spectral" (DDNM+), "simple", or "auto": spectral where the operator has an SVD."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.eta <= 1:
+            raise LeaderError(f"DDNM's eta must lie in [0, 1]; found {self.eta}.")
+        if self.form not in ("auto", "spectral", "simple"):
+            raise LeaderError(f"DDNM's form must be auto, spectral or simple; found '{self.form}'.")
+
+    def default_grid(self, schedule: Schedule, steps: int) -> Grid:
+        if self.travel_repeats == 1:
+            return uniform_grid(steps, len(schedule))
+        return travel_grid(steps, self.travel_length, self.travel_repeats, len(schedule))
+
+    def check(self, problem: Problem) -> None:
+        if self.form == "spectral" and not isinstance(problem.operator, SpectralOperator):
+            raise LeaderError(
+                f"The operator '{problem.operator.task}' has no known SVD; use form 'simple' or 'auto'."
+            )
+
+    def start(self, context: Context, t: Tensor) -> DDNMState:
+        x = context.noise("start")
+        return DDNMState(x, torch.zeros_like(x))
+
+    def correct(
+        self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor
+    ) -> Tensor:
+        problem = context.problem
+        if problem.noise_free:
+            return x0 - problem.operator.pinv(problem.residual(x0))
+        operator = self._svd(problem)
+        if operator is not None:
+            split = _spectral_split(context, operator, u, self.eta)
+            misfit = operator.to(x0) - operator.filter(lambda s: 1 / s, x0) * operator.data(problem.y)
+            return x0 - operator.back(split.correction * misfit)
+        correction, _ = _simple_split(context, u)
+        return x0 - correction * problem.operator.pinv(problem.residual(x0))
+
+    def advance(
+        self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor
+    ) -> DDNMState:
+        problem, after = context.problem, context.level(u)
+        predicted, fresh = estimate.prediction.eps, context.noise("step")
+        operator = None if problem.noise_free else self._svd(problem)
+        if operator is not None:
+            split = _spectral_split(context, operator, u, self.eta)
+            noise = operator.back(split.fresh * operator.to(fresh) + split.predicted * operator.to(predicted))
+        else:
+            scale = after.noise if problem.noise_free else _simple_split(context, u)[1]
+            noise = scale * (self.eta * fresh + (1 - self.eta**2) ** 0.5 * predicted)
+        return DDNMState(after.signal * x0_hat + noise, estimate.prediction.x0)
+
+    def travel(self, context: Context, state: State, t: Tensor, u: Tensor) -> DDNMState:
+        assert isinstance(state, DDNMState)
+        up = context.level(u)
+        return DDNMState(up.signal * state.x0 + up.noise * context.noise("travel"), state.x0)
+
+    def _svd(self, problem: Problem) -> SpectralOperator | None:
+        if self.form == "simple" or not isinstance(problem.operator, SpectralOperator):
+            return None
+        return problem.operator
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Per spectral component: how much of the misfit is corrected, and the weights of fresh and predicted noise."""
+
+    correction: Tensor
+    fresh: Tensor
+    predicted: Tensor
+
+
+def _spectral_split(context: Context, operator: SpectralOperator, u: Tensor, eta: float) -> _Split:
+    """DDNM+'s table. In every case signal and noise add up to the variance 1 - abar_u of the forward process."""
+    y = context.problem.y
+    s = operator.s.to(y.device)
+    abar = per_image(context.level(u).abar, s)
+    sigma = per_image(context.problem.sigma.to(y.device), s)
+    signal, noise = abar.sqrt(), (1 - abar).sqrt()
+    measured = s > 0
+    carried = signal * sigma / torch.where(measured, s, torch.ones_like(s))  # noise that y brings along
+    cleaner = measured & (noise >= carried)
+    noisier = measured & ~cleaner
+    kept = (1 - eta**2) ** 0.5
+    correction = torch.where(noisier, kept * noise / carried.clamp_min(1e-300), torch.ones_like(carried))
+    fresh = torch.where(cleaner, (noise**2 - carried**2).clamp_min(0).sqrt(), eta * noise)
+    predicted = torch.where(measured, torch.zeros_like(carried), kept * noise.expand_as(carried))
+    real = y.dtype
+    return _Split((correction * measured).to(real), fresh.to(real), predicted.to(real))
+
+
+def _simple_split(context: Context, u: Tensor) -> tuple[Tensor, Tensor]:
+    """The simplified form: (lambda, gamma), one number per image."""
+    level = context.level(u)
+    signal, noise = level.abar.sqrt(), (1 - level.abar).sqrt()
+    carried = signal * context.problem.sigma_column(level.abar)
+    clean = noise >= carried
+    correction = torch.where(clean, torch.ones_like(noise), noise / carried)
+    gamma = torch.where(clean, (noise**2 - carried**2).clamp_min(0).sqrt(), torch.zeros_like(noise))
+    return level.cast(correction), level.cast(gamma)

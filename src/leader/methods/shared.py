@@ -1,0 +1,95 @@
+"""What several methods share: the spectral noise split, clamps, the data misfit that guidance differentiates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from leader.methods.base import Context, per_image
+from leader.operators.base import SpectralOperator
+from leader.priors.base import Prediction
+from leader.problem import Problem
+
+
+@dataclass(frozen=True)
+class SpectralSplit:
+    """Per spectral component: how much of the misfit is corrected, and the weights of fresh and predicted noise."""
+
+    correction: Tensor
+    fresh: Tensor
+    predicted: Tensor
+
+    def corrected(self, operator: SpectralOperator, x0: Tensor, y: Tensor) -> Tensor:
+        """x0 moved towards the data, component by component."""
+        misfit = operator.to(x0) - operator.filter(lambda s: 1 / s, x0) * operator.data(y)
+        return x0 - operator.back(self.correction * misfit)
+
+    def noise(self, operator: SpectralOperator, fresh: Tensor, predicted: Tensor) -> Tensor:
+        """The noise to add, [B, C, H, W], from a fresh draw and the predicted noise in pixel space."""
+        return operator.back(self.fresh * operator.to(fresh) + self.predicted * operator.to(predicted))
+
+
+def spectral_split(
+    context: Context, operator: SpectralOperator, u: Tensor, eta: float, eta_b: float = 1.0
+) -> SpectralSplit:
+    """The table of DDRM, which with eta_b = 1 is that of DDNM+, for the step to times u.
+
+    Where y is cleaner than the target level the share eta_b of the misfit is corrected; where it is noisier, as much as keeps
+    signal and noise together at the variance 1 - abar_u of the forward process. Components cut off count as unmeasured.
+    At u = -1 nothing is corrected: the answer is the estimate itself.
+    """
+    y = context.problem.y
+    s = operator.s.to(y.device)
+    abar = per_image(context.level(u).abar, s)
+    sigma = per_image(context.problem.sigma.to(y.device), s)
+    noise = (1 - abar).sqrt()
+    measured = s > 0
+    carried = abar.sqrt() * sigma / torch.where(measured, s, torch.ones_like(s))  # noise that y brings along
+    cleaner = measured & (noise >= carried) & (noise > 0)
+    noisier = measured & ~cleaner
+    kept = (1 - eta**2) ** 0.5
+    partial = kept * noise / carried.clamp_min(1e-300)
+    correction = torch.where(noisier, partial, torch.full_like(partial, eta_b)) * measured
+    fresh = torch.where(cleaner, (noise**2 - (eta_b * carried) ** 2).clamp_min(0).sqrt(), eta * noise)
+    predicted = torch.where(measured, torch.zeros_like(carried), kept * noise.expand_as(carried))
+    return SpectralSplit(correction.to(y.dtype), fresh.to(y.dtype), predicted.to(y.dtype))
+
+
+def clamp_x0(prediction: Prediction) -> Prediction:
+    """The prediction with x0 held in [-1, 1]; eps stays what the network said."""
+    return replace(prediction, x0=prediction.x0.clamp(-1, 1))
+
+
+def detached(prediction: Prediction) -> Prediction:
+    """The prediction without its graph."""
+    variance = None if prediction.variance is None else prediction.variance.detach()
+    return Prediction(prediction.x0.detach(), prediction.eps.detach(), variance)
+
+
+def misfit(context: Context, v: Tensor, t: Tensor, clamp: bool) -> tuple[Prediction, Tensor]:
+    """The prediction at v and |A x0(v) - y| per image [B], differentiable with respect to v where gradients are on.
+
+    With `clamp` x0 is held in [-1, 1] inside the graph, so that saturated pixels pass no gradient.
+    """
+    prediction = context.ask(v, t)
+    if clamp:
+        prediction = clamp_x0(prediction)
+    return prediction, context.problem.residual(prediction.x0).flatten(1).norm(dim=1)
+
+
+def measured_entries(problem: Problem) -> Tensor:
+    """How many entries of each measurement A can reach, float64 [B]: masked entries do not count.
+
+    Found by measuring one generic image, of which no reachable entry is exactly zero.
+    """
+    generator = torch.Generator().manual_seed(0)
+    probe = torch.rand(1, *problem.image_shape, generator=generator) + 0.5
+    answer = problem.operator.A(probe.to(problem.y).expand(problem.batch, -1, -1, -1))
+    return (answer != 0).flatten(1).sum(1).to("cpu", torch.float64)
+
+
+def is_last(u: Tensor, like: Tensor) -> Tensor:
+    """Which images go to the clean image next (u = -1), broadcastable over `like`."""
+    return per_image(u.to(like.device) < 0, like)

@@ -1,0 +1,223 @@
+"""The contract of a degradation: y = A x + noise, with A linear.
+
+`A` is the physical operator. `pinv` cuts singular values below `rcond` times the largest; `truncated()` is the operator
+whose exact pseudo-inverse `pinv` is. Where an SVD A = U S V^T is known the operator is a `SpectralOperator` and methods may
+work in V-coordinates: c = to(x) = V^T x, x = back(c), w = data(y) = U^T y laid out in the shape of c, s >= 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.operators.caches import real_dtype
+from leader.operators.cg import damped_least_squares
+
+Eta = float | Tensor
+"""A regulariser: one number, or one per image [B]."""
+
+
+class LinearOperator:
+    """A, A^T and the inverses that follow; inverses by conjugate gradients unless a subclass knows better.
+
+    image_shape  (C, H, W) of x
+    task         the name under which presets and the command line know it
+    rcond        singular values below rcond * largest are not inverted
+    residual     relative residual of the last conjugate-gradient solve (0 for closed forms)
+    """
+
+    task: str = "linear"
+    rcond: float = 1e-3
+
+    def __init__(self, image_shape: tuple[int, int, int]) -> None:
+        if len(image_shape) != 3 or not all(isinstance(n, int) and n > 0 for n in image_shape):
+            raise LeaderError(f"An image shape is (channels, height, width), all positive; found {image_shape}.")
+        self.image_shape = image_shape
+        self.residual = 0.0
+        self._norm: float | None = None
+
+    def A(self, x: Tensor) -> Tensor:
+        """The measurement of images x [B, C, H, W], without noise."""
+        raise NotImplementedError(f"{type(self).__name__} must implement A")
+
+    def AT(self, y: Tensor) -> Tensor:
+        """The adjoint: <A x, y> = <x, A^T y>."""
+        raise NotImplementedError(f"{type(self).__name__} must implement AT")
+
+    def pinv(self, y: Tensor) -> Tensor:
+        """A^+ y by iterated Tikhonov: a component of singular value s comes back as 1 - (1 + (s / cut)^2)^-3 of itself.
+
+        cut = rcond * largest: above 10 * cut the inverse is exact to 1e-6, below 0.1 * cut components are dropped to 3 %.
+        """
+        eta = (self.rcond * self._largest(y)) ** 2
+        x = self.regularised_pinv(y, eta)
+        for _ in range(2):
+            x = x + self.regularised_pinv(y - self.A(x), eta)
+        return x
+
+    def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
+        """A^T (A A^T + eta)^{-1} r; eta = 0 is allowed and inverts all that is measured."""
+        solution, self.residual = damped_least_squares(self.A, self.AT, r, _column(eta, self.AT(r)))
+        return solution
+
+    def null(self, x: Tensor) -> Tensor:
+        """(I - A^+ A) x: the part of x that the measurement does not see."""
+        return x - self.pinv(self.A(x))
+
+    def truncated(self) -> LinearOperator:
+        """The operator whose exact pseudo-inverse `pinv` is."""
+        return self
+
+    def select(self, keep: Tensor) -> LinearOperator:
+        """The operator of the images `keep` (LongTensor) of a batch; the same object unless it differs by image."""
+        return self
+
+    @property
+    def norm(self) -> float:
+        """The largest singular value (of any image of the batch), by power iteration from a fixed start."""
+        return self._largest(torch.empty(0))
+
+    def _largest(self, like: Tensor) -> float:
+        """`norm`, computed where `like` lives if it is not known yet."""
+        if self._norm is None:
+            generator = torch.Generator().manual_seed(0)
+            v = torch.randn(1, *self.image_shape, generator=generator).to(like.device, like.dtype)
+            for _ in range(20):
+                v = self.AT(self.A(v / v.norm().clamp_min(torch.finfo(v.dtype).tiny)))
+            self._norm = float(v.norm().sqrt())
+        return self._norm
+
+    @cached_property
+    def measurement_shape(self) -> tuple[int, ...]:
+        """The shape of one measurement, without the batch axis."""
+        return tuple(self.A(torch.zeros(1, *self.image_shape)).shape[1:])
+
+    def check_image(self, x: Tensor) -> None:
+        """Refuses images of another shape."""
+        if tuple(x.shape[1:]) != self.image_shape:
+            raise LeaderError(
+                f"The operator '{self.task}' was built for images {list(self.image_shape)}; "
+                f"found {list(x.shape[1:])}."
+            )
+
+    def check_measurement(self, y: Tensor) -> None:
+        """Refuses measurements of another shape."""
+        if tuple(y.shape[1:]) != self.measurement_shape:
+            raise LeaderError(
+                f"The operator '{self.task}' yields measurements {list(self.measurement_shape)}; "
+                f"found {list(y.shape[1:])}."
+            )
+
+
+class SpectralOperator(LinearOperator):
+    """An operator with a known SVD. Subclasses give `to`, `back`, `data`, `measure` and `spectrum`.
+
+    spectrum  all singular values, float64, broadcastable to c; zero where nothing is measured
+    s         the spectrum with what lies below the cut set to zero: what methods regard as measured; by default the cut
+              is rcond times the largest value of all
+    """
+
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int],
+        spectrum: Tensor,
+        rcond: float | None = None,
+        s: Tensor | None = None,
+    ) -> None:
+        super().__init__(image_shape)
+        if rcond is not None:
+            self.rcond = rcond
+        self.spectrum = spectrum
+        self._norm = float(spectrum.max())
+        self.s = torch.where(spectrum > self.rcond * self._norm, spectrum, 0.0) if s is None else s
+
+    def to(self, x: Tensor) -> Tensor:
+        """V^T x, unitary; the shape of c may be any with leading B."""
+        raise NotImplementedError(f"{type(self).__name__} must implement to")
+
+    def back(self, c: Tensor) -> Tensor:
+        """V c, the inverse of `to`."""
+        raise NotImplementedError(f"{type(self).__name__} must implement back")
+
+    def data(self, y: Tensor) -> Tensor:
+        """U^T y in the shape of c; zero where nothing is measured."""
+        raise NotImplementedError(f"{type(self).__name__} must implement data")
+
+    def measure(self, w: Tensor) -> Tensor:
+        """U w, the inverse of `data` on measured coordinates."""
+        raise NotImplementedError(f"{type(self).__name__} must implement measure")
+
+    def A(self, x: Tensor) -> Tensor:
+        return self.measure(self.cast(self.spectrum, x) * self.to(x))
+
+    def AT(self, y: Tensor) -> Tensor:
+        return self.back(self.cast(self.spectrum, y) * self.data(y))
+
+    def pinv(self, y: Tensor) -> Tensor:
+        return self.back(self.filter(lambda s: 1 / s, y) * self.data(y))
+
+    def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
+        w = self.data(r)
+        return self.back(self.tikhonov(eta, w) * w)
+
+    def tikhonov(self, eta: Eta, like: Tensor) -> Tensor:
+        """s / (s^2 + eta) on the whole spectrum, shaped for c, in the precision of `like`; where eta = 0 the gain of pinv."""
+        spectrum = self.cast(self.spectrum, like)
+        shift = _column(eta, like)
+        usable = (shift > 0) | (self.cast(self.s, like) > 0)
+        return torch.where(usable, spectrum / torch.where(usable, spectrum * spectrum + shift, 1.0), 0.0)
+
+    def filter(self, gain: Callable[[Tensor], Tensor], like: Tensor) -> Tensor:
+        """gain(s) on measured coordinates and 0 elsewhere, in float64, then in the dtype of `like`."""
+        measured = self.s > 0
+        safe = torch.where(measured, self.s, torch.ones_like(self.s))
+        return self.cast(torch.where(measured, gain(safe), torch.zeros_like(safe)), like)
+
+    def truncated(self) -> SpectralOperator:
+        return self if torch.equal(self.s, self.spectrum) else Truncated(self)
+
+    @staticmethod
+    def cast(values: Tensor, like: Tensor) -> Tensor:
+        """Real values in the real dtype and on the device of `like`."""
+        return values.to(like.device, real_dtype(like))
+
+
+class Truncated(SpectralOperator):
+    """A spectral operator whose small singular values are exactly zero."""
+
+    def __init__(self, whole: SpectralOperator) -> None:
+        super().__init__(whole.image_shape, whole.s, rcond=whole.rcond, s=whole.s)
+        self.task = whole.task
+        self._whole = whole
+
+    def to(self, x: Tensor) -> Tensor:
+        return self._whole.to(x)
+
+    def back(self, c: Tensor) -> Tensor:
+        return self._whole.back(c)
+
+    def data(self, y: Tensor) -> Tensor:
+        return self._whole.data(y)
+
+    def measure(self, w: Tensor) -> Tensor:
+        return self._whole.measure(w)
+
+    def truncated(self) -> SpectralOperator:
+        return self
+
+    def select(self, keep: Tensor) -> SpectralOperator:
+        chosen = self._whole.select(keep)
+        if chosen is self._whole:
+            return self
+        assert isinstance(chosen, SpectralOperator)
+        return Truncated(chosen)
+
+
+def _column(eta: Eta, like: Tensor) -> Tensor:
+    """eta as a tensor that broadcasts over `like` [B, ...]."""
+    value = torch.as_tensor(eta, dtype=real_dtype(like), device=like.device)
+    return value.reshape(-1, *[1] * (like.ndim - 1)) if value.ndim else value

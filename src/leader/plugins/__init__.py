@@ -1,0 +1,38 @@
+"""The plug-ins and their registry. "leader" stands for both UCPM and SATP."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from leader.errors import UsageError, unknown_name
+from leader.plugins.base import Moment, Plugin
+from leader.plugins.satp import SATP
+from leader.plugins.ucpm import UCPM
+
+PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (UCPM, SATP)}
+BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucpm", "satp")}
+
+
+def expand(names: tuple[str | Plugin, ...]) -> tuple[str | Plugin, ...]:
+    """Bundles replaced by their members, in order."""
+    out: list[str | Plugin] = []
+    for name in names:
+        if isinstance(name, str) and name not in PLUGINS and name not in BUNDLES:
+            raise unknown_name("plug-in", name, [*PLUGINS, *BUNDLES])
+        out.extend(BUNDLES.get(name, (name,)) if isinstance(name, str) else (name,))
+    return tuple(out)
+
+
+def make_plugin(name: str, settings: dict[str, Any]) -> Plugin:
+    """A plug-in by name with its settings."""
+    if name not in PLUGINS:
+        raise unknown_name("plug-in", name, PLUGINS)
+    known = {item.name for item in fields(PLUGINS[name])}  # type: ignore[arg-type]
+    for key in settings:
+        if key not in known:
+            raise UsageError(f"The plug-in '{name}' has no setting '{key}'; it has {', '.join(sorted(known))}.")
+    return PLUGINS[name](**settings)
+
+
+__all__ = ["BUNDLES", "PLUGINS", "SATP", "UCPM", "Moment", "Plugin", "expand", "make_plugin"]

@@ -1,0 +1,66 @@
+"""The contract of a plug-in: what changes a method from outside. All hooks are optional; they compose in a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from leader.priors.ask import Predict
+from leader.problem import Problem
+from leader.schedule import Grid, Schedule
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where the images of a step stand.
+
+    ids        image ids
+    positions  index of each image's time in the grid
+    visits     how many times each image has been evaluated before
+    t          LongTensor [B]
+    """
+
+    ids: Sequence[int]
+    positions: Sequence[int]
+    visits: Sequence[int]
+    t: Tensor
+
+
+class Plugin:
+    """A plug-in. Subclasses are frozen dataclasses whose fields are the settings.
+
+    summary      for humans
+    needs_sigma  whether it reads Sigma, so that the loop must estimate it
+    takes_over   the method's own image prior it replaces ("pirp"), if any
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    paper: ClassVar[str] = "LEADer"
+    needs_sigma: ClassVar[bool] = False
+
+    @property
+    def takes_over(self) -> str | None:
+        return None
+
+    def grid(self, grid: Grid, schedule: Schedule) -> Grid:
+        """The times to visit, given those the method would."""
+        return grid
+
+    def wrap(self, predict: Predict, moment: Moment, grid: Grid) -> Predict:
+        """The network as the method sees it during this step."""
+        return predict
+
+    def pace(self, grid: Grid, position: int, uncertainty: float) -> int:
+        """The next position of one image that stands at `position` with mean variance `uncertainty` (U_t).
+
+        Only inside the current descending run: the loop refuses more.
+        """
+        return position + 1
+
+    def modulate(self, x0: Tensor, sigma: Tensor, moment: Moment, problem: Problem) -> Tensor:
+        """The clean estimate x0 [B, C, H, W] changed where Sigma [B, C, H, W] says so."""
+        return x0

@@ -1,0 +1,82 @@
+"""Presets as data: which settings a method or plug-in gets for a prior, a task and a noise level.
+
+Every *.toml file here holds [[preset]] entries with the keys
+
+  prior    a prior's name or data set ("embedded", "celebahq", "imagenet", "ffhq"), or "any"
+  method   the host's name
+  task     the operator's task ("sr-bicubic", "deblur-gaussian", ...), or "any"
+  noise    "none", "noisy", "any", or a number: the level quoted for [0, 1] images
+  settings the method's settings; tables named after plug-ins ("ucpm", "satp") hold theirs
+  source   where the numbers come from
+
+The most specific entry wins; entries of later rank fill what it leaves open.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from leader.plugins import PLUGINS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DATA_SETS = {
+    "imagenet-256": "imagenet",
+    "celebahq-256": "celebahq",
+    "celebahq-256-repaint": "celebahq",
+    "ffhq-256": "ffhq",
+}
+
+
+@cache
+def entries() -> tuple[dict[str, Any], ...]:
+    """All presets of the package, in file order."""
+    found: list[dict[str, Any]] = []
+    for file in sorted(resources.files(__name__).iterdir(), key=lambda item: item.name):
+        if file.name.endswith(".toml"):
+            found.extend(tomllib.loads(file.read_text(encoding="utf-8")).get("preset", []))
+    return tuple(found)
+
+
+def find(prior: str, method: str, task: str, sigma: float) -> dict[str, Any]:
+    """The settings for this combination; sigma is quoted for [0, 1] images. Plug-in settings sit in sub-tables."""
+    ranked = []
+    for entry in entries():
+        rank = _rank(entry, prior, method, task, sigma)
+        if rank is not None:
+            ranked.append((rank, entry))
+    merged: dict[str, Any] = {}
+    for _, entry in sorted(ranked, key=lambda item: item[0]):
+        for key, value in entry["settings"].items():
+            merged[key] = {**merged.get(key, {}), **value} if key in PLUGINS else value
+    return merged
+
+
+def _rank(entry: dict[str, Any], prior: str, method: str, task: str, sigma: float) -> tuple[float, ...] | None:
+    """How well an entry fits, higher is better, or None."""
+    fits = {
+        "prior": {prior: 2.0, DATA_SETS.get(prior, ""): 1.0, "any": 0.0},
+        "method": {method: 1.0, "any": 0.0},
+        "task": {task: 1.0, "any": 0.0},
+    }
+    scores = []
+    for key, table in fits.items():
+        if entry.get(key, "any") not in table:
+            return None
+        scores.append(table[entry.get(key, "any")])
+    noise = entry.get("noise", "any")
+    if isinstance(noise, str):
+        if noise not in ("any", "noisy" if sigma > 0 else "none"):
+            return None
+        scores.append(0.0 if noise == "any" else 1.0)
+    elif (sigma > 0) == (noise > 0):
+        scores.append(2.0 - min(1.0, abs(noise - sigma) / max(noise, sigma, 1e-12)))  # the nearest level wins
+    else:
+        return None
+    return tuple(scores)

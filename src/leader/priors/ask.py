@@ -1,0 +1,37 @@
+"""Ask: what the loop, the methods and the estimators may ask of a prior, plug-ins applied, everything counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from leader.priors.base import Prediction, Prior
+from leader.priors.ledger import Counts, Ledger
+
+Predict = Callable[[Tensor, Tensor], Prediction]
+
+
+class Ask:
+    """The prior's prediction as a function, with its derivatives."""
+
+    def __init__(self, prior: Prior, function: Predict | None = None) -> None:
+        self.prior = prior
+        self.function = function or prior.predict
+
+    def __call__(self, x: Tensor, t: Tensor) -> Prediction:
+        return self.function(x, t)
+
+    def gradient(self, values: Tensor, x: Tensor) -> Tensor:
+        """d(sum of values)/dx, one backward pass per image; values [B] each depend on their own image only."""
+        (gradient,) = torch.autograd.grad(values.sum(), x)
+        self.prior.ledger.record(x.shape[0], [Counts(backwards=1)] * x.shape[0])
+        return gradient
+
+    def jvp(self, x: Tensor, t: Tensor, direction: Tensor) -> Tensor:
+        """(d x0 / d x) direction, by forward-mode differentiation; counted as a JVP, not as a call."""
+        with self.prior.recording(Ledger()):
+            _, tangent = torch.func.jvp(lambda v: self.function(v, t).x0, (x,), (direction,))
+        self.prior.ledger.record(x.shape[0], [Counts(jvps=1)] * x.shape[0])
+        return tangent

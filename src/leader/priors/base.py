@@ -1,0 +1,112 @@
+"""The contract of a prior: predict(x, t) -> Prediction, with every call counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from leader.errors import LeaderError
+from leader.priors.ledger import Counts, Ledger
+from leader.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a prior says of x_t.
+
+    x0        E[x_0 | x_t], [B, C, H, W] in [-1, 1] units, not clamped
+    eps       the noise that goes with it: x_t = sqrt(abar) x0 + sqrt(1 - abar) eps
+    variance  diag Cov[x_0 | x_t] where the prior has an estimate of its own, else None
+    """
+
+    x0: Tensor
+    eps: Tensor
+    variance: Tensor | None = None
+
+
+class Prior(nn.Module):
+    """What a clean image looks like. Subclasses implement `_predict`; everybody else calls `predict`.
+
+    schedule   the noise schedule the times t refer to
+    channels   channels of the images it knows, or None for any
+    multiple   sides must be multiples of this, or 1 for any size
+    size       the one size (H, W) the network is tied to, or None
+    one_by_one evaluate the images of a batch one after the other, so that an image gives the same bits alone and in any
+               batch; the default on the CPU
+    source     where the variance of its predictions comes from: "head", "learned", "exact" or None
+    """
+
+    name: str = "prior"
+    channels: int | None = None
+    multiple: int = 1
+    size: tuple[int, int] | None = None
+    source: str | None = None
+
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__()
+        self.schedule = schedule
+        self.ledger = Ledger()
+        self.one_by_one: bool | None = None
+
+    def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+        """The prediction for x [B, C, H, W] at times t [B]; neither counted nor checked."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _predict")
+
+    def work(self, t: int, height: int, width: int) -> float:
+        """Pixels one call at time t processes, in pixels of the full-resolution network."""
+        return float(height * width)
+
+    def predict(self, x: Tensor, t: Tensor) -> Prediction:
+        """x [B, C, H, W] at times t (LongTensor [B]) -> Prediction. Differentiable with respect to x."""
+        self._check(x, t)
+        height, width = int(x.shape[-2]), int(x.shape[-1])
+        each = [Counts(calls=1, pixels=self.work(int(time), height, width)) for time in t.tolist()]
+        self.ledger.record(len(each), each)
+        split = x.device.type == "cpu" if self.one_by_one is None else self.one_by_one
+        if not split or len(each) == 1:
+            return self._predict(x, t)
+        parts = [self._predict(x[i : i + 1], t[i : i + 1]) for i in range(len(each))]
+        variances = [part.variance for part in parts if part.variance is not None]
+        return Prediction(
+            torch.cat([part.x0 for part in parts]),
+            torch.cat([part.eps for part in parts]),
+            torch.cat(variances) if len(variances) == len(parts) else None,
+        )
+
+    @contextmanager
+    def recording(self, ledger: Ledger) -> Iterator[None]:
+        """Counts go to `ledger` inside this context."""
+        before, self.ledger = self.ledger, ledger
+        try:
+            yield
+        finally:
+            self.ledger = before
+
+    def _check(self, x: Tensor, t: Tensor) -> None:
+        if x.ndim != 4 or t.shape != x.shape[:1] or t.is_floating_point():
+            raise LeaderError(
+                f"A prior takes images [B, C, H, W] and integer times [B]; found {list(x.shape)} and "
+                f"{t.dtype} {list(t.shape)}."
+            )
+        if self.channels is not None and x.shape[1] not in (self.channels, 1):
+            raise LeaderError(
+                f"The prior '{self.name}' knows images of {self.channels} channels; found {x.shape[1]}."
+            )
+        if bool((t < 0).any()) or bool((t >= len(self.schedule)).any()):
+            raise LeaderError(f"Times must lie in 0..{len(self.schedule) - 1}; found {t.tolist()}.")
+
+
+def from_x0(x: Tensor, t: Tensor, x0: Tensor, schedule: Schedule, variance: Tensor | None = None) -> Prediction:
+    """The Prediction that follows from an estimate of the clean image."""
+    level = schedule.level(t, x)
+    return Prediction(x0, (x - level.signal * x0) / level.noise, variance)
+
+
+def from_eps(x: Tensor, t: Tensor, eps: Tensor, schedule: Schedule, variance: Tensor | None = None) -> Prediction:
+    """The Prediction that follows from an estimate of the noise."""
+    level = schedule.level(t, x)
+    return Prediction((x - level.noise * eps) / level.signal, eps, variance)

@@ -1,0 +1,132 @@
+"""Estimators of Sigma_t = diag Cov[x_0 | x_t], the local uncertainty. Second-order Tweedie:
+
+Sigma_t = (1 - abar) / sqrt(abar)  d x0 / d x_t.
+
+Only the diagonal is used. Estimates are clamped to [0, 1]: x_0 in [-1, 1] has variance at most 1 (the bound s_t^2 of the paper
+holds for log-concave p_t alone). The word "epistemic" is the paper's: Sigma_t is the posterior spread under the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from leader.errors import LeaderError, unknown_name
+from leader.priors.ask import Ask
+from leader.priors.base import Prediction, Prior
+
+
+class Estimator(Protocol):
+    """estimator(ask, x, t, prediction, ids) -> Sigma [B, C, H, W], not clamped."""
+
+    def __call__(self, ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor: ...
+
+
+def local_mean(values: Tensor, window: int = 7) -> Tensor:
+    """G: the mean over a window x window neighbourhood, over what lies inside the image."""
+    return F.avg_pool2d(values, window, 1, window // 2, count_include_pad=False)
+
+
+def predicted(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
+    """`head` and `learned`: the variance the network itself predicts. No extra work."""
+    if prediction.variance is None:
+        raise LeaderError(
+            f"The prior '{ask.prior.name}' predicts no variance; fit a head with 'leader fit-variance' or use another "
+            "estimator."
+        )
+    return prediction.variance
+
+
+def fisher(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
+    """s_t^2 (1 - G * eps^2): a fair mean at low noise, no map. No extra work."""
+    level = ask.prior.schedule.level(t, x)
+    return level.sigma**2 * (1 - local_mean(prediction.eps**2))
+
+
+@dataclass
+class Difference:
+    """`difference`: local mean of the squared change of x0 since the last visit, with the past fading by `memory`."""
+
+    memory: float = 0.5
+    _last: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    def __call__(self, ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
+        rows = []
+        for image, x0 in zip(ids, prediction.x0):
+            if image in self._last:
+                before, past = self._last[image]
+                now = self.memory * past + local_mean((x0 - before)[None] ** 2)[0]
+            else:
+                now = torch.ones_like(x0)  # nothing is known before the second visit: the largest variance there is
+            self._last[image] = (x0, now)
+            rows.append(now)
+        return torch.stack(rows)
+
+
+@dataclass
+class Hutchinson:
+    """`hutchinson`: mean over probes z = +-1 of (1 - abar)/sqrt(abar) z * (J z), then G. `probes` JVPs a call."""
+
+    probes: int = 1
+    window: int = 7
+    seed: int = 0
+
+    def __call__(self, ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
+        level = ask.prior.schedule.level(t, x)
+        scale = level.cast((1 - level.abar) / level.abar.sqrt())
+        total = torch.zeros_like(x)
+        for probe in range(self.probes):
+            signs = torch.stack(
+                [self._signs(image, int(time), probe, x.shape[1:]) for image, time in zip(ids, t.tolist())]
+            ).to(x)
+            total = total + signs * ask.jvp(x, t, signs)
+        diagonal = scale * total / self.probes
+        return local_mean(diagonal, self.window) if self.window > 1 else diagonal
+
+    def _signs(self, image: int, time: int, probe: int, shape: torch.Size) -> Tensor:
+        seed = ((self.seed * 1_000_003 + image) * 1_009 + time) * 4_093 + probe
+        generator = torch.Generator().manual_seed(seed)
+        return torch.randint(0, 2, shape, generator=generator, dtype=torch.float32) * 2 - 1
+
+
+def exact(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
+    """The diagonal of the full Jacobian: one JVP per pixel and channel. For tests and small images."""
+    level = ask.prior.schedule.level(t, x)
+    scale = level.cast((1 - level.abar) / level.abar.sqrt())
+    diagonal = torch.zeros_like(x)
+    flat = diagonal.view(x.shape[0], -1)
+    for i in range(flat.shape[1]):
+        unit = torch.zeros_like(flat)
+        unit[:, i] = 1
+        flat[:, i] = ask.jvp(x, t, unit.view_as(x)).reshape(flat.shape)[:, i]
+    return scale * diagonal
+
+
+ESTIMATORS = ("head", "learned", "fisher", "difference", "hutchinson", "exact")
+
+
+def make_estimator(name: str, prior: Prior, probes: int = 1) -> Estimator:
+    """An estimator by name, with a fresh memory. `auto` takes what is best without extra work."""
+    if name == "auto":
+        name = "head" if prior.source is not None else "fisher"
+    if name in ("head", "learned"):
+        if prior.source is None:
+            raise LeaderError(
+                f"The prior '{prior.name}' predicts no variance; fit a head with 'leader fit-variance' or use the "
+                "estimator fisher or hutchinson."
+            )
+        return predicted
+    if name == "fisher":
+        return fisher
+    if name == "difference":
+        return Difference()
+    if name == "hutchinson":
+        return Hutchinson(probes)
+    if name == "exact":
+        return exact
+    raise unknown_name("estimator", name, [*ESTIMATORS, "auto"])
