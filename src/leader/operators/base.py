@@ -1,8 +1,9 @@
 """The contract of a degradation: y = A x + noise, with A linear.
 
-`A` is the physical operator. `pinv` cuts singular values below `rcond` times the largest; `truncated()` is the operator
-whose exact pseudo-inverse `pinv` is. Where an SVD A = U S V^T is known the operator is a `SpectralOperator` and methods may
-work in V-coordinates: c = to(x) = V^T x, x = back(c), w = data(y) = U^T y laid out in the shape of c, s >= 0.
+`A` is the physical operator. `pinv` cuts singular values below `rcond` times the largest; `truncated()` is
+the operator whose exact pseudo-inverse `pinv` is. Where an SVD A = U S V^T is known the operator is a
+`SpectralOperator` and methods may work in V-coordinates: c = to(x) = V^T x, x = back(c), w = data(y) = U^T
+y laid out in the shape of c, s >= 0.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class LinearOperator:
 
     def __init__(self, image_shape: tuple[int, int, int]) -> None:
         if len(image_shape) != 3 or not all(isinstance(n, int) and n > 0 for n in image_shape):
-            raise LeaderError(f"An image shape is (channels, height, width), all positive; found {image_shape}.")
+            raise LeaderError(
+                f"An image shape is (channels, height, width), each positive; found {image_shape}."
+            )
         self.image_shape = image_shape
         self.residual = 0.0
         self._norm: float | None = None
@@ -49,14 +52,16 @@ class LinearOperator:
         raise NotImplementedError(f"{type(self).__name__} must implement AT")
 
     def pinv(self, y: Tensor) -> Tensor:
-        """A^+ y by iterated Tikhonov: a component of singular value s comes back as 1 - (1 + (s / cut)^2)^-3 of itself.
+        """A^+ y by iterated Tikhonov: at singular value s, 1 - (1 + (s / cut)^2)^-3 is recovered.
 
-        cut = rcond * largest: above 10 * cut the inverse is exact to 1e-6, below 0.1 * cut components are dropped to 3 %.
+        With cut = rcond * largest: exact to 1e-6 above 10 cuts, at most 3 % below a tenth of the cut.
         """
         eta = (self.rcond * self._largest(y)) ** 2
         x = self.regularised_pinv(y, eta)
+        reached = self.residual
         for _ in range(2):
             x = x + self.regularised_pinv(y - self.A(x), eta)
+        self.residual = reached
         return x
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
@@ -73,7 +78,7 @@ class LinearOperator:
         return self
 
     def select(self, keep: Tensor) -> LinearOperator:
-        """The operator of the images `keep` (LongTensor) of a batch; the same object unless it differs by image."""
+        """The operator of the images `keep` (LongTensor) of a batch; itself unless it differs by image."""
         return self
 
     @property
@@ -117,8 +122,8 @@ class SpectralOperator(LinearOperator):
     """An operator with a known SVD. Subclasses give `to`, `back`, `data`, `measure` and `spectrum`.
 
     spectrum  all singular values, float64, broadcastable to c; zero where nothing is measured
-    s         the spectrum with what lies below the cut set to zero: what methods regard as measured; by default the cut
-              is rcond times the largest value of all
+    s         the spectrum with what lies below the cut set to zero: what methods regard as measured; the
+              default cut is rcond times the largest value of all
     """
 
     def __init__(
@@ -165,7 +170,7 @@ class SpectralOperator(LinearOperator):
         return self.back(self.tikhonov(eta, w) * w)
 
     def tikhonov(self, eta: Eta, like: Tensor) -> Tensor:
-        """s / (s^2 + eta) on the whole spectrum, shaped for c, in the precision of `like`; where eta = 0 the gain of pinv."""
+        """s / (s^2 + eta) on the whole spectrum, in the precision of `like` [B, ...]; pinv's for eta = 0."""
         spectrum = self.cast(self.spectrum, like)
         shift = _column(eta, like)
         usable = (shift > 0) | (self.cast(self.s, like) > 0)

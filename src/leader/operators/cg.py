@@ -1,4 +1,4 @@
-"""Conjugate gradients for a batch: one independent solve per image, for systems and for damped least squares."""
+"""Conjugate gradients for a batch, each image on its own: systems and damped least squares."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def conjugate_gradients(
 ) -> tuple[Tensor, float]:
     """Solves apply(v) = right for a symmetric positive definite `apply`, image by image.
 
-    right [B, ...]. Stops when every image has a relative residual below `tolerance`. Returns the solution and the
-    largest relative residual reached.
+    right [B, ...]. Stops when every image has a relative residual below `tolerance`. Returns the solution and
+    the largest relative residual reached.
     """
     rows = tuple(range(1, right.ndim))
 
@@ -49,14 +49,17 @@ def damped_least_squares(
     tolerance: float = 1e-6,
     iterations: int = 300,
 ) -> tuple[Tensor, float]:
-    """Minimises |A x - right|^2 + eta |x|^2 image by image: x = A^T (A A^T + eta)^{-1} right; eta = 0 gives A^+ right.
+    """Minimises |A x - right|^2 + eta |x|^2 image by image.
 
-    right [B, ...]; eta broadcastable to x. A and A^T act one after the other and are never multiplied out (CGLS), which
-    keeps float32 useful where A A^T would square the condition number. Stops when, for every image, the last ten steps
-    lowered the objective by less than tolerance^2 of all that was gained: then |A (x - x*)| is about tolerance |A x*|.
-    Returns x and the largest relative residual |A^T (right - A x) - eta x| / |A^T right|.
+    The minimum is x = A^T (A A^T + eta)^{-1} right, A^+ right for eta = 0.
+
+    right [B, ...]; eta broadcastable to x. The residual is kept in the space of the measurement (CGLS),
+    which keeps float32 useful where A A^T would square the condition number. Stops when, for every image,
+    the last ten steps lowered the objective by less than tolerance^2 of all that was gained: then |A (x -
+    x*)| is about tolerance |A x*|. Returns x and the largest relative residual |A^T (right - A x) - eta x|
+    / |A^T right|.
     """
-    tiny = torch.finfo(right.dtype).tiny
+    tiny, unit = torch.finfo(right.dtype).tiny, torch.finfo(right.dtype).eps
 
     def energy(v: Tensor) -> Tensor:
         return (v * v).flatten(1).sum(1)
@@ -69,22 +72,26 @@ def damped_least_squares(
     x = torch.zeros_like(gradient)
     direction = gradient
     slope = start = energy(gradient)
-    gains: list[Tensor] = []
+    largest = start / energy(right).clamp_min(tiny)
     total = torch.zeros_like(slope)
+    gains: list[Tensor] = []
     for _ in range(iterations):
+        # A gradient that is all rounding of A^T residual leads nowhere, and following it on diverges.
+        active = slope > (4 * unit) ** 2 * largest * energy(residual) + tiny
+        settled = torch.stack(gains[-10:]).sum(0) <= tolerance**2 * total if len(gains) >= 10 else ~active
+        if bool((~active | settled).all()):
+            break
         image = A(direction)
         curvature = energy(image) + energy(eta.sqrt() * direction)
-        # An image that has converged exactly has a zero direction: leave it where it is.
-        step = torch.where(curvature > 0, slope / curvature.clamp_min(tiny), 0)
+        largest = torch.maximum(largest, energy(image) / energy(direction).clamp_min(tiny))
+        step = torch.where(active & (curvature > 0), slope / curvature.clamp_min(tiny), 0)
         x = x + per_image(step, x) * direction
         residual = residual - per_image(step, residual) * image
         gradient = AT(residual) - eta * x
-        fresh = energy(gradient)
-        direction = gradient + per_image(fresh / slope.clamp_min(tiny), x) * direction
         gains.append(step * slope)
         total = total + gains[-1]
-        slope = fresh
-        recent = torch.stack(gains[-10:]).sum(0)
-        if bool((slope <= tiny).all()) or (len(gains) >= 10 and bool((recent <= tolerance**2 * total).all())):
-            break
+        fresh = energy(gradient)
+        bend = torch.where(active, fresh / slope.clamp_min(tiny), 0)
+        direction = gradient + per_image(bend, x) * direction
+        slope = torch.where(active, fresh, slope)
     return x, float((slope / start.clamp_min(tiny)).max().sqrt())

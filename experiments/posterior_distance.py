@@ -1,0 +1,87 @@
+"""How far each method is from the exact posterior, where that is known: prints the tables of docs/posterior-distance.md.
+
+Independent pixels N(0, 0.4^2), half of them observed with noise 0.1 ([-1, 1] units). Pixels are then independent draws of one
+law, measured or not, and a method that is affine in noise and data is described by two numbers for each: the spread it leaves,
+over the exact one, and how strongly it answers to y, over the exact posterior mean. No clamps; the default settings.
+
+    python experiments/posterior_distance.py
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from leader.methods import DDIM, DDNM, DDPG, DDRM, DPS, IDPG, DiffPIR, Method, ProjDiff
+from leader.operators import Inpainting
+from leader.priors.gaussian import GaussianPrior, white
+from leader.problem import Problem
+from leader.sampler import Sampler
+
+PRIOR_STD = 0.4
+SIGMA = 0.1
+SIDE = 256
+METHODS: tuple[tuple[str, Method], ...] = (
+    ("DDNM+", DDNM()),
+    ("DDRM", DDRM()),
+    ("DDPG", DDPG()),
+    ("IDPG", IDPG()),
+    ("DiffPIR", DiffPIR(clamp=False)),
+    ("ProjDiff", ProjDiff()),
+    ("ProjDiff, simple", ProjDiff(form="simple")),
+)
+
+
+def exact() -> tuple[float, float]:
+    """Posterior std of a measured pixel, and its posterior mean per unit of y."""
+    precision = 1 / PRIOR_STD**2 + 1 / SIGMA**2
+    return math.sqrt(1 / precision), 1 / SIGMA**2 / precision
+
+
+def output(method: Method, steps: int, level: float, side: int = SIDE) -> tuple[torch.Tensor, torch.Tensor]:
+    """Measured and unmeasured pixels of the answer to y = `level` everywhere it is measured; the same noise each time."""
+    shape = (1, side, side)
+    mask = (torch.arange(side)[:, None] + torch.arange(side)) % 2 == 0
+    prior = GaussianPrior(white(shape, PRIOR_STD))
+    y = level * mask.double().expand(1, *shape)
+    sampler = Sampler(prior, method, (), steps, estimator=None, use_presets=False)
+    answer = sampler.run(Problem.internal(y, Inpainting(shape, mask.double()), SIGMA), seed=0).images[0, 0]
+    return answer[mask], answer[~mask]
+
+
+def spreads(method: Method, steps: int, side: int = SIDE) -> tuple[float, float]:
+    """Std over exact std, measured and unmeasured."""
+    std, _ = exact()
+    seen, unseen = output(method, steps, 0.0, side)
+    return float(seen.std()) / std, float(unseen.std()) / PRIOR_STD
+
+
+def response(method: Method, steps: int) -> float:
+    """d(answer)/dy over d(posterior mean)/dy, exact for affine methods: the noise cancels."""
+    _, gain = exact()
+    return float((output(method, steps, 1.0)[0] - output(method, steps, 0.0)[0]).mean()) / gain
+
+
+def main() -> None:
+    error = 1 / math.sqrt(SIDE * SIDE)  # of a std from n normal draws: 1 / sqrt(2 n), n = side^2 / 2
+    print(f"Standard error of the std ratios: {100 * error:.1f} %.\n")
+    print("| method | std, measured | std, unmeasured | answer to y | T = 20: std, measured | std, unmeasured |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, method in METHODS:
+        seen, unseen = spreads(method, 100)
+        few = spreads(method, 20)
+        row = f"{seen:.3f} | {unseen:.2f} | {response(method, 100):.2f} | {few[0]:.3f} | {few[1]:.2f}"
+        print(f"| {name} | {row} |", flush=True)
+    print("\n| DDIM, eta 0, no data | T = 20 | T = 100 | T = 1000 |")
+    print("| --- | --- | --- | --- |")
+    print("| std over prior std | " + " | ".join(f"{spreads(DDIM(), T)[1]:.3f}" for T in (20, 100, 1000)) + " |")
+    print("\n| DPS, scale 0.3, T = 1000 | 1k pixels | 16k pixels |")
+    print("| --- | --- | --- |")
+    rows = [spreads(DPS(scale=0.3, clamp=False, variance="small"), 1000, side) for side in (32, 128)]
+    print("| std, measured | " + " | ".join(f"{row[0]:.2f}" for row in rows) + " |")
+    print("| std, unmeasured | " + " | ".join(f"{row[1]:.2f}" for row in rows) + " |")
+
+
+if __name__ == "__main__":
+    main()

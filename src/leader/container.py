@@ -1,0 +1,121 @@
+"""Measurements that are no picture, in a file: what was measured, by which operator, with which noise.
+
+A container is a NumPy .npz archive of plain arrays (nothing in it can be executed):
+
+  format   "leader-measurement 1"
+  about    JSON text: task, image_shape, sigma (of [0, 1] images, or null if unknown), bits, options that are numbers or words
+  y        the measurement of a [0, 1] image, with a leading batch axis, float32
+  option.* options that are tables: kernel, mask, indices
+  alpha    [H, W] transparency of the picture, if it had one
+  icc      its colour profile as bytes, if it had one
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.files import replacing
+from leader.operators import LinearOperator, build_task
+
+FORMAT = "leader-measurement 1"
+SUFFIX = ".npz"
+MOST_BYTES = 4 << 30
+"""Containers that would unpack to more than this are refused before they are read."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The content of a container; `y` [B, ...] belongs to images of `image_shape` (C, H, W) in [0, 1]."""
+
+    task: str
+    y: Tensor
+    image_shape: tuple[int, int, int]
+    sigma: float | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    bits: int = 8
+    alpha: NDArray[np.float32] | None = None
+    icc: bytes | None = None
+
+    def operator(self) -> LinearOperator:
+        """The operator that made y."""
+        return build_task(self.task, self.image_shape, **self.options)
+
+
+def write_container(path: Path, measurement: Measurement) -> None:
+    """Writes a measurement whole or not at all."""
+    tables = {name: value for name, value in measurement.options.items() if isinstance(value, Tensor)}
+    about = {
+        "task": measurement.task,
+        "image_shape": list(measurement.image_shape),
+        "sigma": measurement.sigma,
+        "bits": measurement.bits,
+        "options": {name: value for name, value in measurement.options.items() if name not in tables},
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "format": np.array(FORMAT),
+        "about": np.array(json.dumps(about)),
+        "y": measurement.y.cpu().numpy().astype(np.float32),
+    }
+    arrays |= {f"option.{name}": table.cpu().numpy() for name, table in tables.items()}
+    if measurement.alpha is not None:
+        arrays["alpha"] = measurement.alpha
+    if measurement.icc is not None:
+        arrays["icc"] = np.frombuffer(measurement.icc, dtype=np.uint8)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def read_container(path: Path) -> Measurement:
+    """Reads a measurement; a file that is none, or is damaged, is refused."""
+    if not path.is_file():
+        raise LeaderError(f"There is no file {path}; check its name.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(item.file_size for item in archive.infolist())
+        if unpacked > MOST_BYTES:
+            raise LeaderError(f"{path} would unpack to {unpacked} bytes; at most {MOST_BYTES} are served.")
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except LeaderError:
+        raise
+    except Exception as error:  # a damaged archive raises errors of every kind
+        raise LeaderError(f"{path} is not a container that can be read; write one with `leader degrade`.") from error
+    if "format" not in arrays or str(arrays["format"]) != FORMAT:
+        raise LeaderError(f"{path} is an .npz file but no '{FORMAT}'; write one with `leader degrade`.")
+    try:
+        return _assembled(arrays)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LeaderError(f"{path} lacks or misstates what a container needs ({error}); write it again.") from error
+
+
+def _assembled(arrays: dict[str, NDArray[Any]]) -> Measurement:
+    about = json.loads(str(arrays["about"]))
+    channels, height, width = (int(n) for n in about["image_shape"])
+    options = dict(about["options"])
+    for name, array in arrays.items():
+        if name.startswith("option."):
+            options[name.removeprefix("option.")] = torch.from_numpy(array)
+    sigma = about["sigma"]
+    y = torch.from_numpy(arrays["y"].astype(np.float32))
+    if y.ndim < 2 or y.shape[0] != 1:
+        raise ValueError(f"y has shape {list(y.shape)}")
+    return Measurement(
+        task=str(about["task"]),
+        y=y,
+        image_shape=(channels, height, width),
+        sigma=None if sigma is None else float(sigma),
+        options=options,
+        bits=int(about["bits"]),
+        alpha=arrays["alpha"].astype(np.float32) if "alpha" in arrays else None,
+        icc=arrays["icc"].tobytes() if "icc" in arrays else None,
+    )

@@ -1,0 +1,33 @@
+"""Jobs one after the other in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+
+from leader.engines.base import Answer, Job
+
+
+class LocalEngine:
+    """This process, with a fixed number of torch threads while a job runs."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self.threads = threads
+
+    def map(self, function: Callable[[Job], Answer], jobs: Sequence[Job]) -> Iterator[tuple[int, Answer]]:
+        for index, job in enumerate(jobs):
+            with _threads(self.threads):
+                answer = function(job)
+            yield index, answer
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,33 @@
+"""Metrics: pure functions of pictures in [0, 1], one number per image, each with its conventions written
+down.
+"""
+
+from leader.metrics.distribution import Kid, fid, frechet_distance, kid
+from leader.metrics.fidelity import data_consistency, psnr, ssim
+from leader.metrics.inception import inception_features
+from leader.metrics.perceptual import lpips
+from leader.metrics.registry import METRICS, Metric
+from leader.metrics.uncertainty import (
+    block_rank_correlation,
+    coverage,
+    sparsification_curve,
+    sparsification_error,
+)
+
+__all__ = [
+    "METRICS",
+    "Kid",
+    "Metric",
+    "block_rank_correlation",
+    "coverage",
+    "data_consistency",
+    "fid",
+    "frechet_distance",
+    "inception_features",
+    "kid",
+    "lpips",
+    "psnr",
+    "sparsification_curve",
+    "sparsification_error",
+    "ssim",
+]

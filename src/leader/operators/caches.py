@@ -1,0 +1,31 @@
+"""Constants of an operator in the dtypes and on the devices where they were asked for."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def real_dtype(like: Tensor) -> torch.dtype:
+    """The real dtype of the precision of `like`."""
+    return like.dtype.to_real() if like.dtype.is_complex else like.dtype
+
+
+class CastCache:
+    """One constant, built in float64 or complex128, kept in every precision and on every device it served."""
+
+    def __init__(self, constant: Tensor) -> None:
+        self.constant = constant
+        self._copies: dict[tuple[torch.dtype, torch.device], Tensor] = {}
+
+    def like(self, other: Tensor) -> Tensor:
+        """The constant in the precision and on the device of `other`; it stays real or complex as built."""
+        dtype = real_dtype(other)
+        if self.constant.dtype.is_complex:
+            dtype = dtype.to_complex()
+        key = (dtype, other.device)
+        if key not in self._copies:
+            # A copy made under inference_mode could never take part in autograd later (DPS needs that).
+            with torch.inference_mode(False):
+                self._copies[key] = self.constant.to(other.device, dtype, copy=True)
+        return self._copies[key]

@@ -1,0 +1,145 @@
+"""Operators that act on rows and columns separately: A X = B1 X B2^T, by the SVDs of the two small factors.
+
+With B = U S V^T for each axis, c = V1^T X V2 and the singular values are the products s1_i s2_j. The cut
+acts on the 1-D values, so that A^+ Y = B1^+ Y (B2^+)^T holds exactly.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.operators.banded import BandedMatrix
+from leader.operators.base import Eta, SpectralOperator
+from leader.operators.caches import CastCache
+
+
+class Factor:
+    """A 1-D factor B [m, n] in float64; decompositions are made when first asked for.
+
+    singular  its n values (those beyond the rank are 0), descending
+    kept      the same with those below rcond * largest set to 0
+    """
+
+    def __init__(self, matrix: Tensor, rcond: float) -> None:
+        if matrix.ndim != 2 or not bool(torch.isfinite(matrix).all()) or not bool((matrix != 0).any()):
+            raise LeaderError(
+                f"A separable operator needs finite, non-zero matrices; found shape {list(matrix.shape)}."
+            )
+        self.rcond = rcond
+        self.matrix = BandedMatrix(matrix.to("cpu", torch.float64))
+
+    @cached_property
+    def _thin(self) -> tuple[Tensor, Tensor, Tensor]:
+        left, values, right = torch.linalg.svd(self.matrix.constant, full_matrices=False)
+        return left, values, right.mT.contiguous()
+
+    @property
+    def rank(self) -> int:
+        """How many values can differ from zero: min(m, n)."""
+        return int(self._thin[1].shape[0])
+
+    @cached_property
+    def singular(self) -> Tensor:
+        missing = self.matrix.constant.shape[1] - self.rank
+        return torch.nn.functional.pad(self._thin[1], (0, missing))
+
+    @cached_property
+    def kept(self) -> Tensor:
+        return torch.where(self.singular > self.rcond * self.singular[0], self.singular, 0.0)
+
+    @cached_property
+    def adjoint(self) -> BandedMatrix:
+        """B^T [n, m]."""
+        return BandedMatrix(self.matrix.constant.mT.contiguous())
+
+    @cached_property
+    def inverse(self) -> BandedMatrix:
+        """B^+ [n, m], cut."""
+        left, _, right = self._thin
+        kept = self.kept[: self.rank]
+        gain = torch.where(kept > 0, 1 / kept.clamp_min(torch.finfo(kept.dtype).tiny), 0.0)
+        return BandedMatrix((right * gain) @ left.mT)
+
+    @cached_property
+    def left(self) -> CastCache:
+        """U [m, rank]."""
+        return CastCache(self._thin[0])
+
+    @cached_property
+    def seen(self) -> CastCache:
+        """The first `rank` columns of V [n, rank]: what B sees."""
+        return CastCache(self._thin[2])
+
+    @cached_property
+    def right(self) -> CastCache:
+        """V [n, n], orthogonal: `seen` completed."""
+        thin = self._thin[2]
+        whole, _ = torch.linalg.qr(thin, mode="complete")
+        return CastCache(torch.cat([thin, whole[:, self.rank :]], dim=1))
+
+
+class SeparableOperator(SpectralOperator):
+    """A X = B1 X B2^T per channel, B1 [h, H] and B2 [w, W]; y [B, C, h, w].
+
+    rcond_1d  1-D singular values below rcond_1d * largest are not inverted
+    """
+
+    task = "separable"
+
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int],
+        B1: Tensor | Factor,
+        B2: Tensor | Factor,
+        rcond_1d: float = 1e-3,
+    ) -> None:
+        self.vertical = B1 if isinstance(B1, Factor) else Factor(B1, rcond_1d)
+        self.horizontal = B2 if isinstance(B2, Factor) else Factor(B2, rcond_1d)
+        columns = tuple(factor.matrix.constant.shape[1] for factor in (self.vertical, self.horizontal))
+        if columns != tuple(image_shape[1:]):
+            raise LeaderError(
+                f"The two factors act on images of {columns[0]} x {columns[1]} pixels; "
+                f"expected {image_shape[1]} x {image_shape[2]}."
+            )
+        spectrum = torch.outer(self.vertical.singular, self.horizontal.singular)[None, None]
+        kept = torch.outer(self.vertical.kept, self.horizontal.kept)[None, None]
+        super().__init__(image_shape, spectrum, rcond=self.vertical.rcond, s=kept)
+
+    def to(self, x: Tensor) -> Tensor:
+        self.check_image(x)
+        return self.vertical.right.like(x).mT @ x @ self.horizontal.right.like(x)
+
+    def back(self, c: Tensor) -> Tensor:
+        return self.vertical.right.like(c) @ c @ self.horizontal.right.like(c).mT
+
+    def data(self, y: Tensor) -> Tensor:
+        w = self._seen_data(y)
+        _, height, width = self.image_shape
+        return torch.nn.functional.pad(w, (0, width - w.shape[-1], 0, height - w.shape[-2]))
+
+    def measure(self, w: Tensor) -> Tensor:
+        seen = w[..., : self.vertical.rank, : self.horizontal.rank]
+        return self.vertical.left.like(w) @ seen @ self.horizontal.left.like(w).mT
+
+    def _seen_data(self, y: Tensor) -> Tensor:
+        """`data` without the zeros: [B, C, rank, rank]."""
+        return self.vertical.left.like(y).mT @ y @ self.horizontal.left.like(y)
+
+    def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
+        # The full V, cubic in the side of the image, is not needed for what the factors see.
+        gain = self.tikhonov(eta, r)[..., : self.vertical.rank, : self.horizontal.rank]
+        return self.vertical.seen.like(r) @ (gain * self._seen_data(r)) @ self.horizontal.seen.like(r).mT
+
+    def A(self, x: Tensor) -> Tensor:
+        self.check_image(x)
+        return self.horizontal.matrix.columns(self.vertical.matrix.rows(x))
+
+    def AT(self, y: Tensor) -> Tensor:
+        return self.vertical.adjoint.rows(self.horizontal.adjoint.columns(y))
+
+    def pinv(self, y: Tensor) -> Tensor:
+        return self.vertical.inverse.rows(self.horizontal.inverse.columns(y))

@@ -1,0 +1,221 @@
+"""Networks of every convention as priors: what they predict, in which dtype, with which variance.
+
+A network answers in its own terms (noise, v, clean image, denoised image); these classes turn that into a
+`Prediction`. State and answers stay in the dtype of x (float32); only the network runs in half precision.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from leader.errors import LeaderError, unknown_name
+from leader.priors.base import Prediction, Prior, from_eps, from_x0
+from leader.schedule import Schedule
+
+Predicts = Literal["eps", "v", "x0"]
+PREDICTS: tuple[str, ...] = get_args(Predicts)
+
+
+def from_v(x: Tensor, t: Tensor, v: Tensor, schedule: Schedule, variance: Tensor | None = None) -> Prediction:
+    """The Prediction that follows from v = sqrt(abar) eps - sqrt(1 - abar) x0; finite at every level."""
+    level = schedule.level(t, x)
+    return Prediction(level.signal * x - level.noise * v, level.signal * v + level.noise * x, variance)
+
+
+CONVERSIONS = {"eps": from_eps, "v": from_v, "x0": from_x0}
+
+
+def learned_variance(raw: Tensor, t: Tensor, schedule: Schedule) -> Tensor:
+    """diag Cov[x0 | x_t] from the variance channels of a network trained with a learned range.
+
+    Such a network interpolates the logarithm of its reverse variance between beta_tilde and beta with the
+    share v = (raw + 1) / 2. Since that variance is beta_tilde + c^2 Sigma, it follows without cancellation
+    that Sigma = (1 - abar) expm1(v L) / expm1(L) with L = log(beta / beta_tilde). `schedule` must hold the
+    betas of training.
+    """
+    abar = schedule.abar_table
+    before = torch.cat([abar.new_ones(1), abar[:-1]])
+    smallest = schedule.betas * (1 - before) / (1 - abar)
+    smallest[0] = smallest[1]  # beta_tilde_0 = 0 has no logarithm: training uses the next one
+    range_ = (schedule.betas / smallest).log()
+    times = t.cpu()
+    length = range_[times].to(raw.device, raw.dtype).reshape(-1, 1, 1, 1)
+    largest = (1 - abar[times]).to(raw.device, raw.dtype).reshape(-1, 1, 1, 1)
+    share = ((raw + 1) / 2).clamp(0, 1)
+    return largest * torch.expm1(share * length) / torch.expm1(length)
+
+
+class NetworkPrior(Prior):
+    """A network(x [B, C, H, W], t [B]) -> [B, C or 2C, H, W] as a prior.
+
+    predicts          what the first C channels are: the noise, v or the clean image
+    learned_variance  whether C more channels hold a learned-range variance
+    size, multiple    see `Prior`
+    dtype             the dtype the network wants its input in; None leaves that to the network
+    time_factor       the network is called at t * time_factor (1000 / T for rescaled times)
+
+    Grey images pass through a three-channel network as three equal channels; the answers are averaged.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        schedule: Schedule,
+        *,
+        predicts: str = "eps",
+        learned_variance: bool = False,
+        channels: int = 3,
+        size: tuple[int, int] | None = None,
+        multiple: int = 1,
+        dtype: torch.dtype | None = None,
+        time_factor: float = 1.0,
+        name: str = "network",
+    ) -> None:
+        super().__init__(schedule)
+        if predicts not in CONVERSIONS:
+            raise unknown_name("prediction", predicts, PREDICTS)
+        self.network = network
+        self.convert = CONVERSIONS[predicts]
+        self.predicts = predicts
+        self.learned = learned_variance
+        self.channels = self.image_channels = channels
+        self.size, self.multiple = size, multiple
+        self.dtype = dtype
+        self.time_factor = time_factor
+        self.name = name
+        self.source = "learned" if learned_variance else None
+
+    def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+        if x.shape[1] != self.image_channels:
+            return _grey(self._predict(x.expand(-1, self.image_channels, -1, -1), t))
+        times = t.to(x.device)
+        answer = self.network(
+            x if self.dtype is None else x.to(self.dtype),
+            times if self.time_factor == 1 else times * self.time_factor,
+        ).to(x.dtype)
+        wanted = self.image_channels * (2 if self.learned else 1)
+        if answer.shape[1] != wanted:
+            raise LeaderError(
+                f"The network of '{self.name}' answers with {answer.shape[1]} channels where {wanted} were "
+                "expected: check whether it learned its variance."
+            )
+        if not self.learned:
+            return self.convert(x, t, answer, self.schedule)
+        mean, raw = answer.chunk(2, 1)
+        return self.convert(x, t, mean, self.schedule, learned_variance(raw, t, self.schedule))
+
+
+class DenoiserPrior(Prior):
+    """A sigma-conditioned denoiser, network(x0 + sigma z, sigma [B]) -> x0, as a prior (Tweedie's formula).
+
+    unit_range  the network lives in [0, 1]: images and sigma are converted on the way in and out
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        schedule: Schedule | None = None,
+        *,
+        unit_range: bool = False,
+        channels: int = 3,
+        size: tuple[int, int] | None = None,
+        multiple: int = 1,
+        dtype: torch.dtype | None = None,
+        name: str = "denoiser",
+    ) -> None:
+        super().__init__(schedule or Schedule.linear())
+        self.network = network
+        self.unit_range = unit_range
+        self.channels = self.image_channels = channels
+        self.size, self.multiple = size, multiple
+        self.dtype = dtype
+        self.name = name
+
+    def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+        if x.shape[1] != self.image_channels:
+            return _grey(self._predict(x.expand(-1, self.image_channels, -1, -1), t))
+        level = self.schedule.level(t, x)
+        noisy, sigma = x / level.signal, level.sigma.reshape(-1)
+        if self.unit_range:
+            noisy, sigma = (noisy + 1) / 2, sigma / 2
+        dtype = self.dtype or x.dtype
+        clean: Tensor = self.network(noisy.to(dtype), sigma.to(dtype)).to(x.dtype)
+        return from_x0(x, t, 2 * clean - 1 if self.unit_range else clean, self.schedule)
+
+
+def _grey(prediction: Prediction) -> Prediction:
+    """The mean over channels: linear in x0 and eps, so the two still belong together."""
+    variance = prediction.variance
+    return Prediction(
+        prediction.x0.mean(1, keepdim=True),
+        prediction.eps.mean(1, keepdim=True),
+        None if variance is None else variance.mean(1, keepdim=True),
+    )
+
+
+class LabelledNetwork(nn.Module):
+    """A class-conditional network at one class."""
+
+    def __init__(self, network: nn.Module, label: int) -> None:
+        super().__init__()
+        self.network = network
+        self.label = label
+
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:
+        label = torch.full((x.shape[0],), self.label, dtype=torch.long, device=x.device)
+        answer: Tensor = self.network(x, t, label)
+        return answer
+
+
+class WrappedPrior(Prior):
+    """A prior around another one, `base`, from which it takes everything it does not change."""
+
+    def __init__(self, base: Prior) -> None:
+        super().__init__(base.schedule)
+        self.base = base
+        self.name, self.channels, self.source = base.name, base.channels, base.source
+        self.size, self.multiple = base.size, base.multiple
+
+    def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+        return self.base._predict(x, t)
+
+    def work(self, t: int, height: int, width: int) -> float:
+        return self.base.work(t, height, width)
+
+
+class AutocastPrior(WrappedPrior):
+    """A prior whose network runs in half precision where torch deems it safe; answers in float32."""
+
+    def __init__(self, base: Prior, dtype: torch.dtype) -> None:
+        super().__init__(base)
+        self.dtype = dtype
+
+    def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+        with torch.autocast(x.device.type, self.dtype):
+            answer = self.base._predict(x, t)
+        variance = answer.variance
+        return Prediction(
+            answer.x0.to(x.dtype), answer.eps.to(x.dtype), None if variance is None else variance.to(x.dtype)
+        )
+
+
+class HeadedPrior(WrappedPrior):
+    """A prior with a fitted variance head: head(x_t, x0, abar [B, 1, 1, 1]) -> variance of x0's error."""
+
+    def __init__(self, base: Prior, head: nn.Module) -> None:
+        super().__init__(base)
+        self.head = head
+        self.source = "head"
+
+    def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+        answer = self.base._predict(x, t)
+        abar = self.schedule.level(t, x).abar
+        if self.channels is None or x.shape[1] == self.channels:
+            variance: Tensor = self.head(x, answer.x0, abar)
+        else:
+            colour = (-1, self.channels, -1, -1)
+            variance = self.head(x.expand(colour), answer.x0.expand(colour), abar).mean(1, keepdim=True)
+        return Prediction(answer.x0, answer.eps, variance)

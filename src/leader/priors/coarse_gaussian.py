@@ -1,0 +1,93 @@
+"""A Gaussian prior for tiny level images: exact answers where the noise is too strong for the network.
+
+When a picture cannot be averaged any further and the noise still exceeds the network's range, coarse
+structure is all that is left to find, and second-order statistics say almost everything there is to say about
+it. The prior is stationary with symmetric boundaries, so the DCT-II diagonalises it: posterior mean and
+variance are closed forms, for any size. Colours are taken apart by a fixed orthonormal opponent basis, each
+component with its own power spectrum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+OPPONENT = torch.tensor(
+    [
+        [1 / math.sqrt(3)] * 3,
+        [1 / math.sqrt(2), 0.0, -1 / math.sqrt(2)],
+        [1 / math.sqrt(6), -2 / math.sqrt(6), 1 / math.sqrt(6)],
+    ],
+    dtype=torch.float64,
+)
+"""Rows: brightness, red against blue, red and blue against green."""
+
+
+@dataclass(frozen=True)
+class CoarseGaussian:
+    """Statistics of block-averaged photographs in [0, 1]; tuples of three are opponent components.
+
+    mean: mean colour (R, G, B).
+    dc: variance of an image's mean.
+    scale, knee, power: orthonormal DCT spectrum scale/(f^2 + knee^2)^(power/2), f in cycles per level pixel.
+    detail: per level, variance of full-resolution pixels around the enlarged level image (last: and beyond).
+    """
+
+    mean: tuple[float, ...]
+    dc: tuple[float, ...]
+    scale: tuple[float, ...]
+    knee: tuple[float, ...]
+    power: tuple[float, ...]
+    detail: tuple[float, ...]
+
+    def spectrum(self, height: int, width: int) -> Tensor:
+        """Prior variance of each DCT coefficient, [3, height, width] float64."""
+        square = frequencies(height)[:, None] ** 2 + frequencies(width)[None, :] ** 2
+        column = [
+            torch.tensor(v, dtype=torch.float64).view(3, 1, 1) for v in (self.scale, self.knee, self.power)
+        ]
+        spectrum = column[0] / (square + column[1] ** 2) ** (column[2] / 2)
+        spectrum[:, 0, 0] = torch.tensor(self.dc, dtype=torch.float64) * height * width
+        return spectrum
+
+    def posterior(self, noisy: Tensor, sigma: float, level: int) -> tuple[Tensor, Tensor]:
+        """Posterior mean and variance [B, 3, H, W] of a level image seen with noise sigma.
+
+        The variance is that of a full-resolution pixel: the level's posterior variance plus the detail inside
+        a block.
+        """
+        height, width = noisy.shape[2:]
+        rows, columns = _dct_like(noisy, height), _dct_like(noisy, width)
+        basis = OPPONENT.to(noisy)
+        prior = self.spectrum(height, width)
+        gain = (prior / (prior + sigma**2)).to(noisy)
+        mean = torch.tensor(self.mean, dtype=noisy.dtype, device=noisy.device).view(1, 3, 1, 1)
+        coefficients = rows @ torch.einsum("oc,bchw->bohw", basis, noisy - mean) @ columns.T
+        estimate = torch.einsum("oc,bohw->bchw", basis, rows.T @ (gain * coefficients) @ columns) + mean
+        spread = (rows**2).T @ (gain * sigma**2) @ columns**2
+        variance = (
+            torch.einsum("oc,ohw->chw", basis**2, spread) + self.detail[min(level, len(self.detail) - 1)]
+        )
+        return estimate, variance.expand_as(estimate)
+
+
+def frequencies(size: int) -> Tensor:
+    """Frequencies of the DCT-II of `size` samples in cycles per sample, float64."""
+    return torch.arange(size, dtype=torch.float64) / (2 * size)
+
+
+@lru_cache(maxsize=32)
+def dct_matrix(size: int) -> Tensor:
+    """Orthonormal DCT-II [size, size], float64; its rows are the basis."""
+    places = torch.arange(size, dtype=torch.float64) + 0.5
+    matrix = torch.cos(2 * math.pi * frequencies(size)[:, None] * places[None, :]) * math.sqrt(2 / size)
+    matrix[0] /= math.sqrt(2)
+    return matrix
+
+
+def _dct_like(image: Tensor, size: int) -> Tensor:
+    return dct_matrix(size).to(image)

@@ -1,0 +1,172 @@
+"""load_prior: every kind of prior by name or path."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from leader.errors import LeaderError, unknown_name
+from leader.priors import diffusers_folder, registry
+from leader.priors.adapters import AutocastPrior, HeadedPrior, LabelledNetwork, NetworkPrior
+from leader.priors.base import Prior
+from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, side_car
+from leader.priors.networks import ADM, DDPM
+from leader.priors.tiling import any_size
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+EMBEDDED = "embedded"
+
+
+def load_prior(
+    name_or_path: str | Path = EMBEDDED,
+    *,
+    dtype: torch.dtype | str = torch.float32,
+    compile: bool | str = False,
+    channels_last: bool = False,
+    device: torch.device | str = "cpu",
+    tile: int | None = None,
+    overlap: int = 64,
+    whole: bool = False,
+    **options: Any,
+) -> Prior:
+    """A prior, ready for images of any size.
+
+    name_or_path   "embedded"; a registered name; a .pt, .pth, .ckpt or .safetensors file; a diffusers folder
+                   or hub id; a folder written by `leader train`
+    dtype          of the network: float32, float16 or bfloat16; states and answers stay in float32
+    compile        torch.compile the network; a string names the backend
+    channels_last  the memory format that convolutions on GPUs prefer
+    tile, overlap  tiles for networks tied to a size (and, given `tile`, for any network)
+    whole          the bare prior, without tiles or padding
+    options        what a checkpoint's tensors do not tell; see `leader.priors.checkpoints`
+
+    A variance head fitted to the checkpoint is found beside it and used.
+    """
+    prior, home = _find(name_or_path, options)
+    prior = _precise(prior, _dtype(dtype))
+    head = None if home is None else find_head(home)
+    if head is not None:
+        from leader.uncertainty.head import VarianceHead
+
+        prior = HeadedPrior(prior, VarianceHead.load(head))
+    prior = prior.to(_device(device))
+    if channels_last:
+        for parameter in prior.parameters():
+            if parameter.ndim == 4:
+                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+    if compile:
+        _network(prior).compile(**({"backend": compile} if isinstance(compile, str) else {}))
+    return prior if whole else any_size(prior, tile, overlap)
+
+
+def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
+    """The bare prior and where it lies on disk."""
+    name, path = str(name_or_path), Path(name_or_path).expanduser()
+    if name == EMBEDDED:
+        return _pyramid(None, options), None
+    if name in registry.ENTRIES:
+        entry = registry.ENTRIES[name]
+        if not entry.on_disk:
+            raise LeaderError(f"'{name}' is not at {entry.path} yet: run `leader priors get {name}` first.")
+        prior = open_checkpoint(entry.path, {"like": name, **options})
+        prior.name = name
+        return prior, entry.path
+    if path.is_dir():
+        return _folder(path, options)
+    if path.is_file():
+        return _file(path, options), path
+    if path.suffix in SUFFIXES:
+        raise LeaderError(f"{path} does not exist: give the path of a checkpoint or a registered name.")
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not path.parent.is_dir():
+        folder = diffusers_folder.fetch(name)
+        return diffusers_folder.open_folder(folder, options, name), folder
+    raise unknown_name("prior", name, [EMBEDDED, *registry.ENTRIES])
+
+
+def _file(path: Path, options: Options) -> Prior:
+    if path.suffix not in SUFFIXES:
+        raise LeaderError(f"{path} is not a checkpoint: expected a file ending in {', '.join(SUFFIXES)}.")
+    return (
+        _pyramid(path, options)
+        if {"net", "coarse"} <= side_car(path).keys()
+        else open_checkpoint(path, options)
+    )
+
+
+def _folder(folder: Path, options: Options) -> tuple[Prior, Path]:
+    if diffusers_folder.is_folder(folder):
+        return diffusers_folder.open_folder(folder, options), folder
+    trained = folder / "pyramid.safetensors"
+    if trained.is_file():
+        return _pyramid(trained, options), trained
+    heads = ".variance.safetensors"
+    files = [f for f in sorted(folder.iterdir()) if f.suffix in SUFFIXES and not f.name.endswith(heads)]
+    if len(files) != 1:
+        raise LeaderError(
+            f"{folder} holds {len(files)} checkpoints and no diffusers configuration: give the path of one."
+        )
+    return _file(files[0], options), files[0]
+
+
+def _pyramid(path: Path | None, options: Options) -> Prior:
+    from leader.priors.pyramid import PyramidPrior
+
+    for key in options:
+        raise LeaderError(f"The option '{key}' is for checkpoints; the embedded prior takes none.")
+    return PyramidPrior.load(path)
+
+
+def find_head(checkpoint: Path) -> Path | None:
+    """The file of a variance head fitted to a checkpoint (a file or a folder), or None."""
+    from leader.uncertainty.head import SUFFIX, beside
+
+    candidates = [beside(checkpoint)]
+    if not checkpoint.is_dir():
+        candidates.append(checkpoint.with_name(checkpoint.stem + SUFFIX))
+    return next((file for file in candidates if file.is_file()), None)
+
+
+def _dtype(dtype: torch.dtype | str) -> torch.dtype:
+    name = str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise unknown_name("dtype", name, DTYPES)
+    return DTYPES[name]
+
+
+def _device(device: torch.device | str) -> torch.device:
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise LeaderError(f"Unknown device '{device}': use cpu, cuda, cuda:0 or mps.") from error
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not there.get(chosen.type, True):
+        raise LeaderError(f"The device '{device}' is not available here: use cpu.")
+    return chosen
+
+
+def _precise(prior: Prior, dtype: torch.dtype) -> Prior:
+    """The prior with its network in `dtype`."""
+    if dtype == torch.float32:
+        return prior
+    if not isinstance(prior, NetworkPrior):
+        return AutocastPrior(prior, dtype)
+    network = prior.network.network if isinstance(prior.network, LabelledNetwork) else prior.network
+    if isinstance(network, (ADM, DDPM)):
+        network.set_precision(dtype)
+    else:
+        network.to(dtype)
+        prior.dtype = dtype
+    return prior
+
+
+def _network(prior: Prior) -> nn.Module:
+    """The network inside a prior."""
+    for name in ("base", "network", "net"):
+        inner = getattr(prior, name, None)
+        if isinstance(inner, nn.Module):
+            return _network(inner) if isinstance(inner, Prior) else inner
+    raise LeaderError(f"The prior '{prior.name}' has no network to compile.")

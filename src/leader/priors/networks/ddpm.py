@@ -1,0 +1,203 @@
+"""The U-Net of DDPM (Ho et al., 2020) under the tensor names of its PyTorch ports.
+
+One attention head; strided convolutions after a zero row and column at the right and bottom; time is added.
+The published CelebA-HQ 256 network is `DDPMConfig(128, (1, 1, 2, 2, 4, 4), 2, (4,))`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from leader.priors.networks.layers import Norm, angles, attend, conv, set_precision
+
+EPS = 1e-6
+
+
+@dataclass(frozen=True)
+class DDPMConfig:
+    """width: channels at full size; multipliers and blocks: per level; attention: levels that have it."""
+
+    width: int
+    multipliers: tuple[int, ...]
+    blocks: int
+    attention: tuple[int, ...]
+    in_channels: int = 3
+    out_channels: int = 3
+
+    @property
+    def multiple(self) -> int:
+        """Sides must be multiples of this."""
+        return 1 << (len(self.multipliers) - 1)
+
+
+class ResBlock(nn.Module):
+    """norm, SiLU, conv, plus time, norm, SiLU, conv, plus the input."""
+
+    def __init__(self, inputs: int, outputs: int, embedding: int) -> None:
+        super().__init__()
+        self.norm1 = Norm(inputs, EPS)
+        self.conv1 = conv(inputs, outputs)
+        self.temb_proj = nn.Linear(embedding, outputs)
+        self.norm2 = Norm(outputs, EPS)
+        self.conv2 = conv(outputs, outputs)
+        self.nin_shortcut = conv(inputs, outputs, 1) if inputs != outputs else nn.Identity()
+
+    def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
+        h = self.conv1(F.silu(self.norm1(x)))
+        h = h + self.temb_proj(F.silu(embedding)).to(h.dtype)[:, :, None, None]
+        h = self.conv2(F.silu(self.norm2(h)))
+        out: Tensor = self.nin_shortcut(x) + h
+        return out
+
+
+class Attention(nn.Module):
+    """Self-attention over all positions, one head, plus the input."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.norm = Norm(channels, EPS)
+        self.q, self.k, self.v = (conv(channels, channels, 1) for _ in range(3))
+        self.proj_out = conv(channels, channels, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.norm(x)
+        mixed = attend(self.q(h).flatten(2), self.k(h).flatten(2), self.v(h).flatten(2))
+        out: Tensor = x + self.proj_out(mixed.reshape(x.shape))
+        return out
+
+
+class Downsample(nn.Module):
+    """Half the size. The padding is one-sided, as in the original."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = conv(channels, channels, stride=2, padding=0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.conv(F.pad(x, (0, 1, 0, 1)))
+        return out
+
+
+class Upsample(nn.Module):
+    """Twice the size."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = conv(channels, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.conv(F.interpolate(x, scale_factor=2.0, mode="nearest"))
+        return out
+
+
+class Level(nn.Module):
+    """Residual blocks of one resolution, each followed by attention where there is any."""
+
+    def __init__(self, sizes: list[tuple[int, int]], embedding: int, attention: bool) -> None:
+        super().__init__()
+        self.block = nn.ModuleList(ResBlock(inputs, outputs, embedding) for inputs, outputs in sizes)
+        self.attn = nn.ModuleList(Attention(outputs) for _, outputs in sizes if attention)
+        self.downsample: nn.Module | None = None
+        self.upsample: nn.Module | None = None
+
+    def step(self, index: int, h: Tensor, embedding: Tensor) -> Tensor:
+        h = self.block[index](h, embedding)
+        return self.attn[index](h) if len(self.attn) else h
+
+
+class TimeEmbedding(nn.Module):
+    """Sines then cosines of the time, through two linear layers: [B] -> [B, 4 width]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.dense = nn.ModuleList([nn.Linear(width, 4 * width), nn.Linear(4 * width, 4 * width)])
+
+    def forward(self, t: Tensor) -> Tensor:
+        half = self.width // 2
+        angle = angles(t, half, half - 1)
+        first, second = self.dense
+        code = torch.cat([angle.sin(), angle.cos()], 1).to(next(first.parameters()).dtype)
+        out: Tensor = second(F.silu(first(code)))
+        return out
+
+
+class Middle(nn.Module):
+    """The bottom of the U: block, attention, block."""
+
+    def __init__(self, channels: int, embedding: int) -> None:
+        super().__init__()
+        self.block_1 = ResBlock(channels, channels, embedding)
+        self.attn_1 = Attention(channels)
+        self.block_2 = ResBlock(channels, channels, embedding)
+
+    def forward(self, h: Tensor, embedding: Tensor) -> Tensor:
+        out: Tensor = self.block_2(self.attn_1(self.block_1(h, embedding)), embedding)
+        return out
+
+
+class DDPM(nn.Module):
+    """forward(x [B, in, H, W], t [B]) -> [B, out, H, W]; H and W multiples of `config.multiple`."""
+
+    def __init__(self, config: DDPMConfig) -> None:
+        super().__init__()
+        self.config = config
+        width, embedding = config.width, 4 * config.width
+        channels = [width * multiplier for multiplier in config.multipliers]
+        self.temb = TimeEmbedding(width)
+        self.conv_in = conv(config.in_channels, width)
+        skips, last = [width], width
+        self.down = nn.ModuleList()
+        for depth, size in enumerate(channels):
+            sizes = [(last if i == 0 else size, size) for i in range(config.blocks)]
+            level = Level(sizes, embedding, depth in config.attention)
+            skips += [size] * config.blocks
+            if depth < len(channels) - 1:
+                level.downsample = Downsample(size)
+                skips.append(size)
+            self.down.append(level)
+            last = size
+        self.mid = Middle(last, embedding)
+        rising: list[Level] = []
+        for depth in range(len(channels) - 1, -1, -1):
+            sizes = []
+            for _ in range(config.blocks + 1):
+                sizes.append((last + skips.pop(), channels[depth]))
+                last = channels[depth]
+            level = Level(sizes, embedding, depth in config.attention)
+            if depth > 0:
+                level.upsample = Upsample(last)
+            rising.append(level)
+        self.up = nn.ModuleList(reversed(rising))  # named by depth, walked from the bottom
+        self.norm_out = Norm(last, EPS)
+        self.conv_out = conv(last, config.out_channels)
+
+    def set_precision(self, dtype: torch.dtype) -> None:
+        """Convolutions but the last in `dtype`; everything else stays in float32."""
+        set_precision(self, dtype, keep=self.conv_out)
+
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:
+        embedding = self.temb(t)
+        h = self.conv_in(x.to(self.conv_in.weight.dtype))
+        skips = [h]
+        for level in self.down:
+            assert isinstance(level, Level)
+            for index in range(len(level.block)):
+                h = level.step(index, h, embedding)
+                skips.append(h)
+            if level.downsample is not None:
+                h = level.downsample(h)
+                skips.append(h)
+        h = self.mid(h, embedding)
+        for level in reversed(self.up):
+            assert isinstance(level, Level)
+            for index in range(len(level.block)):
+                h = level.step(index, torch.cat([h, skips.pop()], 1), embedding)
+            if level.upsample is not None:
+                h = level.upsample(h)
+        out: Tensor = self.conv_out(F.silu(self.norm_out(h.to(self.conv_out.weight.dtype))))
+        return out

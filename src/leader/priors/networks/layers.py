@@ -1,0 +1,61 @@
+"""What both architectures share: normalisation, the embedding of time, attention, and mixed precision.
+
+Everything here is plain differentiable torch: reverse and forward mode both work through it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+GROUPS = 32
+
+
+class Norm(nn.GroupNorm):
+    """Group normalisation over 32 groups, in float32 or better whatever the dtype of the features."""
+
+    def __init__(self, channels: int, eps: float) -> None:
+        super().__init__(GROUPS, channels, eps=eps)
+
+    def forward(self, input: Tensor) -> Tensor:
+        exact = input.to(torch.promote_types(input.dtype, torch.float32))
+        weight, bias = self.weight.to(exact.dtype), self.bias.to(exact.dtype)
+        return F.group_norm(exact, self.num_groups, weight, bias, self.eps).to(input.dtype)
+
+
+def angles(t: Tensor, half: int, last: float) -> Tensor:
+    """t_b * 10000^(-i / last) for i < half: the angles [B, half] whose sines and cosines encode the time."""
+    rates = torch.exp(-math.log(10000.0) / last * torch.arange(half, dtype=torch.float32, device=t.device))
+    return t.float()[:, None] * rates[None]
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention over positions for q, k, v [B, C, N], one head each; the softmax runs in float32 or better.
+
+    Written out, because fused attention kernels have no forward-mode derivative.
+    """
+    scale = float(q.shape[1]) ** -0.25  # on both factors: their product cannot overflow in float16
+    scores: Tensor = (q * scale).transpose(1, 2) @ (k * scale)
+    weights = scores.to(torch.promote_types(q.dtype, torch.float32)).softmax(-1).to(q.dtype)
+    mixed: Tensor = v @ weights.transpose(1, 2)
+    return mixed
+
+
+def set_precision(network: nn.Module, dtype: torch.dtype, keep: nn.Module) -> None:
+    """Convolutions to `dtype`, except those inside `keep`; embeddings and norms stay as they are.
+
+    This is how the published half-precision networks run; the state dict keeps its names.
+    """
+    kept = {id(module) for module in keep.modules()}
+    for module in network.modules():
+        if isinstance(module, (nn.Conv1d, nn.Conv2d)) and id(module) not in kept:
+            module.to(dtype)
+
+
+def conv(inputs: int, outputs: int, size: int = 3, **settings: Any) -> nn.Conv2d:
+    """A convolution that keeps the size of its input unless told otherwise."""
+    return nn.Conv2d(inputs, outputs, size, **({"padding": size // 2} | settings))

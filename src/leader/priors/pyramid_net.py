@@ -1,0 +1,228 @@
+"""The network of the embedded prior: two small convolutional denoisers in a pyramid of 2x2 averages.
+
+Averaging 2x2 pixels halves independent noise, so at level k of an averaging pyramid noise sigma has become
+sigma/2^k. The network answers at the first level where that fits its range. There, with little noise, the
+*expert* works alone; with more, the *main* body's estimate is fused with a guide, the enlarged answer of the
+next coarser level, where the noise is half as strong: a small *fusion* network adds what the guide knows
+better (coarse structure) to what the body knows better (detail). The recursion ends after at most two coarser
+levels, so the receptive field is finite; nothing is normalised over space.
+
+Everything here is in [0, 1] units and knows nothing of schedules: `leader.priors.pyramid` converts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+FUSION_DEPTH = 3
+
+
+@dataclass(frozen=True)
+class PyramidConfig:
+    """Shape and ranges of a `PyramidNet`; noise levels are standard deviations of [0, 1] images."""
+
+    width: int = 96
+    depth: int = 11
+    head_width: int = 48
+    sigma_max: float = 150 / 255
+    expert_max: float = 37.5 / 255
+    fusion_width: int = 48
+    cascade: bool = True
+    min_level_size: int = 16
+    variance_floor: float = 1e-4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where an image of noise sigma is estimated.
+
+    level: k, the number of 2x2 averagings before the answering network.
+    sigma: noise left at that level.
+    guides: number of coarser levels below it that contribute guides.
+    fits: whether the network's range covers `sigma`; if not, the image is too small to be averaged further.
+    """
+
+    level: int
+    sigma: float
+    guides: int
+    fits: bool
+
+    @property
+    def multiple(self) -> int:
+        """Sides of the (padded) full-resolution image must be multiples of this."""
+        return int(2 ** (self.level + self.guides + 1))
+
+
+def plan(sigma: float, height: int, width: int, config: PyramidConfig) -> Plan:
+    """The level and the number of guides for noise `sigma` on an image of height x width pixels."""
+    deepest = max(0, math.floor(math.log2(max(1.0, min(height, width) / config.min_level_size))))
+    level = 0
+    while sigma > config.sigma_max and level < deepest:
+        sigma, level = sigma / 2, level + 1
+    if sigma > config.sigma_max:
+        return Plan(level, sigma, 0, False)
+    return Plan(level, sigma, guide_levels(sigma, config), True)
+
+
+def guide_levels(sigma: float, config: PyramidConfig) -> int:
+    """How many coarser levels guide the answer at level noise `sigma`; 0: the expert answers alone."""
+    if not config.cascade:
+        return 0
+    guides = 0
+    while sigma > config.expert_max:
+        sigma, guides = sigma / 2, guides + 1
+    return guides
+
+
+def receptive_radius(config: PyramidConfig, level: int, guides: int) -> int:
+    """Full-resolution pixels beyond which nothing influences an estimate or its variance.
+
+    A stack of n 3x3 convolutions on cells of 2x2 pixels reaches 2n + 1 pixels. Passing to the level below and
+    back (averaging, bicubic enlargement with two pixels to each side) turns a reach of r into 2 (r + 2) + 1,
+    to which the cells of the fusion network above add their own.
+    """
+    reach = 2 * (config.depth + 1) + 1
+    for _ in range(guides):
+        fused = 2 * (config.depth + 1 + FUSION_DEPTH) + 1
+        reach = max(fused, 2 * FUSION_DEPTH + 1 + 2 * (reach + 2) + 1)
+    reach = max(reach, 2 * (config.depth + 2) + 1)  # the head has one convolution more than the estimate
+    return reach if level == 0 else 2**level * (reach + 2) + 2**level - 1
+
+
+class Body(nn.Module):
+    """A plain convolutional denoiser on 2x2 cells of pixels, with a head for its own log-variance."""
+
+    def __init__(self, width: int, depth: int, head_width: int) -> None:
+        super().__init__()
+        sizes = [13] + [width] * depth
+        self.convs = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1) for a, b in pairwise(sizes))
+        self.out = nn.Conv2d(width, 12, 3, padding=1)
+        self.h1 = nn.Conv2d(width + 2, head_width, 3, padding=1)
+        self.h2 = nn.Conv2d(head_width, 12, 3, padding=1)
+
+    def forward(self, pixels: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
+        """pixels [B, 3, H, W], sigma [B] -> estimate [B, 3, H, W] and features [B, width, H/2, W/2]."""
+        cells = F.pixel_unshuffle(pixels, 2)
+        h = torch.cat([cells, _constant(sigma, cells)], 1).contiguous(memory_format=torch.channels_last)
+        for conv in self.convs:
+            h = F.relu(conv(h))
+        return F.pixel_shuffle(self.out(h), 2), h
+
+    def log_variance(self, features: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
+        """features [B, width, H/2, W/2], sigma [B], level [B] -> log of variance/(sigma^2 + floor)."""
+        h = torch.cat([features, _constant(10 * sigma, features), _constant(level / 4, features)], 1)
+        return F.pixel_shuffle(self.h2(F.relu(self.h1(h))), 2)
+
+
+class Fusion(nn.Module):
+    """Corrects an estimate by the guide from below; a new one changes nothing."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        sizes = [37] + [width] * (FUSION_DEPTH - 1)
+        self.convs = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1) for a, b in pairwise(sizes))
+        self.out = nn.Conv2d(width, 12, 3, padding=1)
+        for parameter in self.out.parameters():
+            nn.init.zeros_(parameter)
+
+    def forward(self, noisy: Tensor, estimate: Tensor, guide: Tensor, sigma: Tensor) -> Tensor:
+        """Images [B, 3, H, W] and sigma [B] -> the fused estimate [B, 3, H, W].
+
+        Guide and noisy image enter as differences, which are small and free of the image's mean.
+        """
+        cells = F.pixel_unshuffle(torch.cat([estimate, guide - estimate, noisy - estimate], 1), 2)
+        h = torch.cat([cells, _constant(sigma, cells)], 1).contiguous(memory_format=torch.channels_last)
+        for conv in self.convs:
+            h = F.relu(conv(h))
+        return estimate + F.pixel_shuffle(self.out(h), 2)
+
+
+def _constant(value: Tensor, like: Tensor) -> Tensor:
+    return value.to(like.dtype).view(-1, 1, 1, 1).expand(-1, 1, like.shape[2], like.shape[3])
+
+
+def halve(image: Tensor, times: int = 1) -> Tensor:
+    """Average blocks of 2^times x 2^times pixels; sides must be multiples of the block."""
+    return F.avg_pool2d(image, 2**times) if times else image
+
+
+def enlarge(image: Tensor, times: int = 1, mode: str = "bicubic") -> Tensor:
+    """Interpolate to 2^times the size, cell centres aligned with block centres."""
+    return F.interpolate(image, scale_factor=2.0**times, mode=mode, align_corners=False) if times else image
+
+
+class PyramidNet(nn.Module):
+    """The denoiser of the embedded prior; see the module's docstring."""
+
+    def __init__(self, config: PyramidConfig) -> None:
+        super().__init__()
+        self.config = config
+        shape = (config.width, config.depth, config.head_width)
+        self.main = Body(*shape)
+        self.expert = Body(*shape) if config.cascade else None
+        self.fusion = Fusion(config.fusion_width) if config.cascade else None
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def body(self, guides: int) -> Body:
+        """The body that answers when `guides` coarser levels contribute."""
+        return self.main if guides or self.expert is None else self.expert
+
+    def guide(self, noisy: Tensor, sigma: Tensor, guides: int) -> Tensor:
+        """The enlarged estimate of the next coarser level, [B, 3, H, W]."""
+        return enlarge(self.features(halve(noisy), sigma / 2, guides - 1)[0])
+
+    def features(self, noisy: Tensor, sigma: Tensor, guides: int) -> tuple[Tensor, Tensor]:
+        """Estimate [B, 3, H, W] of a level image with noise sigma [B], and the answering body's features."""
+        estimate, h = self.body(guides)(noisy, sigma)
+        if guides and self.fusion is not None:
+            estimate = self.fusion(noisy, estimate, self.guide(noisy, sigma, guides), sigma)
+        return estimate, h
+
+    def estimate(self, noisy: Tensor, sigma: Tensor, level: Tensor, guides: int) -> tuple[Tensor, Tensor]:
+        """One level: noisy [B, 3, H, W], sigma [B], level [B] -> estimate and variance, both [B, 3, H, W].
+
+        Sides must be multiples of 2^(guides + 1). The variance is that of a full-resolution pixel's error
+        (the enlarged estimate against the original), averaged over the block of 2^level pixels.
+        """
+        estimate, h = self.features(noisy, sigma, guides)
+        log_variance = self.body(guides).log_variance(h, sigma, level)
+        return estimate, self.noise_power(sigma) * log_variance.exp()
+
+    def noise_power(self, sigma: Tensor) -> Tensor:
+        """sigma^2 + floor, [B, 1, 1, 1]: the scale of the predicted variance."""
+        return (sigma**2 + self.config.variance_floor).view(-1, 1, 1, 1)
+
+    def forward(self, noisy: Tensor, sigma: Tensor, where: Plan) -> tuple[Tensor, Tensor]:
+        """Full resolution: noisy [B, 3, H, W] with noise sigma [B] -> estimate, variance [B, 3, H, W].
+
+        All images share `where`; sides of any size (padded and cropped here).
+        """
+        height, width = noisy.shape[2:]
+        level_image = halve(pad_to_multiple(noisy, where.multiple), where.level)
+        level = torch.full_like(sigma, where.level)
+        estimate, variance = self.estimate(level_image, sigma / 2**where.level, level, where.guides)
+        estimate, variance = enlarge(estimate, where.level), enlarge(variance, where.level, "bilinear")
+        return estimate[..., :height, :width], variance[..., :height, :width]
+
+    def work(self, where: Plan, height: int, width: int) -> float:
+        """Full-resolution-equivalent pixels processed by bodies for one image, all levels counted."""
+        padded = [-(-side // where.multiple) * where.multiple for side in (height, width)]
+        return padded[0] * padded[1] * sum(4.0 ** -(where.level + step) for step in range(where.guides + 1))
+
+
+def pad_to_multiple(image: Tensor, multiple: int) -> Tensor:
+    """Pad bottom and right to multiples by reflection; repeat the edge where that is impossible."""
+    height, width = image.shape[2:]
+    bottom, right = -height % multiple, -width % multiple
+    image = _pad(image, (0, 0, 0, bottom), bottom < height) if bottom else image
+    return _pad(image, (0, right, 0, 0), right < width) if right else image
+
+
+def _pad(image: Tensor, amounts: tuple[int, int, int, int], reflect: bool) -> Tensor:
+    return F.pad(image, amounts, mode="reflect" if reflect else "replicate")

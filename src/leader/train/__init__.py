@@ -1,0 +1,1 @@
+"""Training of the embedded prior and of variance heads for other networks."""

@@ -1,0 +1,52 @@
+"""Calibration of the embedded prior's variance on held-out photographs: one factor per noise level."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from leader.priors.pyramid import PyramidPrior, VarianceScale
+from leader.train.data import decode, halved, picture_files
+
+NODES = tuple(float(value) / 255 for value in np.geomspace(3, 3000, 13))
+"""Noise levels at which the factor is fitted; log-linear between, constant beyond."""
+
+
+def central_crops(folder: Path, size: int = 256, half: bool = True) -> Tensor:
+    """Central crops [N, 3, size, size] in [0, 1] of a folder's pictures, at half or full size."""
+    crops = []
+    for path in picture_files(folder):
+        picture = np.asarray(halved(decode(path)) if half else decode(path))
+        top, left = (picture.shape[0] - size) // 2, (picture.shape[1] - size) // 2
+        if min(top, left) >= 0:
+            crops.append(
+                torch.from_numpy(picture[top : top + size, left : left + size].copy()).permute(2, 0, 1)
+            )
+    return torch.stack(crops).float() / 255
+
+
+@torch.no_grad()
+def error_and_variance(
+    prior: PyramidPrior, clean: Tensor, sigma: float, seed: int = 0
+) -> tuple[Tensor, Tensor]:
+    """Squared errors of clamped estimates and predicted variances [N, 3, H, W], in [0, 1] units."""
+    generator = torch.Generator().manual_seed(seed)
+    errors, variances = [], []
+    for image in torch.split(clean, 1):
+        noisy = image + sigma * torch.randn(image.shape, generator=generator)
+        estimate, variance = prior.denoise(noisy, sigma)
+        errors.append((estimate.clamp(0, 1) - image).square())
+        variances.append(variance)
+    return torch.cat(errors), torch.cat(variances)
+
+
+def fit_scale(prior: PyramidPrior, clean: Tensor, nodes: tuple[float, ...] = NODES) -> VarianceScale:
+    """Factors that make mean squared error and mean variance agree at each node."""
+    factors = []
+    for index, sigma in enumerate(nodes):
+        error, variance = error_and_variance(prior, clean, sigma, seed=index)
+        factors.append(float(error.mean() / variance.mean()) * prior.scale.at(sigma))
+    return VarianceScale(nodes, tuple(factors))

@@ -1,0 +1,146 @@
+"""Photographs for training: decoded once into a memory-mapped cache, cropped at random at several scales.
+
+A batch is a function of (seed, step) alone: a resumed run continues with the very crops an uninterrupted one
+would see.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.nn import functional as F
+
+from leader.errors import LeaderError
+
+SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"}
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def picture_files(folder: Path) -> list[Path]:
+    """The picture files of a folder in the order of their names."""
+    files = sorted(path for path in Path(folder).glob("*") if path.suffix.lower() in SUFFIXES)
+    if not files:
+        raise LeaderError(
+            f"No pictures were found in {folder}: a folder with PNG, JPEG, WebP, BMP or TIFF files is needed."
+        )
+    return files
+
+
+def decode(path: Path) -> Image.Image:
+    """An RGB picture."""
+    with Image.open(path) as picture:
+        return picture.convert("RGB")
+
+
+def halved(picture: Image.Image) -> Image.Image:
+    """Half the size by box averaging (as the pyramid averages)."""
+    return picture.resize((max(1, picture.width // 2), max(1, picture.height // 2)), Image.Resampling.BOX)
+
+
+@dataclass(frozen=True)
+class Photographs:
+    """Decoded pictures of one scale in a single memory-mapped byte array."""
+
+    pixels: Bytes
+    shapes: list[tuple[int, int]]
+    offsets: list[int]
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def __getitem__(self, index: int) -> Bytes:
+        """[H, W, 3] bytes, not copied."""
+        height, width = self.shapes[index]
+        start = self.offsets[index]
+        return self.pixels[start : start + height * width * 3].reshape(height, width, 3)
+
+
+def cached(folder: Path, cache: Path) -> dict[str, Photographs]:
+    """The folder's pictures at "full" and "half" size, decoded into `cache` unless that was done before."""
+    files = picture_files(folder)
+    names = [f"{path.name}:{path.stat().st_size}" for path in files]
+    index_file = cache / "index.json"
+    if not index_file.exists() or json.loads(index_file.read_text())["names"] != names:
+        _decode_all(files, names, cache)
+    index = json.loads(index_file.read_text())
+    return {scale: _open(cache / f"{scale}.npy", index[scale]) for scale in ("full", "half")}
+
+
+def _decode_all(files: list[Path], names: list[str], cache: Path) -> None:
+    cache.mkdir(parents=True, exist_ok=True)
+    full = [decode(path) for path in files]
+    index: dict[str, object] = {"names": names}
+    for scale, pictures in (("full", full), ("half", [halved(picture) for picture in full])):
+        np.save(cache / f"{scale}.npy", np.concatenate([np.asarray(picture).ravel() for picture in pictures]))
+        index[scale] = [(picture.height, picture.width) for picture in pictures]
+    (cache / "index.json").write_text(json.dumps(index))
+
+
+def _open(path: Path, shapes: list[list[int]]) -> Photographs:
+    sizes = [height * width * 3 for height, width in shapes]
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int).tolist()
+    return Photographs(np.load(path, mmap_mode="r"), [(h, w) for h, w in shapes], starts)
+
+
+@dataclass(frozen=True)
+class CropRules:
+    """What crops look like: the share taken from full-size pictures, and what happens to flat ones."""
+
+    full_share: float = 0.45
+    flat_kept: float = 0.15
+    flat_std: float = 0.03
+    attempts: int = 20
+
+
+DEFAULT_RULES = CropRules()
+
+
+def crop(
+    rng: np.random.Generator, photos: dict[str, Photographs], size: int, rules: CropRules = DEFAULT_RULES
+) -> Tensor:
+    """A random square crop [3, size, size] in [0, 1], flipped and turned; flat crops are mostly rejected."""
+    for _ in range(rules.attempts):
+        piece = _random_piece(rng, photos, size, rules)
+        if piece is None:
+            continue
+        flat = float(piece[::2, ::2].astype(np.float32).std(axis=(0, 1)).mean()) / 255 < rules.flat_std
+        if not flat or rng.random() < rules.flat_kept:
+            break
+    if piece is None:
+        raise LeaderError(
+            f"No picture of the training folder has {size} pixels on both sides: give larger pictures."
+        )
+    piece = np.rot90(piece, int(rng.integers(4)))
+    if rng.random() < 0.5:
+        piece = piece[:, ::-1]
+    return torch.from_numpy(piece.copy()).permute(2, 0, 1).float() / 255
+
+
+def _random_piece(
+    rng: np.random.Generator, photos: dict[str, Photographs], size: int, rules: CropRules
+) -> Bytes | None:
+    index = int(rng.integers(len(photos["full"])))
+    photo = photos["full" if rng.random() < rules.full_share else "half"][index]
+    if min(photo.shape[:2]) < size:
+        photo = photos["full"][index]
+    height, width = photo.shape[:2]
+    if min(height, width) < size:
+        return None
+    top, left = int(rng.integers(height - size + 1)), int(rng.integers(width - size + 1))
+    return photo[top : top + size, left : left + size]
+
+
+def level_crop(
+    rng: np.random.Generator, photos: dict[str, Photographs], size: int, level: int
+) -> tuple[Tensor, Tensor]:
+    """A clean crop at full resolution [3, size 2^level, ...] and its block averages [3, size, size]."""
+    full = crop(rng, photos, size * 2**level)
+    return full, F.avg_pool2d(full[None], 2**level)[0] if level else full

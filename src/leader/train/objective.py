@@ -1,0 +1,114 @@
+"""What a training step asks of the network: noise levels, noisy crops, and the loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from leader.priors.pyramid_net import PyramidNet, enlarge, guide_levels, halve
+from leader.train.data import Photographs, level_crop
+
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class Task:
+    """One body's share of a training step."""
+
+    batch: int
+    crop: int
+    sigma_low: float
+    sigma_high: float
+    coarse_sigma_low: float
+    level_shares: tuple[float, ...]
+    sigma_power: float = 1.0
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Noisy level crops that share the number of guides, with their clean sides.
+
+    noisy, clean: [B, 3, S, S]; full: per image the clean full-resolution crop [3, S 2^k, S 2^k]; sigma,
+    level: [B].
+    """
+
+    noisy: Tensor
+    clean: Tensor
+    full: list[Tensor]
+    sigma: Tensor
+    level: Tensor
+    guides: int
+
+
+def spread(step: int, count: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """`count` numbers in [0, 1): evenly spaced, shifted by the golden ratio each step, in random order.
+
+    Within a step they are stratified, over many steps they fill the interval with low discrepancy.
+    """
+    shift = (step * GOLDEN) % 1.0
+    return rng.permutation((np.arange(count) + shift) / count)
+
+
+def draw(
+    net: PyramidNet, photos: dict[str, Photographs], task: Task, seed: int, step: int, expert: bool
+) -> list[Examples]:
+    """One step's examples for one body, grouped by the number of guides; a function of (seed, step) alone."""
+    rng = np.random.default_rng([seed, step, int(expert)])
+    places = spread(step, task.batch, rng) ** task.sigma_power
+    groups: dict[int, list[tuple[Tensor, Tensor, float, int]]] = {}
+    for place in places:
+        level = int(rng.choice(len(task.level_shares), p=task.level_shares))
+        full, clean = level_crop(rng, photos, task.crop, level)
+        if (
+            expert
+        ):  # the expert answers at full resolution only: a coarse level is one more kind of picture to it
+            full, level = clean, 0
+        low = task.coarse_sigma_low if level else task.sigma_low
+        sigma = low + float(place) * (task.sigma_high - low)
+        guides = 0 if expert else max(1, guide_levels(sigma, net.config)) if net.config.cascade else 0
+        groups.setdefault(guides, []).append((full, clean, sigma, level))
+    noise = torch.Generator().manual_seed(int(rng.integers(2**62)))
+    return [_stack(members, guides, noise) for guides, members in sorted(groups.items())]
+
+
+def _stack(members: list[tuple[Tensor, Tensor, float, int]], guides: int, noise: torch.Generator) -> Examples:
+    clean = torch.stack([member[1] for member in members])
+    sigma = torch.tensor([member[2] for member in members])
+    noisy = clean + sigma.view(-1, 1, 1, 1) * torch.randn(clean.shape, generator=noise)
+    level = torch.tensor([float(member[3]) for member in members])
+    return Examples(noisy, clean, [member[0] for member in members], sigma, level, guides)
+
+
+def loss(net: PyramidNet, examples: Examples, device: torch.device) -> tuple[Tensor, dict[str, float]]:
+    """Summed loss over the images of a group, and sums for the log.
+
+    10 mse/sqrt(sigma^2 + 0.02^2) balances the noise levels; the head learns by the Gaussian likelihood of the
+    detached full-resolution error from detached features, so it never bends the estimate.
+    """
+    noisy, clean = examples.noisy.to(device), examples.clean.to(device)
+    sigma, level = examples.sigma.to(device), examples.level.to(device)
+    body = net.body(examples.guides)
+    estimate, features = net.features(noisy, sigma, examples.guides)
+    mse = (estimate - clean).square().mean((1, 2, 3))
+    log_variance = body.log_variance(features.detach(), sigma, level)
+    error = full_resolution_error(estimate.detach(), examples).to(device)
+    ratio = error / net.noise_power(sigma) * torch.exp(-log_variance)
+    nll = 0.5 * (log_variance + ratio).mean((1, 2, 3))
+    denoising = 10 * mse / (sigma**2 + 0.02**2).sqrt()
+    sums = {"denoising": denoising.sum(), "nll": nll.sum(), "ratio": ratio.mean((1, 2, 3)).sum()}
+    return (denoising + 0.01 * nll).sum(), {name: float(value.detach()) for name, value in sums.items()}
+
+
+def full_resolution_error(estimate: Tensor, examples: Examples) -> Tensor:
+    """Squared error of the enlarged estimates at full resolution, averaged over each level pixel's block."""
+    rows = []
+    for index, full in enumerate(examples.full):
+        level = int(examples.level[index])
+        enlarged = enlarge(estimate[index : index + 1].float().cpu(), level)
+        rows.append(halve((enlarged - full[None]).square(), level))
+    return torch.cat(rows)

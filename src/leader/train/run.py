@@ -1,0 +1,257 @@
+"""The training run of the embedded prior: a loop that can stop at any time and go on exactly where it was."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from leader.errors import LeaderError
+from leader.priors.pyramid_net import PyramidConfig, PyramidNet
+from leader.train.data import Photographs, cached
+from leader.train.initial import initialise, load_ffdnet
+from leader.train.objective import Task, draw, loss
+from leader.train.validate import validate, validation_crops
+
+
+def main_task() -> Task:
+    """The main body: moderate to strong noise, at all levels."""
+    return Task(8, 80, 0.9 * 37.5 / 255, 150 / 255, 70 / 255, (0.6, 0.2, 0.12, 0.08))
+
+
+def expert_task() -> Task:
+    """The expert: little noise, low levels drawn more often."""
+    return Task(6, 64, 0.0, 1.15 * 37.5 / 255, 0.0, (0.8, 0.12, 0.08), sigma_power=1.3)
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides a run. It ends after `steps` or `seconds`, whichever comes first."""
+
+    images: Path
+    state: Path
+    validation: Path | None = None
+    start_pyramid: Path | None = None
+    start_ffdnet: Path | None = None
+    net: PyramidConfig = field(default_factory=PyramidConfig)
+    parts: tuple[str, ...] = ("main", "main_head", "expert", "expert_head", "fusion")
+    main: Task = field(default_factory=main_task)
+    expert: Task = field(default_factory=expert_task)
+    steps: int = 10**9
+    seconds: float = math.inf
+    rate: float = 4e-5
+    expert_rate: float = 2e-5
+    head_factor: float = 5.0
+    fusion_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    warm_up: int = 50
+    final_rate: float = 0.02
+    clip: float = 1.0
+    ema: float = 0.999
+    seed: int = 0
+    checkpoint_seconds: float = 180.0
+    validation_seconds: float = 300.0
+    log_every: int = 20
+    device: str = "cpu"
+    autocast: bool = False
+    compile: bool = False
+
+
+class Trainer:
+    """Network, averaged network, optimiser and counters: the state that a checkpoint holds."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        torch.manual_seed(config.seed)
+        self.config = config
+        self.device = torch.device(config.device)
+        self.net = PyramidNet(config.net)
+        if config.start_pyramid is not None:
+            ffdnet = None if config.start_ffdnet is None else load_ffdnet(config.start_ffdnet)
+            initialise(self.net, load_file(config.start_pyramid), ffdnet)
+        self.net.to(self.device)
+        self.average = PyramidNet(config.net).to(self.device)
+        self.average.load_state_dict(self.net.state_dict())
+        self.average.requires_grad_(False)
+        self.parts = {name: members for name, members in parts(self.net).items() if name in config.parts}
+        if not self.parts:
+            raise LeaderError(
+                f"Nothing to train in {config.parts}: name some of {', '.join(parts(self.net))}."
+            )
+        for name, members in parts(self.net).items():
+            for parameter in members:
+                parameter.requires_grad_(name in self.parts)
+        groups = [{"params": members} for members in self.parts.values()]
+        self.optimiser = torch.optim.AdamW(groups, betas=(0.9, 0.999), weight_decay=config.weight_decay)
+        self.step = 0
+        self.elapsed = 0.0
+
+    def progress(self) -> float:
+        """Share of the schedule that is over, 0 to 1."""
+        return min(1.0, max(self.step / self.config.steps, self.elapsed / self.config.seconds))
+
+    def rate_factor(self) -> float:
+        """Linear warm-up, then half a cosine down to `final_rate`."""
+        cosine = 0.5 * (1 + math.cos(math.pi * self.progress()))
+        falling = self.config.final_rate + (1 - self.config.final_rate) * cosine
+        return falling * min(1.0, (self.step + 1) / self.config.warm_up)
+
+    def advance(self, photos: dict[str, Photographs]) -> dict[str, float]:
+        """One step of both bodies; returns means for the log."""
+        config, factor = self.config, self.rate_factor()
+        for group, part in zip(self.optimiser.param_groups, self.parts, strict=True):
+            group["lr"] = _rate(part, config) * factor
+        self.optimiser.zero_grad(set_to_none=True)
+        record: dict[str, float] = {"rate": factor}
+        for name, task in (("main", config.main), ("expert", config.expert)):
+            if not any(part.startswith(name) or (part, name) == ("fusion", "main") for part in self.parts):
+                continue
+            totals: dict[str, float] = {}
+            for examples in draw(self.net, photos, task, config.seed, self.step, name == "expert"):
+                with torch.autocast(self.device.type, torch.bfloat16, enabled=config.autocast):
+                    value, sums = loss(self.net, examples, self.device)
+                torch.autograd.backward([value / task.batch])
+                totals = {key: totals.get(key, 0.0) + amount / task.batch for key, amount in sums.items()}
+            record |= {f"{name}_{key}": amount for key, amount in totals.items()}
+        for part, members in self.parts.items():
+            record[f"{part}_norm"] = float(nn.utils.clip_grad_norm_(members, config.clip))
+        self.optimiser.step()
+        self._average()
+        self.step += 1
+        return record
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        decay = min(self.config.ema, (1 + self.step) / (10 + self.step))
+        pairs = list(zip(self.average.parameters(), self.net.parameters(), strict=True))
+        torch._foreach_lerp_([a for a, _ in pairs], [b for _, b in pairs], 1 - decay)
+
+    def save(self) -> None:
+        """Write the checkpoint; a crash while writing leaves the previous one whole."""
+        path = self.config.state / "checkpoint.pt"
+        temporary = path.with_suffix(".new")
+        content = {
+            "net": self.net.state_dict(),
+            "average": self.average.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "step": self.step,
+            "elapsed": self.elapsed,
+        }
+        torch.save(content, temporary)
+        os.replace(temporary, path)
+        save_weights(self.average, self.config.state / "pyramid.safetensors")
+
+    def resume(self) -> bool:
+        """Continue from the checkpoint if there is one."""
+        path = self.config.state / "checkpoint.pt"
+        if not path.exists():
+            return False
+        content: dict[str, Any] = torch.load(path, map_location=self.device, weights_only=True)
+        self.net.load_state_dict(content["net"])
+        self.average.load_state_dict(content["average"])
+        self.optimiser.load_state_dict(content["optimiser"])
+        self.step, self.elapsed = content["step"], content["elapsed"]
+        return True
+
+
+def parts(net: PyramidNet) -> dict[str, list[nn.Parameter]]:
+    """The network's parameters by trainable part: main, main_head, expert, expert_head, fusion."""
+    groups: dict[str, list[nn.Parameter]] = {}
+    for name, parameter in net.named_parameters():
+        module, _, rest = name.partition(".")
+        groups.setdefault(f"{module}_head" if rest.startswith("h") else module, []).append(parameter)
+    return groups
+
+
+def _rate(part: str, config: TrainConfig) -> float:
+    if part == "fusion":
+        return config.fusion_rate
+    rate = config.expert_rate if part.startswith("expert") else config.rate
+    return rate * config.head_factor if part.endswith("_head") else rate
+
+
+def save_weights(net: PyramidNet, path: Path) -> None:
+    """The network as float16 safetensors: the format that ships."""
+    temporary = path.with_suffix(".new")
+    tensors = {name: tensor.detach().half().contiguous().cpu() for name, tensor in net.state_dict().items()}
+    save_file(tensors, temporary)
+    os.replace(temporary, path)
+
+
+def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = None) -> Trainer:
+    """Train until the schedule ends; state, log (log.jsonl) and averaged weights go to `config.state`.
+
+    Called again with the same `state` folder it resumes. `say` sees every record that goes to the log.
+    """
+    if not (math.isfinite(config.seconds) or config.steps < 10**9):
+        raise LeaderError(
+            "A training run without an end was asked for: give the steps or the seconds it may take."
+        )
+    config.state.mkdir(parents=True, exist_ok=True)
+    photos = cached(config.images, config.state / "cache")
+    held_out = None if config.validation is None else validation_crops(config.validation)
+    trainer = Trainer(config)
+    resumed = trainer.resume()
+    if config.compile:
+        trainer.net.main.compile()
+    with (config.state / "log.jsonl").open("a") as log:
+
+        def write(kind: str, **values: Any) -> None:
+            record = {"kind": kind, "step": trainer.step, "seconds": round(trainer.elapsed, 1), **values}
+            log.write(json.dumps(record) + "\n")
+            log.flush()
+            if say is not None:
+                say(record)
+
+        write("resume" if resumed else "start", settings=_plain(asdict(config)))
+        if held_out is not None:
+            write("validation", **validate(trainer.average, held_out))
+        _loop(trainer, photos, held_out, write)
+    return trainer
+
+
+def _loop(
+    trainer: Trainer, photos: dict[str, Photographs], held_out: Tensor | None, write: Callable[..., None]
+) -> None:
+    config = trainer.config
+    saved = checked = trainer.elapsed
+    recent: list[dict[str, float]] = []
+    while trainer.progress() < 1:
+        began = time.monotonic()
+        recent.append(trainer.advance(photos))
+        if trainer.step % config.log_every == 0:
+            write("train", **_means(recent))
+            recent.clear()
+        if held_out is not None and trainer.elapsed - checked > config.validation_seconds:
+            checked = trainer.elapsed
+            write("validation", **validate(trainer.average, held_out))
+        trainer.elapsed += time.monotonic() - began
+        if trainer.elapsed - saved > config.checkpoint_seconds:
+            saved = trainer.elapsed
+            trainer.save()
+    trainer.save()
+    if held_out is not None:
+        write("validation", **validate(trainer.average, held_out))
+    write("end")
+
+
+def _means(records: Iterable[dict[str, float]]) -> dict[str, float]:
+    rows = list(records)
+    return {key: sum(row[key] for row in rows) / len(rows) for key in rows[0]}
+
+
+def _plain(values: Any) -> Any:
+    """Settings as JSON can hold them."""
+    if isinstance(values, dict):
+        return {key: _plain(value) for key, value in values.items()}
+    if isinstance(values, Path):
+        return values.name
+    return None if isinstance(values, float) and math.isinf(values) else values

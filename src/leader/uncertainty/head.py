@@ -1,0 +1,138 @@
+"""A variance head for any prior: a small network that predicts the squared error of a frozen network's x0.
+
+E[(x0_hat - x0)^2 | x_t] is the diagonal of Cov[x0 | x_t] when x0_hat is the posterior mean, so a regression
+of squared errors, fitted once by Gaussian likelihood, costs nothing but a few small convolutions afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from leader.errors import LeaderError
+
+SUFFIX = ".variance.safetensors"
+
+NODES = torch.arange(-10.0, 12.0, 2.0)
+"""Values of log s^2 at which a fitted head carries a calibrating factor."""
+
+
+@dataclass(frozen=True)
+class HeadShape:
+    """Channels of the images, width and number of the convolutions."""
+
+    channels: int = 3
+    width: int = 32
+    depth: int = 4
+
+
+class VarianceHead(nn.Module):
+    """(x_t, x0, abar) -> variance of x0's error, all in [-1, 1] units.
+
+    Convolutions are dilated 1, 2, 1, 2, ... and nothing is normalised over space. The answer is a factor
+    exp(lv) on s^2/(s^2 + 1), s^2 = (1 - abar)/abar: the posterior variance of a unit Gaussian, right in scale
+    at every noise level.
+    """
+
+    def __init__(self, shape: HeadShape | None = None) -> None:
+        super().__init__()
+        self.shape = shape or HeadShape()
+        channels, width = self.shape.channels, self.shape.width
+        sizes = [3 * channels + 2] + [width] * self.shape.depth
+        self.convs = nn.ModuleList(
+            nn.Conv2d(a, b, 3, padding=1 + i % 2, dilation=1 + i % 2)
+            for i, (a, b) in enumerate(pairwise(sizes))
+        )
+        self.out = nn.Conv2d(width, channels, 3, padding=1)
+        for parameter in self.out.parameters():
+            nn.init.zeros_(parameter)
+        self.correction: Tensor
+        self.register_buffer("correction", torch.zeros(len(NODES)))
+
+    def log_factor(self, x_t: Tensor, x0: Tensor, abar: Tensor) -> Tensor:
+        """lv [B, C, H, W]; abar is [B] or broadcastable to [B, 1, 1, 1]."""
+        level = abar.to(x0).reshape(-1, 1, 1, 1)
+        spread = (1 - level) / level
+        eps = (x_t - level.sqrt() * x0) / (1 - level).sqrt()
+        # log s and the signal's share say where on the schedule we are, both of order one at every time
+        constants = torch.cat([0.25 * spread.log(), level], 1).expand(-1, 2, *x0.shape[2:])
+        h = torch.cat([x_t, x0, eps, constants], 1)
+        for conv in self.convs:
+            h = F.silu(conv(h))
+        factor: Tensor = self.out(h)
+        return factor
+
+    def forward(self, x_t: Tensor, x0: Tensor, abar: Tensor) -> Tensor:
+        """Variance [B, C, H, W] in [-1, 1] units."""
+        if x0.shape != x_t.shape or x0.shape[1] != self.shape.channels:
+            raise LeaderError(
+                f"The variance head was fitted to {self.shape.channels} channels, x_t and x0 alike; "
+                f"found {list(x_t.shape)} and {list(x0.shape)}."
+            )
+        logarithm = self.log_factor(x_t, x0, abar) + self.log_correction(abar.to(x0))
+        return scale(abar.to(x0)) * logarithm.exp()
+
+    def log_correction(self, abar: Tensor) -> Tensor:
+        """The calibrating factor's logarithm at abar [B], linear between `NODES`, [B, 1, 1, 1]."""
+        return (node_weights(abar) @ self.correction.to(abar)).reshape(-1, 1, 1, 1)
+
+    def save(self, path: Path) -> None:
+        """Tensors and shape in one safetensors file."""
+        tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in self.state_dict().items()}
+        save_file(tensors, path, metadata={"variance_head": json.dumps(asdict(self.shape))})
+
+    @classmethod
+    def load(cls, path: str | Path) -> VarianceHead:
+        """A head from its file, or from beside the checkpoint it was fitted to (see `beside`)."""
+        file = Path(path)
+        if not file.name.endswith(SUFFIX) and not _is_head(file):
+            file = beside(file)
+        if not file.exists():
+            raise LeaderError(f"No variance head was found at {file}: fit one with `leader fit-variance`.")
+        with safe_open(file, framework="pt") as content:
+            shape = (content.metadata() or {}).get("variance_head")
+            if shape is None:
+                raise LeaderError(
+                    f"{file} is not a variance head: give a file written by `leader fit-variance`."
+                )
+            head = cls(HeadShape(**json.loads(shape)))
+            names = list(content.keys())
+            head.load_state_dict({name: content.get_tensor(name) for name in names})
+        return head.eval().requires_grad_(False)
+
+
+def scale(abar: Tensor) -> Tensor:
+    """s^2/(s^2 + 1) = 1 - abar, [B, 1, 1, 1], floored so that a clean image has a finite logarithm."""
+    return (1 - abar.reshape(-1, 1, 1, 1)).clamp_min(1e-6)
+
+
+def node_weights(abar: Tensor) -> Tensor:
+    """Weights [B, nodes] of linear interpolation between `NODES` at abar [B]; constant beyond the ends."""
+    nodes = NODES.to(abar)
+    low, high, gap = float(nodes[0]), float(nodes[-1]), float(nodes[1] - nodes[0])
+    place = (((1 - abar) / abar).log().flatten().clamp(low, high) - low) / gap
+    return (1 - (place[:, None] - torch.arange(len(nodes)).to(place)).abs()).clamp_min(0)
+
+
+def beside(checkpoint: Path) -> Path:
+    """Where the head fitted to a checkpoint (a file, a folder, or the bare name of a prior) is stored."""
+    return (
+        checkpoint / f"variance{SUFFIX}"
+        if checkpoint.is_dir()
+        else checkpoint.with_name(checkpoint.name + SUFFIX)
+    )
+
+
+def _is_head(file: Path) -> bool:
+    if file.suffix != ".safetensors" or not file.is_file():
+        return False
+    with safe_open(file, framework="pt") as content:
+        return "variance_head" in (content.metadata() or {})

@@ -1,0 +1,164 @@
+"""What holds for all methods: every operator they can serve, batches, per-image kernels and noise, plug-ins switched off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from leader import presets
+from leader.errors import LeaderError
+from leader.methods import METHODS, Method, make_method
+from leader.operators import TASKS, Blur, Inpainting, LinearOperator, gaussian_kernel, random_mask
+from leader.plugins import SATP, UCPM
+from leader.priors.gaussian import GaussianPrior, stationary
+from leader.problem import Problem
+from leader.sampler import Sampler
+from tests.methods.contexts import measured, operators
+from tests.oracle.cases import mixture
+
+SHAPE = (3, 16, 16)
+SIGMA = 0.1
+STEPS = 6
+
+
+def method(name: str) -> Method:
+    return make_method(name, {"inner": 3} if name == "sitcom" else {})
+
+
+def prior(one_by_one: bool = False) -> GaussianPrior:
+    made = GaussianPrior(stationary(SHAPE, 0.3))
+    made.one_by_one = one_by_one
+    return made
+
+
+def truth(count: int = 1) -> Tensor:
+    return prior().sample(count, torch.Generator().manual_seed(7))
+
+
+@pytest.mark.parametrize("sigma", [0.0, SIGMA])
+@pytest.mark.parametrize("task", operators(SHAPE))
+@pytest.mark.parametrize("name", METHODS)
+def test_serves_every_operator_it_can(name: str, task: str, sigma: float) -> None:
+    """Finite and of the right size and precision; where an SVD is needed and missing, refused before the first call."""
+    operator = operators(SHAPE)[task]
+    problem = measured(operator, truth().float(), sigma)
+    sampler = Sampler(prior(), method(name), (), STEPS, estimator=None)
+    if task == "functions" and (name == "ddrm" or (name == "projdiff" and sigma > 0)):
+        with pytest.raises(LeaderError, match="singular value decomposition"):
+            sampler.run(problem)
+        return
+    result = sampler.run(problem)
+    assert result.images.shape == (1, *SHAPE) and result.images.dtype == torch.float32
+    # Not restored well in six steps, but not thrown away either: a diverging method is off by orders of magnitude.
+    assert float(result.images.abs().max()) < 20
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_batch_equals_its_images(name: str) -> None:
+    """Two images with their own kernels, noise and, through SATP, times: together and alone the same to rounding."""
+    kernels = torch.stack([gaussian_kernel(1.2, 7), gaussian_kernel(0.7, 7)])[:, None]
+    masks = torch.stack([random_mask(16, 16, 0.5, seed=seed) for seed in (1, 2)]).reshape(2, 1, 16, 16)
+    cases: list[LinearOperator] = [Blur(SHAPE, kernels), Inpainting(SHAPE, masks)]
+    world = mixture(SHAPE)  # its spread depends on the image, so that the two images pace differently
+    world.one_by_one = False
+    generator = torch.Generator().manual_seed(7)
+    pictures = torch.cat([world.components[k].sample(1, generator) for k in (0, 2)])
+    for operator in cases:
+        y = measured(operator, pictures, SIGMA).y
+        problem = Problem.internal(y, operator, torch.tensor([SIGMA, 0.05], dtype=torch.float64))
+        sampler = Sampler(world, method(name), (SATP(budget=0.1, eta=2.0),), 20)
+        together = sampler.run(problem, seed=3)
+        for i in range(2):
+            alone = sampler.run(problem.select(torch.tensor([i])), seed=3, ids=[i])
+            assert [v.t for v in together.trace[i]] == [v.t for v in alone.trace[i]]
+            assert torch.allclose(together.images[i], alone.images[0], atol=1e-8)
+        walks = [[v.t for v in together.trace[i]] for i in range(2)]
+        assert name == "ddim" or walks[0] != walks[1]  # ddim does not look at the data that tell the images apart
+
+
+@pytest.mark.parametrize("sigma", [0.0, SIGMA])
+@pytest.mark.parametrize("name", METHODS)
+def test_leader_switched_off_changes_no_bit(name: str, sigma: float) -> None:
+    problem = measured(operators(SHAPE)["sr-bicubic"], truth().float(), sigma)
+    off = (UCPM(lam=0.0), SATP(budget=0.0))
+    plain = Sampler(prior(), method(name), (), STEPS, estimator=None).run(problem, seed=1)
+    with_plugins = Sampler(prior(), method(name), off, STEPS).run(problem, seed=1)
+    assert torch.equal(plain.images, with_plugins.images)
+
+
+@pytest.mark.parametrize("name", ["ddnm", "projdiff"])
+def test_clean_data_are_met(name: str) -> None:
+    """Hosts that project end on the data, with LEADer too, in single precision."""
+    for task in ("inpaint", "sr-bicubic", "cs"):
+        operator = operators(SHAPE)[task]
+        problem = measured(operator, truth().float(), 0.0)
+        result = Sampler(prior(), method(name), (UCPM(), SATP()), 20).run(problem, seed=2)
+        assert float(problem.residual(result.images).abs().max()) <= 1e-5 * max(1.0, float(problem.y.abs().max()))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("ddrm", {"eta": 1.2}),
+        ("ddrm", {"eta_b": -0.1}),
+        ("dps", {"scale": -1.0}),
+        ("dps", {"variance": "large"}),
+        ("diffpir", {"lam": 0.0}),
+        ("diffpir", {"zeta": 1.5}),
+        ("ddpg", {"mode": 3}),
+        ("ddpg", {"eta_floor": 0.0}),
+        ("idpg", {"gamma": -1.0}),
+        ("projdiff", {"step": 0.0}),
+        ("projdiff", {"form": "dense"}),
+        ("sitcom", {"inner": 0}),
+        ("pirp", {"variant": "l"}),
+        ("pirp", {"width": 0.0}),
+        ("pirp", {"zeta": 2.0}),
+    ],
+)
+def test_settings_out_of_range_are_refused(name: str, settings: dict[str, object]) -> None:
+    with pytest.raises(LeaderError, match="found"):
+        make_method(name, settings)
+
+
+def test_simple_projdiff_refuses_several_singular_values() -> None:
+    problem = measured(operators(SHAPE)["sr-bicubic"], truth(), SIGMA)
+    with pytest.raises(LeaderError, match="single non-zero singular value"):
+        make_method("projdiff", {"form": "simple"}).check(problem)
+
+
+def test_dps_asks_for_a_variance_that_exists() -> None:
+    class Silent(GaussianPrior):
+        source = None
+
+    problem = measured(operators(SHAPE)["inpaint"], truth(), SIGMA)
+    sampler = Sampler(Silent(stationary(SHAPE, 0.3)), "dps", (), STEPS, estimator=None, variance="predicted")
+    with pytest.raises(LeaderError, match="predicts no variance"):
+        sampler.run(problem)
+
+
+def test_published_presets_fit_their_methods() -> None:
+    """Every entry names a method, a task and settings that exist."""
+    tasks = {*TASKS, "any", *(item.task for item in operators(SHAPE).values())}
+    found = [item for item in presets.entries() if item["prior"] in ("celebahq", "imagenet", "ffhq")]
+    assert len(found) > 100
+    for item in found:
+        assert item["task"] in tasks, item
+        assert item["source"]
+        make_method(item["method"], item["settings"])
+
+
+def test_the_nearest_published_level_wins() -> None:
+    assert presets.find("celebahq-256", "ddpg", "deblur-gaussian", 0.1)["gamma"] == 5.0
+    assert presets.find("celebahq-256", "ddpg", "deblur-gaussian", 0.05)["gamma"] == 8.0
+    assert presets.find("imagenet-256", "projdiff", "sr-average", 0.0)["step"] == 1.7
+
+
+def test_every_method_describes_itself() -> None:
+    for cls in METHODS.values():
+        made = make_method(cls.name, {})
+        assert made.paper and made.summary and made.needs and made.calls_per_step
+        assert replace(made) == made  # type: ignore[type-var]

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.ndimage import gaussian_filter
+
+from leader.errors import LeaderError
+from leader.metrics import data_consistency, psnr, ssim
+
+
+def noisy_pair(channels: int, height: int, width: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    reference = torch.rand(3, channels, height, width, generator=generator)
+    return (reference + 0.1 * torch.randn(reference.shape, generator=generator)).clamp(0, 1), reference
+
+
+def dense_ssim(x: np.ndarray, y: np.ndarray) -> float:
+    """SSIM of two planes [H, W] window by window, straight from its definition."""
+    offsets = np.arange(11) - 5
+    window = np.exp(-(offsets[:, None] ** 2 + offsets[None, :] ** 2) / (2 * 1.5**2))
+    window /= window.sum()
+    scores = []
+    for i in range(x.shape[0] - 10):
+        for j in range(x.shape[1] - 10):
+            a, b = x[i : i + 11, j : j + 11], y[i : i + 11, j : j + 11]
+            mean_a, mean_b = (window * a).sum(), (window * b).sum()
+            var_a, var_b = (window * (a - mean_a) ** 2).sum(), (window * (b - mean_b) ** 2).sum()
+            covariance = (window * (a - mean_a) * (b - mean_b)).sum()
+            scores.append(
+                (2 * mean_a * mean_b + 1e-4)
+                * (2 * covariance + 9e-4)
+                / ((mean_a**2 + mean_b**2 + 1e-4) * (var_a + var_b + 9e-4))
+            )
+    return float(np.mean(scores))
+
+
+def padded_ssim(x: np.ndarray, y: np.ndarray) -> float:
+    """The way of scikit-image: reflect at the border, filter, leave 5 pixels out of the mean."""
+
+    def smooth(z: np.ndarray) -> np.ndarray:
+        return np.asarray(gaussian_filter(z, 1.5, truncate=3.5, mode="reflect"))
+
+    mean_x, mean_y = smooth(x), smooth(y)
+    var_x, var_y = smooth(x * x) - mean_x**2, smooth(y * y) - mean_y**2
+    covariance = smooth(x * y) - mean_x * mean_y
+    top = (2 * mean_x * mean_y + 1e-4) * (2 * covariance + 9e-4)
+    score = top / ((mean_x**2 + mean_y**2 + 1e-4) * (var_x + var_y + 9e-4))
+    return float(score[5:-5, 5:-5].mean())
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_psnr_is_the_definition_per_image(channels: int) -> None:
+    restored, reference = noisy_pair(channels, 12, 17)
+    expected = [
+        10 * np.log10(1.0 / np.mean((x.numpy().astype(np.float64) - y.numpy().astype(np.float64)) ** 2))
+        for x, y in zip(restored, reference)
+    ]
+    np.testing.assert_allclose(psnr(restored, reference).numpy(), expected, rtol=1e-12)
+
+
+def test_psnr_of_a_known_error() -> None:
+    reference = torch.full((1, 3, 4, 4), 0.25, dtype=torch.float64)
+    assert float(psnr(reference + 0.1, reference)) == pytest.approx(20.0, abs=1e-9)
+    assert float(psnr(reference, reference)) == float("inf")
+
+
+def test_overshoot_is_cut_before_comparing() -> None:
+    reference = torch.ones(1, 1, 16, 16)
+    assert float(psnr(reference + 0.3, reference)) == float("inf")
+    assert float(ssim(reference + 0.3, reference)) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("reference_ssim", [dense_ssim, padded_ssim])
+def test_ssim_agrees_with_two_independent_computations(channels: int, reference_ssim: object) -> None:
+    assert callable(reference_ssim)
+    restored, reference = noisy_pair(channels, 19, 14)
+    expected = [
+        np.mean([reference_ssim(p.double().numpy(), q.double().numpy()) for p, q in zip(x, y)])
+        for x, y in zip(restored, reference)
+    ]
+    # float64 throughout: sums of 121 products of numbers up to 1, divided by no less than 9e-4.
+    np.testing.assert_allclose(ssim(restored, reference).numpy(), expected, atol=1e-10)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0.0, 1.0))
+def test_ssim_is_symmetric_at_most_one_and_one_for_equals(seed: int, level: float) -> None:
+    restored, reference = noisy_pair(1, 11, 13, seed)
+    forth, back = ssim(restored, reference), ssim(reference, restored)
+    torch.testing.assert_close(forth, back, rtol=0, atol=1e-12)
+    assert bool((forth <= 1.0).all())
+    flat = torch.full_like(reference, level)
+    torch.testing.assert_close(ssim(flat, flat), torch.ones(3, dtype=torch.float64), rtol=0, atol=1e-10)
+
+
+def test_data_consistency_of_the_truth_is_the_noise_level() -> None:
+    generator = torch.Generator().manual_seed(1)
+    truth = torch.rand(2, 3, 64, 64, generator=generator)
+
+    def halve(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.avg_pool2d(x, 2)
+
+    noise = 0.05 * torch.randn(2, 3, 32, 32, generator=generator)
+    residual = data_consistency(truth, halve(truth) + noise, halve)
+    torch.testing.assert_close(
+        residual, noise.double().square().mean(dim=(1, 2, 3)).sqrt(), rtol=1e-5, atol=0
+    )
+    # 3072 entries: the rms estimates sigma with relative standard error 1 / sqrt(2 * 3072) = 1.3 %.
+    assert bool(((residual - 0.05).abs() < 5 * 0.013 * 0.05).all())
+
+
+def test_data_consistency_counts_observed_entries_only_and_takes_complex_ones() -> None:
+    mask = torch.zeros(1, 1, 4, 4, dtype=torch.bool)
+    mask[..., :2] = True
+    restored = torch.full((2, 3, 4, 4), 0.5)
+    measurement = torch.where(mask, 0.6, 0.0).expand(2, 3, 4, 4)
+    residual = data_consistency(restored, measurement, lambda x: x * mask, observed=mask)
+    torch.testing.assert_close(residual, torch.full((2,), 0.1, dtype=torch.float64), rtol=1e-5, atol=0)
+    offset = torch.full((2, 3, 4, 4), 0.3 + 0.4j)
+    complex_residual = data_consistency(restored, restored + offset, lambda x: x.to(torch.complex64))
+    torch.testing.assert_close(
+        complex_residual, torch.full((2,), 0.5, dtype=torch.float64), rtol=1e-5, atol=0
+    )
+
+
+def test_wrong_pictures_are_refused_in_one_sentence() -> None:
+    good = torch.rand(1, 3, 16, 16)
+    with pytest.raises(LeaderError, match="shapes"):
+        psnr(good, good[..., :8])
+    with pytest.raises(LeaderError, match="1 or 3 channels"):
+        psnr(good[0], good[0])
+    with pytest.raises(LeaderError, match=r"reference pictures span \[.*rescale"):
+        psnr(good * 255, good * 255)
+    with pytest.raises(LeaderError, match="reference pictures span"):
+        ssim(2 * good - 1, 2 * good - 1)
+    with pytest.raises(LeaderError, match="divide 8-bit data by 255"):
+        psnr(good.mul(255).byte(), good.mul(255).byte())
+    with pytest.raises(LeaderError, match="not finite"):
+        ssim(good / 0, good)
+    with pytest.raises(LeaderError, match="at least 11 x 11"):
+        ssim(good[..., :10], good[..., :10])
+    with pytest.raises(LeaderError, match="the operator that made the measurement"):
+        data_consistency(good, good[..., :8], lambda x: x)
+    with pytest.raises(LeaderError, match="no observed entry"):
+        data_consistency(good, good, lambda x: x, observed=torch.zeros(1, 1, 1, 1, dtype=torch.bool))

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+
+from leader.errors import LeaderError
+from leader.metrics import block_rank_correlation, coverage, sparsification_curve, sparsification_error
+
+
+def draws(seed: int, *shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_coverage_of_gaussian_intervals_is_their_level() -> None:
+    std = draws(0, 2, 3, 64, 64).exp()
+    truth = draws(1, 2, 3, 64, 64) * std
+    # 90 % intervals; 12,288 pixels give the share a standard error of 0.0027.
+    found = coverage(truth, -1.644854 * std, 1.644854 * std)
+    assert bool(((found - 0.9).abs() < 5 * 0.0027).all())
+    half = torch.arange(4.0).view(1, 1, 2, 2)
+    assert float(coverage(half, torch.zeros_like(half), torch.ones_like(half))) == 0.5
+
+
+def test_sparsification_curve_is_what_a_loop_computes() -> None:
+    error, std = draws(2, 2, 1, 5, 7), draws(3, 2, 1, 5, 7).abs()
+    found = sparsification_curve(error, std, steps=10)
+    for image in range(2):
+        order = np.argsort(std[image].numpy().ravel())
+        square = error[image].numpy().ravel()[order] ** 2
+        for step in range(10):
+            kept = 35 - step * 35 // 10
+            assert float(found[image, step]) == pytest.approx(float(np.sqrt(square[:kept].mean())), rel=1e-12)
+
+
+def test_sparsification_error_orders_knowledge() -> None:
+    std = draws(4, 3, 1, 32, 32).exp()
+    error = draws(5, 3, 1, 32, 32) * std
+    oracle = sparsification_error(error, error.abs())
+    informed, constant = sparsification_error(error, std), sparsification_error(error, torch.ones_like(std))
+    wrong = sparsification_error(error, 1 / std)
+    torch.testing.assert_close(oracle, torch.zeros(3, dtype=torch.float64), rtol=0, atol=1e-12)
+    assert bool((oracle < informed).all() and (informed < constant).all() and (constant < wrong).all())
+
+
+def test_constant_uncertainty_keeps_the_error_of_the_whole_whatever_the_order() -> None:
+    error = torch.arange(1.0, 17.0).view(1, 1, 4, 4)
+    curve = sparsification_curve(error, torch.ones_like(error), steps=4)
+    torch.testing.assert_close(curve, curve[:, :1].expand(1, 4), rtol=1e-12, atol=0)
+    assert float(sparsification_error(torch.zeros_like(error), error)) == 0.0
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_block_rank_correlation_is_spearman_of_block_means(ties: bool) -> None:
+    error, std = draws(6, 2, 3, 33, 26), draws(7, 2, 3, 33, 26).abs()
+    if ties:
+        error, std = (torch.arange(33.0) // 12).view(-1, 1).expand_as(error).double(), std.round()
+        std[..., :16, :] = 1.0
+    found = block_rank_correlation(error, std, block=8)
+    for image in range(2):
+        squares = [values[image, :, :32, :24].square().mean(dim=0) for values in (error, std)]
+        means = [square.reshape(4, 8, 3, 8).mean(dim=(1, 3)).numpy().ravel() for square in squares]
+        # Means of whole numbers are exact up to the last place: round them so that ties stay ties.
+        expected = spearmanr(means[0].round(9), means[1].round(9)).statistic
+        assert float(found[image]) == pytest.approx(float(expected), abs=1e-12)
+
+
+def test_block_rank_correlation_at_its_extremes() -> None:
+    std = draws(8, 1, 1, 32, 32).exp()
+    assert float(block_rank_correlation(-std, std)) == pytest.approx(1.0, abs=1e-12)
+    two_blocks = std[..., :8, :16]
+    assert float(block_rank_correlation(two_blocks, two_blocks.flip(-1))) == pytest.approx(-1.0, abs=1e-12)
+    assert bool(block_rank_correlation(std, torch.ones_like(std)).isnan())
+
+
+def test_wrong_maps_are_refused() -> None:
+    maps = torch.ones(1, 1, 8, 8)
+    with pytest.raises(LeaderError, match="one shape"):
+        coverage(maps, maps, maps[..., :4])
+    with pytest.raises(LeaderError, match="lower end above"):
+        coverage(maps, maps, maps - 1)
+    with pytest.raises(LeaderError, match="fewer than two blocks"):
+        block_rank_correlation(maps, maps)

@@ -1,0 +1,31 @@
+"""Products block by block against dense products."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from leader.operators.banded import BandedMatrix
+from leader.operators.resize import bicubic_matrix
+from tests.operators.cases import relative
+
+
+@pytest.mark.parametrize("size", [3, 30, 157, 256])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_products_lose_nothing_beyond_rounding(size: int, dtype: torch.dtype) -> None:
+    """The inverse of bicubic downsampling is full but decays; what is left out must not be seen in this precision."""
+    forward = bicubic_matrix(size, 3)
+    for matrix in (forward, torch.linalg.pinv(forward), torch.zeros(5, size, dtype=torch.float64)):
+        banded = BandedMatrix(matrix)
+        x = torch.randn(2, matrix.shape[1], 6, dtype=torch.float64)
+        limit = 4 * torch.finfo(dtype).eps
+        assert relative(banded.rows(x.to(dtype)).double(), matrix @ x) <= limit
+        assert relative(banded.columns(x.mT.to(dtype)).double(), (matrix @ x).mT) <= limit
+
+
+def test_most_of_a_large_band_is_skipped() -> None:
+    banded = BandedMatrix(bicubic_matrix(256, 4))
+    blocks = banded._blocks(banded.like(torch.zeros(1)))
+    touched = sum((rows.stop - rows.start) * (columns.stop - columns.start) for rows, columns in blocks)
+    assert touched < 0.25 * 64 * 256
+    assert [rows.start for rows, _ in blocks] == list(range(0, 64, 8))

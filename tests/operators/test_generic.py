@@ -1,0 +1,162 @@
+"""Operators without a spectrum: conjugate gradients against dense algebra."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.operators import (
+    AveragePoolSR,
+    Blur,
+    Composition,
+    FromFunctions,
+    Inpainting,
+    gaussian_kernel,
+    random_mask,
+)
+from leader.operators.cg import conjugate_gradients, damped_least_squares
+from tests.operators.cases import dense, images, measurements, relative
+
+SHAPE = (3, 4, 4)
+PIXELS = 48
+
+
+def conditioned(rows: int, condition: float, spread: str) -> tuple[Tensor, FromFunctions]:
+    """A random matrix [rows, 48] of given condition number, and the operator made from its two products."""
+    generator = torch.Generator().manual_seed(rows)
+    left, right = (
+        torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=torch.float64))[0]
+        for n in (rows, PIXELS)
+    )
+    rank = min(rows, PIXELS)
+    ramp = torch.linspace(0, 1, rank, dtype=torch.float64)
+    values = condition**-ramp if spread == "geometric" else 1 - ramp * (1 - 1 / condition)
+    matrix = 3.7 * (left[:, :rank] * values) @ right[:, :rank].mT
+    operator = FromFunctions(
+        SHAPE,
+        lambda x: x.flatten(1) @ matrix.to(x.dtype).mT,
+        lambda y: (y @ matrix.to(y.dtype)).reshape(-1, *SHAPE),
+    )
+    return matrix, operator
+
+
+@pytest.mark.parametrize("spread", ["geometric", "linear"])
+@pytest.mark.parametrize("condition", [1.0, 100.0])
+@pytest.mark.parametrize("rows", [20, 48, 70])
+def test_inverse_in_float32(rows: int, condition: float, spread: str) -> None:
+    """Equal to the dense pseudo-inverse, and the four identities, up to condition numbers of 100."""
+    matrix, operator = conditioned(rows, condition, spread)
+    x, z = images(operator), images(operator, seed=5)
+    y, v = measurements(operator), measurements(operator, seed=6)
+    inverse = torch.linalg.pinv(matrix)
+    image, back = operator.A(x), operator.pinv(y)
+    assert relative(back.flatten(1).double(), y.double() @ inverse.mT) <= 1e-4
+    assert relative(operator.A(operator.pinv(image)), image) <= 1e-4
+    assert relative(operator.pinv(operator.A(back)), back) <= 1e-4
+    seen = (operator.pinv(image) * z).sum() - (x * operator.pinv(operator.A(z))).sum()
+    assert abs(float(seen)) <= 1e-4 * float(x.norm() * z.norm())
+    fitted = (operator.A(back) * v).sum() - (y * operator.A(operator.pinv(v))).sum()
+    assert abs(float(fitted)) <= 1e-4 * float(y.norm() * v.norm())
+
+
+@pytest.mark.parametrize("eta", [1e-11, 1e-3, 1.0])
+def test_regularised_inverse_against_a_dense_solve(eta: float) -> None:
+    matrix, operator = conditioned(30, 50.0, "linear")
+    y = measurements(operator, dtype=torch.float64)
+    system = matrix @ matrix.mT + eta * torch.eye(30, dtype=torch.float64)
+    expected = torch.linalg.solve(system, y.mT).mT @ matrix
+    assert relative(operator.regularised_pinv(y, eta).flatten(1), expected) <= 5e-5
+    assert bool(torch.isfinite(operator.regularised_pinv(y.float(), eta)).all())
+    assert operator.residual < 1e-3
+
+
+def test_each_image_has_its_own_eta() -> None:
+    _, operator = conditioned(30, 10.0, "linear")
+    y = measurements(operator, dtype=torch.float64)
+    etas = torch.tensor([1e-2, 2.0])
+    both = operator.regularised_pinv(y, etas)
+    for i in range(2):
+        single = operator.regularised_pinv(y[i : i + 1], float(etas[i]))
+        assert relative(both[i : i + 1], single) <= 1e-5
+
+
+def test_small_singular_values_are_damped() -> None:
+    """Below the cut noise is not blown up: gain of at most 1 / cut, against 1e6 for the plain inverse."""
+    values = torch.ones(PIXELS, dtype=torch.float64)
+    values[-1] = 1e-6
+    operator = FromFunctions(
+        SHAPE, lambda x: x.flatten(1) * values, lambda y: (y * values).reshape(-1, *SHAPE)
+    )
+    y = torch.ones(1, PIXELS, dtype=torch.float64)
+    inverse = operator.pinv(y).flatten()
+    assert torch.allclose(inverse[:-1], y[0, :-1], atol=1e-8)
+    assert float(inverse[-1].abs()) <= 1 / operator.rcond
+
+
+def test_zero_measurement_gives_zero() -> None:
+    _, operator = conditioned(30, 10.0, "linear")
+    y = measurements(operator)
+    y[0] = 0
+    found = operator.pinv(y)
+    assert (
+        float(found[0].abs().max()) == 0 and bool(torch.isfinite(found).all()) and float(found[1].norm()) > 0
+    )
+
+
+def test_norm_by_power_iteration() -> None:
+    matrix, operator = conditioned(48, 100.0, "geometric")
+    assert operator.norm == pytest.approx(float(torch.linalg.matrix_norm(matrix, 2)), rel=0.03)
+
+
+def test_plain_conjugate_gradients_solve_each_image() -> None:
+    generator = torch.Generator().manual_seed(0)
+    root = torch.randn(2, 12, 12, generator=generator, dtype=torch.float64)
+    systems = root @ root.mT + torch.eye(12, dtype=torch.float64)
+    right = torch.randn(2, 12, generator=generator, dtype=torch.float64)
+    found, residual = conjugate_gradients(lambda v: torch.einsum("bij,bj->bi", systems, v), right, 1e-10)
+    assert relative(found, torch.linalg.solve(systems, right)) <= 1e-7
+    assert residual <= 1e-10
+
+
+def test_least_squares_report_an_unfinished_solve() -> None:
+    _, operator = conditioned(48, 100.0, "geometric")
+    y = measurements(operator, dtype=torch.float64)
+    _, residual = damped_least_squares(operator.A, operator.AT, y, torch.tensor(0.0).double(), iterations=3)
+    assert residual > 1e-3
+
+
+def test_composition_is_the_product_and_its_inverse_is_not() -> None:
+    inner = Blur((1, 8, 8), gaussian_kernel(0.6, 3))
+    outer = AveragePoolSR((1, 8, 8), 2)
+    both = Composition(outer, inner)
+    matrix = dense(outer) @ dense(inner)
+    assert relative(dense(both), matrix) <= 1e-12
+    y = measurements(both, dtype=torch.float64)
+    expected = y.flatten(1) @ torch.linalg.pinv(matrix).mT
+    assert relative(both.pinv(y).flatten(1), expected) <= 1e-4
+    assert relative(inner.pinv(outer.pinv(y)).flatten(1), expected) > 1e-2
+
+
+def test_composition_selects_in_its_parts() -> None:
+    masks = torch.stack([random_mask(6, 6, 0.5, seed) for seed in range(3)])[:, None]
+    both = Composition(AveragePoolSR((1, 6, 6), 2), Inpainting((1, 6, 6), masks))
+    x = images(both, 3)
+    keep = torch.tensor([2, 1])
+    assert torch.allclose(both.select(keep).A(x[keep]), both.A(x)[keep])
+    shared = Composition(AveragePoolSR((1, 6, 6), 2), Blur((1, 6, 6), gaussian_kernel(1.0)))
+    assert shared.select(keep) is shared
+
+
+def test_parts_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(LeaderError, match=r"yields \[1, 3, 3\]; the outer one takes \[1, 6, 6\]"):
+        Composition(AveragePoolSR((1, 6, 6), 2), AveragePoolSR((1, 6, 6), 2))
+
+
+def test_wrong_adjoint_is_refused() -> None:
+    with pytest.raises(LeaderError, match="AT is not the adjoint of A"):
+        FromFunctions((1, 32, 32), lambda x: x.roll(1, 2), lambda y: y.roll(1, 2))
+    with pytest.raises(LeaderError, match="AT returned shape"):
+        FromFunctions((1, 4, 4), lambda x: x[..., ::2], lambda y: y)
+    FromFunctions((1, 32, 32), lambda x: x.roll(1, 2), lambda y: y.roll(-1, 2))

@@ -1,0 +1,79 @@
+"""Compressed sensing against the explicit Hadamard matrix."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from scipy.linalg import hadamard
+
+from leader.errors import LeaderError
+from leader.operators import WalshHadamard
+from leader.operators.hadamard import measured_indices, sequency, walsh_hadamard
+from tests.operators.cases import relative
+
+
+@pytest.mark.parametrize("bits", range(10))
+def test_transform_equals_the_matrix(bits: int) -> None:
+    length = 1 << bits
+    matrix = torch.from_numpy(hadamard(length)).double() / length**0.5
+    x = torch.randn(2, 3, length, dtype=torch.float64)
+    assert relative(walsh_hadamard(x), x @ matrix) <= 1e-13
+
+
+def test_operator_equals_rows_of_the_matrix() -> None:
+    operator = WalshHadamard((3, 4, 8), ratio=0.25, seed=3)
+    matrix = torch.from_numpy(hadamard(32)).double()[operator.indices] / 32**0.5
+    x = torch.randn(2, 3, 4, 8, dtype=torch.float64)
+    assert operator.measurement_shape == (3, 8)
+    assert relative(operator.A(x), x.flatten(2) @ matrix.mT) <= 1e-13
+    assert relative(operator.pinv(operator.A(x)), operator.AT(operator.A(x))) == 0
+
+
+def test_sequency_counts_sign_changes() -> None:
+    for length in (1, 2, 16, 64):
+        signs = torch.from_numpy(hadamard(length))
+        assert torch.equal(sequency(length), (signs[:, 1:] != signs[:, :-1]).sum(1))
+
+
+def test_lowest_sequency_of_a_quarter_is_coarse() -> None:
+    """The set is closed downwards: with a pattern come all that are coarser in both directions."""
+    chosen = torch.zeros(16, 8, dtype=torch.bool)
+    indices = measured_indices(16, 8, 0.25, order="sequency")
+    chosen[sequency(16)[indices // 8], sequency(8)[indices % 8]] = True
+    assert int(chosen.sum()) == 32
+    assert bool((chosen[:-1] | ~chosen[1:]).all()) and bool((chosen[:, :-1] | ~chosen[:, 1:]).all())
+
+
+def test_random_sets() -> None:
+    for seed in range(20):
+        kept = measured_indices(16, 16, 0.25, seed)
+        assert kept[0] == 0 and len(set(kept.tolist())) == 64
+    assert measured_indices(16, 16, 0.25, 7).tolist() == measured_indices(16, 16, 0.25, 7).tolist()
+    assert measured_indices(16, 16, 0.25, 7).tolist() != measured_indices(16, 16, 0.25, 8).tolist()
+    with_constant = sum(0 in measured_indices(16, 16, 0.25, seed, "published") for seed in range(200))
+    assert 25 <= with_constant <= 75  # a quarter, within four standard deviations
+    free = measured_indices(16, 16, 0.25, 3, "random", keep_constant=False)
+    assert torch.equal(free, measured_indices(16, 16, 0.25, 3, "published"))
+
+
+def test_drawn_sets_do_not_change_between_releases() -> None:
+    assert measured_indices(4, 4, 0.5, 0).tolist() == [0, 1, 3, 4, 5, 13, 14, 15]
+    assert measured_indices(4, 4, 0.5, 0, "published").tolist() == [5, 6, 8, 9, 10, 11, 12, 13]
+
+
+def test_given_indices_are_used() -> None:
+    first = WalshHadamard((1, 8, 8), ratio=0.5, seed=9)
+    again = WalshHadamard((1, 8, 8), indices=first.indices)
+    assert torch.equal(first.s, again.s)
+    for wrong in ([0, 0], [64], [-1], [0.5]):
+        with pytest.raises(LeaderError, match="measured coefficients must be"):
+            WalshHadamard((1, 8, 8), indices=torch.tensor(wrong))
+
+
+def test_wrong_requests_are_refused() -> None:
+    with pytest.raises(LeaderError, match="powers of two; found 8 x 12"):
+        WalshHadamard((3, 8, 12))
+    with pytest.raises(LeaderError, match="must lie in"):
+        WalshHadamard((3, 8, 8), ratio=0)
+    with pytest.raises(LeaderError, match="did you mean 'random'"):
+        WalshHadamard((3, 8, 8), order="randm")

@@ -1,0 +1,87 @@
+"""The registry of tasks."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from leader.errors import LeaderError, UsageError
+from leader.operators import (
+    TASKS,
+    AveragePoolSR,
+    BicubicSR,
+    Blur,
+    SeparableBlur,
+    build_task,
+    gaussian_kernel,
+    motion_kernel,
+    random_mask,
+)
+from leader.operators.tasks import Option
+
+SHAPE = (3, 16, 16)
+NEEDED: dict[str, dict[str, Option]] = {
+    "deblur": {"kernel": gaussian_kernel(1.0)},
+    "inpaint": {"mask": random_mask(16, 16)},
+}
+
+
+@pytest.mark.parametrize("name", sorted(TASKS))
+def test_every_task_builds_an_operator_that_works(name: str) -> None:
+    task = TASKS[name]
+    operator = task.build(SHAPE, **NEEDED.get(name, {}))
+    x = torch.rand(1, *SHAPE)
+    y = operator.A(x)
+    assert operator.pinv(y).shape == x.shape
+    assert task.name == name and task.title and task.description.endswith(".")
+    assert f"--task {name}" in task.example
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "key", "kind"),
+    [
+        ("sr", {"factor": 2}, "sr-bicubic", BicubicSR),
+        ("sr", {"down": "average"}, "sr-average", AveragePoolSR),
+        ("deblur-gaussian", {}, "deblur-gaussian", SeparableBlur),
+        ("deblur-gaussian", {"std": 1.5}, "deblur-gaussian", Blur),
+        ("deblur-motion", {"seed": 2}, "deblur-motion", Blur),
+        ("deblur-motion", {"kernel": motion_kernel(1)}, "deblur-motion", Blur),
+        ("deblur", {"kernel": gaussian_kernel(1.0)}, "deblur", Blur),
+    ],
+)
+def test_preset_keys(name: str, options: dict[str, Option], key: str, kind: type) -> None:
+    operator = build_task(name, SHAPE, **options)
+    assert operator.task == key and type(operator) is kind
+    assert operator.truncated().task == key
+
+
+@pytest.mark.parametrize("name", ["inpaint", "cs", "colourise", "denoise"])
+def test_other_keys_are_the_names(name: str) -> None:
+    assert build_task(name, SHAPE, **NEEDED.get(name, {})).task == name
+
+
+def test_options_that_are_none_are_not_given() -> None:
+    assert build_task("sr", SHAPE, factor=None, down=None).measurement_shape == (3, 4, 4)
+
+
+def test_selected_images_keep_the_task() -> None:
+    kernels = torch.stack([motion_kernel(seed) for seed in range(2)])[:, None]
+    operator = build_task("deblur-motion", SHAPE, kernel=kernels)
+    assert operator.select(torch.tensor([1])).task == "deblur-motion"
+
+
+def test_wrong_requests_are_refused() -> None:
+    with pytest.raises(UsageError, match="did you mean 'inpaint'"):
+        build_task("inpant", SHAPE)
+    with pytest.raises(UsageError, match="did you mean 'factor'"):
+        build_task("sr", SHAPE, facto=2)
+    with pytest.raises(UsageError, match="has no options"):
+        build_task("denoise", SHAPE, factor=2)
+    with pytest.raises(UsageError, match="did you mean 'bicubic'"):
+        build_task("sr", SHAPE, down="bicubc")
+    with pytest.raises(LeaderError, match="needs a mask"):
+        build_task("inpaint", SHAPE)
+    with pytest.raises(LeaderError, match="needs the kernel"):
+        build_task("deblur", SHAPE)
+    with pytest.raises(UsageError, match="give std too"):
+        build_task("deblur-gaussian", SHAPE, size=5)

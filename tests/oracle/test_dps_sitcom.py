@@ -1,0 +1,261 @@
+"""DPS and SITCOM, which are not affine: gradients against finite differences, steps against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from leader.methods import DPS, SITCOM, State
+from leader.methods.shared import measured_entries
+from leader.operators import BicubicSR, Blur, Inpainting, LinearOperator, gaussian_kernel, random_mask
+from leader.priors.base import Prediction, from_x0
+from leader.priors.gaussian import GaussianPrior, stationary
+from leader.priors.ledger import Ledger
+from leader.problem import Problem
+from leader.sampler import Sampler
+from tests.methods.contexts import context, measured
+from tests.oracle.cases import mixture
+
+SHAPE = (1, 8, 8)
+SIGMA = 0.1
+TIME = 100
+"""A time at which the prior leaves enough freedom to fit the data."""
+
+
+class LearnedGaussian(GaussianPrior):
+    """A Gaussian whose exact variance counts as one the network was trained to predict."""
+
+    source = "learned"
+
+
+def operator(name: str) -> LinearOperator:
+    makers = {
+        "sr": lambda: BicubicSR(SHAPE, 2),
+        "blur": lambda: Blur(SHAPE, gaussian_kernel(1.0, 5)),
+        "inpaint": lambda: Inpainting(SHAPE, random_mask(8, 8, 0.5, seed=1)),
+    }
+    return makers[name]()
+
+
+def draw(count: int, seed: int = 0) -> Tensor:
+    return mixture(SHAPE).sample(count, torch.Generator().manual_seed(seed))
+
+
+def state(count: int, seed: int = 9) -> Tensor:
+    return torch.randn(count, *SHAPE, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("clamp", [False, True])
+@pytest.mark.parametrize("name", ["sr", "blur", "inpaint"])
+def test_dps_gradient_is_that_of_finite_differences(name: str, clamp: bool) -> None:
+    prior = mixture(SHAPE)
+    problem = measured(operator(name), draw(1), SIGMA)
+    here, x, t = context(prior, problem), state(1), torch.tensor([150])
+    estimate = DPS(clamp=clamp).estimate(here, State(x), t)
+    assert estimate.guidance is not None
+
+    def norm(v: Tensor) -> float:
+        x0 = prior.predict(v, t).x0
+        return float((problem.y - problem.operator.A(x0.clamp(-1, 1) if clamp else x0)).norm())
+
+    saturated = (prior.predict(x, t).x0.abs() - 1).abs().min()
+    assert saturated > 1e-4  # no kink of the clamp within the difference
+    step = 1e-5
+    for pixel in range(0, 64, 7):
+        bump = torch.zeros(64, dtype=torch.float64)
+        bump[pixel] = step
+        slope = (norm(x + bump.reshape(x.shape)) - norm(x - bump.reshape(x.shape))) / (2 * step)
+        assert float(estimate.guidance.flatten()[pixel]) == pytest.approx(slope, abs=1e-8)
+
+
+def test_dps_clamps_inside_the_graph() -> None:
+    """Where x0 is saturated the data pass no gradient: far outside the range nothing is left of it."""
+    prior = GaussianPrior(stationary(SHAPE, 0.4, mean=3.0))
+    problem = measured(operator("blur"), draw(1), SIGMA)
+    t, x = torch.tensor([900]), state(1)
+    here = context(prior, problem)
+    with_clamp, without = (DPS(clamp=clamp).estimate(here, State(x), t) for clamp in (True, False))
+    assert with_clamp.guidance is not None and without.guidance is not None
+    assert float(with_clamp.guidance.abs().max()) == 0
+    assert float(without.guidance.abs().max()) > 0
+    assert float(with_clamp.prediction.x0.max()) == 1
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize(("t", "u"), [(500, 490), (999, 898), (10, 0), (0, -1)])
+def test_dps_step_is_that_of_numpy(t: int, u: int, learned: bool) -> None:
+    """The ancestral step between two grid times, with betas recomputed, and guidance at the last step as well."""
+    gaussian = stationary(SHAPE, 0.4, mean=0.1)
+    prior = LearnedGaussian(gaussian) if learned else GaussianPrior(gaussian)
+    problem = measured(operator("sr"), draw(1), SIGMA)
+    here, x, method = context(prior, problem, seed=4), state(1), DPS(scale=0.7, clamp=False)
+    times, after = torch.tensor([t]), torch.tensor([u])
+    estimate = method.estimate(here, State(x), times)
+    found = method.advance(here, State(x), estimate, estimate.prediction.x0, times, after).x
+
+    abar = np.append(prior.schedule.abar_table.numpy(), 1.0)
+    a, b = abar[t], abar[u]
+    cov, mean = gaussian.covariance().numpy(), gaussian.mean.reshape(-1).numpy()
+    eye = np.eye(64)
+    A = problem.operator.A(torch.eye(64, dtype=torch.float64).reshape(64, *SHAPE)).reshape(64, -1).T.numpy()
+    y, v = problem.y.reshape(-1).numpy(), x.reshape(-1).numpy()
+    jacobian = np.sqrt(a) * cov @ np.linalg.inv(a * cov + (1 - a) * eye)
+    x0 = mean + jacobian @ (v - np.sqrt(a) * mean)
+    r = y - A @ x0
+    gradient = -jacobian.T @ A.T @ r / np.linalg.norm(r)
+    beta = 1 - a / b
+    c0 = beta * np.sqrt(b) / (1 - a)
+    c1 = (1 - b) * np.sqrt(1 - beta) / (1 - a)
+    variance = np.full(64, beta * (1 - b) / (1 - a))
+    if learned and u >= 0:
+        variance = variance + c0**2 * np.diag((1 - a) * cov @ np.linalg.inv(a * cov + (1 - a) * eye))
+    z = here.noise("step").reshape(-1).numpy()
+    expected = c0 * x0 + c1 * v + np.sqrt(variance) * z - 0.7 * gradient
+    assert np.abs(found.reshape(-1).numpy() - expected).max() < 1e-9
+
+
+def test_dps_moves_the_mean_only_by_a_modulated_estimate() -> None:
+    """What a plug-in adds to x0 enters with the posterior-mean weight of x0; the gradient stays."""
+    prior, problem = mixture(SHAPE), measured(operator("sr"), draw(1), SIGMA)
+    here, x, method = context(prior, problem), state(1), DPS()
+    t, u = torch.tensor([300]), torch.tensor([290])
+    estimate = method.estimate(here, State(x), t)
+    x0 = estimate.prediction.x0
+    one = method.advance(here, State(x), estimate, x0, t, u).x
+    other = method.advance(here, State(x), estimate, x0 + 1, t, u).x
+    a, b = float(prior.schedule.abar(300)), float(prior.schedule.abar(290))
+    assert torch.allclose(other - one, torch.full_like(one, (1 - a / b) * b**0.5 / (1 - a)), atol=1e-12)
+
+
+def test_dps_scale_follows_the_task() -> None:
+    prior = mixture(SHAPE)
+    t, u = torch.tensor([300]), torch.tensor([290])
+    for name, scale in (("sr", 0.3), ("inpaint", 0.5)):
+        here = context(prior, measured(operator(name), draw(1), SIGMA))
+        results = []
+        for method in (DPS(), DPS(scale=scale), DPS(scale=scale + 0.1)):
+            estimate = method.estimate(here, State(state(1)), t)
+            results.append(method.advance(here, State(state(1)), estimate, estimate.prediction.x0, t, u).x)
+        assert torch.equal(results[0], results[1]) and not torch.equal(results[0], results[2])
+
+
+def test_dps_norms_are_per_image() -> None:
+    """Two images with different misfits, together and alone: the same gradients."""
+    prior = mixture(SHAPE)
+    prior.one_by_one = False
+    both = measured(operator("blur"), draw(2) * torch.tensor([1.0, 3.0]).reshape(2, 1, 1, 1), SIGMA)
+    x, t = state(2), torch.tensor([400, 37])
+    together = DPS().estimate(context(prior, both), State(x), t)
+    for i in range(2):
+        keep = torch.tensor([i])
+        alone = DPS().estimate(context(prior, both.select(keep)), State(x[keep]), t[keep])
+        assert together.guidance is not None and alone.guidance is not None
+        assert torch.allclose(together.guidance[keep], alone.guidance, atol=1e-12)
+
+
+def numpy_adam(
+    prior: GaussianPrior, problem: Problem, x: Tensor, t: int, method: SITCOM
+) -> tuple[np.ndarray, int]:  # type: ignore[type-arg]
+    """The inner loop for one image, dense: the estimate of the last forward pass and the number of passes."""
+    a = float(prior.schedule.abar(t))
+    cov = prior.gaussian.covariance().numpy()
+    mean = prior.gaussian.mean.reshape(-1).numpy()
+    jacobian = np.sqrt(a) * cov @ np.linalg.inv(a * cov + (1 - a) * np.eye(64))
+    A = problem.operator.A(torch.eye(64, dtype=torch.float64).reshape(64, *SHAPE)).reshape(64, -1).T.numpy()
+    y, start = problem.y.reshape(-1).numpy(), x.reshape(-1).numpy()
+    sigma = float(problem.sigma[0])
+    v, m, s = start.copy(), np.zeros(64), np.zeros(64)
+    reached = int((np.abs(A).sum(1) > 0).sum())
+    for k in range(1, method.inner + 1):
+        x0 = mean + jacobian @ (v - np.sqrt(a) * mean)
+        inside = np.ones(64)
+        if method.clamp:
+            inside = (np.abs(x0) <= 1).astype(float)
+            x0 = np.clip(x0, -1, 1)
+        r = A @ x0 - y
+        if sigma > 0 and r @ r < (sigma + method.margin) ** 2 * reached:
+            return x0, k
+        outer = 2 * r if sigma > 0 else r / np.linalg.norm(r)
+        g = jacobian.T @ (inside * (A.T @ outer)) + 2 * method.lam * (v - start)
+        m = 0.9 * m + 0.1 * g
+        s = 0.999 * s + 0.001 * g**2
+        v = v - method.rate * (m / (1 - 0.9**k)) / (np.sqrt(s / (1 - 0.999**k)) + 1e-8)
+    return x0, method.inner
+
+
+SITCOMS = [
+    ("sr", 0.0, SITCOM(inner=12)),
+    ("sr", SIGMA, SITCOM(inner=12, clamp=False, lam=0.3, margin=0.0)),
+    ("blur", SIGMA, SITCOM(inner=60, rate=0.1)),
+    ("inpaint", SIGMA, SITCOM(inner=60, rate=0.1, clamp=False)),
+]
+
+
+@pytest.mark.parametrize(("name", "sigma", "method"), SITCOMS)
+def test_sitcom_inner_loop_is_that_of_numpy(name: str, sigma: float, method: SITCOM) -> None:
+    prior = GaussianPrior(stationary(SHAPE, 0.5, mean=0.3))
+    problem, x = measured(operator(name), draw(1), sigma), state(1)
+    ledger = Ledger()
+    with prior.recording(ledger):
+        estimate = method.estimate(context(prior, problem), State(x), torch.tensor([TIME]))
+    expected, passes = numpy_adam(prior, problem, x, TIME, method)
+    assert np.abs(estimate.prediction.x0.reshape(-1).numpy() - expected).max() < 1e-9
+    assert (ledger.total.calls, ledger.total.backwards) == (passes, passes - 1)
+
+
+def test_sitcom_stops_where_the_noise_explains_the_residual() -> None:
+    """Stopped early: the residual is below delta; the iteration before, it was not."""
+    prior = GaussianPrior(stationary(SHAPE, 0.5, mean=0.3))
+    problem, x, t = measured(operator("blur"), draw(1), SIGMA), state(1), torch.tensor([TIME])
+    method = SITCOM(inner=200, rate=0.1)
+    here, ledger = context(prior, problem), Ledger()
+    with prior.recording(ledger):
+        estimate = method.estimate(here, State(x), t)
+    passes = ledger.total.calls
+    assert 1 < passes < 200
+    delta = float(method.threshold(here)[0])
+    assert delta == pytest.approx((SIGMA + 0.002) * 8)
+    assert float(problem.residual(estimate.prediction.x0).norm()) < delta
+    before = SITCOM(inner=passes - 1, rate=0.1).estimate(here, State(x), t)
+    assert float(problem.residual(before.prediction.x0).norm()) >= delta
+
+
+def test_sitcom_images_stop_for_themselves() -> None:
+    """A batch whose images need different numbers of iterations equals its images alone."""
+    prior = GaussianPrior(stationary(SHAPE, 0.5, mean=0.3))
+    prior.one_by_one = False
+    both = measured(operator("blur"), draw(2) * torch.tensor([0.2, 0.8]).reshape(2, 1, 1, 1), SIGMA)
+    x, t, method = state(2), torch.tensor([TIME, TIME - 30]), SITCOM(inner=80, rate=0.1)
+    together = method.estimate(context(prior, both), State(x), t)
+    passes = []
+    for i in range(2):
+        keep, ledger = torch.tensor([i]), Ledger()
+        with prior.recording(ledger):
+            alone = method.estimate(context(prior, both.select(keep)), State(x[keep]), t[keep])
+        passes.append(ledger.total.calls)
+        assert torch.allclose(together.prediction.x0[keep], alone.prediction.x0, atol=1e-10)
+        assert torch.allclose(together.x[keep], alone.x, atol=1e-10)
+    assert passes[0] != passes[1]
+
+
+def test_sitcom_ends_in_its_last_estimate() -> None:
+    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), measured(operator("blur"), draw(1), SIGMA)
+    sampler = Sampler(prior, SITCOM(inner=3), (), 5, estimator=None)
+    steps = list(sampler.steps(problem, seed=1))
+    assert [int(step.t[0]) for step in steps] == [800, 600, 400, 200, 0]
+    assert torch.equal(sampler.run(problem, seed=1).images, steps[-1].x0)
+
+
+def test_masked_entries_are_not_counted() -> None:
+    mask = random_mask(8, 8, 0.5, seed=1)
+    problem = measured(Inpainting(SHAPE, mask), draw(2), SIGMA)
+    assert measured_entries(problem).tolist() == [float(mask.sum())] * 2
+
+
+def test_prediction_of_a_mixture_is_differentiable() -> None:
+    """What the tests above rest on: x0 and eps belong together."""
+    prior, t = mixture(SHAPE), torch.tensor([150])
+    answer: Prediction = prior.predict(state(1), t)
+    assert torch.allclose(answer.eps, from_x0(state(1), t, answer.x0, prior.schedule).eps)

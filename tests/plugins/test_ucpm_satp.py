@@ -1,0 +1,126 @@
+"""UCPM's closed form and SATP's jumps against what they promise."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.plugins import SATP, UCPM
+from leader.plugins.base import Moment
+from leader.plugins.image_priors import adjoint, differences, image_prior
+from leader.schedule import Grid, uniform_grid
+
+SHAPE = (1, 2, 7, 6)
+
+
+def draw(seed: int, scale: float = 1.0) -> Tensor:
+    return scale * torch.randn(SHAPE, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def objective(x: Tensor, x0: Tensor, sigma: Tensor, name: str, lam: float) -> float:
+    data = torch.where(sigma > 0, (x - x0) ** 2 / sigma.clamp_min(1e-300), torch.zeros_like(x))
+    return float(0.5 * data.sum() + lam * image_prior(name).energy(x).sum())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    name=st.sampled_from(["tv", "tikhonov"]),
+    lam=st.floats(0, 100),
+    contrast=st.floats(0.001, 10),
+    exponent=st.floats(-6, 2),
+    solve=st.sampled_from(["diagonal", "cg"]),
+)
+def test_the_objective_never_rises(
+    seed: int, name: str, lam: float, contrast: float, exponent: float, solve: str
+) -> None:
+    x0 = draw(seed, contrast)
+    sigma = draw(seed + 1).exp() * 10**exponent
+    sigma[0, 0, 0] = 0.0
+    moved = x0 + UCPM(phi=name, lam=lam, solve=solve).change(x0, sigma)
+    before, after = (objective(x, x0, sigma, name, lam) for x in (x0, moved))
+    assert after <= before + 1e-9 * abs(before)
+    assert torch.equal(moved[0, 0, 0], x0[0, 0, 0]), "a certain pixel does not move"
+
+
+@pytest.mark.parametrize("name", ["tv", "tikhonov"])
+def test_gradient_matches_the_energy(name: str) -> None:
+    x, prior = draw(0).requires_grad_(), image_prior(name)
+    (gradient,) = torch.autograd.grad(prior.energy(x).sum(), x)
+    assert torch.allclose(gradient, prior.gradient(x.detach()), atol=1e-12)
+
+
+def test_differences_have_their_adjoint() -> None:
+    x, down, right = draw(1), draw(2), draw(3)
+    left = sum((a * b).sum() for a, b in zip(differences(x), (down, right)))
+    assert float(left) == pytest.approx(float((x * adjoint((down, right))).sum()), rel=1e-12)
+
+
+def test_cg_solves_the_linearised_optimality_condition() -> None:
+    """(Sigma^{-1} + lam D^T D) d = -lam D^T D x0, against a dense solve."""
+    x0, sigma, lam = draw(4), draw(5).exp(), 0.7
+    size = x0[0].numel()
+    eye = torch.eye(size, dtype=torch.float64).reshape(size, *SHAPE[1:])
+    hessian = lam * adjoint(differences(eye)).reshape(size, size)
+    right = -(hessian @ x0.reshape(-1))
+    dense = torch.linalg.solve(torch.diag(1 / sigma.reshape(-1)) + hessian, right)
+    change = UCPM(phi="tikhonov", lam=lam, solve="cg").change(x0, sigma)
+    assert torch.allclose(change.reshape(-1), dense, atol=1e-5)
+
+
+def test_a_checkerboard_is_damped_not_reflected() -> None:
+    board = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64).repeat(4, 4)[None, None]
+    moved = board + UCPM(phi="tikhonov", lam=100.0).change(board, torch.ones_like(board))
+    assert float((moved * board).min()) >= 0
+    assert float(moved.abs().max()) < 1
+
+
+def test_ablations_keep_the_mean_of_sigma() -> None:
+    sigma = draw(6).exp()
+    moment = Moment([3], [10], [0], torch.tensor([100]))
+    for name in ("mean", "shuffle"):
+        changed = UCPM(map=name)._mapped(sigma, moment)
+        assert torch.allclose(changed.mean((1, 2, 3)), sigma.mean((1, 2, 3)))
+        assert not torch.equal(changed, sigma)
+
+
+def test_sharpening_acts_where_sigma_is_small() -> None:
+    x0 = draw(7)
+    sigma = torch.full(SHAPE, 1e-3, dtype=torch.float64)
+    sigma[..., 3:] = 1.0
+    change = UCPM(lam=0.0, sharpen=1.0).change(x0, sigma).abs() / adjoint(differences(x0)).abs()
+    assert float(change[..., :3].min()) > float(change[..., 3:].max())
+
+
+def test_paper_formula() -> None:
+    satp = SATP(budget=0.01, eta=2.0)
+    assert [satp.jump(u) for u in (1.0, 0.02, 0.01, 0.005, 0.001)] == [1, 1, 2, 4, 20] or satp.jump(0.005) in (3, 4)
+    assert SATP(budget=0.0).jump(0.0) == 1
+
+
+@pytest.mark.parametrize("count", [10, 100, 1000])
+def test_jumps_scale_with_the_grid_and_reach_the_last_time(count: int) -> None:
+    grid, satp = uniform_grid(count), SATP(budget=0.01, eta=2.0)
+    scale = max(1.0, count / 100)
+    assert satp.pace(grid, 0, 0.0033) - 0 == min(int(6 * scale + 1e-9) if count > 100 else 6, count - 1)
+    assert satp.pace(grid, count - 3, 1e-9) == count - 1
+    assert satp.pace(grid, count - 1, 1e-9) == count
+
+
+def test_non_uniform_grids_are_paced_by_time() -> None:
+    grid = Grid((900, 700, 690, 680, 640, 600, 10, 0, -1))
+    satp = SATP(budget=0.01, eta=2.0)
+    assert satp.pace(grid, 1, 0.0033) == 4, "six steps of ten times: down to 640 from 700"
+    assert satp.pace(grid, 0, 10.0) == 1
+
+
+@pytest.mark.parametrize("bad", [{"budget": -1.0}, {"eta": -1.0}, {"rho": 0.0}])
+def test_bad_settings_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(LeaderError):
+        SATP(**bad)
+    with pytest.raises(LeaderError):
+        UCPM(lam=-1.0)

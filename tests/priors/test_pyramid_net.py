@@ -1,0 +1,130 @@
+"""The network of the embedded prior: where it answers, how far it looks, which sizes it takes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from leader.priors.pyramid_net import (
+    Plan,
+    PyramidConfig,
+    PyramidNet,
+    enlarge,
+    halve,
+    pad_to_multiple,
+    plan,
+    receptive_radius,
+)
+
+SMALL = PyramidConfig(width=8, depth=2, head_width=4)
+
+
+def small_net(config: PyramidConfig = SMALL) -> PyramidNet:
+    torch.manual_seed(0)
+    net = PyramidNet(config).eval().requires_grad_(False)
+    assert net.fusion is not None
+    net.fusion.out.weight.normal_(0, 0.2)  # a new fusion network is silent: make it speak
+    return net
+
+
+def run(net: PyramidNet, image: Tensor, where: Plan) -> tuple[Tensor, Tensor]:
+    estimate, variance = net(image, torch.full((len(image),), where.sigma * 2**where.level), where)
+    return estimate, variance
+
+
+@given(sigma=st.floats(1e-3, 100), height=st.integers(1, 600), width=st.integers(1, 600))
+def test_plan_is_the_first_level_that_fits(sigma: float, height: int, width: int) -> None:
+    where = plan(sigma, height, width, SMALL)
+    assert where.sigma * 2**where.level == pytest.approx(sigma)
+    assert where.fits == (where.sigma <= SMALL.sigma_max)
+    if where.level:
+        assert where.sigma * 2 > SMALL.sigma_max, "a finer level would have done"
+        assert min(height, width) / 2**where.level >= SMALL.min_level_size
+    if where.fits:
+        assert where.sigma / 2**where.guides <= SMALL.expert_max
+        assert where.guides <= 2
+
+
+def test_guides_follow_the_noise() -> None:
+    levels = [
+        (plan(s / 255, 256, 256, SMALL).level, plan(s / 255, 256, 256, SMALL).guides)
+        for s in (30, 60, 140, 200)
+    ]
+    assert levels == [(0, 0), (0, 1), (0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize(("level", "guides"), [(0, 0), (0, 1), (0, 2), (1, 2)])
+def test_influence_is_zero_beyond_the_receptive_field(level: int, guides: int) -> None:
+    """Exactly zero: the same bits come out whatever happens farther away; and nearer pixels do matter."""
+    net = small_net()
+    where = Plan(level, 0.1, guides, True)
+    radius = receptive_radius(SMALL, level, guides)
+    size, row, column = 2 * radius + 64, radius + 33, 7
+    size = -(-size // where.multiple) * where.multiple
+    image = torch.rand(1, 3, size, 64)
+    before = torch.cat(run(net, image, where))
+    touched = image.clone()
+    touched[0, :, row, column] += 1.0
+    changed = (torch.cat(run(net, touched, where)) != before).any(1).any(0).any(1).nonzero().flatten()
+    farthest = int((changed - row).abs().max())
+    assert 0 < farthest <= radius
+    # the bound is not idle: the estimate of the deepest guide really comes from that far away
+    assert farthest > radius // 2
+
+
+@pytest.mark.parametrize("sigma", [20 / 255, 60 / 255, 140 / 255, 280 / 255])
+def test_tiles_reproduce_the_whole(sigma: float) -> None:
+    net = small_net()
+    where = plan(sigma, 256, 256, SMALL)
+    halo = -(-receptive_radius(SMALL, where.level, where.guides) // where.multiple) * where.multiple
+    image = torch.rand(1, 3, 32, 2 * halo + 96)
+    whole = torch.cat(run(net, image, where))
+    start = 32
+    tile = torch.cat(run(net, image[..., start : start + 2 * halo + 32], where))
+    inner = slice(halo, halo + 32)
+    # the same convolutions over the same numbers; only the summation's blocking may differ
+    torch.testing.assert_close(
+        tile[..., inner], whole[..., start + halo : start + halo + 32], rtol=1e-5, atol=1e-6
+    )
+
+
+@given(height=st.integers(1, 40), width=st.integers(1, 40), sigma=st.sampled_from([0.01, 0.2, 0.5]))
+@settings(max_examples=25, deadline=None)
+def test_any_size(height: int, width: int, sigma: float) -> None:
+    net = small_net()
+    image = torch.rand(2, 3, height, width)
+    estimate, variance = run(net, image, plan(sigma, height, width, SMALL))
+    assert estimate.shape == variance.shape == image.shape
+    assert bool((variance > 0).all()) and bool(torch.isfinite(estimate).all())
+
+
+def test_padding_reflects_and_falls_back_to_the_edge() -> None:
+    row = torch.arange(3.0).view(1, 1, 1, 3)
+    assert pad_to_multiple(row, 4).flatten().tolist() == [0, 1, 2, 1] * 4
+    assert pad_to_multiple(row, 8)[0, 0, 0].tolist() == [0, 1, 2, 2, 2, 2, 2, 2]
+
+
+def test_averaging_halves_the_noise_and_keeps_the_mean() -> None:
+    noise = torch.randn(1, 3, 256, 256, generator=torch.Generator().manual_seed(0))
+    # the standard deviation of n numbers is known to 1/sqrt(2 n): 0.6 % here, five of those are allowed
+    assert float(halve(noise, 2).std()) == pytest.approx(0.25, rel=5 / (2 * 3 * 64 * 64) ** 0.5)
+    assert float(enlarge(torch.full((1, 3, 4, 4), 0.3), 2).sub(0.3).abs().max()) < 1e-6
+
+
+def test_images_of_a_batch_do_not_mix() -> None:
+    net = small_net()
+    images = torch.rand(3, 3, 32, 32)
+    where = plan(0.4, 32, 32, SMALL)
+    together, _ = run(net, images, where)
+    alone, _ = run(net, images[1:2], where)
+    torch.testing.assert_close(together[1:2], alone, rtol=1e-5, atol=1e-6)
+
+
+def test_work_counts_every_level() -> None:
+    net = small_net()
+    assert net.work(Plan(0, 0.1, 0, True), 64, 64) == 64 * 64
+    assert net.work(Plan(0, 0.5, 2, True), 64, 64) == 64 * 64 * (1 + 1 / 4 + 1 / 16)
+    assert net.work(Plan(1, 0.5, 2, True), 60, 64) == 64 * 64 * (1 + 1 / 4 + 1 / 16) / 4

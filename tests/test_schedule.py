@@ -1,0 +1,110 @@
+"""The schedule against published reference values, and the grids against their published lists."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from leader.errors import LeaderError
+from leader.schedule import (
+    Grid,
+    Schedule,
+    linspace_grid,
+    make_grid,
+    quadratic_grid,
+    respaced_grid,
+    travel_grid,
+    uniform_grid,
+)
+
+REFERENCE = {
+    0: 0.9999,
+    10: 0.99780657,
+    50: 0.96995149,
+    100: 0.89514159,
+    200: 0.65634701,
+    500: 0.077796658,
+    900: 2.7024452e-4,
+    950: 1.0604183e-4,
+    980: 5.9037514e-5,
+    990: 4.8370478e-5,
+    998: 4.1181936e-5,
+    999: 4.0358298e-5,
+}
+
+
+@pytest.mark.parametrize(("t", "value"), REFERENCE.items())
+def test_linear_table(t: int, value: float) -> None:
+    assert float(Schedule.linear().abar(t)) == pytest.approx(value, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("t", "sigma"), [(0, 0.0100), (10, 0.0469), (100, 0.3423), (500, 3.443), (990, 143.78), (999, 157.41)]
+)
+def test_sigma_reference(t: int, sigma: float) -> None:
+    level = Schedule.linear().level(torch.tensor([t]), torch.zeros(1, dtype=torch.float64))
+    assert level.sigma.item() == pytest.approx(sigma, abs=0.5 * 10 ** -(4 if sigma < 1 else 3 if sigma < 10 else 2))
+
+
+def test_clean_time() -> None:
+    level = Schedule.linear().level(torch.tensor([-1, 0]))
+    assert level.signal[0].item() == 1 and level.noise[0].item() == 0 and level.noise[1].item() > 0
+
+
+def test_signal_and_noise_have_unit_power() -> None:
+    level = Schedule.linear().level(torch.arange(1000), torch.zeros(1, dtype=torch.float64))
+    assert torch.allclose(level.signal**2 + level.noise**2, torch.ones(1, dtype=torch.float64), atol=1e-14)
+
+
+def test_uniform_grid_is_the_papers() -> None:
+    grid = uniform_grid(100)
+    assert grid.times[:3] == (990, 980, 970) and grid.times[-3:] == (10, 0, -1) and grid.visits == 100
+
+
+@pytest.mark.parametrize(
+    ("length", "repeats", "calls"), [(1, 1, 100), (1, 2, 199), (2, 2, 198), (10, 3, 280), (10, 10, 910)]
+)
+def test_time_travel_costs_what_was_published(length: int, repeats: int, calls: int) -> None:
+    grid = travel_grid(100, length, repeats)
+    assert grid.visits == calls and grid.times[-2:] == (0, -1)
+
+
+def test_respaced_grid_is_the_published_list() -> None:
+    grid = respaced_grid(100)
+    assert grid.times[:2] == (999, 989) and grid.times[-4:] == (20, 10, 0, -1)
+
+
+@pytest.mark.parametrize("count", [1, 7, 93, 100, 1000])
+def test_quadratic_grid_strictly_decreases(count: int) -> None:
+    times = quadratic_grid(count).times
+    assert len(times) == count + 1 and all(a > b for a, b in zip(times, times[1:]))
+    assert times[0] == 999 or count == 1
+
+
+def test_linspace_grid() -> None:
+    grid = linspace_grid(93)
+    assert grid.times[0] == 990 and grid.times[-2:] == (0, -1) and len(grid.times) == 94
+
+
+def test_run_ends_stop_at_turning_points() -> None:
+    grid = Grid((5, 3, 4, 2, 0, -1))
+    assert grid.run_ends == (1, 1, 4, 4, 4, 4)
+
+
+@pytest.mark.parametrize("times", [(5, 3), (-1,), (5, -1, -1)])
+def test_bad_grids_are_refused(times: tuple[int, ...]) -> None:
+    with pytest.raises(LeaderError):
+        Grid(times)
+
+
+def test_bad_counts_and_names_are_refused() -> None:
+    with pytest.raises(LeaderError):
+        uniform_grid(0)
+    with pytest.raises(LeaderError, match="did you mean 'quadratic'"):
+        make_grid("quadratik", 10)
+
+
+@pytest.mark.parametrize("schedule", [Schedule.cosine(), Schedule.scaled_linear(8.5e-4, 1.2e-2)])
+def test_other_schedules_decrease(schedule: Schedule) -> None:
+    table = schedule.abar_table
+    assert len(schedule) == 1000 and bool((table[1:] < table[:-1]).all()) and 0 < float(table[-1]) < 0.01

@@ -1,0 +1,163 @@
+"""The training run: it learns, stops, and goes on as if it had never stopped."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from leader.errors import LeaderError
+from leader.priors.pyramid_net import PyramidConfig, PyramidNet, enlarge, halve
+from leader.train.data import cached
+from leader.train.initial import body_from_ffdnet, initialise
+from leader.train.log import plot_log, read_log
+from leader.train.objective import Task, draw, full_resolution_error
+from leader.train.run import TrainConfig, Trainer, train
+from tests.train.pictures import write_pictures
+
+NET = PyramidConfig(width=8, depth=2, head_width=4)
+MAIN = Task(4, 16, 0.9 * 37.5 / 255, 150 / 255, 70 / 255, (0.6, 0.4))
+EXPERT = Task(3, 16, 0.0, 40 / 255, 0.0, (1.0,))
+
+
+def tiny(folder: Path, steps: int = 12) -> TrainConfig:
+    pictures = write_pictures(folder / "pictures")
+    return TrainConfig(
+        pictures, folder / "state", net=NET, main=MAIN, expert=EXPERT, steps=steps, warm_up=3, log_every=2
+    )
+
+
+def test_it_learns(tmp_path: Path) -> None:
+    config = replace(tiny(tmp_path, 120), rate=3e-3, expert_rate=3e-3, warm_up=10, log_every=20)
+    train(config)
+    losses = [r for r in read_log(config.state / "log.jsonl") if r["kind"] == "train"]
+    assert losses[-1]["main_denoising"] < 0.5 * losses[0]["main_denoising"]
+    assert losses[-1]["expert_denoising"] < 0.5 * losses[0]["expert_denoising"]
+    assert losses[-1]["main_nll"] < losses[0]["main_nll"]
+
+
+def test_resuming_gives_the_same_bits(tmp_path: Path) -> None:
+    whole = train(replace(tiny(tmp_path), state=tmp_path / "whole"))
+    config = replace(tiny(tmp_path), state=tmp_path / "halves")
+    config.state.mkdir()
+    photos = cached(config.images, config.state / "cache")
+    first = Trainer(config)
+    for _ in range(5):
+        first.advance(photos)
+    first.save()
+    resumed = train(config)
+    assert resumed.step == whole.step == 12
+    for a, b in zip(whole.net.parameters(), resumed.net.parameters(), strict=True):
+        assert torch.equal(a, b)
+    for a, b in zip(whole.average.parameters(), resumed.average.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_schedule_warms_up_and_falls_to_its_end(tmp_path: Path) -> None:
+    trainer = Trainer(replace(tiny(tmp_path, 100), warm_up=10))
+    factors = []
+    for step in range(101):
+        trainer.step = step
+        factors.append(trainer.rate_factor())
+    assert factors[0] == pytest.approx(0.1, rel=0.01) and max(factors) == max(factors[5:15])
+    assert factors[100] == pytest.approx(trainer.config.final_rate)
+    trainer.step, trainer.elapsed = 0, 30.0
+    trainer.config = replace(trainer.config, seconds=60.0)
+    assert trainer.progress() == 0.5, "the clock ends a run as well as the steps"
+
+
+def test_average_follows_the_weights(tmp_path: Path) -> None:
+    trainer = Trainer(tiny(tmp_path))
+    photos = cached(trainer.config.images, tmp_path / "cache")
+    for _ in range(3):
+        before = trainer.average.main.out.weight.clone()
+        trainer.advance(photos)
+        decay = min(trainer.config.ema, trainer.step / (9 + trainer.step))
+        expected = decay * before + (1 - decay) * trainer.net.main.out.weight
+        torch.testing.assert_close(trainer.average.main.out.weight, expected)
+
+
+def test_every_part_moves(tmp_path: Path) -> None:
+    trainer = Trainer(tiny(tmp_path))
+    photos = cached(trainer.config.images, tmp_path / "cache")
+    before = {name: tensor.clone() for name, tensor in trainer.net.state_dict().items()}
+    trainer.advance(photos)
+    moved = {
+        name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])
+    }
+    assert {"main.convs.0.weight", "main.h2.weight", "expert.out.weight", "fusion.out.weight"} <= moved
+
+
+def test_error_of_a_coarse_estimate_is_measured_at_full_resolution(tmp_path: Path) -> None:
+    photos = cached(write_pictures(tmp_path / "p"), tmp_path / "cache")
+    examples = draw(PyramidNet(NET), photos, replace(MAIN, level_shares=(0.0, 1.0)), 0, 0, False)[0]
+    error = full_resolution_error(examples.clean, examples)
+    full = torch.stack(examples.full)
+    expected = halve((enlarge(examples.clean) - full).square())
+    torch.testing.assert_close(error, expected)
+    assert float(error.mean()) > 0, "a perfect level image still lacks the detail inside its blocks"
+
+
+def test_an_endless_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LeaderError, match="without an end"):
+        train(replace(tiny(tmp_path), steps=10**9, seconds=math.inf))
+
+
+def test_log_plots_itself(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    config = replace(tiny(tmp_path, 4), validation=write_pictures(tmp_path / "held", 2, (300, 280)))
+    train(config)
+    checks = [r for r in read_log(config.state / "log.jsonl") if r["kind"] == "validation"]
+    assert len(checks) == 2 and len(checks[0]["psnr"]) == len(checks[0]["sigma"])
+    plot_log(config.state, tmp_path / "log.png")
+    assert (tmp_path / "log.png").stat().st_size > 10_000
+
+
+def test_log_forgets_steps_a_crash_undid(tmp_path: Path) -> None:
+    lines = [("train", 2), ("train", 4), ("resume", 3), ("train", 4)]
+    text = "\n".join(json.dumps({"kind": kind, "step": step}) for kind, step in lines)
+    (tmp_path / "log.jsonl").write_text(text)
+    assert [(r["kind"], r["step"]) for r in read_log(tmp_path / "log.jsonl")] == [
+        ("train", 2),
+        ("resume", 3),
+        ("train", 4),
+    ]
+
+
+def test_a_new_cascade_starts_where_the_plain_pyramid_was(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    plain = PyramidNet(replace(NET, cascade=False))
+    cascade = PyramidNet(NET)
+    save_file({k: v.contiguous() for k, v in plain.state_dict().items()}, tmp_path / "plain.safetensors")
+    initialise(cascade, load_file(tmp_path / "plain.safetensors"), None)
+    image, sigma = torch.rand(1, 3, 16, 16), torch.tensor([0.4])
+    old, _ = plain.features(image, sigma, 0)
+    for guides in (0, 1, 2):
+        assert torch.equal(cascade.features(image, sigma, guides)[0], old)
+
+
+def test_frozen_parts_stay(tmp_path: Path) -> None:
+    trainer = Trainer(replace(tiny(tmp_path), parts=("fusion", "main_head")))
+    photos = cached(trainer.config.images, tmp_path / "cache")
+    before = {name: tensor.clone() for name, tensor in trainer.net.state_dict().items()}
+    trainer.advance(photos)
+    moved = {
+        name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])
+    }
+    assert {name[:6] for name in moved} == {"fusion", "main.h"}
+    with pytest.raises(LeaderError, match="Nothing to train"):
+        Trainer(replace(tiny(tmp_path), parts=("tail",)))
+
+
+def test_ffdnet_names_are_translated() -> None:
+    shapes = [(8, 13), (8, 8), (12, 8)]
+    state = {f"model.{2 * i}.weight": torch.full((*shape, 3, 3), float(i)) for i, shape in enumerate(shapes)}
+    state |= {f"model.{2 * i}.bias": torch.full(shape[:1], float(i)) for i, shape in enumerate(shapes)}
+    body = body_from_ffdnet(state)
+    assert set(body) == {f"{n}.{k}" for n in ("convs.0", "convs.1", "out") for k in ("weight", "bias")}
+    assert float(body["out.bias"][0]) == 2.0

@@ -1,0 +1,129 @@
+"""A variance head for somebody else's network: fitted in seconds, calibrated on pictures it has not seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from leader.errors import LeaderError
+from leader.priors.base import Prediction, Prior, from_eps
+from leader.schedule import Schedule
+from leader.train.data import decode, picture_files
+from leader.train.fit_gaussian import fit_coarse_gaussian
+from leader.train.variance import FitSettings, fit_variance
+from leader.uncertainty.head import HeadShape, VarianceHead, beside
+from tests.train.pictures import write_pictures
+
+
+class TinyEpsPrior(Prior):
+    """A small convolutional eps-network, as foreign checkpoints are, on a short schedule."""
+
+    name = "tiny"
+    channels = 3
+
+    def __init__(self) -> None:
+        super().__init__(Schedule.linear(1e-3, 0.1, 100))
+        torch.manual_seed(0)
+        self.body = nn.Sequential(
+            nn.Conv2d(5, 16, 3, padding=1), nn.SiLU(), nn.Conv2d(16, 16, 3, padding=1), nn.SiLU(),
+            nn.Conv2d(16, 3, 3, padding=1),
+        )  # fmt: skip
+
+    def eps(self, x: Tensor, t: Tensor) -> Tensor:
+        level = self.schedule.level(t, x)
+        constants = torch.cat([level.signal, level.noise], 1).expand(-1, 2, *x.shape[2:])
+        eps: Tensor = self.body(torch.cat([x, constants], 1))
+        return eps
+
+    def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+        return from_eps(x, t, self.eps(x, t), self.schedule)
+
+
+def train_eps(prior: TinyEpsPrior, folder: Path, steps: int) -> None:
+    images = [torch.from_numpy(np.asarray(decode(path)).copy()) for path in picture_files(folder)]
+    clean = torch.stack([image[:128, :128].permute(2, 0, 1).float() / 127.5 - 1 for image in images])
+    optimiser = torch.optim.Adam(prior.parameters(), 3e-3)
+    for _ in range(steps):
+        t = torch.randint(0, 100, (len(clean),))
+        top, left = torch.randint(0, 104, (2,)).tolist()
+        crops, noise = clean[..., top : top + 24, left : left + 24], torch.randn(len(clean), 3, 24, 24)
+        level = prior.schedule.level(t, crops)
+        loss = (prior.eps(level.signal * crops + level.noise * noise, t) - noise).square().mean()
+        optimiser.zero_grad()
+        torch.autograd.backward([loss])
+        optimiser.step()
+    prior.requires_grad_(False)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[TinyEpsPrior, VarianceHead, Path]:
+    folder = tmp_path_factory.mktemp("fit")
+    write_pictures(folder / "pictures", count=12)
+    prior = TinyEpsPrior()
+    train_eps(prior, folder / "pictures", 150)
+    settings = FitSettings(
+        steps=200, seconds=60, batch=8, crop=24, rate=5e-3, shape=HeadShape(width=12, depth=3)
+    )
+    head, report = fit_variance(prior, folder / "pictures", beside(folder / "tiny.pt"), settings)
+    assert 0.8 < report.ratio < 1.25, f"held-out calibration {report}"
+    return prior, head, folder
+
+
+def test_it_is_calibrated_and_local(fitted: tuple[TinyEpsPrior, VarianceHead, Path]) -> None:
+    """Fresh pictures, fresh noise: right on average, and larger where the error is larger."""
+    prior, head, folder = fitted
+    write_pictures(folder / "fresh", count=8, seed=9)
+    paths = picture_files(folder / "fresh")
+    clean = torch.stack([torch.from_numpy(np.asarray(decode(p)).copy()).permute(2, 0, 1) for p in paths])
+    clean = clean[..., :64, :64].float() / 127.5 - 1
+    errors, variances = [], []
+    for time in range(5, 100, 10):
+        t = torch.full((len(clean),), time)
+        level = prior.schedule.level(t, clean)
+        x = level.signal * clean + level.noise * torch.randn(clean.shape)
+        x0 = prior.predict(x, t).x0
+        errors.append((x0 - clean).square())
+        variances.append(head(x, x0, prior.schedule.abar(t)))
+    error, variance = torch.stack(errors), torch.stack(variances)
+    assert 0.8 < float(error.mean() / variance.mean()) < 1.25
+    blocks = [
+        nn.functional.avg_pool2d(v.flatten(0, 1), 8).flatten().argsort().argsort().float()
+        for v in (error, variance)
+    ]
+    assert float(torch.corrcoef(torch.stack(blocks))[0, 1]) > 0.5
+
+
+def test_it_loads_from_its_file_and_from_beside_the_checkpoint(
+    fitted: tuple[TinyEpsPrior, VarianceHead, Path],
+) -> None:
+    _, head, folder = fitted
+    x, abar = torch.randn(1, 3, 16, 16), torch.tensor([0.5])
+    for path in (folder / "tiny.pt", beside(folder / "tiny.pt")):
+        assert torch.equal(VarianceHead.load(path)(x, x, abar), head(x, x, abar))
+
+
+def test_wrong_files_and_shapes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LeaderError, match="fit-variance"):
+        VarianceHead.load(tmp_path / "absent.pt")
+    head = VarianceHead(HeadShape(channels=1, width=4, depth=1))
+    with pytest.raises(LeaderError, match="1 channels"):
+        head(torch.zeros(1, 3, 8, 8), torch.zeros(1, 3, 8, 8), torch.tensor([0.5]))
+
+
+def test_a_new_head_predicts_the_unit_gaussians_variance() -> None:
+    x = torch.randn(2, 3, 8, 8)
+    variance = VarianceHead()(x, x, torch.tensor([0.9, 0.2]))
+    torch.testing.assert_close(variance[:, 0, 0, 0], torch.tensor([0.1, 0.8]))
+
+
+def test_coarse_gaussian_fit_recovers_a_spectrum(tmp_path: Path) -> None:
+    write_pictures(tmp_path / "p", count=3, size=(520, 520))
+    prior = fit_coarse_gaussian(tmp_path / "p", tmp_path / "cache", crops=120, size=16)
+    spectrum = prior.spectrum(16, 16)
+    assert bool((spectrum > 0).all()) and float(spectrum[0, 1, 1]) > float(spectrum[0, 15, 15])
+    assert all(0 < value < 1 for value in prior.mean)
+    assert prior.detail[0] == 0 and prior.detail[1] < prior.detail[3]
