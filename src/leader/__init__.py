@@ -14,7 +14,7 @@ from leader.schedule import Grid, Schedule
 
 if TYPE_CHECKING:
     from leader.priors.loading import load_prior
-    from leader.restore import Restoration, restore
+    from leader.restoration import Restoration, restore
 
 __version__ = "0.1.0"
 
@@ -26,9 +26,9 @@ def __getattr__(name: str) -> Any:
 
         return load_prior
     if name in ("restore", "Restoration"):
-        from leader import restore as module
+        from leader import restoration
 
-        return getattr(module, name)
+        return getattr(restoration, name)
     raise AttributeError(f"module 'leader' has no attribute '{name}'")
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from leader.operators import Blur, Inpainting, SpectralOperator, random_mask
 from tests.operators.cases import BUILDERS, dense, images, measurements, relative, spectral_operators
 
-quick = settings(max_examples=40, deadline=None, derandomize=True)
+quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
 
 def inner(a: Tensor, b: Tensor) -> float:

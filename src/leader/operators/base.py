@@ -39,7 +39,8 @@ class LinearOperator:
             raise LeaderError(
                 f"An image shape is (channels, height, width), each positive; found {image_shape}."
             )
-        self.image_shape = image_shape
+        channels, height, width = image_shape
+        self.image_shape = (channels, height, width)
         self.residual = 0.0
         self._norm: float | None = None
 

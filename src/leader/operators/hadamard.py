@@ -89,7 +89,7 @@ def walsh_hadamard(x: Tensor) -> Tensor:
     flat = x.reshape(-1, length) / math.sqrt(length)
     while bits > 0:
         step = min(_RADIX_BITS, bits)
-        # Each pass transforms the leading digit of the index and moves it to the end: after the last, all are back.
+        # Each pass transforms the leading digit of the index and moves it to the end; all return in order.
         flat = (flat.reshape(-1, 1 << step, length >> step).mT @ _HADAMARD[step].like(x)).flatten(1)
         bits -= step
     return flat.reshape(x.shape)
