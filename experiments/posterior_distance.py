@@ -1,8 +1,10 @@
-"""How far each method is from the exact posterior, where that is known: prints the tables of docs/posterior-distance.md.
+"""How far each method is from the exact posterior, where that is known: prints the tables of
+docs/posterior-distance.md.
 
-Independent pixels N(0, 0.4^2), half of them observed with noise 0.1 ([-1, 1] units). Pixels are then independent draws of one
-law, measured or not, and a method that is affine in noise and data is described by two numbers for each: the spread it leaves,
-over the exact one, and how strongly it answers to y, over the exact posterior mean. No clamps; the default settings.
+Independent pixels N(0, 0.4^2), half of them observed with noise 0.1 ([-1, 1] units). Pixels are then
+independent draws of one law, measured or not, and a method that is affine in noise and data is described by
+two numbers for each: the spread it leaves, over the exact one, and how strongly it answers to y, over the
+exact posterior mean. No clamps; the default settings.
 
     python experiments/posterior_distance.py
 """
@@ -40,7 +42,9 @@ def exact() -> tuple[float, float]:
 
 
 def output(method: Method, steps: int, level: float, side: int = SIDE) -> tuple[torch.Tensor, torch.Tensor]:
-    """Measured and unmeasured pixels of the answer to y = `level` everywhere it is measured; the same noise each time."""
+    """Measured and unmeasured pixels of the answer to y = `level` everywhere it is measured; the same noise
+    each time.
+    """
     shape = (1, side, side)
     mask = (torch.arange(side)[:, None] + torch.arange(side)) % 2 == 0
     prior = GaussianPrior(white(shape, PRIOR_STD))
@@ -66,7 +70,9 @@ def response(method: Method, steps: int) -> float:
 def main() -> None:
     error = 1 / math.sqrt(SIDE * SIDE)  # of a std from n normal draws: 1 / sqrt(2 n), n = side^2 / 2
     print(f"Standard error of the std ratios: {100 * error:.1f} %.\n")
-    print("| method | std, measured | std, unmeasured | answer to y | T = 20: std, measured | std, unmeasured |")
+    print(
+        "| method | std, measured | std, unmeasured | answer to y | T = 20: std, measured | std, unmeasured |"
+    )
     print("| --- | --- | --- | --- | --- | --- |")
     for name, method in METHODS:
         seen, unseen = spreads(method, 100)
@@ -75,10 +81,12 @@ def main() -> None:
         print(f"| {name} | {row} |", flush=True)
     print("\n| DDIM, eta 0, no data | T = 20 | T = 100 | T = 1000 |")
     print("| --- | --- | --- | --- |")
-    print("| std over prior std | " + " | ".join(f"{spreads(DDIM(), T)[1]:.3f}" for T in (20, 100, 1000)) + " |")
-    print("\n| DPS, scale 0.3, T = 1000 | 1k pixels | 16k pixels |")
-    print("| --- | --- | --- |")
-    rows = [spreads(DPS(scale=0.3, clamp=False, variance="small"), 1000, side) for side in (32, 128)]
+    print(
+        "| std over prior std | " + " | ".join(f"{spreads(DDIM(), T)[1]:.3f}" for T in (20, 100, 1000)) + " |"
+    )
+    print("\n| DPS, scale 0.3, T = 1000 | 1k pixels | 16k pixels | 49k pixels |")
+    print("| --- | --- | --- | --- |")
+    rows = [spreads(DPS(scale=0.3, clamp=False, variance="small"), 1000, side) for side in (32, 128, 222)]
     print("| std, measured | " + " | ".join(f"{row[0]:.2f}" for row in rows) + " |")
     print("| std, unmeasured | " + " | ".join(f"{row[1]:.2f}" for row in rows) + " |")
 

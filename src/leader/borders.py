@@ -1,9 +1,10 @@
 """Blurred photographs have no circular borders: what lies beyond the frame was blurred into it.
 
-The fast blur operator is circular, so a photograph y is extended by a margin as wide as the kernel reaches. The unknown image lives on
-the extended frame; the operator then never wraps around into y. Beyond the frame the extension must look like a blurred image that goes
-on naturally and closes periodically: a rough solution x of M k*x = y (M keeps the frame) with a smoothness term is computed by
-conjugate gradients, and k*x continues y.
+The fast blur operator is circular, so a photograph y is extended by a margin as wide as the kernel reaches.
+The unknown image lives on the extended frame; the operator then never wraps around into y. Beyond the frame
+the extension must look like a blurred image that goes on naturally and closes periodically: a rough solution
+x of M k*x = y (M keeps the frame) with a smoothness term is computed by conjugate gradients, and k*x
+continues y.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def extended_blur(shape: tuple[int, int, int], kernel: Tensor, task: str) -> tup
     support = _trimmed(kernel)
     if support.shape[0] > height or support.shape[1] > width:
         raise LeaderError(
-            f"The kernel covers {support.shape[1]} x {support.shape[0]} pixels, more than the picture's {width} x {height}; "
+            f"The kernel covers {support.shape[1]} x {support.shape[0]} pixels, more than the picture's "
+            f"{width} x {height}; "
             "use a smaller kernel."
         )
     margins = [support.shape[0] // 2 + SLACK, support.shape[1] // 2 + SLACK]
@@ -55,7 +57,9 @@ def extended_blur(shape: tuple[int, int, int], kernel: Tensor, task: str) -> tup
 
 
 def extend(y: Tensor, operator: LinearOperator, window: Window) -> Tensor:
-    """y [B, C, H, W] of the picture -> a measurement of the whole frame that agrees with it inside the window."""
+    """y [B, C, H, W] of the picture -> a measurement of the whole frame that agrees with it inside the
+    window.
+    """
     frame = operator.image_shape[1:]
     inside = torch.zeros(1, 1, *frame)
     window.crop(inside).fill_(1)
@@ -71,7 +75,7 @@ def extend(y: Tensor, operator: LinearOperator, window: Window) -> Tensor:
 
 
 def blurred_by_camera(x: Tensor, kernel: Tensor, task: str) -> Tensor:
-    """x [B, C, H, W] blurred with the scene mirrored beyond its border, as if a camera had seen more of it."""
+    """x [B, C, H, W] blurred with the scene mirrored beyond its border, as if a camera had seen more."""
     shape = (int(x.shape[1]), int(x.shape[2]), int(x.shape[3]))
     operator, window = extended_blur(shape, kernel, task)
     return window.crop(operator.A(_reflected(x, operator.image_shape[1:], window)))

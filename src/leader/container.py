@@ -3,7 +3,8 @@
 A container is a NumPy .npz archive of plain arrays (nothing in it can be executed):
 
   format   "leader-measurement 1"
-  about    JSON text: task, image_shape, sigma (of [0, 1] images, or null if unknown), bits, options that are numbers or words
+  about    JSON text: task, image_shape, sigma (of [0, 1] images, or null if unknown), bits, options that are
+           numbers or words
   y        the measurement of a [0, 1] image, with a leading batch axis, float32
   option.* options that are tables: kernel, mask, indices
   alpha    [H, W] transparency of the picture, if it had one
@@ -25,7 +26,8 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.files import replacing
-from leader.operators import LinearOperator, build_task
+from leader.operators import LinearOperator, build_task, find_task
+from leader.pictures import MOST_PIXELS
 
 FORMAT = "leader-measurement 1"
 SUFFIX = ".npz"
@@ -48,7 +50,11 @@ class Measurement:
 
     def operator(self) -> LinearOperator:
         """The operator that made y."""
-        return build_task(self.task, self.image_shape, **self.options)
+        find_task(self.task)
+        try:
+            return build_task(self.task, self.image_shape, **self.options)
+        except TypeError as error:
+            raise LeaderError(f"The container misstates the options of its operator ({error}).") from error
 
 
 def write_container(path: Path, measurement: Measurement) -> None:
@@ -89,18 +95,24 @@ def read_container(path: Path) -> Measurement:
     except LeaderError:
         raise
     except Exception as error:  # a damaged archive raises errors of every kind
-        raise LeaderError(f"{path} is not a container that can be read; write one with `leader degrade`.") from error
+        raise LeaderError(
+            f"{path} is not a container that can be read; write one with `leader degrade`."
+        ) from error
     if "format" not in arrays or str(arrays["format"]) != FORMAT:
         raise LeaderError(f"{path} is an .npz file but no '{FORMAT}'; write one with `leader degrade`.")
     try:
         return _assembled(arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LeaderError(f"{path} lacks or misstates what a container needs ({error}); write it again.") from error
+        raise LeaderError(
+            f"{path} lacks or misstates what a container needs ({error}); write it again."
+        ) from error
 
 
 def _assembled(arrays: dict[str, NDArray[Any]]) -> Measurement:
     about = json.loads(str(arrays["about"]))
     channels, height, width = (int(n) for n in about["image_shape"])
+    if channels not in (1, 3) or min(height, width) < 1 or height * width > MOST_PIXELS:
+        raise ValueError(f"image_shape is {[channels, height, width]}")
     options = dict(about["options"])
     for name, array in arrays.items():
         if name.startswith("option."):

@@ -1,7 +1,8 @@
 """Colour pictures of 16 bits a channel, which Pillow reads and writes in 8 bits only.
 
-Reading: Pillow's decoders keep one byte of each 16-bit sample, chosen by the byte order they are told. Decoding a file twice, with
-the true and with the swapped order, gives the high and the low bytes. Writing: PNG and TIFF, deflated, without a library.
+Reading: Pillow's decoders keep one byte of each 16-bit sample, chosen by the byte order they are told.
+Decoding a file twice, with the true and with the swapped order, gives the high and the low bytes. Writing:
+PNG and TIFF, deflated, without a library.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ _SERVED = ("RGB;16", "RGBA;16")
 
 def is_deep(image: Image.Image) -> bool:
     """Whether this freshly opened file holds 16-bit colour that Pillow would reduce to 8 bits."""
-    return any(";16" in _raw_mode(tile) for tile in getattr(image, "tile", ())) and image.mode in ("RGB", "RGBA", "CMYK")
+    return any(";16" in _raw_mode(tile) for tile in getattr(image, "tile", ())) and image.mode in (
+        "RGB",
+        "RGBA",
+        "CMYK",
+    )
 
 
 def read_deep(path: Path) -> Deep:
@@ -35,7 +40,8 @@ def read_deep(path: Path) -> Deep:
         modes = {_raw_mode(tile) for tile in image.tile} if isinstance(image, ImageFile.ImageFile) else set()
         if not all(mode[:-1] in _SERVED for mode in modes) or "transparency" in image.info:
             raise LeaderError(
-                f"{path} holds 16-bit samples in a layout that cannot be read without loss; convert it to 16-bit RGB or RGBA."
+                f"{path} holds 16-bit samples in a layout that cannot be read without loss; convert it to "
+                "16-bit RGB or RGBA."
             )
         high = np.asarray(image).astype(np.uint16)
     with Image.open(path) as image:
@@ -81,7 +87,9 @@ def _chunk(name: bytes, body: bytes) -> bytes:
 
 
 def write_deep_tiff(path: Path, samples: Deep, icc: bytes | None) -> None:
-    """samples [H, W, 1, 3 or 4] as a 16-bit TIFF: little endian, one deflated strip with horizontal differences."""
+    """samples [H, W, 1, 3 or 4] as a 16-bit TIFF: little endian, one deflated strip with horizontal
+    differences.
+    """
     height, width, channels = samples.shape
     differences = samples.copy()
     differences[:, 1:] -= samples[:, :-1]

@@ -1,7 +1,8 @@
 """degrade: what a bad camera would have made of a good picture, to try restorations on known ground.
 
-A picture that is written as a picture is degraded as a camera would: blurred with more scene beyond its border, clipped to the range
-and rounded. Written as a container it keeps every decimal of y = A x + sigma z, with the exact operator.
+A picture that is written as a picture is degraded as a camera would: blurred with more scene beyond its
+border, clipped to the range and rounded. Written as a container it keeps every decimal of y = A x + sigma z,
+with the exact operator.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from leader.inputs import ImageLike, TableLike, as_kernel, as_mask, as_picture, 
 from leader.noise import SeededNoise
 from leader.operators import build_task, find_task
 from leader.pictures import Picture, check_format, write_picture
-from leader.restoration import BLURS, kernel_for
+from leader.posing import BLURS, kernel_for
 
 
 def degrade(
@@ -38,7 +39,8 @@ def degrade(
     ratio: float | None = None,
     order: str | None = None,
 ) -> list[str]:
-    """Degrades a picture into `out`, a picture or (.npz) a container; returns notes for the user, one sentence each.
+    """Degrades a picture into `out`, a picture or (.npz) a container; returns notes for the user, one
+    sentence each.
 
     seed  of the noise, of the motion kernel and of the index set where none is given
     ratio, order  of compressed sensing: share of coefficients, and "random", "sequency" or "published"
@@ -59,7 +61,9 @@ def degrade(
         notes.append(f"The motion kernel is motion:{seed}.")
     if task == "inpaint":
         if mask is None:
-            raise UsageError("The task 'inpaint' needs a mask: a file, white where the picture is known, or random:SHARE.")
+            raise UsageError(
+                "The task 'inpaint' needs a mask: a file, white where the picture is known, or random:SHARE."
+            )
         given["mask"] = as_mask(mask, picture.size)
     elif mask is not None:
         raise UsageError(f"The task '{task}' has no use for a mask; leave it out.")
@@ -69,7 +73,9 @@ def degrade(
         raise UsageError(f"The task '{task}' has no use for a kernel; leave it out.")
     x = torch.from_numpy(np.ascontiguousarray(picture.pixels.transpose(2, 0, 1)))[None]
     if task == "colourise" and x.shape[1] == 1:
-        raise LeaderError("The picture is grey already; give one with colours, or restore it with the task 'colourise'.")
+        raise LeaderError(
+            "The picture is grey already; give one with colours, or restore it with the task 'colourise'."
+        )
     if contained:
         measurement = _measured(x, task, level, seed, {**given, **_exact_kernel(task, kernel)})
         write_container(path, replace(measurement, bits=picture.bits, alpha=picture.alpha, icc=picture.icc))
@@ -80,7 +86,9 @@ def degrade(
         noisy = noisy * given["mask"]
     share = float(((noisy < 0) | (noisy > 1)).float().mean())
     if share > 0.01:
-        notes.append(f"{100 * share:.0f} % of the values were clipped to the range; a container ({SUFFIX}) keeps them.")
+        notes.append(
+            f"{100 * share:.0f} % of the values were clipped to the range; a container ({SUFFIX}) keeps them."
+        )
     write_picture(path, _resized(picture, noisy[0].permute(1, 2, 0).clamp(0, 1).numpy()))
     return notes
 
@@ -96,7 +104,9 @@ def _measured(x: Tensor, task: str, sigma: float, seed: int, given: dict[str, An
     return Measurement(task, noisy, shape, sigma, options)
 
 
-def _photographed(x: Tensor, task: str, kernel: TableLike | None, given: dict[str, Any], notes: list[str]) -> Tensor:
+def _photographed(
+    x: Tensor, task: str, kernel: TableLike | None, given: dict[str, Any], notes: list[str]
+) -> Tensor:
     shape = (int(x.shape[1]), int(x.shape[2]), int(x.shape[3]))
     if task in BLURS:
         if any(value is not None for value in given.values()):

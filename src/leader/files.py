@@ -23,7 +23,9 @@ def check_writable(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file in the folder of `path` that takes its place when the block ends well and vanishes otherwise."""
+    """A temporary file in the folder of `path` that takes its place when the block ends well and vanishes
+    otherwise.
+    """
     check_writable(path)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)

@@ -1,7 +1,9 @@
-"""Picture files: what is in them, upright and as numbers in [0, 1], and back again without loss of what was there.
+"""Picture files: what is in them, upright and as numbers in [0, 1], and back again without loss of what was
+there.
 
-Grey, colour, palette, alpha, 16 bits, EXIF orientation and colour profiles are served; CMYK is converted with its own profile. What
-cannot be served faithfully (animations, CMYK without a profile, absurd sizes, damaged files) is refused in one sentence.
+Grey, colour, palette, alpha, 16 bits, EXIF orientation and colour profiles are served; CMYK is converted with
+its own profile. What cannot be served faithfully (animations, CMYK without a profile, absurd sizes, damaged
+files) is refused in one sentence.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageCms
+from PIL import Image, ImageCms, UnidentifiedImageError
 
 from leader.deep_pictures import is_deep, read_deep, write_deep_png, write_deep_tiff
 from leader.errors import LeaderError, UsageError
@@ -78,7 +80,9 @@ class Picture:
         return image
 
     def with_pixels(self, pixels: Floats) -> Picture:
-        """The picture with other pixels of any size; its alpha follows the size, its profile the number of channels."""
+        """The picture with other pixels of any size; its alpha follows the size, its profile the number of
+        channels.
+        """
         alpha = self.alpha
         if alpha is not None and alpha.shape != pixels.shape[:2]:
             resized = Image.fromarray(alpha).resize(
@@ -90,12 +94,13 @@ class Picture:
 
 def read_picture(path: Path) -> Picture:
     """The picture in a file."""
-    with _explaining(path):
-        with Image.open(path) as image:
-            _check_header(image, str(path))
-            if is_deep(image) and image.mode != "CMYK":  # before getexif, which decodes a PNG
-                return _upright(_split(read_deep(path), 16, image.info.get("icc_profile")), _orientation(image))
-            return _upright(_from_loaded(image, str(path)), _orientation(image))
+    with _explaining(path), Image.open(path) as image:
+        _check_header(image, str(path))
+        if is_deep(image) and image.mode != "CMYK":  # asked before getexif, which decodes a PNG
+            picture = _split(read_deep(path), 16, image.info.get("icc_profile"))
+        else:
+            picture = _from_loaded(image, str(path))
+        return _upright(picture, _orientation(image))
 
 
 def from_pil(image: Image.Image) -> Picture:
@@ -128,13 +133,17 @@ def _explaining(path: Path) -> Iterator[None]:
         raise LeaderError(f"{path} may not be read; change its permissions.") from error
     except Image.DecompressionBombError as error:
         raise _too_large(str(path), "far too many") from error
-    except Image.UnidentifiedImageError as error:
-        kind = "is empty" if path.exists() and path.stat().st_size == 0 else "is not a picture in a known format"
+    except UnidentifiedImageError as error:
+        kind = (
+            "is empty" if path.exists() and path.stat().st_size == 0 else "is not a picture in a known format"
+        )
         raise LeaderError(f"{path} {kind}; give a PNG, JPEG, WebP, TIFF or BMP file.") from error
     except MemoryError:
         raise
     except Exception as error:  # decoders of damaged files raise errors of every kind
-        raise LeaderError(f"{path} is damaged and cannot be decoded ({error}); get an intact copy.") from error
+        raise LeaderError(
+            f"{path} is damaged and cannot be decoded ({error}); get an intact copy."
+        ) from error
 
 
 def _check_header(image: Image.Image, name: str) -> None:
@@ -143,11 +152,16 @@ def _check_header(image: Image.Image, name: str) -> None:
         raise _too_large(name, f"{width} x {height}")
     # phones store a depth map or preview as a second picture (MPO): the first one is the photograph
     if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":
-        raise LeaderError(f"{name} holds several frames or pages; extract the one to restore into a file of its own.")
+        raise LeaderError(
+            f"{name} holds several frames or pages; extract the one to restore into a file of its own."
+        )
 
 
 def _too_large(name: str, found: str) -> LeaderError:
-    return LeaderError(f"{name} declares {found} pixels; at most {MOST_PIXELS // 10**6} million are served, so crop it first.")
+    return LeaderError(
+        f"{name} declares {found} pixels; at most {MOST_PIXELS // 10**6} million are served, so crop it "
+        "first."
+    )
 
 
 def _from_loaded(image: Image.Image, name: str) -> Picture:
@@ -164,7 +178,9 @@ def _from_loaded(image: Image.Image, name: str) -> Picture:
     if mode == "F":
         floats = np.asarray(image, dtype=np.float32)
         if not np.isfinite(floats).all() or floats.min() < 0 or floats.max() > 1:
-            raise LeaderError(f"{name} holds decimal numbers outside 0..1; scale them to 0..1 or convert it to 16 bits.")
+            raise LeaderError(
+                f"{name} holds decimal numbers outside 0..1; scale them to 0..1 or convert it to 16 bits."
+            )
         return Picture(floats[..., None], None, 16, icc)
     see_through = "transparency" in image.info
     target = {
@@ -188,11 +204,18 @@ def _from_loaded(image: Image.Image, name: str) -> Picture:
 
 def _from_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Picture:
     if is_deep(image):
-        raise LeaderError(f"{name} holds 16-bit CMYK, which cannot be read without loss; convert it to RGB first.")
+        raise LeaderError(
+            f"{name} holds 16-bit CMYK, which cannot be read without loss; convert it to RGB first."
+        )
     if not icc:
-        raise LeaderError(f"{name} is CMYK without a colour profile, so its colours are not defined; convert it to RGB first.")
+        raise LeaderError(
+            f"{name} is CMYK without a colour profile, so its colours are not defined; convert it to RGB "
+            "first."
+        )
     target = ImageCms.createProfile("sRGB")
-    converted = ImageCms.profileToProfile(image, ImageCms.ImageCmsProfile(io.BytesIO(icc)), target, outputMode="RGB")
+    converted = ImageCms.profileToProfile(
+        image, ImageCms.ImageCmsProfile(io.BytesIO(icc)), target, outputMode="RGB"
+    )
     if converted is None:
         raise LeaderError(f"The colour profile of {name} could not be applied; convert it to RGB first.")
     return _split(np.asarray(converted), 8, None)
@@ -237,7 +260,10 @@ def check_format(path: Path, alpha: bool = False) -> str:
         raise UsageError(f"{path} has {found}; pictures are written as {', '.join(FORMATS)}.")
     name = FORMATS[path.suffix.lower()]
     if alpha and name not in _HOLDS_ALPHA:
-        raise LeaderError(f"{name} cannot hold the transparency of the picture; write PNG, WebP or TIFF instead of {path.name}.")
+        raise LeaderError(
+            f"{name} cannot hold the transparency of the picture; write PNG, WebP or TIFF instead of "
+            f"{path.name}."
+        )
     return name
 
 
@@ -250,7 +276,9 @@ def write_picture(path: Path, picture: Picture) -> None:
             if samples.shape[2] == 2:
                 samples = np.concatenate([np.repeat(samples[..., :1], 3, axis=2), samples[..., 1:]], axis=2)
             deep = np.round(samples * 65535).astype(np.uint16)
-            (write_deep_png if name == "PNG" else write_deep_tiff)(temporary, deep, _profile_for(picture, deep.shape[2]))
+            (write_deep_png if name == "PNG" else write_deep_tiff)(
+                temporary, deep, _profile_for(picture, deep.shape[2])
+            )
             return
         options = dict(_SAVE_OPTIONS.get(name, {}))
         if picture.icc:

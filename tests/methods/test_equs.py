@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -17,8 +18,8 @@ from leader.plugins import Moment, Plugin
 from leader.plugins.equs import TRANSFORMS, EquS, EquSPlus, published_times
 from leader.priors.base import Prediction, from_x0
 from leader.priors.gaussian import Gaussian, GaussianPrior, white
-from leader.schedule import Grid, Schedule, travel_grid, uniform_grid
 from leader.sampler import Sampler
+from leader.schedule import Grid, Schedule, travel_grid, uniform_grid
 from tests.methods.contexts import measured, operators
 
 SHAPE = (1, 16, 16)
@@ -29,7 +30,9 @@ def lopsided() -> GaussianPrior:
     """A prior that knows left from right."""
     generator = torch.Generator().manual_seed(0)
     variances = 0.05 + torch.rand(SHAPE, generator=generator, dtype=torch.float64)
-    return GaussianPrior(Gaussian(torch.randn(SHAPE, generator=generator, dtype=torch.float64) / 4, variances))
+    return GaussianPrior(
+        Gaussian(torch.randn(SHAPE, generator=generator, dtype=torch.float64) / 4, variances)
+    )
 
 
 def moment(*visits: int) -> Moment:
@@ -45,10 +48,14 @@ def images(count: int) -> Tensor:
 @pytest.mark.parametrize("name", METHODS)
 def test_aligned_changes_nothing_for_an_equivariant_network(name: str, transform: str) -> None:
     prior = GaussianPrior(white(SHAPE, 0.4, 0.1))
-    problem = measured(operators(SHAPE)["sr-bicubic"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA)
+    problem = measured(
+        operators(SHAPE)["sr-bicubic"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA
+    )
     method = make_method(name, {"inner": 3} if name == "sitcom" else {})
     plain = Sampler(prior, method, (), 6, estimator=None).run(problem, seed=2).images
-    turned = Sampler(prior, method, (EquS(transform=transform),), 6, estimator=None).run(problem, seed=2).images
+    turned = (
+        Sampler(prior, method, (EquS(transform=transform),), 6, estimator=None).run(problem, seed=2).images
+    )
     assert torch.allclose(plain, turned, atol=1e-12)
 
 
@@ -65,7 +72,9 @@ def test_raw_leaves_the_noise_turned() -> None:
 
 
 def test_everything_is_taken_back() -> None:
-    """On turned steps x0, eps and variance are G^-1 of the network's answer at G x; raw leaves eps; others are untouched."""
+    """On turned steps x0, eps and variance are G^-1 of the network's answer at G x; raw leaves eps; others
+    are untouched.
+    """
     prior, grid = lopsided(), uniform_grid(100)
     x, t = images(2), torch.tensor([500, 500])
     for name, (forth, back) in TRANSFORMS.items():
@@ -128,7 +137,9 @@ def test_every_second_visited_step_is_turned(jump: bool) -> None:
 
 @pytest.mark.parametrize("method", [DPS(), SITCOM(inner=4)])
 def test_gradients_pass_through(method: DPS | SITCOM) -> None:
-    """With a flipped problem and prior the guided step is the flipped one: the transform is differentiated too."""
+    """With a flipped problem and prior the guided step is the flipped one: the transform is differentiated
+    too.
+    """
     prior, grid, t = lopsided(), uniform_grid(100), torch.tensor([300])
     wrapped = EquS().wrap(prior.predict, moment(99), grid)
     x = images(1).requires_grad_()
@@ -158,7 +169,7 @@ def test_published_times_are_those_of_the_released_list() -> None:
 def test_equs_plus_brings_its_times() -> None:
     schedule = Schedule.linear()
     strict = EquSPlus().grid(uniform_grid(100), schedule).times
-    assert len(strict) == 101 and all(a > b for a, b in zip(strict, strict[1:])) and strict[0] == 999
+    assert len(strict) == 101 and all(a > b for a, b in pairwise(strict)) and strict[0] == 999
     assert EquSPlus(times="published").grid(uniform_grid(100), schedule) == published_times(100)
     assert EquS().grid(uniform_grid(100), schedule) == uniform_grid(100)
     with pytest.raises(LeaderError, match="time travel"):
@@ -178,6 +189,9 @@ def test_equs_plus_runs_on_every_host(name: str, times: str) -> None:
 
 
 def test_wrong_words_are_refused() -> None:
-    for make in (lambda: EquS(transform="rotat180"), lambda: EquS(mode="flipped"), lambda: EquSPlus(times="all")):
-        with pytest.raises(LeaderError):
-            make()
+    with pytest.raises(LeaderError, match="rotate180"):
+        EquS(transform="rotat180")
+    with pytest.raises(LeaderError, match="aligned or raw"):
+        EquS(mode="flipped")
+    with pytest.raises(LeaderError, match="decreasing or published"):
+        EquSPlus(times="all")

@@ -1,4 +1,6 @@
-"""What holds for all methods: every operator they can serve, batches, per-image kernels and noise, plug-ins switched off."""
+"""What holds for all methods: every operator they can serve, batches, per-image kernels and noise, plug-ins
+switched off.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ from leader.errors import LeaderError
 from leader.methods import METHODS, Method, make_method
 from leader.operators import TASKS, Blur, Inpainting, LinearOperator, gaussian_kernel, random_mask
 from leader.plugins import SATP, UCPM
+from leader.priors.base import Prediction, Prior
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.problem import Problem
 from leader.sampler import Sampler
+from leader.schedule import Schedule
 from tests.methods.contexts import measured, operators
 from tests.oracle.cases import mixture
 
@@ -42,7 +46,9 @@ def truth(count: int = 1) -> Tensor:
 @pytest.mark.parametrize("task", operators(SHAPE))
 @pytest.mark.parametrize("name", METHODS)
 def test_serves_every_operator_it_can(name: str, task: str, sigma: float) -> None:
-    """Finite and of the right size and precision; where an SVD is needed and missing, refused before the first call."""
+    """Finite and of the right size and precision; where an SVD is needed and missing, refused before the
+    first call.
+    """
     operator = operators(SHAPE)[task]
     problem = measured(operator, truth().float(), sigma)
     sampler = Sampler(prior(), method(name), (), STEPS, estimator=None)
@@ -52,13 +58,15 @@ def test_serves_every_operator_it_can(name: str, task: str, sigma: float) -> Non
         return
     result = sampler.run(problem)
     assert result.images.shape == (1, *SHAPE) and result.images.dtype == torch.float32
-    # Not restored well in six steps, but not thrown away either: a diverging method is off by orders of magnitude.
+    # Six steps do not restore well, but a method that diverges is off by orders of magnitude.
     assert float(result.images.abs().max()) < 20
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_batch_equals_its_images(name: str) -> None:
-    """Two images with their own kernels, noise and, through SATP, times: together and alone the same to rounding."""
+    """Two images with their own kernels, noise and, through SATP, times: together and alone the same to
+    rounding.
+    """
     kernels = torch.stack([gaussian_kernel(1.2, 7), gaussian_kernel(0.7, 7)])[:, None]
     masks = torch.stack([random_mask(16, 16, 0.5, seed=seed) for seed in (1, 2)]).reshape(2, 1, 16, 16)
     cases: list[LinearOperator] = [Blur(SHAPE, kernels), Inpainting(SHAPE, masks)]
@@ -76,7 +84,9 @@ def test_batch_equals_its_images(name: str) -> None:
             assert [v.t for v in together.trace[i]] == [v.t for v in alone.trace[i]]
             assert torch.allclose(together.images[i], alone.images[0], atol=1e-8)
         walks = [[v.t for v in together.trace[i]] for i in range(2)]
-        assert name == "ddim" or walks[0] != walks[1]  # ddim does not look at the data that tell the images apart
+        assert (
+            name == "ddim" or walks[0] != walks[1]
+        )  # ddim does not look at the data that tell the images apart
 
 
 @pytest.mark.parametrize("sigma", [0.0, SIGMA])
@@ -96,7 +106,9 @@ def test_clean_data_are_met(name: str) -> None:
         operator = operators(SHAPE)[task]
         problem = measured(operator, truth().float(), 0.0)
         result = Sampler(prior(), method(name), (UCPM(), SATP()), 20).run(problem, seed=2)
-        assert float(problem.residual(result.images).abs().max()) <= 1e-5 * max(1.0, float(problem.y.abs().max()))
+        assert float(problem.residual(result.images).abs().max()) <= 1e-5 * max(
+            1.0, float(problem.y.abs().max())
+        )
 
 
 @pytest.mark.parametrize(
@@ -131,11 +143,12 @@ def test_simple_projdiff_refuses_several_singular_values() -> None:
 
 
 def test_dps_asks_for_a_variance_that_exists() -> None:
-    class Silent(GaussianPrior):
-        source = None
+    class Silent(Prior):
+        def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+            raise AssertionError("refused before the first call")
 
     problem = measured(operators(SHAPE)["inpaint"], truth(), SIGMA)
-    sampler = Sampler(Silent(stationary(SHAPE, 0.3)), "dps", (), STEPS, estimator=None, variance="predicted")
+    sampler = Sampler(Silent(Schedule.linear()), "dps", (), STEPS, estimator=None, variance="predicted")
     with pytest.raises(LeaderError, match="predicts no variance"):
         sampler.run(problem)
 

@@ -17,6 +17,7 @@ from leader.priors.gaussian import GaussianPrior, stationary, white
 from leader.problem import Problem
 from leader.sampler import Sampler
 from tests.methods.contexts import context, measured, operators
+from tests.oracle.dense import Array
 
 SHAPE = (1, 16, 16)
 SIGMA = 0.1
@@ -54,7 +55,9 @@ def test_ddnm_plus_is_ddrm_with_eta_b_one(task: str, t: int, u: int) -> None:
 
 @pytest.mark.parametrize("task", ["inpaint", "sr-average", "cs"])
 def test_projdiff_forms_agree_where_measured(task: str) -> None:
-    """With a white prior coordinates do not couple, and measured ones follow the same recursion in both forms."""
+    """With a white prior coordinates do not couple, and measured ones follow the same recursion in both
+    forms.
+    """
     case = problem(task, SIGMA, correlated=False)
     outputs = [
         Sampler(prior(False), ProjDiff(step=0.6, form=form), (), 50, estimator=None).run(case, seed=4).images
@@ -103,7 +106,9 @@ def test_ddpg_step_sizes() -> None:
     here, x0 = context(prior(), case), state()
     a, b = (float(prior().schedule.abar(t)) for t in (100, 50))
     estimate = DDPG().estimate(here, State(state()), times)
-    moves = [DDPG(mode=mode).correct(here, State(state()), estimate, x0, times, after) - x0 for mode in (0, 1, 2)]
+    moves = [
+        DDPG(mode=mode).correct(here, State(state()), estimate, x0, times, after) - x0 for mode in (0, 1, 2)
+    ]
     ratio = (1 - b) / (1 - a)
     assert torch.allclose(moves[1], ratio * moves[0], atol=1e-12)
     ls = -(b**8) * case.operator.AT(case.residual(x0))
@@ -124,7 +129,9 @@ def test_diffpir_prox_solves_its_normal_equations() -> None:
 
 
 def test_diffpir_stays_finite_for_tiny_rho() -> None:
-    """Clean data at t = 999: rho is 4e-11, where the authors' closed form loses all digits in single precision."""
+    """Clean data at t = 999: rho is 4e-11, where the authors' closed form loses all digits in single
+    precision.
+    """
     case = problem("sr-bicubic", 0.0)
     single = Problem.internal(case.y.float(), case.operator, 0.0)
     here, times, after = context(prior(), single), torch.tensor([999]), torch.tensor([898])
@@ -146,7 +153,29 @@ def test_diffpir_returns_the_last_estimate_or_as_published_the_state() -> None:
 
 
 def test_diffpir_grids_are_the_published_ones() -> None:
-    twenty = (999, 770, 675, 602, 541, 487, 438, 393, 351, 311, 274, 239, 205, 172, 141, 111, 82, 54, 26, 0, -1)
+    twenty = (
+        999,
+        770,
+        675,
+        602,
+        541,
+        487,
+        438,
+        393,
+        351,
+        311,
+        274,
+        239,
+        205,
+        172,
+        141,
+        111,
+        82,
+        54,
+        26,
+        0,
+        -1,
+    )
     assert early_coarse_grid(20).times == twenty
     hundred = early_coarse_grid(100).times
     assert hundred[:6] == (999, 899, 857, 825, 798, 775) and hundred[-5:] == (15, 10, 5, 0, -1)
@@ -174,7 +203,9 @@ def test_pirp_adds_its_term_to_the_data_step() -> None:
         assert torch.allclose(found, expected, atol=1e-12)
     case = problem("blur", SIGMA)
     here, after = context(prior(), case), torch.tensor([10])
-    back = PIRP(lam=0.0, variant="b", mode=0).correct(here, State(x0), estimate, x0, torch.tensor([20]), after)
+    back = PIRP(lam=0.0, variant="b", mode=0).correct(
+        here, State(x0), estimate, x0, torch.tensor([20]), after
+    )
     eta = 0.7 * SIGMA**2
     assert torch.allclose(back, x0 - case.operator.regularised_pinv(case.residual(x0), eta), atol=1e-12)
 
@@ -186,10 +217,11 @@ def test_pirp_term_is_that_of_its_definition() -> None:
     expected = np.zeros_like(values)
     for axis, length in ((2, 5), (3, 6)):
         for j in range(length):
-            def at(k: int, axis: int = axis, length: int = length) -> np.ndarray:  # type: ignore[type-arg]
+
+            def at(k: int, axis: int = axis, length: int = length) -> Array:
                 return np.take(values, k % length, axis)
 
-            def flow(k: int) -> np.ndarray:  # type: ignore[type-arg]
+            def flow(k: int) -> Array:
                 curvature = 2 * at(k) - at(k - 1) - at(k + 1)
                 return np.exp(-(curvature**2) / (2 * width**2)) * (at(k + 1) - at(k))
 
@@ -200,7 +232,9 @@ def test_pirp_term_is_that_of_its_definition() -> None:
 
 
 def test_pirp_term_of_the_gradient_derives_from_welschs_energy() -> None:
-    x = torch.randn(1, 2, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
+    x = torch.randn(
+        1, 2, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True
+    )
     width = 0.7
     slopes = [torch.roll(x, -1, axis) - x for axis in (-1, -2)]
     energy = sum((width**2 * (1 - torch.exp(-(d**2) / (2 * width**2)))).sum() for d in slopes)

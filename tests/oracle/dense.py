@@ -1,19 +1,21 @@
 """The affine methods as dense NumPy recursions, written from the published equations.
 
-Nothing here comes from the code under test but the matrix A itself: A is dense, its SVD and pseudo-inverse are NumPy's, the
-denoiser is that of N(mean, cov). States are columns [N, K], so that a recursion maps one path, or a whole identity matrix.
+Nothing here comes from the code under test but the matrix A itself: A is dense, its SVD and pseudo-inverse
+are NumPy's, the denoiser is that of N(mean, cov). States are columns [N, K], so that a recursion maps one
+path, or a whole identity matrix.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+Array: TypeAlias = Any
+"""A float64 ndarray; NumPy types products with its scalars as Any."""
 Draw = Callable[[int, str], Array]
 """draw(position, name) -> standard normal [N, 1]."""
 
@@ -177,10 +179,8 @@ class DiffPIR(Recursion):
         a = w.ab(first)
         if not self.settings["image_like"]:
             return np.sqrt(a) * (w.pinv @ w.y) + np.sqrt(1 - a) * z
-        levels = np.sqrt((1 - w.abar[:-1]) / w.abar[:-1])
-        own = w.ab(int(np.argmin(np.abs(levels - w.sigma))))
-        c = np.sqrt(a / own)
-        return c * w.y + np.sqrt((1 - a) - c**2 * (1 - own)) * z
+        # sqrt(a) y = sqrt(a) x + noise of variance a sigma^2; the rest of 1 - a is fresh, if there is a rest.
+        return np.sqrt(a) * w.y + np.sqrt(max(0.0, 1 - a - a * w.sigma**2)) * z
 
     def step(self, x: Array, t: int, u: int, z: Array, zo: Array, ze: Array) -> Array:
         w, k = self.world, self.settings
@@ -262,7 +262,7 @@ class ProjDiffSimple(ProjDiff):
 def path(recursion: Recursion, times: Sequence[int], draw: Draw) -> Array:
     """The output [N] for given draws."""
     state = recursion.start(times[0], draw(0, "start"), draw(0, "extra"))
-    for position, (t, u) in enumerate(zip(times, times[1:])):
+    for position, (t, u) in enumerate(pairwise(times)):
         draws = (draw(position, name) for name in ("step", "observation", "extra"))
         state = recursion.step(state, t, u, *draws)
     return recursion.output(state)[:, 0]
@@ -279,7 +279,7 @@ def law(recursion: Recursion, times: Sequence[int]) -> tuple[Array, Array]:
     mean = recursion.start(times[0], none, none)
     first = [recursion.start(times[0], each, none), recursion.start(times[0], none, each)]
     cov = spread(first, mean)
-    for t, u in zip(times, times[1:]):
+    for t, u in pairwise(times):
         after = recursion.step(mean, t, u, none, none, none)
         move = recursion.step(mean + np.eye(len(mean)), t, u, none, none, none) - after
         fresh = [

@@ -1,7 +1,8 @@
-"""With a Gaussian prior and no clamp the linear methods are affine maps of noise and data: they must be the right ones.
+"""With a Gaussian prior and no clamp the linear methods are affine maps of noise and data: they must be the
+right ones.
 
-`path`: with the same draws a method and its equations give the same image, to the rounding of float64. `law`: over many draws
-mean and variance are those of the composed affine maps, within 4 standard errors.
+`path`: with the same draws a method and its equations give the same image, to the rounding of float64. `law`:
+over many draws mean and variance are those of the composed affine maps, within 4 standard errors.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import torch
 from torch import Tensor
 
 from leader.methods import DDIM, DDNM, DDPG, DDRM, IDPG, DiffPIR, Method, ProjDiff
-from leader.noise import SeededNoise
+from leader.methods.projdiff import ProjDiffState
+from leader.noise import Noise, SeededNoise
 from leader.operators import (
     AveragePoolSR,
     BicubicSR,
     Blur,
     Inpainting,
     LinearOperator,
+    SpectralOperator,
     WalshHadamard,
     gaussian_kernel,
     random_mask,
@@ -30,6 +33,7 @@ from leader.operators import (
 from leader.priors.gaussian import GaussianPrior, stationary, white
 from leader.problem import Problem
 from leader.sampler import Sampler
+from tests.methods.contexts import context
 from tests.oracle import dense
 
 SHAPE = (1, 16, 16)
@@ -145,6 +149,24 @@ def test_path_of_projdiff_simple(name: str) -> None:
     check_path(ProjDiff(step=0.7, form="simple"), equations, problem(name, "correlated", True), "correlated")
 
 
+@pytest.mark.parametrize("first", [990, 200, 60, 20])
+@pytest.mark.parametrize("name", ["inpaint", "sr", "blur", "cs"])
+@pytest.mark.parametrize("case", ["ddrm", "diffpir", "projdiff"])
+def test_start(case: str, name: str, first: int) -> None:
+    """The starts that use y, at times where it matters: a long walk forgets them."""
+    here = context(prior("correlated"), problem(name, "correlated", True), seed=11)
+    begun = CASES[case][0].start(here, torch.tensor([first]))
+    draw, equations = draws(11), recursion(case, name, "correlated")
+    expected = equations.start(first, draw(0, "start"), draw(0, "extra"))
+    parts = [begun.x]
+    if isinstance(begun, ProjDiffState):
+        svd = problem(name, "correlated", True).operator
+        assert isinstance(svd, SpectralOperator)
+        parts = [begun.x0, svd.back(begun.observed)]
+    found = torch.cat([part.reshape(-1) for part in parts]).numpy()
+    assert np.abs(found - expected[:, 0]).max() < 1e-10
+
+
 def test_single_precision_follows() -> None:
     """The float32 run stays within 1e-4 of the equations, whose values are of order 1."""
     case = problem("sr", "correlated", True)
@@ -157,7 +179,7 @@ def test_single_precision_follows() -> None:
         assert np.abs(found.reshape(-1).numpy() - expected).max() < 1e-4
 
 
-def batch_noise(seed: int) -> Callable[[Sequence[int], Sequence[int], str, Sequence[int]], Tensor]:
+def batch_noise(seed: int) -> Noise:
     """One draw for a whole batch: much faster than a generator per image."""
     generator = torch.Generator().manual_seed(seed)
 
@@ -186,8 +208,8 @@ LAWS = [
 def test_law(case: str, name: str, kind: str) -> None:
     """Along 12 random directions and 12 pixels, the mean and the variance of 400 draws are those of the law.
 
-    24 + 24 comparisons at 4 standard errors fail by chance once in 300 seeds; the seed is fixed. IDPG carries randomness from
-    its start alone, of which little is left, so a floor of 1e-9 stands for rounding.
+    24 + 24 comparisons at 4 standard errors fail by chance once in 300 seeds; the seed is fixed. IDPG carries
+    randomness from its start alone, of which little is left, so a floor of 1e-9 stands for rounding.
     """
     method, _, _, noisy = CASES[case]
     one, count = problem(name, kind, noisy), 400

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -17,6 +19,7 @@ from leader.problem import Problem
 from leader.sampler import Sampler
 from tests.methods.contexts import context, measured
 from tests.oracle.cases import mixture
+from tests.oracle.dense import Array
 
 SHAPE = (1, 8, 8)
 SIGMA = 0.1
@@ -31,7 +34,7 @@ class LearnedGaussian(GaussianPrior):
 
 
 def operator(name: str) -> LinearOperator:
-    makers = {
+    makers: dict[str, Callable[[], LinearOperator]] = {
         "sr": lambda: BicubicSR(SHAPE, 2),
         "blur": lambda: Blur(SHAPE, gaussian_kernel(1.0, 5)),
         "inpaint": lambda: Inpainting(SHAPE, random_mask(8, 8, 0.5, seed=1)),
@@ -86,7 +89,9 @@ def test_dps_clamps_inside_the_graph() -> None:
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize(("t", "u"), [(500, 490), (999, 898), (10, 0), (0, -1)])
 def test_dps_step_is_that_of_numpy(t: int, u: int, learned: bool) -> None:
-    """The ancestral step between two grid times, with betas recomputed, and guidance at the last step as well."""
+    """The ancestral step between two grid times, with betas recomputed, and guidance at the last step as
+    well.
+    """
     gaussian = stationary(SHAPE, 0.4, mean=0.1)
     prior = LearnedGaussian(gaussian) if learned else GaussianPrior(gaussian)
     problem = measured(operator("sr"), draw(1), SIGMA)
@@ -157,7 +162,7 @@ def test_dps_norms_are_per_image() -> None:
 
 def numpy_adam(
     prior: GaussianPrior, problem: Problem, x: Tensor, t: int, method: SITCOM
-) -> tuple[np.ndarray, int]:  # type: ignore[type-arg]
+) -> tuple[Array, int]:
     """The inner loop for one image, dense: the estimate of the last forward pass and the number of passes."""
     a = float(prior.schedule.abar(t))
     cov = prior.gaussian.covariance().numpy()

@@ -52,7 +52,7 @@ def test_every_kind_of_prediction_gives_x0_and_noise(predicts: str) -> None:
     clean, noise, x = pair()
     prior = NetworkPrior(Oracle(clean, noise, predicts), SCHEDULE, predicts=predicts)
     answer = prior._predict(x, TIMES)
-    # rounding of x_t, of relative size 2^-24, is divided by sqrt(abar) on the way to x0 and by sqrt(1 - abar) to eps
+    # rounding of x_t, of relative size 2^-24, is divided by sqrt(abar) for x0 and by sqrt(1 - abar) for eps
     level, unit = SCHEDULE.level(TIMES), 8 * 2.0**-23
     assert bool(((answer.x0 - clean).abs() <= unit * x.abs().max() / level.signal).all())
     assert bool(((answer.eps - noise).abs() <= unit * x.abs().max() / level.noise).all())
@@ -131,8 +131,7 @@ def test_a_denoiser_sees_the_clean_image_plus_its_sigma(unit_range: bool) -> Non
     class Denoiser(nn.Module):
         def forward(self, noisy: Tensor, sigma: Tensor) -> Tensor:
             seen.extend([noisy, sigma])
-            shown = (clean + 1) / 2 if unit_range else clean
-            return shown
+            return (clean + 1) / 2 if unit_range else clean
 
     answer = DenoiserPrior(Denoiser(), SCHEDULE, unit_range=unit_range)._predict(x, TIMES)
     sigma = SCHEDULE.level(TIMES).sigma

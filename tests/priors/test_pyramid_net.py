@@ -13,6 +13,7 @@ from leader.priors.pyramid_net import (
     PyramidConfig,
     PyramidNet,
     enlarge,
+    expand,
     halve,
     pad_to_multiple,
     plan,
@@ -24,10 +25,7 @@ SMALL = PyramidConfig(width=8, depth=2, head_width=4)
 
 def small_net(config: PyramidConfig = SMALL) -> PyramidNet:
     torch.manual_seed(0)
-    net = PyramidNet(config).eval().requires_grad_(False)
-    assert net.fusion is not None
-    net.fusion.out.weight.normal_(0, 0.2)  # a new fusion network is silent: make it speak
-    return net
+    return PyramidNet(config).eval().requires_grad_(False)
 
 
 def run(net: PyramidNet, image: Tensor, where: Plan) -> tuple[Tensor, Tensor]:
@@ -114,6 +112,15 @@ def test_averaging_halves_the_noise_and_keeps_the_mean() -> None:
     assert float(enlarge(torch.full((1, 3, 4, 4), 0.3), 2).sub(0.3).abs().max()) < 1e-6
 
 
+def test_expanding_nearly_undoes_averaging() -> None:
+    image = halve(torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0)), 1)
+    for times in (1, 2):
+        plain = (halve(enlarge(image, times), times) - image).square().mean()
+        better = (halve(expand(image, times), times) - image).square().mean()
+        assert float(better) < 0.2 * float(plain)
+    assert torch.equal(expand(image, 0), image)
+
+
 def test_images_of_a_batch_do_not_mix() -> None:
     net = small_net()
     images = torch.rand(3, 3, 32, 32)
@@ -121,6 +128,19 @@ def test_images_of_a_batch_do_not_mix() -> None:
     together, _ = run(net, images, where)
     alone, _ = run(net, images[1:2], where)
     torch.testing.assert_close(together[1:2], alone, rtol=1e-5, atol=1e-6)
+
+
+def test_a_full_share_closes_the_gap_to_the_coarser_level() -> None:
+    """With share one, what remains of the difference after averaging is what interpolation misses."""
+    net = small_net()
+    assert net.share is not None
+    image, sigma = torch.rand(1, 3, 32, 32, generator=torch.Generator().manual_seed(0)), torch.tensor([0.3])
+    coarse, _ = net.features(halve(image), sigma / 2, 0)
+    gaps = []
+    for share in (0.0, 0.5, 1.0):
+        net.share.copy_(torch.tensor([share, 0.0]))
+        gaps.append(float((halve(net.features(image, sigma, 1)[0]) - coarse).square().mean().sqrt()))
+    assert gaps[2] < gaps[1] < gaps[0] and gaps[2] < 0.3 * gaps[0]
 
 
 def test_work_counts_every_level() -> None:

@@ -12,7 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from leader.errors import LeaderError
-from leader.priors.pyramid_net import PyramidConfig, PyramidNet, enlarge, halve
+from leader.priors.pyramid import PyramidPrior
+from leader.priors.pyramid_net import PyramidConfig, PyramidNet, expand, halve
 from leader.train.data import cached
 from leader.train.initial import body_from_ffdnet, initialise
 from leader.train.log import plot_log, read_log
@@ -39,6 +40,8 @@ def test_it_learns(tmp_path: Path) -> None:
     assert losses[-1]["main_denoising"] < 0.5 * losses[0]["main_denoising"]
     assert losses[-1]["expert_denoising"] < 0.5 * losses[0]["expert_denoising"]
     assert losses[-1]["main_nll"] < losses[0]["main_nll"]
+    prior = PyramidPrior.load(config.state / "pyramid.safetensors")
+    assert prior.predict(torch.randn(1, 3, 24, 24), torch.tensor([100])).x0.shape == (1, 3, 24, 24)
 
 
 def test_resuming_gives_the_same_bits(tmp_path: Path) -> None:
@@ -90,7 +93,7 @@ def test_every_part_moves(tmp_path: Path) -> None:
     moved = {
         name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])
     }
-    assert {"main.convs.0.weight", "main.h2.weight", "expert.out.weight", "fusion.out.weight"} <= moved
+    assert {"main.convs.0.weight", "main.h2.weight", "expert.out.weight", "share"} <= moved
 
 
 def test_error_of_a_coarse_estimate_is_measured_at_full_resolution(tmp_path: Path) -> None:
@@ -98,7 +101,7 @@ def test_error_of_a_coarse_estimate_is_measured_at_full_resolution(tmp_path: Pat
     examples = draw(PyramidNet(NET), photos, replace(MAIN, level_shares=(0.0, 1.0)), 0, 0, False)[0]
     error = full_resolution_error(examples.clean, examples)
     full = torch.stack(examples.full)
-    expected = halve((enlarge(examples.clean) - full).square())
+    expected = halve((expand(examples.clean, 1) - full).square())
     torch.testing.assert_close(error, expected)
     assert float(error.mean()) > 0, "a perfect level image still lacks the detail inside its blocks"
 
@@ -137,19 +140,22 @@ def test_a_new_cascade_starts_where_the_plain_pyramid_was(tmp_path: Path) -> Non
     initialise(cascade, load_file(tmp_path / "plain.safetensors"), None)
     image, sigma = torch.rand(1, 3, 16, 16), torch.tensor([0.4])
     old, _ = plain.features(image, sigma, 0)
-    for guides in (0, 1, 2):
+    assert torch.equal(cascade.features(image, sigma, 0)[0], old)
+    assert cascade.share is not None
+    torch.nn.init.zeros_(cascade.share)
+    for guides in (1, 2):
         assert torch.equal(cascade.features(image, sigma, guides)[0], old)
 
 
 def test_frozen_parts_stay(tmp_path: Path) -> None:
-    trainer = Trainer(replace(tiny(tmp_path), parts=("fusion", "main_head")))
+    trainer = Trainer(replace(tiny(tmp_path), parts=("share", "main_head")))
     photos = cached(trainer.config.images, tmp_path / "cache")
     before = {name: tensor.clone() for name, tensor in trainer.net.state_dict().items()}
     trainer.advance(photos)
     moved = {
         name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])
     }
-    assert {name[:6] for name in moved} == {"fusion", "main.h"}
+    assert {name[:6] for name in moved} == {"share", "main.h"}
     with pytest.raises(LeaderError, match="Nothing to train"):
         Trainer(replace(tiny(tmp_path), parts=("tail",)))
 

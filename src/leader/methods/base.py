@@ -1,7 +1,7 @@
 """The contract of a method: how it starts, what it asks of the network, how it uses y, how it moves on.
 
-A method owns its default grid and clamps. It never chooses the next time and never looks at Sigma: the loop does both. Its
-dataclass fields are its settings.
+A method owns its default grid and clamps. It never chooses the next time and never looks at Sigma: the loop
+does both. Its dataclass fields are its settings.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ class State:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a method got from the network: the point it asked at, the answer, and a guidance gradient if it took one."""
+    """What a method got from the network: the point it asked at, the answer, and a guidance gradient if it
+    took one.
+    """
 
     x: Tensor
     prediction: Prediction
@@ -125,7 +127,9 @@ class Method:
 
 
 def per_image(values: Tensor, like: Tensor) -> Tensor:
-    """One float64 value per image ([B] or [B, 1, 1, 1]) as a column that broadcasts over `like`, still float64."""
+    """One float64 value per image ([B] or [B, 1, 1, 1]) as a column that broadcasts over `like`, still
+    float64.
+    """
     return values.reshape(-1, *[1] * (like.ndim - 1))
 
 

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.methods.base import Context, Estimate, Method, State, per_image
+from leader.methods.base import Context, Estimate, Method, State
+from leader.methods.shared import spectral_split
 from leader.operators.base import SpectralOperator
 from leader.problem import Problem
 from leader.schedule import Grid, Schedule, travel_grid, uniform_grid
@@ -76,9 +77,7 @@ class DDNM(Method):
             return x0 - problem.operator.pinv(problem.residual(x0))
         operator = self._svd(problem)
         if operator is not None:
-            split = _spectral_split(context, operator, u, self.eta)
-            misfit = operator.to(x0) - operator.filter(lambda s: 1 / s, x0) * operator.data(problem.y)
-            return x0 - operator.back(split.correction * misfit)
+            return spectral_split(context, operator, u, self.eta).corrected(operator, x0, problem.y)
         correction, _ = _simple_split(context, u)
         return x0 - correction * problem.operator.pinv(problem.residual(x0))
 
@@ -89,8 +88,7 @@ class DDNM(Method):
         predicted, fresh = estimate.prediction.eps, context.noise("step")
         operator = None if problem.noise_free else self._svd(problem)
         if operator is not None:
-            split = _spectral_split(context, operator, u, self.eta)
-            noise = operator.back(split.fresh * operator.to(fresh) + split.predicted * operator.to(predicted))
+            noise = spectral_split(context, operator, u, self.eta).noise(operator, fresh, predicted)
         else:
             scale = after.noise if problem.noise_free else _simple_split(context, u)[1]
             noise = scale * (self.eta * fresh + (1 - self.eta**2) ** 0.5 * predicted)
@@ -105,34 +103,6 @@ class DDNM(Method):
         if self.form == "simple" or not isinstance(problem.operator, SpectralOperator):
             return None
         return problem.operator
-
-
-@dataclass(frozen=True)
-class _Split:
-    """Per spectral component: how much of the misfit is corrected, and the weights of fresh and predicted noise."""
-
-    correction: Tensor
-    fresh: Tensor
-    predicted: Tensor
-
-
-def _spectral_split(context: Context, operator: SpectralOperator, u: Tensor, eta: float) -> _Split:
-    """DDNM+'s table. In every case signal and noise add up to the variance 1 - abar_u of the forward process."""
-    y = context.problem.y
-    s = operator.s.to(y.device)
-    abar = per_image(context.level(u).abar, s)
-    sigma = per_image(context.problem.sigma.to(y.device), s)
-    signal, noise = abar.sqrt(), (1 - abar).sqrt()
-    measured = s > 0
-    carried = signal * sigma / torch.where(measured, s, torch.ones_like(s))  # noise that y brings along
-    cleaner = measured & (noise >= carried)
-    noisier = measured & ~cleaner
-    kept = (1 - eta**2) ** 0.5
-    correction = torch.where(noisier, kept * noise / carried.clamp_min(1e-300), torch.ones_like(carried))
-    fresh = torch.where(cleaner, (noise**2 - carried**2).clamp_min(0).sqrt(), eta * noise)
-    predicted = torch.where(measured, torch.zeros_like(carried), kept * noise.expand_as(carried))
-    real = y.dtype
-    return _Split((correction * measured).to(real), fresh.to(real), predicted.to(real))
 
 
 def _simple_split(context: Context, u: Tensor) -> tuple[Tensor, Tensor]:

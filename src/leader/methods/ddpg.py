@@ -1,11 +1,13 @@
-"""DDPG and IDPG. Garber, Tirer, "Image restoration by denoising diffusion models with iteratively preconditioned guidance",
-CVPR 2024.
+"""DDPG and IDPG. Garber, Tirer, "Image restoration by denoising diffusion models with iteratively
+preconditioned guidance", CVPR 2024.
 
-Needs A, A^T and the regularised inverse. The data step blends back-projection, A^T (A A^T + eta)^{-1} r, at high noise with
-least squares, A^T r, near the end. DDPG renews noise at every step; IDPG carries none and is an optimiser.
+Needs A, A^T and the regularised inverse. The data step blends back-projection, A^T (A A^T + eta)^{-1} r, at
+high noise with least squares, A^T r, near the end. DDPG renews noise at every step; IDPG carries none and is
+an optimiser.
 
-Differs from the authors' code: settings out of range are refused, where theirs assert a constant; their legacy formula for eta
-is left out. As there, noisy data end in the un-guided estimate of the last step and clean data in the back-projected one.
+Differs from the authors' code: settings out of range are refused, where theirs assert a constant; their
+legacy formula for eta is left out. As there, noisy data end in the un-guided estimate of the last step and
+clean data in the back-projected one.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ class DDPG(Method):
     """eta = max(eta_floor, eta_tilde sigma^2)."""
     eta_floor: float = 1e-4
     mode: int | None = None
-    """Step size: 0: 1; 1: (1 - abar_u) / (1 - abar_t); 2: the latter on least squares only; None: 0 clean, 1 noisy."""
+    """Step size: 0: 1; 1: (1 - abar_u) / (1 - abar_t); 2: the latter on least squares only; None: 0 clean, 1
+    noisy.
+    """
     ls_scale: float = 1.0
     """c, the factor of the least-squares direction."""
     inject: bool = True
@@ -48,8 +52,8 @@ class DDPG(Method):
     def __post_init__(self) -> None:
         if not (self.gamma >= 0 and 0 <= self.zeta <= 1 and self.eta_tilde >= 0 and self.eta_floor > 0):
             raise LeaderError(
-                f"DDPG needs gamma >= 0, zeta in [0, 1], eta_tilde >= 0 and eta_floor > 0; found {self.gamma}, "
-                f"{self.zeta}, {self.eta_tilde} and {self.eta_floor}."
+                "DDPG needs gamma >= 0, zeta in [0, 1], eta_tilde >= 0 and eta_floor > 0; found "
+                f"{self.gamma}, {self.zeta}, {self.eta_tilde} and {self.eta_floor}."
             )
         if self.mode not in (None, 0, 1, 2):
             raise LeaderError(f"DDPG's mode must be 0, 1 or 2; found {self.mode}.")
@@ -87,7 +91,9 @@ class DDPG(Method):
         return torch.zeros_like(abar) if context.problem.noise_free else abar**self.gamma
 
     def _trust(self, context: Context, u: Tensor) -> Tensor:
-        """How much of the effective noise is carried on, float64 [B, 1, 1, 1]: damped while noisy data are back-projected."""
+        """How much of the effective noise is carried on, float64 [B, 1, 1, 1]: damped while noisy data are
+        back-projected.
+        """
         abar = context.level(u).abar
         return torch.ones_like(abar) if context.problem.noise_free else abar**self.gamma
 

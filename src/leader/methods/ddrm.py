@@ -1,13 +1,14 @@
 """DDRM. Kawar, Elad, Ermon, Song, "Denoising diffusion restoration models", NeurIPS 2022.
 
-Needs the SVD of the operator. Each spectral component is treated by comparing the noise it brings from y with that of the next
-time: where y is cleaner it replaces the estimate (share eta_b), where it is noisier it enters as a noise direction, and where
-nothing is measured the step is DDIM's. It starts from y.
+Needs the SVD of the operator. Each spectral component is treated by comparing the noise it brings from y with
+that of the next time: where y is cleaner it replaces the estimate (share eta_b), where it is noisier it
+enters as a noise direction, and where nothing is measured the step is DDIM's. It starts from y.
 
-Differs from the authors' code: components that are cut off count as unmeasured (there they enter as noise directions, which
-is right only if y was made by the truncated operator); the start is scaled by sqrt(abar), not by 1/s_T, so that its variance
-is exactly that of the forward process (2e-5 apart at 100 steps); equality of the two noise levels belongs to the clean branch.
-As there, the answer is the last estimate, not projected onto the data.
+Differs from the authors' code: components that are cut off count as unmeasured (there they enter as noise
+directions, which is right only if y was made by the truncated operator); the start is scaled by sqrt(abar),
+not by 1/s_T, so that its variance is exactly that of the forward process (2e-5 apart at 100 steps); equality
+of the two noise levels belongs to the clean branch. As there, the answer is the last estimate, not projected
+onto the data.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class DDRM(Method):
         operator = spectral(problem, self.name)
         s = operator.s.to(problem.y.device)
         abar = per_image(context.level(t).abar, s)
-        carried = abar.sqrt() * per_image(problem.sigma.to(s.device), s) / torch.where(s > 0, s, torch.ones_like(s))
+        carried = (
+            abar.sqrt() * per_image(problem.sigma.to(s.device), s) / torch.where(s > 0, s, torch.ones_like(s))
+        )
         cleaner = (s > 0) & ((1 - abar).sqrt() > carried)
         share = torch.where(cleaner, abar.sqrt(), torch.zeros_like(carried))
         fresh = torch.where(cleaner, (1 - abar - carried**2).clamp_min(0), 1 - abar).sqrt()
@@ -63,7 +66,9 @@ class DDRM(Method):
         self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor
     ) -> Tensor:
         operator = spectral(context.problem, self.name)
-        return spectral_split(context, operator, u, self.eta, self.eta_b).corrected(operator, x0, context.problem.y)
+        return spectral_split(context, operator, u, self.eta, self.eta_b).corrected(
+            operator, x0, context.problem.y
+        )
 
     def advance(
         self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor

@@ -1,14 +1,15 @@
 """DiffPIR. Zhu et al., "Denoising diffusion models for plug-and-play image restoration", CVPR 2023 workshops.
 
-Needs the regularised inverse of the operator: the proximal map argmin |A x - y|^2 + rho |x - x0|^2 is
-x0 + A^T (A A^T + rho)^{-1} (y - A x0), which holds for every A and stays accurate for tiny rho.
+Needs the regularised inverse of the operator: the proximal map argmin |A x - y|^2 + rho |x - x0|^2 is x0 +
+A^T (A A^T + rho)^{-1} (y - A x0), which holds for every A and stays accurate for tiny rho.
 
-Differs from the authors' code: their algebraically equal closed form divides by rho and cancels in single precision; the
-last evaluation is returned (`return_noisy` gives their x, which still carries noise of 0.01); the start is y brought to the
-noise of the first time, or A^+ y where y is no image, in the range where masked pixels are mid-grey, not black; the optional
-DDIM noise uses the beta between the two grid times, not that of one training step; times that the grid's rounding repeats are
-visited once. Kept, so that published lambdas mean what they meant: rho is formed with the noise level quoted for [0, 1] images
-(`published_units`), a quarter of its consistent value.
+Differs from the authors' code: their algebraically equal closed form divides by rho and cancels in single
+precision; the last evaluation is returned (`return_noisy` gives their x, which still carries noise of 0.01);
+the start is y, or A^+ y where y is no image, brought to the noise of the first time by its own noise level,
+not that of the nearest time, and masked pixels start mid-grey, not black; the optional DDIM noise uses the
+beta between the two grid times, not that of one training step; times that the grid's rounding repeats are
+visited once. Kept, so that published lambdas mean what they meant: rho is formed with the noise level quoted
+for [0, 1] images (`published_units`), a quarter of its consistent value.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ SMALLEST_SIGMA = 0.002
 
 
 def early_coarse_grid(count: int, total: int = 1000) -> Grid:
-    """total - 1 - floor(sqrt(linspace(0, total^2, count))): coarse at high noise, fine near 0, both ends included."""
+    """total - 1 - floor(sqrt(linspace(0, total^2, count))): coarse at high noise, fine near 0, both ends
+    included.
+    """
     if not 1 <= count <= total:
         raise LeaderError(f"The number of steps must lie between 1 and {total}; found {count}.")
     reach = [min(math.isqrt(k * total * total // max(1, count - 1)), total - 1) for k in range(count)]
@@ -42,7 +45,9 @@ class DiffPIR(Method):
     """A proximal data step on x0, then DDIM's step with part of the noise renewed."""
 
     name: ClassVar[str] = "diffpir"
-    paper: ClassVar[str] = "Zhu et al.: Denoising diffusion models for plug-and-play image restoration (CVPRW 2023)"
+    paper: ClassVar[str] = (
+        "Zhu et al.: Denoising diffusion models for plug-and-play image restoration (CVPRW 2023)"
+    )
     summary: ClassVar[str] = "alternates the network with a proximal step on the data"
     needs: ClassVar[str] = "A and A^T (A A^T + rho)^{-1}"
 
@@ -62,21 +67,21 @@ class DiffPIR(Method):
     def __post_init__(self) -> None:
         if not (self.lam > 0 and 0 <= self.zeta <= 1 and 0 <= self.eta <= 1):
             raise LeaderError(
-                f"DiffPIR needs lam > 0 and zeta and eta in [0, 1]; found {self.lam}, {self.zeta} and {self.eta}."
+                "DiffPIR needs lam > 0 and zeta and eta in [0, 1]; found "
+                f"{self.lam}, {self.zeta} and {self.eta}."
             )
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
         return early_coarse_grid(steps, len(schedule))
 
     def start(self, context: Context, t: Tensor) -> State:
-        """y at the noise level of t: image-like y keeps its own noise, another y enters through A^+ as if clean."""
+        """y at the noise level of t; a y that is no image enters through A^+, as if it were clean."""
         problem, level, noise = context.problem, context.level(t), context.noise("start")
         if tuple(problem.y.shape[1:]) != problem.image_shape:
             return State(level.signal * problem.operator.pinv(problem.y) + level.noise * noise)
-        own = context.level(torch.tensor([context.schedule.nearest(sigma) for sigma in problem.sigma.tolist()]))
-        ratio = level.abar / own.abar
-        fresh = (1 - level.abar - ratio * (1 - own.abar)).clamp_min(0)
-        return State(level.cast(ratio.sqrt()) * problem.y + level.cast(fresh.sqrt()) * noise)
+        brought = level.abar * problem.sigma_column(level.abar) ** 2  # noise that y brings along
+        fresh = (1 - level.abar - brought).clamp_min(0).sqrt()
+        return State(level.signal * problem.y + level.cast(fresh) * noise)
 
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
         estimate = super().estimate(context, state, t)

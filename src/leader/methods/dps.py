@@ -1,12 +1,15 @@
-"""DPS. Chung, Kim, McCann, Klasky, Ye, "Diffusion posterior sampling for general noisy inverse problems", ICLR 2023.
+"""DPS. Chung, Kim, McCann, Klasky, Ye, "Diffusion posterior sampling for general noisy inverse problems",
+ICLR 2023.
 
-Needs A and its gradient only; differentiates the misfit |A x0(x_t) - y| (the norm, not its square) through the network. The
-step is the ancestral one of DDPM between any two grid times, minus `scale` times that gradient, the last step included.
+Needs A and its gradient only; differentiates the misfit |A x0(x_t) - y| (the norm, not its square) through
+the network. The step is the ancestral one of DDPM between any two grid times, minus `scale` times that
+gradient, the last step included.
 
-Differs from the authors' code: one norm per image, so that the images of a batch do not couple; entries of y that A cannot
-reach are zero on both sides and do not dilute the norm; y carries the noise it is said to carry. The variance is the network's
-own where it was trained to predict one, else the posterior variance beta_tilde (fixed small), which the authors never ran.
-The image prior of a plug-in enters the posterior mean only: the gradient is that of the raw estimate.
+Differs from the authors' code: one norm per image, so that the images of a batch do not couple; entries of y
+that A cannot reach are zero on both sides and do not dilute the norm; y carries the noise it is said to
+carry. The variance is the network's own where it was trained to predict one, else the posterior variance
+beta_tilde (fixed small), which the authors never ran. The image prior of a plug-in enters the posterior mean
+only: the gradient is that of the raw estimate.
 """
 
 from __future__ import annotations
@@ -41,8 +44,9 @@ class DPS(Method):
     clamp: bool = True
     """Hold x0 in [-1, 1], inside the graph."""
     variance: str = "auto"
-    """"small": the posterior variance; "predicted": plus what the prior's own variance adds; "auto": predicted where the
-    network was trained to predict it."""
+    """"small": the posterior variance; "predicted": plus what the prior's own variance adds; "auto":
+    predicted where the network was trained to predict it.
+    """
 
     def __post_init__(self) -> None:
         if self.scale is not None and self.scale < 0:
@@ -55,7 +59,9 @@ class DPS(Method):
 
     def start(self, context: Context, t: Tensor) -> State:
         if self.variance == "predicted" and context.ask.prior.source is None:
-            raise LeaderError(f"The prior '{context.ask.prior.name}' predicts no variance; use variance 'small'.")
+            raise LeaderError(
+                f"The prior '{context.ask.prior.name}' predicts no variance; use variance 'small'."
+            )
         return super().start(context, t)
 
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:

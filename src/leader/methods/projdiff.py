@@ -1,12 +1,15 @@
-"""ProjDiff. Zhang et al., "Unleashing the denoising capability of diffusion prior for solving inverse problems", NeurIPS 2024.
+"""ProjDiff. Zhang et al., "Unleashing the denoising capability of diffusion prior for solving inverse
+problems", NeurIPS 2024.
 
-Needs A and A^+ for clean data; with noise the SVD: every measured component of y is a partially noised image coordinate, at the
-level a_i = 1 / (1 + sigma^2 / s_i^2) of the forward process. x0 is relaxed towards the estimate, the observation x_o projected.
+Needs A and A^+ for clean data; with noise the SVD: every measured component of y is a partially noised image
+coordinate, at the level a_i = 1 / (1 + sigma^2 / s_i^2) of the forward process. x0 is relaxed towards the
+estimate, the observation x_o projected.
 
-Differs from the authors' code: components with s_i = 0 are never divided by; the simple form (one level for all coordinates,
-unmeasured ones included) runs in the same coordinates and projects x_o at every step, which matters only if the grid starts
-below the noise level of y; the inner repeats and the momentum, whose published values are 1 and 0, are left out. As there, the
-start costs one call, has no signal part, and the step size acts in the late phase only when there is noise.
+Differs from the authors' code: components with s_i = 0 are never divided by; the simple form (one level for
+all coordinates, unmeasured ones included) runs in the same coordinates and projects x_o at every step, which
+matters only if the grid starts below the noise level of y; the inner repeats and the momentum, whose
+published values are 1 and 0, are left out. As there, the start costs one call, has no signal part, and the
+step size acts in the late phase only when there is noise.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ from leader.problem import Problem
 
 @dataclass(frozen=True)
 class ProjDiffState(State):
-    """x: the point last asked about; x0: the clean variable; observed: x_o in V-coordinates (for clean data x0 again)."""
+    """x: the point last asked about; x0: the clean variable; observed: x_o in V-coordinates (for clean data
+    x0 again).
+    """
 
     x0: Tensor
     observed: Tensor
@@ -36,7 +41,9 @@ class ProjDiff(Method):
     """Alternates a step of x0 towards the estimate with a projection onto the measurement."""
 
     name: ClassVar[str] = "projdiff"
-    paper: ClassVar[str] = "Zhang et al.: Unleashing the denoising capability of diffusion prior (NeurIPS 2024)"
+    paper: ClassVar[str] = (
+        "Zhang et al.: Unleashing the denoising capability of diffusion prior (NeurIPS 2024)"
+    )
     summary: ClassVar[str] = "relaxes the clean image towards the estimate and projects onto the data"
     needs: ClassVar[str] = "A and A^+; with noise the SVD"
     calls_per_step: ClassVar[str] = "1, and 1 at the start"
@@ -44,7 +51,9 @@ class ProjDiff(Method):
     step: float = 1.0
     """mu, the step of x0 towards the estimate; above 1 over-relaxes."""
     form: str = "spectral"
-    """With noise: "spectral", a level per component, or "simple", one level, for operators of one singular value."""
+    """With noise: "spectral", a level per component, or "simple", one level, for operators of one singular
+    value.
+    """
 
     def __post_init__(self) -> None:
         if self.step <= 0:
@@ -59,8 +68,8 @@ class ProjDiff(Method):
         measured = measured[measured > 0]
         if self.form == "simple" and float(measured.max() - measured.min()) > 1e-6 * float(measured.max()):
             raise LeaderError(
-                f"ProjDiff's simple form needs a single non-zero singular value; '{problem.operator.task}' has several: "
-                "use form 'spectral'."
+                "ProjDiff's simple form needs a single non-zero singular value; "
+                f"'{problem.operator.task}' has several: use form 'spectral'."
             )
 
     def start(self, context: Context, t: Tensor) -> ProjDiffState:
@@ -72,7 +81,9 @@ class ProjDiff(Method):
         level = self._level(operator, context.problem)
         noise = operator.to(context.noise("extra"))
         cast = operator.cast
-        return ProjDiffState(x, x0, cast(level.sqrt(), noise) * operator.to(x0) + cast((1 - level).sqrt(), noise) * noise)
+        return ProjDiffState(
+            x, x0, cast(level.sqrt(), noise) * operator.to(x0) + cast((1 - level).sqrt(), noise) * noise
+        )
 
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
         assert isinstance(state, ProjDiffState)
@@ -88,7 +99,9 @@ class ProjDiff(Method):
         # Early: from the observation up to t. Late: along the noise that x_o and x0 imply.
         ratio = (abar / level).clamp_max(1)
         climbed = cast(ratio.sqrt(), noise) * state.observed + cast((1 - ratio).sqrt(), noise) * noise
-        implied = (state.observed - cast(level.sqrt(), noise) * clean) * cast(((1 - abar) / _safe(1 - level)).sqrt(), noise)
+        implied = (state.observed - cast(level.sqrt(), noise) * clean) * cast(
+            ((1 - abar) / _safe(1 - level)).sqrt(), noise
+        )
         x = operator.back(torch.where(early, climbed, cast(abar.sqrt(), noise) * clean + implied))
         return Estimate(x, context.ask(x, t))
 
@@ -118,7 +131,9 @@ class ProjDiff(Method):
         cast = operator.cast
         renewed = cast(level.sqrt(), noise) * operator.to(x0_hat) + cast((1 - level).sqrt(), noise) * noise
         observed = torch.where(early, renewed, state.observed)
-        seen = cast(level.sqrt(), noise) * operator.filter(lambda s: 1 / s, problem.y) * operator.data(problem.y)
+        seen = (
+            cast(level.sqrt(), noise) * operator.filter(lambda s: 1 / s, problem.y) * operator.data(problem.y)
+        )
         return ProjDiffState(estimate.x, x0_hat, torch.where(operator.s.to(noise.device) > 0, seen, observed))
 
     def finish(self, context: Context, state: State) -> Tensor:
@@ -126,7 +141,9 @@ class ProjDiff(Method):
         return state.x0
 
     def _level(self, operator: SpectralOperator, problem: Problem) -> Tensor:
-        """a_i: abar at which the forward process has the noise of component i, float64; 1 where nothing is measured."""
+        """a_i: abar at which the forward process has the noise of component i, float64; 1 where nothing is
+        measured.
+        """
         s = operator.s.to(problem.y.device)
         sigma = per_image(problem.sigma.to(s.device), s)
         if self.form == "simple":

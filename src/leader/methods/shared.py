@@ -1,4 +1,4 @@
-"""What several methods share: the spectral noise split, clamps, the data misfit that guidance differentiates."""
+"""What several methods share: the spectral noise split, clamps, the misfit that guidance differentiates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from leader.problem import Problem
 
 @dataclass(frozen=True)
 class SpectralSplit:
-    """Per spectral component: how much of the misfit is corrected, and the weights of fresh and predicted noise."""
+    """Per spectral component: how much of the misfit is corrected, and the weights of fresh and predicted
+    noise.
+    """
 
     correction: Tensor
     fresh: Tensor
@@ -36,9 +38,9 @@ def spectral_split(
 ) -> SpectralSplit:
     """The table of DDRM, which with eta_b = 1 is that of DDNM+, for the step to times u.
 
-    Where y is cleaner than the target level the share eta_b of the misfit is corrected; where it is noisier, as much as keeps
-    signal and noise together at the variance 1 - abar_u of the forward process. Components cut off count as unmeasured.
-    At u = -1 nothing is corrected: the answer is the estimate itself.
+    Where y is cleaner than the target level the share eta_b of the misfit is corrected; where it is noisier,
+    as much as keeps signal and noise together at the variance 1 - abar_u of the forward process. Components
+    cut off count as unmeasured. At u = -1 nothing is corrected: the answer is the estimate itself.
     """
     y = context.problem.y
     s = operator.s.to(y.device)
@@ -69,7 +71,8 @@ def detached(prediction: Prediction) -> Prediction:
 
 
 def misfit(context: Context, v: Tensor, t: Tensor, clamp: bool) -> tuple[Prediction, Tensor]:
-    """The prediction at v and |A x0(v) - y| per image [B], differentiable with respect to v where gradients are on.
+    """The prediction at v and |A x0(v) - y| per image [B], differentiable with respect to v where gradients
+    are on.
 
     With `clamp` x0 is held in [-1, 1] inside the graph, so that saturated pixels pass no gradient.
     """

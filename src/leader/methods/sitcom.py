@@ -1,14 +1,16 @@
-"""SITCOM. Alkhouri et al., "SITCOM: step-wise triple-consistent diffusion sampling for inverse problems", ICML 2025.
+"""SITCOM. Alkhouri et al., "SITCOM: step-wise triple-consistent diffusion sampling for inverse problems",
+ICML 2025.
 
-Needs A and its gradient only. At each of a few times the *input* of the network is optimised by Adam until the estimate fits
-the data, then that estimate is noised to the next time. Noisy data: squared misfit, stopped at |A x0 - y| < (sigma + margin)
-sqrt(m); clean data: the norm itself, all K iterations.
+Needs A and its gradient only. At each of a few times the *input* of the network is optimised by Adam until
+the estimate fits the data, then that estimate is noised to the next time. Noisy data: squared misfit, stopped
+at |A x0 - y| < (sigma + margin) sqrt(m); clean data: the norm itself, all K iterations.
 
-Differs from the authors' code: m counts the entries A can reach, so masked ones do not raise the threshold, and the margin is
-0.002 in [-1, 1] units, 0.001 for [0, 1] images (theirs is 0.001 on [-1, 1] images that carry half the noise others call 0.05:
-the same share of sigma); each image stops for itself; the answer is that of the last time, not the best one against the truth;
-the backward pass after the last forward pass, which nobody reads, is not made; overwriting known pixels after the loop is left
-out. In a batch images that have stopped are still evaluated until all have: the ledger counts that work.
+Differs from the authors' code: m counts the entries A can reach, so masked ones do not raise the threshold,
+and the margin is 0.002 in [-1, 1] units, 0.001 for [0, 1] images (theirs is 0.001 on [-1, 1] images that
+carry half the noise others call 0.05: the same share of sigma); each image stops for itself; the answer is
+that of the last time, not the best one against the truth; the backward pass after the last forward pass,
+which nobody reads, is not made; overwriting known pixels after the loop is left out. In a batch images that
+have stopped are still evaluated until all have: the ledger counts that work.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from leader.priors.base import Prediction
 
 @dataclass(frozen=True)
 class Adam:
-    """The state of Adam for a tensor, without weight decay; elementwise, so the images of a batch do not couple."""
+    """The state of Adam for a tensor, without weight decay; elementwise, so the images of a batch do not
+    couple.
+    """
 
     first: Tensor
     second: Tensor
@@ -47,8 +51,12 @@ class SITCOM(Method):
     """Optimises the network's input at each time, then re-noises its estimate."""
 
     name: ClassVar[str] = "sitcom"
-    paper: ClassVar[str] = "Alkhouri et al.: SITCOM, step-wise triple-consistent diffusion sampling (ICML 2025)"
-    summary: ClassVar[str] = "optimises the input of the network at each time until its estimate fits the data"
+    paper: ClassVar[str] = (
+        "Alkhouri et al.: SITCOM, step-wise triple-consistent diffusion sampling (ICML 2025)"
+    )
+    summary: ClassVar[str] = (
+        "optimises the input of the network at each time until its estimate fits the data"
+    )
     needs: ClassVar[str] = "A, differentiable"
     calls_per_step: ClassVar[str] = "up to `inner`, with as many backward passes less one"
 
@@ -66,12 +74,14 @@ class SITCOM(Method):
     def __post_init__(self) -> None:
         if not (self.inner >= 1 and self.rate > 0 and self.lam >= 0 and self.margin >= 0):
             raise LeaderError(
-                f"SITCOM needs inner >= 1, rate > 0, lam >= 0 and margin >= 0; found {self.inner}, {self.rate}, "
-                f"{self.lam} and {self.margin}."
+                "SITCOM needs inner >= 1, rate > 0, lam >= 0 and margin >= 0; found "
+                f"{self.inner}, {self.rate}, {self.lam} and {self.margin}."
             )
 
     def threshold(self, context: Context) -> Tensor:
-        """delta per image [B]: the norm of the residual that the noise explains; 0 for clean data, which never stop."""
+        """delta per image [B]: the norm of the residual that the noise explains; 0 for clean data, which
+        never stop.
+        """
         problem = context.problem
         if problem.noise_free:
             return torch.zeros_like(problem.y.flatten(1)[:, 0])

@@ -7,10 +7,11 @@ from typing import Any
 
 from leader.errors import UsageError, unknown_name
 from leader.plugins.base import Moment, Plugin
+from leader.plugins.equs import EquS, EquSPlus
 from leader.plugins.satp import SATP
 from leader.plugins.ucpm import UCPM
 
-PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (UCPM, SATP)}
+PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (UCPM, SATP, EquS, EquSPlus)}
 BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucpm", "satp")}
 
 
@@ -35,4 +36,4 @@ def make_plugin(name: str, settings: dict[str, Any]) -> Plugin:
     return PLUGINS[name](**settings)
 
 
-__all__ = ["BUNDLES", "PLUGINS", "SATP", "UCPM", "Moment", "Plugin", "expand", "make_plugin"]
+__all__ = ["BUNDLES", "PLUGINS", "SATP", "UCPM", "EquS", "EquSPlus", "Moment", "Plugin", "expand", "make_plugin"]

@@ -1,12 +1,15 @@
-"""EquS and EquS+. Wu et al., "Equivariant sampling for improving diffusion model-based image restoration", WACV 2026.
+"""EquS and EquS+. Wu et al., "Equivariant sampling for improving diffusion model-based image restoration",
+WACV 2026.
 
-On every second step the network sees a transformed copy of the state and its answer is transformed back; y and A are never
-touched, and the number of calls stays. EquS+ adds TAS, a quadratic list of times that spends more steps near the end.
+On every second step the network sees a transformed copy of the state and its answer is transformed back; y
+and A are never touched, and the number of calls stays. EquS+ adds TAS, a quadratic list of times that spends
+more steps near the end.
 
-Steps count down from T - 1, and even ones are transformed, so the last step of a grid is. When a pacer skips grid times the
-parity is that of the visited steps. "aligned" takes x0, eps and the variance back; "raw", as the released code does, leaves eps
-in the transformed frame, where as a noise direction it is nearly unrelated to the state. Hosts that recompute eps from x0
-(DDPG, IDPG, PIRP, DiffPIR, ProjDiff) and those that use x0 only are the same in both.
+Steps count down from T - 1, and even ones are transformed, so the last step of a grid is. When a pacer skips
+grid times the parity is that of the visited steps. "aligned" takes x0, eps and the variance back; "raw", as
+the released code does, leaves eps in the transformed frame, where as a noise direction it is nearly unrelated
+to the state. Hosts that recompute eps from x0 (DDPG, IDPG, PIRP, DiffPIR, ProjDiff) and those that use x0
+only are the same in both.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ TRANSFORMS: dict[str, tuple[Transform, Transform]] = {
 
 
 def published_times(count: int, total: int = 1000) -> Grid:
-    """trunc(linspace(sqrt(total - 1), 0, count)^2), as the released code has it: starts at total - 2, repeats small times."""
+    """trunc(linspace(sqrt(total - 1), 0, count)^2), as the released code has it: starts at total - 2, repeats
+    small times.
+    """
     top = math.sqrt(total - 1)
     if count == 1:
         return Grid((total - 1, -1))
@@ -68,7 +73,7 @@ class EquS(Plugin):
             raise LeaderError(f"EquS's mode must be aligned or raw; found '{self.mode}'.")
 
     def wrap(self, predict: Predict, moment: Moment, grid: Grid) -> Predict:
-        # Visit number v of a walk that visits every time is step T - 1 - v; a pacer's walk keeps the parity of its visits.
+        # Visit v of a walk over all times is step T - 1 - v; a pacer's walk keeps the parity of its visits.
         turned = torch.tensor([(grid.visits - 1 - visit) % 2 == 0 for visit in moment.visits])
         if not bool(turned.any()):
             return predict
@@ -96,7 +101,9 @@ class EquSPlus(EquS):
     summary: ClassVar[str] = "EquS on a quadratic list of times, dense near the end"
 
     times: str = "decreasing"
-    """"decreasing": every time once, from the first; "published": the released list, which visits time 0 four times."""
+    """"decreasing": every time once, from the first; "published": the released list, which visits time 0 four
+    times.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,6 +112,8 @@ class EquSPlus(EquS):
 
     def grid(self, grid: Grid, schedule: Schedule) -> Grid:
         if any(after > now for now, after in zip(grid.times, grid.times[1:])):
-            raise LeaderError("EquS+ brings a list of times of its own, which only descends; switch time travel off.")
+            raise LeaderError(
+                "EquS+ brings a list of times of its own, which only descends; switch time travel off."
+            )
         make = published_times if self.times == "published" else quadratic_grid
         return make(grid.visits, len(schedule))

@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -52,28 +53,30 @@ OPTIONS = (
     "like",
 )
 Options = Mapping[str, Any]
+ARCHIVE, PICKLE = b"PK\x03\x04", b"\x80"  # how torch files begin; those without an archive cannot be mapped
 
 
 def read(path: Path) -> Any:
     """The content of a checkpoint file: lists and dicts of tensors and plain values, mapped, not copied."""
+    start = b""
     try:
         if path.suffix == ".safetensors":
             with safe_open(path, framework="pt") as content:
                 return {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
         with path.open("rb") as file:
-            zipped = (
-                file.read(4) == b"PK\x03\x04"
-            )  # older files have no archive around them and cannot be mapped
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
+            start = file.read(len(ARCHIVE))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about pickle protocols: what cannot be read is refused below
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=start == ARCHIVE)
     except FileNotFoundError as error:
         raise LeaderError(f"{path} does not exist: give the path of a checkpoint.") from error
     except pickle.UnpicklingError as error:
-        if re.search(r"Unsupported (global|class)|nsupported operand|not an allowed global", str(error)):
-            raise LeaderError(
-                f"{path} holds more than tensors and would run code when read, so it was refused and nothing "
-                "was executed; convert it where you trust it: torch.save(model.state_dict(), 'weights.pt')."
-            ) from error
-        raise _damaged(path) from error
+        if start != ARCHIVE and not start.startswith(PICKLE):
+            raise _damaged(path) from error
+        raise LeaderError(
+            f"{path} holds more than tensors and could run code when read, so it was refused and nothing was "
+            "executed; convert it where you trust it: torch.save(model.state_dict(), 'weights.pt')."
+        ) from error
     except (RuntimeError, EOFError, SafetensorError, OSError, ValueError, KeyError) as error:
         raise _damaged(path) from error
 

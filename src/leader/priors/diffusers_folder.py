@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from leader.errors import LeaderError, unknown_name
 from leader.priors.adapters import LabelledNetwork, NetworkPrior
 from leader.priors.checkpoints import Options, check_finite, make_schedule, read
+from leader.priors.networks.layers import plain_layout
 from leader.schedule import Schedule
 
 OPTIONS = ("label", "predicts", "schedule", "size")
@@ -163,7 +164,7 @@ def _require() -> None:
 def _network(config: dict[str, Any], home: Path) -> nn.Module:
     _require()
     from diffusers import UNet2DModel
-    from diffusers.models.attention_processor import AttnProcessor
+    from diffusers.models.attention_processor import Attention, AttnProcessor
 
     file = next((home / name for name in WEIGHTS if (home / name).is_file()), None)
     if file is None:
@@ -182,5 +183,9 @@ def _network(config: dict[str, Any], home: Path) -> nn.Module:
             f"{file} does not hold the tensors of the network that {home / 'config.json'} describes: restore "
             "the matching pair."
         ) from error
-    unet.set_attn_processor(AttnProcessor())  # fused attention has no forward-mode derivative
+    for module in unet.modules():
+        if isinstance(module, Attention):
+            module.set_processor(AttnProcessor())  # fused attention has no forward-mode derivative
+        if isinstance(module, nn.GroupNorm):
+            module.register_forward_pre_hook(lambda _, inputs: (plain_layout(inputs[0]),))
     return DiffusersNetwork(unet.eval().requires_grad_(False))

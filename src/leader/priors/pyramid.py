@@ -27,6 +27,7 @@ from leader.priors.pyramid_net import (
     PyramidConfig,
     PyramidNet,
     enlarge,
+    expand,
     halve,
     pad_to_multiple,
     plan,
@@ -151,8 +152,8 @@ class PyramidPrior(Prior):
     def _denoise_grey(self, noisy: Tensor, sigma: float) -> tuple[Tensor, Tensor]:
         """Three equal channels in, their mean out.
 
-        The copies share their noise: along (1, 1, 1) it is sqrt(3) sigma, and there lies all of a grey image. The
-        network, which expects independent channels, is told that much.
+        The copies share their noise: along (1, 1, 1) it is sqrt(3) sigma, and there lies all of a grey image.
+        The network, which expects independent channels, is told that much.
         """
         estimate, variance = self.denoise(noisy.expand(-1, 3, -1, -1), math.sqrt(3) * sigma)
         return estimate.mean(1, keepdim=True), variance.mean(1, keepdim=True)
@@ -161,5 +162,5 @@ class PyramidPrior(Prior):
         height, width = noisy.shape[2:]
         level_image = halve(pad_to_multiple(noisy, 2**where.level), where.level)
         estimate, variance = self.coarse.posterior(level_image, where.sigma, where.level)
-        estimate, variance = enlarge(estimate, where.level), enlarge(variance, where.level, "bilinear")
+        estimate, variance = expand(estimate, where.level), enlarge(variance, where.level, "bilinear")
         return estimate[..., :height, :width], variance[..., :height, :width]

@@ -2,10 +2,10 @@
 
 Averaging 2x2 pixels halves independent noise, so at level k of an averaging pyramid noise sigma has become
 sigma/2^k. The network answers at the first level where that fits its range. There, with little noise, the
-*expert* works alone; with more, the *main* body's estimate is fused with a guide, the enlarged answer of the
-next coarser level, where the noise is half as strong: a small *fusion* network adds what the guide knows
-better (coarse structure) to what the body knows better (detail). The recursion ends after at most two coarser
-levels, so the receptive field is finite; nothing is normalised over space.
+*expert* works alone. With more, the *main* body is helped by the next coarser level, where the noise is half as
+strong and the field of view twice as wide: averaged down, the two estimates should agree, and a share of their
+difference is added back. The recursion ends after at most two coarser levels, so the receptive field is finite;
+nothing is normalised over space.
 
 Everything here is in [0, 1] units and knows nothing of schedules: `leader.priors.pyramid` converts.
 """
@@ -20,8 +20,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-FUSION_DEPTH = 3
-
 
 @dataclass(frozen=True)
 class PyramidConfig:
@@ -32,7 +30,6 @@ class PyramidConfig:
     head_width: int = 48
     sigma_max: float = 150 / 255
     expert_max: float = 37.5 / 255
-    fusion_width: int = 48
     cascade: bool = True
     min_level_size: int = 16
     variance_floor: float = 1e-4
@@ -84,15 +81,15 @@ def receptive_radius(config: PyramidConfig, level: int, guides: int) -> int:
     """Full-resolution pixels beyond which nothing influences an estimate or its variance.
 
     A stack of n 3x3 convolutions on cells of 2x2 pixels reaches 2n + 1 pixels. Passing to the level below and
-    back (averaging, bicubic enlargement with two pixels to each side) turns a reach of r into 2 (r + 2) + 1,
-    to which the cells of the fusion network above add their own.
+    back (averaging, bicubic enlargement with two pixels to each side) turns a reach of r into 2 (r + 2) + 1.
+    The difference of two levels comes through that passage from both.
     """
-    reach = 2 * (config.depth + 1) + 1
+    body = 2 * (config.depth + 1) + 1
+    reach = body
     for _ in range(guides):
-        fused = 2 * (config.depth + 1 + FUSION_DEPTH) + 1
-        reach = max(fused, 2 * FUSION_DEPTH + 1 + 2 * (reach + 2) + 1)
+        reach = max(body + 2 * 2 + 1, 2 * (reach + 2) + 1)
     reach = max(reach, 2 * (config.depth + 2) + 1)  # the head has one convolution more than the estimate
-    return reach if level == 0 else 2**level * (reach + 2) + 2**level - 1
+    return reach if level == 0 else 2**level * (reach + 4) + 2**level - 1  # expanding interpolates twice
 
 
 class Body(nn.Module):
@@ -120,29 +117,6 @@ class Body(nn.Module):
         return F.pixel_shuffle(self.h2(F.relu(self.h1(h))), 2)
 
 
-class Fusion(nn.Module):
-    """Corrects an estimate by the guide from below; a new one changes nothing."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        sizes = [37] + [width] * (FUSION_DEPTH - 1)
-        self.convs = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1) for a, b in pairwise(sizes))
-        self.out = nn.Conv2d(width, 12, 3, padding=1)
-        for parameter in self.out.parameters():
-            nn.init.zeros_(parameter)
-
-    def forward(self, noisy: Tensor, estimate: Tensor, guide: Tensor, sigma: Tensor) -> Tensor:
-        """Images [B, 3, H, W] and sigma [B] -> the fused estimate [B, 3, H, W].
-
-        Guide and noisy image enter as differences, which are small and free of the image's mean.
-        """
-        cells = F.pixel_unshuffle(torch.cat([estimate, guide - estimate, noisy - estimate], 1), 2)
-        h = torch.cat([cells, _constant(sigma, cells)], 1).contiguous(memory_format=torch.channels_last)
-        for conv in self.convs:
-            h = F.relu(conv(h))
-        return estimate + F.pixel_shuffle(self.out(h), 2)
-
-
 def _constant(value: Tensor, like: Tensor) -> Tensor:
     return value.to(like.dtype).view(-1, 1, 1, 1).expand(-1, 1, like.shape[2], like.shape[3])
 
@@ -157,6 +131,18 @@ def enlarge(image: Tensor, times: int = 1, mode: str = "bicubic") -> Tensor:
     return F.interpolate(image, scale_factor=2.0**times, mode=mode, align_corners=False) if times else image
 
 
+def expand(image: Tensor, times: int) -> Tensor:
+    """Enlarge an estimate of block averages to an estimate of pixels.
+
+    The average of a posterior mean is the posterior mean of the average, so averaging the result should give
+    the image back: what bicubic interpolation misses of that is added once more.
+    """
+    if not times:
+        return image
+    enlarged = enlarge(image, times)
+    return enlarged + enlarge(image - halve(enlarged, times), times)
+
+
 class PyramidNet(nn.Module):
     """The denoiser of the embedded prior; see the module's docstring."""
 
@@ -166,22 +152,21 @@ class PyramidNet(nn.Module):
         shape = (config.width, config.depth, config.head_width)
         self.main = Body(*shape)
         self.expert = Body(*shape) if config.cascade else None
-        self.fusion = Fusion(config.fusion_width) if config.cascade else None
+        # share = a + b sigma of the difference to the coarser level; starts at a least-squares fit on photographs
+        self.share = nn.Parameter(torch.tensor([0.1, 0.9])) if config.cascade else None
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def body(self, guides: int) -> Body:
         """The body that answers when `guides` coarser levels contribute."""
         return self.main if guides or self.expert is None else self.expert
 
-    def guide(self, noisy: Tensor, sigma: Tensor, guides: int) -> Tensor:
-        """The enlarged estimate of the next coarser level, [B, 3, H, W]."""
-        return enlarge(self.features(halve(noisy), sigma / 2, guides - 1)[0])
-
     def features(self, noisy: Tensor, sigma: Tensor, guides: int) -> tuple[Tensor, Tensor]:
         """Estimate [B, 3, H, W] of a level image with noise sigma [B], and the answering body's features."""
         estimate, h = self.body(guides)(noisy, sigma)
-        if guides and self.fusion is not None:
-            estimate = self.fusion(noisy, estimate, self.guide(noisy, sigma, guides), sigma)
+        if guides and self.share is not None:
+            coarse, _ = self.features(halve(noisy), sigma / 2, guides - 1)
+            share = (self.share[0] + self.share[1] * sigma).view(-1, 1, 1, 1)
+            estimate = estimate + share * enlarge(coarse - halve(estimate))
         return estimate, h
 
     def estimate(self, noisy: Tensor, sigma: Tensor, level: Tensor, guides: int) -> tuple[Tensor, Tensor]:
@@ -207,7 +192,7 @@ class PyramidNet(nn.Module):
         level_image = halve(pad_to_multiple(noisy, where.multiple), where.level)
         level = torch.full_like(sigma, where.level)
         estimate, variance = self.estimate(level_image, sigma / 2**where.level, level, where.guides)
-        estimate, variance = enlarge(estimate, where.level), enlarge(variance, where.level, "bilinear")
+        estimate, variance = expand(estimate, where.level), enlarge(variance, where.level, "bilinear")
         return estimate[..., :height, :width], variance[..., :height, :width]
 
     def work(self, where: Plan, height: int, width: int) -> float:

@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10**9, help="end after this many steps")
     parser.add_argument("--rate", type=float, default=4e-5)
     parser.add_argument("--expert-rate", type=float, default=2e-5)
-    parser.add_argument("--fusion-rate", type=float, default=1e-3)
+    parser.add_argument("--share-rate", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="threads of torch; 1 is best beside other work")
     parser.add_argument("--device", default="cpu")

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from leader.errors import LeaderError
 from leader.priors.pyramid import PyramidPrior, VarianceScale
 from leader.train.data import decode, halved, picture_files
 
@@ -25,6 +26,8 @@ def central_crops(folder: Path, size: int = 256, half: bool = True) -> Tensor:
             crops.append(
                 torch.from_numpy(picture[top : top + size, left : left + size].copy()).permute(2, 0, 1)
             )
+    if not crops:
+        raise LeaderError(f"No picture in {folder} is {size} pixels high and wide: give larger ones.")
     return torch.stack(crops).float() / 255
 
 

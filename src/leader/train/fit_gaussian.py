@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leader.priors.coarse_gaussian import OPPONENT, CoarseGaussian, dct_matrix, frequencies
-from leader.priors.pyramid_net import enlarge, halve
+from leader.priors.pyramid_net import expand, halve
 from leader.train.data import Photographs, cached, crop
 
 LEVELS = 6
@@ -69,5 +69,5 @@ def _detail(rng: np.random.Generator, photos: dict[str, Photographs], crops: int
     detail = [0.0]
     for level in range(1, LEVELS):
         pictures = torch.stack([crop(rng, photos, 16 * 2**level) for _ in range(crops)])
-        detail.append(float((enlarge(halve(pictures, level), level) - pictures).square().mean()))
+        detail.append(float((expand(halve(pictures, level), level) - pictures).square().mean()))
     return tuple(detail)

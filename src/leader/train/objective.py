@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from leader.priors.pyramid_net import PyramidNet, enlarge, guide_levels, halve
+from leader.priors.pyramid_net import PyramidNet, expand, guide_levels, halve
 from leader.train.data import Photographs, level_crop
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -109,6 +109,6 @@ def full_resolution_error(estimate: Tensor, examples: Examples) -> Tensor:
     rows = []
     for index, full in enumerate(examples.full):
         level = int(examples.level[index])
-        enlarged = enlarge(estimate[index : index + 1].float().cpu(), level)
+        enlarged = expand(estimate[index : index + 1].float().cpu(), level)
         rows.append(halve((enlarged - full[None]).square(), level))
     return torch.cat(rows)

@@ -24,12 +24,12 @@ from leader.train.run import save_weights
 SCHEDULE = {"type": "linear", "beta_start": 1e-4, "beta_end": 2e-2, "steps": 1000}
 
 
-def publish(net: PyramidNet, coarse: CoarseGaussian, calibration: Path, output: Path) -> PyramidPrior:
+def publish(
+    net: PyramidNet, coarse: CoarseGaussian, calibration: Path, output: Path, size: int = 256
+) -> PyramidPrior:
     """Calibrate the variance on held-out photographs, then write `output` (.safetensors) and its .json."""
     prior = PyramidPrior(net.eval().requires_grad_(False), coarse)
-    clean = torch.cat(
-        [central_crops(calibration, 256, half=True), central_crops(calibration, 256, half=False)]
-    )
+    clean = torch.cat([central_crops(calibration, size, half) for half in (True, False)])
     prior.scale = fit_scale(prior, clean)
     save_weights(net, output)
     settings = {

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ class TrainConfig:
     start_pyramid: Path | None = None
     start_ffdnet: Path | None = None
     net: PyramidConfig = field(default_factory=PyramidConfig)
-    parts: tuple[str, ...] = ("main", "main_head", "expert", "expert_head", "fusion")
+    parts: tuple[str, ...] = ("main", "main_head", "expert", "expert_head", "share")
     main: Task = field(default_factory=main_task)
     expert: Task = field(default_factory=expert_task)
     steps: int = 10**9
@@ -51,7 +52,7 @@ class TrainConfig:
     rate: float = 4e-5
     expert_rate: float = 2e-5
     head_factor: float = 5.0
-    fusion_rate: float = 1e-3
+    share_rate: float = 1e-3
     weight_decay: float = 1e-4
     warm_up: int = 50
     final_rate: float = 0.02
@@ -112,7 +113,7 @@ class Trainer:
         self.optimiser.zero_grad(set_to_none=True)
         record: dict[str, float] = {"rate": factor}
         for name, task in (("main", config.main), ("expert", config.expert)):
-            if not any(part.startswith(name) or (part, name) == ("fusion", "main") for part in self.parts):
+            if not any(part.startswith(name) or (part, name) == ("share", "main") for part in self.parts):
                 continue
             totals: dict[str, float] = {}
             for examples in draw(self.net, photos, task, config.seed, self.step, name == "expert"):
@@ -148,6 +149,7 @@ class Trainer:
         torch.save(content, temporary)
         os.replace(temporary, path)
         save_weights(self.average, self.config.state / "pyramid.safetensors")
+        provisional_settings(self.config.net, self.config.state / "pyramid.json")
 
     def resume(self) -> bool:
         """Continue from the checkpoint if there is one."""
@@ -163,7 +165,7 @@ class Trainer:
 
 
 def parts(net: PyramidNet) -> dict[str, list[nn.Parameter]]:
-    """The network's parameters by trainable part: main, main_head, expert, expert_head, fusion."""
+    """The network's parameters by trainable part: main, main_head, expert, expert_head, share."""
     groups: dict[str, list[nn.Parameter]] = {}
     for name, parameter in net.named_parameters():
         module, _, rest = name.partition(".")
@@ -172,8 +174,8 @@ def parts(net: PyramidNet) -> dict[str, list[nn.Parameter]]:
 
 
 def _rate(part: str, config: TrainConfig) -> float:
-    if part == "fusion":
-        return config.fusion_rate
+    if part == "share":
+        return config.share_rate
     rate = config.expert_rate if part.startswith("expert") else config.rate
     return rate * config.head_factor if part.endswith("_head") else rate
 
@@ -183,7 +185,16 @@ def save_weights(net: PyramidNet, path: Path) -> None:
     temporary = path.with_suffix(".new")
     tensors = {name: tensor.detach().half().contiguous().cpu() for name, tensor in net.state_dict().items()}
     save_file(tensors, temporary)
+    temporary.chmod(0o644)  # the library writes files that only their owner can read
     os.replace(temporary, path)
+
+
+def provisional_settings(config: PyramidConfig, path: Path) -> None:
+    """Settings that make a checkpoint loadable as a prior: the shipped Gaussian prior, no calibration yet."""
+    shipped = resources.files("leader.priors") / "weights" / "pyramid.json"
+    neutral = {"sigma": [1.0], "factor": [1.0]}
+    settings = json.loads(shipped.read_text()) | {"net": asdict(config), "variance_scale": neutral}
+    path.write_text(json.dumps(settings, indent=1) + "\n")
 
 
 def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = None) -> Trainer:

@@ -10,9 +10,20 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 GROUPS = 32
+
+
+def plain_layout(x: Tensor) -> Tensor:
+    """x as it is, or, under forward-mode differentiation, in the default memory layout.
+
+    The tangent of torch's group normalisation exists for that layout only (not for channels-last).
+    """
+    if forward_ad.unpack_dual(x).tangent is None:  # type: ignore[no-untyped-call]
+        return x
+    return x.clone(memory_format=torch.contiguous_format)
 
 
 class Norm(nn.GroupNorm):
@@ -22,7 +33,7 @@ class Norm(nn.GroupNorm):
         super().__init__(GROUPS, channels, eps=eps)
 
     def forward(self, input: Tensor) -> Tensor:
-        exact = input.to(torch.promote_types(input.dtype, torch.float32))
+        exact = plain_layout(input).to(torch.promote_types(input.dtype, torch.float32))
         weight, bias = self.weight.to(exact.dtype), self.bias.to(exact.dtype)
         return F.group_norm(exact, self.num_groups, weight, bias, self.eps).to(input.dtype)
 

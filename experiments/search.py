@@ -1,0 +1,256 @@
+"""Searches settings on development photographs: every host first, then LEADer on the tuned host with as
+many trials.
+
+    python experiments/search.py --images FOLDER --trials 12 --methods ddnm,ddpg --tasks sr,deblur-gaussian
+    --out found.toml
+
+Trial 0 of each search is what the presets say, so a search never ends worse than it began on its own
+photographs; the others are drawn from the ranges of search.toml with a fixed seed. The score is PSNR -
+weight * LPIPS (--objective sum), or the smaller of the gains in PSNR and weight * LPIPS over trial 0
+(--objective both). LEADer must save at least --save of the host's calls. Every run is a record, so an
+interrupted search goes on where it was. Prints preset entries; the log has one line per trial.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from leader.bench.cell import Cell, identity, operator_of, run_cell
+from leader.bench.experiment import Task, load_tasks, merged, parse_toml
+from leader.bench.images import list_images
+from leader.bench.priors import stand_in
+from leader.bench.records import Record, Store, canonical
+from leader.engines import Engine, make_engine
+from leader.errors import LeaderError, unknown_name
+
+HERE = Path(__file__).parent
+LEADER = "leader"
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Settings with their mean scores over the photographs; `score` is minus infinity where a run failed."""
+
+    settings: Settings
+    psnr: float
+    lpips: float
+    calls: float
+    score: float
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a search maximises. weight: decibels that a whole unit of LPIPS is worth."""
+
+    objective: str = "sum"
+    weight: float = 10.0
+
+    def score(self, psnr: float, lpips: float, reference: Trial | None) -> float:
+        """Higher is better; `reference` is trial 0, None while it is being scored."""
+        if self.objective == "sum":
+            return psnr - self.weight * lpips
+        return (
+            0.0 if reference is None else min(psnr - reference.psnr, self.weight * (reference.lpips - lpips))
+        )
+
+
+def draw(ranges: Settings, seed: str) -> Settings:
+    """One random point of the ranges; tables inside are plug-ins' settings. Equal seeds give equal points."""
+    generator = random.Random(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "little"))
+
+    def value(bounds: Settings) -> Any:
+        if "choices" in bounds:
+            return generator.choice(bounds["choices"])
+        low, high = bounds["low"], bounds["high"]
+        if bounds.get("log"):
+            low, high = math.log(low), math.log(high)
+        number = generator.uniform(low, high)
+        return float(f"{math.exp(number) if bounds.get('log') else number:.3g}")
+
+    return {
+        key: value(item)
+        if "choices" in item or "low" in item
+        else {name: value(part) for name, part in item.items()}
+        for key, item in ranges.items()
+    }
+
+
+def search(
+    cells: Sequence[Cell],
+    ranges: Settings,
+    trials: int,
+    goal: Goal,
+    store: Store,
+    engine: Engine,
+    *,
+    calls_limit: float = math.inf,
+    seed: int = 0,
+) -> tuple[Trial, list[Trial]]:
+    """The best trial and all of them, for `cells` (one per photograph, equal otherwise).
+
+    Trials with more calls than `calls_limit` are not eligible; if none is, trial 0 is returned as the best.
+    """
+    first = cells[0]
+    name = f"{seed}/{first.method}/{'+'.join(first.plugins)}/{first.title}"
+    proposals: list[Settings] = [{}, *(draw(ranges, f"{name}/{number}") for number in range(1, trials))]
+    wanted = [[replace(cell, settings=merged(cell.settings, point)) for cell in cells] for point in proposals]
+    records = _run([cell for group in wanted for cell in group], store, engine)
+    done: list[Trial] = []
+    for number, point in enumerate(proposals):
+        rows = records[number * len(cells) : (number + 1) * len(cells)]
+        done.append(_scored(point, rows, goal, done[0] if done else None))
+    eligible = [trial for trial in done if trial.calls <= calls_limit and math.isfinite(trial.score)]
+    return max(eligible, key=lambda trial: trial.score, default=done[0]), done
+
+
+def _scored(point: Settings, rows: Sequence[Record], goal: Goal, reference: Trial | None) -> Trial:
+    if any("error" in row for row in rows):
+        return Trial(point, math.nan, math.nan, math.inf, -math.inf)
+    psnr, lpips, calls = (
+        sum(float(row[key]) for row in rows) / len(rows) for key in ("psnr", "lpips", "calls")
+    )
+    usable = reference if reference is not None and math.isfinite(reference.score) else None
+    return Trial(point, psnr, lpips, calls, goal.score(psnr, lpips, usable))
+
+
+def _run(cells: Sequence[Cell], store: Store, engine: Engine) -> list[Record]:
+    keys = [identity(cell)["key"] for cell in cells]
+    missing = [i for i, key in enumerate(keys) if store.find(key) is None]
+    with store.writing():
+        for position, answer in engine.map(run_cell, [cells[i] for i in missing]):
+            store.append(answer.record)
+            keys[missing[position]] = answer.record["key"]
+    found = [store.find(key) for key in keys]
+    return [record for record in found if record is not None]
+
+
+def preset_entry(prior: str, method: str, task: str, sigma: float, settings: Settings, source: str) -> str:
+    """A [[preset]] entry as TOML."""
+    noise = '"none"' if sigma == 0 else f"{sigma:g}"
+    head = f'[[preset]]\nprior = "{prior}"\nmethod = "{method}"\ntask = "{task}"\nnoise = {noise}\n'
+    return f'{head}settings = {_toml(settings)}\nsource = "{source}"\n'
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return (
+            "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+            if value
+            else "{}"
+        )
+    return json.dumps(value)
+
+
+def _cells(photos: Sequence[Path], task: Task, method: str, prior: str, fit: str, size: int) -> list[Cell]:
+    own: Settings = {"steps": 10, "settings": {"inner": 10}} if method == "sitcom" else {}
+    return [
+        Cell(
+            row=method,
+            title=task.label,
+            image=photo,
+            index=index,
+            fit=fit,
+            size=size,
+            prior=prior,
+            task=task.name,
+            options=task.options,
+            sigma=task.sigma,
+            method=method,
+            settings=own.get("settings", {}),
+            steps=own.get("steps", 100),
+            timing=False,
+        )
+        for index, photo in enumerate(photos)
+    ]
+
+
+def main(
+    images: Annotated[str, typer.Option(help="A folder of development photographs.")],
+    out: Annotated[Path, typer.Option(help="Where the preset entries go.")] = Path("found.toml"),
+    records: Annotated[Path, typer.Option(help="Folder of the records and the log.")] = Path("out/search"),
+    trials: Annotated[int, typer.Option(min=1, help="Trials per host and task, and again for LEADer.")] = 12,
+    count: Annotated[int, typer.Option(min=1, help="Photographs.")] = 8,
+    size: int = 128,
+    fit: str = "half",
+    prior: str = "embedded",
+    methods: Annotated[str, typer.Option(help="Comma-separated; by default all.")] = "",
+    tasks: Annotated[str, typer.Option(help="Comma-separated names of tasks.toml; by default all.")] = "",
+    objective: Annotated[str, typer.Option(help="sum or both.")] = "sum",
+    weight: Annotated[float, typer.Option(help="Decibels that a unit of LPIPS is worth.")] = 10.0,
+    save: Annotated[float, typer.Option(help="Share of the host's calls that LEADer must save.")] = 0.03,
+    seed: int = 0,
+    workers: int = 2,
+) -> None:
+    """Search settings for hosts, then for LEADer on top of them."""
+    if objective not in ("sum", "both"):
+        raise unknown_name("objective", objective, ("sum", "both"))
+    ranges = parse_toml(HERE / "search.toml")
+    hosts = methods.split(",") if methods else [name for name in ranges if name != LEADER]
+    for host in hosts:
+        if host not in ranges:
+            raise unknown_name("host with ranges in search.toml", host, ranges)
+    photos = list_images(images)[:count]
+    store, engine, goal = Store(records, "search"), make_engine(workers), Goal(objective, weight)
+    entries: list[str] = []
+    source = (
+        f"settings search, {trials} trials, {len(photos)} photographs, score {objective}, weight {weight:g}"
+    )
+    for task in load_tasks(HERE / "tasks.toml", tasks.split(",") if tasks else None):
+        for host in hosts:
+            cells = _cells(photos, task, host, prior, fit, size)
+            best, tried = search(cells, ranges[host], trials, goal, store, engine, seed=seed)
+            _log(records / "log.jsonl", task, host, (), tried, best)
+            tuned = [replace(c, settings=merged(c.settings, best.settings), plugins=(LEADER,)) for c in cells]
+            limit = (1 - save) * best.calls
+            top, more = search(
+                tuned, ranges[LEADER], trials, goal, store, engine, calls_limit=limit, seed=seed
+            )
+            _log(records / "log.jsonl", task, host, (LEADER,), more, top)
+            found = merged(best.settings, top.settings)
+            if found:
+                name = stand_in(prior, size).name
+                entries.append(
+                    preset_entry(name, host, operator_of(cells[0]).task, task.sigma, found, source)
+                )
+            out.write_text("\n".join(entries), encoding="utf-8")
+            _tell(f"{host}, {task.label}", tried[0], best, top)
+
+
+def _log(
+    path: Path, task: Task, host: str, plugins: tuple[str, ...], tried: list[Trial], best: Trial
+) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        for number, trial in enumerate(tried):
+            numbers = {
+                key: value if math.isfinite(value := getattr(trial, key)) else None
+                for key in ("psnr", "lpips", "calls", "score")
+            }
+            what = {"task": task.label, "method": host, "plugins": "+".join(plugins), "trial": number}
+            file.write(
+                canonical({**what, **numbers, "settings": trial.settings, "best": trial is best}) + "\n"
+            )
+
+
+def _tell(name: str, start: Trial, host: Trial, top: Trial) -> None:
+    def text(trial: Trial) -> str:
+        return f"{trial.psnr:.2f} dB, LPIPS {trial.lpips:.4f}, {trial.calls:.1f} calls {trial.settings}"
+
+    typer.echo(f"{name}\n  presets  {text(start)}\n  tuned    {text(host)}\n  + LEADer {text(top)}", err=True)
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(main)
+    except LeaderError as error:
+        sys.exit(str(error))

@@ -1,0 +1,51 @@
+"""Assembles the commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from leader.cli import lists, pictures, priors
+from leader.cli.errors import OneSentenceGroup
+
+app = typer.Typer(
+    name="leader",
+    cls=OneSentenceGroup,
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Restores degraded pictures with a diffusion prior and says, pixel by pixel, how far to trust the "
+    "answer.",
+    epilog="Try it: **leader demo**. Then: **leader restore small.png large.png --task sr**",
+)
+app.command("restore", epilog=pictures.RESTORE_EXAMPLES)(pictures.restore)
+app.command("degrade", epilog=pictures.DEGRADE_EXAMPLES)(pictures.degrade)
+app.command("demo")(pictures.demo)
+app.command("methods")(lists.methods)
+app.command("tasks")(lists.tasks)
+app.command("plugins")(lists.plugins)
+app.add_typer(priors.app, name="priors")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import leader
+
+        typer.echo(leader.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _leader(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options that come before a command."""
+
+
+def main() -> None:
+    """The entry point of `leader`."""
+    app()

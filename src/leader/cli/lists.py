@@ -1,0 +1,83 @@
+"""leader methods | tasks | plugins: what there is, and the details of one."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, fields
+from typing import Annotated, Any
+
+import typer
+
+from leader.cli.console import table, to_stdout
+from leader.errors import unknown_name
+
+Name = Annotated[str | None, typer.Argument(help="One of them, for details.")]
+
+
+def methods(name: Name = None) -> None:
+    """Lists the restoration methods, or the paper, needs and settings of one."""
+    from leader.methods import METHODS
+
+    if name is None:
+        table(("method", "what it does"), [(key, METHODS[key].summary) for key in sorted(METHODS)])
+        return
+    if name not in METHODS:
+        raise unknown_name("method", name, METHODS)
+    method = METHODS[name]
+    to_stdout(f"{name}: {method.summary}")
+    to_stdout(f"paper: {method.paper}")
+    to_stdout(f"needs: {method.needs}")
+    to_stdout(f"network calls per step: {method.calls_per_step}")
+    _print_settings(method)
+    to_stdout(f"example: leader restore small.png large.png --task sr --method {name}")
+
+
+def plugins(name: Name = None) -> None:
+    """Lists the plug-ins that change a method from outside, or the settings of one."""
+    from leader.plugins import BUNDLES, PLUGINS
+
+    if name is None:
+        rows = [(key, PLUGINS[key].summary) for key in sorted(PLUGINS)]
+        table(
+            ("plug-in", "what it does"),
+            [*rows, *((key, " and ".join(parts)) for key, parts in BUNDLES.items())],
+        )
+        return
+    if name in BUNDLES:
+        to_stdout(f"{name}: stands for {' and '.join(BUNDLES[name])}")
+        return
+    if name not in PLUGINS:
+        raise unknown_name("plug-in", name, [*PLUGINS, *BUNDLES])
+    to_stdout(f"{name}: {PLUGINS[name].summary}")
+    to_stdout(f"paper: {PLUGINS[name].paper}")
+    _print_settings(PLUGINS[name])
+    to_stdout(f"example: leader restore small.png large.png --task sr --plugin {name}")
+
+
+def tasks(name: Name = None) -> None:
+    """Lists the degradations that can be undone, or the options of one."""
+    from leader.operators import TASKS, find_task
+
+    if name is None:
+        table(("task", "what it is"), [(key, TASKS[key].title) for key in TASKS])
+        return
+    task = find_task(name)
+    to_stdout(f"{task.name}: {task.title}")
+    to_stdout(task.description)
+    to_stdout(f"example: {task.example}")
+
+
+def _print_settings(kind: Any) -> None:
+    """The dataclass fields of a method or plug-in, which a settings file may give."""
+    settings = [item for item in fields(kind) if item.init]
+    if not settings:
+        to_stdout("settings: none")
+        return
+    to_stdout("settings (for --settings FILE):")
+    for item in settings:
+        to_stdout(f"  {item.name} = {_default(item)}")
+
+
+def _default(item: Field[Any]) -> str:
+    if item.default is not MISSING:
+        return repr(item.default)
+    return repr(item.default_factory()) if item.default_factory is not MISSING else "(required)"

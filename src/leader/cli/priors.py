@@ -1,0 +1,97 @@
+"""leader priors: what is known, what is on disk, fetching one, looking into a checkpoint."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from leader.cli.console import table, to_stderr, to_stdout
+from leader.errors import unknown_name
+
+EMBEDDED = "embedded"
+
+
+class NameOrCommand(TyperGroup):
+    """`leader priors NAME` shows NAME, so that priors are asked for like methods and tasks."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        known = args and args[0] in self.commands
+        return super().resolve_command(ctx, args if known else ["show", *args])
+
+
+app = typer.Typer(
+    cls=NameOrCommand,
+    help="Lists, shows (leader priors NAME), fetches and inspects priors.",
+    invoke_without_command=True,
+)
+
+
+@app.callback()
+def priors(ctx: typer.Context) -> None:
+    """Lists the priors; see the commands below for one of them.
+
+    Examples: leader priors; leader priors ffhq-256; leader priors get ffhq-256; leader priors inspect
+    model.pt
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from leader.priors.registry import listing
+
+    rows = [(EMBEDDED, "natural photographs, any size; comes with the package", "yes")]
+    rows += [(str(row["name"]), str(row["title"]), "yes" if row["on_disk"] else "no") for row in listing()]
+    table(("prior", "what it knows", "on disk"), rows)
+
+
+@app.command()
+def show(name: Annotated[str, typer.Argument(help="A prior's name.")]) -> None:
+    """Prints the details of one prior."""
+    from leader.priors.registry import ENTRIES, listing
+
+    if name == EMBEDDED:
+        to_stdout(
+            "embedded: natural photographs, any size, grey and colour; comes with the package, with a "
+            "variance head"
+        )
+        return
+    if name not in ENTRIES:
+        raise unknown_name("prior", name, [EMBEDDED, *ENTRIES])
+    for row in listing():
+        if row["name"] == name:
+            for key, value in row.items():
+                to_stdout(f"{key}: {value}")
+
+
+@app.command()
+def get(name: Annotated[str, typer.Argument(help="A registered prior's name.")]) -> None:
+    """Downloads a registered prior into the cache folder."""
+    from rich.console import Console
+    from rich.progress import DownloadColumn, Progress, TimeRemainingColumn
+
+    from leader.priors.download import download
+
+    if name == EMBEDDED:
+        to_stderr("The embedded prior comes with the package; there is nothing to download.")
+        return
+    console = Console(stderr=True)
+    columns = (*Progress.get_default_columns()[:2], DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        found = download(name, lambda so_far, total: bar.update(task, completed=so_far, total=total))
+    to_stdout(str(found))
+
+
+@app.command()
+def inspect(
+    file: Annotated[Path, typer.Argument(help="A checkpoint file (.pt, .pth, .ckpt, .safetensors).")],
+) -> None:
+    """Prints what a checkpoint file holds, as JSON, without running anything in it."""
+    from leader.errors import LeaderError
+    from leader.priors.inspection import inspect as look
+
+    if not file.is_file():
+        raise LeaderError(f"There is no file {file}; check its name.")
+    print(json.dumps(look(file), indent=2, default=str))

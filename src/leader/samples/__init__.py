@@ -1,0 +1,17 @@
+"""Photographs that come with the package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+DEMO = "BuddiesOfBudgie_38b998cd50.png"
+
+
+@contextmanager
+def demo_photograph() -> Iterator[Path]:
+    """The path of the photograph of `leader demo`, for as long as the block lasts."""
+    with resources.as_file(resources.files(__name__) / "test" / DEMO) as path:
+        yield path

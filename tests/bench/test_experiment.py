@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leader.bench.cost import cost_of
+from leader.bench.experiment import find_experiment, load_experiment
+from leader.bench.records import Store
+from leader.bench.run import dry_run, waves
+from leader.errors import LeaderError, UsageError
+from tests.bench.tiny import TOML, tiny, write_tiny
+
+EXPERIMENTS = sorted(
+    path
+    for path in (Path(__file__).parents[2] / "experiments").glob("*.toml")
+    if path.stem not in ("tasks", "search")
+)
+
+
+def test_rows_expand_with_labels_and_hosts(tmp_path: Path) -> None:
+    experiment = tiny(tmp_path)
+    hosts = {row.label: row.against for row in experiment.rows}
+    assert hosts == {
+        "DDNM": None,
+        "DDNM + UCPM": "DDNM",
+        "DDNM + SATP": "DDNM",
+        "DDNM, uniform": "DDNM",
+        "DDPG": None,
+    }
+    assert len(experiment.cells()) == 2 * 4 * 5
+
+
+def test_varied_settings_and_steps_make_rows(tmp_path: Path) -> None:
+    block = """
+[[rows]]
+label = "B = {}"
+methods = ["ddnm"]
+plugins = [["satp"]]
+vary = { "satp.budget" = [0.0, 0.01] }
+
+[[rows]]
+methods = ["ddpg"]
+plugins = [[], ["leader"]]
+steps = [10, 20]
+
+[form.small]"""
+    experiment = tiny(tmp_path, TOML.replace("\n[form.small]", block))
+    assert experiment.row("B = 0.01").settings == {"satp": {"budget": 0.01}}
+    assert experiment.row("DDPG + LEADer, T = 20").against == "DDPG, T = 20"
+    assert experiment.row("DDPG, T = 10").steps == 10
+
+
+def test_per_image_kernels_follow_the_image(tmp_path: Path) -> None:
+    cells = tiny(tmp_path).restricted("DDPG", "Motion").cells()
+    assert [cell.task_options["seed"] for cell in cells] == [0, 1, 2, 3]
+
+
+def test_rows_that_take_calls_come_in_a_later_wave(tmp_path: Path) -> None:
+    first, second = waves(tiny(tmp_path).cells())
+    assert {cell.row for cell in second} == {"DDNM, uniform"}
+    assert len(first) + len(second) == 40
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "word"),
+    [
+        ('methods = ["ddpg"]', 'methods = ["ddgp"]', "did you mean"),
+        ("steps = 5", "stepz = 5", "did you mean 'steps'"),
+        ('calls_of = "DDNM + SATP"', 'calls_of = "DDNM + SATTP"', "DDNM \\+ SATP"),
+        ('grid = "linspace"', 'grid = "linspaze"', "linspace"),
+        ('tasks = ["sr", "deblur"]', 'tasks = ["sr", "blur"]', "deblur"),
+        ('title = "Tiny"', "title = Tiny", "not valid TOML"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(tmp_path: Path, before: str, after: str, word: str) -> None:
+    path = write_tiny(tmp_path, TOML.replace(before, after))
+    with pytest.raises(LeaderError, match=word):
+        load_experiment(path)
+
+
+def test_too_few_pictures_are_told(tmp_path: Path) -> None:
+    with pytest.raises(LeaderError, match="holds 4 pictures"):
+        load_experiment(write_tiny(tmp_path), count=5).cells()
+
+
+def test_an_unknown_experiment_names_the_nearest(tmp_path: Path) -> None:
+    write_tiny(tmp_path)
+    with pytest.raises(UsageError, match="'tiny'"):
+        find_experiment("tini", tmp_path)
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
+def test_every_committed_experiment_has_both_forms_and_a_cost(path: Path, tmp_path: Path) -> None:
+    for form, prior in (("small", "embedded"), ("full", "celebahq-256"), ("full-imagenet", "imagenet-256")):
+        experiment = load_experiment(path, form, count=1)
+        assert experiment.form.prior == prior
+        lines: list[str] = []
+        total = dry_run(experiment, Store(tmp_path, experiment.name), lines.append)
+        rows = [row for row in experiment.rows if row.method not in ("reference", "measurement")]
+        assert len(lines) == 2 + len(experiment.rows) * len(experiment.tasks)
+        assert total.calls > 0 and total.passes > 0 and rows
+
+
+def test_the_cost_of_a_run_is_its_ledger_s(tmp_path: Path) -> None:
+    from leader.bench.cell import run_cell
+
+    for cell in tiny(tmp_path).cells()[:5]:
+        known = cell if cell.steps is not None else cell.with_steps(5)
+        record = run_cell(known).record
+        if known.plugins != ("satp",):
+            assert (record["calls"], record["work"]) == (cost_of(known).calls, cost_of(known).passes)
+        assert record["calls"] <= cost_of(known).calls

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leader.bench.records import Store, canonical, digest, read_lines
+from leader.errors import LeaderError
+
+
+def record(key: str, cell: str = "", **numbers: float) -> dict[str, object]:
+    return {"key": key, "cell": cell or f"cell of {key}", **numbers}
+
+
+def test_equal_values_have_equal_digests_whatever_their_order() -> None:
+    assert digest({"a": 1, "b": [1.5, None]}) == digest({"b": [1.5, None], "a": 1})
+    assert digest({"a": 1}) != digest({"a": 2})
+
+
+def test_a_torn_last_line_is_dropped_and_the_rest_survives(tmp_path: Path) -> None:
+    store = Store(tmp_path, "x")
+    with store.writing():
+        store.append(record("a", psnr=1.0))
+        store.append(record("b", psnr=2.0))
+    whole = store.path.read_bytes()
+    for cut in range(1, len(whole.splitlines()[1]) + 1):
+        store.path.write_bytes(whole[:-cut])
+        again = Store(tmp_path, "x")
+        assert set(again.own) == {"a"}
+        with again.writing():
+            again.append(record("c"))
+        assert [item["key"] for item in read_lines(store.path)] == ["a", "c"]
+
+
+def test_a_broken_line_elsewhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"key": "a", "ce\n' + canonical(record("b")) + "\n")
+    with pytest.raises(LeaderError, match="Line 1"):
+        Store(tmp_path, "x")
+
+
+def test_the_finished_file_does_not_depend_on_the_order_of_arrival(tmp_path: Path) -> None:
+    texts = []
+    for number, order in enumerate((["a", "b", "c"], ["c", "a", "b"])):
+        store = Store(tmp_path / str(number), "x")
+        with store.writing():
+            for key in order:
+                store.append(record(key))
+            store.finish(["b", "c", "a"])
+        texts.append(store.path.read_bytes())
+    assert texts[0] == texts[1]
+    assert [item["key"] for item in read_lines(store.path)] == ["b", "c", "a"]
+
+
+def test_finishing_drops_what_newer_code_replaced_and_with_prune_everything_else(tmp_path: Path) -> None:
+    store = Store(tmp_path, "x")
+    with store.writing():
+        for item in (record("old", "same"), record("new", "same"), record("other")):
+            store.append(item)
+        store.finish(["new"])
+        assert list(store.own) == ["new", "other"]
+        store.finish(["new"], prune=True)
+    assert [item["key"] for item in read_lines(store.path)] == ["new"]
+
+
+def test_a_neighbour_s_record_is_found_and_can_be_adopted(tmp_path: Path) -> None:
+    first = Store(tmp_path, "first")
+    with first.writing():
+        first.append(record("a", psnr=3.0))
+    second = Store(tmp_path, "second")
+    found = second.find("a")
+    assert found is not None and found["psnr"] == 3.0 and not second.own
+    assert second.find("b") is None
+    with second.writing():
+        second.adopt("a")
+        second.finish(["a"])
+    assert second.path.read_bytes() == first.path.read_bytes()
+
+
+def test_two_writers_are_refused(tmp_path: Path) -> None:
+    store = Store(tmp_path, "x")
+    with store.writing(), pytest.raises(LeaderError, match="Another run"), Store(tmp_path, "x").writing():
+        pass
+    with Store(tmp_path, "x").writing():
+        pass  # free again

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from leader import presets
+from leader.bench.experiment import parse_toml
+from leader.bench.records import Store
+from leader.engines import make_engine
+from leader.methods import METHODS, make_method
+from leader.plugins import make_plugin
+from tests.bench.tiny import tiny
+
+FOLDER = Path(__file__).parents[2] / "experiments"
+
+
+@pytest.fixture(scope="module")
+def search() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("experiments_search", FOLDER / "search.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_host_has_ranges_whose_points_it_accepts(search: ModuleType) -> None:
+    ranges = parse_toml(FOLDER / "search.toml")
+    assert set(ranges) - {"leader"} == set(METHODS) - {"ddim"}
+    for name, bounds in ranges.items():
+        for number in range(20):
+            point = search.draw(bounds, f"{name}/{number}")
+            assert point == search.draw(bounds, f"{name}/{number}")
+            if name == "leader":
+                for plugin, settings in point.items():
+                    make_plugin(plugin, settings)
+            else:
+                make_method(name, point)
+
+
+def test_a_search_finds_the_best_of_its_trials_and_never_loses_to_the_presets(
+    search: ModuleType, tmp_path: Path
+) -> None:
+    cells = tiny(tmp_path).restricted("DDPG", "Motion").cells()
+    store, goal = Store(tmp_path / "records", "search"), search.Goal()
+    ranges = parse_toml(FOLDER / "search.toml")["ddpg"]
+    best, tried = search.search(cells, ranges, 5, goal, store, make_engine())
+    assert len(tried) == 5 and tried[0].settings == {}
+    assert best.score == max(trial.score for trial in tried) >= tried[0].score
+    again, _ = search.search(cells, ranges, 5, goal, Store(tmp_path / "records", "search"), make_engine())
+    assert again == best
+
+
+def test_too_many_calls_are_not_eligible(search: ModuleType, tmp_path: Path) -> None:
+    cells = tiny(tmp_path).restricted("DDNM + SATP", "Motion").cells()[:1]
+    store, goal = Store(tmp_path / "records", "search"), search.Goal("both")
+    ranges = {"satp": {"eta": {"choices": [0.0, 3.0]}}}
+    best, tried = search.search(cells, ranges, 8, goal, store, make_engine(), calls_limit=4)
+    assert max(trial.calls for trial in tried) == 5 and best.calls <= 4
+
+
+def test_found_settings_are_a_preset(search: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"eta": 0.5, "ucpm": {"phi": "tv", "lam": 0.1}}
+    file = tmp_path / "found.toml"
+    file.write_text(search.preset_entry("pyramid", "ddnm", "sr-bicubic", 0.05, found, "search"))
+    entries = tuple(parse_toml(file)["preset"])
+    monkeypatch.setattr(presets, "entries", lambda: entries)
+    assert presets.find("pyramid", "ddnm", "sr-bicubic", 0.05) == found
+    assert presets.find("pyramid", "ddnm", "sr-bicubic", 0.0) == {}

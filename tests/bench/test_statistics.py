@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from leader.bench.statistics import Numbers, bootstrap_interval
+from tests.bench.tiny import tiny
+
+
+def numbers(tmp_path: Path) -> Numbers:
+    """Two tasks, four images: the plug-in adds 1, 2, 3, 4 % of 10 dB."""
+    experiment = tiny(tmp_path)
+    records = {}
+    for task, scale in (("SR", 1.0), ("Motion", 2.0)):
+        for index in range(4):
+            records[("DDNM", task, index, 0)] = {"psnr": 10.0, "calls": 5}
+            records[("DDNM + UCPM", task, index, 0)] = {"psnr": 10.0 + 0.1 * scale * (index + 1), "calls": 5}
+            records[("DDPG", task, index, 0)] = {"error": "diverged"} if index == 2 else {"psnr": 8.0 + index}
+    return Numbers(experiment, records)
+
+
+def test_bootstrap_interval_agrees_with_scipy_and_repeats() -> None:
+    values = np.random.default_rng(1).normal(0.3, 1.0, 16)
+    ours = bootstrap_interval(values)
+    theirs = stats.bootstrap(
+        (values,), np.mean, n_resamples=10_000, method="percentile", random_state=np.random.default_rng(2)
+    ).confidence_interval
+    # The quantile of 10,000 draws has a standard error of sqrt(0.025 * 0.975 / 10000) / density = 0.027 std errors.
+    tolerance = 4 * 0.027 * np.sqrt(2) * values.std() / 4
+    assert abs(ours[0] - theirs.low) < tolerance and abs(ours[1] - theirs.high) < tolerance
+    assert ours == bootstrap_interval(values)
+
+
+def test_paired_differences_by_hand(tmp_path: Path) -> None:
+    found = numbers(tmp_path).difference("DDNM + UCPM", "DDNM", "SR", "psnr")
+    assert found is not None and found.clear and found.count == 4
+    assert found.mean == pytest.approx(0.25) and found.percent == pytest.approx(2.5)
+    assert 0.1 <= found.low < 0.25 < found.high <= 0.4
+    same = numbers(tmp_path).difference("DDNM + UCPM", "DDNM", "SR", "calls")
+    assert same is not None and (same.mean, same.low, same.high, same.clear) == (0.0, 0.0, 0.0, False)
+
+
+def test_the_average_change_is_that_of_the_tasks(tmp_path: Path) -> None:
+    table = numbers(tmp_path)
+    assert table.average_change(table.experiment.row("DDNM + UCPM"), "psnr") == pytest.approx((2.5 + 5.0) / 2)
+    assert table.average_change(table.experiment.row("DDNM"), "psnr") is None
+
+
+def test_failed_runs_are_left_out_and_told(tmp_path: Path) -> None:
+    table = numbers(tmp_path)
+    found = table.summary("DDPG", "SR", "psnr")
+    assert found is not None and found.count == 3
+    assert found.mean == pytest.approx(28 / 3) and found.std == pytest.approx(np.std([8.0, 9.0, 11.0], ddof=1))
+    assert table.failures() == ["DDPG, Motion: diverged (1 images)", "DDPG, SR: diverged (1 images)"]
+    assert table.difference("DDPG", "DDNM", "SR", "calls") is None

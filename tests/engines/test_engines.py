@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from leader.engines import Engine, FreshEngine, LocalEngine, PoolEngine, make_engine
+
+
+def noted(job: int) -> tuple[int, int, int]:
+    """The square, the process and its torch threads."""
+    return job * job, os.getpid(), torch.get_num_threads()
+
+
+def failing(job: int) -> int:
+    if job == 2:
+        raise ValueError("two")
+    return job
+
+
+def test_make_engine_chooses() -> None:
+    assert isinstance(make_engine(1), LocalEngine)
+    assert isinstance(make_engine(2), PoolEngine)
+    assert isinstance(make_engine(2, fresh=True), FreshEngine)
+
+
+@pytest.mark.parametrize("make", [LocalEngine, PoolEngine, FreshEngine])
+def test_engines_agree_and_fix_the_threads(make: Callable[[], Engine]) -> None:
+    answers = dict(make().map(noted, [3, 1]))
+    assert [answers[index][0] for index in range(2)] == [9, 1]
+    assert {threads for _, _, threads in answers.values()} == {1}
+    processes = {process for _, process, _ in answers.values()}
+    if make is LocalEngine:
+        assert processes == {os.getpid()}
+    else:
+        assert os.getpid() not in processes
+    if make is FreshEngine:
+        assert len(processes) == 2
+
+
+def test_an_exception_ends_the_run_after_what_came_before() -> None:
+    seen = []
+    with pytest.raises(ValueError, match="two"):
+        for index, _ in LocalEngine().map(failing, [0, 1, 2, 3]):
+            seen.append(index)
+    assert seen == [0, 1]
+
+
+ORPHANS = """
+import os, sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from orphans import wait_here
+from leader.engines import PoolEngine
+
+if __name__ == "__main__":
+    list(PoolEngine(1).map(wait_here, [sys.argv[2]]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_workers_leave_when_their_parent_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "orphans.py").write_text(
+        "import os, time\nfrom pathlib import Path\n\n"
+        "def wait_here(path):\n    Path(path).write_text(str(os.getpid()))\n    time.sleep(60)\n"
+    )
+    script, note = tmp_path / "parent.py", tmp_path / "pid"
+    script.write_text(ORPHANS)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    parent = subprocess.Popen([sys.executable, str(script), str(tmp_path), str(note)], env=environment)
+    _wait_for(lambda: note.exists() and note.read_text() != "", 60)
+    worker = int(note.read_text())
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    _wait_for(lambda: not Path(f"/proc/{worker}").exists(), 10)
+
+
+def _wait_for(condition: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)

@@ -1,0 +1,177 @@
+"""Folders written by diffusers: x0 equal to what diffusers' own scheduler makes of the same network."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from leader.errors import LeaderError
+from leader.priors.adapters import NetworkPrior
+from leader.priors.loading import load_prior
+from leader.priors.tiling import PaddedPrior, TiledPrior
+
+diffusers = pytest.importorskip("diffusers")
+
+
+def write(
+    folder: Path, *, pipeline: bool = True, channels: int = 3, scheduler: bool = True, **settings: Any
+) -> Any:
+    """A tiny network and its scheduler, saved by diffusers; returns both."""
+    torch.manual_seed(0)
+    unet = diffusers.UNet2DModel(
+        sample_size=settings.pop("sample_size", 16),
+        in_channels=channels,
+        out_channels=settings.pop("out_channels", channels),
+        block_out_channels=(8, 8),
+        layers_per_block=1,
+        down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+        up_block_types=("AttnUpBlock2D", "UpBlock2D"),
+        norm_num_groups=4,
+        attention_head_dim=4,
+        num_class_embeds=settings.pop("classes", None),
+    )
+    table = diffusers.DDPMScheduler(clip_sample=False, **settings)
+    unet.save_pretrained(folder / "unet" if pipeline else folder)
+    if scheduler:
+        table.save_pretrained(folder / "scheduler" if pipeline else folder)
+    return unet.eval().requires_grad_(False), table
+
+
+@pytest.mark.parametrize("prediction", ["epsilon", "v_prediction", "sample"])
+@pytest.mark.parametrize("betas", ["linear", "scaled_linear", "squaredcos_cap_v2"])
+def test_x0_equals_the_schedulers(prediction: str, betas: str, tmp_path: Path) -> None:
+    unet, table = write(
+        tmp_path, prediction_type=prediction, beta_schedule=betas, beta_start=5e-4, beta_end=0.015
+    )
+    prior = load_prior(tmp_path, whole=True)
+    assert prior.size == (16, 16) and prior.multiple == 2 and prior.channels == 3
+    x = torch.randn(1, 3, 16, 16, generator=torch.Generator().manual_seed(1))
+    for t in (0, 137, 600, 950):
+        output = unet(x, torch.tensor([t])).sample
+        expected = table.step(output, t, x).pred_original_sample
+        answer = prior.predict(x, torch.tensor([t]))
+        abar = float(prior.schedule.abar(t))
+        # their table is a float32 product of t factors: abar is off by t units of 2^-24, 1 - abar by that
+        # over itself; the image is divided by sqrt(abar)
+        relative = 2.0**-24 * (t + 8) * max(1.0, abar / (1 - abar))
+        scale = float(x.abs().max() + output.abs().max()) / abar**0.5
+        assert float((answer.x0 - expected).abs().max()) <= relative * scale + 1e-6
+
+
+def test_both_layouts_and_old_tensor_names(tmp_path: Path) -> None:
+    write(tmp_path / "pipeline")
+    unet, _ = write(tmp_path / "flat", pipeline=False)
+    x, t = torch.randn(1, 3, 16, 16), torch.tensor([300])
+    expected = load_prior(tmp_path / "pipeline").predict(x, t).x0
+    assert torch.equal(load_prior(tmp_path / "flat").predict(x, t).x0, expected)
+    old = {
+        name.replace("to_q", "query")
+        .replace("to_k", "key")
+        .replace("to_v", "value")
+        .replace("to_out.0", "proj_attn"): v
+        for name, v in unet.state_dict().items()
+    }
+    assert old.keys() != unet.state_dict().keys()
+    (tmp_path / "flat" / "diffusion_pytorch_model.safetensors").unlink()
+    torch.save(old, tmp_path / "flat" / "diffusion_pytorch_model.bin")
+    assert torch.equal(load_prior(tmp_path / "flat").predict(x, t).x0, expected)
+
+
+def test_sizes_precision_tangents_and_learned_variance(tmp_path: Path) -> None:
+    write(tmp_path / "tied", out_channels=6, variance_type="learned_range")
+    write(tmp_path / "free", sample_size=None, channels=1)
+    tied, free = load_prior(tmp_path / "tied"), load_prior(tmp_path / "free")
+    assert isinstance(tied, TiledPrior) and tied.source == "learned" and isinstance(free, PaddedPrior)
+    x, t = torch.randn(1, 3, 19, 23), torch.tensor([100])
+    answer = tied.predict(x, t)
+    assert answer.variance is not None and answer.variance.shape == x.shape
+    assert free.predict(x[:, :1], t).x0.shape == (1, 1, 19, 23)
+    half = load_prior(tmp_path / "free", dtype="bfloat16").predict(x[:, :1], t)
+    assert half.x0.dtype == torch.float32
+    assert 0 < float((half.x0 - free.predict(x[:, :1], t).x0).abs().max()) < 0.2
+    z = torch.randn_like(x)
+    tangent = torch.func.jvp(lambda v: tied.predict(v, t).x0, (x,), (z,))[1]
+    step = 1e-2
+    quotient = (tied.predict(x + step * z, t).x0 - tied.predict(x - step * z, t).x0) / (2 * step)
+    assert float((tangent - quotient).abs().max()) < 1e-2 * float(quotient.abs().max())
+
+
+def test_options_replace_what_the_folder_says(tmp_path: Path) -> None:
+    write(tmp_path, classes=3, scheduler=False)
+    prior = load_prior(tmp_path, whole=True, schedule="cosine", predicts="x0", size=32, label=1)
+    assert isinstance(prior, NetworkPrior)
+    assert prior.predicts == "x0" and prior.size == (32, 32) and prior.name == tmp_path.name
+    assert prior.predict(torch.zeros(1, 3, 32, 32), torch.tensor([4])).x0.shape == (1, 3, 32, 32)
+
+
+def refused(folder: Path, **options: Any) -> str:
+    with pytest.raises(LeaderError) as error:
+        load_prior(folder, **options)
+    text = str(error.value)
+    assert text.endswith((".", "?")) and ". " not in text.replace("..", "") and "\n" not in text
+    return text
+
+
+def edit(file: Path, **values: Any) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+
+def test_folders_that_cannot_serve(tmp_path: Path) -> None:
+    write(tmp_path / "a", scheduler=False)
+    assert "says nothing of the noise schedule" in refused(tmp_path / "a")
+    write(tmp_path / "b", classes=3)
+    assert "class-conditional" in refused(tmp_path / "b")
+    write(tmp_path / "c")
+    table, config = tmp_path / "c/scheduler/scheduler_config.json", tmp_path / "c/unet/config.json"
+    edit(table, rescale_betas_zero_snr=True)
+    assert "without signal" in refused(tmp_path / "c")
+    edit(table, rescale_betas_zero_snr=False, beta_schedule="sigmoid")
+    assert "'sigmoid'" in refused(tmp_path / "c")
+    edit(table, beta_schedule="linear", prediction_type="flow")
+    assert "prediction type" in refused(tmp_path / "c")
+    edit(table, prediction_type="epsilon")
+    edit(config, block_out_channels=[8, 16])
+    assert "does not hold the tensors" in refused(tmp_path / "c")
+    edit(config, _class_name="UNet2DConditionModel")
+    assert "UNet2DConditionModel" in refused(tmp_path / "c")
+    config.write_text("{")
+    assert "not valid JSON" in refused(tmp_path / "c")
+    write(tmp_path / "d")
+    assert "option of a diffusers folder" in refused(tmp_path / "d", heads=2)
+    (tmp_path / "d/unet/diffusion_pytorch_model.safetensors").unlink()
+    assert "holds no weights" in refused(tmp_path / "d")
+
+
+class Malicious:
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return os.mkdir, (str(self.marker),)
+
+
+def test_weights_that_would_run_code_are_refused(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "unet/diffusion_pytorch_model.safetensors").unlink()
+    torch.save({"x": Malicious(tmp_path / "marker")}, tmp_path / "unet/diffusion_pytorch_model.bin")
+    assert "nothing was executed" in refused(tmp_path)
+    assert not (tmp_path / "marker").exists()
+
+
+def test_a_hub_id_without_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+
+    def offline(*args: Any, **settings: Any) -> str:
+        raise OSError("no network")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hub, "snapshot_download", offline)
+    assert "could not be had" in refused(Path("somebody/some-model"))
+    write(tmp_path / "copy")
+    monkeypatch.setattr(hub, "snapshot_download", lambda *args, **settings: str(tmp_path / "copy"))
+    assert load_prior("somebody/some-model", whole=True).name == "somebody/some-model"

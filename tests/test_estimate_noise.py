@@ -1,0 +1,66 @@
+"""The noise estimate on the bundled photographs with known noise, clipped and rounded as a file would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import leader
+from leader.errors import LeaderError
+from leader.estimate_noise import _clipped_moments, estimate_noise
+from leader.pictures import read_picture
+
+PHOTOGRAPHS = sorted((Path(leader.__file__).parent / "samples" / "test").glob("*.png"))
+Array = NDArray[np.float64]
+
+
+def noisy(path: Path, sigma: float, grey: bool = False) -> Array:
+    pixels = read_picture(path).pixels.astype(np.float64)
+    if grey:
+        pixels = pixels.mean(2, keepdims=True)
+    values = pixels + sigma * np.random.default_rng(7).standard_normal(pixels.shape)
+    return np.round(values.clip(0, 1) * 255) / 255
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.05, 0.2])
+def test_within_ten_per_cent_on_colour_photographs(sigma: float) -> None:
+    ratios = np.array([estimate_noise(noisy(path, sigma)) / sigma for path in PHOTOGRAPHS[::2]])
+    assert np.abs(ratios - 1).max() <= 0.1, ratios
+
+
+def test_within_ten_per_cent_on_grey_photographs() -> None:
+    ratios = np.array([estimate_noise(noisy(path, 0.1, grey=True)) / 0.1 for path in PHOTOGRAPHS[::4]])
+    assert np.abs(ratios - 1).max() <= 0.1, ratios
+
+
+def test_flat_picture_without_and_with_noise() -> None:
+    flat = np.full((64, 64, 1), 0.5)
+    assert estimate_noise(flat) == 0
+    values = flat + 0.3 * np.random.default_rng(0).standard_normal(flat.shape)  # beyond [0, 1]: not clipped
+    assert estimate_noise(values) == pytest.approx(0.3, rel=0.05)
+
+
+def test_missing_pixels_are_left_out() -> None:
+    image = noisy(PHOTOGRAPHS[2], 0.05)
+    known = np.ones(image.shape[:2], bool)
+    known[60:120, 40:200] = False
+    estimate = estimate_noise(image * known[..., None], known)
+    assert estimate == pytest.approx(0.05, rel=0.1)
+    with pytest.raises(LeaderError, match="give sigma"):
+        estimate_noise(image, np.random.default_rng(0).random(known.shape) < 0.5)
+
+
+def test_tiny_pictures_are_refused() -> None:
+    with pytest.raises(LeaderError, match="too few to estimate"):
+        estimate_noise(np.zeros((9, 9, 3)))
+
+
+def test_clipped_moments_against_draws() -> None:
+    draws = 0.1 + 0.2 * np.random.default_rng(0).standard_normal(400_000)
+    clipped = draws.clip(0, 1)
+    mean, variance = _clipped_moments(np.array([0.1]), 0.2)
+    assert mean[0] == pytest.approx(clipped.mean(), abs=4 * clipped.std() / 400_000**0.5)
+    assert variance[0] == pytest.approx(clipped.var(), rel=0.01)

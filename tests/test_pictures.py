@@ -1,0 +1,224 @@
+"""Picture files: every format there and back, orientation, alpha, 16 bits, profiles; bad files in one sentence."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image, ImageCms
+
+from leader.errors import LeaderError, UsageError
+from leader.pictures import FORMATS, Picture, check_format, from_pil, read_picture, write_picture
+
+LOSSY = (".jpg", ".jpeg")
+
+
+def random_picture(channels: int, alpha: bool, bits: int, seed: int = 0) -> Picture:
+    """Random samples that a file of `bits` can hold exactly."""
+    draw = np.random.default_rng(seed)
+    top = 2**bits - 1
+    pixels = (draw.integers(0, top + 1, (13, 17, channels)) / top).astype(np.float32)
+    mask = (draw.integers(0, top + 1, (13, 17)) / top).astype(np.float32) if alpha else None
+    return Picture(pixels, mask, bits)
+
+
+@pytest.mark.parametrize("suffix", sorted(set(FORMATS)))
+@pytest.mark.parametrize("channels", [1, 3])
+def test_every_format_there_and_back(tmp_path: Path, suffix: str, channels: int) -> None:
+    picture = random_picture(channels, False, 8)
+    write_picture(tmp_path / f"a{suffix}", picture)
+    back = read_picture(tmp_path / f"a{suffix}")
+    if suffix == ".webp":  # the format has no grey
+        back = Picture(back.pixels[..., :channels])
+    assert back.pixels.shape == picture.pixels.shape
+    tolerance = 0.12 if suffix in LOSSY else 1e-6  # JPEG of noise at quality 95
+    assert np.abs(back.pixels - picture.pixels).max() <= tolerance
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"a{suffix}"]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".webp", ".tif", ".jp2"])
+def test_alpha_survives(tmp_path: Path, suffix: str) -> None:
+    picture = random_picture(3, True, 8)
+    picture = Picture(picture.pixels, np.maximum(picture.alpha, 1 / 255), 8)  # type: ignore[arg-type]
+    write_picture(tmp_path / f"a{suffix}", picture)
+    back = read_picture(tmp_path / f"a{suffix}")
+    assert back.alpha is not None and picture.alpha is not None
+    assert np.abs(back.alpha - picture.alpha).max() <= 1e-6
+    assert np.abs(back.pixels - picture.pixels).max() <= 1e-6
+
+
+@pytest.mark.parametrize("suffix", [".png", ".tif"])
+@pytest.mark.parametrize(("channels", "alpha"), [(1, False), (3, False), (3, True)])
+def test_16_bits_without_loss(tmp_path: Path, suffix: str, channels: int, alpha: bool) -> None:
+    picture = random_picture(channels, alpha, 16)
+    write_picture(tmp_path / f"a{suffix}", picture)
+    back = read_picture(tmp_path / f"a{suffix}")
+    assert back.bits == 16
+    np.testing.assert_array_equal(np.round(back.pixels * 65535), np.round(picture.pixels * 65535))
+    if alpha:
+        assert back.alpha is not None and picture.alpha is not None
+        np.testing.assert_array_equal(np.round(back.alpha * 65535), np.round(picture.alpha * 65535))
+
+
+def test_16_bit_files_are_what_pillow_expects(tmp_path: Path) -> None:
+    picture = random_picture(3, False, 16)
+    for suffix in (".png", ".tif"):
+        write_picture(tmp_path / f"a{suffix}", picture)
+        with Image.open(tmp_path / f"a{suffix}") as image:  # an independent decoder, in 8 bits
+            high = np.asarray(image).astype(int)
+        assert np.abs(high - np.floor(np.round(picture.pixels * 65535) / 256)).max() == 0
+
+
+def test_foreign_16_bit_png_with_every_filter(tmp_path: Path) -> None:
+    samples = np.random.default_rng(1).integers(0, 65536, (5, 4, 3)).astype(">u2")
+    path = tmp_path / "foreign.png"
+    path.write_bytes(png(samples, filters=[0, 1, 2, 3, 4]))
+    np.testing.assert_array_equal(np.round(read_picture(path).pixels * 65535), samples.astype(int))
+
+
+def png(samples: NDArray[np.generic], filters: list[int]) -> bytes:
+    """A 16-bit RGB PNG written row by row with the given filter types, as the specification words them."""
+    height, width, _ = samples.shape
+    rows = [list(row.tobytes()) for row in samples]
+    body = b""
+    for index, row in enumerate(rows):
+        above = rows[index - 1] if index else [0] * len(row)
+        coded = []
+        for i, value in enumerate(row):
+            left = row[i - 6] if i >= 6 else 0
+            up, corner = above[i], (above[i - 6] if i >= 6 else 0)
+            guess = left + up - corner
+            paeth = min((left, up, corner), key=lambda v: abs(guess - v))
+            coded.append((value - [0, left, up, (left + up) // 2, paeth][filters[index]]) % 256)
+        body += bytes([filters[index], *coded])
+    header = struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(body)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    )
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("deep", [False, True])
+def test_exif_orientation_is_applied(tmp_path: Path, orientation: int, deep: bool) -> None:
+    from PIL import ImageOps
+
+    image = Image.fromarray(np.random.default_rng(2).integers(0, 256, (6, 9, 3)).astype(np.uint8))
+    exif = Image.Exif()
+    exif[274] = orientation
+    image.save(tmp_path / "turned.png", exif=exif)
+    with Image.open(tmp_path / "turned.png") as opened:
+        expected = np.asarray(ImageOps.exif_transpose(opened))
+    if deep:  # the same pixels in 16 bits, with the EXIF chunk carried over
+        samples = (np.asarray(image).astype(np.uint16) * 257).astype(">u2")
+        data = png(samples, [0] * 6)
+        chunk = exif.tobytes().removeprefix(b"Exif\0\0")
+        tag = struct.pack(">I", len(chunk)) + b"eXIf" + chunk + struct.pack(">I", zlib.crc32(b"eXIf" + chunk))
+        (tmp_path / "turned.png").write_bytes(data[:33] + tag + data[33:])
+    picture = read_picture(tmp_path / "turned.png")
+    assert picture.bits == (16 if deep else 8)
+    np.testing.assert_array_equal(np.round(picture.pixels * 255), expected)
+
+
+def test_palette_grey_alpha_and_bilevel() -> None:
+    colours = Image.fromarray(np.random.default_rng(3).integers(0, 256, (9, 9, 3)).astype(np.uint8))
+    palette = colours.quantize(16)
+    np.testing.assert_array_equal(np.round(from_pil(palette).pixels * 255), np.asarray(palette.convert("RGB")))
+    palette.info["transparency"] = 3
+    see_through = from_pil(palette)
+    assert see_through.alpha is not None
+    np.testing.assert_array_equal(see_through.alpha == 0, np.asarray(palette) == 3)
+    grey = from_pil(colours.convert("LA"))
+    assert grey.pixels.shape[2] == 1 and grey.alpha is not None
+    assert set(np.unique(from_pil(colours.convert("1")).pixels)) <= {0.0, 1.0}
+
+
+def test_profile_is_kept_and_follows_the_channels(tmp_path: Path) -> None:
+    icc = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    for suffix, bits in ((".png", 8), (".png", 16), (".tif", 16), (".jpg", 8)):
+        picture = Picture(random_picture(3, False, bits).pixels, None, bits, icc)
+        write_picture(tmp_path / f"p{suffix}", picture)
+        assert read_picture(tmp_path / f"p{suffix}").icc == icc
+    assert picture.with_pixels(np.zeros((4, 4, 1), np.float32)).icc is None  # an RGB profile says nothing of grey
+
+
+def test_alpha_follows_the_size() -> None:
+    alpha = np.linspace(0, 1, 8 * 10, dtype=np.float32).reshape(8, 10)
+    picture = Picture(np.zeros((8, 10, 3), np.float32), alpha)
+    larger = picture.with_pixels(np.zeros((32, 40, 3), np.float32))
+    assert larger.alpha is not None and larger.alpha.shape == (32, 40)
+    means = larger.alpha.reshape(8, 4, 10, 4).mean((1, 3))
+    assert np.abs(means - alpha)[1:-1, 1:-1].max() < 0.01
+
+
+def test_cmyk_needs_a_profile(tmp_path: Path) -> None:
+    Image.new("CMYK", (9, 9), (10, 200, 30, 0)).save(tmp_path / "a.jpg")
+    with pytest.raises(LeaderError, match="CMYK without a colour profile"):
+        read_picture(tmp_path / "a.jpg")
+
+
+def header_only(width: int, height: int) -> bytes:
+    body = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + body + struct.pack(">I", zlib.crc32(b"IHDR" + body))
+
+
+def truncated_jpeg() -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3)).astype(np.uint8)).save(buffer, "JPEG")
+    return buffer.getvalue()[:1500]
+
+
+def animated_gif() -> bytes:
+    buffer = io.BytesIO()
+    frames = [Image.new("L", (16, 16), shade) for shade in (0, 255)]
+    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:])
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("text.png", b"this is no picture", "not a picture"),
+        ("empty.png", b"", "is empty"),
+        ("cut.jpg", truncated_jpeg(), "damaged"),
+        ("huge.png", header_only(100_000, 100_000), "pixels; at most"),
+        ("large.png", header_only(9_000, 9_000), "pixels; at most"),
+        ("moving.gif", animated_gif(), "several frames"),
+    ],
+)
+def test_bad_files_in_one_sentence(tmp_path: Path, name: str, content: bytes, says: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(LeaderError, match=says):
+        read_picture(tmp_path / name)
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    with pytest.raises(LeaderError, match="no file"):
+        read_picture(tmp_path / "none.png")
+    with pytest.raises(LeaderError, match="folder"):
+        read_picture(tmp_path)
+
+
+def test_what_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    picture = random_picture(3, True, 8)
+    with pytest.raises(UsageError, match="suffix|written as"):
+        check_format(tmp_path / "a.xyz")
+    with pytest.raises(LeaderError, match="transparency"):
+        write_picture(tmp_path / "a.jpg", picture)
+    with pytest.raises(LeaderError, match="does not exist"):
+        write_picture(tmp_path / "none" / "a.png", picture)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "a.png").write_bytes(b"before")
+    monkeypatch.setattr(Image.Image, "save", full)
+    with pytest.raises(LeaderError, match="No space left"):
+        write_picture(tmp_path / "a.png", picture)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
+    assert (tmp_path / "a.png").read_bytes() == b"before"

@@ -1,0 +1,38 @@
+"""From a training state to the files that ship, calibrated on pictures that trained nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from leader.priors.pyramid import PyramidPrior
+from leader.train.calibrate import central_crops, error_and_variance, fit_scale
+from leader.train.publish import publish
+from tests.train.pictures import write_pictures
+
+
+def test_published_prior_is_the_same_network_and_calibrated(tmp_path: Path) -> None:
+    shipped = PyramidPrior.load()
+    write_pictures(tmp_path / "calib", count=2, size=(256, 256))
+    prior = publish(shipped.net, shipped.coarse, tmp_path / "calib", tmp_path / "mine.safetensors", size=64)
+    x = torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    for t in (0, 300):
+        ours, theirs = prior.predict(x, torch.tensor([t])), shipped.predict(x, torch.tensor([t]))
+        assert torch.equal(ours.x0, theirs.x0)
+    clean = torch.cat([central_crops(tmp_path / "calib", 64, half) for half in (True, False)])
+    sigma = prior.scale.sigma[4]
+    error, variance = error_and_variance(prior, clean, sigma, seed=4)
+    # the same pictures and the same noise as in the fit: equal up to the rounding of the published factors
+    assert float(error.mean() / variance.mean()) == pytest.approx(1.0, rel=1e-4)
+
+
+def test_scale_is_fitted_on_top_of_the_present_one(tmp_path: Path) -> None:
+    prior = PyramidPrior.load()
+    write_pictures(tmp_path / "calib", count=1, size=(128, 128))
+    clean = central_crops(tmp_path / "calib", 64, half=False)
+    first = fit_scale(prior, clean, (0.05, 0.5))
+    prior.scale = first
+    again = fit_scale(prior, clean, (0.05, 0.5))
+    assert again.factor == pytest.approx(first.factor, rel=1e-5)
