@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
 from leader import Grid, LeaderError, Problem, Sampler, operators
+from leader.priors.base import Prediction
 from leader.priors.gaussian import GaussianPrior
 from tests.oracle.cases import gaussian, mixture
 
 SHAPE = (1, 16, 12)
-HARD = {"ucpm": {"lam": 0.3}, "satp": {"budget": 0.05, "eta": 4.0}}
+HARD: dict[str, Any] = {"ucpm": {"lam": 0.3}, "satp": {"budget": 0.05, "eta": 4.0}}
 
 
 def make_problem(count: int = 5, sigma: float = 0.0) -> Problem:
@@ -98,8 +102,8 @@ def test_start_and_noise_can_be_injected() -> None:
     problem, prior = make_problem(2, 0.1), mixture(SHAPE)
     start = torch.randn(2, *SHAPE)
 
-    def silent(ids: object, positions: object, name: str, shape: tuple[int, ...]) -> Tensor:
-        return torch.zeros(len(list(ids)), *shape)  # type: ignore[call-overload]
+    def silent(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
+        return torch.zeros(len(ids), *shape)
 
     first = Sampler(prior, "ddnm", (), steps=10).run(problem, seed=1, x_T=start, noise=silent).images
     second = Sampler(prior, "ddnm", (), steps=10).run(problem, seed=2, x_T=start, noise=silent).images
@@ -129,9 +133,9 @@ def test_a_gaussian_prior_pulls_towards_the_posterior_mean() -> None:
         ({"method": "ddnm", "zeta": 1.0}, "no setting 'zeta'"),
     ],
 )
-def test_wrong_names_are_refused_with_a_hint(arguments: dict[str, object], message: str) -> None:
+def test_wrong_names_are_refused_with_a_hint(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(LeaderError, match=message):
-        Sampler(gaussian("white", SHAPE), **arguments)  # type: ignore[arg-type]
+        Sampler(gaussian("white", SHAPE), **arguments)
 
 
 def test_wrong_problems_are_refused() -> None:
@@ -154,7 +158,7 @@ def test_problem_converts_ranges_once() -> None:
 
 def test_divergence_is_an_error_not_a_picture() -> None:
     class Broken(GaussianPrior):
-        def _predict(self, x: Tensor, t: Tensor):  # type: ignore[no-untyped-def]
+        def _predict(self, x: Tensor, t: Tensor) -> Prediction:
             return super()._predict(x * float("inf"), t)
 
     problem = make_problem(1)

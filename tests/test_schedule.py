@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -77,7 +79,7 @@ def test_respaced_grid_is_the_published_list() -> None:
 @pytest.mark.parametrize("count", [1, 7, 93, 100, 1000])
 def test_quadratic_grid_strictly_decreases(count: int) -> None:
     times = quadratic_grid(count).times
-    assert len(times) == count + 1 and all(a > b for a, b in zip(times, times[1:]))
+    assert len(times) == count + 1 and all(a > b for a, b in pairwise(times))
     assert times[0] == 999 or count == 1
 
 

@@ -26,7 +26,7 @@ from leader.errors import LeaderError
 from leader.methods import METHODS, Context, Method, State, make_method
 from leader.noise import Noise, SeededNoise
 from leader.plugins import PLUGINS, Moment, Plugin, expand, make_plugin
-from leader.priors.ask import Ask
+from leader.priors.ask import Ask, Predict
 from leader.priors.base import Prior
 from leader.priors.ledger import Ledger
 from leader.problem import Problem
@@ -331,7 +331,7 @@ class _Room:
         names = [walk.ids[i] for i in group]
         here = [walk.positions[i] for i in group]
         problem = self._problem(tuple(walk.rows[i] for i in group))
-        predict = self.prior.predict
+        predict: Predict = self.prior.predict
         if moment is not None:
             for item in self.plan.plugins:
                 predict = item.wrap(predict, moment, self.plan.grid)

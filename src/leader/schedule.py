@@ -171,7 +171,7 @@ def travel_grid(count: int, length: int, repeats: int, total: int = 1000) -> Gri
     if length < 1 or repeats < 1:
         raise LeaderError(f"Time travel needs a length and repeats of at least 1; found {length} and {repeats}.")
     _check(count, total)
-    budget = {j: repeats - 1 for j in range(0, count - length, length)}
+    budget = dict.fromkeys(range(0, count - length, length), repeats - 1)
     indices: list[int] = []
     pointer = count
     while pointer >= 1:

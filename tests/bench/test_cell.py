@@ -111,7 +111,7 @@ def test_kept_pictures_and_traces(cell: Cell) -> None:
     count = len(answer.record["frames"])
     assert shapes == {"restored": (64, 64), "path": (64 * count, 64), "spread": (64 * count, 64)}
     assert len(answer.record["trace"]) == answer.record["calls"]
-    assert [visit[0] for visit in answer.record["trace"]][0] == 800
+    assert next(visit[0] for visit in answer.record["trace"]) == 800
 
 
 def test_baselines_show_truth_and_measurement(cell: Cell) -> None:

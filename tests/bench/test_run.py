@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from leader.bench import run as module
-from leader.bench.cell import Cell
+from leader.bench.cell import Cell, run_cell
 from leader.bench.commands import app
 from leader.bench.experiment import Experiment
 from leader.bench.figures import draw_figure
@@ -29,7 +28,9 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     """The tiny experiment with all its records."""
     folder = tmp_path_factory.mktemp("bench")
     experiment = tiny(folder)
-    outcome = run_experiment(experiment, Store(folder / "records", experiment.name), make_engine(), quiet=True)
+    outcome = run_experiment(
+        experiment, Store(folder / "records", experiment.name), make_engine(), quiet=True
+    )
     assert (outcome.ran, outcome.found, outcome.failed) == (40, 0, 0)
     return experiment, folder
 
@@ -39,7 +40,7 @@ def stored(experiment: Experiment, folder: Path) -> Store:
 
 
 def test_a_second_run_does_nothing_and_leaves_the_bytes(done: Done, monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment, folder = done
+    experiment, _folder = done
     before = stored(*done).path.read_bytes()
 
     def refuse(cell: Cell) -> None:
@@ -52,14 +53,13 @@ def test_a_second_run_does_nothing_and_leaves_the_bytes(done: Done, monkeypatch:
 
 
 def test_a_changed_setting_runs_again(done: Done, monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment, folder = done
+    _experiment, folder = done
     changed = tiny(folder, TOML.replace("eta = 2.0", "eta = 1.0"))
     asked: list[str] = []
-    real: Callable[[Cell], object] = module.run_cell
 
     def watch(cell: Cell) -> object:
         asked.append(cell.row)
-        return real(cell)
+        return run_cell(cell)
 
     monkeypatch.setattr(module, "run_cell", watch)
     copy = Store(folder / "records", "copy-small")
@@ -78,7 +78,7 @@ def test_equal_calls_means_equal_calls_image_by_image(done: Done) -> None:
 
 
 def test_records_of_other_code_serve_tables_and_are_counted(done: Done, tmp_path: Path) -> None:
-    experiment, folder = done
+    experiment, _folder = done
     text = stored(*done).path.read_text()
     (tmp_path / f"{experiment.name}.jsonl").write_text(text.replace('"key":"', '"key":"0'))
     records, older = gather(experiment, Store(tmp_path, experiment.name))
@@ -109,7 +109,10 @@ def test_the_csv_holds_the_numbers(done: Done) -> None:
     table = Numbers(done[0], gather(done[0], stored(*done))[0])
     rows = list(csv.DictReader(io.StringIO(render_table(table, "csv"))))
     line = next(r for r in rows if (r["row"], r["task"], r["number"]) == ("DDNM + UCPM", "SR", "psnr"))
-    summary, paired = table.summary("DDNM + UCPM", "SR", "psnr"), table.difference("DDNM + UCPM", "DDNM", "SR", "psnr")
+    summary, paired = (
+        table.summary("DDNM + UCPM", "SR", "psnr"),
+        table.difference("DDNM + UCPM", "DDNM", "SR", "psnr"),
+    )
     assert summary is not None and paired is not None
     assert float(line["mean"]) == pytest.approx(summary.mean, rel=1e-5)
     assert float(line["low"]) == pytest.approx(paired.low, rel=1e-4)

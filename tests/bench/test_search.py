@@ -63,7 +63,9 @@ def test_too_many_calls_are_not_eligible(search: ModuleType, tmp_path: Path) -> 
     assert max(trial.calls for trial in tried) == 5 and best.calls <= 4
 
 
-def test_found_settings_are_a_preset(search: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_found_settings_are_a_preset(
+    search: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = {"eta": 0.5, "ucpm": {"phi": "tv", "lam": 0.1}}
     file = tmp_path / "found.toml"
     file.write_text(search.preset_entry("pyramid", "ddnm", "sr-bicubic", 0.05, found, "search"))

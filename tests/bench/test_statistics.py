@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from leader.bench.records import Record
 from leader.bench.statistics import Numbers, bootstrap_interval
 from tests.bench.tiny import tiny
 
@@ -13,7 +14,7 @@ from tests.bench.tiny import tiny
 def numbers(tmp_path: Path) -> Numbers:
     """Two tasks, four images: the plug-in adds 1, 2, 3, 4 % of 10 dB."""
     experiment = tiny(tmp_path)
-    records = {}
+    records: dict[tuple[str, str, int, int], Record] = {}
     for task, scale in (("SR", 1.0), ("Motion", 2.0)):
         for index in range(4):
             records[("DDNM", task, index, 0)] = {"psnr": 10.0, "calls": 5}
@@ -28,7 +29,8 @@ def test_bootstrap_interval_agrees_with_scipy_and_repeats() -> None:
     theirs = stats.bootstrap(
         (values,), np.mean, n_resamples=10_000, method="percentile", random_state=np.random.default_rng(2)
     ).confidence_interval
-    # The quantile of 10,000 draws has a standard error of sqrt(0.025 * 0.975 / 10000) / density = 0.027 std errors.
+    # The quantile of 10,000 draws has a standard error of sqrt(0.025 * 0.975 / 10000) / density = 0.027 std
+    # errors.
     tolerance = 4 * 0.027 * np.sqrt(2) * values.std() / 4
     assert abs(ours[0] - theirs.low) < tolerance and abs(ours[1] - theirs.high) < tolerance
     assert ours == bootstrap_interval(values)
@@ -53,6 +55,8 @@ def test_failed_runs_are_left_out_and_told(tmp_path: Path) -> None:
     table = numbers(tmp_path)
     found = table.summary("DDPG", "SR", "psnr")
     assert found is not None and found.count == 3
-    assert found.mean == pytest.approx(28 / 3) and found.std == pytest.approx(np.std([8.0, 9.0, 11.0], ddof=1))
+    assert found.mean == pytest.approx(28 / 3) and found.std == pytest.approx(
+        np.std([8.0, 9.0, 11.0], ddof=1)
+    )
     assert table.failures() == ["DDPG, Motion: diverged (1 images)", "DDPG, SR: diverged (1 images)"]
     assert table.difference("DDPG", "DDNM", "SR", "calls") is None

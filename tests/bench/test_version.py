@@ -17,7 +17,17 @@ def test_comments_docstrings_and_layout_do_not_count() -> None:
 
 
 def test_every_change_of_a_statement_counts() -> None:
-    sources = ["a = 1", "a = 2", "a = 1.0", "b = 1", "a += 1", "a = '1'", "if a: b = 1", "if not a: b = 1", "a = -1"]
+    sources = [
+        "a = 1",
+        "a = 2",
+        "a = 1.0",
+        "b = 1",
+        "a += 1",
+        "a = '1'",
+        "if a: b = 1",
+        "if not a: b = 1",
+        "a = -1",
+    ]
     assert len({tuple(text(source)) for source in sources}) == len(sources)
 
 

@@ -74,7 +74,10 @@ def test_workers_leave_when_their_parent_is_killed(tmp_path: Path) -> None:
     )
     script, note = tmp_path / "parent.py", tmp_path / "pid"
     script.write_text(ORPHANS)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]),
+    }
     parent = subprocess.Popen([sys.executable, str(script), str(tmp_path), str(note)], env=environment)
     _wait_for(lambda: note.exists() and note.read_text() != "", 60)
     worker = int(note.read_text())

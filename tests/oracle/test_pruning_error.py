@@ -7,6 +7,8 @@ terms, first-order convergence in the number of steps, and an error that falls w
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch import Tensor
@@ -76,7 +78,7 @@ def test_discrete_gronwall_holds_and_is_tight(budget: float) -> None:
 def test_error_is_first_order_in_the_step(counts: tuple[int, ...]) -> None:
     prior = fine_prior(10_000)
     errors = [run(prior, steps, 0.0)[0] for steps in counts]
-    for coarse, fine in zip(errors, errors[1:]):
+    for coarse, fine in pairwise(errors):
         assert 7.5 <= coarse / fine <= 12.5
 
 
@@ -84,7 +86,7 @@ def test_error_is_first_order_in_the_step(counts: tuple[int, ...]) -> None:
 def test_error_falls_with_the_budget_on_a_fine_grid(count: int) -> None:
     prior = fine_prior(10_000)
     errors = [run(prior, count, budget)[0] for budget in (0.1, 0.03, 0.01, 0.003, 0.0)]
-    assert all(more > less for more, less in zip(errors, errors[1:]))
+    assert all(more > less for more, less in pairwise(errors))
 
 
 def test_a_floor_remains_on_a_fixed_grid() -> None:

@@ -20,7 +20,7 @@ class Engine(Protocol):
     def map(self, function: Callable[[Job], Answer], jobs: Sequence[Job]) -> Iterator[tuple[int, Answer]]:
         """(position of the job, its answer) in the order of completion.
 
-        `function` and jobs must be picklable (a module's function, plain data). An exception of a job ends the iteration; what
-        came before it has been handed out.
+        `function` and jobs must be picklable (a module's function, plain data). An exception of a job ends
+        the iteration; what came before it has been handed out.
         """
         ...

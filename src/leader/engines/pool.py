@@ -17,7 +17,9 @@ _WATCH_SECONDS = 1.0
 
 
 class PoolEngine:
-    """`workers` processes with `threads` torch threads each. On two cores two workers with one thread are fastest."""
+    """`workers` processes with `threads` torch threads each. On two cores two workers with one thread
+    are fastest.
+    """
 
     def __init__(self, workers: int = 2, threads: int = 1) -> None:
         self.workers = workers
@@ -51,7 +53,8 @@ class FreshEngine:
 
 
 def _executor(workers: int, threads: int) -> ProcessPoolExecutor:
-    # Spawned, not forked: a fork of a process with torch threads can hang, and it inherits the parent's memory.
+    # Spawned, not forked: a fork of a process with torch threads can hang, and it inherits the parent's
+    # memory.
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(workers, context, _start_worker, (threads, os.getpid()))
 

@@ -39,7 +39,7 @@ class SATP(Plugin):
 
     def jump(self, uncertainty: float, scale: float = 1.0) -> int:
         """Delta in grid steps, at least 1."""
-        reach = self.eta * (self.budget / (uncertainty + 1e-8)) ** (1 / self.rho)
+        reach: float = self.eta * (self.budget / (uncertainty + 1e-8)) ** (1 / self.rho)
         return max(1, math.floor(reach * scale))
 
     def pace(self, grid: Grid, position: int, uncertainty: float) -> int:

@@ -32,6 +32,6 @@ class Ask:
     def jvp(self, x: Tensor, t: Tensor, direction: Tensor) -> Tensor:
         """(d x0 / d x) direction, by forward-mode differentiation; counted as a JVP, not as a call."""
         with self.prior.recording(Ledger()):
-            _, tangent = torch.func.jvp(lambda v: self.function(v, t).x0, (x,), (direction,))
+            tangent: Tensor = torch.func.jvp(lambda v: self.function(v, t).x0, (x,), (direction,))[1]
         self.prior.ledger.record(x.shape[0], [Counts(jvps=1)] * x.shape[0])
         return tangent

@@ -175,4 +175,5 @@ def _evidence(part: Gaussian, operator: LinearOperator, y: Tensor, sigma: float)
     columns = operator.A(eye).reshape(size, -1).T
     data = columns @ part.covariance() @ columns.T + sigma**2 * torch.eye(columns.shape[0], dtype=torch.float64)
     residual = y.double().reshape(-1) - columns @ part.mean.reshape(-1)
-    return -0.5 * (residual @ torch.linalg.solve(data, residual) + torch.logdet(data))
+    evidence: Tensor = -0.5 * (residual @ torch.linalg.solve(data, residual) + torch.logdet(data))
+    return evidence

@@ -67,7 +67,9 @@ def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | Non
     """The bare prior and where it lies on disk."""
     name, path = str(name_or_path), Path(name_or_path).expanduser()
     if name == EMBEDDED:
-        return _pyramid(None, options), None
+        prior = _pyramid(None, options)
+        prior.name = EMBEDDED
+        return prior, None
     if name in registry.ENTRIES:
         entry = registry.ENTRIES[name]
         if not entry.on_disk:

@@ -2,10 +2,10 @@
 
 Averaging 2x2 pixels halves independent noise, so at level k of an averaging pyramid noise sigma has become
 sigma/2^k. The network answers at the first level where that fits its range. There, with little noise, the
-*expert* works alone. With more, the *main* body is helped by the next coarser level, where the noise is half as
-strong and the field of view twice as wide: averaged down, the two estimates should agree, and a share of their
-difference is added back. The recursion ends after at most two coarser levels, so the receptive field is finite;
-nothing is normalised over space.
+*expert* works alone. With more, the *main* body is helped by the next coarser level, where the noise is half
+as strong and the field of view twice as wide: averaged down, the two estimates should agree, and a share of
+their difference is added back. The recursion ends after at most two coarser levels, so the receptive field is
+finite; nothing is normalised over space.
 
 Everything here is in [0, 1] units and knows nothing of schedules: `leader.priors.pyramid` converts.
 """
@@ -152,7 +152,7 @@ class PyramidNet(nn.Module):
         shape = (config.width, config.depth, config.head_width)
         self.main = Body(*shape)
         self.expert = Body(*shape) if config.cascade else None
-        # share = a + b sigma of the difference to the coarser level; starts at a least-squares fit on photographs
+        # a + b sigma of the difference to the coarser level is added; starts at a least-squares fit
         self.share = nn.Parameter(torch.tensor([0.1, 0.9])) if config.cascade else None
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

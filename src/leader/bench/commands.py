@@ -1,0 +1,198 @@
+"""`leader bench`: run experiments, print their tables, draw their figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leader.bench.experiment import Experiment, find_experiment, load_experiment
+from leader.bench.records import Store, write_atomically
+from leader.errors import LeaderError, UsageError
+
+app = typer.Typer(
+    name="bench",
+    help="The referee: the same operators, noise and metrics for every method.",
+    no_args_is_help=True,
+)
+
+Name = Annotated[
+    str, typer.Argument(help="An experiment: its name in experiments/, or the path of its file.")
+]
+FormName = Annotated[
+    str, typer.Option("--form", help="Which form: small runs here, full needs public checkpoints.")
+]
+Images = Annotated[str | None, typer.Option(help="A folder of pictures instead of the form's.")]
+Fit = Annotated[str | None, typer.Option(help="crop, half (half size, then crop) or square.")]
+Count = Annotated[int | None, typer.Option(help="How many images.")]
+Size = Annotated[int | None, typer.Option(help="Side of the crops in pixels.")]
+PriorName = Annotated[str | None, typer.Option("--prior", help="A prior instead of the form's.")]
+Rows = Annotated[str | None, typer.Option(help="Only rows whose name contains this.")]
+Tasks = Annotated[str | None, typer.Option(help="Only tasks whose name contains this.")]
+Records = Annotated[Path, typer.Option(help="The folder of records.")]
+Partial = Annotated[
+    bool, typer.Option("--partial", help="Take the records there are, though some are missing.")
+]
+Out = Annotated[Path | None, typer.Option(help="A file to write instead of the screen.")]
+
+RECORDS = Path("experiments/records")
+
+
+@app.command()
+def run(
+    experiment: Name,
+    form: FormName = "small",
+    images: Images = None,
+    fit: Fit = None,
+    count: Count = None,
+    size: Size = None,
+    prior: PriorName = None,
+    rows: Rows = None,
+    tasks: Tasks = None,
+    workers: Annotated[int, typer.Option(help="Processes; each takes one core.", min=1)] = 2,
+    records: Records = RECORDS,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Drop records this experiment does not ask for.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List every cell and its cost; run nothing.")
+    ] = False,
+) -> None:
+    """Run what is missing of an experiment; interrupted runs go on where they were."""
+    from leader.bench.run import dry_run as list_cells
+    from leader.bench.run import run_experiment
+    from leader.engines import make_engine
+
+    chosen = _load(experiment, form, images, fit, count, size, prior).restricted(rows, tasks)
+    store = Store(records, chosen.name)
+    if dry_run:
+        list_cells(chosen, store, typer.echo)
+        return
+    engine = make_engine(workers, fresh=chosen.form.memory)
+    outcome = run_experiment(chosen, store, engine, prune=prune)
+    typer.echo(
+        f"{chosen.name}: {outcome.ran} cells run, {outcome.found} found, {outcome.failed} failed; "
+        f"records in {store.path}",
+        err=True,
+    )
+
+
+@app.command()
+def table(
+    experiment: Name,
+    form: FormName = "small",
+    format: Annotated[str, typer.Option("--format", help="md, csv, latex or html.")] = "md",
+    out: Out = None,
+    images: Images = None,
+    fit: Fit = None,
+    count: Count = None,
+    size: Size = None,
+    prior: PriorName = None,
+    rows: Rows = None,
+    tasks: Tasks = None,
+    records: Records = RECORDS,
+    partial: Partial = False,
+) -> None:
+    """Print the table of an experiment from its records."""
+    from leader.bench.distances import render_distances
+    from leader.bench.run import gather
+    from leader.bench.statistics import Numbers
+    from leader.bench.tables import render_table
+
+    chosen = _load(experiment, form, images, fit, count, size, prior).restricted(rows, tasks)
+    store = Store(records, chosen.name)
+    found, older = gather(chosen, store, partial=partial)
+    _tell_older(older)
+    if chosen.table.get("kind") == "distances":
+        _write(render_distances(chosen, found, store), out)
+    else:
+        _write(render_table(Numbers(chosen, found), format), out)
+
+
+@app.command()
+def figure(
+    experiment: Name,
+    form: FormName = "small",
+    out: Annotated[Path, typer.Option(help="The file to write, .png or .svg.")] = Path("figure.png"),
+    images: Images = None,
+    fit: Fit = None,
+    count: Count = None,
+    size: Size = None,
+    prior: PriorName = None,
+    records: Records = RECORDS,
+    partial: Partial = False,
+) -> None:
+    """Draw the figure of an experiment from its records."""
+    from leader.bench.figures import draw_figure
+    from leader.bench.run import gather
+
+    chosen = _load(experiment, form, images, fit, count, size, prior)
+    store = Store(records, chosen.name)
+    found, older = gather(chosen, store, partial=partial)
+    _tell_older(older)
+    draw_figure(chosen, found, store, out)
+    typer.echo(f"{out}", err=True)
+
+
+@app.command()
+def compare(
+    experiment: Name,
+    row: Annotated[str, typer.Argument(help="A row of the experiment, such as 'DDNM + LEADer'.")],
+    against: Annotated[
+        str | None, typer.Argument(help="The row it is compared with; by default its host.")
+    ] = None,
+    form: FormName = "small",
+    images: Images = None,
+    fit: Fit = None,
+    count: Count = None,
+    size: Size = None,
+    prior: PriorName = None,
+    records: Records = RECORDS,
+    partial: Partial = False,
+) -> None:
+    """Compare two rows image by image: differences with 95 % intervals, and the images won."""
+    from leader.bench.run import gather
+    from leader.bench.statistics import Numbers
+    from leader.bench.tables import render_comparison
+
+    chosen = _load(experiment, form, images, fit, count, size, prior)
+    host = against or chosen.row(row).against
+    if host is None:
+        raise UsageError(f"The row '{row}' has no host; name the row to compare it with.")
+    chosen.row(host)
+    found, older = gather(chosen, Store(records, chosen.name), partial=partial)
+    _tell_older(older)
+    typer.echo(render_comparison(Numbers(chosen, found), chosen.row(row).label, host), nl=False)
+
+
+def _load(
+    name: str,
+    form: str,
+    images: str | None,
+    fit: str | None,
+    count: int | None,
+    size: int | None,
+    prior: str | None,
+) -> Experiment:
+    if count is not None and count < 1:
+        raise LeaderError(f"The number of images must be at least 1; found {count}.")
+    if images is not None and images != "test" and fit is None and form == "small":
+        fit = "half"  # photographs, not the shipped crops, which are at half size already
+    changes = {"images": images, "fit": fit, "count": count, "size": size, "prior": prior}
+    return load_experiment(find_experiment(name), form, **changes)
+
+
+def _tell_older(older: int) -> None:
+    if older:
+        typer.echo(
+            f"{older} records were made by another version of the code; run again to renew them.", err=True
+        )
+
+
+def _write(text: str, out: Path | None) -> None:
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(out, text.encode())

@@ -1,0 +1,52 @@
+"""What a cell will cost, before it runs."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import lru_cache
+
+from leader.bench.cell import BASELINES, Cell, blueprint, from_blueprint, plan_of
+
+BACKWARD_PASSES = 2.0
+"""A backward pass costs about as much as two forward passes."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Upper bounds: a pacer or an early stop may save some.
+
+    calls      forward evaluations of the network
+    backwards  reverse-mode passes
+    passes     full-resolution forward passes that all of it amounts to (calls x prior.work / pixels)
+    """
+
+    calls: int = 0
+    backwards: int = 0
+    passes: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.calls + other.calls, self.backwards + other.backwards, self.passes + other.passes)
+
+
+def cost_of(cell: Cell, fallback_steps: int = 100) -> Cost:
+    """The cost of a cell; where its steps depend on another's calls, that of `fallback_steps`."""
+    if cell.method in BASELINES:
+        return Cost()
+    known = cell if cell.steps is not None else cell.with_steps(fallback_steps)
+    return _cost(blueprint(known))
+
+
+@lru_cache(maxsize=4096)
+def _cost(text: str) -> Cost:
+    cell = from_blueprint(text)
+    plan, prior = plan_of(cell)
+    times = plan.grid.times
+    visited = [now for now, after in itertools.pairwise(times) if after <= now]
+    inner = int(getattr(plan.method, "inner", 1))
+    forward = inner
+    backward = {"dps": 1, "sitcom": inner - 1}.get(cell.method, 0)
+    start = 1 if cell.method == "projdiff" else 0
+    share = [prior.work(t, cell.size, cell.size) / cell.size**2 for t in visited]
+    passes = (forward + BACKWARD_PASSES * backward) * sum(share) + start * share[0]
+    return Cost(forward * len(visited) + start, backward * len(visited), passes)

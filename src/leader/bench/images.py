@@ -1,0 +1,78 @@
+"""The pictures of an experiment: where they are and how they are brought to size."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from leader.errors import LeaderError, unknown_name
+
+FITS = ("crop", "half", "square")
+"""crop: the central crop; half: half size (Lanczos), then the central crop; square: the central square,
+resized (Lanczos).
+"""
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
+
+
+def list_images(source: str) -> list[Path]:
+    """The pictures of a folder in the order of their names; "test" stands for the shipped crops."""
+    folder = Path(str(resources.files("leader") / "samples" / "test")) if source == "test" else Path(source)
+    if not folder.is_dir():
+        raise LeaderError(f"There is no folder of pictures '{source}'; give an existing one with --images.")
+    found = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    if not found:
+        raise LeaderError(
+            f"The folder '{source}' holds no picture ({', '.join(SUFFIXES)}); give another one."
+        )
+    return found
+
+
+@lru_cache(maxsize=64)
+def load_image(path: Path, fit: str, size: int) -> Tensor:
+    """A picture as [1, 3, size, size] float32 in [0, 1]."""
+    if fit not in FITS:
+        raise unknown_name("way of bringing pictures to size", fit, FITS)
+    with Image.open(path) as file:
+        picture = file.convert("RGB")
+    if fit == "half":
+        picture = picture.resize((picture.width // 2, picture.height // 2), Image.Resampling.LANCZOS)
+    if fit == "square":
+        side = min(picture.size)
+        picture = _central(picture, side).resize((size, size), Image.Resampling.LANCZOS)
+    if min(picture.size) < size:
+        raise LeaderError(
+            f"'{path.name}' is {picture.width} x {picture.height} after '{fit}', too small for "
+            f"a crop of {size}; choose larger pictures or a smaller size."
+        )
+    pixels = np.array(_central(picture, size), dtype=np.float32) / 255
+    return torch.from_numpy(pixels).permute(2, 0, 1)[None].contiguous()
+
+
+@lru_cache(maxsize=4096)
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, the first 16 digits."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()[:16]
+
+
+def to_pixels(picture: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """A picture [3 or 1, H, W] in [0, 1] as 8 bits, [H, W, 3]."""
+    rounded = (picture.clamp(0, 1) * 255).round().to(torch.uint8).expand(3, -1, -1)
+    pixels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = rounded.permute(1, 2, 0).cpu().numpy()
+    return pixels
+
+
+def _central(picture: Image.Image, side: int) -> Image.Image:
+    left, top = (picture.width - side) // 2, (picture.height - side) // 2
+    return picture.crop((left, top, left + side, top + side))

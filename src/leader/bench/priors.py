@@ -1,0 +1,61 @@
+"""The priors of experiments: opened once a process, and identified by what is in their files."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+from leader.bench.images import file_hash
+from leader.errors import LeaderError
+from leader.priors.base import Prior
+from leader.priors.gaussian import GaussianPrior, stationary
+from leader.priors.loading import find_head, load_prior
+from leader.priors.registry import ENTRIES
+from leader.schedule import Schedule
+
+GAUSSIAN = "gaussian"
+"""A photo-like Gaussian of closed form: no network, for trials of the harness itself."""
+_GAUSSIAN_STD = 0.5
+
+
+@lru_cache(maxsize=2)
+def open_prior(name: str, size: int, device: str = "cpu") -> Prior:
+    """The prior for images of size x size."""
+    if name == GAUSSIAN:
+        return GaussianPrior(stationary((3, size, size), _GAUSSIAN_STD))
+    return load_prior(name, device=device)
+
+
+def fingerprint(name: str) -> str:
+    """What identifies a prior's weights: hashes of its files; "absent" where they are not on this machine."""
+    if name == GAUSSIAN:
+        return f"closed form, std {_GAUSSIAN_STD}"
+    files = _files(name)
+    return "+".join(file_hash(path) for path in files) if files else "absent"
+
+
+def stand_in(name: str, size: int) -> Prior:
+    """A prior that can be planned with: the prior itself, or its schedule alone where its weights are
+    absent.
+    """
+    if name == GAUSSIAN or _files(name):
+        return open_prior(name, size)
+    if name not in ENTRIES:
+        raise LeaderError(f"There is no prior '{name}': give a registered name or the path of a checkpoint.")
+    prior = Prior(Schedule.linear())
+    prior.name = name
+    return prior
+
+
+def _files(name: str) -> tuple[Path, ...]:
+    if name == "embedded":
+        folder = Path(str(resources.files("leader.priors") / "weights"))
+        return folder / "pyramid.safetensors", folder / "pyramid.json"
+    path = ENTRIES[name].path if name in ENTRIES else Path(name).expanduser()
+    if path.is_dir():
+        return tuple(sorted(item for item in path.rglob("*") if item.is_file()))
+    if not path.is_file():
+        return ()
+    head = find_head(path)
+    return (path,) if head is None else (path, head)

@@ -1,0 +1,150 @@
+"""Running an experiment: what is missing, in waves, each record stored as soon as it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from leader.bench.cell import Cell, identity, run_cell
+from leader.bench.cost import BACKWARD_PASSES, Cost, cost_of
+from leader.bench.experiment import Experiment
+from leader.bench.progress import Meter
+from leader.bench.records import Record, Store
+from leader.engines import Engine
+from leader.errors import LeaderError
+
+Place = tuple[str, str, int, int]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did: cells run now, found stored, and ended in an error."""
+
+    ran: int
+    found: int
+    failed: int
+
+
+def run_experiment(
+    experiment: Experiment, store: Store, engine: Engine, *, prune: bool = False, quiet: bool = False
+) -> Outcome:
+    """Runs the cells whose records are missing, then writes the records in the experiment's order."""
+    cells = experiment.cells()
+    places: dict[Place, Record] = {}
+    ran = found = 0
+    costs = {cell.place: cost_of(cell, experiment.form.steps).passes for cell in cells}
+    meter = Meter(experiment.name, len(cells), sum(costs.values()), quiet=quiet)
+    with store.writing(), meter:
+        for wave in waves(cells):
+            missing: dict[str, list[Cell]] = {}
+            for cell in (resolved(item, places) for item in wave):
+                key = identity(cell)["key"]
+                record = store.find(key)
+                if record is None:
+                    missing.setdefault(key, []).append(cell)  # rows may agree: each key runs once
+                    continue
+                store.adopt(key)
+                places[cell.place] = record
+                found += 1
+                meter.skip(costs[cell.place])
+            groups = list(missing.values())
+            for position, answer in engine.map(run_cell, [group[0] for group in groups]):
+                store.append(answer.record, answer.pictures)
+                for cell in groups[position]:
+                    places[cell.place] = answer.record
+                    ran += 1
+                    meter.done(costs[cell.place])
+        store.finish(list(dict.fromkeys(places[cell.place]["key"] for cell in cells)), prune=prune)
+    failed = sum("error" in record for record in places.values())
+    return Outcome(ran, found, failed)
+
+
+def waves(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Cells that can run at once, then those that take their steps from the calls of earlier ones."""
+    out: list[list[Cell]] = []
+    waiting = list(cells)
+    settled: set[str] = set()
+    while waiting:
+        now = [cell for cell in waiting if cell.calls_of is None or cell.calls_of in settled]
+        if not now:
+            raise LeaderError("Some rows take their calls from each other in a circle; break it.")
+        out.append(now)
+        waiting = [cell for cell in waiting if not (cell.calls_of is None or cell.calls_of in settled)]
+        settled |= {cell.row for cell in now}
+    return out
+
+
+def resolved(cell: Cell, places: dict[Place, Record]) -> Cell:
+    """A cell whose steps are the calls of another row's record gets them."""
+    if cell.calls_of is None:
+        return cell
+    source = places[(cell.calls_of, *cell.place[1:])]
+    if "calls" not in source:
+        raise LeaderError(
+            f"'{cell.row}' takes its steps from '{cell.calls_of}', which failed: {source.get('error')}"
+        )
+    return cell.with_steps(int(source["calls"]))
+
+
+def gather(experiment: Experiment, store: Store, *, partial: bool = False) -> tuple[dict[Place, Record], int]:
+    """The records of an experiment by place, and how many of them another version of the code made.
+
+    partial: leave out what is missing instead of refusing.
+    """
+    cells = experiment.cells()
+    places: dict[Place, Record] = {}
+    older = missing = 0
+    for wave in waves(cells):
+        for cell in wave:
+            if cell.calls_of is not None and (cell.calls_of, *cell.place[1:]) not in places:
+                missing += 1
+                continue
+            who = identity(resolved(cell, places))
+            record = store.find(who["key"])
+            if record is None:
+                record = store.find_older(who["cell"])
+                older += record is not None
+            if record is None:
+                missing += 1
+            else:
+                places[cell.place] = record
+    if (missing and not partial) or not places:
+        raise LeaderError(
+            f"{missing} of {len(cells)} records of '{experiment.name}' are missing; run `leader bench run` "
+            "first, or take what there is with --partial."
+        )
+    return places, older
+
+
+def dry_run(experiment: Experiment, store: Store, write: Callable[[str], None]) -> Cost:
+    """Writes a line per cell, with its cost and whether its record exists; returns the total of what is
+    missing.
+    """
+    total = Cost()
+    cells = experiment.cells(dry=True)
+    write("row\ttask\timage\tseed\tcalls\tbackwards\tpasses\tstored")
+    for cell in cells:
+        cost = cost_of(cell, experiment.form.steps)
+        stored = cell.calls_of is None and store.find(identity(cell)["key"]) is not None
+        name = cell.image.stem if cell.image else f"#{cell.index}"
+        numbers = f"{cost.calls}\t{cost.backwards}\t{cost.passes:.1f}\t{'yes' if stored else 'no'}"
+        write(f"{cell.row}\t{cell.title}\t{name}\t{cell.seed}\t{numbers}")
+        if not stored:
+            total += cost
+    todo = f"{total.calls} calls, {total.backwards} backward passes, {total.passes:.0f} passes"
+    pace = seconds_per_pass(store, experiment)
+    clock = "" if pace is None else f"; {pace * total.passes / 60:.0f} min of one core, as stored runs went"
+    write(f"{len(cells)} cells; to do: {todo}{clock}")
+    return total
+
+
+def seconds_per_pass(store: Store, experiment: Experiment) -> float | None:
+    """Time of a full-resolution pass in the stored runs of this prior and size; None if there are none."""
+    seconds = passes = 0.0
+    for record in store.all():
+        what = record["what"]
+        same = record["prior"] == experiment.form.prior and what["size"] == experiment.form.size
+        if same and record.get("seconds") is not None:
+            seconds += record["seconds"]
+            passes += record["work"] * (1 + BACKWARD_PASSES * record["backwards"] / record["calls"])
+    return seconds / passes if passes else None

@@ -1,0 +1,309 @@
+"""Tables from records, in Markdown, CSV, LaTeX and HTML.
+
+A table has three parts: the means with standard deviations per row and task, with the average change
+against the host in % (the last columns of the paper's Table 1); the paired differences against the host
+with 95 % intervals; the conventions behind the numbers. The CSV is tidy instead: one line per row, task and
+number. [table] in an experiment may name the `metrics` and a `std` = false.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from leader.bench.experiment import Row
+from leader.bench.statistics import COLUMNS, CONVENTIONS, Difference, Numbers
+from leader.errors import unknown_name
+
+DEFAULT_METRICS = ("psnr", "lpips", "calls", "work", "seconds")
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A block of text cells with a two-level head: groups of (title, width), then columns; **...** marks
+    what is clear.
+    """
+
+    caption: str
+    groups: list[tuple[str, int]]
+    columns: list[str]
+    lines: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a table prints: sheets and notes."""
+
+    title: str
+    sheets: list[Sheet]
+    notes: list[str] = field(default_factory=list)
+
+
+def render_table(numbers: Numbers, form: str = "md") -> str:
+    """The table of an experiment as text. form: md, csv, latex or html."""
+    if form not in FORMATS:
+        raise unknown_name("table format", form, FORMATS)
+    return FORMATS[form](numbers)
+
+
+def metrics_of(numbers: Numbers) -> list[str]:
+    """The numbers the experiment's table shows, those that no record has left out."""
+    asked = numbers.experiment.table.get("metrics", DEFAULT_METRICS)
+    for name in asked:
+        if name not in COLUMNS:
+            raise unknown_name("number of a table", name, COLUMNS)
+    rows, tasks = numbers.experiment.rows, numbers.experiment.tasks
+    return [
+        name
+        for name in asked
+        if any(numbers.per_image(row.label, task.label, name) for row in rows for task in tasks)
+    ]
+
+
+def document(numbers: Numbers) -> Document:
+    """The three parts of a table."""
+    experiment, metrics = numbers.experiment, metrics_of(numbers)
+    form = experiment.form
+    seeds = "1 seed" if len(form.seeds) == 1 else f"{len(form.seeds)} seeds"
+    setting = f"Prior {form.prior}, {form.count} images of {form.size} px, T = {form.steps}, {seeds}."
+    notes = [setting, *([experiment.note] if experiment.note else [])]
+    notes += [f"{COLUMNS[name].title}: {CONVENTIONS[name]}." for name in metrics if name in CONVENTIONS]
+    notes += [f"Failed: {line}" for line in numbers.failures()]
+    sheets = [_means(numbers, metrics)]
+    if numbers.compared():
+        sheets += [_changes(numbers, metrics), _differences(numbers, metrics)]
+    return Document(experiment.title, sheets, notes)
+
+
+def _means(numbers: Numbers, metrics: list[str]) -> Sheet:
+    spread = numbers.experiment.table.get("std", True)
+
+    def cell(row: Row, task: str, name: str) -> str:
+        found = numbers.summary(row.label, task, name)
+        if found is None:
+            return "–"
+        digits = COLUMNS[name].digits
+        return f"{found.mean:.{digits}f}" + (
+            f" ± {found.std:.{digits}f}" if spread and found.count > 1 else ""
+        )
+
+    tasks = numbers.experiment.tasks
+    return Sheet(
+        "Mean ± standard deviation over images" if spread else "Mean over images",
+        [(task.label, len(metrics)) for task in tasks],
+        [_arrow(name) for _ in tasks for name in metrics],
+        [
+            [row.label, *(cell(row, task.label, name) for task in tasks for name in metrics)]
+            for row in numbers.experiment.rows
+        ],
+    )
+
+
+def _changes(numbers: Numbers, metrics: list[str]) -> Sheet:
+    lines = []
+    for row in numbers.compared():
+        changes = [numbers.average_change(row, name) for name in metrics]
+        texts = ["–" if change is None else f"{change:+.2f} %" for change in changes]
+        lines.append([row.label, str(row.against), *texts])
+    columns = ["against", *(_arrow(name) for name in metrics)]
+    return Sheet("Average change over the tasks", [("", len(columns))], columns, lines)
+
+
+def _differences(numbers: Numbers, metrics: list[str]) -> Sheet:
+    tasks = numbers.experiment.tasks
+
+    def cell(row: Row, task: str, name: str) -> str:
+        found = numbers.difference(row.label, str(row.against), task, name)
+        return "–" if found is None else interval_text(found, COLUMNS[name].digits)
+
+    return Sheet(
+        "Difference from the host over the same images, 95 % bootstrap intervals; bold: zero is outside",
+        [(task.label, len(metrics)) for task in tasks],
+        [_arrow(name) for _ in tasks for name in metrics],
+        [
+            [row.label, *(cell(row, task.label, name) for task in tasks for name in metrics)]
+            for row in numbers.compared()
+        ],
+    )
+
+
+def interval_text(found: Difference, digits: int) -> str:
+    """+0.05 [+0.01, +0.09], bold where the interval excludes zero; one digit more than the mean has."""
+    text = f"{found.mean:+.{digits + 1}f} [{found.low:+.{digits + 1}f}, {found.high:+.{digits + 1}f}]"
+    return f"**{text}**" if found.clear else text
+
+
+def _arrow(name: str) -> str:
+    column = COLUMNS[name]
+    return column.title + {1: " ↑", -1: " ↓", 0: ""}[column.better]
+
+
+def _markdown(numbers: Numbers) -> str:
+    """One sheet per task where there are several groups: Markdown has no two-level head."""
+    text = document(numbers)
+    parts = [f"## {text.title}", ""]
+    for sheet in text.sheets:
+        parts += [f"### {sheet.caption}", ""]
+        start = 0
+        for title, width in sheet.groups:
+            if title:
+                parts += [f"**{title}**", ""]
+            columns = sheet.columns[start : start + width]
+            parts.append("| " + " | ".join(["method", *columns]) + " |")
+            parts.append("| --- |" + " ---: |" * len(columns))
+            for line in sheet.lines:
+                values = line[1 + start : 1 + start + width]
+                if any(value != "–" for value in values):
+                    parts.append("| " + " | ".join([line[0], *values]) + " |")
+            parts.append("")
+            start += width
+    parts += [*(f"- {note}" for note in text.notes), ""]
+    return "\n".join(parts)
+
+
+def _latex(numbers: Numbers) -> str:
+    text = document(numbers)
+    parts: list[str] = []
+    for sheet in text.sheets:
+        width = sum(size for _, size in sheet.groups)
+        heads, rules, start = [], [], 2
+        for title, size in sheet.groups:
+            heads.append(rf"\multicolumn{{{size}}}{{c}}{{{_tex(title)}}}")
+            rules.append(rf"\cmidrule(lr){{{start}-{start + size - 1}}}")
+            start += size
+        parts += [
+            r"\begin{table*}",
+            r"\centering",
+            rf"\caption{{{_tex(text.title)}. {_tex(sheet.caption)}.}}",
+            r"\resizebox{\textwidth}{!}{",
+            rf"\begin{{tabular}}{{l{'r' * width}}}",
+            r"\toprule",
+            " & ".join(["", *heads]) + r" \\",
+            " ".join(rules),
+            " & ".join(["Method", *map(_tex, sheet.columns)]) + r" \\",
+            r"\midrule",
+            *(" & ".join(map(_tex, line)) + r" \\" for line in sheet.lines),
+            r"\bottomrule",
+            r"\end{tabular}",
+            "}",
+            r"\end{table*}",
+            "",
+        ]
+    return "\n".join(["% needs booktabs and graphicx", *parts])
+
+
+def _tex(text: str) -> str:
+    if text.startswith("**"):
+        return rf"\textbf{{{_tex(text[2:-2])}}}"
+    signs = {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "σ": r"$\sigma$", "±": r"$\pm$", "–": "--"}
+    signs |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "ü": r"\"u"}
+    return "".join(signs.get(sign, sign) for sign in text)
+
+
+def _html(numbers: Numbers) -> str:
+    text = document(numbers)
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        f"<title>{html.escape(text.title)}</title>",
+        "<style>body{font:15px/1.4 sans-serif;margin:2em}table{border-collapse:collapse;margin:1em 0}"
+        "th,td{padding:.2em .7em;border-bottom:1px solid #ccc;text-align:right;white-space:nowrap}"
+        "th:first-child,td:first-child{text-align:left}div{overflow-x:auto}</style></head><body>",
+        f"<h1>{html.escape(text.title)}</h1>",
+    ]
+    for sheet in text.sheets:
+        groups = "".join(f'<th colspan="{size}">{html.escape(title)}</th>' for title, size in sheet.groups)
+        columns = "".join(f"<th>{html.escape(column)}</th>" for column in sheet.columns)
+        parts += [f"<h2>{html.escape(sheet.caption)}</h2>", "<div><table>"]
+        parts += [f"<tr><th></th>{groups}</tr>", f"<tr><th>method</th>{columns}</tr>"]
+        parts += [
+            "<tr>" + "".join(f"<td>{_marked(value)}</td>" for value in line) + "</tr>" for line in sheet.lines
+        ]
+        parts.append("</table></div>")
+    parts += [
+        "<ul>",
+        *(f"<li>{html.escape(note)}</li>" for note in text.notes),
+        "</ul>",
+        "</body></html>",
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def _marked(value: str) -> str:
+    bold = value.startswith("**")
+    safe = html.escape(value[2:-2] if bold else value)
+    return f"<b>{safe}</b>" if bold else safe
+
+
+def _csv(numbers: Numbers) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(
+        ["row", "against", "task", "number", "mean", "std", "images", "difference", "low", "high", "percent"]
+    )
+    compared, metrics = {row.label for row in numbers.compared()}, metrics_of(numbers)
+    for row in numbers.experiment.rows:
+        for task in numbers.experiment.tasks:
+            for name in metrics:
+                found = numbers.summary(row.label, task.label, name)
+                if found is None:
+                    continue
+                line = [
+                    row.label,
+                    row.against or "",
+                    task.label,
+                    name,
+                    _number(found.mean),
+                    _number(found.std),
+                ]
+                against = row.against if row.label in compared else None
+                paired = None if against is None else numbers.difference(row.label, against, task.label, name)
+                values = ["", "", "", ""]
+                if paired is not None:
+                    values = [_number(v) for v in (paired.mean, paired.low, paired.high, paired.percent)]
+                writer.writerow([*line, found.count, *values])
+    return buffer.getvalue()
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def render_comparison(numbers: Numbers, row: str, host: str) -> str:
+    """Two rows, image by image, as Markdown: means, difference with interval, change in %, images on
+    which `row` is better.
+    """
+    lines = [
+        f"## {row} against {host}",
+        "",
+        f"| task | number | {host} | {row} | difference | change | better on |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for task in numbers.experiment.tasks:
+        for name in metrics_of(numbers):
+            found = numbers.difference(row, host, task.label, name)
+            if found is None:
+                continue
+            column = COLUMNS[name]
+            mine, theirs = (numbers.per_image(label, task.label, name) for label in (row, host))
+            shared = mine.keys() & theirs.keys()
+            means = [sum(side[i] for i in shared) / len(shared) for side in (theirs, mine)]
+            won = sum(column.better * (mine[i] - theirs[i]) > 0 for i in shared)
+            change = "–" if found.percent is None else f"{found.percent:+.2f} %"
+            wins = f"{won} of {len(shared)}" if column.better else ""
+            shown = " | ".join(f"{mean:.{column.digits}f}" for mean in means)
+            interval = interval_text(found, column.digits)
+            lines.append(f"| {task.label} | {column.title} | {shown} | {interval} | {change} | {wins} |")
+    return "\n".join([*lines, ""])
+
+
+FORMATS: dict[str, Callable[[Numbers], str]] = {
+    "md": _markdown,
+    "csv": _csv,
+    "latex": _latex,
+    "html": _html,
+}
