@@ -157,12 +157,8 @@ def seconds(prior: PyramidPrior, size: int = 256, repeats: int = 5) -> dict[str,
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--images", type=Path, default=Path("src/leader/samples/test"), help="folder of test pictures"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=Path, default=Path("src/leader/samples/test"), help="folder of test pictures")
     parser.add_argument("--size", type=int, default=256, help="central crops of this size")
     parser.add_argument("--half", action="store_true", help="halve the pictures first")
     parser.add_argument("--weights", type=Path, help="weights of a pyramid prior; default: the shipped ones")

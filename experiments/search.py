@@ -6,7 +6,7 @@ many trials.
 
 Trial 0 of each search is what the presets say, so a search never ends worse than it began on its own
 photographs; the others are drawn from the ranges of search.toml with a fixed seed. The score is PSNR -
-weight * LPIPS (--objective sum), or the smaller of the gains in PSNR and weight * LPIPS over trial 0
+weight * LPIPS (--objective sum), or the smaller of the gains in PSNR and weight * LPIPS
 (--objective both). LEADer must save at least --save of the host's calls. Every run is a record, so an
 interrupted search goes on where it was. Prints preset entries; the log has one line per trial.
 """
@@ -95,11 +95,13 @@ def search(
     engine: Engine,
     *,
     calls_limit: float = math.inf,
+    host: Trial | None = None,
     seed: int = 0,
 ) -> tuple[Trial, list[Trial]]:
     """The best trial and all of them, for `cells` (one per photograph, equal otherwise).
 
     Trials with more calls than `calls_limit` are not eligible; if none is, trial 0 is returned as the best.
+    host: the trial that gains are measured from, by default trial 0.
     """
     first = cells[0]
     name = f"{seed}/{first.method}/{'+'.join(first.plugins)}/{first.title}"
@@ -109,7 +111,7 @@ def search(
     done: list[Trial] = []
     for number, point in enumerate(proposals):
         rows = records[number * len(cells) : (number + 1) * len(cells)]
-        done.append(_scored(point, rows, goal, done[0] if done else None))
+        done.append(_scored(point, rows, goal, host or (done[0] if done else None)))
     eligible = [trial for trial in done if trial.calls <= calls_limit and math.isfinite(trial.score)]
     return max(eligible, key=lambda trial: trial.score, default=done[0]), done
 
@@ -201,7 +203,10 @@ def main(
         if host not in ranges:
             raise unknown_name("host with ranges in search.toml", host, ranges)
     photos = list_images(images)[:count]
-    store, engine, goal = Store(records, "search"), make_engine(workers), Goal(objective, weight)
+    store, engine, goal = Store(records / "records", "search"), make_engine(workers), Goal(objective, weight)
+    records.mkdir(parents=True, exist_ok=True)
+    log = records / "log.jsonl"
+    log.write_text("")  # an interrupted search finds its records and writes its log anew
     entries: list[str] = []
     source = (
         f"settings search, {trials} trials, {len(photos)} photographs, score {objective}, weight {weight:g}"
@@ -210,13 +215,13 @@ def main(
         for host in hosts:
             cells = _cells(photos, task, host, prior, fit, size)
             best, tried = search(cells, ranges[host], trials, goal, store, engine, seed=seed)
-            _log(records / "log.jsonl", task, host, (), tried, best)
+            _log(log, task, host, (), tried, best)
             tuned = [replace(c, settings=merged(c.settings, best.settings), plugins=(LEADER,)) for c in cells]
             limit = (1 - save) * best.calls
             top, more = search(
-                tuned, ranges[LEADER], trials, goal, store, engine, calls_limit=limit, seed=seed
+                tuned, ranges[LEADER], trials, goal, store, engine, calls_limit=limit, host=best, seed=seed
             )
-            _log(records / "log.jsonl", task, host, (LEADER,), more, top)
+            _log(log, task, host, (LEADER,), more, top)
             found = merged(best.settings, top.settings)
             if found:
                 name = stand_in(prior, size).name

@@ -44,7 +44,9 @@ def test_every_format_there_and_back(tmp_path: Path, suffix: str, channels: int)
 @pytest.mark.parametrize("suffix", [".png", ".webp", ".tif", ".jp2"])
 def test_alpha_survives(tmp_path: Path, suffix: str) -> None:
     picture = random_picture(3, True, 8)
-    picture = Picture(picture.pixels, np.maximum(picture.alpha, 1 / 255), 8)  # type: ignore[arg-type]
+    assert picture.alpha is not None
+    # fully transparent pixels may lose their colour
+    picture = Picture(picture.pixels, np.maximum(picture.alpha, np.float32(1 / 255)), 8)
     write_picture(tmp_path / f"a{suffix}", picture)
     back = read_picture(tmp_path / f"a{suffix}")
     assert back.alpha is not None and picture.alpha is not None
@@ -164,7 +166,10 @@ def test_cmyk_needs_a_profile(tmp_path: Path) -> None:
 
 def header_only(width: int, height: int) -> bytes:
     body = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + body + struct.pack(">I", zlib.crc32(b"IHDR" + body))
+    chunks = [(b"IHDR", body), (b"IDAT", zlib.compress(b"\0" * 100)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    )
 
 
 def truncated_jpeg() -> bytes:
@@ -206,7 +211,7 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     picture = random_picture(3, True, 8)
-    with pytest.raises(UsageError, match="suffix|written as"):
+    with pytest.raises(UsageError, match="written as"):
         check_format(tmp_path / "a.xyz")
     with pytest.raises(LeaderError, match="transparency"):
         write_picture(tmp_path / "a.jpg", picture)

@@ -95,17 +95,13 @@ def read_container(path: Path) -> Measurement:
     except LeaderError:
         raise
     except Exception as error:  # a damaged archive raises errors of every kind
-        raise LeaderError(
-            f"{path} is not a container that can be read; write one with `leader degrade`."
-        ) from error
+        raise LeaderError(f"{path} is not a container that can be read; write one with `leader degrade`.") from error
     if "format" not in arrays or str(arrays["format"]) != FORMAT:
         raise LeaderError(f"{path} is an .npz file but no '{FORMAT}'; write one with `leader degrade`.")
     try:
         return _assembled(arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LeaderError(
-            f"{path} lacks or misstates what a container needs ({error}); write it again."
-        ) from error
+        raise LeaderError(f"{path} lacks or misstates what a container needs ({error}); write it again.") from error
 
 
 def _assembled(arrays: dict[str, NDArray[Any]]) -> Measurement:

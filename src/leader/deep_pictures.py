@@ -40,8 +40,7 @@ def read_deep(path: Path) -> Deep:
         modes = {_raw_mode(tile) for tile in image.tile} if isinstance(image, ImageFile.ImageFile) else set()
         if not all(mode[:-1] in _SERVED for mode in modes) or "transparency" in image.info:
             raise LeaderError(
-                f"{path} holds 16-bit samples in a layout that cannot be read without loss; convert it to "
-                "16-bit RGB or RGBA."
+                f"{path} holds 16-bit samples in a layout that cannot be read without loss; convert it to 16-bit RGB or RGBA."
             )
         high = np.asarray(image).astype(np.uint16)
     with Image.open(path) as image:

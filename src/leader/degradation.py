@@ -61,9 +61,7 @@ def degrade(
         notes.append(f"The motion kernel is motion:{seed}.")
     if task == "inpaint":
         if mask is None:
-            raise UsageError(
-                "The task 'inpaint' needs a mask: a file, white where the picture is known, or random:SHARE."
-            )
+            raise UsageError("The task 'inpaint' needs a mask: a file, white where the picture is known, or random:SHARE.")
         given["mask"] = as_mask(mask, picture.size)
     elif mask is not None:
         raise UsageError(f"The task '{task}' has no use for a mask; leave it out.")
@@ -73,9 +71,7 @@ def degrade(
         raise UsageError(f"The task '{task}' has no use for a kernel; leave it out.")
     x = torch.from_numpy(np.ascontiguousarray(picture.pixels.transpose(2, 0, 1)))[None]
     if task == "colourise" and x.shape[1] == 1:
-        raise LeaderError(
-            "The picture is grey already; give one with colours, or restore it with the task 'colourise'."
-        )
+        raise LeaderError("The picture is grey already; give one with colours, or restore it with the task 'colourise'.")
     if contained:
         measurement = _measured(x, task, level, seed, {**given, **_exact_kernel(task, kernel)})
         write_container(path, replace(measurement, bits=picture.bits, alpha=picture.alpha, icc=picture.icc))
@@ -86,9 +82,7 @@ def degrade(
         noisy = noisy * given["mask"]
     share = float(((noisy < 0) | (noisy > 1)).float().mean())
     if share > 0.01:
-        notes.append(
-            f"{100 * share:.0f} % of the values were clipped to the range; a container ({SUFFIX}) keeps them."
-        )
+        notes.append(f"{100 * share:.0f} % of the values were clipped to the range; a container ({SUFFIX}) keeps them.")
     write_picture(path, _resized(picture, noisy[0].permute(1, 2, 0).clamp(0, 1).numpy()))
     return notes
 
@@ -104,9 +98,7 @@ def _measured(x: Tensor, task: str, sigma: float, seed: int, given: dict[str, An
     return Measurement(task, noisy, shape, sigma, options)
 
 
-def _photographed(
-    x: Tensor, task: str, kernel: TableLike | None, given: dict[str, Any], notes: list[str]
-) -> Tensor:
+def _photographed(x: Tensor, task: str, kernel: TableLike | None, given: dict[str, Any], notes: list[str]) -> Tensor:
     shape = (int(x.shape[1]), int(x.shape[2]), int(x.shape[3]))
     if task in BLURS:
         if any(value is not None for value in given.values()):

@@ -25,7 +25,7 @@ from leader.errors import LeaderError
 
 Array = NDArray[np.float64]
 
-MOST_PATCHES = 20_000
+MOST_PATCHES = 30_000
 """Patches looked at; more change the estimate by less than 1 %."""
 SATURATED = 0.08
 """Largest share of pixels at black or white in any channel of a patch that is used."""
@@ -36,15 +36,19 @@ ROUNDS = 6
 
 @dataclass(frozen=True)
 class _Choice:
-    """Side of the patches, and how many standard deviations of gradient energy beyond its mean still count as
-    flat.
+    """How patches are taken.
+
+    side       of the patches in pixels
+    tolerance  standard deviations of gradient energy beyond its mean that still count as flat
+    overlap    how many overlapping patches count as one independent draw
     """
 
     side: int
     tolerance: float
+    overlap: float
 
 
-COLOUR, GREY = _Choice(5, 3.0), _Choice(7, 2.33)
+COLOUR, GREY = _Choice(5, 3.0, 2.0), _Choice(7, 3.0, 0.5)
 
 
 def estimate_noise(image: NDArray[np.floating], known: NDArray[np.bool_] | None = None) -> float:
@@ -66,15 +70,11 @@ def estimate_noise(image: NDArray[np.floating], known: NDArray[np.bool_] | None 
     return _before_clipping(level, flat.reshape(-1, choice.side**2).mean(1)) if clipped else level
 
 
-def _places(
-    shape: tuple[int, ...], known: NDArray[np.bool_] | None, side: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _places(shape: tuple[int, ...], known: NDArray[np.bool_] | None, side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Top rows and left columns of patches that are fully known, evenly spread over the picture."""
     height, width, channels = shape
     if min(height, width) < 3 * side:
-        raise LeaderError(
-            f"The picture has {width} x {height} pixels, too few to estimate its noise; give sigma (0 for none)."
-        )
+        raise LeaderError(f"The picture has {width} x {height} pixels, too few to estimate its noise; give sigma (0 for none).")
     across = width - side + 1
     chosen = np.arange((height - side + 1) * across)
     if known is not None:
@@ -96,9 +96,7 @@ def _unsaturated(patches: Array) -> NDArray[np.bool_]:
     return usable
 
 
-def _surrounding_energy(
-    pixels: Array, side: int, where: tuple[NDArray[np.intp], NDArray[np.intp]]
-) -> Array:
+def _surrounding_energy(pixels: Array, side: int, where: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Array:
     """Mean gradient energy of the four patches that touch each patch.
 
     Texture goes on beyond a patch, its noise does not: judged by its neighbours, a patch is not chosen for
@@ -124,23 +122,21 @@ def _surrounding_energy(
 def _window_sums(values: Array, height: int, width: int) -> Array:
     """Sums over all windows of height x width, from running totals."""
     totals = np.pad(values.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
-    sums: Array = (
-        totals[height:, width:] - totals[:-height, width:] - totals[height:, :-width] + totals[:-height, :-width]
-    )
+    sums: Array = totals[height:, width:] - totals[:-height, width:] - totals[height:, :-width] + totals[:-height, :-width]
     return sums
 
 
 def _flat_level(rows: Array, surroundings: Array, choice: _Choice, channels: int) -> tuple[float, Array]:
-    """Noise level of the patches [N, pixels] whose surroundings are flat at that very level, and those patches."""
+    """Noise level of the patches [N, pixels] whose surroundings are flat at that level, and those patches."""
     mean, spread = _energy_moments(choice.side, channels)
-    level, flat = _bulk_level(rows), rows
-    enough = max(4 * rows.shape[1], len(rows) // SMALLEST_SHARE)
+    level, flat = _bulk_level(rows, choice.overlap), rows
+    enough = max(8 * rows.shape[1], len(rows) // SMALLEST_SHARE)
     for _ in range(ROUNDS):
         keep = surroundings < level**2 * (mean + choice.tolerance * spread / 2)  # the mean of four
         if keep.sum() < enough:
             break
         before, flat = level, rows[keep]
-        level = _bulk_level(flat)
+        level = _bulk_level(flat, choice.overlap)
         if abs(level - before) < 2e-3 * before:
             break
     return level, flat
@@ -156,12 +152,17 @@ def _energy_moments(side: int, channels: int) -> tuple[float, float]:
     return channels * float(np.trace(both)), math.sqrt(2 * channels * float((both * both).sum()))
 
 
-def _bulk_level(rows: Array) -> float:
-    """sqrt of the mean of the eigenvalues that are left when mean and median agree."""
+def _bulk_level(rows: Array, overlap: float) -> float:
+    """sqrt of the mean of the eigenvalues that are left when mean and median agree.
+
+    Even for pure noise the eigenvalues of n draws in d dimensions spread, and their median lies below their
+    mean by about d / 3n (Marchenko-Pastur): that much is no sign of content.
+    """
     values = np.maximum(np.linalg.eigvalsh(np.cov(rows.T))[::-1], 0)
+    skew = min(0.3, overlap * len(values) / len(rows) / 3)
     for first in range(len(values)):
         rest = values[first:]
-        if np.median(rest) >= rest.mean():
+        if np.median(rest) >= rest.mean() * (1 - skew):
             return math.sqrt(float(rest.mean()))
     return math.sqrt(float(values[-1]))
 

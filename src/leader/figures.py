@@ -19,15 +19,11 @@ FORMATS = (".png", ".pdf", ".svg", ".jpg")
 def check_figure(path: Path) -> None:
     """Refuses, before any work is done, a figure that could not be drawn."""
     if path.suffix.lower() not in FORMATS:
-        raise UsageError(
-            f"{path} has the suffix '{path.suffix}'; figures are written as {', '.join(FORMATS)}."
-        )
+        raise UsageError(f"{path} has the suffix '{path.suffix}'; figures are written as {', '.join(FORMATS)}.")
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise LeaderError(
-            "Figures need matplotlib; install it with: pip install 'leader-ir[figures]'."
-        ) from error
+        raise LeaderError("Figures need matplotlib; install it with: pip install 'leader-ir[figures]'.") from error
 
 
 def _new(width: float, height: float) -> Any:

@@ -43,10 +43,7 @@ def as_picture(image: ImageLike) -> Picture:
         picture = _from_array(np.asarray(image))
     width, height = picture.size
     if min(width, height) < SMALLEST_SIDE:
-        raise LeaderError(
-            f"The picture has {width} x {height} pixels; at least {SMALLEST_SIDE} x {SMALLEST_SIDE} are "
-            "needed."
-        )
+        raise LeaderError(f"The picture has {width} x {height} pixels; at least {SMALLEST_SIDE} x {SMALLEST_SIDE} are needed.")
     return picture
 
 
@@ -60,8 +57,7 @@ def _from_array(array: NDArray[Any]) -> Picture:
     values = array[..., None] if array.ndim == 2 else array
     if values.ndim != 3 or not 1 <= values.shape[2] <= 4:
         raise LeaderError(
-            "An image array needs the shape [H, W] or [H, W, 1 to 4], a tensor [1 to 4, H, W]; found "
-            f"{list(array.shape)}."
+            f"An image array needs the shape [H, W] or [H, W, 1 to 4], a tensor [1 to 4, H, W]; found {list(array.shape)}."
         )
     if values.dtype == np.uint8 or values.dtype == np.uint16:
         bits = 8 * values.dtype.itemsize
@@ -76,8 +72,7 @@ def _from_array(array: NDArray[Any]) -> Picture:
     largest = float(np.abs(values).max(initial=0))
     if largest > LARGEST_VALUE:
         raise LeaderError(
-            f"The image holds values up to {largest:g}; expected [0, 1], so divide by the largest possible "
-            "value."
+            f"The image holds values up to {largest:g}; expected [0, 1], so divide by the largest possible value."
         )
     channels = values.shape[2]
     if channels in (2, 4):
@@ -85,16 +80,14 @@ def _from_array(array: NDArray[Any]) -> Picture:
     return Picture(values, None, bits)
 
 
-def as_sigma(sigma: float) -> float:
+def as_sigma(sigma: float | str) -> float:
     """A noise level of [0, 1] images, checked."""
     try:
         value = float(sigma)
     except (TypeError, ValueError) as error:
         raise UsageError(f"The noise level must be a number; found '{sigma}'.") from error
     if not (math.isfinite(value) and value >= 0):
-        raise UsageError(
-            f"The noise level must be finite and >= 0 (0.05 is 5 % of the range); found {value}."
-        )
+        raise UsageError(f"The noise level must be finite and >= 0 (0.05 is 5 % of the range); found {value}.")
     return value
 
 
@@ -134,17 +127,13 @@ def as_mask(mask: TableLike, size: tuple[int, int]) -> Tensor:
         table = table.mean(0 if table.shape[0] in (1, 3) else 2)
     if table.shape != (height, width):
         found = " x ".join(str(n) for n in table.shape[::-1])
-        raise LeaderError(
-            f"The mask has {found} pixels, the picture {width} x {height}; they must have the same size."
-        )
+        raise LeaderError(f"The mask has {found} pixels, the picture {width} x {height}; they must have the same size.")
     if table.dtype.kind == "f" and not np.isfinite(table).all():
         raise LeaderError("The mask contains NaN or infinite values; it may hold 0 (missing) and 1 (known).")
     largest = float(table.max(initial=0))
     known = table > (largest if largest > 1 else 1.0) / 2
     if not known.any():
-        raise LeaderError(
-            "The mask leaves no pixel known; white (1) marks what is known, black (0) what is missing."
-        )
+        raise LeaderError("The mask leaves no pixel known; white (1) marks what is known, black (0) what is missing.")
     return torch.from_numpy(known.astype(np.float32))
 
 
@@ -172,9 +161,7 @@ def _read_table(path: Path, what: str) -> NDArray[Any]:
         else:
             table = np.loadtxt(path, delimiter="," if suffix == ".csv" else None, ndmin=2)
     except (OSError, ValueError, EOFError) as error:
-        raise LeaderError(
-            f"{path} is not a table of numbers; give the {what} as .npy, .txt, .csv or a picture."
-        ) from error
+        raise LeaderError(f"{path} is not a table of numbers; give the {what} as .npy, .txt, .csv or a picture.") from error
     if not isinstance(table, np.ndarray) or table.dtype.kind not in "fiub":
         raise LeaderError(f"{path} does not hold numbers; give the {what} as .npy, .txt, .csv or a picture.")
     return table

@@ -85,9 +85,7 @@ class Picture:
         """
         alpha = self.alpha
         if alpha is not None and alpha.shape != pixels.shape[:2]:
-            resized = Image.fromarray(alpha).resize(
-                (pixels.shape[1], pixels.shape[0]), Image.Resampling.BICUBIC
-            )
+            resized = Image.fromarray(alpha).resize((pixels.shape[1], pixels.shape[0]), Image.Resampling.BICUBIC)
             alpha = np.asarray(resized, dtype=np.float32).clip(0, 1)
         return Picture(pixels, alpha, self.bits, _matching_profile(self.icc, pixels.shape[2]))
 
@@ -134,16 +132,12 @@ def _explaining(path: Path) -> Iterator[None]:
     except Image.DecompressionBombError as error:
         raise _too_large(str(path), "far too many") from error
     except UnidentifiedImageError as error:
-        kind = (
-            "is empty" if path.exists() and path.stat().st_size == 0 else "is not a picture in a known format"
-        )
+        kind = "is empty" if path.exists() and path.stat().st_size == 0 else "is not a picture in a known format"
         raise LeaderError(f"{path} {kind}; give a PNG, JPEG, WebP, TIFF or BMP file.") from error
     except MemoryError:
         raise
     except Exception as error:  # decoders of damaged files raise errors of every kind
-        raise LeaderError(
-            f"{path} is damaged and cannot be decoded ({error}); get an intact copy."
-        ) from error
+        raise LeaderError(f"{path} is damaged and cannot be decoded ({error}); get an intact copy.") from error
 
 
 def _check_header(image: Image.Image, name: str) -> None:
@@ -152,16 +146,11 @@ def _check_header(image: Image.Image, name: str) -> None:
         raise _too_large(name, f"{width} x {height}")
     # phones store a depth map or preview as a second picture (MPO): the first one is the photograph
     if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":
-        raise LeaderError(
-            f"{name} holds several frames or pages; extract the one to restore into a file of its own."
-        )
+        raise LeaderError(f"{name} holds several frames or pages; extract the one to restore into a file of its own.")
 
 
 def _too_large(name: str, found: str) -> LeaderError:
-    return LeaderError(
-        f"{name} declares {found} pixels; at most {MOST_PIXELS // 10**6} million are served, so crop it "
-        "first."
-    )
+    return LeaderError(f"{name} declares {found} pixels; at most {MOST_PIXELS // 10**6} million are served, so crop it first.")
 
 
 def _from_loaded(image: Image.Image, name: str) -> Picture:
@@ -178,9 +167,7 @@ def _from_loaded(image: Image.Image, name: str) -> Picture:
     if mode == "F":
         floats = np.asarray(image, dtype=np.float32)
         if not np.isfinite(floats).all() or floats.min() < 0 or floats.max() > 1:
-            raise LeaderError(
-                f"{name} holds decimal numbers outside 0..1; scale them to 0..1 or convert it to 16 bits."
-            )
+            raise LeaderError(f"{name} holds decimal numbers outside 0..1; scale them to 0..1 or convert it to 16 bits.")
         return Picture(floats[..., None], None, 16, icc)
     see_through = "transparency" in image.info
     target = {
@@ -204,18 +191,11 @@ def _from_loaded(image: Image.Image, name: str) -> Picture:
 
 def _from_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Picture:
     if is_deep(image):
-        raise LeaderError(
-            f"{name} holds 16-bit CMYK, which cannot be read without loss; convert it to RGB first."
-        )
+        raise LeaderError(f"{name} holds 16-bit CMYK, which cannot be read without loss; convert it to RGB first.")
     if not icc:
-        raise LeaderError(
-            f"{name} is CMYK without a colour profile, so its colours are not defined; convert it to RGB "
-            "first."
-        )
+        raise LeaderError(f"{name} is CMYK without a colour profile, so its colours are not defined; convert it to RGB first.")
     target = ImageCms.createProfile("sRGB")
-    converted = ImageCms.profileToProfile(
-        image, ImageCms.ImageCmsProfile(io.BytesIO(icc)), target, outputMode="RGB"
-    )
+    converted = ImageCms.profileToProfile(image, ImageCms.ImageCmsProfile(io.BytesIO(icc)), target, outputMode="RGB")
     if converted is None:
         raise LeaderError(f"The colour profile of {name} could not be applied; convert it to RGB first.")
     return _split(np.asarray(converted), 8, None)
@@ -261,8 +241,7 @@ def check_format(path: Path, alpha: bool = False) -> str:
     name = FORMATS[path.suffix.lower()]
     if alpha and name not in _HOLDS_ALPHA:
         raise LeaderError(
-            f"{name} cannot hold the transparency of the picture; write PNG, WebP or TIFF instead of "
-            f"{path.name}."
+            f"{name} cannot hold the transparency of the picture; write PNG, WebP or TIFF instead of {path.name}."
         )
     return name
 
@@ -276,9 +255,7 @@ def write_picture(path: Path, picture: Picture) -> None:
             if samples.shape[2] == 2:
                 samples = np.concatenate([np.repeat(samples[..., :1], 3, axis=2), samples[..., 1:]], axis=2)
             deep = np.round(samples * 65535).astype(np.uint16)
-            (write_deep_png if name == "PNG" else write_deep_tiff)(
-                temporary, deep, _profile_for(picture, deep.shape[2])
-            )
+            (write_deep_png if name == "PNG" else write_deep_tiff)(temporary, deep, _profile_for(picture, deep.shape[2]))
             return
         options = dict(_SAVE_OPTIONS.get(name, {}))
         if picture.icc:

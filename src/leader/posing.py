@@ -36,14 +36,10 @@ class Posed:
     notes: tuple[str, ...] = ()
 
 
-def pose_container(
-    content: Measurement, task: str | None, sigma: float | None, options: dict[str, Any]
-) -> Posed:
+def pose_container(content: Measurement, task: str | None, sigma: float | None, options: dict[str, Any]) -> Posed:
     """The problem in a container; its words (task, kernel, ...) may be repeated by nobody but itself."""
     if task is not None and task != content.task:
-        raise UsageError(
-            f"The container holds a measurement of the task '{content.task}'; found the task '{task}'."
-        )
+        raise UsageError(f"The container holds a measurement of the task '{content.task}'; found the task '{task}'.")
     for name, value in options.items():
         if value is not None:
             raise UsageError(f"The container describes its operator itself; leave out {name}.")
@@ -54,8 +50,7 @@ def pose_container(
     measured = operator.A(torch.zeros(1, *content.image_shape)).shape
     if content.y.shape != measured:
         raise LeaderError(
-            f"The container's measurement has shape {list(content.y.shape)}; its operator makes "
-            f"{list(measured)}."
+            f"The container's measurement has shape {list(content.y.shape)}; its operator makes {list(measured)}."
         )
     problem = Problem(content.y, operator, level)
     view = content.y if content.y.ndim == 4 else (operator.pinv(problem.y) + 1) / 2
@@ -71,8 +66,7 @@ def pose_picture(picture: Picture, task: str, sigma: float | None, options: dict
             raise UsageError(f"The task '{task}' has no use for a {name}; leave it out.")
     if task == "cs":
         raise LeaderError(
-            "Compressed sensing starts from a measurement, not a picture; give a container (.npz) of `leader "
-            "degrade`."
+            "Compressed sensing starts from a measurement, not a picture; give a container (.npz) of `leader degrade`."
         )
     pixels, known, window = picture.pixels, None, None
     notes: list[str] = []
@@ -85,8 +79,7 @@ def pose_picture(picture: Picture, task: str, sigma: float | None, options: dict
         shape = (shape[0], shape[1] * factor, shape[2] * factor)
         if shape[1] * shape[2] > MOST_PIXELS:
             raise LeaderError(
-                f"The result would have {shape[2]} x {shape[1]} pixels; crop the picture or use a smaller "
-                "factor."
+                f"The result would have {shape[2]} x {shape[1]} pixels; crop the picture or use a smaller factor."
             )
         operator = build_task(task, shape, factor=factor, down=options["down"])
     elif task in BLURS:
@@ -99,9 +92,7 @@ def pose_picture(picture: Picture, task: str, sigma: float | None, options: dict
         operator = build_task(task, shape, mask=tensor)
     else:
         operator = build_task(task, shape)
-    level, origin = (
-        (sigma, "given") if sigma is not None else (_estimated(picture, pixels, known), "estimated")
-    )
+    level, origin = (sigma, "given") if sigma is not None else (_estimated(picture, pixels, known), "estimated")
     y = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))[None]
     if window is not None:
         y = extend(y, operator, window)
@@ -122,19 +113,13 @@ def kernel_for(task: str, kernel: TableLike | None, notes: list[str]) -> Tensor:
     if kernel is None and task == "deblur-gaussian":
         taps = paper_gaussian_taps()
         notes.append(
-            "No kernel was given: the blur is taken to be the papers' 5 x 5 taps; use --kernel gaussian:STD "
-            "for another."
+            "No kernel was given: the blur is taken to be the papers' 5 x 5 taps; use --kernel gaussian:STD for another."
         )
         return torch.outer(taps, taps)
     if kernel is None:
-        raise LeaderError(
-            f"The task '{task}' needs the kernel of the blur; give motion:SEED, gaussian:STD or a file."
-        )
+        raise LeaderError(f"The task '{task}' needs the kernel of the blur; give motion:SEED, gaussian:STD or a file.")
     if task == "deblur-gaussian" and not (isinstance(kernel, str) and kernel.startswith("gaussian")):
-        raise UsageError(
-            "The task 'deblur-gaussian' takes the kernel gaussian:STD; use the task 'deblur' for one of your "
-            "own."
-        )
+        raise UsageError("The task 'deblur-gaussian' takes the kernel gaussian:STD; use the task 'deblur' for one of your own.")
     return as_kernel(kernel)
 
 
@@ -143,8 +128,7 @@ def _mask(picture: Picture, mask: TableLike | None) -> Tensor:
         return as_mask(mask, picture.size)
     if picture.alpha is None:
         raise LeaderError(
-            "The task 'inpaint' needs a mask, white where the picture is known, or a picture with "
-            "transparent holes."
+            "The task 'inpaint' needs a mask, white where the picture is known, or a picture with transparent holes."
         )
     return as_mask(picture.alpha, picture.size)
 

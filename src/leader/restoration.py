@@ -141,9 +141,7 @@ class Preparation:
         pixels = ((result.images[0].permute(1, 2, 0) + 1) / 2).clamp(0, 1).cpu().numpy().astype(np.float32)
         seconds = time.perf_counter() - begin
         picture = self.given.with_pixels(pixels)
-        return Restoration(
-            picture, self.given, result, self.task, self.sigma, self.sigma_from, seconds, self.notes
-        )
+        return Restoration(picture, self.given, result, self.task, self.sigma, self.sigma_from, seconds, self.notes)
 
     def _cropped(self, images: Tensor) -> Tensor:
         return images if self.window is None else self.window.crop(images)
@@ -262,6 +260,4 @@ def _out_of_memory(error: RuntimeError, shape: tuple[int, int, int]) -> Exceptio
     """Torch reports memory as a RuntimeError; anything else is passed on as it is."""
     if "memory" not in str(error).lower():
         return error
-    return LeaderError(
-        f"The memory does not suffice for a picture of {shape[2]} x {shape[1]} pixels; restore a part of it."
-    )
+    return LeaderError(f"The memory does not suffice for a picture of {shape[2]} x {shape[1]} pixels; restore a part of it.")

@@ -94,6 +94,8 @@ def test_an_unknown_experiment_names_the_nearest(tmp_path: Path) -> None:
 def test_every_committed_experiment_has_both_forms_and_a_cost(path: Path, tmp_path: Path) -> None:
     for form, prior in (("small", "embedded"), ("full", "celebahq-256"), ("full-imagenet", "imagenet-256")):
         experiment = load_experiment(path, form, count=1)
+        if form != "small":
+            experiment = experiment.restricted(tasks=experiment.tasks[-1].label)
         assert experiment.form.prior == prior
         lines: list[str] = []
         total = dry_run(experiment, Store(tmp_path, experiment.name), lines.append)

@@ -22,9 +22,7 @@ def prior() -> PyramidPrior:
 def smooth_image(size: int = 64) -> torch.Tensor:
     """A soft colour gradient with an edge, [1, 3, size, size] in [-1, 1]."""
     ramp = torch.linspace(-0.6, 0.6, size)
-    image = torch.stack(
-        [ramp[None].expand(size, -1), ramp[:, None].expand(-1, size), -ramp[None].expand(size, -1)]
-    )
+    image = torch.stack([ramp[None].expand(size, -1), ramp[:, None].expand(-1, size), -ramp[None].expand(size, -1)])
     image = image.clone()
     image[:, size // 2 :, size // 2 :] *= -0.5
     return image[None]
@@ -34,13 +32,9 @@ def smooth_image(size: int = 64) -> torch.Tensor:
 def test_it_denoises_and_knows_its_error(prior: PyramidPrior, t: int) -> None:
     clean = smooth_image()
     level = prior.schedule.level(torch.tensor([t]), clean)
-    x = level.signal * clean + level.noise * torch.randn(
-        clean.shape, generator=torch.Generator().manual_seed(t)
-    )
+    x = level.signal * clean + level.noise * torch.randn(clean.shape, generator=torch.Generator().manual_seed(t))
     prediction = prior.predict(x, torch.tensor([t]))
-    torch.testing.assert_close(
-        level.signal * prediction.x0 + level.noise * prediction.eps, x, rtol=0, atol=1e-4
-    )
+    torch.testing.assert_close(level.signal * prediction.x0 + level.noise * prediction.eps, x, rtol=0, atol=1e-4)
     error = float((prediction.x0 - clean).square().mean())
     noise_power = float(level.sigma) ** 2
     assert prediction.variance is not None and bool((prediction.variance > 0).all())

@@ -32,9 +32,7 @@ def test_posterior_is_that_of_the_dense_gaussian() -> None:
     height, width, sigma = 5, 6, 0.7
     noisy = torch.rand(1, 3, height, width, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     covariance = dense_covariance(height, width)
-    gain = covariance @ torch.linalg.inv(
-        covariance + sigma**2 * torch.eye(len(covariance), dtype=torch.float64)
-    )
+    gain = covariance @ torch.linalg.inv(covariance + sigma**2 * torch.eye(len(covariance), dtype=torch.float64))
     mean = torch.tensor(PRIOR.mean, dtype=torch.float64).view(3, 1, 1).expand(3, height, width).flatten()
     expected = mean + gain @ (noisy.flatten() - mean)
     expected_variance = torch.diagonal(covariance - gain @ covariance) + PRIOR.detail[2]
@@ -49,9 +47,7 @@ def test_limits() -> None:
     strong, variance = PRIOR.posterior(noisy, 1e4, 0)
     # the least prior variance is about 1e-5/0.7^2.9 > 2e-5: noise of variance 1e-8 hardly shifts a pixel
     torch.testing.assert_close(weak, noisy, rtol=0, atol=1e-3)
-    torch.testing.assert_close(
-        strong, torch.tensor(PRIOR.mean).view(1, 3, 1, 1).expand_as(strong), rtol=0, atol=1e-3
-    )
+    torch.testing.assert_close(strong, torch.tensor(PRIOR.mean).view(1, 3, 1, 1).expand_as(strong), rtol=0, atol=1e-3)
     # with no information left, the posterior variance is the prior's: its mean over pixels is the trace
     total = float(PRIOR.spectrum(16, 20).sum()) / (3 * 16 * 20)
     assert abs(float(variance.mean()) - total) < 1e-3 * total

@@ -47,10 +47,7 @@ def test_plan_is_the_first_level_that_fits(sigma: float, height: int, width: int
 
 
 def test_guides_follow_the_noise() -> None:
-    levels = [
-        (plan(s / 255, 256, 256, SMALL).level, plan(s / 255, 256, 256, SMALL).guides)
-        for s in (30, 60, 140, 200)
-    ]
+    levels = [(plan(s / 255, 256, 256, SMALL).level, plan(s / 255, 256, 256, SMALL).guides) for s in (30, 60, 140, 200)]
     assert levels == [(0, 0), (0, 1), (0, 2), (1, 2)]
 
 
@@ -84,9 +81,7 @@ def test_tiles_reproduce_the_whole(sigma: float) -> None:
     tile = torch.cat(run(net, image[..., start : start + 2 * halo + 32], where))
     inner = slice(halo, halo + 32)
     # the same convolutions over the same numbers; only the summation's blocking may differ
-    torch.testing.assert_close(
-        tile[..., inner], whole[..., start + halo : start + halo + 32], rtol=1e-5, atol=1e-6
-    )
+    torch.testing.assert_close(tile[..., inner], whole[..., start + halo : start + halo + 32], rtol=1e-5, atol=1e-6)
 
 
 @given(height=st.integers(1, 40), width=st.integers(1, 40), sigma=st.sampled_from([0.01, 0.2, 0.5]))

@@ -28,9 +28,7 @@ EXPERT = Task(3, 16, 0.0, 40 / 255, 0.0, (1.0,))
 
 def tiny(folder: Path, steps: int = 12) -> TrainConfig:
     pictures = write_pictures(folder / "pictures")
-    return TrainConfig(
-        pictures, folder / "state", net=NET, main=MAIN, expert=EXPERT, steps=steps, warm_up=3, log_every=2
-    )
+    return TrainConfig(pictures, folder / "state", net=NET, main=MAIN, expert=EXPERT, steps=steps, warm_up=3, log_every=2)
 
 
 def test_it_learns(tmp_path: Path) -> None:
@@ -90,9 +88,7 @@ def test_every_part_moves(tmp_path: Path) -> None:
     photos = cached(trainer.config.images, tmp_path / "cache")
     before = {name: tensor.clone() for name, tensor in trainer.net.state_dict().items()}
     trainer.advance(photos)
-    moved = {
-        name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])
-    }
+    moved = {name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])}
     assert {"main.convs.0.weight", "main.h2.weight", "expert.out.weight", "share"} <= moved
 
 
@@ -152,9 +148,7 @@ def test_frozen_parts_stay(tmp_path: Path) -> None:
     photos = cached(trainer.config.images, tmp_path / "cache")
     before = {name: tensor.clone() for name, tensor in trainer.net.state_dict().items()}
     trainer.advance(photos)
-    moved = {
-        name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])
-    }
+    moved = {name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])}
     assert {name[:6] for name in moved} == {"share", "main.h"}
     with pytest.raises(LeaderError, match="Nothing to train"):
         Trainer(replace(tiny(tmp_path), parts=("tail",)))

@@ -65,9 +65,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[TinyEpsPrior, Vari
     write_pictures(folder / "pictures", count=12)
     prior = TinyEpsPrior()
     train_eps(prior, folder / "pictures", 150)
-    settings = FitSettings(
-        steps=200, seconds=60, batch=8, crop=24, rate=5e-3, shape=HeadShape(width=12, depth=3)
-    )
+    settings = FitSettings(steps=200, seconds=60, batch=8, crop=24, rate=5e-3, shape=HeadShape(width=12, depth=3))
     head, report = fit_variance(prior, folder / "pictures", beside(folder / "tiny.pt"), settings)
     assert 0.8 < report.ratio < 1.25, f"held-out calibration {report}"
     return prior, head, folder
@@ -90,10 +88,7 @@ def test_it_is_calibrated_and_local(fitted: tuple[TinyEpsPrior, VarianceHead, Pa
         variances.append(head(x, x0, prior.schedule.abar(t)))
     error, variance = torch.stack(errors), torch.stack(variances)
     assert 0.8 < float(error.mean() / variance.mean()) < 1.25
-    blocks = [
-        nn.functional.avg_pool2d(v.flatten(0, 1), 8).flatten().argsort().argsort().float()
-        for v in (error, variance)
-    ]
+    blocks = [nn.functional.avg_pool2d(v.flatten(0, 1), 8).flatten().argsort().argsort().float() for v in (error, variance)]
     assert float(torch.corrcoef(torch.stack(blocks))[0, 1]) > 0.5
 
 

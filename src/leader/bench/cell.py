@@ -29,6 +29,7 @@ from leader.noise import SeededNoise
 from leader.operators.base import LinearOperator
 from leader.operators.tasks import build_task
 from leader.priors.base import Prior
+from leader.priors.registry import ENTRIES
 from leader.problem import Problem
 from leader.result import Result, Step
 from leader.sampler import Plan, Sampler
@@ -126,6 +127,12 @@ def identity(cell: Cell) -> Record:
 
 def plan_of(cell: Cell) -> tuple[Plan, Prior]:
     """The resolved settings of a cell, without running it, and the prior they hold for."""
+    return _plan(blueprint(cell))
+
+
+@lru_cache(maxsize=512)
+def _plan(text: str) -> tuple[Plan, Prior]:
+    cell = from_blueprint(text)
     prior = stand_in(cell.prior, cell.size)
     operator = operator_of(cell)
     blank = torch.zeros(1, *operator.measurement_shape)
@@ -183,12 +190,15 @@ def _choices(text: str) -> Record:
     if cell.method in BASELINES:
         return {"method": {"name": cell.method}, "code": code_version([operator], scoring)}
     plan, prior = plan_of(cell)
-    settings = {name: plan.settings[name] for name in ("method", "plugins", "grid", "estimator", "probes")}
+    settings = {name: plan.settings[name] for name in ("method", "plugins", "estimator", "probes")}
+    times = plan.grid.times
+    settings["grid"] = f"{plan.grid.visits} times from {times[0]} to {times[-2]}, {digest(times)[:8]}"
     classes = [operator, type(prior), type(plan.method), *map(type, plan.plugins)]
     taken = {plugin.takes_over for plugin in plan.plugins} - {None}
     classes += [method for method in METHODS.values() if method.term in taken]
     weights = {"name": cell.prior, "weights": fingerprint(cell.prior)}
-    return {**settings, "prior": weights, "code": code_version(classes, scoring)}
+    loading = ("leader.priors.loading",) if cell.prior in ENTRIES else ()
+    return {**settings, "prior": weights, "code": code_version(classes, (*scoring, *loading))}
 
 
 def operator_of(cell: Cell) -> LinearOperator:

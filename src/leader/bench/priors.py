@@ -36,16 +36,14 @@ def fingerprint(name: str) -> str:
 
 
 def stand_in(name: str, size: int) -> Prior:
-    """A prior that can be planned with: the prior itself, or its schedule alone where its weights are
-    absent.
-    """
-    if name == GAUSSIAN or _files(name):
-        return open_prior(name, size)
-    if name not in ENTRIES:
+    """A prior to plan with: a published one's schedule alone (its weights are large, or absent), else itself."""
+    if name in ENTRIES:
+        prior = Prior(Schedule.linear())
+        prior.name = name
+        return prior
+    if name != GAUSSIAN and not _files(name):
         raise LeaderError(f"There is no prior '{name}': give a registered name or the path of a checkpoint.")
-    prior = Prior(Schedule.linear())
-    prior.name = name
-    return prior
+    return open_prior(name, size)
 
 
 def _files(name: str) -> tuple[Path, ...]:

@@ -75,7 +75,7 @@ class Store:
     def writing(self) -> Iterator[None]:
         """Makes the file ready to be appended to, and refuses a second writer."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self.folder / f".{self.path.stem}.lock", os.O_CREAT | os.O_RDWR, 0o644)
+        lock = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o644)
         try:
             _claim(lock, self.path)
             drop_torn_end(self.path)

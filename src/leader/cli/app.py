@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from leader.cli import lists, pictures, priors
+from leader.bench.commands import app as bench
+from leader.cli import lists, pictures, priors, training
 from leader.cli.errors import OneSentenceGroup
 
 app = typer.Typer(
@@ -16,8 +17,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Restores degraded pictures with a diffusion prior and says, pixel by pixel, how far to trust the "
-    "answer.",
+    help="Restores degraded pictures with a diffusion prior and says, pixel by pixel, how far to trust the answer.",
     epilog="Try it: **leader demo**. Then: **leader restore small.png large.png --task sr**",
 )
 app.command("restore", epilog=pictures.RESTORE_EXAMPLES)(pictures.restore)
@@ -27,6 +27,9 @@ app.command("methods")(lists.methods)
 app.command("tasks")(lists.tasks)
 app.command("plugins")(lists.plugins)
 app.add_typer(priors.app, name="priors")
+app.add_typer(bench, name="bench")
+app.command("train", epilog=training.TRAIN_EXAMPLE)(training.train)
+app.command("fit-variance", epilog=training.FIT_EXAMPLE)(training.fit_variance)
 
 
 def _version(wanted: bool) -> None:

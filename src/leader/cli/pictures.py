@@ -39,12 +39,8 @@ Examples:
     leader degrade square.png measured.npz --task cs --ratio 0.25 --sigma 0.05
 """
 
-In = Annotated[
-    Path, typer.Argument(metavar="IN", help="A picture, or a container (.npz) written by leader degrade.")
-]
-Out = Annotated[
-    Path, typer.Argument(metavar="OUT", help="The picture to write: .png, .jpg, .webp, .tif, .bmp, ...")
-]
+In = Annotated[Path, typer.Argument(metavar="IN", help="A picture, or a container (.npz) written by leader degrade.")]
+Out = Annotated[Path, typer.Argument(metavar="OUT", help="The picture to write: .png, .jpg, .webp, .tif, .bmp, ...")]
 KernelOption = Annotated[
     str | None,
     typer.Option("--kernel", metavar="FILE|gaussian:S|motion:SEED", help="The kernel of the blur."),
@@ -57,12 +53,8 @@ MaskOption = Annotated[
         help="White where the picture is known, black where it is missing.",
     ),
 ]
-FactorOption = Annotated[
-    int | None, typer.Option("--factor", help="How much larger sr makes a picture (default 4).")
-]
-DownOption = Annotated[
-    str | None, typer.Option("--down", help="How it became small: bicubic (default) or average.")
-]
+FactorOption = Annotated[int | None, typer.Option("--factor", help="How much larger sr makes a picture (default 4).")]
+DownOption = Annotated[str | None, typer.Option("--down", help="How it became small: bicubic (default) or average.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another draw.")]
 
 
@@ -95,21 +87,17 @@ def restore(
     out: Out,
     task: Annotated[
         str | None,
-        typer.Option(
-            "--task", "-t", autocompletion=_task_names, help="What happened to it: see leader tasks."
-        ),
+        typer.Option("--task", "-t", autocompletion=_task_names, help="What happened to it: see leader tasks."),
     ] = None,
     sigma: Annotated[
-        float | None,
-        typer.Option("--sigma", help="Noise level, 0.05 = 5 % of the range; estimated if left out."),
+        str | None,
+        typer.Option("--sigma", metavar="NUMBER", help="Noise level, 0.05 = 5 % of the range; estimated if left out."),
     ] = None,
     kernel: KernelOption = None,
     mask: MaskOption = None,
     factor: FactorOption = None,
     down: DownOption = None,
-    method: Annotated[
-        str, typer.Option("--method", "-m", autocompletion=_method_names, help="See leader methods.")
-    ] = "ddnm",
+    method: Annotated[str, typer.Option("--method", "-m", autocompletion=_method_names, help="See leader methods.")] = "ddnm",
     plugin: Annotated[
         list[str] | None,
         typer.Option(
@@ -126,27 +114,20 @@ def restore(
     ] = None,
     prior: Annotated[
         str,
-        typer.Option(
-            "--prior", autocompletion=_prior_names, help="See leader priors; or a checkpoint's path."
-        ),
+        typer.Option("--prior", autocompletion=_prior_names, help="See leader priors; or a checkpoint's path."),
     ] = "embedded",
     seed: SeedOption = 0,
     map_file: Annotated[
         Path | None,
         typer.Option("--map", help="Write the uncertainty: a coloured map (.png, .pdf) or numbers (.npy)."),
     ] = None,
-    figure: Annotated[
-        Path | None, typer.Option("--figure", help="Write before, after and uncertainty side by side.")
-    ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write noise level, settings and trace.")
-    ] = None,
-    settings: Annotated[
-        Path | None, typer.Option("--settings", help="Settings of method and plug-ins, TOML or JSON.")
-    ] = None,
+    figure: Annotated[Path | None, typer.Option("--figure", help="Write before, after and uncertainty side by side.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write noise level, settings and trace.")] = None,
+    settings: Annotated[Path | None, typer.Option("--settings", help="Settings of method and plug-ins, TOML or JSON.")] = None,
 ) -> None:
     """Restores a degraded picture."""
     from leader.cli.settings import read_settings, with_budget
+    from leader.inputs import as_sigma
     from leader.pictures import check_format
 
     check_format(out)
@@ -157,7 +138,7 @@ def restore(
         picture,
         task,
         out=out,
-        sigma=sigma,
+        sigma=None if sigma is None else as_sigma(sigma),
         kernel=kernel,
         mask=mask,
         factor=factor,
@@ -251,9 +232,7 @@ def _write_map(path: Path | None, restored: Restoration) -> list[Path]:
         return []
     spread = restored.uncertainty
     if spread is None:
-        raise LeaderError(
-            "This run estimated no uncertainty, so there is no map; leave out estimator = none or --map."
-        )
+        raise LeaderError("This run estimated no uncertainty, so there is no map; leave out estimator = none or --map.")
     if path.suffix.lower() == ".npy":
         import numpy as np
 
@@ -277,35 +256,30 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 
 def degrade(
     picture: Annotated[Path, typer.Argument(metavar="IN", help="A good picture.")],
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A picture, or a container (.npz) that keeps everything.")
-    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A picture, or a container (.npz) that keeps everything.")],
     task: Annotated[
         str,
         typer.Option("--task", "-t", autocompletion=_task_names, help="What to do to it: see leader tasks."),
     ],
-    sigma: Annotated[float, typer.Option("--sigma", help="Noise to add, 0.05 = 5 % of the range.")] = 0.0,
+    sigma: Annotated[str, typer.Option("--sigma", metavar="NUMBER", help="Noise to add, 0.05 = 5 % of the range.")] = "0",
     seed: SeedOption = 0,
     kernel: KernelOption = None,
     mask: MaskOption = None,
     factor: FactorOption = None,
     down: DownOption = None,
-    ratio: Annotated[
-        float | None, typer.Option("--ratio", help="Share of coefficients cs measures (0.25).")
-    ] = None,
-    order: Annotated[
-        str | None, typer.Option("--order", help="Which ones: random, sequency or published.")
-    ] = None,
+    ratio: Annotated[float | None, typer.Option("--ratio", help="Share of coefficients cs measures (0.25).")] = None,
+    order: Annotated[str | None, typer.Option("--order", help="Which ones: random, sequency or published.")] = None,
 ) -> None:
     """Degrades a good picture, to try a restoration on known ground."""
     from leader.degradation import degrade as spoil
+    from leader.inputs import as_sigma
 
     _check_outputs(picture, [out])
     notes = spoil(
         picture,
         out,
         task,
-        sigma=sigma,
+        sigma=as_sigma(sigma),
         seed=seed,
         kernel=kernel,
         mask=mask,
@@ -320,9 +294,7 @@ def degrade(
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="The folder to write into; created if missing.")] = Path(
-        "out"
-    ),
+    out: Annotated[Path, typer.Option("--out", help="The folder to write into; created if missing.")] = Path("out"),
     steps: Annotated[int, typer.Option("--steps", "-n", help="Network steps; fewer are faster.")] = 100,
     seed: SeedOption = 0,
 ) -> None:
@@ -336,9 +308,7 @@ def demo(
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LeaderError(
-            f"The folder {out} cannot be created ({error.strerror}); choose another."
-        ) from error
+        raise LeaderError(f"The folder {out} cannot be created ({error.strerror}); choose another.") from error
     degraded = out / "degraded.png"
     with demo_photograph() as original:
         truth = read_picture(original)

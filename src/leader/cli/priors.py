@@ -52,10 +52,7 @@ def show(name: Annotated[str, typer.Argument(help="A prior's name.")]) -> None:
     from leader.priors.registry import ENTRIES, listing
 
     if name == EMBEDDED:
-        to_stdout(
-            "embedded: natural photographs, any size, grey and colour; comes with the package, with a "
-            "variance head"
-        )
+        to_stdout("embedded: natural photographs, any size, grey and colour; comes with the package, with a variance head")
         return
     if name not in ENTRIES:
         raise unknown_name("prior", name, [EMBEDDED, *ENTRIES])

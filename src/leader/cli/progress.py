@@ -68,9 +68,7 @@ def progress_bar(ready: Preparation, label: str) -> Iterator[Callable[[Step], No
 
         def on_step(step: Step) -> None:
             left.step(step)
-            bar.update(
-                task, completed=left.done, left=f"step {step.index + 1}, {_clock_text(left.seconds_left)}"
-            )
+            bar.update(task, completed=left.done, left=f"step {step.index + 1}, {_clock_text(left.seconds_left)}")
 
         yield on_step
 

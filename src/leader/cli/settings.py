@@ -32,9 +32,7 @@ def read_settings(path: Path | None) -> dict[str, Any]:
         raise LeaderError(f"{path} must hold names and values; found a {type(content).__name__}.")
     reserved = {"prior", "method", "plugins", "steps"} & content.keys()
     if reserved:
-        raise UsageError(
-            f"{path} sets {', '.join(sorted(reserved))}; use the options of the command line for that."
-        )
+        raise UsageError(f"{path} sets {', '.join(sorted(reserved))}; use the options of the command line for that.")
     return content
 
 

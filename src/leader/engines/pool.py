@@ -8,10 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 
 import torch
 
 from leader.engines.base import Answer, Job
+from leader.errors import LeaderError
 
 _WATCH_SECONDS = 1.0
 
@@ -24,19 +26,27 @@ class PoolEngine:
     def __init__(self, workers: int = 2, threads: int = 1) -> None:
         self.workers = workers
         self.threads = threads
+        self._pool: ProcessPoolExecutor | None = None  # started by the first jobs, kept for the next
 
     def map(self, function: Callable[[Job], Answer], jobs: Sequence[Job]) -> Iterator[tuple[int, Answer]]:
         if not jobs:
             return
-        pool = _executor(min(self.workers, len(jobs)), self.threads)
+        if self._pool is None:
+            self._pool = _executor(self.workers, self.threads)
+        waiting = {self._pool.submit(function, job): index for index, job in enumerate(jobs)}
         try:
-            waiting = {pool.submit(function, job): index for index, job in enumerate(jobs)}
             while waiting:
                 done, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in sorted(done, key=lambda item: waiting[item]):
                     yield waiting.pop(future), future.result()
+        except BrokenProcessPool:
+            self._pool = None
+            raise LeaderError(
+                "A worker process died, most likely for want of memory; use fewer workers."
+            ) from None
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            for future in waiting:
+                future.cancel()
 
 
 class FreshEngine:

@@ -47,9 +47,7 @@ class CoarseGaussian:
     def spectrum(self, height: int, width: int) -> Tensor:
         """Prior variance of each DCT coefficient, [3, height, width] float64."""
         square = frequencies(height)[:, None] ** 2 + frequencies(width)[None, :] ** 2
-        column = [
-            torch.tensor(v, dtype=torch.float64).view(3, 1, 1) for v in (self.scale, self.knee, self.power)
-        ]
+        column = [torch.tensor(v, dtype=torch.float64).view(3, 1, 1) for v in (self.scale, self.knee, self.power)]
         spectrum = column[0] / (square + column[1] ** 2) ** (column[2] / 2)
         spectrum[:, 0, 0] = torch.tensor(self.dc, dtype=torch.float64) * height * width
         return spectrum
@@ -69,9 +67,7 @@ class CoarseGaussian:
         coefficients = rows @ torch.einsum("oc,bchw->bohw", basis, noisy - mean) @ columns.T
         estimate = torch.einsum("oc,bohw->bchw", basis, rows.T @ (gain * coefficients) @ columns) + mean
         spread = (rows**2).T @ (gain * sigma**2) @ columns**2
-        variance = (
-            torch.einsum("oc,ohw->chw", basis**2, spread) + self.detail[min(level, len(self.detail) - 1)]
-        )
+        variance = torch.einsum("oc,ohw->chw", basis**2, spread) + self.detail[min(level, len(self.detail) - 1)]
         return estimate, variance.expand_as(estimate)
 
 

@@ -84,9 +84,7 @@ class PyramidPrior(Prior):
         settings_file = weights.with_suffix(".json")
         for file in (weights, settings_file):
             if not file.exists():
-                raise LeaderError(
-                    f"A pyramid prior needs {file}, which does not exist: give the path of its weights."
-                )
+                raise LeaderError(f"A pyramid prior needs {file}, which does not exist: give the path of its weights.")
         return cls._build(json.loads(settings_file.read_text()), load_file(weights), weights)
 
     @classmethod
@@ -102,9 +100,7 @@ class PyramidPrior(Prior):
         coarse = CoarseGaussian(**{key: tuple(value) for key, value in settings["coarse"].items()})
         scale = VarianceScale(**{key: tuple(value) for key, value in settings["variance_scale"].items()})
         table = settings["schedule"]
-        return cls(
-            net, coarse, Schedule.linear(table["beta_start"], table["beta_end"], table["steps"]), scale
-        )
+        return cls(net, coarse, Schedule.linear(table["beta_start"], table["beta_end"], table["steps"]), scale)
 
     def sigma(self, t: int) -> float:
         """Noise of the rescaled [0, 1] image at time t."""

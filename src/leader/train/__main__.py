@@ -19,12 +19,8 @@ def main() -> None:
     parser.add_argument("--validation", type=Path, help="folder of held-out photographs")
     parser.add_argument("--start-pyramid", type=Path, help="weights of an earlier pyramid to start from")
     parser.add_argument("--start-ffdnet", type=Path, help="FFDNet's colour weights for the expert")
-    parser.add_argument(
-        "--parts", nargs="+", default=TrainConfig.parts, help="train these, freeze the others"
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=float("inf"), help="end after this much training time"
-    )
+    parser.add_argument("--parts", nargs="+", default=TrainConfig.parts, help="train these, freeze the others")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this much training time")
     parser.add_argument("--steps", type=int, default=10**9, help="end after this many steps")
     parser.add_argument("--rate", type=float, default=4e-5)
     parser.add_argument("--expert-rate", type=float, default=2e-5)

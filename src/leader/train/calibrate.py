@@ -12,8 +12,13 @@ from leader.errors import LeaderError
 from leader.priors.pyramid import PyramidPrior, VarianceScale
 from leader.train.data import decode, halved, picture_files
 
-NODES = tuple(float(value) / 255 for value in np.geomspace(3, 3000, 13))
-"""Noise levels at which the factor is fitted; log-linear between, constant beyond."""
+FINE_NODES = tuple(float(value) / 255 for value in np.geomspace(3, 533.5, 10))
+COARSE_NODES = tuple(float(value) / 255 for value in (950, 1700, 3000, 8000, 20000))
+"""Noise levels at which the factor is fitted; log-linear between, constant beyond.
+
+At the fine ones the networks answer from detail they may have memorised: held-out photographs are needed. At the
+coarse ones little but brightness and layout is left of an image, a few numbers each: many photographs are needed.
+"""
 
 
 def central_crops(folder: Path, size: int = 256, half: bool = True) -> Tensor:
@@ -23,18 +28,14 @@ def central_crops(folder: Path, size: int = 256, half: bool = True) -> Tensor:
         picture = np.asarray(halved(decode(path)) if half else decode(path))
         top, left = (picture.shape[0] - size) // 2, (picture.shape[1] - size) // 2
         if min(top, left) >= 0:
-            crops.append(
-                torch.from_numpy(picture[top : top + size, left : left + size].copy()).permute(2, 0, 1)
-            )
+            crops.append(torch.from_numpy(picture[top : top + size, left : left + size].copy()).permute(2, 0, 1))
     if not crops:
         raise LeaderError(f"No picture in {folder} is {size} pixels high and wide: give larger ones.")
     return torch.stack(crops).float() / 255
 
 
 @torch.no_grad()
-def error_and_variance(
-    prior: PyramidPrior, clean: Tensor, sigma: float, seed: int = 0
-) -> tuple[Tensor, Tensor]:
+def error_and_variance(prior: PyramidPrior, clean: Tensor, sigma: float, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Squared errors of clamped estimates and predicted variances [N, 3, H, W], in [0, 1] units."""
     generator = torch.Generator().manual_seed(seed)
     errors, variances = [], []
@@ -46,10 +47,16 @@ def error_and_variance(
     return torch.cat(errors), torch.cat(variances)
 
 
-def fit_scale(prior: PyramidPrior, clean: Tensor, nodes: tuple[float, ...] = NODES) -> VarianceScale:
+def fit_scale(prior: PyramidPrior, clean: Tensor, nodes: tuple[float, ...]) -> VarianceScale:
     """Factors that make mean squared error and mean variance agree at each node."""
     factors = []
     for index, sigma in enumerate(nodes):
         error, variance = error_and_variance(prior, clean, sigma, seed=index)
         factors.append(float(error.mean() / variance.mean()) * prior.scale.at(sigma))
     return VarianceScale(nodes, tuple(factors))
+
+
+def calibrated(prior: PyramidPrior, held_out: Tensor, many: Tensor) -> VarianceScale:
+    """The table of factors: fine nodes from held-out crops, coarse ones from many crops."""
+    fine, coarse = fit_scale(prior, held_out, FINE_NODES), fit_scale(prior, many, COARSE_NODES)
+    return VarianceScale(fine.sigma + coarse.sigma, fine.factor + coarse.factor)

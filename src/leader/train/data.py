@@ -28,9 +28,7 @@ def picture_files(folder: Path) -> list[Path]:
     """The picture files of a folder in the order of their names."""
     files = sorted(path for path in Path(folder).glob("*") if path.suffix.lower() in SUFFIXES)
     if not files:
-        raise LeaderError(
-            f"No pictures were found in {folder}: a folder with PNG, JPEG, WebP, BMP or TIFF files is needed."
-        )
+        raise LeaderError(f"No pictures were found in {folder}: a folder with PNG, JPEG, WebP, BMP or TIFF files is needed.")
     return files
 
 
@@ -103,9 +101,7 @@ class CropRules:
 DEFAULT_RULES = CropRules()
 
 
-def crop(
-    rng: np.random.Generator, photos: dict[str, Photographs], size: int, rules: CropRules = DEFAULT_RULES
-) -> Tensor:
+def crop(rng: np.random.Generator, photos: dict[str, Photographs], size: int, rules: CropRules = DEFAULT_RULES) -> Tensor:
     """A random square crop [3, size, size] in [0, 1], flipped and turned; flat crops are mostly rejected."""
     for _ in range(rules.attempts):
         piece = _random_piece(rng, photos, size, rules)
@@ -115,18 +111,14 @@ def crop(
         if not flat or rng.random() < rules.flat_kept:
             break
     if piece is None:
-        raise LeaderError(
-            f"No picture of the training folder has {size} pixels on both sides: give larger pictures."
-        )
+        raise LeaderError(f"No picture of the training folder has {size} pixels on both sides: give larger pictures.")
     piece = np.rot90(piece, int(rng.integers(4)))
     if rng.random() < 0.5:
         piece = piece[:, ::-1]
     return torch.from_numpy(piece.copy()).permute(2, 0, 1).float() / 255
 
 
-def _random_piece(
-    rng: np.random.Generator, photos: dict[str, Photographs], size: int, rules: CropRules
-) -> Bytes | None:
+def _random_piece(rng: np.random.Generator, photos: dict[str, Photographs], size: int, rules: CropRules) -> Bytes | None:
     index = int(rng.integers(len(photos["full"])))
     photo = photos["full" if rng.random() < rules.full_share else "half"][index]
     if min(photo.shape[:2]) < size:
@@ -138,9 +130,7 @@ def _random_piece(
     return photo[top : top + size, left : left + size]
 
 
-def level_crop(
-    rng: np.random.Generator, photos: dict[str, Photographs], size: int, level: int
-) -> tuple[Tensor, Tensor]:
+def level_crop(rng: np.random.Generator, photos: dict[str, Photographs], size: int, level: int) -> tuple[Tensor, Tensor]:
     """A clean crop at full resolution [3, size 2^level, ...] and its block averages [3, size, size]."""
     full = crop(rng, photos, size * 2**level)
     return full, F.avg_pool2d(full[None], 2**level)[0] if level else full

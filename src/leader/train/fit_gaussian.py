@@ -15,16 +15,12 @@ from leader.train.data import Photographs, cached, crop
 LEVELS = 6
 
 
-def fit_coarse_gaussian(
-    images: Path, cache: Path, crops: int = 600, size: int = 20, seed: int = 0
-) -> CoarseGaussian:
+def fit_coarse_gaussian(images: Path, cache: Path, crops: int = 600, size: int = 20, seed: int = 0) -> CoarseGaussian:
     """Statistics of random square crops averaged down to `size` pixels (the prior is used at 16 to 31)."""
     photos = cached(images, cache)
     rng = np.random.default_rng(seed)
     largest = min(min(shape) for shape in photos["full"].shapes) // size
-    level_images = torch.stack(
-        [_level_image(rng, photos, size, int(rng.integers(4, largest + 1))) for _ in range(crops)]
-    )
+    level_images = torch.stack([_level_image(rng, photos, size, int(rng.integers(4, largest + 1))) for _ in range(crops)])
     mean = level_images.mean((0, 2, 3))
     components = torch.einsum("oc,bchw->bohw", OPPONENT, level_images - mean.view(1, 3, 1, 1))
     matrix = dct_matrix(size)

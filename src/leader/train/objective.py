@@ -54,9 +54,7 @@ def spread(step: int, count: int, rng: np.random.Generator) -> npt.NDArray[np.fl
     return rng.permutation((np.arange(count) + shift) / count)
 
 
-def draw(
-    net: PyramidNet, photos: dict[str, Photographs], task: Task, seed: int, step: int, expert: bool
-) -> list[Examples]:
+def draw(net: PyramidNet, photos: dict[str, Photographs], task: Task, seed: int, step: int, expert: bool) -> list[Examples]:
     """One step's examples for one body, grouped by the number of guides; a function of (seed, step) alone."""
     rng = np.random.default_rng([seed, step, int(expert)])
     places = spread(step, task.batch, rng) ** task.sigma_power
@@ -64,9 +62,7 @@ def draw(
     for place in places:
         level = int(rng.choice(len(task.level_shares), p=task.level_shares))
         full, clean = level_crop(rng, photos, task.crop, level)
-        if (
-            expert
-        ):  # the expert answers at full resolution only: a coarse level is one more kind of picture to it
+        if expert:  # the expert answers at full resolution only: a coarse level is one more kind of picture to it
             full, level = clean, 0
         low = task.coarse_sigma_low if level else task.sigma_low
         sigma = low + float(place) * (task.sigma_high - low)

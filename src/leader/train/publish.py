@@ -15,9 +15,9 @@ import torch
 from safetensors.torch import load_file
 
 from leader.priors.coarse_gaussian import CoarseGaussian
-from leader.priors.pyramid import PyramidPrior, VarianceScale
+from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
-from leader.train.calibrate import central_crops, fit_scale
+from leader.train.calibrate import calibrated, central_crops
 from leader.train.fit_gaussian import fit_coarse_gaussian
 from leader.train.run import save_weights
 
@@ -25,12 +25,14 @@ SCHEDULE = {"type": "linear", "beta_start": 1e-4, "beta_end": 2e-2, "steps": 100
 
 
 def publish(
-    net: PyramidNet, coarse: CoarseGaussian, calibration: Path, output: Path, size: int = 256
+    net: PyramidNet, coarse: CoarseGaussian, images: Path, calibration: Path, output: Path, size: int = 256
 ) -> PyramidPrior:
-    """Calibrate the variance on held-out photographs, then write `output` (.safetensors) and its .json."""
+    """Calibrate the variance on central crops of photographs, then write `output` (.safetensors) and its .json."""
     prior = PyramidPrior(net.eval().requires_grad_(False), coarse)
-    clean = torch.cat([central_crops(calibration, size, half) for half in (True, False)])
-    prior.scale = fit_scale(prior, clean)
+    held_out, many = (
+        torch.cat([central_crops(folder, size, half) for half in (True, False)]) for folder in (calibration, images)
+    )
+    prior.scale = calibrated(prior, held_out, many)
     save_weights(net, output)
     settings = {
         "name": output.stem,
@@ -51,20 +53,16 @@ def main() -> None:
     """Parse and publish."""
     parser = argparse.ArgumentParser(prog="python -m leader.train.publish", description=__doc__)
     parser.add_argument("--weights", type=Path, required=True, help="averaged weights of a training state")
-    parser.add_argument(
-        "--images", type=Path, required=True, help="training photographs, for the Gaussian prior"
-    )
+    parser.add_argument("--images", type=Path, required=True, help="training photographs, for the Gaussian prior")
     parser.add_argument("--cache", type=Path, required=True, help="cache of decoded photographs")
-    parser.add_argument(
-        "--calibration", type=Path, required=True, help="held-out photographs for the variance"
-    )
+    parser.add_argument("--calibration", type=Path, required=True, help="held-out photographs for the variance")
     parser.add_argument("--output", type=Path, required=True, help="the .safetensors file to write")
     options = parser.parse_args()
     net = PyramidNet(PyramidConfig())
     net.load_state_dict({name: tensor.float() for name, tensor in load_file(options.weights).items()})
-    scale: VarianceScale = publish(
-        net, fit_coarse_gaussian(options.images, options.cache), options.calibration, options.output
-    ).scale
+    coarse = fit_coarse_gaussian(options.images, options.cache)
+    prior = publish(net, coarse, options.images, options.calibration, options.output)
+    scale = prior.scale
     for sigma, factor in zip(scale.sigma, scale.factor, strict=True):
         print(f"sigma {255 * sigma:7.1f}/255  variance factor {factor:.3f}")
 

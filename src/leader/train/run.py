@@ -84,9 +84,7 @@ class Trainer:
         self.average.requires_grad_(False)
         self.parts = {name: members for name, members in parts(self.net).items() if name in config.parts}
         if not self.parts:
-            raise LeaderError(
-                f"Nothing to train in {config.parts}: name some of {', '.join(parts(self.net))}."
-            )
+            raise LeaderError(f"Nothing to train in {config.parts}: name some of {', '.join(parts(self.net))}.")
         for name, members in parts(self.net).items():
             for parameter in members:
                 parameter.requires_grad_(name in self.parts)
@@ -203,9 +201,7 @@ def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = No
     Called again with the same `state` folder it resumes. `say` sees every record that goes to the log.
     """
     if not (math.isfinite(config.seconds) or config.steps < 10**9):
-        raise LeaderError(
-            "A training run without an end was asked for: give the steps or the seconds it may take."
-        )
+        raise LeaderError("A training run without an end was asked for: give the steps or the seconds it may take.")
     config.state.mkdir(parents=True, exist_ok=True)
     photos = cached(config.images, config.state / "cache")
     held_out = None if config.validation is None else validation_crops(config.validation)
@@ -229,9 +225,7 @@ def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = No
     return trainer
 
 
-def _loop(
-    trainer: Trainer, photos: dict[str, Photographs], held_out: Tensor | None, write: Callable[..., None]
-) -> None:
+def _loop(trainer: Trainer, photos: dict[str, Photographs], held_out: Tensor | None, write: Callable[..., None]) -> None:
     config = trainer.config
     saved = checked = trainer.elapsed
     recent: list[dict[str, float]] = []

@@ -25,9 +25,7 @@ def validation_crops(folder: Path, count: int = 16, size: int = 128) -> Tensor:
 
 
 @torch.no_grad()
-def validate(
-    net: PyramidNet, clean: Tensor, sigmas: tuple[float, ...] = SIGMAS, seed: int = 0
-) -> dict[str, list[float]]:
+def validate(net: PyramidNet, clean: Tensor, sigmas: tuple[float, ...] = SIGMAS, seed: int = 0) -> dict[str, list[float]]:
     """Mean PSNR [dB] and squared error over predicted variance per noise level (of 255); fixed noise."""
     generator = torch.Generator().manual_seed(seed)
     table: dict[str, list[float]] = {"sigma": list(sigmas), "psnr": [], "ratio": []}

@@ -82,9 +82,7 @@ def fit_variance(
     while step < settings.steps and time.monotonic() - began < settings.seconds:
         over = max(step / settings.steps, (time.monotonic() - began) / settings.seconds)
         for group in optimiser.param_groups:
-            group["lr"] = (
-                settings.rate * min(1.0, (step + 1) / 20) * (0.5 + 0.5 * float(np.cos(np.pi * over)))
-            )
+            group["lr"] = settings.rate * min(1.0, (step + 1) / 20) * (0.5 + 0.5 * float(np.cos(np.pi * over)))
         sample = draw(prior, fitting, settings, step, device)
         loss = negative_log_likelihood(head, sample)
         optimiser.zero_grad()
@@ -96,9 +94,7 @@ def fit_variance(
             say(f"step {step}: negative log-likelihood {float(loss):.3f}")
     head.eval().requires_grad_(False)
     calibrate(prior, head, fitting, settings, device)
-    report = _check(
-        prior, head, pictures[:held_out] or pictures, settings, device, step, time.monotonic() - began
-    )
+    report = _check(prior, head, pictures[:held_out] or pictures, settings, device, step, time.monotonic() - began)
     if output is not None:
         head.save(Path(output))
     return head, report
@@ -111,28 +107,20 @@ def negative_log_likelihood(head: VarianceHead, sample: Sample) -> Tensor:
 
 
 @torch.no_grad()
-def draw(
-    prior: Prior, pictures: list[Tensor], settings: FitSettings, step: int, device: torch.device
-) -> Sample:
+def draw(prior: Prior, pictures: list[Tensor], settings: FitSettings, step: int, device: torch.device) -> Sample:
     """A batch that depends on (seed, step) alone: random crops, stratified times, the prior's answers."""
     rng = np.random.default_rng([settings.seed, step])
     places = spread(step, settings.batch, rng)
     t = torch.tensor([int(place * len(prior.schedule)) for place in places], device=device)
-    clean = torch.stack(
-        [_crop(rng, pictures, _crop_size(prior, settings)) for _ in range(settings.batch)]
-    ).to(device)
-    noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(int(rng.integers(2**62)))).to(
-        device
-    )
+    clean = torch.stack([_crop(rng, pictures, _crop_size(prior, settings)) for _ in range(settings.batch)]).to(device)
+    noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(int(rng.integers(2**62)))).to(device)
     level = prior.schedule.level(t, clean)
     x_t = level.signal * clean + level.noise * noise
     x0 = prior.predict(x_t, t).x0
     return Sample(x_t, x0, (x0 - clean).square(), prior.schedule.abar(t).float().to(device), t)
 
 
-def calibrate(
-    prior: Prior, head: VarianceHead, pictures: list[Tensor], settings: FitSettings, device: torch.device
-) -> None:
+def calibrate(prior: Prior, head: VarianceHead, pictures: list[Tensor], settings: FitSettings, device: torch.device) -> None:
     """Set the head's factors at its nodes so that mean squared error and mean variance agree around each.
 
     Likelihood weighs relative errors and may leave the large variances of a noisy network a little off.
@@ -190,9 +178,7 @@ def _crop_size(prior: Prior, settings: FitSettings) -> tuple[int, int]:
 def _crop(rng: np.random.Generator, pictures: list[Tensor], size: tuple[int, int]) -> Tensor:
     large = [picture for picture in pictures if picture.shape[1] >= size[0] and picture.shape[2] >= size[1]]
     if not large:
-        raise LeaderError(
-            f"No picture of the folder has {size[0]} x {size[1]} pixels as the prior needs: give larger ones."
-        )
+        raise LeaderError(f"No picture of the folder has {size[0]} x {size[1]} pixels as the prior needs: give larger ones.")
     picture = large[int(rng.integers(len(large)))]
     top, left = (int(rng.integers(have - want + 1)) for have, want in zip(picture.shape[1:], size))
     return picture[:, top : top + size[0], left : left + size[1]]

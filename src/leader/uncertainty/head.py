@@ -48,8 +48,7 @@ class VarianceHead(nn.Module):
         channels, width = self.shape.channels, self.shape.width
         sizes = [3 * channels + 2] + [width] * self.shape.depth
         self.convs = nn.ModuleList(
-            nn.Conv2d(a, b, 3, padding=1 + i % 2, dilation=1 + i % 2)
-            for i, (a, b) in enumerate(pairwise(sizes))
+            nn.Conv2d(a, b, 3, padding=1 + i % 2, dilation=1 + i % 2) for i, (a, b) in enumerate(pairwise(sizes))
         )
         self.out = nn.Conv2d(width, channels, 3, padding=1)
         for parameter in self.out.parameters():
@@ -100,9 +99,7 @@ class VarianceHead(nn.Module):
         with safe_open(file, framework="pt") as content:
             shape = (content.metadata() or {}).get("variance_head")
             if shape is None:
-                raise LeaderError(
-                    f"{file} is not a variance head: give a file written by `leader fit-variance`."
-                )
+                raise LeaderError(f"{file} is not a variance head: give a file written by `leader fit-variance`.")
             head = cls(HeadShape(**json.loads(shape)))
             names = list(content.keys())
             head.load_state_dict({name: content.get_tensor(name) for name in names})
@@ -124,11 +121,7 @@ def node_weights(abar: Tensor) -> Tensor:
 
 def beside(checkpoint: Path) -> Path:
     """Where the head fitted to a checkpoint (a file, a folder, or the bare name of a prior) is stored."""
-    return (
-        checkpoint / f"variance{SUFFIX}"
-        if checkpoint.is_dir()
-        else checkpoint.with_name(checkpoint.name + SUFFIX)
-    )
+    return checkpoint / f"variance{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.name + SUFFIX)
 
 
 def _is_head(file: Path) -> bool:
