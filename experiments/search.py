@@ -191,6 +191,7 @@ def main(
     objective: Annotated[str, typer.Option(help="sum or both.")] = "sum",
     weight: Annotated[float, typer.Option(help="Decibels that a unit of LPIPS is worth.")] = 10.0,
     save: Annotated[float, typer.Option(help="Share of the host's calls that LEADer must save.")] = 0.03,
+    hosts_only: Annotated[bool, typer.Option("--hosts-only", help="Leave LEADer for later.")] = False,
     seed: int = 0,
     workers: int = 2,
 ) -> None:
@@ -216,12 +217,14 @@ def main(
             cells = _cells(photos, task, host, prior, fit, size)
             best, tried = search(cells, ranges[host], trials, goal, store, engine, seed=seed)
             _log(log, task, host, (), tried, best)
-            tuned = [replace(c, settings=merged(c.settings, best.settings), plugins=(LEADER,)) for c in cells]
-            limit = (1 - save) * best.calls
-            top, more = search(
-                tuned, ranges[LEADER], trials, goal, store, engine, calls_limit=limit, host=best, seed=seed
-            )
-            _log(log, task, host, (LEADER,), more, top)
+            top = best
+            if not hosts_only:
+                tuned = [replace(c, settings=merged(c.settings, best.settings), plugins=(LEADER,)) for c in cells]
+                limit = (1 - save) * best.calls
+                top, more = search(
+                    tuned, ranges[LEADER], trials, goal, store, engine, calls_limit=limit, host=best, seed=seed
+                )
+                _log(log, task, host, (LEADER,), more, top)
             found = merged(best.settings, top.settings)
             if found:
                 name = stand_in(prior, size).name

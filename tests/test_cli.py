@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from leader.cli import app
@@ -196,13 +195,16 @@ def test_time_left_follows_the_work() -> None:
     left = WorkLeft(ready, clock=lambda: now[0])
     assert left.seconds_left is None
     pixels = 16 * 16
-    costs = [cost + 0.05 * pixels for _, cost in ready.work()]
+    costs = [cost + 0.3 * pixels for _, cost in ready.work()]  # not quite the ratio the bar starts from
     walk = ready.sampler.steps(ready.problem)
     for done in range(1, 6):
         now[0] += costs[done - 1] / pixels  # a clock that ticks with the work
         left.step(next(walk))
-        assert left.seconds_left == pytest.approx(sum(costs[done:]) / pixels)
-    assert left.done < 0.1
+        assert left.seconds_left == pytest.approx(sum(costs[done:]) / pixels, rel=0.5)
+    assert left.done < 0.3
     for step in walk:
+        now[0] += costs[done] / pixels
+        done += 1
         left.step(step)
-    assert left.done == 1 and torch.isfinite(ready.problem.y).all()
+        assert left.seconds_left == pytest.approx(sum(costs[done:]) / pixels, rel=0.25)
+    assert left.done == 1
