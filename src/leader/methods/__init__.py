@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
-from leader.errors import UsageError, unknown_name
 from leader.methods.base import Context, Estimate, Method, State
 from leader.methods.ddim import DDIM
 from leader.methods.ddnm import DDNM
@@ -16,6 +14,7 @@ from leader.methods.dps import DPS
 from leader.methods.pirp import PIRP
 from leader.methods.projdiff import ProjDiff
 from leader.methods.sitcom import SITCOM
+from leader.registry import build
 
 METHODS: dict[str, type[Method]] = {
     cls.name: cls for cls in (DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP)
@@ -24,15 +23,7 @@ METHODS: dict[str, type[Method]] = {
 
 def make_method(name: str, settings: dict[str, Any]) -> Method:
     """A method by name with its settings."""
-    if name not in METHODS:
-        raise unknown_name("method", name, METHODS)
-    known = {item.name for item in fields(METHODS[name])}  # type: ignore[arg-type]
-    for key in settings:
-        if key not in known:
-            raise UsageError(
-                f"The method '{name}' has no setting '{key}'; it has {', '.join(sorted(known)) or 'none'}."
-            )
-    return METHODS[name](**settings)
+    return build("method", METHODS, name, settings)
 
 
 __all__ = [

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
-from leader.errors import UsageError, unknown_name
+from leader.errors import unknown_name
 from leader.plugins.base import Moment, Plugin
 from leader.plugins.equs import EquS, EquSPlus
 from leader.plugins.satp import SATP
 from leader.plugins.ucpm import UCPM
+from leader.registry import build
 
 PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (UCPM, SATP, EquS, EquSPlus)}
 BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucpm", "satp")}
@@ -27,13 +27,7 @@ def expand(names: tuple[str | Plugin, ...]) -> tuple[str | Plugin, ...]:
 
 def make_plugin(name: str, settings: dict[str, Any]) -> Plugin:
     """A plug-in by name with its settings."""
-    if name not in PLUGINS:
-        raise unknown_name("plug-in", name, PLUGINS)
-    known = {item.name for item in fields(PLUGINS[name])}  # type: ignore[arg-type]
-    for key in settings:
-        if key not in known:
-            raise UsageError(f"The plug-in '{name}' has no setting '{key}'; it has {', '.join(sorted(known))}.")
-    return PLUGINS[name](**settings)
+    return build("plug-in", PLUGINS, name, settings)
 
 
 __all__ = ["BUNDLES", "PLUGINS", "SATP", "UCPM", "EquS", "EquSPlus", "Moment", "Plugin", "expand", "make_plugin"]

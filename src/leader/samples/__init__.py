@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
-DEMO = "BuddiesOfBudgie_38b998cd50.png"
+DEMO = "BuddiesOfBudgie_5bf63903e7.png"
 
 
 @contextmanager
