@@ -229,13 +229,13 @@ def prepare(
     if task is not None:
         find_task(task)
     level = None if sigma is None else as_sigma(sigma)
+    model = prior if isinstance(prior, Prior) else _load(prior)
+    sampler = Sampler(model, method, tuple(plugins), steps, **(settings or {}))  # wrong names first, then the picture
     options = {"kernel": kernel, "mask": mask, "factor": factor, "down": down}
     if isinstance(image, (str, Path)) and Path(image).suffix.lower() == SUFFIX:
         posed = pose_container(read_container(Path(image)), task, level, options)
     else:
         posed = pose_picture(as_picture(image), task or "sr", level, options)
-    model = prior if isinstance(prior, Prior) else _load(prior)
-    sampler = Sampler(model, method, tuple(plugins), steps, **(settings or {}))
     sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
     return Preparation(
         posed.problem,
