@@ -41,9 +41,12 @@ def priors(ctx: typer.Context) -> None:
         return
     from leader.priors.registry import listing
 
-    rows = [(EMBEDDED, "natural photographs, any size; comes with the package", "yes")]
-    rows += [(str(row["name"]), str(row["title"]), "yes" if row["on_disk"] else "no") for row in listing()]
-    table(("prior", "what it knows", "on disk"), rows)
+    rows = [(EMBEDDED, "natural photographs, any size", "4 MB", "MIT", "comes with the package", "yes")]
+    for row in listing():
+        size = f"{int(str(row['bytes'])) / 1e6:,.0f} MB"
+        here = "yes" if row["on_disk"] else "no"
+        rows.append((str(row["name"]), str(row["title"]), size, str(row["licence"]), str(row["source"]), here))
+    table(("prior", "what it knows", "size", "licence", "source", "on disk"), rows)
 
 
 @app.command()
