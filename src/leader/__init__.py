@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from leader import operators
-from leader.errors import LeaderError, UsageError
-from leader.priors.base import Prediction, Prior
-from leader.problem import Problem
-from leader.result import Result, Step
-from leader.sampler import Sampler
-from leader.schedule import Grid, Schedule
-
 if TYPE_CHECKING:
+    from leader import operators
+    from leader.errors import LeaderError, UsageError
+    from leader.priors.base import Prediction, Prior
     from leader.priors.loading import load_prior
+    from leader.problem import Problem
     from leader.restoration import Restoration, restore
+    from leader.result import Result, Step
+    from leader.sampler import Sampler
+    from leader.schedule import Grid, Schedule
 
 __version__ = "0.1.0"
 
+# Names are imported when they are used: the command line answers --help without loading torch.
+_HOMES = {
+    "Grid": "schedule",
+    "LeaderError": "errors",
+    "Prediction": "priors.base",
+    "Prior": "priors.base",
+    "Problem": "problem",
+    "Restoration": "restoration",
+    "Result": "result",
+    "Sampler": "sampler",
+    "Schedule": "schedule",
+    "Step": "result",
+    "UsageError": "errors",
+    "load_prior": "priors.loading",
+    "restore": "restoration",
+}
+
 
 def __getattr__(name: str) -> Any:
-    # What needs Pillow or weights is imported when it is used.
-    if name == "load_prior":
-        from leader.priors.loading import load_prior
+    if name == "operators":
+        return import_module("leader.operators")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'leader' has no attribute '{name}'")
+    return getattr(import_module(f"leader.{_HOMES[name]}"), name)
 
-        return load_prior
-    if name in ("restore", "Restoration"):
-        from leader import restoration
 
-        return getattr(restoration, name)
-    raise AttributeError(f"module 'leader' has no attribute '{name}'")
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES, "operators"])
 
 
 __all__ = [

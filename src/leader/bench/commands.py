@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leader.bench.experiment import Experiment, find_experiment, load_experiment
 from leader.bench.records import Store, write_atomically
 from leader.errors import LeaderError, UsageError
+
+if TYPE_CHECKING:
+    from leader.bench.experiment import Experiment
 
 app = typer.Typer(
     name="bench",
@@ -180,6 +182,8 @@ def _load(
     if images is not None and images != "test" and fit is None and form == "small":
         fit = "half"  # photographs, not the shipped crops, which are at half size already
     changes = {"images": images, "fit": fit, "count": count, "size": size, "prior": prior}
+    from leader.bench.experiment import find_experiment, load_experiment
+
     return load_experiment(find_experiment(name), form, **changes)
 
 
