@@ -20,6 +20,8 @@ from leader.plugins.image_priors import IMAGE_PRIORS, adjoint, differences, imag
 from leader.problem import Problem
 
 MAPS = ("local", "mean", "shuffle")
+LARGEST_SHARPENING = 1 / 32
+"""D^T D has eigenvalues up to 8: a step raises no frequency by more than a quarter, however large U_t is at high noise."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class UCPM(Plugin):
     map: str = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
     sharpen: float = 0.0
-    """Adds `sharpen` U_t exp(-Sigma / U_t) times the negative Laplacian: sharpens where Sigma is small."""
+    """Adds `sharpen` U_t exp(-Sigma / U_t), at most 1/32, times the negative Laplacian: sharpens where Sigma is small."""
     width: float = 0.01
     """Width g of pirp's Gaussian weight."""
 
@@ -68,7 +70,8 @@ class UCPM(Plugin):
         if self.sharpen == 0:
             return change
         mean = sigma.mean((1, 2, 3), keepdim=True).clamp_min(1e-12)
-        return change + self.sharpen * mean * (-sigma / mean).exp() * adjoint(differences(x0))
+        weight = (self.sharpen * mean * (-sigma / mean).exp()).clamp_max(LARGEST_SHARPENING)
+        return change + weight * adjoint(differences(x0))
 
     def _regularised(self, x0: Tensor, sigma: Tensor) -> Tensor:
         if self.phi == "pirp":
