@@ -88,12 +88,15 @@ def test_ablations_keep_the_mean_of_sigma() -> None:
         assert not torch.equal(changed, sigma)
 
 
-def test_sharpening_acts_where_sigma_is_small() -> None:
+def test_sharpening_acts_where_sigma_is_small_and_is_bounded() -> None:
     x0 = draw(7)
-    sigma = torch.full(SHAPE, 1e-3, dtype=torch.float64)
-    sigma[..., 3:] = 1.0
-    change = UCPM(lam=0.0, sharpen=1.0).change(x0, sigma).abs() / adjoint(differences(x0)).abs()
-    assert float(change[..., :3].min()) > float(change[..., 3:].max())
+    edges = adjoint(differences(x0)).abs()
+    sigma = torch.full(SHAPE, 1e-5, dtype=torch.float64)
+    sigma[..., 3:] = 1e-2
+    weight = UCPM(lam=0.0, sharpen=1.0).change(x0, sigma).abs() / edges
+    assert float(weight[..., :3].min()) > float(weight[..., 3:].max())
+    bounded = UCPM(lam=0.0, sharpen=100.0).change(x0, sigma).abs() / edges
+    assert float(bounded.max()) == pytest.approx(1 / 32)
 
 
 def test_paper_formula() -> None:
