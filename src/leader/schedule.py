@@ -15,20 +15,24 @@ from torch import Tensor
 
 from leader.errors import LeaderError, unknown_name
 
+CPU = torch.device("cpu")
+
 
 @dataclass(frozen=True)
 class Level:
     """Signal and noise of x_t = sqrt(abar) x_0 + sqrt(1 - abar) z at one time per image.
 
-    `abar` is float64 [B, 1, 1, 1]; the factors are computed in float64 and handed out in `dtype`.
+    `abar` is float64 [B, 1, 1, 1] on the CPU (not every device has float64); the factors are computed there and handed out
+    on the device and in the dtype of the images.
     """
 
     abar: Tensor
     dtype: torch.dtype = torch.float32
+    device: torch.device = CPU
 
     def cast(self, value: Tensor) -> Tensor:
-        """A float64 coefficient in the dtype of the images."""
-        return value.to(self.dtype)
+        """A float64 coefficient on the device and in the dtype of the images."""
+        return value.to(self.device, self.dtype)
 
     @property
     def signal(self) -> Tensor:
@@ -89,7 +93,7 @@ class Schedule:
         abar = self.abar(t).reshape(-1, 1, 1, 1)
         if like is None:
             return Level(abar)
-        return Level(abar.to(like.device), like.dtype)
+        return Level(abar, like.dtype, like.device)
 
     def nearest(self, sigma: float) -> int:
         """The time whose s_t is nearest to sigma."""

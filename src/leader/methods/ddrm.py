@@ -50,10 +50,10 @@ class DDRM(Method):
         """y at the noise level of t where it is cleaner than that, noise elsewhere."""
         problem = context.problem
         operator = spectral(problem, self.name)
-        s = operator.s.to(problem.y.device)
+        s = operator.s.cpu()
         abar = per_image(context.level(t).abar, s)
         carried = (
-            abar.sqrt() * per_image(problem.sigma.to(s.device), s) / torch.where(s > 0, s, torch.ones_like(s))
+            abar.sqrt() * per_image(problem.sigma, s) / torch.where(s > 0, s, torch.ones_like(s))
         )
         cleaner = (s > 0) & ((1 - abar).sqrt() > carried)
         share = torch.where(cleaner, abar.sqrt(), torch.zeros_like(carried))

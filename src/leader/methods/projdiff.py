@@ -134,7 +134,7 @@ class ProjDiff(Method):
         seen = (
             cast(level.sqrt(), noise) * operator.filter(lambda s: 1 / s, problem.y) * operator.data(problem.y)
         )
-        return ProjDiffState(estimate.x, x0_hat, torch.where(operator.s.to(noise.device) > 0, seen, observed))
+        return ProjDiffState(estimate.x, x0_hat, torch.where((operator.s > 0).to(noise.device), seen, observed))
 
     def finish(self, context: Context, state: State) -> Tensor:
         assert isinstance(state, ProjDiffState)
@@ -144,8 +144,8 @@ class ProjDiff(Method):
         """a_i: abar at which the forward process has the noise of component i, float64; 1 where nothing is
         measured.
         """
-        s = operator.s.to(problem.y.device)
-        sigma = per_image(problem.sigma.to(s.device), s)
+        s = operator.s.cpu()
+        sigma = per_image(problem.sigma, s)
         if self.form == "simple":
             s = s.amax(tuple(range(1, s.ndim)), keepdim=True).expand_as(s)
         return torch.where(s > 0, 1 / (1 + (sigma / _safe(s)) ** 2), torch.ones_like(s))
@@ -154,7 +154,7 @@ class ProjDiff(Method):
     def _early(context: Context, level: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
         """abar_t, and the components whose observation is at most as noisy as x_t."""
         abar = per_image(context.level(t).abar, level)
-        return abar, level >= abar
+        return abar, (level >= abar).to(context.problem.y.device)
 
 
 def _safe(values: Tensor) -> Tensor:

@@ -43,9 +43,9 @@ def spectral_split(
     cut off count as unmeasured. At u = -1 nothing is corrected: the answer is the estimate itself.
     """
     y = context.problem.y
-    s = operator.s.to(y.device)
+    s = operator.s.cpu()
     abar = per_image(context.level(u).abar, s)
-    sigma = per_image(context.problem.sigma.to(y.device), s)
+    sigma = per_image(context.problem.sigma, s)
     noise = (1 - abar).sqrt()
     measured = s > 0
     carried = abar.sqrt() * sigma / torch.where(measured, s, torch.ones_like(s))  # noise that y brings along
@@ -56,7 +56,7 @@ def spectral_split(
     correction = torch.where(noisier, partial, torch.full_like(partial, eta_b)) * measured
     fresh = torch.where(cleaner, (noise**2 - (eta_b * carried) ** 2).clamp_min(0).sqrt(), eta * noise)
     predicted = torch.where(measured, torch.zeros_like(carried), kept * noise.expand_as(carried))
-    return SpectralSplit(correction.to(y.dtype), fresh.to(y.dtype), predicted.to(y.dtype))
+    return SpectralSplit(correction.to(y), fresh.to(y), predicted.to(y))
 
 
 def clamp_x0(prediction: Prediction) -> Prediction:
