@@ -5,7 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint unit check-all install clean
+.PHONY: demo test lint unit check-all results install clean
+
+TABLES := table1 table2 table3 table4
+FIGURES := figure1 figure3 figure4 figure5 figure6 figure7
 
 install: $(STAMP)
 
@@ -29,6 +32,11 @@ test: lint unit
 
 check-all: $(STAMP)
 	$(BIN)/python -m pytest -m slow -v
+
+# Tables and figures of docs/results.md, from the committed records; `leader bench run NAME` makes the records.
+results: $(STAMP)
+	for name in $(TABLES); do $(BIN)/leader bench table $$name --out docs/results/$$name.md; done
+	for name in $(FIGURES); do $(BIN)/leader bench figure $$name --out docs/results/$$name.png; done
 
 clean:
 	rm -rf $(VENV) out

@@ -61,8 +61,9 @@ def test_a_head_for_a_strangers_network_is_calibrated(tmp_path: Path) -> None:
     train(network, scheduler, pictures, seconds=120)
     network.save_pretrained(tmp_path / "model" / "unet")
     scheduler.save_pretrained(tmp_path / "model" / "scheduler")
-    command = ["fit-variance", "--prior", str(tmp_path / "model"), "--images", str(pictures), "--minutes", "1"]
-    done = subprocess.run([sys.executable, "-c", "from leader.cli import main; main()", *command], capture_output=True, text=True, check=False)
+    leader = [sys.executable, "-c", "from leader.cli import main; main()"]
+    command = [*leader, "fit-variance", "--prior", str(tmp_path / "model"), "--images", str(pictures), "--minutes", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     said = re.search(r"held-out pictures: ([0-9.]+)", done.stderr.replace("\n", " "))
     assert said is not None and 0.8 < float(said[1]) < 1.25, f"{dict(network.config)}: {done.stderr[-400:]}"
