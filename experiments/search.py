@@ -19,6 +19,7 @@ import math
 import random
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -204,7 +205,7 @@ def main(
         if host not in ranges:
             raise unknown_name("host with ranges in search.toml", host, ranges)
     photos = list_images(images)[:count]
-    store, engine, goal = Store(records / "records", "search"), make_engine(workers), Goal(objective, weight)
+    store, goal = Store(records / "records", "search"), Goal(objective, weight)
     records.mkdir(parents=True, exist_ok=True)
     log = records / "log.jsonl"
     log.write_text("")  # an interrupted search finds its records and writes its log anew
@@ -212,27 +213,28 @@ def main(
     source = (
         f"settings search, {trials} trials, {len(photos)} photographs, score {objective}, weight {weight:g}"
     )
-    for task in load_tasks(HERE / "tasks.toml", tasks.split(",") if tasks else None):
-        for host in hosts:
-            cells = _cells(photos, task, host, prior, fit, size)
-            best, tried = search(cells, ranges[host], trials, goal, store, engine, seed=seed)
-            _log(log, task, host, (), tried, best)
-            top = best
-            if not hosts_only:
-                tuned = [replace(c, settings=merged(c.settings, best.settings), plugins=(LEADER,)) for c in cells]
-                limit = (1 - save) * best.calls
-                top, more = search(
-                    tuned, ranges[LEADER], trials, goal, store, engine, calls_limit=limit, host=best, seed=seed
-                )
-                _log(log, task, host, (LEADER,), more, top)
-            found = merged(best.settings, top.settings)
-            if found:
-                name = stand_in(prior, size).name
-                entries.append(
-                    preset_entry(name, host, operator_of(cells[0]).task, task.sigma, found, source)
-                )
-            out.write_text("\n".join(entries), encoding="utf-8")
-            _tell(f"{host}, {task.label}", tried[0], best, top)
+    with closing(make_engine(workers)) as engine:
+        for task in load_tasks(HERE / "tasks.toml", tasks.split(",") if tasks else None):
+            for host in hosts:
+                cells = _cells(photos, task, host, prior, fit, size)
+                best, tried = search(cells, ranges[host], trials, goal, store, engine, seed=seed)
+                _log(log, task, host, (), tried, best)
+                top = best
+                if not hosts_only:
+                    tuned = [replace(c, settings=merged(c.settings, best.settings), plugins=(LEADER,)) for c in cells]
+                    limit = (1 - save) * best.calls
+                    top, more = search(
+                        tuned, ranges[LEADER], trials, goal, store, engine, calls_limit=limit, host=best, seed=seed
+                    )
+                    _log(log, task, host, (LEADER,), more, top)
+                found = merged(best.settings, top.settings)
+                if found:
+                    name = stand_in(prior, size).name
+                    entries.append(
+                        preset_entry(name, host, operator_of(cells[0]).task, task.sigma, found, source)
+                    )
+                out.write_text("\n".join(entries), encoding="utf-8")
+                _tell(f"{host}, {task.label}", tried[0], best, top)
 
 
 def _log(

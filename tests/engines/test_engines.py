@@ -64,6 +64,11 @@ def test_a_pool_is_kept_and_a_dead_worker_is_told() -> None:
     assert first == second
     with pytest.raises(LeaderError, match="worker process died"):
         list(engine.map(dying, [3]))
+    assert next(engine.map(noted, [4]))[1][1] != first
+    engine.close()
+    engine.close()
+    assert next(engine.map(noted, [5]))[1][1] != first, "a closed engine starts anew"
+    engine.close()
 
 
 ORPHANS = """

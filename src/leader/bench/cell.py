@@ -34,8 +34,8 @@ from leader.problem import Problem
 from leader.result import Result, Step
 from leader.sampler import Plan, Sampler
 
-BASELINES = ("reference", "measurement")
-"""Not methods: the picture itself, and the measurement as a picture (A^+ y where it is none)."""
+BASELINES = {"reference": "Reference", "measurement": "Measurement", "pinv": "A⁺ y"}
+"""Not methods, with their names in tables: the picture itself, the measurement as a picture (A^+ y where it is none), A^+ y."""
 KEEP = ("restored", "path", "trace")
 """What a record can keep besides numbers: the restored picture, x0_hat and Sigma along the way, (t, U_t,
 jump) of every step.
@@ -243,7 +243,7 @@ def _measured(cell: Cell) -> tuple[Record, dict[str, bytes]]:
     numbers: Record = {}
     pictures: dict[str, bytes] = {}
     if cell.method in BASELINES:
-        restored = 2 * picture - 1 if cell.method == "reference" else _measurement_picture(problem)
+        restored = _baseline(cell.method, picture, problem)
     else:
         prior = open_prior(cell.prior, cell.size, cell.device)
         before = _resident("VmRSS", cell.device)
@@ -326,6 +326,13 @@ def _counts(cell: Cell, result: Result) -> Record:
         "backwards": int(total.backwards),
         "work": round(total.pixels / cell.size**2, 3),
     }
+
+
+def _baseline(name: str, picture: Tensor, problem: Problem) -> Tensor:
+    """The picture of a baseline in [-1, 1]."""
+    if name == "reference":
+        return 2 * picture - 1
+    return problem.operator.pinv(problem.y) if name == "pinv" else _measurement_picture(problem)
 
 
 def _measurement_picture(problem: Problem) -> Tensor:

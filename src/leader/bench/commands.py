@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,8 +72,8 @@ def run(
     if dry_run:
         list_cells(chosen, store, typer.echo)
         return
-    engine = make_engine(workers, fresh=chosen.form.memory)
-    outcome = run_experiment(chosen, store, engine, prune=prune)
+    with closing(make_engine(workers, fresh=chosen.form.memory)) as engine:
+        outcome = run_experiment(chosen, store, engine, prune=prune)
     typer.echo(
         f"{chosen.name}: {outcome.ran} cells run, {outcome.found} found, {outcome.failed} failed; "
         f"records in {store.path}",

@@ -267,7 +267,7 @@ def _expand(block: dict[str, Any], path: Path) -> Iterator[Row]:
         for count, plugins in itertools.product(counts, block.get("plugins", [[]])):
             _check_names(method, plugins, block.get("grid"))
             tail = f", T = {count}" if isinstance(steps, list) else ""
-            base = METHODS[method].__name__ if method in METHODS else method.capitalize()
+            base = METHODS[method].__name__ if method in METHODS else BASELINES[method]
             plain = " + ".join([base, *(PLUGIN_LABELS.get(item, item) for item in plugins)]) + tail
             for chosen in itertools.product(*vary):
                 settings = dict(block.get("settings", {}))

@@ -24,3 +24,7 @@ class Engine(Protocol):
         the iteration; what came before it has been handed out.
         """
         ...
+
+    def close(self) -> None:
+        """End what the engine keeps running; it may be used again afterwards."""
+        ...

@@ -22,6 +22,9 @@ class LocalEngine:
                 answer = function(job)
             yield index, answer
 
+    def close(self) -> None:
+        """Nothing is kept running."""
+
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:

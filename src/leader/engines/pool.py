@@ -50,6 +50,12 @@ class PoolEngine:
             for future in waiting:
                 future.cancel()
 
+    def close(self) -> None:
+        """End the workers: left to the interpreter's exit, their pipes may close in the wrong order."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
 
 class FreshEngine:
     """A new process per job, one at a time: a process's peak memory never falls, so each needs its own."""
@@ -62,6 +68,9 @@ class FreshEngine:
             with _executor(1, self.threads) as pool:
                 future: Future[Answer] = pool.submit(function, job)
                 yield index, future.result()
+
+    def close(self) -> None:
+        """Every process has ended with its job."""
 
 
 def _executor(workers: int, threads: int, keep: bool = False) -> ProcessPoolExecutor:
