@@ -16,7 +16,7 @@ from tests.train.pictures import write_pictures
 def test_published_prior_is_the_same_network_and_calibrated(tmp_path: Path) -> None:
     shipped = PyramidPrior.load()
     write_pictures(tmp_path / "calib", count=2, size=(256, 256))
-    prior = publish(shipped.net, shipped.coarse, tmp_path / "calib", tmp_path / "calib", tmp_path / "mine.safetensors", size=64)
+    prior = publish(shipped.net, shipped.coarse, tmp_path / "calib", tmp_path / "mine.safetensors", size=64)
     x = torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     for t in (0, 300):
         ours, theirs = prior.predict(x, torch.tensor([t])), shipped.predict(x, torch.tensor([t]))

@@ -17,22 +17,17 @@ from safetensors.torch import load_file
 from leader.priors.coarse_gaussian import CoarseGaussian
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
-from leader.train.calibrate import calibrated, central_crops
+from leader.train.calibrate import central_crops, fit_scale
 from leader.train.fit_gaussian import fit_coarse_gaussian
 from leader.train.run import save_weights
 
 SCHEDULE = {"type": "linear", "beta_start": 1e-4, "beta_end": 2e-2, "steps": 1000}
 
 
-def publish(
-    net: PyramidNet, coarse: CoarseGaussian, images: Path, calibration: Path, output: Path, size: int = 256
-) -> PyramidPrior:
+def publish(net: PyramidNet, coarse: CoarseGaussian, calibration: Path, output: Path, size: int = 256) -> PyramidPrior:
     """Calibrate the variance on central crops of photographs, then write `output` (.safetensors) and its .json."""
     prior = PyramidPrior(net.eval().requires_grad_(False), coarse)
-    held_out, many = (
-        torch.cat([central_crops(folder, size, half) for half in (True, False)]) for folder in (calibration, images)
-    )
-    prior.scale = calibrated(prior, held_out, many)
+    prior.scale = fit_scale(prior, torch.cat([central_crops(calibration, size, half) for half in (True, False)]))
     save_weights(net, output)
     settings = {
         "name": output.stem,
@@ -61,7 +56,7 @@ def main() -> None:
     net = PyramidNet(PyramidConfig())
     net.load_state_dict({name: tensor.float() for name, tensor in load_file(options.weights).items()})
     coarse = fit_coarse_gaussian(options.images, options.cache)
-    prior = publish(net, coarse, options.images, options.calibration, options.output)
+    prior = publish(net, coarse, options.calibration, options.output)
     scale = prior.scale
     for sigma, factor in zip(scale.sigma, scale.factor, strict=True):
         print(f"sigma {255 * sigma:7.1f}/255  variance factor {factor:.3f}")
