@@ -45,8 +45,8 @@ def error_and_variance(prior: PyramidPrior, clean: Tensor, sigma: float, seed: i
 def fit_scale(prior: PyramidPrior, clean: Tensor, nodes: tuple[float, ...] = NODES) -> VarianceScale:
     """Factors that make mean squared error and mean variance agree at each node, on top of the present ones.
 
-    clean: held-out crops. At the highest noise levels little but brightness and layout is left of a picture, a few numbers each:
-    there a few dozen crops fix a factor to no better than about 20 %.
+    clean: held-out crops. At the highest noise levels little but brightness and layout is left of a picture, a few numbers
+    each: there a few dozen crops fix a factor to no better than about 20 %.
     """
     factors = []
     for index, sigma in enumerate(nodes):
