@@ -49,6 +49,8 @@ steps = [10, 20]
     assert experiment.row("B = 0.01").settings == {"satp": {"budget": 0.01}}
     assert experiment.row("DDPG + LEADer, T = 20").against == "DDPG, T = 20"
     assert experiment.row("DDPG, T = 10").steps == 10
+    with pytest.raises(LeaderError, match="2 braces, and 1 values vary"):
+        tiny(tmp_path, TOML.replace("\n[form.small]", block.replace("B = {}", "B = {}, {}")))
 
 
 def test_per_image_kernels_follow_the_image(tmp_path: Path) -> None:

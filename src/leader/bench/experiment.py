@@ -273,11 +273,7 @@ def _expand(block: dict[str, Any], path: Path) -> Iterator[Row]:
                 settings = dict(block.get("settings", {}))
                 for key, value in chosen:
                     settings = merged(settings, _nested(key, value))
-                values = ", ".join(
-                    f"{value:g}" if isinstance(value, float) else str(value) for _, value in chosen
-                )
-                name = ", ".join(key for key, _ in chosen)
-                label = block.get("label", plain + (f", {name} = {{}}" if chosen else "")).format(values)
+                label = _label(block.get("label"), plain, chosen, path)
                 host = block.get("against", base + tail)
                 yield Row(
                     label=label,
@@ -290,6 +286,19 @@ def _expand(block: dict[str, Any], path: Path) -> Iterator[Row]:
                     calls_of=block.get("calls_of"),
                     against=None if host == label else host,
                 )
+
+
+def _label(wanted: str | None, plain: str, chosen: tuple[tuple[str, Any], ...], path: Path) -> str:
+    """A row's name: the wanted one with varied values for its braces, else the plain one with their names and values."""
+    values = [f"{value:g}" if isinstance(value, float) else str(value) for _, value in chosen]
+    if wanted is None:
+        return ", ".join([plain, *(f"{key} = {value}" for (key, _), value in zip(chosen, values, strict=True))])
+    if wanted.count("{}") != len(values) or wanted.count("{") != len(values):
+        raise LeaderError(
+            f"The label '{wanted}' of '{path.name}' has {wanted.count('{')} braces, and {len(values)} values vary: "
+            "write one {} for each."
+        )
+    return wanted.format(*values)
 
 
 def _nested(key: str, value: Any) -> dict[str, Any]:
