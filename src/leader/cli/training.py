@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,11 +46,7 @@ def train(
         compile=compile,
     )
 
-    def say(record: dict[str, object]) -> None:
-        shown = "  ".join(f"{key} {_short(value)}" for key, value in record.items() if key != "kind")
-        to_stderr(f"{record.get('kind', 'train')}: {shown}")
-
-    train(config, say=say)
+    train(config, say=lambda record: to_stderr(training_line(record, config.seconds)))
     to_stdout(str(state))
 
 
@@ -68,12 +65,13 @@ def fit_variance(
     from leader.uncertainty.head import beside
 
     _check_folder(images)
+    network = load_prior(prior, whole=True)
     source = registry.ENTRIES[prior].path if prior in registry.ENTRIES else Path(prior)
     if out is None and not source.exists():
         raise LeaderError(f"'{prior}' is not a file or folder of its own: say with --out where the head shall be written.")
     target = out or beside(source)
     settings = FitSettings(seconds=60 * minutes, steps=10**9, seed=seed)
-    _, report = fit(load_prior(prior, whole=True), images, target, settings, say=to_stderr)
+    _, report = fit(network, images, target, settings, say=to_stderr)
     to_stderr(
         f"{report.steps} steps in {report.seconds:.0f} s; squared error over predicted variance on held-out "
         f"pictures: {report.ratio:.2f}."
@@ -86,9 +84,16 @@ def _check_folder(folder: Path) -> None:
         raise LeaderError(f"{folder} is not a folder of photographs: give an existing one with --images.")
 
 
-def _short(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_short(item) for item in value) + "]"
-    return str(value)
+def training_line(record: Mapping[str, Any], seconds: float) -> str:
+    """A record of the training log as a line to read; `seconds` is the length of the run."""
+    step, left = record["step"], max(0.0, seconds - record["seconds"]) / 60
+    if record["kind"] == "train":
+        shown = [f"{key.removesuffix('_denoising')} {record[key]:.4f}" for key in record if key.endswith("_denoising")]
+        ratios = [f"{record[key]:.2f}" for key in record if key.endswith("_ratio")]
+        return f"step {step}, {left:.1f} min left: loss {', '.join(shown)}; squared error / variance {', '.join(ratios)}"
+    if record["kind"] == "validation":
+        table = zip(record["sigma"], record["psnr"], record["ratio"], strict=True)
+        shown = [f"{sigma}: {psnr:.2f} dB ({ratio:.2f})" for sigma, psnr, ratio in table]
+        return f"step {step}, held-out pictures, PSNR (squared error / variance) by noise of 255: {', '.join(shown)}"
+    verb = {"start": "Training starts", "resume": "Training goes on", "end": "Training ends"}[record["kind"]]
+    return f"{verb} at step {step}." if record["kind"] == "end" else f"{verb} at step {step}, {left:.1f} min left."

@@ -91,7 +91,8 @@ def fit_variance(
         optimiser.step()
         step += 1
         if say is not None and step % 50 == 0:
-            say(f"step {step}: negative log-likelihood {float(loss):.3f}")
+            left = (1 / max(over, 1e-6) - 1) * (time.monotonic() - began)
+            say(f"step {step}, {left:.0f} s left: negative log-likelihood {float(loss):.3f}")
     head.eval().requires_grad_(False)
     calibrate(prior, head, fitting, settings, device)
     report = _check(prior, head, pictures[:held_out] or pictures, settings, device, step, time.monotonic() - began)

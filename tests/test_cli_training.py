@@ -1,0 +1,43 @@
+"""What `leader train` and `leader fit-variance` say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leader.cli.training import fit_variance, train, training_line
+from leader.errors import LeaderError
+from tests.train.pictures import write_pictures
+
+
+def test_records_become_lines_with_the_time_left() -> None:
+    start = {"kind": "start", "step": 0, "seconds": 0.0, "settings": {}}
+    step = {"kind": "train", "step": 20, "seconds": 60.0, "main_denoising": 0.06, "main_nll": -1.0, "main_ratio": 0.98}
+    check = {"kind": "validation", "step": 20, "seconds": 60.0, "sigma": [10, 25], "psnr": [35.2, 30.8], "ratio": [1.0, 1.1]}
+    assert training_line(start, 120) == "Training starts at step 0, 2.0 min left."
+    assert training_line(step, 120) == "step 20, 1.0 min left: loss main 0.0600; squared error / variance 0.98"
+    assert "10: 35.20 dB (1.00), 25: 30.80 dB (1.10)" in training_line(check, 120)
+    assert training_line({"kind": "end", "step": 20, "seconds": 121.0}, 120) == "Training ends at step 20."
+
+
+@pytest.mark.slow
+def test_training_from_the_shell_ends_in_time_and_leaves_a_prior(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures = write_pictures(tmp_path / "pictures", count=3, size=(700, 700))
+    train(images=pictures, state=tmp_path / "run", hours=0.1 / 3600)
+    told = capsys.readouterr()
+    assert "Training starts at step 0" in told.err and "Training ends at step 1" in told.err
+    assert told.out.strip() == str(tmp_path / "run")
+    assert (tmp_path / "run" / "pyramid.safetensors").exists() and (tmp_path / "run" / "pyramid.json").exists()
+
+
+def test_mistakes_are_told_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(LeaderError, match="not a folder of photographs"):
+        train(images=tmp_path / "absent", state=tmp_path / "run")
+    pictures = write_pictures(tmp_path / "pictures", count=1)
+    with pytest.raises(LeaderError, match="say with --out"):
+        fit_variance(prior="embedded", images=pictures)
+    with pytest.raises(LeaderError, match="absent"):
+        fit_variance(prior=str(tmp_path / "absent"), images=pictures)
