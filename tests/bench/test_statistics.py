@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,8 @@ from scipy import stats
 
 from leader.bench.records import Record
 from leader.bench.statistics import Numbers, bootstrap_interval
-from tests.bench.tiny import tiny
+from leader.bench.tables import document
+from tests.bench.tiny import TOML, tiny
 
 
 def numbers(tmp_path: Path) -> Numbers:
@@ -60,3 +62,17 @@ def test_failed_runs_are_left_out_and_told(tmp_path: Path) -> None:
     )
     assert table.failures() == ["DDPG, Motion: diverged (1 images)", "DDPG, SR: diverged (1 images)"]
     assert table.difference("DDPG", "DDNM", "SR", "calls") is None
+
+
+def test_hosts_are_compared_with_a_baseline_where_the_table_names_one(tmp_path: Path) -> None:
+    block = '\n[[rows]]\nmethods = ["pinv"]\n\n[table]\nbaseline = "A⁺ y"\n\n[form.small]'
+    experiment = tiny(tmp_path, TOML.replace("\n[form.small]", block))
+    records: dict[tuple[str, str, int, int], Record] = {}
+    for task, index in itertools.product(("SR", "Motion"), range(4)):
+        records[("A⁺ y", task, index, 0)] = {"psnr": 7.0}
+        records[("DDNM", task, index, 0)] = {"psnr": 10.0, "calls": 5}
+        records[("DDNM + UCPM", task, index, 0)] = {"psnr": 10.5, "calls": 5}
+    sheet = document(Numbers(experiment, records)).sheets[-1]
+    assert sheet.caption.startswith("Difference of the hosts from A⁺ y")
+    assert {line[0]: line[1] for line in sheet.lines} == {"DDNM": "**+3.000 [+3.000, +3.000]**", "DDPG": "–"}
+    assert len(sheet.columns) == 2, "a baseline has no calls: only what both have is compared"

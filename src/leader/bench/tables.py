@@ -3,7 +3,8 @@
 A table has three parts: the means with standard deviations per row and task, with the average change
 against the host in % (the last columns of the paper's Table 1); the paired differences against the host
 with 95 % intervals; the conventions behind the numbers. The CSV is tidy instead: one line per row, task and
-number. [table] in an experiment may name the `metrics` and a `std` = false.
+number. [table] in an experiment may name the `metrics`, a `std` = false, and a `baseline`: a row that the hosts are
+compared with in one more part.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from leader.bench.cell import BASELINES
 from leader.bench.experiment import Row
 from leader.bench.statistics import COLUMNS, CONVENTIONS, Difference, Numbers
 from leader.errors import unknown_name
@@ -64,7 +66,7 @@ def metrics_of(numbers: Numbers) -> list[str]:
 
 
 def document(numbers: Numbers) -> Document:
-    """The three parts of a table."""
+    """The parts of a table: means, average changes, paired differences, and what the hosts gain over a baseline."""
     experiment, metrics = numbers.experiment, metrics_of(numbers)
     form = experiment.form
     seeds = "1 seed" if len(form.seeds) == 1 else f"{len(form.seeds)} seeds"
@@ -74,7 +76,14 @@ def document(numbers: Numbers) -> Document:
     notes += [f"Failed: {line}" for line in numbers.failures()]
     sheets = [_means(numbers, metrics)]
     if numbers.compared():
-        sheets += [_changes(numbers, metrics), _differences(numbers, metrics)]
+        pairs = [(row.label, str(row.against)) for row in numbers.compared()]
+        sheets += [_changes(numbers, metrics), _differences(numbers, metrics, "Difference from the host", pairs)]
+    baseline = experiment.table.get("baseline")
+    hosts = [row.label for row in experiment.rows if row.against is None and row.method not in BASELINES]
+    if baseline in [row.label for row in experiment.rows] and hosts:
+        shared = [name for name in metrics if numbers.per_image(baseline, experiment.tasks[0].label, name)]
+        pairs = [(host, baseline) for host in hosts]
+        sheets.append(_differences(numbers, shared, f"Difference of the hosts from {baseline}", pairs))
     return Document(experiment.title, sheets, notes)
 
 
@@ -112,21 +121,19 @@ def _changes(numbers: Numbers, metrics: list[str]) -> Sheet:
     return Sheet("Average change over the tasks", [("", len(columns))], columns, lines)
 
 
-def _differences(numbers: Numbers, metrics: list[str]) -> Sheet:
+def _differences(numbers: Numbers, metrics: list[str], caption: str, pairs: list[tuple[str, str]]) -> Sheet:
+    """Each pair is a row and the row it is compared with."""
     tasks = numbers.experiment.tasks
 
-    def cell(row: Row, task: str, name: str) -> str:
-        found = numbers.difference(row.label, str(row.against), task, name)
+    def cell(row: str, host: str, task: str, name: str) -> str:
+        found = numbers.difference(row, host, task, name)
         return "–" if found is None else interval_text(found, COLUMNS[name].digits)
 
     return Sheet(
-        "Difference from the host over the same images, 95 % bootstrap intervals; bold: zero is outside",
+        f"{caption} over the same images, 95 % bootstrap intervals; bold: zero is outside",
         [(task.label, len(metrics)) for task in tasks],
         [_arrow(name) for _ in tasks for name in metrics],
-        [
-            [row.label, *(cell(row, task.label, name) for task in tasks for name in metrics)]
-            for row in numbers.compared()
-        ],
+        [[row, *(cell(row, host, task.label, name) for task in tasks for name in metrics)] for row, host in pairs],
     )
 
 
