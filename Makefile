@@ -35,8 +35,8 @@ check-all: $(STAMP)
 
 # Tables and figures of docs/results.md, from the committed records; `leader bench run NAME` makes the records.
 results: $(STAMP)
-	for name in $(TABLES); do $(BIN)/leader bench table $$name --out docs/results/$$name.md; done
-	for name in $(FIGURES); do $(BIN)/leader bench figure $$name --out docs/results/$$name.png; done
+	for name in $(TABLES); do $(BIN)/leader bench table $$name --out docs/results/$$name.md || exit 1; done
+	for name in $(FIGURES); do $(BIN)/leader bench figure $$name --out docs/results/$$name.png || exit 1; done
 
 clean:
 	rm -rf $(VENV) out
