@@ -34,14 +34,19 @@ METHODS: tuple[tuple[str, Method], ...] = (
     ("ProjDiff, simple", ProjDiff(form="simple")),
 )
 
+COMPONENTWISE = ("ddnm", "ddrm", "diffpir", "projdiff")
+"""A component of singular value s and noise sigma is to these what a pixel and noise sigma / s is."""
 
-def exact() -> tuple[float, float]:
+
+def exact(sigma: float = SIGMA) -> tuple[float, float]:
     """Posterior std of a measured pixel, and its posterior mean per unit of y."""
-    precision = 1 / PRIOR_STD**2 + 1 / SIGMA**2
-    return math.sqrt(1 / precision), 1 / SIGMA**2 / precision
+    precision = 1 / PRIOR_STD**2 + 1 / sigma**2
+    return math.sqrt(1 / precision), 1 / sigma**2 / precision
 
 
-def output(method: Method, steps: int, level: float, side: int = SIDE) -> tuple[torch.Tensor, torch.Tensor]:
+def output(
+    method: Method, steps: int, level: float, side: int = SIDE, sigma: float = SIGMA, grid: str | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Measured and unmeasured pixels of the answer to y = `level` everywhere it is measured; the same noise
     each time.
     """
@@ -49,8 +54,8 @@ def output(method: Method, steps: int, level: float, side: int = SIDE) -> tuple[
     mask = (torch.arange(side)[:, None] + torch.arange(side)) % 2 == 0
     prior = GaussianPrior(white(shape, PRIOR_STD))
     y = level * mask.double().expand(1, *shape)
-    sampler = Sampler(prior, method, (), steps, estimator=None, use_presets=False)
-    answer = sampler.run(Problem.internal(y, Inpainting(shape, mask.double()), SIGMA), seed=0).images[0, 0]
+    sampler = Sampler(prior, method, (), steps, grid=grid, estimator=None, use_presets=False)
+    answer = sampler.run(Problem.internal(y, Inpainting(shape, mask.double()), sigma), seed=0).images[0, 0]
     return answer[mask], answer[~mask]
 
 
@@ -67,6 +72,15 @@ def response(method: Method, steps: int) -> float:
     return float((output(method, steps, 1.0)[0] - output(method, steps, 0.0)[0]).mean()) / gain
 
 
+def badly_measured(method: Method, sigma: float, grid: str | None, side: int = 128) -> tuple[float, float]:
+    """Answer to y over the exact one, and root mean square error over the posterior's std, T = 100, at noise `sigma`."""
+    std, gain = exact(sigma)
+    still, moved = (output(method, 100, level, side, sigma, grid)[0] for level in (0.0, 1.0))
+    answer = float((moved - still).mean())
+    error = (1 - answer) ** 2 * PRIOR_STD**2 + answer**2 * sigma**2 + float(still.var())
+    return answer / gain, math.sqrt(error) / std
+
+
 def main() -> None:
     error = 1 / math.sqrt(SIDE * SIDE)  # of a std from n normal draws: 1 / sqrt(2 n), n = side^2 / 2
     print(f"Standard error of the std ratios: {100 * error:.1f} %.\n")
@@ -79,6 +93,15 @@ def main() -> None:
         few = spreads(method, 20)
         row = f"{seen:.3f} | {unseen:.2f} | {response(method, 100):.2f} | {few[0]:.3f} | {few[1]:.2f}"
         print(f"| {name} | {row} |", flush=True)
+    noises = (0.1, 0.4, 1.0, 3.0, 10.0)
+    print("\n| answer to y / error, noise | " + " | ".join(f"{sigma:g}" for sigma in noises) + " |")
+    print("| --- |" + " --- |" * len(noises))
+    for name, method, grid in (
+        *((name, method, None) for name, method in METHODS if method.name in COMPONENTWISE),
+        ("DDNM+, quadratic grid", DDNM(), "quadratic"),
+    ):
+        numbers = (badly_measured(method, sigma, grid) for sigma in noises)
+        print(f"| {name} | " + " | ".join(f"{answer:.2f} / {error:.2f}" for answer, error in numbers) + " |", flush=True)
     print("\n| DDIM, eta 0, no data | T = 20 | T = 100 | T = 1000 |")
     print("| --- | --- | --- | --- |")
     print(

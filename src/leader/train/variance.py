@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from leader.errors import LeaderError
 from leader.priors.base import Prior
 from leader.train.data import decode, halved, picture_files
 from leader.train.objective import spread
-from leader.uncertainty.head import NODES, HeadShape, VarianceHead, node_weights, scale
+from leader.uncertainty.head import NODES, HeadShape, VarianceHead, node_weights
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class FitSettings:
     crop: int = 64
     rate: float = 2e-3
     held_out: float = 0.15
-    checks: int = 64
+    checks: int = 128
     seed: int = 0
     shape: HeadShape | None = None
 
@@ -37,7 +37,8 @@ class FitSettings:
 class FitReport:
     """How a fit went: `ratio` is held-out mean squared error over mean predicted variance, 1 when calibrated.
 
-    `ratios` lists it for four quarters of the schedule, early (little noise) to late.
+    Every time counts alike: both are taken in units of the error that is usual at its noise level. `ratios` lists
+    the quotient for four quarters of the schedule, early (little noise) to late.
     """
 
     steps: int
@@ -77,6 +78,7 @@ def fit_variance(
     head = VarianceHead(settings.shape or HeadShape(channels=prior.channels or 3))
     device = next((parameter.device for parameter in prior.parameters()), torch.device("cpu"))
     head.to(device)
+    calibrate(prior, head, fitting, settings, device)
     optimiser = torch.optim.Adam(head.parameters())
     began, step = time.monotonic(), 0
     while step < settings.steps and time.monotonic() - began < settings.seconds:
@@ -102,9 +104,9 @@ def fit_variance(
 
 
 def negative_log_likelihood(head: VarianceHead, sample: Sample) -> Tensor:
-    """Gaussian negative log-likelihood of the error, up to constants, mean over pixels."""
+    """Gaussian negative log-likelihood of the error in units of what is usual, up to constants, mean over pixels."""
     factor = head.log_factor(sample.x_t, sample.x0, sample.abar)
-    return 0.5 * (factor + sample.error / scale(sample.abar) * torch.exp(-factor)).mean()
+    return 0.5 * (factor + sample.error / head.usual(sample.abar) * torch.exp(-factor)).mean()
 
 
 @torch.no_grad()
@@ -121,20 +123,36 @@ def draw(prior: Prior, pictures: list[Tensor], settings: FitSettings, step: int,
     return Sample(x_t, x0, (x0 - clean).square(), prior.schedule.abar(t).float().to(device), t)
 
 
+@torch.no_grad()
 def calibrate(prior: Prior, head: VarianceHead, pictures: list[Tensor], settings: FitSettings, device: torch.device) -> None:
-    """Set the head's factors at its nodes so that mean squared error and mean variance agree around each.
+    """Move the head's `correction` so that mean squared error and mean variance agree around each node.
 
-    Likelihood weighs relative errors and may leave the large variances of a noisy network a little off.
+    Before the fit this measures what error is usual at each noise level; after it, it removes what the likelihood,
+    which weighs relative errors, leaves between the two means.
     """
     totals = torch.zeros(2, len(NODES), device=device)
-    for index in range(max(1, 2 * settings.checks // settings.batch)):
-        sample = draw(prior, pictures, settings, 10**6 + index, device)
-        variance = scale(sample.abar) * head.log_factor(sample.x_t, sample.x0, sample.abar).exp()
+    for sample in _samples(prior, pictures, settings, 10**6, 2 * settings.checks, device):
+        variance = head(sample.x_t, sample.x0, sample.abar).mean((1, 2, 3))
+        # in units of what was usual before, so that a crop's weight does not depend on where between two nodes it lies
+        unit = head.usual(sample.abar).flatten()
         weights = node_weights(sample.abar)
-        totals[0] += sample.error.mean((1, 2, 3)) @ weights
-        totals[1] += variance.mean((1, 2, 3)) @ weights
+        totals[0] += (sample.error.mean((1, 2, 3)) / unit) @ weights
+        totals[1] += (variance / unit) @ weights
     seen = totals[1] > 0
-    head.correction[seen] = (totals[0] / totals[1])[seen].clamp(0.1, 10).log()
+    head.correction[seen] += (totals[0] / totals[1])[seen].clamp_min(1e-6).log()
+    nearest = (NODES[:, None] - NODES[seen.cpu()]).abs().argmin(1).to(device)
+    head.correction.copy_(head.correction[seen][nearest])
+
+
+def _samples(
+    prior: Prior, pictures: list[Tensor], settings: FitSettings, first: int, crops: int, device: torch.device
+) -> Iterator[Sample]:
+    """Batches of `draw` from `first` on, about `crops` crops in all; fewer where they take over a quarter of the fit's time."""
+    end = time.monotonic() + settings.seconds / 4
+    for index in range(max(1, crops // settings.batch)):
+        yield draw(prior, pictures, settings, first + index, device)
+        if time.monotonic() > end:
+            return
 
 
 def _check(
@@ -146,13 +164,14 @@ def _check(
     steps: int,
     seconds: float,
 ) -> FitReport:
+    """Each crop counts in units of its time's usual error: the noisiest times, off by thousands, would drown the rest."""
     bins = torch.zeros(2, 4, dtype=torch.float64)
-    for index in range(max(1, settings.checks // settings.batch)):
-        sample = draw(prior, pictures, settings, 2 * 10**6 + index, device)
+    for sample in _samples(prior, pictures, settings, 2 * 10**6, settings.checks, device):
+        unit = head.usual(sample.abar)
         predicted = head(sample.x_t, sample.x0, sample.abar)
         quarter = (sample.t * 4 // len(prior.schedule)).cpu()
-        bins[0].index_add_(0, quarter, sample.error.mean((1, 2, 3)).double().cpu())
-        bins[1].index_add_(0, quarter, predicted.mean((1, 2, 3)).double().cpu())
+        bins[0].index_add_(0, quarter, (sample.error / unit).mean((1, 2, 3)).double().cpu())
+        bins[1].index_add_(0, quarter, (predicted / unit).mean((1, 2, 3)).double().cpu())
     ratios = tuple((bins[0] / bins[1].clamp_min(1e-12)).tolist())
     return FitReport(steps, seconds, float(bins[0].sum() / bins[1].sum()), ratios)
 

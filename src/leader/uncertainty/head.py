@@ -22,7 +22,10 @@ from leader.errors import LeaderError
 SUFFIX = ".variance.safetensors"
 
 NODES = torch.arange(-10.0, 12.0, 2.0)
-"""Values of log s^2 at which a fitted head carries a calibrating factor."""
+"""Values of log s^2 at which a fitted head carries the mean of the error."""
+
+LARGEST = 6.0
+"""|lv| stays below this: a pixel's variance is within a factor of 400 of what is usual at its noise level."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,9 @@ class VarianceHead(nn.Module):
     """(x_t, x0, abar) -> variance of x0's error, all in [-1, 1] units.
 
     Convolutions are dilated 1, 2, 1, 2, ... and nothing is normalised over space. The answer is a factor
-    exp(lv) on s^2/(s^2 + 1), s^2 = (1 - abar)/abar: the posterior variance of a unit Gaussian, right in scale
-    at every noise level.
+    exp(lv) on the usual error at the noise level: s^2/(s^2 + 1), s^2 = (1 - abar)/abar, the posterior variance of
+    a unit Gaussian, times `correction`, which is measured. It has to be: where nearly all is noise, a network that
+    predicts eps is off by s times its error, which no image prior bounds.
     """
 
     def __init__(self, shape: HeadShape | None = None) -> None:
@@ -57,17 +61,20 @@ class VarianceHead(nn.Module):
         self.register_buffer("correction", torch.zeros(len(NODES)))
 
     def log_factor(self, x_t: Tensor, x0: Tensor, abar: Tensor) -> Tensor:
-        """lv [B, C, H, W]; abar is [B] or broadcastable to [B, 1, 1, 1]."""
+        """lv [B, C, H, W]; abar is [B] or broadcastable to [B, 1, 1, 1].
+
+        What the convolutions see is bounded: x0 of an eps-network reaches hundreds at the noisiest times, eps of
+        an x0-network at the cleanest. Each says what the other's bound hides.
+        """
         level = abar.to(x0).reshape(-1, 1, 1, 1)
         spread = (1 - level) / level
-        eps = (x_t - level.sqrt() * x0) / (1 - level).sqrt()
+        eps = ((x_t - level.sqrt() * x0) / (1 - level).sqrt()).clamp(-5, 5)
         # log s and the signal's share say where on the schedule we are, both of order one at every time
         constants = torch.cat([0.25 * spread.log(), level], 1).expand(-1, 2, *x0.shape[2:])
-        h = torch.cat([x_t, x0, eps, constants], 1)
+        h = torch.cat([x_t, x0.clamp(-1.5, 1.5), eps, constants], 1)
         for conv in self.convs:
             h = F.silu(conv(h))
-        factor: Tensor = self.out(h)
-        return factor
+        return LARGEST * torch.tanh(self.out(h) / LARGEST)
 
     def forward(self, x_t: Tensor, x0: Tensor, abar: Tensor) -> Tensor:
         """Variance [B, C, H, W] in [-1, 1] units."""
@@ -76,12 +83,12 @@ class VarianceHead(nn.Module):
                 f"The variance head was fitted to {self.shape.channels} channels, x_t and x0 alike; "
                 f"found {list(x_t.shape)} and {list(x0.shape)}."
             )
-        logarithm = self.log_factor(x_t, x0, abar) + self.log_correction(abar.to(x0))
-        return scale(abar.to(x0)) * logarithm.exp()
+        return self.usual(abar.to(x0)) * self.log_factor(x_t, x0, abar).exp()
 
-    def log_correction(self, abar: Tensor) -> Tensor:
-        """The calibrating factor's logarithm at abar [B], linear between `NODES`, [B, 1, 1, 1]."""
-        return (node_weights(abar) @ self.correction.to(abar)).reshape(-1, 1, 1, 1)
+    def usual(self, abar: Tensor) -> Tensor:
+        """The usual squared error at abar [B], its logarithm linear between `NODES`, [B, 1, 1, 1]."""
+        correction = node_weights(abar) @ self.correction.to(abar)
+        return scale(abar) * correction.exp().reshape(-1, 1, 1, 1)
 
     def save(self, path: Path) -> None:
         """Tensors and shape in one safetensors file."""
