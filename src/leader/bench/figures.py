@@ -124,9 +124,8 @@ def _sweep(experiment: Experiment, records: Mapping[Place, Record], store: Store
         ticks = sorted({count for points in curves.values() for count, _ in points})
         axis.set_xticks(ticks, [str(count) for count in ticks])
         axis.minorticks_off()
-    axes[0][0].legend(fontsize=6, frameon=False)
     figure.suptitle(task.label, fontsize=8)
-    _tight(figure)
+    _tight(figure, axes[0][0])
     return figure
 
 
@@ -147,8 +146,7 @@ def _bars(experiment: Experiment, records: Mapping[Place, Record], store: Store)
                 axis.errorbar(where, mean, [[mean - low], [high - mean]], color="black", lw=0.6, capsize=1.5)
         axis.set_title(COLUMNS[metric].title)
         axis.set_xticks(range(len(tasks)), [_broken(task.label) for task in tasks], rotation=60, fontsize=6)
-    axes[0][0].legend(fontsize=6, frameon=False)
-    _tight(figure)
+    _tight(figure, axes[0][0])
     return figure
 
 
@@ -171,8 +169,7 @@ def _uncertainty(experiment: Experiment, records: Mapping[Place, Record], store:
             axes[line][column].invert_xaxis()
     axes[0][0].set_ylabel("$U_t$")
     axes[1][0].set_ylabel("jump (grid steps)")
-    axes[0][0].legend(fontsize=6, frameon=False)
-    _tight(figure)
+    _tight(figure, axes[0][0])
     return figure
 
 
@@ -209,8 +206,14 @@ def _axes(lines: int, columns: int, width: float, height: float) -> tuple[Any, A
     return figure, figure.subplots(lines, columns, squeeze=False)
 
 
-def _tight(figure: Any) -> None:
-    figure.tight_layout(pad=0.4, h_pad=0.4, w_pad=0.3)
+def _tight(figure: Any, explained: Any = None) -> None:
+    """Close the gaps; the legend of the axis `explained`, if any, goes below everything, where it hides nothing."""
+    bottom = 0.0
+    if explained is not None:
+        handles, labels = explained.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="lower center", ncols=len(labels), fontsize=6, frameon=False)
+        bottom = 0.2 / figure.get_figheight()
+    figure.tight_layout(pad=0.4, h_pad=0.4, w_pad=0.3, rect=(0, bottom, 1, 1))
 
 
 def _bare(axis: Any) -> None:
