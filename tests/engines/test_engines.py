@@ -133,3 +133,23 @@ def test_workers_keep_freed_memory() -> None:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
     done = subprocess.run([sys.executable, "-c", FAULTS, "keep"], capture_output=True, text=True, check=True, env=plain)
     assert float(done.stdout) < 384
+
+
+def memory_given_back(blocks: int) -> float:
+    """MB by which this process shrinks when every second of `blocks` tensors of 100 kB is freed."""
+    tensors = [torch.ones(25_000) for _ in range(blocks)]
+    full = _resident_mb()
+    del tensors[::2]
+    return full - _resident_mb()
+
+
+def _resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="an option of glibc")
+def test_fresh_processes_give_memory_back() -> None:
+    """Peaks are compared to a per cent: holes between blocks in use must not count."""
+    ((_, shrunk),) = make_engine(fresh=True).map(memory_given_back, [400])
+    assert shrunk == pytest.approx(20, abs=2)

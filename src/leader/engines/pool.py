@@ -34,7 +34,7 @@ class PoolEngine:
         if not jobs:
             return
         if self._pool is None:
-            self._pool = _executor(self.workers, self.threads, keep=True)
+            self._pool = _executor(self.workers, self.threads, keep_freed_memory)
         waiting = {self._pool.submit(function, job): index for index, job in enumerate(jobs)}
         try:
             while waiting:
@@ -65,7 +65,7 @@ class FreshEngine:
 
     def map(self, function: Callable[[Job], Answer], jobs: Sequence[Job]) -> Iterator[tuple[int, Answer]]:
         for index, job in enumerate(jobs):
-            with _executor(1, self.threads) as pool:
+            with _executor(1, self.threads, return_freed_memory) as pool:
                 future: Future[Answer] = pool.submit(function, job)
                 yield index, future.result()
 
@@ -73,17 +73,16 @@ class FreshEngine:
         """Every process has ended with its job."""
 
 
-def _executor(workers: int, threads: int, keep: bool = False) -> ProcessPoolExecutor:
+def _executor(workers: int, threads: int, freed: Callable[[], bool]) -> ProcessPoolExecutor:
     # Spawned, not forked: a fork of a process with torch threads can hang, and it inherits the parent's
     # memory.
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, context, _start_worker, (threads, keep, os.getpid()))
+    return ProcessPoolExecutor(workers, context, _start_worker, (threads, freed, os.getpid()))
 
 
-def _start_worker(threads: int, keep: bool, parent: int) -> None:
+def _start_worker(threads: int, freed: Callable[[], bool], parent: int) -> None:
     torch.set_num_threads(threads)
-    if keep:
-        keep_freed_memory()
+    freed()
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
 
 
@@ -93,10 +92,24 @@ def keep_freed_memory() -> bool:
     A network frees and asks for the same megabytes at every layer. Fetching them from the kernel each time took a third of a
     worker's time. Not for processes whose peak memory is measured.
     """
+    return _tune_malloc(2**25, 2**30)
+
+
+def return_freed_memory() -> bool:
+    """Make the C library hand back what is freed at once; False where it is not glibc.
+
+    A peak is then that of what was in use. Left to itself, malloc's reuse of freed blocks moves it by several per cent between
+    runs that differ in a few small tensors.
+    """
+    return _tune_malloc(2**16, 2**16)
+
+
+def _tune_malloc(mapped: int, trimmed: int) -> bool:
+    """Blocks from `mapped` bytes on are fetched and returned one by one; the heap's end is returned from `trimmed` bytes on."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is None:
         return False
-    return bool(mallopt(_MMAP_THRESHOLD, 2**25) and mallopt(_TRIM_THRESHOLD, 2**30))
+    return bool(mallopt(_MMAP_THRESHOLD, mapped) and mallopt(_TRIM_THRESHOLD, trimmed))
 
 
 def _leave_with(parent: int) -> None:
