@@ -67,6 +67,7 @@ def test_a_head_for_a_strangers_network_is_calibrated(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     said = re.search(r"held-out pictures: ([0-9]+\.[0-9]+)", done.stderr.replace("\n", " "))
     assert said is not None and 0.8 < float(said[1]) < 1.25, f"{dict(network.config)}: {done.stderr[-400:]}"
+    print(f"channels {network.config.block_out_channels}: squared error over predicted variance {said[1]}")
     assert beside(tmp_path / "model").exists()
     # from then on the head is found beside the checkpoint and used
     operator = operators.AveragePoolSR((3, 32, 32), 2)
