@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--images", type=Path, default=Path("src/leader/samples/test"), help="folder of test pictures")
     parser.add_argument("--size", type=int, default=256, help="central crops of this size")
     parser.add_argument("--restored-size", type=int, default=128, help="central crops of this size are restored")
-    parser.add_argument("--eta", type=float, help="DDNM's eta in the restorations; default: the presets'")
+    parser.add_argument("--eta", type=float, default=0.85, help="DDNM's eta in the restorations")
     parser.add_argument("--only-restorations", action="store_true", help="leave out denoising, calibration and time")
     parser.add_argument("--half", action="store_true", help="halve the pictures first")
     parser.add_argument("--weights", type=Path, help="weights of a pyramid prior; default: the shipped ones")
@@ -185,7 +185,7 @@ def main() -> None:
         for name, value in timing.items():
             print(f"{name}: {value:.3f}")
     numbers["restorations"] = rows = []
-    print(f"restorations: {options.restored_size} px, eta {options.eta or 'as the presets say'}")
+    print(f"restorations: {options.restored_size} px, eta {options.eta}")
     for row in restorations(prior, central_crops(options.images, options.restored_size, options.half), options.eta):
         rows.append(asdict(row))
         print(row, flush=True)

@@ -1,6 +1,6 @@
 """Restorations with a prior beside what needs none: the second half of benchmarks/prior.py.
 
-DDNM, T = 100, one seed, settings of the presets or an eta that is given. Four-fold super-resolution without noise beside
+DDNM, T = 100, one seed, one eta for all tasks. Four-fold super-resolution without noise beside
 bicubic interpolation, half of the pixels missing, Gaussian blur at sigma 0.05 beside the best Wiener estimate, compressed
 sensing of a quarter.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from super_resolution import FACTOR, bicubic
@@ -97,10 +96,9 @@ CASES = (
 
 
 def restorations(
-    prior: Prior, clean: Tensor, eta: float | None = None, cases: tuple[Case, ...] = CASES, seed: int = 0
+    prior: Prior, clean: Tensor, eta: float, cases: tuple[Case, ...] = CASES, seed: int = 0
 ) -> Iterator[Row]:
-    """One row a case; clean [N, 3, H, W] in [0, 1]; `eta` is DDNM's, in place of the presets'."""
-    settings: dict[str, Any] = {} if eta is None else {"eta": eta}
+    """One row a case; clean [N, 3, H, W] in [0, 1]; `eta` is DDNM's."""
     for case in cases:
         totals = torch.zeros(4, dtype=torch.float64)
         for index, image in enumerate(torch.split(clean, 1)):
@@ -108,7 +106,7 @@ def restorations(
             y = operator.A(image)
             noise = torch.randn(y.shape, generator=torch.Generator().manual_seed(1000 * seed + index))
             y = y + case.sigma * noise
-            result = Sampler(prior, "ddnm", (), **settings).run(Problem(y, operator, case.sigma), seed=seed)
+            result = Sampler(prior, "ddnm", (), eta=eta).run(Problem(y, operator, case.sigma), seed=seed)
             pictures = (case.estimate(y, operator, image), (result.images + 1) / 2)
             scores = [float(metric(picture.clamp(0, 1), image)) for picture in pictures for metric in (psnr, lpips)]
             totals += torch.tensor(scores, dtype=torch.float64) / len(clean)
