@@ -31,7 +31,7 @@ unit: $(STAMP)
 test: lint unit
 
 check-all: $(STAMP)
-	$(BIN)/python -m pytest -m slow -v -rP
+	$(BIN)/python -m pytest -m slow -v -rP --show-capture=stdout
 
 # Tables and figures of docs/results.md, from the committed records; `leader bench run NAME` makes the records.
 results: $(STAMP)
