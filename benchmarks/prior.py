@@ -13,15 +13,17 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import statistics
 import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from restoration import restorations
+from restoration import CASES, restore, sweep
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -32,6 +34,8 @@ from leader.train.calibrate import central_crops, error_and_variance
 from leader.train.initial import fill_body, load_ffdnet
 
 SIGMAS = (10, 25, 50, 75, 100, 150, 255, 500)
+ETAS = (0.5, 0.7, 0.85, 0.92, 0.96, 0.985, 1.0)
+GRIDS = ("uniform", "quadratic")
 
 
 def ffdnet_weights(cache: Path) -> Path:
@@ -126,7 +130,7 @@ def calibration_bins(prior: PyramidPrior, clean: Tensor) -> list[float]:
 
 @torch.no_grad()
 def seconds(prior: PyramidPrior, size: int = 256, repeats: int = 5) -> dict[str, float]:
-    """Times at size x size: bare convolutions, one full-resolution call, and all calls of a 100-step path."""
+    """Times at size x size, medians: bare convolutions, one full-resolution call, and all calls of a 100-step path."""
     x = torch.randn(1, 3, size, size)
     body = prior.net.body(0)
     cells = torch.rand(1, 13, size // 2, size // 2).contiguous(memory_format=torch.channels_last)
@@ -136,24 +140,25 @@ def seconds(prior: PyramidPrior, size: int = 256, repeats: int = 5) -> dict[str,
         for conv in (*body.convs, body.out):
             h = conv(h)
 
-    def best(action: object) -> float:
-        times = []
-        for _ in range(repeats):
-            began = time.perf_counter()
-            action()  # type: ignore[operator]
-            times.append(time.perf_counter() - began)
-        return min(times)
-
     path = uniform_grid(100).times[:-1]
-    times = {
-        "convolutions": best(convolutions),
-        "full-resolution call": best(lambda: prior.predict(x, torch.tensor([0]))),
-        "guided full-resolution call": best(lambda: prior.predict(x, torch.tensor([200]))),
+
+    def walk() -> None:
+        for t in path:
+            prior.predict(x, torch.tensor([t]))
+
+    actions: dict[str, Callable[[], object]] = {
+        "convolutions": convolutions,
+        "full-resolution call": lambda: prior.predict(x, torch.tensor([0])),
+        "guided full-resolution call": lambda: prior.predict(x, torch.tensor([200])),
+        "100 steps": walk,
     }
-    began = time.perf_counter()
-    for t in path:
-        prior.predict(x, torch.tensor([t]))
-    times["100 steps"] = time.perf_counter() - began
+    measured: dict[str, list[float]] = {name: [] for name in actions}
+    for _ in range(repeats):  # in turn, so that a slow minute of the machine falls on all of them
+        for name, action in actions.items():
+            began = time.perf_counter()
+            action()
+            measured[name].append(time.perf_counter() - began)
+    times = {name: statistics.median(values) for name, values in measured.items()}
     times["100 steps / full-resolution call"] = times["100 steps"] / times["full-resolution call"]
     times["work of 100 steps in full passes"] = sum(prior.work(t, size, size) for t in path) / size**2
     return times
@@ -165,29 +170,32 @@ def main() -> None:
     parser.add_argument("--images", type=Path, default=Path("src/leader/samples/test"), help="folder of test pictures")
     parser.add_argument("--size", type=int, default=256, help="central crops of this size")
     parser.add_argument("--restored-size", type=int, default=128, help="central crops of this size are restored")
-    parser.add_argument("--eta", type=float, default=0.85, help="DDNM's eta in the restorations")
     parser.add_argument("--only-restorations", action="store_true", help="leave out denoising, calibration and time")
+    parser.add_argument("--sweep", action="store_true", help="try settings of the restorations: for validation pictures")
+    parser.add_argument("--count", type=int, help="only this many pictures")
     parser.add_argument("--half", action="store_true", help="halve the pictures first")
     parser.add_argument("--weights", type=Path, help="weights of a pyramid prior; default: the shipped ones")
     parser.add_argument("--cache", type=Path, required=True, help="folder for FFDNet's weights")
     parser.add_argument("--json", type=Path, help="write the numbers to this file too")
     options = parser.parse_args()
     prior = PyramidPrior.load(options.weights)
-    clean = central_crops(options.images, options.size, options.half)
+    clean = central_crops(options.images, options.size, options.half)[: options.count]
     print(f"{len(clean)} crops of {options.size} px, {torch.get_num_threads()} threads")
     print(f"torch {torch.__version__}, {platform.machine()}, prior {options.weights or 'as shipped'}")
     numbers: dict[str, object] = {}
-    if not options.only_restorations:
+    if not (options.only_restorations or options.sweep):
         numbers["denoising"] = denoising(prior, ffdnet_pyramid(options.cache), clean)
         bins = numbers["bins"] = calibration_bins(prior, clean)
         print("calibration in ten bins of t:", " ".join(f"{ratio:.2f}" for ratio in bins))
         timing = numbers["seconds"] = seconds(prior)
         for name, value in timing.items():
             print(f"{name}: {value:.3f}")
-    numbers["restorations"] = rows = []
-    print(f"restorations: {options.restored_size} px, eta {options.eta}")
-    for row in restorations(prior, central_crops(options.images, options.restored_size, options.half), options.eta):
-        rows.append(asdict(row))
+    small = central_crops(options.images, options.restored_size, options.half)[: options.count]
+    print(f"restorations: {len(small)} crops of {options.restored_size} px")
+    rows = sweep(prior, small, ETAS, GRIDS) if options.sweep else (restore(prior, small, case) for case in CASES.values())
+    numbers["restorations"] = done = []
+    for row in rows:
+        done.append(asdict(row))
         print(row, flush=True)
     if options.json is not None:
         options.json.write_text(json.dumps(numbers, indent=1) + "\n")
