@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leader.cli.training import fit_variance, train, training_line
+from leader.cli.training import fit_variance, publish, train, training_line
 from leader.errors import LeaderError
 from tests.train.pictures import write_pictures
 
@@ -22,9 +22,7 @@ def test_records_become_lines_with_the_time_left() -> None:
 
 
 @pytest.mark.slow
-def test_training_from_the_shell_ends_in_time_and_leaves_a_prior(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_training_from_the_shell_ends_in_time_and_leaves_a_prior(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pictures = write_pictures(tmp_path / "pictures", count=3, size=(700, 700))
     train(images=pictures, state=tmp_path / "run", hours=0.1 / 3600)
     told = capsys.readouterr()
@@ -34,9 +32,13 @@ def test_training_from_the_shell_ends_in_time_and_leaves_a_prior(
 
 
 def test_mistakes_are_told_before_any_work(tmp_path: Path) -> None:
-    with pytest.raises(LeaderError, match="not a folder of photographs"):
+    with pytest.raises(LeaderError, match="absent is not a folder"):
         train(images=tmp_path / "absent", state=tmp_path / "run")
     pictures = write_pictures(tmp_path / "pictures", count=1)
+    with pytest.raises(LeaderError, match="found 'nothing'"):
+        train(images=pictures, state=tmp_path / "run", start="nothing")
+    with pytest.raises(LeaderError, match="absent is not a folder"):
+        publish(state=tmp_path / "absent", images=pictures, calibration=pictures, out=tmp_path / "mine.safetensors")
     with pytest.raises(LeaderError, match="say with --out"):
         fit_variance(prior="embedded", images=pictures)
     with pytest.raises(LeaderError, match="absent"):

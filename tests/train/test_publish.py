@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import torch
 
+from leader.errors import LeaderError
+from leader.priors.inspection import inspect
+from leader.priors.loading import load_prior
 from leader.priors.pyramid import PyramidPrior
 from leader.train.calibrate import central_crops, error_and_variance, fit_scale
-from leader.train.publish import publish
+from leader.train.publish import publish, publish_state
+from leader.train.run import TrainConfig, train
 from tests.train.pictures import write_pictures
+from tests.train.test_run import EXPERT, MAIN, NET
 
 
 def test_published_prior_is_the_same_network_and_calibrated(tmp_path: Path) -> None:
@@ -36,3 +42,28 @@ def test_scale_is_fitted_on_top_of_the_present_one(tmp_path: Path) -> None:
     prior.scale = first
     again = fit_scale(prior, clean, (0.05, 0.5))
     assert again.factor == pytest.approx(first.factor, rel=1e-5)
+
+
+def test_a_state_becomes_a_prior_that_the_command_line_takes(tmp_path: Path) -> None:
+    pictures = write_pictures(tmp_path / "pictures", size=(272, 260))
+    train(TrainConfig(pictures, tmp_path / "run", net=NET, main=MAIN, expert=EXPERT, steps=2))
+    out = tmp_path / "mine.safetensors"
+    told: list[str] = []
+    published = publish_state(tmp_path / "run", pictures, pictures, out, told.append)
+    assert len(told) == len(published.scale.sigma) and "(1 of 15)" in told[0]
+    assert published.net.config == NET and len(published.scale.sigma) > 1
+    loaded = load_prior(out, whole=True)
+    assert isinstance(loaded, PyramidPrior) and loaded.scale == published.scale
+    found = inspect(out)
+    assert found["family"] == "pyramid" and found["config"] == asdict(NET) and found["missing"] == []
+    states = [inspect(file)["settings"] for file in (out, tmp_path / "run" / "pyramid.safetensors")]
+    assert [isinstance(state, dict) and state["calibrated"] for state in states] == [True, False]
+
+
+def test_what_cannot_be_published_is_told(tmp_path: Path) -> None:
+    with pytest.raises(LeaderError, match="holds no trained prior yet"):
+        publish_state(tmp_path, tmp_path, tmp_path, tmp_path / "mine.safetensors")
+    for name in ("pyramid.safetensors", "pyramid.json"):
+        (tmp_path / name).touch()
+    with pytest.raises(LeaderError, match="must end in"):
+        publish_state(tmp_path, tmp_path, tmp_path, tmp_path / "mine.pt")

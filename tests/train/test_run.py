@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -14,11 +15,12 @@ from safetensors.torch import load_file, save_file
 from leader.errors import LeaderError
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, expand, halve
-from leader.train.data import cached
+from leader.train.data import cached, decode
 from leader.train.initial import body_from_ffdnet, initialise
-from leader.train.log import plot_log, read_log
-from leader.train.objective import Task, draw, full_resolution_error
+from leader.train.log import read_log
+from leader.train.objective import Task, draw, fitting, full_resolution_error
 from leader.train.run import TrainConfig, Trainer, train
+from leader.train.validate import validation_crops
 from tests.train.pictures import write_pictures
 
 NET = PyramidConfig(width=8, depth=2, head_width=4)
@@ -102,6 +104,23 @@ def test_error_of_a_coarse_estimate_is_measured_at_full_resolution(tmp_path: Pat
     assert float(error.mean()) > 0, "a perfect level image still lacks the detail inside its blocks"
 
 
+def test_small_pictures_train_fewer_levels(tmp_path: Path) -> None:
+    photos = cached(write_pictures(tmp_path / "p", size=(200, 160)), tmp_path / "cache")
+    task = replace(MAIN, crop=80, level_shares=(0.6, 0.2, 0.12, 0.08))
+    assert fitting(task, photos).level_shares == pytest.approx((0.75, 0.25))
+    assert fitting(replace(task, crop=16), photos).level_shares == pytest.approx(task.level_shares)
+    with pytest.raises(LeaderError, match="160 pixels on its short side, and crops of 161"):
+        fitting(replace(task, crop=161), photos)
+
+
+def test_validation_takes_small_pictures_whole_and_refuses_tiny_ones(tmp_path: Path) -> None:
+    whole = write_pictures(tmp_path / "whole", 1, (128, 128))
+    picture = torch.from_numpy(np.asarray(decode(whole / "0.png"))).permute(2, 0, 1) / 255
+    assert torch.equal(validation_crops(whole)[0], picture)
+    with pytest.raises(LeaderError, match="smaller than 128 x 128"):
+        validation_crops(write_pictures(tmp_path / "tiny", 1, (130, 120)))
+
+
 def test_an_endless_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LeaderError, match="without an end"):
         train(replace(tiny(tmp_path), steps=10**9, seconds=math.inf))
@@ -113,8 +132,7 @@ def test_log_plots_itself(tmp_path: Path) -> None:
     train(config)
     checks = [r for r in read_log(config.state / "log.jsonl") if r["kind"] == "validation"]
     assert len(checks) == 2 and len(checks[0]["psnr"]) == len(checks[0]["sigma"])
-    plot_log(config.state, tmp_path / "log.png")
-    assert (tmp_path / "log.png").stat().st_size > 10_000
+    assert (config.state / "log.png").stat().st_size > 10_000
 
 
 def test_log_forgets_steps_a_crash_undid(tmp_path: Path) -> None:

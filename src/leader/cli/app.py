@@ -29,6 +29,7 @@ app.command("plugins")(lists.plugins)
 app.add_typer(priors.app, name="priors")
 app.add_typer(bench, name="bench")
 app.command("train", epilog=training.TRAIN_EXAMPLE)(training.train)
+app.command("publish", epilog=training.PUBLISH_EXAMPLE)(training.publish)
 app.command("fit-variance", epilog=training.FIT_EXAMPLE)(training.fit_variance)
 
 

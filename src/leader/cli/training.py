@@ -1,8 +1,10 @@
-"""`leader train` and `leader fit-variance`."""
+"""`leader train`, `leader publish` and `leader fit-variance`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +14,7 @@ from leader.cli.console import to_stderr, to_stdout
 from leader.errors import LeaderError
 
 TRAIN_EXAMPLE = "Example: leader train --images photos/train --validation photos/val --state run --hours 3"
+PUBLISH_EXAMPLE = "Example: leader publish --state run --images photos/train --calibration photos/calib --out mine.safetensors"
 FIT_EXAMPLE = "Example: leader fit-variance --prior my-model.safetensors --images photos"
 
 Images = Annotated[Path, typer.Option(help="A folder of photographs.")]
@@ -21,33 +24,64 @@ def train(
     images: Images,
     state: Annotated[Path, typer.Option(help="The folder for checkpoints, cache and log; an existing run goes on.")],
     validation: Annotated[Path | None, typer.Option(help="A folder of held-out photographs.")] = None,
-    start: Annotated[Path | None, typer.Option(help="Weights of an earlier pyramid to start from.")] = None,
+    start: Annotated[str, typer.Option(help="Where to start: embedded, scratch, or the weights of another run.")] = "embedded",
     start_ffdnet: Annotated[Path | None, typer.Option(help="FFDNet's colour weights, for the low-noise expert.")] = None,
     hours: Annotated[float, typer.Option(help="Training time; the learning rate falls over it.", min=0.0)] = 3.0,
+    parts: Annotated[str, typer.Option(help="Train these, freeze the others.")] = "main,main_head,expert,expert_head,share",
+    rate: Annotated[float, typer.Option(help="Peak learning rate of the main body; heads learn five times faster.")] = 4e-5,
+    expert_rate: Annotated[float, typer.Option(help="Peak learning rate of the low-noise expert.")] = 2e-5,
+    share_rate: Annotated[float, typer.Option(help="Peak learning rate of the share of the coarser level.")] = 1e-3,
+    batch: Annotated[int | None, typer.Option(help="Crops a step for each body; 8 and 6 by default.", min=1)] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of the CPU; 1 is best beside other work.", min=1)] = None,
     seed: Annotated[int, typer.Option(help="Chooses crops and noise.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda or mps.")] = "cpu",
     autocast: Annotated[bool, typer.Option("--autocast", help="Mixed precision, for GPUs.")] = False,
     compile: Annotated[bool, typer.Option("--compile", help="torch.compile the networks.")] = False,
 ) -> None:
     """Trains the embedded prior, or one of your own, on a folder of photographs."""
-    from leader.train.run import TrainConfig, train
+    import torch
+
+    from leader.train.run import TrainConfig, expert_task, main_task, train
 
     _check_folder(images)
+    main, expert = main_task(), expert_task()
     config = TrainConfig(
         images=images,
         state=state,
         validation=validation,
-        start_pyramid=start,
+        start_pyramid=_start(start),
         start_ffdnet=start_ffdnet,
+        main=replace(main, batch=batch or main.batch),
+        expert=replace(expert, batch=batch or expert.batch),
+        parts=tuple(parts.split(",")),
+        rate=rate,
+        expert_rate=expert_rate,
+        share_rate=share_rate,
         seconds=3600 * hours,
         seed=seed,
         device=device,
         autocast=autocast,
         compile=compile,
     )
-
+    if threads is not None:
+        torch.set_num_threads(threads)
     train(config, say=lambda record: to_stderr(training_line(record, config.seconds)))
     to_stdout(str(state))
+
+
+def publish(
+    state: Annotated[Path, typer.Option(help="The folder of a training run.")],
+    images: Images,
+    calibration: Annotated[Path, typer.Option(help="A folder of photographs that neither trained nor validated the prior.")],
+    out: Annotated[Path, typer.Option(help="The .safetensors file to write; its settings are written beside it.")],
+) -> None:
+    """Calibrates a trained prior's variance and writes the pair of files that `--prior` takes."""
+    from leader.train.publish import publish_state
+
+    for folder in (state, images, calibration):
+        _check_folder(folder)
+    publish_state(state, images, calibration, out, say=to_stderr)
+    to_stdout(str(out))
 
 
 def fit_variance(
@@ -79,9 +113,19 @@ def fit_variance(
     to_stdout(str(target))
 
 
+def _start(name: str) -> Path | None:
+    """The weights to start from; None for random ones."""
+    if name == "scratch":
+        return None
+    path = Path(str(resources.files("leader.priors") / "weights" / "pyramid.safetensors")) if name == "embedded" else Path(name)
+    if not path.is_file():
+        raise LeaderError(f"--start takes 'embedded', 'scratch' or a .safetensors file; found '{name}'.")
+    return path
+
+
 def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
-        raise LeaderError(f"{folder} is not a folder of photographs: give an existing one with --images.")
+        raise LeaderError(f"{folder} is not a folder: give an existing one.")
 
 
 def training_line(record: Mapping[str, Any], seconds: float) -> str:

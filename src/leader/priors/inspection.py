@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+
+from torch import Tensor
 
 from leader.priors.checkpoints import missing, network_tensors, read, settle, side_car, twins
 from leader.priors.detection import describe, detect, family
-from leader.priors.loading import find_head
+from leader.priors.loading import find_head, is_pyramid
 
 
 def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
@@ -19,16 +22,14 @@ def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
     """
     path = Path(file)
     content = read(path)
+    if is_pyramid(path):
+        return _pyramid(path, network_tensors(content, path.name, None))
     tensors = network_tensors(content, path.name, part or side_car(path).get("part"))
     config = detect(tensors, path.name)
     settings = settle(path, config, {})
     head = find_head(path)
     return {
-        "path": str(path),
-        "bytes": path.stat().st_size,
-        "tensors": len(tensors),
-        "parameters": sum(tensor.numel() for tensor in tensors.values()),
-        "dtypes": dict(Counter(str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values())),
+        **_size(path, tensors),
         "family": family(config),
         "config": describe(config),
         "learned_variance": config.out_channels == 2 * config.in_channels,
@@ -37,4 +38,30 @@ def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
         "same_shapes_as": [entry.name for entry in twins(config)],
         "side_car": str(path.with_suffix(".json")) if side_car(path) else None,
         "variance_head": None if head is None else str(head),
+    }
+
+
+def _pyramid(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, object]:
+    """A prior written by `leader train` or `leader publish`: its .json says everything."""
+    settings = side_car(path)
+    return {
+        **_size(path, tensors),
+        "family": "pyramid",
+        "config": settings["net"],
+        "learned_variance": True,
+        "settings": {"schedule": settings["schedule"], "calibrated": len(settings["variance_scale"]["sigma"]) > 1},
+        "missing": [],
+        "same_shapes_as": [],
+        "side_car": str(path.with_suffix(".json")),
+        "variance_head": None,
+    }
+
+
+def _size(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, object]:
+    return {
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "tensors": len(tensors),
+        "parameters": sum(tensor.numel() for tensor in tensors.values()),
+        "dtypes": dict(Counter(str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values())),
     }

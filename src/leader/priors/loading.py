@@ -92,11 +92,12 @@ def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | Non
 def _file(path: Path, options: Options) -> Prior:
     if path.suffix not in SUFFIXES:
         raise LeaderError(f"{path} is not a checkpoint: expected a file ending in {', '.join(SUFFIXES)}.")
-    return (
-        _pyramid(path, options)
-        if {"net", "coarse"} <= side_car(path).keys()
-        else open_checkpoint(path, options)
-    )
+    return _pyramid(path, options) if is_pyramid(path) else open_checkpoint(path, options)
+
+
+def is_pyramid(path: Path) -> bool:
+    """Whether the .json beside a file describes a prior of `leader train`'s kind."""
+    return {"net", "coarse"} <= side_car(path).keys()
 
 
 def _folder(folder: Path, options: Options) -> tuple[Prior, Path]:

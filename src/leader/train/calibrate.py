@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,25 @@ NODES = tuple(float(value) / 255 for value in (*np.geomspace(3, 533.5, 10), 950,
 
 def central_crops(folder: Path, size: int = 256, half: bool = True) -> Tensor:
     """Central crops [N, 3, size, size] in [0, 1] of a folder's pictures, at half or full size."""
+    return _stacked(_squares(folder, size, half), folder, size)
+
+
+def crops_of_both_sizes(folder: Path, size: int = 256) -> Tensor:
+    """Central crops of a folder's pictures at half and at full size, as far as these are large enough."""
+    return _stacked([crop for half in (True, False) for crop in _squares(folder, size, half)], folder, size)
+
+
+def _squares(folder: Path, size: int, half: bool) -> list[Tensor]:
     crops = []
     for path in picture_files(folder):
         picture = np.asarray(halved(decode(path)) if half else decode(path))
         top, left = (picture.shape[0] - size) // 2, (picture.shape[1] - size) // 2
         if min(top, left) >= 0:
             crops.append(torch.from_numpy(picture[top : top + size, left : left + size].copy()).permute(2, 0, 1))
+    return crops
+
+
+def _stacked(crops: list[Tensor], folder: Path, size: int) -> Tensor:
     if not crops:
         raise LeaderError(f"No picture in {folder} is {size} pixels high and wide: give larger ones.")
     return torch.stack(crops).float() / 255
@@ -42,14 +56,21 @@ def error_and_variance(prior: PyramidPrior, clean: Tensor, sigma: float, seed: i
     return torch.cat(errors), torch.cat(variances)
 
 
-def fit_scale(prior: PyramidPrior, clean: Tensor, nodes: tuple[float, ...] = NODES) -> VarianceScale:
+def fit_scale(
+    prior: PyramidPrior,
+    clean: Tensor,
+    nodes: tuple[float, ...] = NODES,
+    say: Callable[[str], None] | None = None,
+) -> VarianceScale:
     """Factors that make mean squared error and mean variance agree at each node, on top of the present ones.
 
     clean: held-out crops. At the highest noise levels little but brightness and layout is left of a picture, a few numbers
-    each: there a few dozen crops fix a factor to no better than about 20 %.
+    each: there a few dozen crops fix a factor to no better than about 20 %. `say` hears every factor as it is found.
     """
     factors = []
     for index, sigma in enumerate(nodes):
         error, variance = error_and_variance(prior, clean, sigma, seed=index)
         factors.append(float(error.mean() / variance.mean()) * prior.scale.at(sigma))
+        if say is not None:
+            say(f"noise {255 * sigma:7.1f} of 255 ({index + 1} of {len(nodes)}): variance times {factors[-1]:.3f}")
     return VarianceScale(nodes, tuple(factors))

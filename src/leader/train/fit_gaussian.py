@@ -19,7 +19,7 @@ def fit_coarse_gaussian(images: Path, cache: Path, crops: int = 600, size: int =
     """Statistics of random square crops averaged down to `size` pixels (the prior is used at 16 to 31)."""
     photos = cached(images, cache)
     rng = np.random.default_rng(seed)
-    largest = min(min(shape) for shape in photos["full"].shapes) // size
+    largest = max(4, min(min(shape) for shape in photos["full"].shapes) // size)
     level_images = torch.stack([_level_image(rng, photos, size, int(rng.integers(4, largest + 1))) for _ in range(crops)])
     mean = level_images.mean((0, 2, 3))
     components = torch.einsum("oc,bchw->bohw", OPPONENT, level_images - mean.view(1, 3, 1, 1))
@@ -61,9 +61,11 @@ def _fit_spectrum(power: Tensor) -> tuple[float, float, float]:
 
 
 def _detail(rng: np.random.Generator, photos: dict[str, Photographs], crops: int) -> tuple[float, ...]:
-    """Mean squared difference between crops and their enlarged level images, level by level."""
-    detail = [0.0]
+    """Mean squared difference between crops and their enlarged level images, up to the last level the pictures allow."""
+    detail, largest = [0.0], max(min(shape) for shape in photos["full"].shapes)
     for level in range(1, LEVELS):
+        if 16 * 2**level > largest:
+            break
         pictures = torch.stack([crop(rng, photos, 16 * 2**level) for _ in range(crops)])
         detail.append(float((expand(halve(pictures, level), level) - pictures).square().mean()))
     return tuple(detail)

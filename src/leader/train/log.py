@@ -44,13 +44,13 @@ def plot_log(state: Path, output: Path) -> None:
     for body in ("main", "expert"):
         points = [(r["step"], r[f"{body}_denoising"]) for r in training if f"{body}_denoising" in r]
         if points:
-            losses.plot([p[0] for p in points], smoothed([p[1] for p in points]), label=body)
+            losses.plot([p[0] for p in points], smoothed([p[1] for p in points]), marker=".", label=body)
     losses.set(title="denoising loss (smoothed)", xlabel="step")
     for index, sigma in enumerate(checks[0]["sigma"] if checks else []):
         steps = [check["step"] for check in checks]
         psnr.plot(steps, [c["psnr"][index] - checks[0]["psnr"][index] for c in checks], label=f"{sigma:g}")
         ratio.plot(steps, [c["ratio"][index] for c in checks], label=f"{sigma:g}")
-    psnr.set(title="validation PSNR, change in dB", xlabel="step")
+    psnr.set(title="validation PSNR by noise (of 255), change in dB", xlabel="step")
     ratio.axhspan(0.8, 1.25, alpha=0.15)
     ratio.set(title="squared error / predicted variance", xlabel="step")
     for axis in (losses, psnr, ratio):

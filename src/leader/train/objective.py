@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from leader.errors import LeaderError
 from leader.priors.pyramid_net import PyramidNet, expand, guide_levels, halve
 from leader.train.data import Photographs, level_crop
 
@@ -27,6 +28,18 @@ class Task:
     coarse_sigma_low: float
     level_shares: tuple[float, ...]
     sigma_power: float = 1.0
+
+
+def fitting(task: Task, photos: dict[str, Photographs]) -> Task:
+    """The task without the levels whose crops are larger than every picture; the other levels share their part."""
+    largest = max(min(height, width) for height, width in photos["full"].shapes)
+    shares = task.level_shares[: sum(task.crop * 2**level <= largest for level in range(len(task.level_shares)))]
+    if not sum(shares):
+        raise LeaderError(
+            f"The largest training picture has {largest} pixels on its short side, and crops of {task.crop} are needed: "
+            "give larger pictures."
+        )
+    return replace(task, level_shares=tuple(share / sum(shares) for share in shares))
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from leader.errors import LeaderError
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
 from leader.train.data import Photographs, cached
 from leader.train.initial import initialise, load_ffdnet
-from leader.train.objective import Task, draw, loss
+from leader.train.log import plot_log
+from leader.train.objective import Task, draw, fitting, loss
 from leader.train.validate import validate, validation_crops
 
 
@@ -196,19 +198,22 @@ def provisional_settings(config: PyramidConfig, path: Path) -> None:
 
 
 def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = None) -> Trainer:
-    """Train until the schedule ends; state, log (log.jsonl) and averaged weights go to `config.state`.
+    """Train until the schedule ends; state, log (log.jsonl, log.png) and averaged weights go to `config.state`.
 
-    Called again with the same `state` folder it resumes. `say` sees every record that goes to the log.
+    Levels whose crops are larger than every picture are left out. Called again with the same `state` folder it
+    resumes. `say` sees every record that goes to the log.
     """
     if not (math.isfinite(config.seconds) or config.steps < 10**9):
         raise LeaderError("A training run without an end was asked for: give the steps or the seconds it may take.")
     config.state.mkdir(parents=True, exist_ok=True)
     photos = cached(config.images, config.state / "cache")
+    config = replace(config, main=fitting(config.main, photos), expert=fitting(config.expert, photos))
     held_out = None if config.validation is None else validation_crops(config.validation)
     trainer = Trainer(config)
     resumed = trainer.resume()
     if config.compile:
-        trainer.net.main.compile()
+        for body in {trainer.net.body(guides) for guides in (0, 1)}:
+            body.compile()
     with (config.state / "log.jsonl").open("a") as log:
 
         def write(kind: str, **values: Any) -> None:
@@ -242,10 +247,18 @@ def _loop(trainer: Trainer, photos: dict[str, Photographs], held_out: Tensor | N
         if trainer.elapsed - saved > config.checkpoint_seconds:
             saved = trainer.elapsed
             trainer.save()
+            _draw(config.state)
     trainer.save()
     if held_out is not None:
         write("validation", **validate(trainer.average, held_out))
     write("end")
+    _draw(config.state)
+
+
+def _draw(state: Path) -> None:
+    """The log as a picture, where matplotlib is installed."""
+    if importlib.util.find_spec("matplotlib") is not None:
+        plot_log(state, state / "log.png")
 
 
 def _means(records: Iterable[dict[str, float]]) -> dict[str, float]:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from leader.errors import LeaderError
 from leader.priors.pyramid_net import PyramidNet, plan
 from leader.train.data import decode, halved, picture_files
 
@@ -15,11 +16,14 @@ SIGMAS = (10, 25, 50, 75, 100, 149, 200, 255, 400, 600)
 
 
 def validation_crops(folder: Path, count: int = 16, size: int = 128) -> Tensor:
-    """Central crops [count, 3, size, size] in [0, 1] of the first pictures at half size."""
+    """Central crops [count, 3, size, size] in [0, 1] of the first pictures, halved where they are large enough for it."""
     crops = []
     for path in picture_files(folder)[:count]:
-        picture = np.asarray(halved(decode(path)))
+        whole = decode(path)
+        picture = np.asarray(halved(whole) if min(whole.size) >= 2 * size else whole)
         top, left = (picture.shape[0] - size) // 2, (picture.shape[1] - size) // 2
+        if min(top, left) < 0:
+            raise LeaderError(f"{path} is smaller than {size} x {size} pixels: give larger pictures to validate with.")
         crops.append(torch.from_numpy(picture[top : top + size, left : left + size].copy()).permute(2, 0, 1))
     return torch.stack(crops).float() / 255
 
