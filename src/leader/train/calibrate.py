@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.priors.pyramid import PyramidPrior, VarianceScale
-from leader.train.data import decode, halved, picture_files
+from leader.train.data import central_square, decode, halved, picture_files
 
 NODES = tuple(float(value) / 255 for value in (*np.geomspace(3, 533.5, 10), 950, 1700, 3000, 8000, 20000))
 """Noise levels at which the factor is fitted; log-linear between, constant beyond."""
@@ -28,19 +28,14 @@ def crops_of_both_sizes(folder: Path, size: int = 256) -> Tensor:
 
 
 def _squares(folder: Path, size: int, half: bool) -> list[Tensor]:
-    crops = []
-    for path in picture_files(folder):
-        picture = np.asarray(halved(decode(path)) if half else decode(path))
-        top, left = (picture.shape[0] - size) // 2, (picture.shape[1] - size) // 2
-        if min(top, left) >= 0:
-            crops.append(torch.from_numpy(picture[top : top + size, left : left + size].copy()).permute(2, 0, 1))
-    return crops
+    pictures = (halved(decode(path)) if half else decode(path) for path in picture_files(folder))
+    return [square for picture in pictures if (square := central_square(picture, size)) is not None]
 
 
 def _stacked(crops: list[Tensor], folder: Path, size: int) -> Tensor:
     if not crops:
         raise LeaderError(f"No picture in {folder} is {size} pixels high and wide: give larger ones.")
-    return torch.stack(crops).float() / 255
+    return torch.stack(crops)
 
 
 @torch.no_grad()

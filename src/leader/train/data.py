@@ -43,6 +43,15 @@ def halved(picture: Image.Image) -> Image.Image:
     return picture.resize((max(1, picture.width // 2), max(1, picture.height // 2)), Image.Resampling.BOX)
 
 
+def central_square(picture: Image.Image, size: int) -> Tensor | None:
+    """The central crop [3, size, size] in [0, 1]; None where the picture is too small."""
+    pixels = np.asarray(picture)
+    top, left = (pixels.shape[0] - size) // 2, (pixels.shape[1] - size) // 2
+    if min(top, left) < 0:
+        return None
+    return torch.from_numpy(pixels[top : top + size, left : left + size].copy()).permute(2, 0, 1).float() / 255
+
+
 @dataclass(frozen=True)
 class Photographs:
     """Decoded pictures of one scale in a single memory-mapped byte array."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.priors.pyramid_net import PyramidNet, plan
-from leader.train.data import decode, halved, picture_files
+from leader.train.data import central_square, decode, halved, picture_files
 
 SIGMAS = (10, 25, 50, 75, 100, 149, 200, 255, 400, 600)
 
@@ -19,13 +18,12 @@ def validation_crops(folder: Path, count: int = 16, size: int = 128) -> Tensor:
     """Central crops [count, 3, size, size] in [0, 1] of the first pictures, halved where they are large enough for it."""
     crops = []
     for path in picture_files(folder)[:count]:
-        whole = decode(path)
-        picture = np.asarray(halved(whole) if min(whole.size) >= 2 * size else whole)
-        top, left = (picture.shape[0] - size) // 2, (picture.shape[1] - size) // 2
-        if min(top, left) < 0:
+        picture = decode(path)
+        crop = central_square(halved(picture) if min(picture.size) >= 2 * size else picture, size)
+        if crop is None:
             raise LeaderError(f"{path} is smaller than {size} x {size} pixels: give larger pictures to validate with.")
-        crops.append(torch.from_numpy(picture[top : top + size, left : left + size].copy()).permute(2, 0, 1))
-    return torch.stack(crops).float() / 255
+        crops.append(crop)
+    return torch.stack(crops)
 
 
 @torch.no_grad()
