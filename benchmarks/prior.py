@@ -19,11 +19,11 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
-from restoration import CASES, restore, sweep
+from restoration import CASES, TRIALS, restore
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -34,8 +34,6 @@ from leader.train.calibrate import central_crops, error_and_variance
 from leader.train.initial import fill_body, load_ffdnet
 
 SIGMAS = (10, 25, 50, 75, 100, 150, 255, 500)
-ETAS = (0.5, 0.7, 0.85, 0.92, 0.96, 0.985, 1.0)
-GRIDS = ("uniform", "quadratic")
 
 
 def ffdnet_weights(cache: Path) -> Path:
@@ -171,7 +169,8 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=256, help="central crops of this size")
     parser.add_argument("--restored-size", type=int, default=128, help="central crops of this size are restored")
     parser.add_argument("--only-restorations", action="store_true", help="leave out denoising, calibration and time")
-    parser.add_argument("--sweep", action="store_true", help="try settings of the restorations: for validation pictures")
+    parser.add_argument("--cases", nargs="*", choices=CASES, default=list(CASES), help="restore these only")
+    parser.add_argument("--trials", nargs="*", choices=TRIALS, help="try settings for these, on validation pictures")
     parser.add_argument("--count", type=int, help="only this many pictures")
     parser.add_argument("--half", action="store_true", help="halve the pictures first")
     parser.add_argument("--weights", type=Path, help="weights of a pyramid prior; default: the shipped ones")
@@ -182,8 +181,9 @@ def main() -> None:
     clean = central_crops(options.images, options.size, options.half)[: options.count]
     print(f"{len(clean)} crops of {options.size} px, {torch.get_num_threads()} threads")
     print(f"torch {torch.__version__}, {platform.machine()}, prior {options.weights or 'as shipped'}")
-    numbers: dict[str, object] = {}
-    if not (options.only_restorations or options.sweep):
+    numbers: dict[str, object] = {"torch": torch.__version__, "machine": platform.machine(), "seed": 0}
+    numbers |= {"threads": torch.get_num_threads(), "pictures": f"{len(clean)} of {options.size} px"}
+    if not (options.only_restorations or options.trials):
         numbers["denoising"] = denoising(prior, ffdnet_pyramid(options.cache), clean)
         bins = numbers["bins"] = calibration_bins(prior, clean)
         print("calibration in ten bins of t:", " ".join(f"{ratio:.2f}" for ratio in bins))
@@ -192,13 +192,18 @@ def main() -> None:
             print(f"{name}: {value:.3f}")
     small = central_crops(options.images, options.restored_size, options.half)[: options.count]
     print(f"restorations: {len(small)} crops of {options.restored_size} px")
-    rows = sweep(prior, small, ETAS, GRIDS) if options.sweep else (restore(prior, small, case) for case in CASES.values())
-    numbers["restorations"] = done = []
-    for row in rows:
-        done.append(asdict(row))
-        print(row, flush=True)
-    if options.json is not None:
-        options.json.write_text(json.dumps(numbers, indent=1) + "\n")
+    trials = {name: TRIALS[name] for name in options.trials} if options.trials else {}
+    tasks = trials or {name: [CASES[name].settings] for name in options.cases}
+    numbers["restorations"] = rows = []
+    for name, choices in tasks.items():
+        peers = None
+        for settings in choices:
+            row = restore(prior, small, replace(CASES[name], settings=settings), peers)
+            peers = row.peers
+            rows.append(asdict(row))
+            print(row, flush=True)
+            if options.json is not None:
+                options.json.write_text(json.dumps(numbers, indent=1) + "\n")
 
 
 if __name__ == "__main__":

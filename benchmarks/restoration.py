@@ -1,14 +1,14 @@
 """Restorations with a prior beside what needs none: the second half of benchmarks/prior.py.
 
-DDNM, T = 100, one seed; eta, grid and time travel of each task were chosen on validation photographs (`--sweep`). Four-fold
+DDNM, T = 100, one seed; eta, grid and time travel of each task were chosen among TRIALS on validation photographs. Four-fold
 super-resolution without noise beside bicubic interpolation, half of the pixels missing, Gaussian blur at sigma 0.05 beside
 the best Wiener estimates, compressed sensing of a quarter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from super_resolution import FACTOR, bicubic
@@ -25,6 +25,7 @@ from leader.priors.base import Prior
 STRENGTHS = tuple(10 ** (-3.5 + 0.25 * step) for step in range(13))
 """Strengths among which the best Wiener estimate is picked, knowing the originals."""
 
+Settings = dict[str, float | str]
 Pictures = dict[str, Tensor]
 """Estimates [N, 3, H, W] by the name of what made them."""
 
@@ -42,7 +43,7 @@ class Row:
     """One task: its restorations beside its peers."""
 
     task: str
-    settings: dict[str, float | str]
+    settings: Settings
     restored: Score
     peers: dict[str, Score]
 
@@ -65,7 +66,7 @@ class Case:
     build: Callable[[Shape, int], LinearOperator]
     sigma: float
     peers: Callable[[list[Tensor], list[LinearOperator], Tensor], Pictures]
-    settings: dict[str, float | str]
+    settings: Settings
 
 
 def pseudo_inverse(measured: list[Tensor], used: list[LinearOperator], clean: Tensor) -> Pictures:
@@ -133,8 +134,41 @@ CASES = {
 }
 
 
-def restore(prior: Prior, clean: Tensor, case: Case, seed: int = 0) -> Row:
-    """One row; clean [N, 3, H, W] in [0, 1]."""
+def plain(eta: float, grid: str = "uniform") -> Settings:
+    """Settings of DDNM without time travel."""
+    return {"eta": eta, "grid": grid}
+
+
+def travelling(length: int, repeats: int, eta: float) -> Settings:
+    """Settings of DDNM with time travel."""
+    return {"eta": eta, "travel_length": length, "travel_repeats": repeats}
+
+
+TRIALS: dict[str, list[Settings]] = {
+    "sr": [
+        *(plain(eta) for eta in (0.5, 0.7, 0.85, 0.92, 0.96, 0.985, 1.0)),
+        *(plain(eta, "quadratic") for eta in (0.5, 0.7, 0.85, 1.0)),
+        *(travelling(10, 2, eta) for eta in (0.5, 0.7)),
+        travelling(10, 3, 0.6),
+        *(travelling(10, 4, eta) for eta in (0.6, 0.65, 0.7)),
+        *(travelling(1, 2, 0.7), travelling(5, 2, 0.7), travelling(25, 2, 0.75)),
+    ],
+    "inpainting": [
+        *(plain(eta) for eta in (0.5, 0.7, 0.85, 0.92, 0.96, 0.985)),
+        *(plain(eta, "quadratic") for eta in (0.985, 1.0)),
+    ],
+    "deblurring": [
+        *(plain(eta) for eta in (0.5, 0.7, 0.85, 0.88, 0.92, 0.96)),
+        plain(0.85, "quadratic"),
+        travelling(10, 2, 0.85),
+    ],
+    "cs": [travelling(10, repeats, 1.0) for repeats in (4, 8)],
+}
+"""What was tried on eight validation photographs; more on compressed sensing in docs/results/compressed_sensing.md."""
+
+
+def restore(prior: Prior, clean: Tensor, case: Case, peers: dict[str, Score] | None = None, seed: int = 0) -> Row:
+    """One row; clean [N, 3, H, W] in [0, 1]; `peers` where they are known already."""
     measured, chosen, restored = [], [], []
     for index, image in enumerate(torch.split(clean, 1)):
         operator = case.build((3, image.shape[2], image.shape[3]), index)
@@ -145,20 +179,12 @@ def restore(prior: Prior, clean: Tensor, case: Case, seed: int = 0) -> Row:
         measured.append(y)
         chosen.append(operator)
         restored.append((result.images + 1) / 2)
-    peers = case.peers(measured, chosen, clean)
-    scores = {name: score(pictures, clean) for name, pictures in peers.items()}
-    return Row(case.title, case.settings, score(torch.cat(restored), clean), scores)
+    if peers is None:
+        peers = {name: score(pictures, clean) for name, pictures in case.peers(measured, chosen, clean).items()}
+    return Row(case.title, case.settings, score(torch.cat(restored), clean), peers)
 
 
 def score(pictures: Tensor, clean: Tensor) -> Score:
     """Mean PSNR and LPIPS of pictures [N, 3, H, W], clamped to [0, 1]."""
     bounded = pictures.clamp(0, 1)
     return Score(float(psnr(bounded, clean).mean()), float(lpips(bounded, clean).mean()))
-
-
-def sweep(prior: Prior, clean: Tensor, etas: tuple[float, ...], grids: tuple[str, ...]) -> Iterator[Row]:
-    """The rows of super-resolution, inpainting and deblurring for every pair of eta and grid."""
-    for name in ("sr", "inpainting", "deblurring"):
-        for grid in grids:
-            for eta in etas:
-                yield restore(prior, clean, replace(CASES[name], settings={"eta": eta, "grid": grid}))
