@@ -110,6 +110,19 @@ def denoising(prior: PyramidPrior, peer: PyramidNet, clean: Tensor) -> list[dict
     return rows
 
 
+def gains(prior: PyramidPrior, peer: PyramidNet, clean: Tensor) -> dict[str, float]:
+    """dB above the untrained pyramid at twelve noise levels (of 255) that cover three octaves evenly.
+
+    The untrained pyramid is at its best just before it must go to a coarser level (75, 150, 300), so that a few levels alone
+    say little.
+    """
+    levels = [76 * 2 ** (step / 4) for step in range(12)]
+    return {
+        f"{level:.0f}": psnr(error_and_variance(prior, clean, level / 255)[0]) - psnr(net_error(peer, clean, level / 255))
+        for level in levels
+    }
+
+
 def print_row(row: dict[str, float | None]) -> None:
     print(
         "  ".join(f"{key} {'-' if value is None else format(value, '.2f')}" for key, value in row.items()),
@@ -184,7 +197,11 @@ def main() -> None:
     numbers: dict[str, object] = {"torch": torch.__version__, "machine": platform.machine(), "seed": 0}
     numbers |= {"threads": torch.get_num_threads(), "pictures": f"{len(clean)} of {options.size} px"}
     if not (options.only_restorations or options.trials):
-        numbers["denoising"] = denoising(prior, ffdnet_pyramid(options.cache), clean)
+        peer = ffdnet_pyramid(options.cache)
+        numbers["denoising"] = denoising(prior, peer, clean)
+        above = numbers["gains"] = gains(prior, peer, clean)
+        print("dB above the untrained pyramid:", " ".join(f"{level}: {gain:+.2f}" for level, gain in above.items()))
+        print(f"mean over these levels: {statistics.mean(above.values()):+.2f} dB")
         bins = numbers["bins"] = calibration_bins(prior, clean)
         print("calibration in ten bins of t:", " ".join(f"{ratio:.2f}" for ratio in bins))
         timing = numbers["seconds"] = seconds(prior)
