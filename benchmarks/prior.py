@@ -20,10 +20,11 @@ import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import torch
-from restoration import CASES, TRIALS, restore
+from restoration import CASES, TRIALS, Settings, restore
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -34,6 +35,7 @@ from leader.train.calibrate import central_crops, error_and_variance
 from leader.train.initial import fill_body, load_ffdnet
 
 SIGMAS = (10, 25, 50, 75, 100, 150, 255, 500)
+PARTS = ("denoising", "bins", "seconds", "restorations")
 
 
 def ffdnet_weights(cache: Path) -> Path:
@@ -141,7 +143,11 @@ def calibration_bins(prior: PyramidPrior, clean: Tensor) -> list[float]:
 
 @torch.no_grad()
 def seconds(prior: PyramidPrior, size: int = 256, repeats: int = 5) -> dict[str, float]:
-    """Times at size x size, medians: bare convolutions, one full-resolution call, and all calls of a 100-step path."""
+    """Times at size x size: bare convolutions, one full-resolution call, and all calls of a 100-step path.
+
+    The yardsticks are measured again after every fifth step of the path, so that a slow second of the machine falls on all
+    of them; means over a path, medians over the paths.
+    """
     x = torch.randn(1, 3, size, size)
     body = prior.net.body(0)
     cells = torch.rand(1, 13, size // 2, size // 2).contiguous(memory_format=torch.channels_last)
@@ -151,28 +157,33 @@ def seconds(prior: PyramidPrior, size: int = 256, repeats: int = 5) -> dict[str,
         for conv in (*body.convs, body.out):
             h = conv(h)
 
-    path = uniform_grid(100).times[:-1]
-
-    def walk() -> None:
-        for t in path:
-            prior.predict(x, torch.tensor([t]))
-
-    actions: dict[str, Callable[[], object]] = {
+    yardsticks: dict[str, Callable[[], object]] = {
         "convolutions": convolutions,
         "full-resolution call": lambda: prior.predict(x, torch.tensor([0])),
         "guided full-resolution call": lambda: prior.predict(x, torch.tensor([200])),
-        "100 steps": walk,
     }
-    measured: dict[str, list[float]] = {name: [] for name in actions}
-    for _ in range(repeats):  # in turn, so that a slow minute of the machine falls on all of them
-        for name, action in actions.items():
-            began = time.perf_counter()
-            action()
-            measured[name].append(time.perf_counter() - began)
-    times = {name: statistics.median(values) for name, values in measured.items()}
-    times["100 steps / full-resolution call"] = times["100 steps"] / times["full-resolution call"]
-    times["work of 100 steps in full passes"] = sum(prior.work(t, size, size) for t in path) / size**2
-    return times
+    path = uniform_grid(100).times[:-1]
+    walks = []
+    for _ in range(repeats):
+        walk: dict[str, list[float]] = {"100 steps": [], **{name: [] for name in yardsticks}}
+        for step, t in enumerate(path):
+            walk["100 steps"].append(elapsed(partial(prior.predict, x, torch.tensor([t]))))
+            if step % 5 == 4:
+                for name, action in yardsticks.items():
+                    walk[name].append(elapsed(action))
+        times = {name: statistics.mean(values) for name, values in walk.items()}
+        times["100 steps"] *= len(path)
+        times["100 steps / full-resolution call"] = times["100 steps"] / times["full-resolution call"]
+        walks.append(times)
+    medians = {name: statistics.median(walk[name] for walk in walks) for name in walks[0]}
+    return medians | {"work of 100 steps in full passes": sum(prior.work(t, size, size) for t in path) / size**2}
+
+
+def elapsed(action: Callable[[], object]) -> float:
+    """Seconds an action takes."""
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
 
 
 def main() -> None:
@@ -181,14 +192,14 @@ def main() -> None:
     parser.add_argument("--images", type=Path, default=Path("src/leader/samples/test"), help="folder of test pictures")
     parser.add_argument("--size", type=int, default=256, help="central crops of this size")
     parser.add_argument("--restored-size", type=int, default=128, help="central crops of this size are restored")
-    parser.add_argument("--only-restorations", action="store_true", help="leave out denoising, calibration and time")
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="measure these only")
     parser.add_argument("--cases", nargs="*", choices=CASES, default=list(CASES), help="restore these only")
     parser.add_argument("--trials", nargs="*", choices=TRIALS, help="try settings for these, on validation pictures")
     parser.add_argument("--count", type=int, help="only this many pictures")
     parser.add_argument("--half", action="store_true", help="halve the pictures first")
     parser.add_argument("--weights", type=Path, help="weights of a pyramid prior; default: the shipped ones")
     parser.add_argument("--cache", type=Path, required=True, help="folder for FFDNet's weights")
-    parser.add_argument("--json", type=Path, help="write the numbers to this file too")
+    parser.add_argument("--json", type=Path, help="write the numbers to this file too, beside other parts that it holds")
     options = parser.parse_args()
     prior = PyramidPrior.load(options.weights)
     clean = central_crops(options.images, options.size, options.half)[: options.count]
@@ -196,31 +207,50 @@ def main() -> None:
     print(f"torch {torch.__version__}, {platform.machine()}, prior {options.weights or 'as shipped'}")
     numbers: dict[str, object] = {"torch": torch.__version__, "machine": platform.machine(), "seed": 0}
     numbers |= {"threads": torch.get_num_threads(), "pictures": f"{len(clean)} of {options.size} px"}
-    if not (options.only_restorations or options.trials):
+
+    def keep(part: str, value: object) -> None:
+        numbers[part] = value
+        if options.json is not None:
+            known = json.loads(options.json.read_text()) if options.json.exists() else {}
+            options.json.write_text(json.dumps(known | numbers, indent=1) + "\n")
+
+    parts = ["restorations"] if options.trials else options.parts
+    if "denoising" in parts:
         peer = ffdnet_pyramid(options.cache)
-        numbers["denoising"] = denoising(prior, peer, clean)
-        above = numbers["gains"] = gains(prior, peer, clean)
+        keep("denoising", denoising(prior, peer, clean))
+        above = gains(prior, peer, clean)
+        keep("gains", above)
         print("dB above the untrained pyramid:", " ".join(f"{level}: {gain:+.2f}" for level, gain in above.items()))
         print(f"mean over these levels: {statistics.mean(above.values()):+.2f} dB")
-        bins = numbers["bins"] = calibration_bins(prior, clean)
+    if "bins" in parts:
+        bins = calibration_bins(prior, clean)
+        keep("bins", bins)
         print("calibration in ten bins of t:", " ".join(f"{ratio:.2f}" for ratio in bins))
-        timing = numbers["seconds"] = seconds(prior)
+    if "seconds" in parts:
+        timing = seconds(prior)
+        keep("seconds", timing)
         for name, value in timing.items():
             print(f"{name}: {value:.3f}")
-    small = central_crops(options.images, options.restored_size, options.half)[: options.count]
-    print(f"restorations: {len(small)} crops of {options.restored_size} px")
-    trials = {name: TRIALS[name] for name in options.trials} if options.trials else {}
-    tasks = trials or {name: [CASES[name].settings] for name in options.cases}
-    numbers["restorations"] = rows = []
+    if "restorations" in parts:
+        small = central_crops(options.images, options.restored_size, options.half)[: options.count]
+        print(f"restorations: {len(small)} crops of {options.restored_size} px")
+        trials = {name: TRIALS[name] for name in options.trials} if options.trials else {}
+        restore_all(prior, small, trials or {name: [CASES[name].settings] for name in options.cases}, keep)
+
+
+def restore_all(
+    prior: PyramidPrior, clean: Tensor, tasks: dict[str, list[Settings]], keep: Callable[[str, object], None]
+) -> None:
+    """Restore for every case and its settings; every row is printed and kept at once."""
+    rows: list[dict[str, object]] = []
     for name, choices in tasks.items():
         peers = None
         for settings in choices:
-            row = restore(prior, small, replace(CASES[name], settings=settings), peers)
+            row = restore(prior, clean, replace(CASES[name], settings=settings), peers)
             peers = row.peers
             rows.append(asdict(row))
             print(row, flush=True)
-            if options.json is not None:
-                options.json.write_text(json.dumps(numbers, indent=1) + "\n")
+            keep("restorations", rows)
 
 
 if __name__ == "__main__":
