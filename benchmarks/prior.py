@@ -186,6 +186,21 @@ def elapsed(action: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
+def restore_all(
+    prior: PyramidPrior, clean: Tensor, tasks: dict[str, list[Settings]], keep: Callable[[str, object], None]
+) -> None:
+    """Restore for every case and its settings; every row is printed and kept at once."""
+    rows: list[dict[str, object]] = []
+    for name, choices in tasks.items():
+        peers = None
+        for settings in choices:
+            row = restore(prior, clean, replace(CASES[name], settings=settings), peers)
+            peers = row.peers
+            rows.append(asdict(row))
+            print(row, flush=True)
+            keep("restorations", rows)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -198,15 +213,20 @@ def main() -> None:
     parser.add_argument("--count", type=int, help="only this many pictures")
     parser.add_argument("--half", action="store_true", help="halve the pictures first")
     parser.add_argument("--weights", type=Path, help="weights of a pyramid prior; default: the shipped ones")
-    parser.add_argument("--cache", type=Path, required=True, help="folder for FFDNet's weights")
+    parser.add_argument("--cache", type=Path, help="folder for FFDNet's weights")
     parser.add_argument("--json", type=Path, help="write the numbers to this file too, beside other parts that it holds")
     options = parser.parse_args()
+    parts = ["restorations"] if options.trials else options.parts
+    if "denoising" in parts and options.cache is None:
+        parser.error("--cache is needed for FFDNet, which denoising is compared with")
     prior = PyramidPrior.load(options.weights)
-    clean = central_crops(options.images, options.size, options.half)[: options.count]
-    print(f"{len(clean)} crops of {options.size} px, {torch.get_num_threads()} threads")
+    size = options.restored_size if parts == ["restorations"] else options.size
+    clean = central_crops(options.images, size, options.half)[: options.count]
+    pictures = f"{len(clean)} of {size} px{', at half size' if options.half else ''}"
+    print(f"{pictures}, {torch.get_num_threads()} threads")
     print(f"torch {torch.__version__}, {platform.machine()}, prior {options.weights or 'as shipped'}")
     numbers: dict[str, object] = {"torch": torch.__version__, "machine": platform.machine(), "seed": 0}
-    numbers |= {"threads": torch.get_num_threads(), "pictures": f"{len(clean)} of {options.size} px"}
+    numbers |= {"threads": torch.get_num_threads(), "pictures": pictures}
 
     def keep(part: str, value: object) -> None:
         numbers[part] = value
@@ -214,7 +234,6 @@ def main() -> None:
             known = json.loads(options.json.read_text()) if options.json.exists() else {}
             options.json.write_text(json.dumps(known | numbers, indent=1) + "\n")
 
-    parts = ["restorations"] if options.trials else options.parts
     if "denoising" in parts:
         peer = ffdnet_pyramid(options.cache)
         keep("denoising", denoising(prior, peer, clean))
@@ -236,21 +255,6 @@ def main() -> None:
         print(f"restorations: {len(small)} crops of {options.restored_size} px")
         trials = {name: TRIALS[name] for name in options.trials} if options.trials else {}
         restore_all(prior, small, trials or {name: [CASES[name].settings] for name in options.cases}, keep)
-
-
-def restore_all(
-    prior: PyramidPrior, clean: Tensor, tasks: dict[str, list[Settings]], keep: Callable[[str, object], None]
-) -> None:
-    """Restore for every case and its settings; every row is printed and kept at once."""
-    rows: list[dict[str, object]] = []
-    for name, choices in tasks.items():
-        peers = None
-        for settings in choices:
-            row = restore(prior, clean, replace(CASES[name], settings=settings), peers)
-            peers = row.peers
-            rows.append(asdict(row))
-            print(row, flush=True)
-            keep("restorations", rows)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from super_resolution import FACTOR, bicubic
@@ -25,7 +26,8 @@ from leader.priors.base import Prior
 STRENGTHS = tuple(10 ** (-3.5 + 0.25 * step) for step in range(13))
 """Strengths among which the best Wiener estimate is picked, knowing the originals."""
 
-Settings = dict[str, float | str]
+Settings = dict[str, Any]
+"""DDNM's, and the grid."""
 Pictures = dict[str, Tensor]
 """Estimates [N, 3, H, W] by the name of what made them."""
 
@@ -175,7 +177,7 @@ def restore(prior: Prior, clean: Tensor, case: Case, peers: dict[str, Score] | N
         y = operator.A(image)
         noise = torch.randn(y.shape, generator=torch.Generator().manual_seed(1000 * seed + index))
         y = y + case.sigma * noise
-        result = Sampler(prior, "ddnm", (), **case.settings).run(Problem(y, operator, case.sigma), seed=seed)  # type: ignore[arg-type]
+        result = Sampler(prior, "ddnm", (), **case.settings).run(Problem(y, operator, case.sigma), seed=seed)
         measured.append(y)
         chosen.append(operator)
         restored.append((result.images + 1) / 2)

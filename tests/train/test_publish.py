@@ -67,3 +67,5 @@ def test_what_cannot_be_published_is_told(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     with pytest.raises(LeaderError, match="must end in"):
         publish_state(tmp_path, tmp_path, tmp_path, tmp_path / "mine.pt")
+    with pytest.raises(LeaderError, match="nowhere does not exist"):
+        publish_state(tmp_path, tmp_path, tmp_path, tmp_path / "nowhere" / "mine.safetensors")

@@ -16,7 +16,7 @@ from leader.errors import LeaderError
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, expand, halve
 from leader.train.data import cached, decode
-from leader.train.initial import body_from_ffdnet, initialise
+from leader.train.initial import body_from_ffdnet, initialise, load_ffdnet, load_pyramid
 from leader.train.log import read_log
 from leader.train.objective import Task, draw, fitting, full_resolution_error
 from leader.train.run import TrainConfig, Trainer, train
@@ -159,6 +159,33 @@ def test_a_new_cascade_starts_where_the_plain_pyramid_was(tmp_path: Path) -> Non
     torch.nn.init.zeros_(cascade.share)
     for guides in (1, 2):
         assert torch.equal(cascade.features(image, sigma, guides)[0], old)
+
+
+def test_from_ffdnet_alone_both_bodies_start_there() -> None:
+    net = PyramidNet(NET)
+    ffdnet = {name: torch.full_like(tensor, 0.5) for name, tensor in net.main.state_dict().items() if name[0] in "co"}
+    initialise(net, {}, ffdnet)
+    assert net.expert is not None
+    for body in (net.main, net.expert):
+        assert all(torch.equal(body.state_dict()[name], tensor) for name, tensor in ffdnet.items())
+
+
+def test_wrong_starting_points_are_told(tmp_path: Path) -> None:
+    junk = tmp_path / "junk.safetensors"
+    junk.write_text("junk")
+    for found in (junk, tmp_path / "absent.safetensors"):
+        with pytest.raises(LeaderError, match="is not a readable"):
+            load_pyramid(found)
+        with pytest.raises(LeaderError, match="does not hold FFDNet's colour weights"):
+            load_ffdnet(found)
+    torch.save({"other.weight": torch.zeros(2)}, tmp_path / "other.pth")
+    with pytest.raises(LeaderError, match="does not hold FFDNet's colour weights"):
+        load_ffdnet(tmp_path / "other.pth")
+    wider = PyramidNet(replace(NET, width=12)).state_dict()
+    with pytest.raises(LeaderError, match="not those of a pyramid of this shape"):
+        initialise(PyramidNet(NET), wider, None)
+    with pytest.raises(LeaderError, match="Unknown device"):
+        Trainer(replace(tiny(tmp_path), device="nonsense"))
 
 
 def test_frozen_parts_stay(tmp_path: Path) -> None:

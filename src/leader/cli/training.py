@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from leader.cli.console import to_stderr, to_stdout
+from leader.cli.errors import INTERRUPTED
 from leader.errors import LeaderError
 
 TRAIN_EXAMPLE = "Example: leader train --images photos/train --validation photos/val --state run --hours 3"
@@ -28,9 +28,9 @@ def train(
     start_ffdnet: Annotated[Path | None, typer.Option(help="FFDNet's colour weights, for the low-noise expert.")] = None,
     hours: Annotated[float, typer.Option(help="Training time; the learning rate falls over it.", min=0.0)] = 3.0,
     parts: Annotated[str, typer.Option(help="Train these, freeze the others.")] = "main,main_head,expert,expert_head,share",
-    rate: Annotated[float, typer.Option(help="Peak learning rate of the main body; heads learn five times faster.")] = 4e-5,
-    expert_rate: Annotated[float, typer.Option(help="Peak learning rate of the low-noise expert.")] = 2e-5,
-    share_rate: Annotated[float, typer.Option(help="Peak learning rate of the share of the coarser level.")] = 1e-3,
+    rate: Annotated[float, typer.Option(help="Peak learning rate of the main body; heads: five times it.", min=0.0)] = 4e-5,
+    expert_rate: Annotated[float, typer.Option(help="Peak learning rate of the low-noise expert.", min=0.0)] = 2e-5,
+    share_rate: Annotated[float, typer.Option(help="Peak learning rate of the share of the coarser level.", min=0.0)] = 1e-3,
     batch: Annotated[int | None, typer.Option(help="Crops a step for each body; 8 and 6 by default.", min=1)] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the CPU; 1 is best beside other work.", min=1)] = None,
     seed: Annotated[int, typer.Option(help="Chooses crops and noise.")] = 0,
@@ -65,7 +65,11 @@ def train(
     )
     if threads is not None:
         torch.set_num_threads(threads)
-    train(config, say=lambda record: to_stderr(training_line(record, config.seconds)))
+    try:
+        train(config, say=lambda record: to_stderr(training_line(record, config.seconds)))
+    except KeyboardInterrupt as error:
+        to_stderr("Interrupted: the same command goes on from the last checkpoint, if one was saved.")
+        raise typer.Exit(INTERRUPTED) from error
     to_stdout(str(state))
 
 
@@ -115,9 +119,11 @@ def fit_variance(
 
 def _start(name: str) -> Path | None:
     """The weights to start from; None for random ones."""
+    from leader.train.initial import shipped_weights
+
     if name == "scratch":
         return None
-    path = Path(str(resources.files("leader.priors") / "weights" / "pyramid.safetensors")) if name == "embedded" else Path(name)
+    path = shipped_weights() if name == "embedded" else Path(name)
     if not path.is_file():
         raise LeaderError(f"--start takes 'embedded', 'scratch' or a .safetensors file; found '{name}'.")
     return path

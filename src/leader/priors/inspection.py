@@ -27,9 +27,8 @@ def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
     tensors = network_tensors(content, path.name, part or side_car(path).get("part"))
     config = detect(tensors, path.name)
     settings = settle(path, config, {})
-    head = find_head(path)
     return {
-        **_size(path, tensors),
+        **_file(path, tensors),
         "family": family(config),
         "config": describe(config),
         "learned_variance": config.out_channels == 2 * config.in_channels,
@@ -37,7 +36,6 @@ def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
         "missing": missing(config, settings),
         "same_shapes_as": [entry.name for entry in twins(config)],
         "side_car": str(path.with_suffix(".json")) if side_car(path) else None,
-        "variance_head": None if head is None else str(head),
     }
 
 
@@ -45,7 +43,7 @@ def _pyramid(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, object]:
     """A prior written by `leader train` or `leader publish`: its .json says everything."""
     settings = side_car(path)
     return {
-        **_size(path, tensors),
+        **_file(path, tensors),
         "family": "pyramid",
         "config": settings["net"],
         "learned_variance": True,
@@ -53,15 +51,16 @@ def _pyramid(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, object]:
         "missing": [],
         "same_shapes_as": [],
         "side_car": str(path.with_suffix(".json")),
-        "variance_head": None,
     }
 
 
-def _size(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, object]:
+def _file(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, object]:
+    head = find_head(path)
     return {
         "path": str(path),
         "bytes": path.stat().st_size,
         "tensors": len(tensors),
         "parameters": sum(tensor.numel() for tensor in tensors.values()),
         "dtypes": dict(Counter(str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values())),
+        "variance_head": None if head is None else str(head),
     }

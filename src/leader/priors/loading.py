@@ -53,7 +53,7 @@ def load_prior(
         from leader.uncertainty.head import VarianceHead
 
         prior = HeadedPrior(prior, VarianceHead.load(head))
-    prior = prior.to(_device(device))
+    prior = prior.to(device_named(device))
     if channels_last:
         for parameter in prior.parameters():
             if parameter.ndim == 4:
@@ -140,7 +140,8 @@ def _dtype(dtype: torch.dtype | str) -> torch.dtype:
     return DTYPES[name]
 
 
-def _device(device: torch.device | str) -> torch.device:
+def device_named(device: torch.device | str) -> torch.device:
+    """The device, if it is one and is here."""
     try:
         chosen = torch.device(device)
     except RuntimeError as error:

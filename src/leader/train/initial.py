@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 
+from leader.errors import LeaderError
 from leader.priors.pyramid_net import Body, PyramidNet
 
 
@@ -24,7 +29,23 @@ def body_from_ffdnet(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def load_ffdnet(path: Path) -> dict[str, Tensor]:
     """A body's tensors from FFDNet's colour checkpoint (a tensor-only pickle)."""
-    return body_from_ffdnet(torch.load(path, map_location="cpu", weights_only=True))
+    try:
+        return body_from_ffdnet(torch.load(path, map_location="cpu", weights_only=True))
+    except (OSError, RuntimeError, pickle.UnpicklingError, SafetensorError, LookupError, ValueError, AttributeError) as error:
+        raise LeaderError(f"{path} does not hold FFDNet's colour weights: give the path of ffdnet_color.pth.") from error
+
+
+def shipped_weights() -> Path:
+    """The embedded prior's weights; its settings are the .json beside them."""
+    return Path(str(resources.files("leader.priors") / "weights" / "pyramid.safetensors"))
+
+
+def load_pyramid(path: Path) -> dict[str, Tensor]:
+    """The tensors of a pyramid's weights, in float32."""
+    try:
+        return {name: tensor.float() for name, tensor in load_file(path).items()}
+    except (OSError, SafetensorError) as error:
+        raise LeaderError(f"{path} is not a readable .safetensors file: give the weights of a pyramid prior.") from error
 
 
 def fill_body(body: Body, tensors: Mapping[str, Tensor]) -> None:
@@ -33,9 +54,16 @@ def fill_body(body: Body, tensors: Mapping[str, Tensor]) -> None:
 
 
 def initialise(net: PyramidNet, pyramid: Mapping[str, Tensor], ffdnet: Mapping[str, Tensor] | None) -> None:
-    """Start from a pyramid's weights; if it has no expert, that is FFDNet or else the main body."""
+    """Start from a pyramid's weights, or, where there are none, from FFDNet's.
+
+    A pyramid without an expert gets FFDNet as its expert, or else its main body.
+    """
     known = net.state_dict()
-    tensors = {name: tensor.float() for name, tensor in pyramid.items()}
-    net.load_state_dict({**known, **{name: tensor for name, tensor in tensors.items() if name in known}})
-    if net.expert is not None and not any(name.startswith("expert.") for name in tensors):
+    fitting = {name: tensor for name, tensor in pyramid.items() if name in known and tensor.shape == known[name].shape}
+    if pyramid and not any(name.startswith("main.convs") for name in fitting):
+        raise LeaderError("The weights to start from are not those of a pyramid of this shape: give others, or 'scratch'.")
+    net.load_state_dict({**known, **fitting})
+    if not pyramid and ffdnet is not None:
+        fill_body(net.main, ffdnet)
+    if net.expert is not None and not any(name.startswith("expert.") for name in fitting):
         fill_body(net.expert, {**net.main.state_dict(), **(ffdnet or {})})

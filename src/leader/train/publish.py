@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from safetensors.torch import load_file
-
 from leader.errors import LeaderError
 from leader.priors.coarse_gaussian import CoarseGaussian
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
 from leader.train.calibrate import crops_of_both_sizes, fit_scale
 from leader.train.fit_gaussian import fit_coarse_gaussian
+from leader.train.initial import load_pyramid
 from leader.train.run import save_weights
 
 SCHEDULE = {"type": "linear", "beta_start": 1e-4, "beta_end": 2e-2, "steps": 1000}
@@ -56,6 +55,8 @@ def publish_state(
         raise LeaderError(f"{state} holds no trained prior yet: give the folder of a `leader train` run that has saved.")
     if output.suffix != ".safetensors":
         raise LeaderError(f"The prior's file must end in .safetensors; found {output}.")
+    if not output.parent.is_dir():
+        raise LeaderError(f"The folder {output.parent} does not exist: create it, or give another path.")
     net = PyramidNet(PyramidConfig(**json.loads(settings.read_text())["net"]))
-    net.load_state_dict({name: tensor.float() for name, tensor in load_file(weights).items()})
+    net.load_state_dict(load_pyramid(weights))
     return publish(net, fit_coarse_gaussian(images, state / "cache"), calibration, output, say=say)

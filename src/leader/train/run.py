@@ -9,18 +9,18 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from leader.errors import LeaderError
+from leader.priors.loading import device_named
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
 from leader.train.data import Photographs, cached
-from leader.train.initial import initialise, load_ffdnet
+from leader.train.initial import initialise, load_ffdnet, load_pyramid, shipped_weights
 from leader.train.log import plot_log
 from leader.train.objective import Task, draw, fitting, loss
 from leader.train.validate import validate, validation_crops
@@ -75,11 +75,11 @@ class Trainer:
     def __init__(self, config: TrainConfig) -> None:
         torch.manual_seed(config.seed)
         self.config = config
-        self.device = torch.device(config.device)
+        self.device = device_named(config.device)
         self.net = PyramidNet(config.net)
-        if config.start_pyramid is not None:
-            ffdnet = None if config.start_ffdnet is None else load_ffdnet(config.start_ffdnet)
-            initialise(self.net, load_file(config.start_pyramid), ffdnet)
+        if config.start_pyramid is not None or config.start_ffdnet is not None:
+            pyramid = {} if config.start_pyramid is None else load_pyramid(config.start_pyramid)
+            initialise(self.net, pyramid, None if config.start_ffdnet is None else load_ffdnet(config.start_ffdnet))
         self.net.to(self.device)
         self.average = PyramidNet(config.net).to(self.device)
         self.average.load_state_dict(self.net.state_dict())
@@ -191,9 +191,9 @@ def save_weights(net: PyramidNet, path: Path) -> None:
 
 def provisional_settings(config: PyramidConfig, path: Path) -> None:
     """Settings that make a checkpoint loadable as a prior: the shipped Gaussian prior, no calibration yet."""
-    shipped = resources.files("leader.priors") / "weights" / "pyramid.json"
     neutral = {"sigma": [1.0], "factor": [1.0]}
-    settings = json.loads(shipped.read_text()) | {"net": asdict(config), "variance_scale": neutral}
+    shipped = json.loads(shipped_weights().with_suffix(".json").read_text())
+    settings = shipped | {"net": asdict(config), "variance_scale": neutral}
     path.write_text(json.dumps(settings, indent=1) + "\n")
 
 
