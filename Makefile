@@ -23,6 +23,7 @@ demo: $(STAMP)
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks experiments tools
+	$(BIN)/ruff format --check src tests benchmarks experiments tools
 	$(BIN)/mypy
 
 unit: $(STAMP)

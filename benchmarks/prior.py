@@ -24,7 +24,6 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from restoration import CASES, TRIALS, Settings, restore
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -33,6 +32,7 @@ from leader.priors.pyramid_net import PyramidConfig, PyramidNet, plan
 from leader.schedule import uniform_grid
 from leader.train.calibrate import central_crops, error_and_variance
 from leader.train.initial import fill_body, load_ffdnet
+from restoration import CASES, TRIALS, Settings, restore
 
 SIGMAS = (10, 25, 50, 75, 100, 150, 255, 500)
 PARTS = ("denoising", "bins", "seconds", "restorations")

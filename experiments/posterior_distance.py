@@ -84,9 +84,7 @@ def badly_measured(method: Method, sigma: float, grid: str | None, side: int = 1
 def main() -> None:
     error = 1 / math.sqrt(SIDE * SIDE)  # of a std from n normal draws: 1 / sqrt(2 n), n = side^2 / 2
     print(f"Standard error of the std ratios: {100 * error:.1f} %.\n")
-    print(
-        "| method | std, measured | std, unmeasured | answer to y | T = 20: std, measured | std, unmeasured |"
-    )
+    print("| method | std, measured | std, unmeasured | answer to y | T = 20: std, measured | std, unmeasured |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name, method in METHODS:
         seen, unseen = spreads(method, 100)
@@ -104,9 +102,7 @@ def main() -> None:
         print(f"| {name} | " + " | ".join(f"{answer:.2f} / {error:.2f}" for answer, error in numbers) + " |", flush=True)
     print("\n| DDIM, eta 0, no data | T = 20 | T = 100 | T = 1000 |")
     print("| --- | --- | --- | --- |")
-    print(
-        "| std over prior std | " + " | ".join(f"{spreads(DDIM(), T)[1]:.3f}" for T in (20, 100, 1000)) + " |"
-    )
+    print("| std over prior std | " + " | ".join(f"{spreads(DDIM(), T)[1]:.3f}" for T in (20, 100, 1000)) + " |")
     print("\n| DPS, scale 0.3, T = 1000 | 1k pixels | 16k pixels | 49k pixels |")
     print("| --- | --- | --- | --- |")
     rows = [spreads(DPS(scale=0.3, clamp=False, variance="small"), 1000, side) for side in (32, 128, 222)]

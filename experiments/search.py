@@ -61,9 +61,7 @@ class Goal:
         """Higher is better; `reference` is trial 0, None while it is being scored."""
         if self.objective == "sum":
             return psnr - self.weight * lpips
-        return (
-            0.0 if reference is None else min(psnr - reference.psnr, self.weight * (reference.lpips - lpips))
-        )
+        return 0.0 if reference is None else min(psnr - reference.psnr, self.weight * (reference.lpips - lpips))
 
 
 def draw(ranges: Settings, seed: str) -> Settings:
@@ -80,9 +78,7 @@ def draw(ranges: Settings, seed: str) -> Settings:
         return float(f"{math.exp(number) if bounds.get('log') else number:.3g}")
 
     return {
-        key: value(item)
-        if "choices" in item or "low" in item
-        else {name: value(part) for name, part in item.items()}
+        key: value(item) if "choices" in item or "low" in item else {name: value(part) for name, part in item.items()}
         for key, item in ranges.items()
     }
 
@@ -120,9 +116,7 @@ def search(
 def _scored(point: Settings, rows: Sequence[Record], goal: Goal, reference: Trial | None) -> Trial:
     if any("error" in row for row in rows):
         return Trial(point, math.nan, math.nan, math.inf, -math.inf)
-    psnr, lpips, calls = (
-        sum(float(row[key]) for row in rows) / len(rows) for key in ("psnr", "lpips", "calls")
-    )
+    psnr, lpips, calls = (sum(float(row[key]) for row in rows) / len(rows) for key in ("psnr", "lpips", "calls"))
     usable = reference if reference is not None and math.isfinite(reference.score) else None
     return Trial(point, psnr, lpips, calls, goal.score(psnr, lpips, usable))
 
@@ -147,11 +141,7 @@ def preset_entry(prior: str, method: str, task: str, sigma: float, settings: Set
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        return (
-            "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
-            if value
-            else "{}"
-        )
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }" if value else "{}"
     return json.dumps(value)
 
 
@@ -210,9 +200,7 @@ def main(
     log = records / "log.jsonl"
     log.write_text("")  # an interrupted search finds its records and writes its log anew
     entries: list[str] = []
-    source = (
-        f"settings search, {trials} trials, {len(photos)} photographs, score {objective}, weight {weight:g}"
-    )
+    source = f"settings search, {trials} trials, {len(photos)} photographs, score {objective}, weight {weight:g}"
     with closing(make_engine(workers)) as engine:
         for task in load_tasks(HERE / "tasks.toml", tasks.split(",") if tasks else None):
             for host in hosts:
@@ -230,16 +218,12 @@ def main(
                 found = merged(best.settings, top.settings)
                 if found:
                     name = stand_in(prior, size).name
-                    entries.append(
-                        preset_entry(name, host, operator_of(cells[0]).task, task.sigma, found, source)
-                    )
+                    entries.append(preset_entry(name, host, operator_of(cells[0]).task, task.sigma, found, source))
                 out.write_text("\n".join(entries), encoding="utf-8")
                 _tell(f"{host}, {task.label}", tried[0], best, top)
 
 
-def _log(
-    path: Path, task: Task, host: str, plugins: tuple[str, ...], tried: list[Trial], best: Trial
-) -> None:
+def _log(path: Path, task: Task, host: str, plugins: tuple[str, ...], tried: list[Trial], best: Trial) -> None:
     with path.open("a", encoding="utf-8") as file:
         for number, trial in enumerate(tried):
             numbers = {
@@ -247,9 +231,7 @@ def _log(
                 for key in ("psnr", "lpips", "calls", "score")
             }
             what = {"task": task.label, "method": host, "plugins": "+".join(plugins), "trial": number}
-            file.write(
-                canonical({**what, **numbers, "settings": trial.settings, "best": trial is best}) + "\n"
-            )
+            file.write(canonical({**what, **numbers, "settings": trial.settings, "best": trial is best}) + "\n")
 
 
 def _tell(name: str, start: Trial, host: Trial, top: Trial) -> None:

@@ -91,9 +91,7 @@ def test_time_travel_calls_and_consistency() -> None:
 
 def test_pruning_never_leaves_a_descending_run() -> None:
     problem, prior = make_problem(1), mixture(SHAPE)
-    sampler = Sampler(
-        prior, "ddnm", ("satp",), steps=20, travel_length=4, travel_repeats=2, satp={"budget": 10.0}
-    )
+    sampler = Sampler(prior, "ddnm", ("satp",), steps=20, travel_length=4, travel_repeats=2, satp={"budget": 10.0})
     moves = [(visit.t, visit.u) for visit in sampler.run(problem).trace[0]]
     assert moves == [(950, 600), (800, 400), (600, 200), (400, 0), (200, 0), (0, -1)]
 

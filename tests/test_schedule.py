@@ -40,9 +40,7 @@ def test_linear_table(t: int, value: float) -> None:
     assert float(Schedule.linear().abar(t)) == pytest.approx(value, rel=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("t", "sigma"), [(0, 0.0100), (10, 0.0469), (100, 0.3423), (500, 3.443), (990, 143.78), (999, 157.41)]
-)
+@pytest.mark.parametrize(("t", "sigma"), [(0, 0.0100), (10, 0.0469), (100, 0.3423), (500, 3.443), (990, 143.78), (999, 157.41)])
 def test_sigma_reference(t: int, sigma: float) -> None:
     level = Schedule.linear().level(torch.tensor([t]), torch.zeros(1, dtype=torch.float64))
     assert level.sigma.item() == pytest.approx(sigma, abs=0.5 * 10 ** -(4 if sigma < 1 else 3 if sigma < 10 else 2))
@@ -63,9 +61,7 @@ def test_uniform_grid_is_the_papers() -> None:
     assert grid.times[:3] == (990, 980, 970) and grid.times[-3:] == (10, 0, -1) and grid.visits == 100
 
 
-@pytest.mark.parametrize(
-    ("length", "repeats", "calls"), [(1, 1, 100), (1, 2, 199), (2, 2, 198), (10, 3, 280), (10, 10, 910)]
-)
+@pytest.mark.parametrize(("length", "repeats", "calls"), [(1, 1, 100), (1, 2, 199), (2, 2, 198), (10, 3, 280), (10, 10, 910)])
 def test_time_travel_costs_what_was_published(length: int, repeats: int, calls: int) -> None:
     grid = travel_grid(100, length, repeats)
     assert grid.visits == calls and grid.times[-2:] == (0, -1)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from leader.priors.base import Prediction, Prior
     from leader.priors.loading import load_prior
     from leader.problem import Problem
-    from leader.restoration import Restoration, restore
+    from leader.restoration.restore import Restoration, restore
     from leader.result import Result, Step
     from leader.sampler import Sampler
     from leader.schedule import Grid, Schedule
@@ -25,14 +25,14 @@ _HOMES = {
     "Prediction": "priors.base",
     "Prior": "priors.base",
     "Problem": "problem",
-    "Restoration": "restoration",
+    "Restoration": "restoration.restore",
     "Result": "result",
     "Sampler": "sampler",
     "Schedule": "schedule",
     "Step": "result",
     "UsageError": "errors",
     "load_prior": "priors.loading",
-    "restore": "restoration",
+    "restore": "restoration.restore",
 }
 
 

@@ -108,9 +108,7 @@ class Sampler:
         preset = {key: value for key, value in found.items() if key not in PLUGINS}
         method = make_method(name, {**preset, **given}) if isinstance(self.method, str) else self.method
         plugins = tuple(
-            item
-            if isinstance(item, Plugin)
-            else make_plugin(item, {**found.get(item, {}), **self.settings.get(item, {})})
+            item if isinstance(item, Plugin) else make_plugin(item, {**found.get(item, {}), **self.settings.get(item, {})})
             for item in self.plugins
         )
         if method.term is not None and any(item.takes_over == method.term for item in plugins):
@@ -129,9 +127,7 @@ class Sampler:
             estimator = "auto"
         return Plan(method, plugins, grid, estimator, self._describe(method, plugins, grid, estimator))
 
-    def _describe(
-        self, method: Method, plugins: Iterable[Plugin], grid: Grid, estimator: str | None
-    ) -> dict[str, Any]:
+    def _describe(self, method: Method, plugins: Iterable[Plugin], grid: Grid, estimator: str | None) -> dict[str, Any]:
         return {
             "prior": self.prior.name,
             "method": {"name": method.name, **_settings(method)},
@@ -217,17 +213,13 @@ def _loop(
 class _Room:
     """What stays the same during a run, and the work of one round."""
 
-    def __init__(
-        self, sampler: Sampler, plan: Plan, problem: Problem, noise: Noise, x_T: Tensor | None
-    ) -> None:
+    def __init__(self, sampler: Sampler, plan: Plan, problem: Problem, noise: Noise, x_T: Tensor | None) -> None:
         self.prior, self.plan, self.problem = sampler.prior, plan, problem
         self.noise, self.x_T, self.trust_time = noise, x_T, sampler.trust_time
         self.estimator: Estimator | None = None
         if plan.estimator is not None:
             self.estimator = make_estimator(plan.estimator, sampler.prior, sampler.probes)
-        self.one_by_one = (
-            problem.y.device.type == "cpu" if sampler.prior.one_by_one is None else sampler.prior.one_by_one
-        )
+        self.one_by_one = problem.y.device.type == "cpu" if sampler.prior.one_by_one is None else sampler.prior.one_by_one
         self._problems: dict[tuple[int, ...], Problem] = {}
 
     def begin(self, names: list[int], ledger: Ledger) -> _Walk:
@@ -260,9 +252,7 @@ class _Room:
                 walk.state = _put(walk.state, i, moved)
                 walk.positions[i] += 1
 
-    def round(
-        self, walk: _Walk, ledger: Ledger, index: int
-    ) -> tuple[Step, dict[int, Tensor], dict[int, Tensor]]:
+    def round(self, walk: _Walk, ledger: Ledger, index: int) -> tuple[Step, dict[int, Tensor], dict[int, Tensor]]:
         """One evaluation of every image; returns the Step, spreads worth keeping, and finished images."""
         parts, states, after = [], [], []
         for group in self._groups(walk, range(len(walk.ids))):

@@ -12,9 +12,7 @@ from leader.errors import LeaderError, UsageError
 from tests.bench.tiny import TOML, tiny, write_tiny
 
 EXPERIMENTS = sorted(
-    path
-    for path in (Path(__file__).parents[2] / "experiments").glob("*.toml")
-    if path.stem not in ("tasks", "search")
+    path for path in (Path(__file__).parents[2] / "experiments").glob("*.toml") if path.stem not in ("tasks", "search")
 )
 
 

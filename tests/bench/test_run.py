@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 
 from leader.bench import run as module
 from leader.bench.cell import Cell, run_cell
-from leader.bench.commands import app
 from leader.bench.experiment import Experiment
 from leader.bench.figures import draw_figure
 from leader.bench.records import Store
 from leader.bench.run import gather, run_experiment
 from leader.bench.statistics import Numbers
 from leader.bench.tables import FORMATS, render_table
+from leader.cli.bench import app
 from leader.engines import make_engine
 from leader.errors import LeaderError
 from tests.bench.tiny import TOML, tiny, write_tiny
@@ -28,9 +28,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     """The tiny experiment with all its records."""
     folder = tmp_path_factory.mktemp("bench")
     experiment = tiny(folder)
-    outcome = run_experiment(
-        experiment, Store(folder / "records", experiment.name), make_engine(), quiet=True
-    )
+    outcome = run_experiment(experiment, Store(folder / "records", experiment.name), make_engine(), quiet=True)
     assert (outcome.ran, outcome.found, outcome.failed) == (40, 0, 0)
     return experiment, folder
 

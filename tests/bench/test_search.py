@@ -42,9 +42,7 @@ def test_every_host_has_ranges_whose_points_it_accepts(search: ModuleType) -> No
                 make_method(name, point)
 
 
-def test_a_search_finds_the_best_of_its_trials_and_never_loses_to_the_presets(
-    search: ModuleType, tmp_path: Path
-) -> None:
+def test_a_search_finds_the_best_of_its_trials_and_never_loses_to_the_presets(search: ModuleType, tmp_path: Path) -> None:
     cells = tiny(tmp_path).restricted("DDPG", "Motion").cells()
     store, goal = Store(tmp_path / "records", "search"), search.Goal()
     ranges = parse_toml(FOLDER / "search.toml")["ddpg"]
@@ -63,9 +61,7 @@ def test_too_many_calls_are_not_eligible(search: ModuleType, tmp_path: Path) -> 
     assert max(trial.calls for trial in tried) == 5 and best.calls <= 4
 
 
-def test_found_settings_are_a_preset(
-    search: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_found_settings_are_a_preset(search: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"eta": 0.5, "ucpm": {"phi": "tv", "lam": 0.1}}
     file = tmp_path / "found.toml"
     file.write_text(search.preset_entry("pyramid", "ddnm", "sr-bicubic", 0.05, found, "search"))

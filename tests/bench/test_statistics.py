@@ -57,9 +57,7 @@ def test_failed_runs_are_left_out_and_told(tmp_path: Path) -> None:
     table = numbers(tmp_path)
     found = table.summary("DDPG", "SR", "psnr")
     assert found is not None and found.count == 3
-    assert found.mean == pytest.approx(28 / 3) and found.std == pytest.approx(
-        np.std([8.0, 9.0, 11.0], ddof=1)
-    )
+    assert found.mean == pytest.approx(28 / 3) and found.std == pytest.approx(np.std([8.0, 9.0, 11.0], ddof=1))
     assert table.failures() == ["DDPG, Motion: diverged (1 images)", "DDPG, SR: diverged (1 images)"]
     assert table.difference("DDPG", "DDNM", "SR", "calls") is None
 

@@ -84,9 +84,7 @@ def test_batch_equals_its_images(name: str) -> None:
             assert [v.t for v in together.trace[i]] == [v.t for v in alone.trace[i]]
             assert torch.allclose(together.images[i], alone.images[0], atol=1e-8)
         walks = [[v.t for v in together.trace[i]] for i in range(2)]
-        assert (
-            name == "ddim" or walks[0] != walks[1]
-        )  # ddim does not look at the data that tell the images apart
+        assert name == "ddim" or walks[0] != walks[1]  # ddim does not look at the data that tell the images apart
 
 
 @pytest.mark.parametrize("sigma", [0.0, SIGMA])
@@ -106,9 +104,7 @@ def test_clean_data_are_met(name: str) -> None:
         operator = operators(SHAPE)[task]
         problem = measured(operator, truth().float(), 0.0)
         result = Sampler(prior(), method(name), (UCPM(), SATP()), 20).run(problem, seed=2)
-        assert float(problem.residual(result.images).abs().max()) <= 1e-5 * max(
-            1.0, float(problem.y.abs().max())
-        )
+        assert float(problem.residual(result.images).abs().max()) <= 1e-5 * max(1.0, float(problem.y.abs().max()))
 
 
 @pytest.mark.parametrize(

@@ -106,9 +106,7 @@ def test_ddpg_step_sizes() -> None:
     here, x0 = context(prior(), case), state()
     a, b = (float(prior().schedule.abar(t)) for t in (100, 50))
     estimate = DDPG().estimate(here, State(state()), times)
-    moves = [
-        DDPG(mode=mode).correct(here, State(state()), estimate, x0, times, after) - x0 for mode in (0, 1, 2)
-    ]
+    moves = [DDPG(mode=mode).correct(here, State(state()), estimate, x0, times, after) - x0 for mode in (0, 1, 2)]
     ratio = (1 - b) / (1 - a)
     assert torch.allclose(moves[1], ratio * moves[0], atol=1e-12)
     ls = -(b**8) * case.operator.AT(case.residual(x0))
@@ -203,9 +201,7 @@ def test_pirp_adds_its_term_to_the_data_step() -> None:
         assert torch.allclose(found, expected, atol=1e-12)
     case = problem("blur", SIGMA)
     here, after = context(prior(), case), torch.tensor([10])
-    back = PIRP(lam=0.0, variant="b", mode=0).correct(
-        here, State(x0), estimate, x0, torch.tensor([20]), after
-    )
+    back = PIRP(lam=0.0, variant="b", mode=0).correct(here, State(x0), estimate, x0, torch.tensor([20]), after)
     eta = 0.7 * SIGMA**2
     assert torch.allclose(back, x0 - case.operator.regularised_pinv(case.residual(x0), eta), atol=1e-12)
 
@@ -232,9 +228,7 @@ def test_pirp_term_is_that_of_its_definition() -> None:
 
 
 def test_pirp_term_of_the_gradient_derives_from_welschs_energy() -> None:
-    x = torch.randn(
-        1, 2, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True
-    )
+    x = torch.randn(1, 2, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
     width = 0.7
     slopes = [torch.roll(x, -1, axis) - x for axis in (-1, -2)]
     energy = sum((width**2 * (1 - torch.exp(-(d**2) / (2 * width**2)))).sum() for d in slopes)

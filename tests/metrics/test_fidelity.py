@@ -106,9 +106,7 @@ def test_data_consistency_of_the_truth_is_the_noise_level() -> None:
 
     noise = 0.05 * torch.randn(2, 3, 32, 32, generator=generator)
     residual = data_consistency(truth, halve(truth) + noise, halve)
-    torch.testing.assert_close(
-        residual, noise.double().square().mean(dim=(1, 2, 3)).sqrt(), rtol=1e-5, atol=0
-    )
+    torch.testing.assert_close(residual, noise.double().square().mean(dim=(1, 2, 3)).sqrt(), rtol=1e-5, atol=0)
     # 3072 entries: the rms estimates sigma with relative standard error 1 / sqrt(2 * 3072) = 1.3 %.
     assert bool(((residual - 0.05).abs() < 5 * 0.013 * 0.05).all())
 
@@ -122,9 +120,7 @@ def test_data_consistency_counts_observed_entries_only_and_takes_complex_ones() 
     torch.testing.assert_close(residual, torch.full((2,), 0.1, dtype=torch.float64), rtol=1e-5, atol=0)
     offset = torch.full((2, 3, 4, 4), 0.3 + 0.4j)
     complex_residual = data_consistency(restored, restored + offset, lambda x: x.to(torch.complex64))
-    torch.testing.assert_close(
-        complex_residual, torch.full((2,), 0.5, dtype=torch.float64), rtol=1e-5, atol=0
-    )
+    torch.testing.assert_close(complex_residual, torch.full((2,), 0.5, dtype=torch.float64), rtol=1e-5, atol=0)
 
 
 def test_wrong_pictures_are_refused_in_one_sentence() -> None:

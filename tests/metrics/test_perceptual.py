@@ -25,9 +25,7 @@ ALEX = [(4, 2, 0, True), (1, 2, 3, True), (1, 1, 3, True), (1, 1, 0, True), (1, 
 VGG = [(1, 1, 2 if i in (2, 4, 7, 10) else 0, i in (1, 3, 6, 9, 12)) for i in range(13)]
 
 
-def numpy_lpips(
-    x: Array, y: Array, layers: list[tuple[int, int, int, bool]], weights: dict[str, torch.Tensor]
-) -> float:
+def numpy_lpips(x: Array, y: Array, layers: list[tuple[int, int, int, bool]], weights: dict[str, torch.Tensor]) -> float:
     """LPIPS of two pictures [3, H, W] in float64."""
     values = {name: value.double().numpy() for name, value in weights.items()}
     shift, scale = np.array([-0.030, -0.088, -0.188]), np.array([0.458, 0.448, 0.450])

@@ -68,15 +68,11 @@ def spectral_operators(draw: st.DrawFn) -> SpectralOperator:
     return BUILDERS[draw(st.sampled_from(sorted(BUILDERS)))](shape, draw(st.integers(0, 1000)))
 
 
-def images(
-    operator: LinearOperator, batch: int = 2, seed: int = 0, dtype: torch.dtype = torch.float32
-) -> Tensor:
+def images(operator: LinearOperator, batch: int = 2, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
     return _randn(seed, batch, *operator.image_shape).to(dtype)
 
 
-def measurements(
-    operator: LinearOperator, batch: int = 2, seed: int = 1, dtype: torch.dtype = torch.float32
-) -> Tensor:
+def measurements(operator: LinearOperator, batch: int = 2, seed: int = 1, dtype: torch.dtype = torch.float32) -> Tensor:
     return _randn(seed, batch, *operator.measurement_shape).to(dtype)
 
 

@@ -17,9 +17,7 @@ def test_products_lose_nothing_beyond_rounding(size: int, dtype: torch.dtype) ->
     forward = bicubic_matrix(size, 3)
     for matrix in (forward, torch.linalg.pinv(forward), torch.zeros(5, size, dtype=torch.float64)):
         banded = BandedMatrix(matrix)
-        x = torch.randn(
-            2, matrix.shape[1], 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
-        )
+        x = torch.randn(2, matrix.shape[1], 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
         limit = 4 * torch.finfo(dtype).eps
         assert relative(banded.rows(x.to(dtype)).double(), matrix @ x) <= limit
         assert relative(banded.columns(x.mT.to(dtype)).double(), (matrix @ x).mT) <= limit

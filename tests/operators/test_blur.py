@@ -113,9 +113,7 @@ def test_papers_gaussian_deblurring() -> None:
     assert float(operator.vertical.matrix.constant[128].sum()) == pytest.approx(1, abs=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("taps", "cut"), [(torch.ones(9) / 9, 28), (gaussian_taps(1.0, 9), 38), (gaussian_taps(20.0, 9), 28)]
-)
+@pytest.mark.parametrize(("taps", "cut"), [(torch.ones(9) / 9, 28), (gaussian_taps(1.0, 9), 38), (gaussian_taps(20.0, 9), 28)])
 def test_other_published_blurs(taps: torch.Tensor, cut: int) -> None:
     operator = SeparableBlur((1, 256, 8), taps)
     assert int((operator.vertical.kept == 0).sum()) == cut

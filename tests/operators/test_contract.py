@@ -35,12 +35,8 @@ def test_moore_penrose(operator: SpectralOperator) -> None:
     limit = 1e-5
     assert relative(cut.A(cut.pinv(cut.A(x))), cut.A(x)) <= limit
     assert relative(cut.pinv(cut.A(cut.pinv(y))), cut.pinv(y)) <= limit
-    assert abs(inner(cut.pinv(cut.A(x)), z) - inner(x, cut.pinv(cut.A(z)))) <= limit * float(
-        x.norm() * z.norm()
-    )
-    assert abs(inner(cut.A(cut.pinv(y)), v) - inner(y, cut.A(cut.pinv(v)))) <= limit * float(
-        y.norm() * v.norm()
-    )
+    assert abs(inner(cut.pinv(cut.A(x)), z) - inner(x, cut.pinv(cut.A(z)))) <= limit * float(x.norm() * z.norm())
+    assert abs(inner(cut.A(cut.pinv(y)), v) - inner(y, cut.A(cut.pinv(v)))) <= limit * float(y.norm() * v.norm())
 
 
 @quick
@@ -143,9 +139,7 @@ def test_one_kernel_or_mask_per_image(operator: SpectralOperator) -> None:
     for i in range(3):
         single = operator.select(torch.tensor([i]))
         assert torch.allclose(single.A(x[i : i + 1]), y[i : i + 1], atol=1e-13)
-        assert torch.allclose(
-            single.regularised_pinv(y[i : i + 1], 1e-2), operator.regularised_pinv(y, 1e-2)[i : i + 1]
-        )
+        assert torch.allclose(single.regularised_pinv(y[i : i + 1], 1e-2), operator.regularised_pinv(y, 1e-2)[i : i + 1])
 
 
 def test_shared_operators_select_themselves() -> None:

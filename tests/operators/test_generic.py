@@ -26,10 +26,7 @@ PIXELS = 48
 def conditioned(rows: int, condition: float, spread: str) -> tuple[Tensor, FromFunctions]:
     """A random matrix [rows, 48] of given condition number, and the operator made from its two products."""
     generator = torch.Generator().manual_seed(rows)
-    left, right = (
-        torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=torch.float64))[0]
-        for n in (rows, PIXELS)
-    )
+    left, right = (torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=torch.float64))[0] for n in (rows, PIXELS))
     rank = min(rows, PIXELS)
     ramp = torch.linspace(0, 1, rank, dtype=torch.float64)
     values = condition**-ramp if spread == "geometric" else 1 - ramp * (1 - 1 / condition)
@@ -86,9 +83,7 @@ def test_small_singular_values_are_damped() -> None:
     """Below the cut noise is not blown up: gain of at most 1 / cut, against 1e6 for the plain inverse."""
     values = torch.ones(PIXELS, dtype=torch.float64)
     values[-1] = 1e-6
-    operator = FromFunctions(
-        SHAPE, lambda x: x.flatten(1) * values, lambda y: (y * values).reshape(-1, *SHAPE)
-    )
+    operator = FromFunctions(SHAPE, lambda x: x.flatten(1) * values, lambda y: (y * values).reshape(-1, *SHAPE))
     y = torch.ones(1, PIXELS, dtype=torch.float64)
     inverse = operator.pinv(y).flatten()
     assert torch.allclose(inverse[:-1], y[0, :-1], atol=1e-8)
@@ -100,9 +95,7 @@ def test_zero_measurement_gives_zero() -> None:
     y = measurements(operator)
     y[0] = 0
     found = operator.pinv(y)
-    assert (
-        float(found[0].abs().max()) == 0 and bool(torch.isfinite(found).all()) and float(found[1].norm()) > 0
-    )
+    assert float(found[0].abs().max()) == 0 and bool(torch.isfinite(found).all()) and float(found[1].norm()) > 0
 
 
 def test_norm_by_power_iteration() -> None:

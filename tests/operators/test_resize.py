@@ -36,9 +36,7 @@ def resizing_weights(size: int, factor: int) -> NDArray[np.float64]:
     return table
 
 
-@pytest.mark.parametrize(
-    ("size", "factor"), [(16, 2), (21, 3), (32, 4), (33, 4), (30, 5), (7, 6), (5, 4), (9, 1), (64, 8)]
-)
+@pytest.mark.parametrize(("size", "factor"), [(16, 2), (21, 3), (32, 4), (33, 4), (30, 5), (7, 6), (5, 4), (9, 1), (64, 8)])
 def test_bicubic_equals_an_independent_construction(size: int, factor: int) -> None:
     matrix = bicubic_matrix(size, factor)
     assert matrix.shape == (-(-size // factor), size)

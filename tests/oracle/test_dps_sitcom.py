@@ -160,9 +160,7 @@ def test_dps_norms_are_per_image() -> None:
         assert torch.allclose(together.guidance[keep], alone.guidance, atol=1e-12)
 
 
-def numpy_adam(
-    prior: GaussianPrior, problem: Problem, x: Tensor, t: int, method: SITCOM
-) -> tuple[Array, int]:
+def numpy_adam(prior: GaussianPrior, problem: Problem, x: Tensor, t: int, method: SITCOM) -> tuple[Array, int]:
     """The inner loop for one image, dense: the estimate of the last forward pass and the number of passes."""
     a = float(prior.schedule.abar(t))
     cov = prior.gaussian.covariance().numpy()

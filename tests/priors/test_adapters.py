@@ -96,9 +96,7 @@ def test_learned_variance_inverts_the_reverse_variance(schedule: Schedule, raw: 
 def test_learned_variance_at_the_ends_of_its_range() -> None:
     times = torch.tensor([0, 500, 999])
     largest = (1 - SCHEDULE.abar(times)).float()
-    low, high = (
-        learned_variance(torch.full((3, 1, 1, 1), v), times, SCHEDULE).reshape(-1) for v in (-1.5, 1.5)
-    )
+    low, high = (learned_variance(torch.full((3, 1, 1, 1), v), times, SCHEDULE).reshape(-1) for v in (-1.5, 1.5))
     assert torch.equal(low, torch.zeros(3)) and torch.allclose(high, largest, rtol=1e-6)
 
 
@@ -106,9 +104,7 @@ def test_channels_that_do_not_fit_are_refused() -> None:
     with pytest.raises(LeaderError, match="6 channels where 3"):
         NetworkPrior(Fixed(0), SCHEDULE).predict(torch.zeros(1, 3, 4, 4), torch.tensor([5]))
     with pytest.raises(LeaderError, match="knows images of 3 channels"):
-        NetworkPrior(Fixed(0), SCHEDULE, learned_variance=True).predict(
-            torch.zeros(1, 2, 4, 4), torch.tensor([5])
-        )
+        NetworkPrior(Fixed(0), SCHEDULE, learned_variance=True).predict(torch.zeros(1, 2, 4, 4), torch.tensor([5]))
 
 
 def test_grey_images_pass_as_three_channels_and_come_back_as_one() -> None:
@@ -186,6 +182,4 @@ def test_a_label_goes_to_every_image() -> None:
         def forward(self, x: Tensor, t: Tensor, label: Tensor) -> Tensor:
             return x + label.reshape(-1, 1, 1, 1)
 
-    assert LabelledNetwork(Conditional(), 7)(torch.zeros(2, 1, 1, 1), torch.zeros(2)).reshape(
-        -1
-    ).tolist() == [7, 7]
+    assert LabelledNetwork(Conditional(), 7)(torch.zeros(2, 1, 1, 1), torch.zeros(2)).reshape(-1).tolist() == [7, 7]

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.priors import registry
+from leader.priors import catalogue
 from leader.priors.adapters import HeadedPrior, NetworkPrior
 from leader.priors.checkpoints import make_schedule, open_checkpoint
 from leader.priors.detection import build
@@ -23,8 +23,8 @@ from leader.priors.inspection import inspect
 from leader.priors.loading import load_prior
 from leader.priors.networks import ADM, ADMConfig
 from leader.priors.tiling import TiledPrior
+from leader.priors.variance_head import HeadShape, VarianceHead
 from leader.schedule import Schedule
-from leader.uncertainty.head import HeadShape, VarianceHead
 
 TINY = ADMConfig(32, (1, 1), 1, (1,), out_channels=6, head_channels=16)
 OPTIONS: dict[str, Any] = {
@@ -52,15 +52,13 @@ def same_bits(prior: NetworkPrior, state: dict[str, Tensor]) -> bool:
 
 
 @pytest.mark.parametrize("name", ["celebahq-256", "ffhq-256", "imagenet-256"])
-def test_every_route_gives_the_same_bits_at_quarter_width(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    published = registry.ENTRIES[name]
+def test_every_route_gives_the_same_bits_at_quarter_width(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    published = catalogue.ENTRIES[name]
     config = replace(published.config, width=published.config.width // 4)
     if isinstance(config, ADMConfig):
         config = replace(config, head_channels=16)
     entry = replace(published, name="quarter", config=config)
-    monkeypatch.setitem(registry.ENTRIES, "quarter", entry)
+    monkeypatch.setitem(catalogue.ENTRIES, "quarter", entry)
     monkeypatch.setenv("LEADER_CACHE", str(tmp_path))
     torch.manual_seed(1)
     state = dict(build(config).state_dict())
@@ -141,7 +139,7 @@ def test_what_shapes_do_not_tell_is_asked_for(absent: str, tmp_path: Path) -> No
 def test_the_registry_is_offered_where_shapes_agree_but_not_used(tmp_path: Path) -> None:
     path = tmp_path / "face.pt"
     with torch.device("meta"):
-        shapes = build(registry.entry("ffhq-256").config).state_dict()
+        shapes = build(catalogue.entry("ffhq-256").config).state_dict()
     torch.save({key: torch.zeros(1).expand(tensor.shape) for key, tensor in shapes.items()}, path)
     assert "like='ffhq-256'" in refused(path)
     assert inspect(path)["same_shapes_as"] == ["ffhq-256"]
@@ -151,9 +149,7 @@ def test_options_override_the_side_car(tmp_path: Path) -> None:
     path = tmp_path / "weights.pt"
     torch.save(tiny(), path)
     path.with_suffix(".json").write_text(json.dumps(OPTIONS | {"predicts": "v"}))
-    prior = bare(
-        path, heads=1, size=[16, 32], schedule={"type": "cosine", "steps": 50}, attention_order="new"
-    )
+    prior = bare(path, heads=1, size=[16, 32], schedule={"type": "cosine", "steps": 50}, attention_order="new")
     assert prior.predicts == "v" and prior.size == (16, 32) and len(prior.schedule) == 50
     assert isinstance(prior.network, ADM)
     config = prior.network.config
@@ -173,9 +169,7 @@ def test_wrong_settings_end_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "weights.pt"
     torch.save(tiny(), path)
     assert "Unknown checkpoint option 'sizes'" in refused(path, sizes=3)
-    assert "Unknown schedule 'lienar': did you mean 'linear'?" in refused(
-        path, **OPTIONS | {"schedule": "lienar"}
-    )
+    assert "Unknown schedule 'lienar': did you mean 'linear'?" in refused(path, **OPTIONS | {"schedule": "lienar"})
     assert "multiples of 2" in refused(path, **OPTIONS | {"size": 15})
     assert "do not divide" in refused(path, **OPTIONS | {"head_channels": 10})
     assert "attention order" in refused(path, **OPTIONS | {"attention_order": "other"})
@@ -300,15 +294,11 @@ def test_a_compiled_network_answers_the_same(tmp_path: Path) -> None:
     assert torch.allclose(compiled.x0, load_prior(path, **OPTIONS).predict(x, t).x0, rtol=1e-3, atol=1e-4)
 
 
-def test_compile_reaches_the_network_and_names_the_backend(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compile_reaches_the_network_and_names_the_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "weights.pt"
     torch.save(tiny(), path)
     calls: list[tuple[type, dict[str, Any]]] = []
-    monkeypatch.setattr(
-        torch.nn.Module, "compile", lambda self, **settings: calls.append((type(self), settings))
-    )
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **settings: calls.append((type(self), settings)))
     load_prior(path, compile=True, **OPTIONS)
     load_prior(path, compile="eager", **OPTIONS)
     load_prior(compile=True)
@@ -319,7 +309,7 @@ def test_the_embedded_prior_and_a_trained_folder(tmp_path: Path) -> None:
     embedded = load_prior()
     x, t = torch.randn(1, 3, 20, 24, generator=torch.Generator().manual_seed(0)), torch.tensor([300])
     expected = embedded.predict(x, t).x0
-    weights = Path(registry.__file__).parent / "weights"
+    weights = Path(catalogue.__file__).parent / "weights"
     for name in ("pyramid.safetensors", "pyramid.json"):
         (tmp_path / name).write_bytes((weights / name).read_bytes())
     assert torch.equal(load_prior(tmp_path).predict(x, t).x0, expected)

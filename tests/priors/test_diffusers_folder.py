@@ -18,9 +18,7 @@ from leader.priors.tiling import PaddedPrior, TiledPrior
 diffusers = pytest.importorskip("diffusers")
 
 
-def write(
-    folder: Path, *, pipeline: bool = True, channels: int = 3, scheduler: bool = True, **settings: Any
-) -> Any:
+def write(folder: Path, *, pipeline: bool = True, channels: int = 3, scheduler: bool = True, **settings: Any) -> Any:
     """A tiny network and its scheduler, saved by diffusers; returns both."""
     torch.manual_seed(0)
     unet = diffusers.UNet2DModel(
@@ -45,9 +43,7 @@ def write(
 @pytest.mark.parametrize("prediction", ["epsilon", "v_prediction", "sample"])
 @pytest.mark.parametrize("betas", ["linear", "scaled_linear", "squaredcos_cap_v2"])
 def test_x0_equals_the_schedulers(prediction: str, betas: str, tmp_path: Path) -> None:
-    unet, table = write(
-        tmp_path, prediction_type=prediction, beta_schedule=betas, beta_start=5e-4, beta_end=0.015
-    )
+    unet, table = write(tmp_path, prediction_type=prediction, beta_schedule=betas, beta_start=5e-4, beta_end=0.015)
     prior = load_prior(tmp_path, whole=True)
     assert prior.size == (16, 16) and prior.multiple == 2 and prior.channels == 3
     x = torch.randn(1, 3, 16, 16, generator=torch.Generator().manual_seed(1))
@@ -70,10 +66,7 @@ def test_both_layouts_and_old_tensor_names(tmp_path: Path) -> None:
     expected = load_prior(tmp_path / "pipeline").predict(x, t).x0
     assert torch.equal(load_prior(tmp_path / "flat").predict(x, t).x0, expected)
     old = {
-        name.replace("to_q", "query")
-        .replace("to_k", "key")
-        .replace("to_v", "value")
-        .replace("to_out.0", "proj_attn"): v
+        name.replace("to_q", "query").replace("to_k", "key").replace("to_v", "value").replace("to_out.0", "proj_attn"): v
         for name, v in unet.state_dict().items()
     }
     assert old.keys() != unet.state_dict().keys()

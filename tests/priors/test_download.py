@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from leader.errors import LeaderError
-from leader.priors import registry
+from leader.priors import catalogue
 from leader.priors.download import download
 
 CONTENT = bytes(range(256)) * 9000  # more than two blocks
@@ -62,10 +62,10 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     thread.join()
 
 
-def register(monkeypatch: pytest.MonkeyPatch, *urls: str, known: bool = True) -> registry.Entry:
+def register(monkeypatch: pytest.MonkeyPatch, *urls: str, known: bool = True) -> catalogue.Entry:
     digest = hashlib.sha256(CONTENT).hexdigest() if known else None
-    entry = replace(registry.ENTRIES["ffhq-256"], name="local", filename="w.pt", urls=urls, sha256=digest)
-    monkeypatch.setitem(registry.ENTRIES, "local", entry)
+    entry = replace(catalogue.ENTRIES["ffhq-256"], name="local", filename="w.pt", urls=urls, sha256=digest)
+    monkeypatch.setitem(catalogue.ENTRIES, "local", entry)
     return entry
 
 
@@ -76,10 +76,8 @@ def test_download_reports_progress_and_checks_the_hash(address: str, monkeypatch
     assert result.path == entry.path and entry.path.read_bytes() == CONTENT and entry.on_disk
     assert result.verified is True and result.sha256 == entry.sha256
     assert len(seen) > 1 and seen[-1] == (len(CONTENT), len(CONTENT)) and seen == sorted(seen)
-    assert [row["on_disk"] for row in registry.listing() if row["name"] == "local"] == [True]
-    assert download("local").verified is True and Server.requests == [
-        None
-    ]  # there already: no second request
+    assert [row["on_disk"] for row in catalogue.listing() if row["name"] == "local"] == [True]
+    assert download("local").verified is True and Server.requests == [None]  # there already: no second request
 
 
 @pytest.mark.parametrize("ranges", [True, False])
@@ -107,12 +105,12 @@ def test_an_unknown_hash_is_said_to_be_unknown(address: str, monkeypatch: pytest
     result = download("local")
     assert result.verified is None and result.sha256 == hashlib.sha256(CONTENT).hexdigest()
     assert result.sha256 in str(result) and "no published hash" in str(result)
-    assert {row["sha256"] for row in registry.listing() if row["name"] == "celebahq-256"} == {"unknown"}
+    assert {row["sha256"] for row in catalogue.listing() if row["name"] == "celebahq-256"} == {"unknown"}
 
 
 def test_another_file_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = replace(register(monkeypatch, f"{address}/file"), sha256="0" * 64)
-    monkeypatch.setitem(registry.ENTRIES, "local", entry)
+    monkeypatch.setitem(catalogue.ENTRIES, "local", entry)
     with pytest.raises(LeaderError, match="damaged or another file"):
         download("local")
     assert not entry.on_disk
@@ -138,4 +136,4 @@ def test_without_network_one_sentence(tmp_path: Path, address: str, monkeypatch:
 
 def test_the_cache_folder_has_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LEADER_CACHE", raising=False)
-    assert registry.cache_folder() == Path.home() / ".cache" / "leader"
+    assert catalogue.cache_folder() == Path.home() / ".cache" / "leader"

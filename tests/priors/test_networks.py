@@ -9,16 +9,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from leader.priors import registry
+from leader.priors import catalogue
 from leader.priors.detection import build, detect, shape_only
 from leader.priors.networks import ADM, DDPM, ADMConfig, DDPMConfig
 
 TENSORS = {"imagenet-256": 566, "celebahq-256-repaint": 566, "celebahq-256": 450, "ffhq-256": 362}
 
 
-@pytest.mark.parametrize("name", registry.ENTRIES)
+@pytest.mark.parametrize("name", catalogue.ENTRIES)
 def test_published_networks_have_the_published_tensors(name: str) -> None:
-    entry = registry.ENTRIES[name]
+    entry = catalogue.ENTRIES[name]
     with torch.device("meta"):
         state = build(entry.config).state_dict()
     assert sum(tensor.numel() for tensor in state.values()) == entry.parameters
@@ -29,10 +29,7 @@ def test_published_networks_have_the_published_tensors(name: str) -> None:
 def test_names_and_shapes_as_published() -> None:
     with torch.device("meta"):
         guided, ffhq, ddpm = (
-            {
-                key: tuple(tensor.shape)
-                for key, tensor in build(registry.entry(name).config).state_dict().items()
-            }
+            {key: tuple(tensor.shape) for key, tensor in build(catalogue.entry(name).config).state_dict().items()}
             for name in ("imagenet-256", "ffhq-256", "celebahq-256")
         )
     assert guided["time_embed.0.weight"] == (1024, 256) and ffhq["time_embed.0.weight"] == (512, 128)
@@ -273,9 +270,7 @@ def test_labels_change_the_answer() -> None:
     assert torch.equal(first[0], second[0]) and not torch.allclose(first[1], second[1])
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: ADM(GUIDED), lambda: DDPM(DDPMConfig(32, (1, 2), 1, (1,)))], ids=["adm", "ddpm"]
-)
+@pytest.mark.parametrize("make", [lambda: ADM(GUIDED), lambda: DDPM(DDPMConfig(32, (1, 2), 1, (1,)))], ids=["adm", "ddpm"])
 def test_forward_mode_equals_a_difference_quotient(make: Any) -> None:
     network = randomised(make()).double()
     x, z = torch.randn(2, 1, 3, 16, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
@@ -291,9 +286,7 @@ def test_forward_mode_equals_a_difference_quotient(make: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize(
-    "make", [lambda: ADM(GUIDED), lambda: DDPM(DDPMConfig(32, (1, 2), 1, (1,)))], ids=["adm", "ddpm"]
-)
+@pytest.mark.parametrize("make", [lambda: ADM(GUIDED), lambda: DDPM(DDPMConfig(32, (1, 2), 1, (1,)))], ids=["adm", "ddpm"])
 def test_half_precision_is_close(make: Any, dtype: torch.dtype) -> None:
     network = randomised(make())
     assert isinstance(network, (ADM, DDPM))

@@ -74,9 +74,7 @@ def test_a_reach_beyond_the_margin_shows() -> None:
     multiple=st.sampled_from([1, 4, 16]),
 )
 @settings(max_examples=60, deadline=None)
-def test_tiles_cover_everything_and_weights_add_up_to_one(
-    length: int, tile: int, share: int, multiple: int
-) -> None:
+def test_tiles_cover_everything_and_weights_add_up_to_one(length: int, tile: int, share: int, multiple: int) -> None:
     overlap = max(1, tile * share // 16)
     axis = Axis(length, tile, overlap, multiple)
     total = torch.zeros(axis.length, dtype=torch.float64)
@@ -234,9 +232,7 @@ def stationary(height: int, width: int) -> Tensor:
     generator = torch.Generator().manual_seed(5)
     rows, columns = torch.fft.fftfreq(height)[:, None], torch.fft.rfftfreq(width)[None]
     amplitude = 1 / (rows**2 + columns**2 + 1e-4) ** 0.6
-    field = torch.fft.irfft2(
-        torch.fft.rfft2(torch.randn(1, 3, height, width, generator=generator)) * amplitude
-    )
+    field = torch.fft.irfft2(torch.fft.rfft2(torch.randn(1, 3, height, width, generator=generator)) * amplitude)
     scaled: Tensor = 0.4 * field / field.std()
     return scaled.clamp(-1, 1)
 

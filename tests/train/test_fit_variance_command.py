@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from leader import Problem, Sampler, load_prior, operators
+from leader.priors.variance_head import beside
 from leader.train.data import cached, crop
-from leader.uncertainty.head import beside
 from tests.train.pictures import write_pictures
 
 diffusers = pytest.importorskip("diffusers")

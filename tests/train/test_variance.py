@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from leader.errors import LeaderError
 from leader.priors.base import Prediction, Prior, from_eps
+from leader.priors.variance_head import HeadShape, VarianceHead, beside
 from leader.schedule import Schedule
 from leader.train.data import decode, picture_files
 from leader.train.fit_gaussian import fit_coarse_gaussian
 from leader.train.variance import FitSettings, fit_variance
-from leader.uncertainty.head import HeadShape, VarianceHead, beside
 from tests.train.pictures import write_pictures
 
 

@@ -29,7 +29,7 @@ from leader.noise import SeededNoise
 from leader.operators.base import LinearOperator
 from leader.operators.tasks import build_task
 from leader.priors.base import Prior
-from leader.priors.registry import ENTRIES
+from leader.priors.catalogue import ENTRIES
 from leader.problem import Problem
 from leader.result import Result, Step
 from leader.sampler import Plan, Sampler

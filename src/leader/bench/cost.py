@@ -43,10 +43,7 @@ def _cost(text: str) -> Cost:
     plan, prior = plan_of(cell)
     times = plan.grid.times
     visited = [now for now, after in itertools.pairwise(times) if after <= now]
-    inner = int(getattr(plan.method, "inner", 1))
-    forward = inner
-    backward = {"dps": 1, "sitcom": inner - 1}.get(cell.method, 0)
-    start = 1 if cell.method == "projdiff" else 0
+    each = plan.method.cost
     share = [prior.work(t, cell.size, cell.size) / cell.size**2 for t in visited]
-    passes = (forward + BACKWARD_PASSES * backward) * sum(share) + start * share[0]
-    return Cost(forward * len(visited) + start, backward * len(visited), passes)
+    passes = (each.forward + BACKWARD_PASSES * each.backward) * sum(share) + each.start * share[0]
+    return Cost(each.forward * len(visited) + each.start, each.backward * len(visited), passes)

@@ -28,9 +28,7 @@ def render_distances(experiment: Experiment, records: Mapping[Place, Record], st
     """
     references = [row for row in experiment.rows if row.method == "reference"]
     if not references:
-        raise LeaderError(
-            f"The experiment '{experiment.name}' needs a row of the method 'reference' to compare with."
-        )
+        raise LeaderError(f"The experiment '{experiment.name}' needs a row of the method 'reference' to compare with.")
     lines = [
         f"## {experiment.title}",
         "",
@@ -52,11 +50,7 @@ def render_distances(experiment: Experiment, records: Mapping[Place, Record], st
 
 
 def _features(row: str, task: str, records: Mapping[Place, Record], store: Store) -> Tensor:
-    chosen = [
-        record
-        for place, record in sorted(records.items())
-        if place[:2] == (row, task) and "error" not in record
-    ]
+    chosen = [record for place, record in sorted(records.items()) if place[:2] == (row, task) and "error" not in record]
     pictures = []
     for record in chosen:
         with Image.open(store.picture(record, "restored")) as file:

@@ -144,14 +144,11 @@ class Experiment:
         images: list[Path | None] = [None] * form.count
         if not (dry and (not form.images or not Path(form.images).is_dir()) and form.images != "test"):
             if not form.images:
-                raise LeaderError(
-                    f"The experiment '{self.name}' needs a folder of pictures; give it with --images."
-                )
+                raise LeaderError(f"The experiment '{self.name}' needs a folder of pictures; give it with --images.")
             found = list_images(form.images)
             if len(found) < form.count:
                 raise LeaderError(
-                    f"'{form.images}' holds {len(found)} pictures and '{self.name}' takes {form.count}; "
-                    "give --count."
+                    f"'{form.images}' holds {len(found)} pictures and '{self.name}' takes {form.count}; give --count."
                 )
             images = list(found[: form.count])
         return [
@@ -198,9 +195,7 @@ def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
             return path
     known = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("tasks", "search"))
     if not known:
-        raise LeaderError(
-            f"There is no experiment '{name}' and no folder '{folder}' here; give the path of its file."
-        )
+        raise LeaderError(f"There is no experiment '{name}' and no folder '{folder}' here; give the path of its file.")
     raise unknown_name("experiment", name, known)
 
 
@@ -252,9 +247,7 @@ def _task(name: str, definitions: dict[str, Any]) -> Task:
         raise unknown_name("task of an experiment", name, definitions)
     entry = definitions[name]
     _known(f"task '{name}'", entry, _TASK)
-    return Task(
-        entry.get("label", name), entry["name"], entry.get("options", {}), float(entry.get("sigma", 0.0))
-    )
+    return Task(entry.get("label", name), entry["name"], entry.get("options", {}), float(entry.get("sigma", 0.0)))
 
 
 def _expand(block: dict[str, Any], path: Path) -> Iterator[Row]:
@@ -320,9 +313,7 @@ def _check_names(method: str, plugins: list[str], grid: str | None) -> None:
 def _check_rows(rows: tuple[Row, ...], path: Path) -> None:
     labels = [row.label for row in rows]
     if not labels or len(set(labels)) != len(labels):
-        raise UsageError(
-            f"'{path.name}' needs rows with distinct labels; found {', '.join(labels) or 'none'}."
-        )
+        raise UsageError(f"'{path.name}' needs rows with distinct labels; found {', '.join(labels) or 'none'}.")
     for row in rows:
         if row.calls_of is not None and row.calls_of not in labels:
             raise unknown_name(f"row that '{row.label}' takes its calls from", row.calls_of, labels)

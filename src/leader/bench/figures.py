@@ -46,9 +46,7 @@ def draw_figure(experiment: Experiment, records: Mapping[Place, Record], store: 
     try:
         import matplotlib
     except ImportError:
-        raise LeaderError(
-            "Figures need matplotlib; install it with: pip install 'leader-ir[figures]'."
-        ) from None
+        raise LeaderError("Figures need matplotlib; install it with: pip install 'leader-ir[figures]'.") from None
     matplotlib.use("Agg")
     with matplotlib.rc_context(_STYLE):
         figure = KINDS[kind](experiment, records, store)
@@ -155,9 +153,7 @@ def _uncertainty(experiment: Experiment, records: Mapping[Place, Record], store:
     for column, task in enumerate(experiment.tasks):
         for colour, row in zip(COLOURS, experiment.rows):
             traces = [
-                r["trace"]
-                for place, r in sorted(records.items())
-                if place[:2] == (row.label, task.label) and "trace" in r
+                r["trace"] for place, r in sorted(records.items()) if place[:2] == (row.label, task.label) and "trace" in r
             ]
             for line, field in ((0, 2), (1, 1)):
                 times, middle, low, high = _over_time(traces, field)
@@ -173,9 +169,7 @@ def _uncertainty(experiment: Experiment, records: Mapping[Place, Record], store:
     return figure
 
 
-def _over_time(
-    traces: list[list[list[Any]]], field: int
-) -> tuple[list[int], list[float], list[float], list[float]]:
+def _over_time(traces: list[list[list[Any]]], field: int) -> tuple[list[int], list[float], list[float], list[float]]:
     """Times in visiting order with the mean, smallest and largest value over the images that visited them."""
     found: dict[int, list[float]] = {}
     for trace in traces:

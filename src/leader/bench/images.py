@@ -29,9 +29,7 @@ def list_images(source: str) -> list[Path]:
         raise LeaderError(f"There is no folder of pictures '{source}'; give an existing one with --images.")
     found = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
     if not found:
-        raise LeaderError(
-            f"The folder '{source}' holds no picture ({', '.join(SUFFIXES)}); give another one."
-        )
+        raise LeaderError(f"The folder '{source}' holds no picture ({', '.join(SUFFIXES)}); give another one.")
     return found
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from leader.bench.images import file_hash
 from leader.errors import LeaderError
 from leader.priors.base import Prior
+from leader.priors.catalogue import ENTRIES
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.priors.loading import find_head, load_prior
-from leader.priors.registry import ENTRIES
 from leader.schedule import Schedule
 
 GAUSSIAN = "gaussian"

@@ -119,14 +119,10 @@ class Store:
     def picture(self, record: Record, kind: str) -> Path:
         """The file of a picture that the record refers to."""
         if kind not in record.get("pictures", {}):
-            raise LeaderError(
-                f"The record {record['key']} has no picture '{kind}'; run its experiment again."
-            )
+            raise LeaderError(f"The record {record['key']} has no picture '{kind}'; run its experiment again.")
         path = self.folder / PICTURES / str(record["pictures"][kind])
         if not path.is_file():
-            raise LeaderError(
-                f"The picture '{path}' of a record is missing; delete the record and run again."
-            )
+            raise LeaderError(f"The picture '{path}' of a record is missing; delete the record and run again.")
         return path
 
     def _remember(self, record: Record) -> None:

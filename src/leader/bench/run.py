@@ -80,9 +80,7 @@ def resolved(cell: Cell, places: dict[Place, Record]) -> Cell:
         return cell
     source = places[(cell.calls_of, *cell.place[1:])]
     if "calls" not in source:
-        raise LeaderError(
-            f"'{cell.row}' takes its steps from '{cell.calls_of}', which failed: {source.get('error')}"
-        )
+        raise LeaderError(f"'{cell.row}' takes its steps from '{cell.calls_of}', which failed: {source.get('error')}")
     return cell.with_steps(int(source["calls"]))
 
 

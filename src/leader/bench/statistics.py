@@ -104,9 +104,7 @@ class Numbers:
         values = np.array(list(self.per_image(row, task, metric).values()))
         if not len(values):
             return None
-        return Summary(
-            float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0, len(values)
-        )
+        return Summary(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0, len(values))
 
     def difference(self, row: str, host: str, task: str, metric: str) -> Difference | None:
         """Over the images that both rows have; None if there are none."""
@@ -131,9 +129,7 @@ class Numbers:
         """
         if row.against is None:
             return None
-        differences = [
-            self.difference(row.label, row.against, t.label, metric) for t in self.experiment.tasks
-        ]
+        differences = [self.difference(row.label, row.against, t.label, metric) for t in self.experiment.tasks]
         changes = [item.percent for item in differences if item is not None and item.percent is not None]
         return sum(changes) / len(changes) if changes else None
 

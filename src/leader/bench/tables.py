@@ -58,11 +58,7 @@ def metrics_of(numbers: Numbers) -> list[str]:
         if name not in COLUMNS:
             raise unknown_name("number of a table", name, COLUMNS)
     rows, tasks = numbers.experiment.rows, numbers.experiment.tasks
-    return [
-        name
-        for name in asked
-        if any(numbers.per_image(row.label, task.label, name) for row in rows for task in tasks)
-    ]
+    return [name for name in asked if any(numbers.per_image(row.label, task.label, name) for row in rows for task in tasks)]
 
 
 def document(numbers: Numbers) -> Document:
@@ -95,19 +91,14 @@ def _means(numbers: Numbers, metrics: list[str]) -> Sheet:
         if found is None:
             return "–"
         digits = COLUMNS[name].digits
-        return f"{found.mean:.{digits}f}" + (
-            f" ± {found.std:.{digits}f}" if spread and found.count > 1 else ""
-        )
+        return f"{found.mean:.{digits}f}" + (f" ± {found.std:.{digits}f}" if spread and found.count > 1 else "")
 
     tasks = numbers.experiment.tasks
     return Sheet(
         "Mean ± standard deviation over images" if spread else "Mean over images",
         [(task.label, len(metrics)) for task in tasks],
         [_arrow(name) for _ in tasks for name in metrics],
-        [
-            [row.label, *(cell(row, task.label, name) for task in tasks for name in metrics)]
-            for row in numbers.experiment.rows
-        ],
+        [[row.label, *(cell(row, task.label, name) for task in tasks for name in metrics)] for row in numbers.experiment.rows],
     )
 
 
@@ -226,9 +217,7 @@ def _html(numbers: Numbers) -> str:
         columns = "".join(f"<th>{html.escape(column)}</th>" for column in sheet.columns)
         parts += [f"<h2>{html.escape(sheet.caption)}</h2>", "<div><table>"]
         parts += [f"<tr><th></th>{groups}</tr>", f"<tr><th>method</th>{columns}</tr>"]
-        parts += [
-            "<tr>" + "".join(f"<td>{_marked(value)}</td>" for value in line) + "</tr>" for line in sheet.lines
-        ]
+        parts += ["<tr>" + "".join(f"<td>{_marked(value)}</td>" for value in line) + "</tr>" for line in sheet.lines]
         parts.append("</table></div>")
     parts += [
         "<ul>",
@@ -249,9 +238,7 @@ def _marked(value: str) -> str:
 def _csv(numbers: Numbers) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(
-        ["row", "against", "task", "number", "mean", "std", "images", "difference", "low", "high", "percent"]
-    )
+    writer.writerow(["row", "against", "task", "number", "mean", "std", "images", "difference", "low", "high", "percent"])
     compared, metrics = {row.label for row in numbers.compared()}, metrics_of(numbers)
     for row in numbers.experiment.rows:
         for task in numbers.experiment.tasks:

@@ -111,8 +111,4 @@ def _statements(node: ast.AST, depth: int = 0) -> Iterator[str]:
 
 
 def _is_docstring(item: object) -> bool:
-    return (
-        isinstance(item, ast.Expr)
-        and isinstance(item.value, ast.Constant)
-        and isinstance(item.value.value, str)
-    )
+    return isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from leader.bench.commands import app as bench
 from leader.cli import lists, pictures, priors, training
+from leader.cli.bench import app as bench
 from leader.cli.errors import OneSentenceGroup
 
 app = typer.Typer(

@@ -12,7 +12,7 @@ from leader.cli.console import to_stderr, to_stdout
 from leader.errors import LeaderError, UsageError
 
 if TYPE_CHECKING:
-    from leader.restoration import Restoration
+    from leader.restoration.restore import Restoration
 
 RESTORE_EXAMPLES = """
 Examples:
@@ -77,7 +77,7 @@ def _plugin_names() -> list[str]:
 
 
 def _prior_names() -> list[str]:
-    from leader.priors.registry import ENTRIES
+    from leader.priors.catalogue import ENTRIES
 
     return ["embedded", *ENTRIES]
 
@@ -127,8 +127,8 @@ def restore(
 ) -> None:
     """Restores a degraded picture."""
     from leader.cli.settings import read_settings, with_budget
-    from leader.inputs import as_sigma
     from leader.pictures import check_format
+    from leader.restoration.arguments import as_sigma
 
     check_format(out)
     _check_outputs(picture, [out, map_file, figure, json_file])
@@ -154,7 +154,7 @@ def restore(
     written = [out]
     written += _write_map(map_file, restored)
     if figure is not None:
-        from leader.figures import draw_side_by_side
+        from leader.pictures.figures import draw_side_by_side
 
         pictures = [("given", restored.given.pixels), ("restored", restored.array)]
         draw_side_by_side(figure, pictures, restored.uncertainty)
@@ -170,7 +170,7 @@ def _run(source: Any, task: str | None, *, out: Path | None = None, **options: A
     """Prepares, tells what was chosen, and runs behind a progress bar."""
     from leader.cli.progress import progress_bar
     from leader.pictures import check_format
-    from leader.restoration import prepare
+    from leader.restoration.restore import prepare
 
     ready = prepare(source, task, **options)
     if out is not None:
@@ -218,7 +218,7 @@ def _check_outputs(source: Path, outputs: list[Path | None]) -> None:
 
 
 def _check_drawn(map_file: Path | None, figure: Path | None) -> None:
-    from leader.figures import check_figure
+    from leader.pictures.figures import check_figure
 
     if map_file is not None and map_file.suffix.lower() != ".npy":
         check_figure(map_file)
@@ -241,7 +241,7 @@ def _write_map(path: Path | None, restored: Restoration) -> list[Path]:
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.save(file, spread, allow_pickle=False)
         return [path]
-    from leader.figures import draw_map
+    from leader.pictures.figures import draw_map
 
     draw_map(path, spread)
     return [path]
@@ -271,8 +271,8 @@ def degrade(
     order: Annotated[str | None, typer.Option("--order", help="Which ones: random, sequency or published.")] = None,
 ) -> None:
     """Degrades a good picture, to try a restoration on known ground."""
-    from leader.degradation import degrade as spoil
-    from leader.inputs import as_sigma
+    from leader.restoration.arguments import as_sigma
+    from leader.restoration.degrade import degrade as spoil
 
     _check_outputs(picture, [out])
     notes = spoil(
@@ -299,9 +299,8 @@ def demo(
     seed: SeedOption = 0,
 ) -> None:
     """Degrades and restores a photograph that comes with the package, and draws every figure."""
-    from leader import figures
-    from leader.degradation import degrade as spoil
-    from leader.pictures import read_picture
+    from leader.pictures import figures, read_picture
+    from leader.restoration.degrade import degrade as spoil
     from leader.samples import demo_photograph
 
     figures.check_figure(out / "figure.png")

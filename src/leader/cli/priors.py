@@ -39,7 +39,7 @@ def priors(ctx: typer.Context) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from leader.priors.registry import listing
+    from leader.priors.catalogue import listing
 
     rows = [(EMBEDDED, "natural photographs, any size", "4 MB", "MIT", "comes with the package", "yes")]
     for row in listing():
@@ -52,7 +52,7 @@ def priors(ctx: typer.Context) -> None:
 @app.command()
 def show(name: Annotated[str, typer.Argument(help="A prior's name.")]) -> None:
     """Prints the details of one prior."""
-    from leader.priors.registry import ENTRIES, listing
+    from leader.priors.catalogue import ENTRIES, listing
 
     if name == EMBEDDED:
         to_stdout("embedded: natural photographs, any size, grey and colour; comes with the package, with a variance head")

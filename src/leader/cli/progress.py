@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from leader.restoration import Preparation
+from leader.restoration.restore import Preparation
 from leader.result import Step
 
 OVERHEAD = 0.2

@@ -96,15 +96,15 @@ def fit_variance(
     seed: Annotated[int, typer.Option(help="Chooses crops and noise.")] = 0,
 ) -> None:
     """Fits a variance head to a frozen network, which the estimator `head` uses from then on."""
-    from leader.priors import registry
+    from leader.priors import catalogue
     from leader.priors.loading import load_prior
+    from leader.priors.variance_head import beside
     from leader.train.variance import FitSettings
     from leader.train.variance import fit_variance as fit
-    from leader.uncertainty.head import beside
 
     _check_folder(images)
     network = load_prior(prior, whole=True)
-    source = registry.ENTRIES[prior].path if prior in registry.ENTRIES else Path(prior)
+    source = catalogue.ENTRIES[prior].path if prior in catalogue.ENTRIES else Path(prior)
     if out is None and not source.exists():
         raise LeaderError(f"'{prior}' is not a file or folder of its own: say with --out where the head shall be written.")
     target = out or beside(source)

@@ -43,9 +43,7 @@ class PoolEngine:
                     yield waiting.pop(future), future.result()
         except BrokenProcessPool:
             self._pool = None
-            raise LeaderError(
-                "A worker process died, most likely for want of memory; use fewer workers."
-            ) from None
+            raise LeaderError("A worker process died, most likely for want of memory; use fewer workers.") from None
         finally:
             for future in waiting:
                 future.cancel()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leader.methods.base import Context, Estimate, Method, State
+from leader.by_name import build
+from leader.methods.base import Context, Cost, Estimate, Method, State
 from leader.methods.ddim import DDIM
 from leader.methods.ddnm import DDNM
 from leader.methods.ddpg import DDPG, IDPG
@@ -14,7 +15,6 @@ from leader.methods.dps import DPS
 from leader.methods.pirp import PIRP
 from leader.methods.projdiff import ProjDiff
 from leader.methods.sitcom import SITCOM
-from leader.registry import build
 
 METHODS: dict[str, type[Method]] = {
     cls.name: cls for cls in (DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP)
@@ -37,6 +37,7 @@ __all__ = [
     "PIRP",
     "SITCOM",
     "Context",
+    "Cost",
     "DiffPIR",
     "Estimate",
     "Method",

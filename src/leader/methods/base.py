@@ -54,6 +54,20 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What a method asks of the network: upper bounds, an early stop may save some.
+
+    forward   evaluations per visited time
+    backward  reverse-mode passes per visited time
+    start     evaluations before the first time
+    """
+
+    forward: int = 1
+    backward: int = 0
+    start: int = 0
+
+
+@dataclass(frozen=True)
 class Context:
     """What is fixed during one step: the network, the problem, the schedule and the draws of these images.
 
@@ -90,6 +104,11 @@ class Method:
         """The times it visits when nobody says otherwise."""
         return uniform_grid(steps, len(schedule))
 
+    @property
+    def cost(self) -> Cost:
+        """What a run asks of the network, so that it can be known before it starts."""
+        return Cost()
+
     def check(self, problem: Problem) -> None:
         """Refuses, before the first network call, a problem the method cannot serve."""
 
@@ -105,15 +124,11 @@ class Method:
         """Asks the network at times t [B]."""
         return Estimate(state.x, context.ask(state.x, t))
 
-    def correct(
-        self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor
-    ) -> Tensor:
+    def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         """The clean estimate x0 (possibly modulated by plug-ins) made consistent with the data."""
         return x0
 
-    def advance(
-        self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor
-    ) -> State:
+    def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         """The state at the next times u [B] (-1: clean)."""
         raise NotImplementedError(f"{type(self).__name__} must implement advance")
 

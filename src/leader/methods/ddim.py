@@ -31,9 +31,7 @@ class DDIM(Method):
         if not 0 <= self.eta <= 1:
             raise LeaderError(f"DDIM's eta must lie in [0, 1]; found {self.eta}.")
 
-    def advance(
-        self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor
-    ) -> State:
+    def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         now, after = context.level(t), context.level(u)
         fresh = self.eta**2 * (1 - after.abar) / (1 - now.abar) * (1 - now.abar / after.abar)
         kept = (1 - after.abar - fresh).clamp_min(0).sqrt()

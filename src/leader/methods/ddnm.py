@@ -61,17 +61,13 @@ class DDNM(Method):
 
     def check(self, problem: Problem) -> None:
         if self.form == "spectral" and not isinstance(problem.operator, SpectralOperator):
-            raise LeaderError(
-                f"The operator '{problem.operator.task}' has no known SVD; use form 'simple' or 'auto'."
-            )
+            raise LeaderError(f"The operator '{problem.operator.task}' has no known SVD; use form 'simple' or 'auto'.")
 
     def start(self, context: Context, t: Tensor) -> DDNMState:
         x = context.noise("start")
         return DDNMState(x, torch.zeros_like(x))
 
-    def correct(
-        self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor
-    ) -> Tensor:
+    def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         problem = context.problem
         if problem.noise_free:
             return x0 - problem.operator.pinv(problem.residual(x0))
@@ -81,9 +77,7 @@ class DDNM(Method):
         correction, _ = _simple_split(context, u)
         return x0 - correction * problem.operator.pinv(problem.residual(x0))
 
-    def advance(
-        self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor
-    ) -> DDNMState:
+    def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> DDNMState:
         problem, after = context.problem, context.level(u)
         predicted, fresh = estimate.prediction.eps, context.noise("step")
         operator = None if problem.noise_free else self._svd(problem)

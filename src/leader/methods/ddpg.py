@@ -58,9 +58,7 @@ class DDPG(Method):
         if self.mode not in (None, 0, 1, 2):
             raise LeaderError(f"DDPG's mode must be 0, 1 or 2; found {self.mode}.")
 
-    def correct(
-        self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor
-    ) -> Tensor:
+    def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         problem, now, after = context.problem, context.level(t), context.level(u)
         mode = self.mode if self.mode is not None else (0 if problem.noise_free else 1)
         delta = self._blend(context, u)
@@ -74,9 +72,7 @@ class DDPG(Method):
             move = move + now.cast(ls_step * delta * self.ls_scale) * problem.operator.AT(residual)
         return x0 - torch.where(self._unguided(context, u, x0), torch.zeros_like(move), move)
 
-    def advance(
-        self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor
-    ) -> State:
+    def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         now, after = context.level(t), context.level(u)
         x = after.signal * x0_hat
         if not self.inject:

@@ -52,9 +52,7 @@ class DDRM(Method):
         operator = spectral(problem, self.name)
         s = operator.s.cpu()
         abar = per_image(context.level(t).abar, s)
-        carried = (
-            abar.sqrt() * per_image(problem.sigma, s) / torch.where(s > 0, s, torch.ones_like(s))
-        )
+        carried = abar.sqrt() * per_image(problem.sigma, s) / torch.where(s > 0, s, torch.ones_like(s))
         cleaner = (s > 0) & ((1 - abar).sqrt() > carried)
         share = torch.where(cleaner, abar.sqrt(), torch.zeros_like(carried))
         fresh = torch.where(cleaner, (1 - abar - carried**2).clamp_min(0), 1 - abar).sqrt()
@@ -62,17 +60,11 @@ class DDRM(Method):
         noise = operator.to(context.noise("start"))
         return State(operator.back(operator.cast(share, noise) * seen + operator.cast(fresh, noise) * noise))
 
-    def correct(
-        self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor
-    ) -> Tensor:
+    def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         operator = spectral(context.problem, self.name)
-        return spectral_split(context, operator, u, self.eta, self.eta_b).corrected(
-            operator, x0, context.problem.y
-        )
+        return spectral_split(context, operator, u, self.eta, self.eta_b).corrected(operator, x0, context.problem.y)
 
-    def advance(
-        self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor
-    ) -> State:
+    def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         operator = spectral(context.problem, self.name)
         split = spectral_split(context, operator, u, self.eta, self.eta_b)
         noise = split.noise(operator, context.noise("step"), estimate.prediction.eps)

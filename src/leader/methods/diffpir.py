@@ -45,9 +45,7 @@ class DiffPIR(Method):
     """A proximal data step on x0, then DDIM's step with part of the noise renewed."""
 
     name: ClassVar[str] = "diffpir"
-    paper: ClassVar[str] = (
-        "Zhu et al.: Denoising diffusion models for plug-and-play image restoration (CVPRW 2023)"
-    )
+    paper: ClassVar[str] = "Zhu et al.: Denoising diffusion models for plug-and-play image restoration (CVPRW 2023)"
     summary: ClassVar[str] = "alternates the network with a proximal step on the data"
     needs: ClassVar[str] = "A and A^T (A A^T + rho)^{-1}"
 
@@ -67,8 +65,7 @@ class DiffPIR(Method):
     def __post_init__(self) -> None:
         if not (self.lam > 0 and 0 <= self.zeta <= 1 and 0 <= self.eta <= 1):
             raise LeaderError(
-                "DiffPIR needs lam > 0 and zeta and eta in [0, 1]; found "
-                f"{self.lam}, {self.zeta} and {self.eta}."
+                f"DiffPIR needs lam > 0 and zeta and eta in [0, 1]; found {self.lam}, {self.zeta} and {self.eta}."
             )
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
@@ -87,15 +84,11 @@ class DiffPIR(Method):
         estimate = super().estimate(context, state, t)
         return replace(estimate, prediction=clamp_x0(estimate.prediction)) if self.clamp else estimate
 
-    def correct(
-        self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor
-    ) -> Tensor:
+    def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         step = context.problem.operator.regularised_pinv(-context.problem.residual(x0), self.rho(context, t))
         return x0 + torch.where(is_last(u, x0), torch.zeros_like(step), step)
 
-    def advance(
-        self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor
-    ) -> State:
+    def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         now, after = context.level(t), context.level(u)
         eps = (state.x - now.signal * x0_hat) / now.noise
         renewed = self.eta**2 * (1 - after.abar) / (1 - now.abar) * (1 - now.abar / after.abar)

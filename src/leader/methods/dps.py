@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.methods.base import Context, Estimate, Method, State
+from leader.methods.base import Context, Cost, Estimate, Method, State
 from leader.methods.shared import detached, misfit
 from leader.schedule import Grid, Schedule, respaced_grid
 
@@ -54,14 +54,16 @@ class DPS(Method):
         if self.variance not in ("auto", "small", "predicted"):
             raise LeaderError(f"DPS's variance must be auto, small or predicted; found '{self.variance}'.")
 
+    @property
+    def cost(self) -> Cost:
+        return Cost(backward=1)
+
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
         return respaced_grid(steps, len(schedule))
 
     def start(self, context: Context, t: Tensor) -> State:
         if self.variance == "predicted" and context.ask.prior.source is None:
-            raise LeaderError(
-                f"The prior '{context.ask.prior.name}' predicts no variance; use variance 'small'."
-            )
+            raise LeaderError(f"The prior '{context.ask.prior.name}' predicts no variance; use variance 'small'.")
         return super().start(context, t)
 
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
@@ -71,9 +73,7 @@ class DPS(Method):
             gradient = context.ask.gradient(norm, v)
         return Estimate(v.detach(), detached(prediction), gradient)
 
-    def advance(
-        self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor
-    ) -> State:
+    def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         assert estimate.guidance is not None
         now, after = context.level(t), context.level(u)
         beta = 1 - now.abar / after.abar

@@ -45,9 +45,7 @@ class PIRP(DDPG):
     """DDPG with a weighted gradient term."""
 
     name: ClassVar[str] = "pirp"
-    paper: ClassVar[str] = (
-        "Yang, Zhang, Zhang, Zeng: Parameterized image restoration (Knowledge-Based Systems, 2026)"
-    )
+    paper: ClassVar[str] = "Yang, Zhang, Zhang, Zeng: Parameterized image restoration (Knowledge-Based Systems, 2026)"
     summary: ClassVar[str] = "DDPG plus a weighted gradient term that sharpens (lam > 0) or smooths (lam < 0)"
     term: ClassVar[str | None] = "pirp"
 
@@ -62,11 +60,7 @@ class PIRP(DDPG):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (
-            self.width <= 0
-            or self.variant not in ("lb", "b")
-            or self.argument not in ("curvature", "gradient")
-        ):
+        if self.width <= 0 or self.variant not in ("lb", "b") or self.argument not in ("curvature", "gradient"):
             raise LeaderError(
                 "PIRP needs width > 0, variant lb or b and argument curvature or gradient; found "
                 f"{self.width}, '{self.variant}' and '{self.argument}'."
@@ -75,9 +69,7 @@ class PIRP(DDPG):
     def without_term(self) -> PIRP:
         return replace(self, lam=0.0)
 
-    def correct(
-        self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor
-    ) -> Tensor:
+    def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         guided = super().correct(context, state, estimate, x0, t, u)
         if self.lam == 0:
             return guided

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.methods.base import Context, Estimate, Method, State, per_image, spectral
+from leader.methods.base import Context, Cost, Estimate, Method, State, per_image, spectral
 from leader.operators.base import SpectralOperator
 from leader.problem import Problem
 
@@ -41,9 +41,7 @@ class ProjDiff(Method):
     """Alternates a step of x0 towards the estimate with a projection onto the measurement."""
 
     name: ClassVar[str] = "projdiff"
-    paper: ClassVar[str] = (
-        "Zhang et al.: Unleashing the denoising capability of diffusion prior (NeurIPS 2024)"
-    )
+    paper: ClassVar[str] = "Zhang et al.: Unleashing the denoising capability of diffusion prior (NeurIPS 2024)"
     summary: ClassVar[str] = "relaxes the clean image towards the estimate and projects onto the data"
     needs: ClassVar[str] = "A and A^+; with noise the SVD"
     calls_per_step: ClassVar[str] = "1, and 1 at the start"
@@ -60,6 +58,10 @@ class ProjDiff(Method):
             raise LeaderError(f"ProjDiff's step must be > 0; found {self.step}.")
         if self.form not in ("spectral", "simple"):
             raise LeaderError(f"ProjDiff's form must be spectral or simple; found '{self.form}'.")
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(start=1)
 
     def check(self, problem: Problem) -> None:
         if problem.noise_free:
@@ -81,9 +83,7 @@ class ProjDiff(Method):
         level = self._level(operator, context.problem)
         noise = operator.to(context.noise("extra"))
         cast = operator.cast
-        return ProjDiffState(
-            x, x0, cast(level.sqrt(), noise) * operator.to(x0) + cast((1 - level).sqrt(), noise) * noise
-        )
+        return ProjDiffState(x, x0, cast(level.sqrt(), noise) * operator.to(x0) + cast((1 - level).sqrt(), noise) * noise)
 
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
         assert isinstance(state, ProjDiffState)
@@ -99,15 +99,11 @@ class ProjDiff(Method):
         # Early: from the observation up to t. Late: along the noise that x_o and x0 imply.
         ratio = (abar / level).clamp_max(1)
         climbed = cast(ratio.sqrt(), noise) * state.observed + cast((1 - ratio).sqrt(), noise) * noise
-        implied = (state.observed - cast(level.sqrt(), noise) * clean) * cast(
-            ((1 - abar) / _safe(1 - level)).sqrt(), noise
-        )
+        implied = (state.observed - cast(level.sqrt(), noise) * clean) * cast(((1 - abar) / _safe(1 - level)).sqrt(), noise)
         x = operator.back(torch.where(early, climbed, cast(abar.sqrt(), noise) * clean + implied))
         return Estimate(x, context.ask(x, t))
 
-    def correct(
-        self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor
-    ) -> Tensor:
+    def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         assert isinstance(state, ProjDiffState)
         problem = context.problem
         relaxed = state.x0 + self.step * (x0 - state.x0)
@@ -131,9 +127,7 @@ class ProjDiff(Method):
         cast = operator.cast
         renewed = cast(level.sqrt(), noise) * operator.to(x0_hat) + cast((1 - level).sqrt(), noise) * noise
         observed = torch.where(early, renewed, state.observed)
-        seen = (
-            cast(level.sqrt(), noise) * operator.filter(lambda s: 1 / s, problem.y) * operator.data(problem.y)
-        )
+        seen = cast(level.sqrt(), noise) * operator.filter(lambda s: 1 / s, problem.y) * operator.data(problem.y)
         return ProjDiffState(estimate.x, x0_hat, torch.where((operator.s > 0).to(noise.device), seen, observed))
 
     def finish(self, context: Context, state: State) -> Tensor:

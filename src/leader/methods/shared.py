@@ -33,9 +33,7 @@ class SpectralSplit:
         return operator.back(self.fresh * operator.to(fresh) + self.predicted * operator.to(predicted))
 
 
-def spectral_split(
-    context: Context, operator: SpectralOperator, u: Tensor, eta: float, eta_b: float = 1.0
-) -> SpectralSplit:
+def spectral_split(context: Context, operator: SpectralOperator, u: Tensor, eta: float, eta_b: float = 1.0) -> SpectralSplit:
     """The table of DDRM, which with eta_b = 1 is that of DDNM+, for the step to times u.
 
     Where y is cleaner than the target level the share eta_b of the misfit is corrected; where it is noisier,

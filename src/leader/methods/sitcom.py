@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.methods.base import Context, Estimate, Method, State
+from leader.methods.base import Context, Cost, Estimate, Method, State
 from leader.methods.shared import detached, measured_entries, misfit
 from leader.priors.base import Prediction
 
@@ -51,12 +51,8 @@ class SITCOM(Method):
     """Optimises the network's input at each time, then re-noises its estimate."""
 
     name: ClassVar[str] = "sitcom"
-    paper: ClassVar[str] = (
-        "Alkhouri et al.: SITCOM, step-wise triple-consistent diffusion sampling (ICML 2025)"
-    )
-    summary: ClassVar[str] = (
-        "optimises the input of the network at each time until its estimate fits the data"
-    )
+    paper: ClassVar[str] = "Alkhouri et al.: SITCOM, step-wise triple-consistent diffusion sampling (ICML 2025)"
+    summary: ClassVar[str] = "optimises the input of the network at each time until its estimate fits the data"
     needs: ClassVar[str] = "A, differentiable"
     calls_per_step: ClassVar[str] = "up to `inner`, with as many backward passes less one"
 
@@ -77,6 +73,10 @@ class SITCOM(Method):
                 "SITCOM needs inner >= 1, rate > 0, lam >= 0 and margin >= 0; found "
                 f"{self.inner}, {self.rate}, {self.lam} and {self.margin}."
             )
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(forward=self.inner, backward=self.inner - 1)
 
     def threshold(self, context: Context) -> Tensor:
         """delta per image [B]: the norm of the residual that the noise explains; 0 for clean data, which
@@ -111,9 +111,7 @@ class SITCOM(Method):
         assert best is not None
         return Estimate(asked, best)
 
-    def advance(
-        self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor
-    ) -> State:
+    def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         after = context.level(u)
         return State(after.signal * x0_hat + after.noise * context.noise("step"))
 

@@ -5,8 +5,8 @@ down.
 from leader.metrics.distribution import Kid, fid, frechet_distance, kid
 from leader.metrics.fidelity import data_consistency, psnr, ssim
 from leader.metrics.inception import inception_features
+from leader.metrics.metric import METRICS, Metric
 from leader.metrics.perceptual import lpips
-from leader.metrics.registry import METRICS, Metric
 from leader.metrics.uncertainty import (
     block_rank_correlation,
     coverage,

@@ -41,9 +41,7 @@ def fid(features: torch.Tensor, reference: torch.Tensor) -> float:
     return frechet_distance(*_moments(features), *_moments(reference))
 
 
-def frechet_distance(
-    mean_a: torch.Tensor, cov_a: torch.Tensor, mean_b: torch.Tensor, cov_b: torch.Tensor
-) -> float:
+def frechet_distance(mean_a: torch.Tensor, cov_a: torch.Tensor, mean_b: torch.Tensor, cov_b: torch.Tensor) -> float:
     """|m_a - m_b|^2 + tr(C_a + C_b - 2 (C_a C_b)^(1/2)) of two Gaussians: means [D], covariances [D, D];
     float64 inside.
 
@@ -75,15 +73,11 @@ def kid(
     size = min(subset_size, len(features), len(reference))
     if size < 2 or subsets < 1:
         raise LeaderError(
-            f"KID was asked for {subsets} subsets of {size} samples; "
-            "it needs at least 1 subset of at least 2 samples."
+            f"KID was asked for {subsets} subsets of {size} samples; it needs at least 1 subset of at least 2 samples."
         )
     generator = torch.Generator().manual_seed(seed)
     estimates = torch.stack(
-        [
-            squared_mmd(_subset(features, size, generator), _subset(reference, size, generator))
-            for _ in range(subsets)
-        ]
+        [squared_mmd(_subset(features, size, generator), _subset(reference, size, generator)) for _ in range(subsets)]
     )
     return Kid(float(estimates.mean()), float(estimates.std()) if subsets > 1 else 0.0)
 

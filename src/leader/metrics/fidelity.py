@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from leader.errors import LeaderError
-from leader.metrics.inputs import at_least, paired_pictures, picture_batch
+from leader.metrics.checks import at_least, paired_pictures, picture_batch
 
 SSIM_WINDOW = 11
 SSIM_STD = 1.5
@@ -80,9 +80,7 @@ def data_consistency(
     counted = observed.to(square.device).expand(measurement.shape).flatten(1)
     counts = counted.sum(dim=1)
     if bool((counts == 0).any()):
-        raise LeaderError(
-            "An image has no observed entry, so its data consistency is undefined; check its mask."
-        )
+        raise LeaderError("An image has no observed entry, so its data consistency is undefined; check its mask.")
     return ((square * counted).sum(dim=1) / counts).sqrt()
 
 

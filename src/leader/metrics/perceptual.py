@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from leader.errors import LeaderError, unknown_name
-from leader.metrics.inputs import at_least, paired_pictures
+from leader.metrics.checks import at_least, paired_pictures
 
 _SHIFT = (-0.030, -0.088, -0.188)
 _SCALE = (0.458, 0.448, 0.450)
@@ -93,10 +93,7 @@ def lpips(
     at_least(restored, TRUNKS[network].smallest, f"LPIPS with '{network}'")
     parameters = _parameters(network, _weights_file(network, weights))
     parameters = {name: value.to(restored.device) for name, value in parameters.items()}
-    distances = [
-        _distance(_network_input(torch.stack(pair)), TRUNKS[network], parameters)
-        for pair in zip(restored, reference)
-    ]
+    distances = [_distance(_network_input(torch.stack(pair)), TRUNKS[network], parameters) for pair in zip(restored, reference)]
     return torch.stack(distances)
 
 
@@ -167,15 +164,11 @@ def _parameters(network: str, file: Path) -> dict[str, torch.Tensor]:
     try:
         stored: dict[str, torch.Tensor] = load_file(file)
     except SafetensorError as error:
-        raise LeaderError(
-            f"The LPIPS weights file '{file}' is not a safetensors file; make it again."
-        ) from error
+        raise LeaderError(f"The LPIPS weights file '{file}' is not a safetensors file; make it again.") from error
     expected = parameter_shapes(TRUNKS[network])
     found = {name: tuple(value.shape) for name, value in stored.items()}
     if found != expected:
-        wrong = sorted(
-            name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)
-        )
+        wrong = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
         raise LeaderError(
             f"The LPIPS weights file '{file}' does not hold network '{network}' ({wrong[0]} is "
             f"{found.get(wrong[0])}, expected {expected.get(wrong[0])}); give the file made for that network."

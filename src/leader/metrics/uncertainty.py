@@ -62,8 +62,7 @@ def block_rank_correlation(error: torch.Tensor, std: torch.Tensor, block: int = 
     height, width = error.shape[-2:]
     if block < 1 or (height // block) * (width // block) < 2:
         raise LeaderError(
-            f"An image of {width} x {height} pixels holds fewer than two blocks of {block} x {block}; "
-            "choose a smaller block."
+            f"An image of {width} x {height} pixels holds fewer than two blocks of {block} x {block}; choose a smaller block."
         )
     ranks = [_centred_ranks(_block_sums(values.double().square(), block)) for values in (error, std)]
     product = (ranks[0] * ranks[1]).sum(dim=1)
@@ -104,6 +103,4 @@ def _centred_ranks(values: torch.Tensor) -> torch.Tensor:
 def _same_shape(first: torch.Tensor, *others: torch.Tensor) -> None:
     shapes = [list(part.shape) for part in (first, *others)]
     if first.ndim != 4 or any(shape != shapes[0] for shape in shapes):
-        raise LeaderError(
-            f"The maps have shapes {', '.join(map(str, shapes))}; give batches of one shape [B, C, H, W]."
-        )
+        raise LeaderError(f"The maps have shapes {', '.join(map(str, shapes))}; give batches of one shape [B, C, H, W].")

@@ -36,9 +36,7 @@ class LinearOperator:
 
     def __init__(self, image_shape: tuple[int, int, int]) -> None:
         if len(image_shape) != 3 or not all(isinstance(n, int) and n > 0 for n in image_shape):
-            raise LeaderError(
-                f"An image shape is (channels, height, width), each positive; found {image_shape}."
-            )
+            raise LeaderError(f"An image shape is (channels, height, width), each positive; found {image_shape}.")
         channels, height, width = image_shape
         self.image_shape = (channels, height, width)
         self.residual = 0.0
@@ -106,16 +104,14 @@ class LinearOperator:
         """Refuses images of another shape."""
         if tuple(x.shape[1:]) != self.image_shape:
             raise LeaderError(
-                f"The operator '{self.task}' was built for images {list(self.image_shape)}; "
-                f"found {list(x.shape[1:])}."
+                f"The operator '{self.task}' was built for images {list(self.image_shape)}; found {list(x.shape[1:])}."
             )
 
     def check_measurement(self, y: Tensor) -> None:
         """Refuses measurements of another shape."""
         if tuple(y.shape[1:]) != self.measurement_shape:
             raise LeaderError(
-                f"The operator '{self.task}' yields measurements {list(self.measurement_shape)}; "
-                f"found {list(y.shape[1:])}."
+                f"The operator '{self.task}' yields measurements {list(self.measurement_shape)}; found {list(y.shape[1:])}."
             )
 
 

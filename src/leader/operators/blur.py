@@ -34,9 +34,7 @@ class Blur(SpectralOperator):
         seen = spectrum > 1e-13 * largest
         spectrum = torch.where(seen, spectrum, 0.0)
         phase = torch.where(seen, transfer / torch.where(seen, spectrum, 1.0), 0.0)
-        super().__init__(
-            image_shape, spectrum, rcond=rcond, s=torch.where(spectrum > rcond * largest, spectrum, 0.0)
-        )
+        super().__init__(image_shape, spectrum, rcond=rcond, s=torch.where(spectrum > rcond * largest, spectrum, 0.0))
         # Real images have Hermitian transforms: half of the frequencies suffice for A, A^T and the inverses.
         self._half = image_shape[2] // 2 + 1
         self._phase = CastCache(phase)
@@ -101,7 +99,6 @@ def _kernel_stack(kernel: Tensor) -> Tensor:
         return load_kernel(values)[None, None]
     if values.ndim != 4 or values.shape[1] != 1 or values.shape[0] == 0:
         raise LeaderError(
-            f"A blur kernel has shape [kh, kw], or [batch, 1, kh, kw] for one per image; "
-            f"found {list(values.shape)}."
+            f"A blur kernel has shape [kh, kw], or [batch, 1, kh, kw] for one per image; found {list(values.shape)}."
         )
     return torch.stack([load_kernel(one[0]) for one in values])[:, None]

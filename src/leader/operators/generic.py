@@ -53,15 +53,11 @@ class FromFunctions(LinearOperator):
             y = torch.randn(image.shape, generator=generator).to(device)
             returned = self._adjoint(y)
         if tuple(returned.shape) != tuple(x.shape):
-            raise LeaderError(
-                f"AT returned shape {list(returned.shape)}; expected that of the image, {list(x.shape)}."
-            )
+            raise LeaderError(f"AT returned shape {list(returned.shape)}; expected that of the image, {list(x.shape)}.")
         mismatch = float(((image * y).sum() - (x * returned).sum()).abs())
         # Either side is a random number of about this size; rounding in float32 stays far below 1 % of it.
         if not mismatch <= 1e-2 * float(image.norm() + returned.norm()):
-            raise LeaderError(
-                "AT is not the adjoint of A: <A x, y> and <x, AT y> differ; check both functions."
-            )
+            raise LeaderError("AT is not the adjoint of A: <A x, y> and <x, AT y> differ; check both functions.")
 
 
 class Composition(LinearOperator):
@@ -74,8 +70,7 @@ class Composition(LinearOperator):
         super().__init__(inner.image_shape)
         if inner.measurement_shape != outer.image_shape:
             raise LeaderError(
-                f"The inner operator yields {list(inner.measurement_shape)}; "
-                f"the outer one takes {list(outer.image_shape)}."
+                f"The inner operator yields {list(inner.measurement_shape)}; the outer one takes {list(outer.image_shape)}."
             )
         self.outer = outer
         self.inner = inner

@@ -45,8 +45,7 @@ class WalshHadamard(SpectralOperator):
         _, height, width = image_shape
         if any(n < 1 or n & (n - 1) for n in (height, width)):
             raise LeaderError(
-                f"Walsh-Hadamard sensing needs sides that are powers of two; found {height} x {width}: "
-                "crop or resize first."
+                f"Walsh-Hadamard sensing needs sides that are powers of two; found {height} x {width}: crop or resize first."
             )
         pixels = height * width
         if indices is None:
@@ -134,9 +133,7 @@ def sequency(length: int) -> Tensor:
 def _checked_indices(indices: Tensor, pixels: int) -> Tensor:
     values = torch.as_tensor(indices).cpu()
     if values.ndim != 1 or values.numel() == 0 or values.dtype.is_floating_point:
-        raise LeaderError(
-            f"The measured coefficients must be a list of integers; found shape {list(values.shape)}."
-        )
+        raise LeaderError(f"The measured coefficients must be a list of integers; found shape {list(values.shape)}.")
     values = values.to(torch.int64)
     if int(values.min()) < 0 or int(values.max()) >= pixels or len(set(values.tolist())) != values.numel():
         raise LeaderError(f"The measured coefficients must be different indices from 0 to {pixels - 1}.")

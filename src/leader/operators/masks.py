@@ -24,8 +24,7 @@ def box_mask(height: int, width: int, top: int, left: int, box_height: int, box_
     inside = min(top, left) >= 0 and top + box_height <= height and left + box_width <= width
     if not inside or box_height < 1 or box_width < 1:
         raise LeaderError(
-            f"The box of {box_height} x {box_width} pixels at ({top}, {left}) does not lie inside "
-            f"{height} x {width} pixels."
+            f"The box of {box_height} x {box_width} pixels at ({top}, {left}) does not lie inside {height} x {width} pixels."
         )
     mask = torch.ones(height, width)
     mask[top : top + box_height, left : left + box_width] = 0
@@ -41,8 +40,7 @@ def checked_mask(mask: Tensor, height: int, width: int) -> Tensor:
         values = values[None]
     if values.ndim != 4 or values.shape[1] != 1 or tuple(values.shape[2:]) != (height, width):
         raise LeaderError(
-            f"The mask has shape {list(mask.shape)}; expected [{height}, {width}] or "
-            f"[batch, 1, {height}, {width}]."
+            f"The mask has shape {list(mask.shape)}; expected [{height}, {width}] or [batch, 1, {height}, {width}]."
         )
     if not bool(((values == 0) | (values == 1)).all()):
         raise LeaderError("A mask may hold only 0 (missing) and 1 (observed); threshold it first.")

@@ -26,9 +26,7 @@ class Factor:
 
     def __init__(self, matrix: Tensor, rcond: float) -> None:
         if matrix.ndim != 2 or not bool(torch.isfinite(matrix).all()) or not bool((matrix != 0).any()):
-            raise LeaderError(
-                f"A separable operator needs finite, non-zero matrices; found shape {list(matrix.shape)}."
-            )
+            raise LeaderError(f"A separable operator needs finite, non-zero matrices; found shape {list(matrix.shape)}.")
         self.rcond = rcond
         self.matrix = BandedMatrix(matrix.to("cpu", torch.float64))
 

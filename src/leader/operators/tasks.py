@@ -70,9 +70,7 @@ def _super_resolution(shape: Shape, factor: int = 4, down: str = "bicubic") -> L
 def _gaussian_blur(shape: Shape, std: float | None = None, size: int | None = None) -> LinearOperator:
     if std is None:
         if size is not None:
-            raise UsageError(
-                "The size of a Gaussian kernel was given without its standard deviation; give std too."
-            )
+            raise UsageError("The size of a Gaussian kernel was given without its standard deviation; give std too.")
         return SeparableBlur(shape, paper_gaussian_taps())
     return _circular(shape, gaussian_kernel(float(std), size), "deblur-gaussian")
 
@@ -86,9 +84,7 @@ def _motion_blur(
 
 def _user_blur(shape: Shape, kernel: Tensor | None = None) -> LinearOperator:
     if kernel is None:
-        raise LeaderError(
-            "The task 'deblur' needs the kernel of the blur; give one, or use 'deblur-gaussian'."
-        )
+        raise LeaderError("The task 'deblur' needs the kernel of the blur; give one, or use 'deblur-gaussian'.")
     return _circular(shape, kernel, "deblur")
 
 

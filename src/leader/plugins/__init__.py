@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from leader.by_name import build
 from leader.errors import unknown_name
 from leader.plugins.base import Moment, Plugin
 from leader.plugins.equs import EquS, EquSPlus
 from leader.plugins.satp import SATP
 from leader.plugins.ucpm import UCPM
-from leader.registry import build
 
 PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (UCPM, SATP, EquS, EquSPlus)}
 BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucpm", "satp")}

@@ -112,8 +112,6 @@ class EquSPlus(EquS):
 
     def grid(self, grid: Grid, schedule: Schedule) -> Grid:
         if any(after > now for now, after in zip(grid.times, grid.times[1:])):
-            raise LeaderError(
-                "EquS+ brings a list of times of its own, which only descends; switch time travel off."
-            )
+            raise LeaderError("EquS+ brings a list of times of its own, which only descends; switch time travel off.")
         make = published_times if self.times == "published" else quadratic_grid
         return make(grid.visits, len(schedule))

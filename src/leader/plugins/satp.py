@@ -33,9 +33,7 @@ class SATP(Plugin):
 
     def __post_init__(self) -> None:
         if not (self.budget >= 0 and self.eta >= 0 and self.rho > 0):
-            raise LeaderError(
-                f"SATP needs budget >= 0, eta >= 0 and rho > 0; found {self.budget}, {self.eta}, {self.rho}."
-            )
+            raise LeaderError(f"SATP needs budget >= 0, eta >= 0 and rho > 0; found {self.budget}, {self.eta}, {self.rho}.")
 
     def jump(self, uncertainty: float, scale: float = 1.0) -> int:
         """Delta in grid steps, at least 1."""

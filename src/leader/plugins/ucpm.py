@@ -52,8 +52,7 @@ class UCPM(Plugin):
             raise LeaderError(f"UCPM's lam must be >= 0 for the prior '{self.phi}'; found {self.lam}.")
         if self.solve not in ("diagonal", "cg") or self.map not in MAPS:
             raise LeaderError(
-                f"UCPM's solve is diagonal or cg and its map one of {', '.join(MAPS)}; "
-                f"found '{self.solve}' and '{self.map}'."
+                f"UCPM's solve is diagonal or cg and its map one of {', '.join(MAPS)}; found '{self.solve}' and '{self.map}'."
             )
 
     @property

@@ -197,9 +197,7 @@ class AutocastPrior(WrappedPrior):
         with torch.autocast(x.device.type, self.dtype):
             answer = self.base._predict(x, t)
         variance = answer.variance
-        return Prediction(
-            answer.x0.to(x.dtype), answer.eps.to(x.dtype), None if variance is None else variance.to(x.dtype)
-        )
+        return Prediction(answer.x0.to(x.dtype), answer.eps.to(x.dtype), None if variance is None else variance.to(x.dtype))
 
 
 class HeadedPrior(WrappedPrior):

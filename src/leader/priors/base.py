@@ -89,13 +89,10 @@ class Prior(nn.Module):
     def _check(self, x: Tensor, t: Tensor) -> None:
         if x.ndim != 4 or t.shape != x.shape[:1] or t.is_floating_point():
             raise LeaderError(
-                f"A prior takes images [B, C, H, W] and integer times [B]; found {list(x.shape)} and "
-                f"{t.dtype} {list(t.shape)}."
+                f"A prior takes images [B, C, H, W] and integer times [B]; found {list(x.shape)} and {t.dtype} {list(t.shape)}."
             )
         if self.channels is not None and x.shape[1] not in (self.channels, 1):
-            raise LeaderError(
-                f"The prior '{self.name}' knows images of {self.channels} channels; found {x.shape[1]}."
-            )
+            raise LeaderError(f"The prior '{self.name}' knows images of {self.channels} channels; found {x.shape[1]}.")
         if bool((t < 0).any()) or bool((t >= len(self.schedule)).any()):
             raise LeaderError(f"Times must lie in 0..{len(self.schedule) - 1}; found {t.tolist()}.")
 

@@ -33,7 +33,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from leader.errors import LeaderError, unknown_name
-from leader.priors import registry
+from leader.priors import catalogue
 from leader.priors.adapters import LabelledNetwork, NetworkPrior
 from leader.priors.detection import Config, belongs_to_a_family, build, detect, shape_only
 from leader.priors.networks import ADMConfig
@@ -112,11 +112,7 @@ def network_tensors(content: Any, origin: str, part: str | None = None) -> dict[
     largest: dict[str, Tensor] = {}
     for label, tensors in _parts(content):
         largest = max(largest, tensors, key=len)
-        prefixes = {
-            match[1]
-            for name in tensors
-            if (match := re.fullmatch(r"(.*?)(temb\.dense|time_embed)\.0\.weight", name))
-        }
+        prefixes = {match[1] for name in tensors if (match := re.fullmatch(r"(.*?)(temb\.dense|time_embed)\.0\.weight", name))}
         for prefix in sorted(prefixes):
             inside = {name[len(prefix) :]: v for name, v in tensors.items() if name.startswith(prefix)}
             if belongs_to_a_family(inside):
@@ -129,8 +125,7 @@ def network_tensors(content: Any, origin: str, part: str | None = None) -> dict[
         return found[part]
     if len(found) > 1:
         raise LeaderError(
-            f"{origin} holds several networks ({', '.join(sorted(found))}): name the one to use with the "
-            "option 'part'."
+            f"{origin} holds several networks ({', '.join(sorted(found))}): name the one to use with the option 'part'."
         )
     return next(iter(found.values()), largest)
 
@@ -176,11 +171,9 @@ def settle(path: Path, config: Config, options: Options) -> dict[str, Any]:
                 raise unknown_name("checkpoint option", key, OPTIONS)
     like = options.get("like", layers[0].get("like"))
     if like is not None:
-        model = registry.entry(str(like))
+        model = catalogue.entry(str(like))
         if shape_only(model.config) != shape_only(config):
-            raise LeaderError(
-                f"{path.name} has not the shapes of '{like}': give its own options instead of 'like'."
-            )
+            raise LeaderError(f"{path.name} has not the shapes of '{like}': give its own options instead of 'like'.")
         layers.insert(0, model.options)
     else:
         published = [entry for entry in twins(config) if entry.filename == path.name]
@@ -194,9 +187,9 @@ def settle(path: Path, config: Config, options: Options) -> dict[str, Any]:
     return settled
 
 
-def twins(config: Config) -> list[registry.Entry]:
+def twins(config: Config) -> list[catalogue.Entry]:
     """Registered checkpoints of the same shapes."""
-    return [entry for entry in registry.ENTRIES.values() if shape_only(entry.config) == shape_only(config)]
+    return [entry for entry in catalogue.ENTRIES.values() if shape_only(entry.config) == shape_only(config)]
 
 
 def missing(config: Config, settings: Options) -> list[str]:
@@ -230,9 +223,7 @@ def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
     if isinstance(config, ADMConfig) and config.classes is not None:
         label = int(settings["label"])
         if not 0 <= label < config.classes:
-            raise LeaderError(
-                f"{path.name} knows the classes 0 to {config.classes - 1}; found the label {label}."
-            )
+            raise LeaderError(f"{path.name} knows the classes 0 to {config.classes - 1}; found the label {label}.")
         network = LabelledNetwork(network, label)
     schedule = make_schedule(settings["schedule"])
     return NetworkPrior(
@@ -251,9 +242,7 @@ def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
 def _size(value: Any, multiple: int, origin: str) -> tuple[int, int]:
     height, width = (value, value) if isinstance(value, int) else value
     if min(height, width) < 1 or height % multiple or width % multiple:
-        raise LeaderError(
-            f"The network in {origin} needs a size in multiples of {multiple}; found {height} x {width}."
-        )
+        raise LeaderError(f"The network in {origin} needs a size in multiples of {multiple}; found {height} x {width}.")
     return int(height), int(width)
 
 
@@ -279,9 +268,7 @@ def _complete(config: Config, settings: Options, origin: str) -> Config:
     for channels in {config.width * config.multipliers[level] for level in (*config.attention, last)}:
         heads = max(1, config.heads_of(channels))
         if channels % heads or (config.head_channels and channels % config.head_channels):
-            raise LeaderError(
-                f"{origin} has attention over {channels} channels, which do not divide into such heads."
-            )
+            raise LeaderError(f"{origin} has attention over {channels} channels, which do not divide into such heads.")
     return config
 
 

@@ -30,9 +30,7 @@ def build(config: Config) -> ADM | DDPM:
 
 def belongs_to_a_family(tensors: Tensors) -> bool:
     """Whether the names look like those of a network we know."""
-    return "temb.dense.0.weight" in tensors or {"input_blocks.0.0.weight", "time_embed.0.weight"} <= set(
-        tensors
-    )
+    return "temb.dense.0.weight" in tensors or {"input_blocks.0.0.weight", "time_embed.0.weight"} <= set(tensors)
 
 
 def detect(tensors: Tensors, origin: str) -> Config:
@@ -71,10 +69,7 @@ def _adm(tensors: Tensors) -> ADMConfig:
     width = tensors["time_embed.0.weight"].shape[1]
     first, last = tensors["input_blocks.0.0.weight"], tensors["out.2.weight"]
     block = "input_blocks.1.0"
-    scale_shift = (
-        tensors[f"{block}.emb_layers.1.weight"].shape[0]
-        == 2 * tensors[f"{block}.out_layers.3.weight"].shape[0]
-    )
+    scale_shift = tensors[f"{block}.emb_layers.1.weight"].shape[0] == 2 * tensors[f"{block}.out_layers.3.weight"].shape[0]
     resblock = not any(re.match(r"input_blocks\.\d+\.0\.op\.weight", name) for name in tensors)
     upsampler = r"output_blocks\.\d+\.[12]\." + ("in_layers.0.weight" if resblock else "conv.weight")
     levels = 1 + sum(1 for name in tensors if re.fullmatch(upsampler, name))

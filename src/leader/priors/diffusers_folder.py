@@ -54,18 +54,14 @@ def open_folder(folder: Path, options: Options, name: str | None = None) -> Netw
     config = _json(home / "config.json", "the network's configuration")
     kind = config.get("_class_name", "UNet2DModel")
     if kind != "UNet2DModel":
-        raise LeaderError(
-            f"{folder} holds a {kind}: only UNet2DModel, a network on pixels, can serve as a prior."
-        )
+        raise LeaderError(f"{folder} holds a {kind}: only UNet2DModel, a network on pixels, can serve as a prior.")
     if config.get("center_input_sample"):
         raise LeaderError(f"{folder} centres its input itself (center_input_sample), which is not supported.")
     table, predicts, learned = _scheduler(folder, options)
     network: nn.Module = _network(config, home)
     if config.get("num_class_embeds") is not None:
         if options.get("label") is None:
-            raise LeaderError(
-                f"{folder} is class-conditional: give the class to use with the option 'label'."
-            )
+            raise LeaderError(f"{folder} is class-conditional: give the class to use with the option 'label'.")
         network = LabelledNetwork(network, int(options["label"]))
     channels = int(config.get("in_channels", 3))
     size = options.get("size", config.get("sample_size"))
@@ -75,11 +71,7 @@ def open_folder(folder: Path, options: Options, name: str | None = None) -> Netw
         predicts=predicts,
         learned_variance=learned and int(config.get("out_channels", 3)) == 2 * channels,
         channels=channels,
-        size=None
-        if size is None
-        else (size, size)
-        if isinstance(size, int)
-        else (int(size[0]), int(size[1])),
+        size=None if size is None else (size, size) if isinstance(size, int) else (int(size[0]), int(size[1])),
         multiple=1 << (len(config["block_out_channels"]) - 1),
         name=name or folder.name,
     )
@@ -87,9 +79,7 @@ def open_folder(folder: Path, options: Options, name: str | None = None) -> Netw
 
 def _json(path: Path, what: str) -> dict[str, Any]:
     if not path.is_file():
-        raise LeaderError(
-            f"{path} with {what} does not exist: give a folder written by diffusers' save_pretrained."
-        )
+        raise LeaderError(f"{path} with {what} does not exist: give a folder written by diffusers' save_pretrained.")
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -104,8 +94,7 @@ def _scheduler(folder: Path, options: Options) -> tuple[Schedule, str, bool]:
         file = folder / "scheduler_config.json"
     if not file.is_file() and options.get("schedule") is None:
         raise LeaderError(
-            f"{folder} says nothing of the noise schedule: add scheduler/scheduler_config.json or give the "
-            "option 'schedule'."
+            f"{folder} says nothing of the noise schedule: add scheduler/scheduler_config.json or give the option 'schedule'."
         )
     config = _json(file, "the schedule") if file.is_file() else {}
     kind = config.get("prediction_type", "epsilon")
@@ -122,9 +111,7 @@ def _betas(config: dict[str, Any], file: Path) -> Schedule:
     if config.get("trained_betas") is not None:
         return Schedule(torch.tensor(config["trained_betas"], dtype=torch.float64))
     if config.get("rescale_betas_zero_snr"):
-        raise LeaderError(
-            f"{file} asks for a last step without signal, at which x0 cannot be told; it is not supported."
-        )
+        raise LeaderError(f"{file} asks for a last step without signal, at which x0 cannot be told; it is not supported.")
     kind = config.get("beta_schedule")
     steps = int(config.get("num_train_timesteps", 1000))
     start, end = float(config.get("beta_start", 1e-4)), float(config.get("beta_end", 0.02))
@@ -180,8 +167,7 @@ def _network(config: dict[str, Any], home: Path) -> nn.Module:
         unet.load_state_dict(tensors)
     except RuntimeError as error:
         raise LeaderError(
-            f"{file} does not hold the tensors of the network that {home / 'config.json'} describes: restore "
-            "the matching pair."
+            f"{file} does not hold the tensors of the network that {home / 'config.json'} describes: restore the matching pair."
         ) from error
     for module in unet.modules():
         if isinstance(module, Attention):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leader.errors import LeaderError
-from leader.priors.registry import Entry, entry
+from leader.priors.catalogue import Entry, entry
 
 Progress = Callable[[int, int | None], None]
 CHUNK = 1 << 20
@@ -27,9 +27,7 @@ class Download:
     verified: bool | None
 
     def __str__(self) -> str:
-        checked = (
-            "as published" if self.verified else "computed; no published hash is known to compare it with"
-        )
+        checked = "as published" if self.verified else "computed; no published hash is known to compare it with"
         return f"{self.path} (SHA-256 {self.sha256}, {checked})"
 
 

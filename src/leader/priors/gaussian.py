@@ -79,9 +79,7 @@ class Gaussian:
 
 def white(shape: tuple[int, int, int], std: float, mean: float = 0.0) -> Gaussian:
     """Independent pixels of one standard deviation."""
-    return Gaussian(
-        torch.full(shape, mean, dtype=torch.float64), torch.full(shape, std**2, dtype=torch.float64)
-    )
+    return Gaussian(torch.full(shape, mean, dtype=torch.float64), torch.full(shape, std**2, dtype=torch.float64))
 
 
 def stationary(shape: tuple[int, int, int], std: float, slope: float = 2.5, mean: float = 0.0) -> Gaussian:
@@ -92,9 +90,7 @@ def stationary(shape: tuple[int, int, int], std: float, slope: float = 2.5, mean
     corner = 1 / max(height, width)
     power = (rows**2 + columns**2 + corner**2) ** (-slope / 2)
     power = power / power.mean() * std**2
-    return Gaussian(
-        torch.full(shape, mean, dtype=torch.float64), power.expand(channels, height, width).clone(), fourier=True
-    )
+    return Gaussian(torch.full(shape, mean, dtype=torch.float64), power.expand(channels, height, width).clone(), fourier=True)
 
 
 class GaussianMixturePrior(Prior):

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from leader.errors import LeaderError, unknown_name
-from leader.priors import diffusers_folder, registry
+from leader.priors import catalogue, diffusers_folder
 from leader.priors.adapters import AutocastPrior, HeadedPrior, LabelledNetwork, NetworkPrior
 from leader.priors.base import Prior
 from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, side_car
@@ -50,7 +50,7 @@ def load_prior(
     prior = _precise(prior, _dtype(dtype))
     head = None if home is None else find_head(home)
     if head is not None:
-        from leader.uncertainty.head import VarianceHead
+        from leader.priors.variance_head import VarianceHead
 
         prior = HeadedPrior(prior, VarianceHead.load(head))
     prior = prior.to(device_named(device))
@@ -70,8 +70,8 @@ def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | Non
         prior = _pyramid(None, options)
         prior.name = EMBEDDED
         return prior, None
-    if name in registry.ENTRIES:
-        entry = registry.ENTRIES[name]
+    if name in catalogue.ENTRIES:
+        entry = catalogue.ENTRIES[name]
         if not entry.on_disk:
             raise LeaderError(f"'{name}' is not at {entry.path} yet: run `leader priors get {name}` first.")
         prior = open_checkpoint(entry.path, {"like": name, **options})
@@ -86,7 +86,7 @@ def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | Non
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not path.parent.is_dir():
         folder = diffusers_folder.fetch(name)
         return diffusers_folder.open_folder(folder, options, name), folder
-    raise unknown_name("prior", name, [EMBEDDED, *registry.ENTRIES])
+    raise unknown_name("prior", name, [EMBEDDED, *catalogue.ENTRIES])
 
 
 def _file(path: Path, options: Options) -> Prior:
@@ -109,9 +109,7 @@ def _folder(folder: Path, options: Options) -> tuple[Prior, Path]:
     heads = ".variance.safetensors"
     files = [f for f in sorted(folder.iterdir()) if f.suffix in SUFFIXES and not f.name.endswith(heads)]
     if len(files) != 1:
-        raise LeaderError(
-            f"{folder} holds {len(files)} checkpoints and no diffusers configuration: give the path of one."
-        )
+        raise LeaderError(f"{folder} holds {len(files)} checkpoints and no diffusers configuration: give the path of one.")
     return _file(files[0], options), files[0]
 
 
@@ -125,7 +123,7 @@ def _pyramid(path: Path | None, options: Options) -> Prior:
 
 def find_head(checkpoint: Path) -> Path | None:
     """The file of a variance head fitted to a checkpoint (a file or a folder), or None."""
-    from leader.uncertainty.head import SUFFIX, beside
+    from leader.priors.variance_head import SUFFIX, beside
 
     candidates = [beside(checkpoint)]
     if not checkpoint.is_dir():

@@ -54,9 +54,7 @@ class PaddedPrior(WrappedPrior):
         answer = self.base._predict(padded, t)
         inside = (..., slice(height), slice(width))
         variance = answer.variance
-        return Prediction(
-            answer.x0[inside], answer.eps[inside], None if variance is None else variance[inside]
-        )
+        return Prediction(answer.x0[inside], answer.eps[inside], None if variance is None else variance[inside])
 
     def work(self, t: int, height: int, width: int) -> float:
         return self.base.work(t, up(height, self.base.multiple), up(width, self.base.multiple))
@@ -71,9 +69,7 @@ class Axis:
 
     def __init__(self, length: int, tile: int, overlap: int, multiple: int) -> None:
         self.tile, self.overlap = tile, overlap
-        if (
-            tile < 2 * multiple
-        ):  # no two such starts could share pixels: the whole tile still fits the network
+        if tile < 2 * multiple:  # no two such starts could share pixels: the whole tile still fits the network
             multiple = 1
         self.length = tile + up(max(0, length - tile), multiple)
         stride = (tile - overlap) // multiple * multiple
@@ -112,8 +108,7 @@ class TiledPrior(WrappedPrior):
             )
         if not 0 < overlap <= min(self.tile) // 2:
             raise LeaderError(
-                f"Tiles of {self.tile[0]} x {self.tile[1]} may overlap by 1 to {min(self.tile) // 2} pixels; "
-                f"found {overlap}."
+                f"Tiles of {self.tile[0]} x {self.tile[1]} may overlap by 1 to {min(self.tile) // 2} pixels; found {overlap}."
             )
         if any(side % base.multiple for side in self.tile):
             raise LeaderError(
@@ -125,8 +120,7 @@ class TiledPrior(WrappedPrior):
     def axes(self, height: int, width: int) -> tuple[Axis, Axis]:
         """The layout of the tiles on an image of this size."""
         rows, columns = (
-            Axis(length, tile, self.overlap, self.base.multiple)
-            for length, tile in zip((height, width), self.tile)
+            Axis(length, tile, self.overlap, self.base.multiple) for length, tile in zip((height, width), self.tile)
         )
         return rows, columns
 
@@ -161,9 +155,7 @@ class TiledPrior(WrappedPrior):
     def _tile(self, crop: Tensor, t: Tensor) -> Tensor:
         """Estimate and, where there is one, variance of a tile, stacked along the channels."""
         if torch.is_grad_enabled() and crop.requires_grad:
-            stacked: Tensor = checkpoint(
-                self._stacked, crop, t, use_reentrant=False, preserve_rng_state=False
-            )
+            stacked: Tensor = checkpoint(self._stacked, crop, t, use_reentrant=False, preserve_rng_state=False)
             return stacked
         return self._stacked(crop, t)
 

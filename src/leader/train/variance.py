@@ -13,9 +13,9 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.priors.base import Prior
+from leader.priors.variance_head import NODES, HeadShape, VarianceHead, node_weights
 from leader.train.data import decode, halved, picture_files
 from leader.train.objective import spread
-from leader.uncertainty.head import NODES, HeadShape, VarianceHead, node_weights
 
 
 @dataclass(frozen=True)

@@ -81,9 +81,9 @@ class Hutchinson:
         scale = level.cast((1 - level.abar) / level.abar.sqrt())
         total = torch.zeros_like(x)
         for probe in range(self.probes):
-            signs = torch.stack(
-                [self._signs(image, int(time), probe, x.shape[1:]) for image, time in zip(ids, t.tolist())]
-            ).to(x)
+            signs = torch.stack([self._signs(image, int(time), probe, x.shape[1:]) for image, time in zip(ids, t.tolist())]).to(
+                x
+            )
             total = total + signs * ask.jvp(x, t, signs)
         diagonal = scale * total / self.probes
         return local_mean(diagonal, self.window) if self.window > 1 else diagonal

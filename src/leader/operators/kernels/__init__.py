@@ -18,9 +18,7 @@ __all__ = ["gaussian_kernel", "gaussian_taps", "load_kernel", "motion_kernel", "
 def gaussian_taps(std: float, size: int | None = None) -> Tensor:
     """exp(-i^2 / (2 std^2)) at pixel centres, float64 [size]; by default up to 4 standard deviations."""
     if not (math.isfinite(std) and std > 0):
-        raise LeaderError(
-            f"The standard deviation of a Gaussian kernel must be a positive number; found {std}."
-        )
+        raise LeaderError(f"The standard deviation of a Gaussian kernel must be a positive number; found {std}.")
     if size is None:
         size = 2 * int(4 * std + 0.5) + 1
     if size < 1:
@@ -46,9 +44,7 @@ def load_kernel(array: Tensor | ArrayLike) -> Tensor:
     kernel = torch.as_tensor(array if isinstance(array, Tensor) else np.asarray(array, dtype=np.float64))
     kernel = kernel.detach().to("cpu", torch.float64)
     if kernel.ndim != 2 or kernel.numel() == 0:
-        raise LeaderError(
-            f"A blur kernel must be a table of numbers [height, width]; found {list(kernel.shape)}."
-        )
+        raise LeaderError(f"A blur kernel must be a table of numbers [height, width]; found {list(kernel.shape)}.")
     if not bool(torch.isfinite(kernel).all()):
         raise LeaderError("The blur kernel contains NaN or infinite values; remove them first.")
     total = float(kernel.sum())

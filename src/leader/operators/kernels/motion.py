@@ -30,9 +30,7 @@ def motion_kernel(seed: int, size: int = STORED_SIZE, intensity: float = STORED_
     if seed < 0:
         raise LeaderError(f"The seed of a motion kernel must be an integer >= 0; found {seed}.")
     if size < 3 or not 0 <= intensity <= 1:
-        raise LeaderError(
-            f"A motion kernel needs size >= 3 and intensity in [0, 1]; found {size} and {intensity}."
-        )
+        raise LeaderError(f"A motion kernel needs size >= 3 and intensity in [0, 1]; found {size} and {intensity}.")
     stored = _stored_kernels()
     if seed < len(stored) and (size, intensity) == (STORED_SIZE, STORED_INTENSITY):
         drawing = stored[seed]

@@ -170,9 +170,7 @@ class ADM(nn.Module):
         self.config = config
         width, embedding = config.width, 4 * config.width
         channels = [width * multiplier for multiplier in config.multipliers]
-        self.time_embed = nn.Sequential(
-            nn.Linear(width, embedding), nn.SiLU(), nn.Linear(embedding, embedding)
-        )
+        self.time_embed = nn.Sequential(nn.Linear(width, embedding), nn.SiLU(), nn.Linear(embedding, embedding))
         if config.classes is not None:
             self.label_emb = nn.Embedding(config.classes, embedding)
         first = First(config.in_channels, width, 3, padding=1)
@@ -186,9 +184,7 @@ class ADM(nn.Module):
             if depth < len(channels) - 1:
                 self.input_blocks.append(Stage([self._resampler(last, "down")]))
                 skips.append(last)
-        self.middle_block = Stage(
-            [ResBlock(config, last, last), Attention(config, last), ResBlock(config, last, last)]
-        )
+        self.middle_block = Stage([ResBlock(config, last, last), Attention(config, last), ResBlock(config, last, last)])
         self.output_blocks = nn.ModuleList()
         for depth in range(len(channels) - 1, -1, -1):
             for index in range(config.blocks + 1):

@@ -37,8 +37,7 @@ def picture_batch(pictures: torch.Tensor, name: str) -> torch.Tensor:
     """One batch [B, C, H, W], C = 1 or 3, floating-point and finite, clamped to [0, 1]."""
     if pictures.ndim != 4 or pictures.shape[1] not in (1, 3) or pictures.numel() == 0:
         raise LeaderError(
-            f"The {name} pictures have shape {list(pictures.shape)}; "
-            "give a non-empty batch [B, C, H, W] with 1 or 3 channels."
+            f"The {name} pictures have shape {list(pictures.shape)}; give a non-empty batch [B, C, H, W] with 1 or 3 channels."
         )
     if not pictures.is_floating_point():
         raise LeaderError(

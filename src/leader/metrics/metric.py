@@ -48,8 +48,7 @@ METRICS: dict[str, Metric] = {
             "lpips",
             "",
             False,
-            "version 0.1, AlexNet (trunk in float16); pictures clamped to [0, 1], not rounded, mapped to "
-            "[-1, 1]; no resizing",
+            "version 0.1, AlexNet (trunk in float16); pictures clamped to [0, 1], not rounded, mapped to [-1, 1]; no resizing",
             lpips,
         ),
     )

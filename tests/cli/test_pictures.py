@@ -14,9 +14,9 @@ from leader.cli import app
 from leader.cli.progress import WorkLeft
 from leader.pictures import Picture, read_picture, write_picture
 from leader.priors import loading
-from leader.restoration import prepare
+from leader.restoration.restore import prepare
 from tests.cheap_prior import CheapPrior, photograph
-from tests.test_pictures import animated_gif, header_only, truncated_jpeg
+from tests.pictures.test_pictures import animated_gif, header_only, truncated_jpeg
 
 runner = CliRunner()
 

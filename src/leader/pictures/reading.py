@@ -1,5 +1,4 @@
-"""Picture files: what is in them, upright and as numbers in [0, 1], and back again without loss of what was
-there.
+"""Reading picture files: upright, as numbers in [0, 1].
 
 Grey, colour, palette, alpha, 16 bits, EXIF orientation and colour profiles are served; CMYK is converted with
 its own profile. What cannot be served faithfully (animations, CMYK without a profile, absurd sizes, damaged
@@ -12,7 +11,7 @@ import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,74 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageCms, UnidentifiedImageError
 
-from leader.deep_pictures import is_deep, read_deep, write_deep_png, write_deep_tiff
-from leader.errors import LeaderError, UsageError
-from leader.files import replacing
-
-Floats = NDArray[np.float32]
-
-MOST_PIXELS = 64_000_000
-"""Pictures that declare more pixels than this are refused before they are decoded."""
-
-FORMATS: dict[str, str] = {
-    ".png": "PNG",
-    ".jpg": "JPEG",
-    ".jpeg": "JPEG",
-    ".webp": "WEBP",
-    ".tif": "TIFF",
-    ".tiff": "TIFF",
-    ".bmp": "BMP",
-    ".ppm": "PPM",
-    ".jp2": "JPEG2000",
-}
-"""What can be written, by suffix. Reading takes whatever Pillow can."""
-
-_HOLDS_ALPHA = ("PNG", "WEBP", "TIFF", "JPEG2000")
-_HOLDS_16_BITS = ("PNG", "TIFF")
-_SAVE_OPTIONS: dict[str, dict[str, Any]] = {
-    "JPEG": {"quality": 95, "subsampling": 0},
-    "WEBP": {"lossless": True},
-    "TIFF": {"compression": "tiff_deflate"},
-}
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture, upright.
-
-    pixels  [H, W, C] float32 in [0, 1], C = 1 (grey) or 3 (RGB)
-    alpha   [H, W] float32 in [0, 1], or None
-    bits    8 or 16 per sample in the file it came from
-    icc     its colour profile, or None
-    """
-
-    pixels: Floats
-    alpha: Floats | None = None
-    bits: int = 8
-    icc: bytes | None = None
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """(width, height)."""
-        return self.pixels.shape[1], self.pixels.shape[0]
-
-    def to_pil(self) -> Image.Image:
-        """The picture in 8 bits, alpha included."""
-        samples = np.round(_samples(self) * 255).astype(np.uint8)
-        image = Image.fromarray(samples[..., 0] if samples.shape[2] == 1 else samples)
-        if self.icc:
-            image.info["icc_profile"] = self.icc
-        return image
-
-    def with_pixels(self, pixels: Floats) -> Picture:
-        """The picture with other pixels of any size; its alpha follows the size, its profile the number of
-        channels.
-        """
-        alpha = self.alpha
-        if alpha is not None and alpha.shape != pixels.shape[:2]:
-            resized = Image.fromarray(alpha).resize((pixels.shape[1], pixels.shape[0]), Image.Resampling.BICUBIC)
-            alpha = np.asarray(resized, dtype=np.float32).clip(0, 1)
-        return Picture(pixels, alpha, self.bits, _matching_profile(self.icc, pixels.shape[2]))
+from leader.errors import LeaderError
+from leader.pictures.deep import is_deep, read_deep
+from leader.pictures.picture import MOST_PIXELS, Floats, Picture, matching_profile
 
 
 def read_picture(path: Path) -> Picture:
@@ -206,13 +140,8 @@ def _split(samples: NDArray[Any], bits: int, icc: bytes | None) -> Picture:
     values = samples.astype(np.float32) / float(2**bits - 1)
     channels = values.shape[2]
     if channels in (2, 4):
-        return Picture(values[..., :-1], values[..., -1], bits, _matching_profile(icc, channels - 1))
-    return Picture(values, None, bits, _matching_profile(icc, channels))
-
-
-def _matching_profile(icc: bytes | None, channels: int) -> bytes | None:
-    """A profile only describes pixels of its own colour space, named in bytes 16 to 20 of its header."""
-    return icc if icc and icc[16:20] == (b"GRAY" if channels == 1 else b"RGB ") else None
+        return Picture(values[..., :-1], values[..., -1], bits, matching_profile(icc, channels - 1))
+    return Picture(values, None, bits, matching_profile(icc, channels))
 
 
 def _upright(picture: Picture, orientation: int) -> Picture:
@@ -231,43 +160,3 @@ def _upright(picture: Picture, orientation: int) -> Picture:
         alpha = None if picture.alpha is None else turn(picture.alpha)
         return replace(picture, pixels=turn(picture.pixels), alpha=alpha)
     return picture
-
-
-def check_format(path: Path, alpha: bool = False) -> str:
-    """The format a file name asks for; refuses what cannot be written or would lose an alpha channel."""
-    if path.suffix.lower() not in FORMATS:
-        found = f"'{path.suffix}'" if path.suffix else "no suffix"
-        raise UsageError(f"{path} has {found}; pictures are written as {', '.join(FORMATS)}.")
-    name = FORMATS[path.suffix.lower()]
-    if alpha and name not in _HOLDS_ALPHA:
-        raise LeaderError(
-            f"{name} cannot hold the transparency of the picture; write PNG, WebP or TIFF instead of {path.name}."
-        )
-    return name
-
-
-def write_picture(path: Path, picture: Picture) -> None:
-    """Writes the picture whole or not at all, with 16 bits where it has them and the format can hold them."""
-    name = check_format(path, picture.alpha is not None)
-    with replacing(path) as temporary:
-        if picture.bits == 16 and name in _HOLDS_16_BITS:
-            samples = _samples(picture)
-            if samples.shape[2] == 2:
-                samples = np.concatenate([np.repeat(samples[..., :1], 3, axis=2), samples[..., 1:]], axis=2)
-            deep = np.round(samples * 65535).astype(np.uint16)
-            (write_deep_png if name == "PNG" else write_deep_tiff)(temporary, deep, _profile_for(picture, deep.shape[2]))
-            return
-        options = dict(_SAVE_OPTIONS.get(name, {}))
-        if picture.icc:
-            options["icc_profile"] = picture.icc
-        picture.to_pil().save(temporary, name, **options)
-
-
-def _profile_for(picture: Picture, channels: int) -> bytes | None:
-    return _matching_profile(picture.icc, 1 if channels == 1 else 3)
-
-
-def _samples(picture: Picture) -> Floats:
-    """[H, W, 1 to 4] in [0, 1], alpha last."""
-    pixels = picture.pixels.clip(0, 1)
-    return pixels if picture.alpha is None else np.concatenate([pixels, picture.alpha[..., None]], axis=2)

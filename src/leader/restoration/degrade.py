@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leader.borders import blurred_by_camera
-from leader.container import SUFFIX, Measurement, write_container
 from leader.errors import LeaderError, UsageError
-from leader.inputs import ImageLike, TableLike, as_kernel, as_mask, as_picture, as_sigma
 from leader.noise import SeededNoise
 from leader.operators import build_task, find_task
 from leader.pictures import Picture, check_format, write_picture
-from leader.posing import BLURS, kernel_for
+from leader.pictures.container import SUFFIX, Measurement, write_container
+from leader.restoration.arguments import ImageLike, TableLike, as_kernel, as_mask, as_picture, as_sigma
+from leader.restoration.borders import blurred_by_camera
+from leader.restoration.pose import BLURS, kernel_for
 
 
 def degrade(

@@ -20,12 +20,8 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Name = Annotated[
-    str, typer.Argument(help="An experiment: its name in experiments/, or the path of its file.")
-]
-FormName = Annotated[
-    str, typer.Option("--form", help="Which form: small runs here, full needs public checkpoints.")
-]
+Name = Annotated[str, typer.Argument(help="An experiment: its name in experiments/, or the path of its file.")]
+FormName = Annotated[str, typer.Option("--form", help="Which form: small runs here, full needs public checkpoints.")]
 Images = Annotated[str | None, typer.Option(help="A folder of pictures instead of the form's.")]
 Fit = Annotated[str | None, typer.Option(help="crop, half (half size, then crop) or square.")]
 Count = Annotated[int | None, typer.Option(help="How many images.")]
@@ -34,9 +30,7 @@ PriorName = Annotated[str | None, typer.Option("--prior", help="A prior instead 
 Rows = Annotated[str | None, typer.Option(help="Only rows whose name contains this.")]
 Tasks = Annotated[str | None, typer.Option(help="Only tasks whose name contains this.")]
 Records = Annotated[Path, typer.Option(help="The folder of records.")]
-Partial = Annotated[
-    bool, typer.Option("--partial", help="Take the records there are, though some are missing.")
-]
+Partial = Annotated[bool, typer.Option("--partial", help="Take the records there are, though some are missing.")]
 Out = Annotated[Path | None, typer.Option(help="A file to write instead of the screen.")]
 
 RECORDS = Path("experiments/records")
@@ -55,12 +49,8 @@ def run(
     tasks: Tasks = None,
     workers: Annotated[int, typer.Option(help="Processes; each takes one core.", min=1)] = 2,
     records: Records = RECORDS,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Drop records this experiment does not ask for.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List every cell and its cost; run nothing.")
-    ] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Drop records this experiment does not ask for.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List every cell and its cost; run nothing.")] = False,
 ) -> None:
     """Run what is missing of an experiment; interrupted runs go on where they were."""
     from leader.bench.run import dry_run as list_cells
@@ -75,8 +65,7 @@ def run(
     with closing(make_engine(workers, fresh=chosen.form.memory)) as engine:
         outcome = run_experiment(chosen, store, engine, prune=prune)
     typer.echo(
-        f"{chosen.name}: {outcome.ran} cells run, {outcome.found} found, {outcome.failed} failed; "
-        f"records in {store.path}",
+        f"{chosen.name}: {outcome.ran} cells run, {outcome.found} found, {outcome.failed} failed; records in {store.path}",
         err=True,
     )
 
@@ -142,9 +131,7 @@ def figure(
 def compare(
     experiment: Name,
     row: Annotated[str, typer.Argument(help="A row of the experiment, such as 'DDNM + LEADer'.")],
-    against: Annotated[
-        str | None, typer.Argument(help="The row it is compared with; by default its host.")
-    ] = None,
+    against: Annotated[str | None, typer.Argument(help="The row it is compared with; by default its host.")] = None,
     form: FormName = "small",
     images: Images = None,
     fit: Fit = None,
@@ -190,9 +177,7 @@ def _load(
 
 def _tell_older(older: int) -> None:
     if older:
-        typer.echo(
-            f"{older} records were made by another version of the code; run again to renew them.", err=True
-        )
+        typer.echo(f"{older} records were made by another version of the code; run again to renew them.", err=True)
 
 
 def _write(text: str, out: Path | None) -> None:

@@ -30,9 +30,7 @@ def lopsided() -> GaussianPrior:
     """A prior that knows left from right."""
     generator = torch.Generator().manual_seed(0)
     variances = 0.05 + torch.rand(SHAPE, generator=generator, dtype=torch.float64)
-    return GaussianPrior(
-        Gaussian(torch.randn(SHAPE, generator=generator, dtype=torch.float64) / 4, variances)
-    )
+    return GaussianPrior(Gaussian(torch.randn(SHAPE, generator=generator, dtype=torch.float64) / 4, variances))
 
 
 def moment(*visits: int) -> Moment:
@@ -48,14 +46,10 @@ def images(count: int) -> Tensor:
 @pytest.mark.parametrize("name", METHODS)
 def test_aligned_changes_nothing_for_an_equivariant_network(name: str, transform: str) -> None:
     prior = GaussianPrior(white(SHAPE, 0.4, 0.1))
-    problem = measured(
-        operators(SHAPE)["sr-bicubic"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA
-    )
+    problem = measured(operators(SHAPE)["sr-bicubic"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA)
     method = make_method(name, {"inner": 3} if name == "sitcom" else {})
     plain = Sampler(prior, method, (), 6, estimator=None).run(problem, seed=2).images
-    turned = (
-        Sampler(prior, method, (EquS(transform=transform),), 6, estimator=None).run(problem, seed=2).images
-    )
+    turned = Sampler(prior, method, (EquS(transform=transform),), 6, estimator=None).run(problem, seed=2).images
     assert torch.allclose(plain, turned, atol=1e-12)
 
 
@@ -148,9 +142,7 @@ def test_gradients_pass_through(method: DPS | SITCOM) -> None:
     (expected,) = torch.autograd.grad(prior.predict(y, t).x0.square().sum(), y)
     assert torch.allclose(found, expected.flip(-1), atol=1e-12)
     problem = measured(operators(SHAPE)["blur"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA)
-    plain, turned = (
-        Sampler(prior, method, plugins, 5, estimator=None).run(problem).images for plugins in ((), (EquS(),))
-    )
+    plain, turned = (Sampler(prior, method, plugins, 5, estimator=None).run(problem).images for plugins in ((), (EquS(),)))
     assert not torch.allclose(plain, turned, atol=1e-6)
 
 
@@ -160,9 +152,7 @@ def test_published_times_are_those_of_the_released_list() -> None:
     assert hundred[-14:] == (17, 14, 12, 10, 8, 6, 4, 3, 2, 1, 0, 0, 0, 0, -1)[-14:]
     assert (hundred[33], hundred[66]) == (443, 110)
     for count in (10, 20, 50, 100, 250):
-        assert published_times(count).times[:-1] == tuple(
-            int(v) for v in np.linspace(np.sqrt(999), 0, count) ** 2
-        )
+        assert published_times(count).times[:-1] == tuple(int(v) for v in np.linspace(np.sqrt(999), 0, count) ** 2)
     assert published_times(1).times == (999, -1)
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 import leader
 from leader.errors import LeaderError
-from leader.estimate_noise import _clipped_moments, estimate_noise
 from leader.pictures import read_picture
+from leader.pictures.noise_level import _clipped_moments, estimate_noise
 
 PHOTOGRAPHS = sorted((Path(leader.__file__).parent / "samples" / "test").glob("*.png"))
 Array = NDArray[np.float64]

@@ -10,13 +10,13 @@ import pytest
 import torch
 from PIL import Image
 
-from leader.borders import blurred_by_camera, extend, extended_blur, fast_length
-from leader.container import Measurement, read_container, write_container
-from leader.degradation import degrade
 from leader.errors import LeaderError, UsageError
 from leader.operators import gaussian_kernel, motion_kernel
 from leader.pictures import Picture, read_picture, write_picture
-from leader.restoration import Restoration, prepare, restore
+from leader.pictures.container import Measurement, read_container, write_container
+from leader.restoration.borders import blurred_by_camera, extend, extended_blur, fast_length
+from leader.restoration.degrade import degrade
+from leader.restoration.restore import Restoration, prepare, restore
 from tests.cheap_prior import CheapPrior, photograph
 
 

@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from leader.borders import Window
-from leader.container import SUFFIX, read_container
 from leader.errors import LeaderError
-from leader.inputs import ImageLike, TableLike, as_picture, as_sigma
 from leader.operators import find_task
 from leader.pictures import Picture, write_picture
-from leader.posing import pose_container, pose_picture
+from leader.pictures.container import SUFFIX, read_container
 from leader.priors.base import Prior
 from leader.problem import Problem
+from leader.restoration.arguments import ImageLike, TableLike, as_picture, as_sigma
+from leader.restoration.borders import Window
+from leader.restoration.pose import pose_container, pose_picture
 from leader.result import Result, Step
 from leader.sampler import Sampler
 

@@ -48,9 +48,7 @@ class Entry:
         if isinstance(self.config, ADMConfig):
             order = "new" if self.config.new_attention_order else "legacy"
             heads: dict[str, object] = (
-                {"head_channels": self.config.head_channels}
-                if self.config.heads is None
-                else {"heads": self.config.heads}
+                {"head_channels": self.config.head_channels} if self.config.heads is None else {"heads": self.config.heads}
             )
             options |= heads | {"attention_order": order}
         return options
@@ -75,9 +73,7 @@ ENTRIES: dict[str, Entry] = {
             name="imagenet-256",
             title="ImageNet 256 x 256, unconditional (guided diffusion)",
             filename="256x256_diffusion_uncond.pt",
-            urls=(
-                "https://openaipublic.blob.core.windows.net/diffusion/jul-2021/256x256_diffusion_uncond.pt",
-            ),
+            urls=("https://openaipublic.blob.core.windows.net/diffusion/jul-2021/256x256_diffusion_uncond.pt",),
             page="https://github.com/openai/guided-diffusion",
             licence="MIT",
             config=_GUIDED,

@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leader.borders import Window, extend, extended_blur
-from leader.container import Measurement
 from leader.errors import LeaderError, UsageError
-from leader.estimate_noise import estimate_noise
-from leader.inputs import TableLike, as_kernel, as_mask
 from leader.operators import LinearOperator, build_task, paper_gaussian_taps
 from leader.pictures import MOST_PIXELS, Picture
+from leader.pictures.container import Measurement
+from leader.pictures.noise_level import estimate_noise
 from leader.problem import Problem
+from leader.restoration.arguments import TableLike, as_kernel, as_mask
+from leader.restoration.borders import Window, extend, extended_blur
 
 BLURS = ("deblur-gaussian", "deblur-motion", "deblur")
 

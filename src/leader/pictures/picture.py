@@ -1,0 +1,64 @@
+"""Picture: pixels in [0, 1], upright, with what belongs to them: transparency, bits, colour profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+Floats = NDArray[np.float32]
+
+MOST_PIXELS = 64_000_000
+"""Pictures that declare more pixels than this are refused before they are decoded."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture, upright.
+
+    pixels  [H, W, C] float32 in [0, 1], C = 1 (grey) or 3 (RGB)
+    alpha   [H, W] float32 in [0, 1], or None
+    bits    8 or 16 per sample in the file it came from
+    icc     its colour profile, or None
+    """
+
+    pixels: Floats
+    alpha: Floats | None = None
+    bits: int = 8
+    icc: bytes | None = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height)."""
+        return self.pixels.shape[1], self.pixels.shape[0]
+
+    def to_pil(self) -> Image.Image:
+        """The picture in 8 bits, alpha included."""
+        samples = np.round(samples_of(self) * 255).astype(np.uint8)
+        image = Image.fromarray(samples[..., 0] if samples.shape[2] == 1 else samples)
+        if self.icc:
+            image.info["icc_profile"] = self.icc
+        return image
+
+    def with_pixels(self, pixels: Floats) -> Picture:
+        """The picture with other pixels of any size; its alpha follows the size, its profile the number of
+        channels.
+        """
+        alpha = self.alpha
+        if alpha is not None and alpha.shape != pixels.shape[:2]:
+            resized = Image.fromarray(alpha).resize((pixels.shape[1], pixels.shape[0]), Image.Resampling.BICUBIC)
+            alpha = np.asarray(resized, dtype=np.float32).clip(0, 1)
+        return Picture(pixels, alpha, self.bits, matching_profile(self.icc, pixels.shape[2]))
+
+
+def matching_profile(icc: bytes | None, channels: int) -> bytes | None:
+    """A profile only describes pixels of its own colour space, named in bytes 16 to 20 of its header."""
+    return icc if icc and icc[16:20] == (b"GRAY" if channels == 1 else b"RGB ") else None
+
+
+def samples_of(picture: Picture) -> Floats:
+    """[H, W, 1 to 4] in [0, 1], alpha last."""
+    pixels = picture.pixels.clip(0, 1)
+    return pixels if picture.alpha is None else np.concatenate([pixels, picture.alpha[..., None]], axis=2)
