@@ -152,6 +152,7 @@ def test_deblurring_sharpens() -> None:
     result = restored(given, "deblur-gaussian", 8, kernel="gaussian:1.5")
     assert result.sigma_from == "estimated" and result.sigma == pytest.approx(0.01, rel=0.1)
     assert psnr(result.array, truth) > psnr(given, truth) + 4
+    assert result.uncertainty is not None and result.uncertainty.shape == (SIDE, SIDE), "cropped like the picture"
 
 
 def test_inpainting_fills_the_holes() -> None:
