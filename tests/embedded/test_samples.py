@@ -33,7 +33,7 @@ def photographs() -> tuple[Pixels, ...]:
     found = []
     for name in names:
         with resources.as_file(folder / f"BuddiesOfBudgie_{name}.png") as path, Image.open(path) as image:
-            found.append(np.asarray(image.convert("RGB"), dtype=np.float32) / 255)
+            found.append((np.asarray(image.convert("RGB")) / 255).astype(np.float32))
     return tuple(found)
 
 

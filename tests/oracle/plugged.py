@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -170,7 +171,8 @@ class SATP:
             reach *= max(1.0, (len(times) - 1) / 100)
             return min(here + max(1, math.floor(reach)), stop)
         lowest = times[here] - 10 * max(1, math.floor(reach))
-        return max([here + 1] + [j for j in range(here + 1, stop + 1) if times[j] >= lowest])
+        reached: list[int] = [j for j in range(here + 1, stop + 1) if times[j] >= lowest]
+        return max(reached, default=here + 1)
 
 
 @dataclass
@@ -257,7 +259,7 @@ def walk(
 ) -> Story:
     """The run of one image. `turn`: EquS transforms the network by this permutation on even steps, counted down."""
     story, world = Story(), host.world
-    planned = sum(1 for now, after in zip(times, times[1:]) if after <= now)
+    planned = sum(1 for now, after in pairwise(times) if after <= now)
 
     def at(position: int) -> Callable[[str], Array]:
         return lambda name: draw(position, name)

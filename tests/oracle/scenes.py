@@ -25,7 +25,7 @@ IDS = (7, 3)
 @cache
 def parts(shape: tuple[int, int, int]) -> tuple[plugged.Part, plugged.Part]:
     """Two correlated Gaussians: quiet on the left and lively on the right (variances beyond 1), and a calmer, darker one."""
-    channels, height, width = shape
+    _, height, width = shape
     c, i, j = (axis.ravel() for axis in np.meshgrid(*(np.arange(n) for n in shape), indexing="ij"))
     near = np.exp(-((i[:, None] - i) ** 2 + (j[:, None] - j) ** 2) / 4.5) * np.where(c[:, None] == c, 1.0, 0.6)
     near = 0.9 * near + 0.1 * np.eye(len(c))

@@ -207,7 +207,7 @@ def test_the_cases_tell_the_images_apart() -> None:
     for name in ("ddnm", "ddnm+", "diffpir", "sitcom", "ddnm-uneven", "ddnm-fine", "ddnm-travel"):
         case = CASES[name]
         made = scene(*case.data)
-        sampler, steps, result = run(case, made, ForeignNoise())
+        _, steps, result = run(case, made, ForeignNoise())
         first, second = (tuple((v.t, v.jump) for v in result.trace[i]) for i in IDS)
         jumped += first != second
         assert max(jump for _, jump in first + second) > 1, name

@@ -45,7 +45,8 @@ DDPG = {0.01: (11.0, 0.6, 1.0), 0.05: (8.0, 0.5, 0.7), 0.1: (5.0, 0.6, 0.7)}
 
 
 @pytest.mark.parametrize(
-    ("sigma", "row"), [(0.005, 0.01), (0.01, 0.01), (0.019, 0.01), (0.03, 0.05), (0.05, 0.05), (0.06, 0.05), (0.1, 0.1), (0.5, 0.1)]
+    ("sigma", "row"),
+    [(0.005, 0.01), (0.01, 0.01), (0.019, 0.01), (0.03, 0.05), (0.05, 0.05), (0.06, 0.05), (0.1, 0.1), (0.5, 0.1)],
 )
 def test_the_sampler_looks_up_the_quoted_level(sigma: float, row: float) -> None:
     """At the doubled level 0.05 would be served with the settings of 0.1; the nearest row wins, in proportion."""
@@ -120,7 +121,10 @@ def test_a_level_beats_noisy_beats_any(shelf: list[dict[str, Any]]) -> None:
 )
 def test_precedence(shelf: list[dict[str, Any]], better: tuple[Any, ...], worse: tuple[Any, ...], swap: bool) -> None:
     """Prior before data set before any; then method, task, noise; whatever the order of the file."""
-    shelf += [entry(*better, value="better", ucpm={"lam": 1.0}), entry(*worse, value="worse", other=3, ucpm={"lam": 2.0, "phi": "tv"})]
+    shelf += [
+        entry(*better, value="better", ucpm={"lam": 1.0}),
+        entry(*worse, value="worse", other=3, ucpm={"lam": 2.0, "phi": "tv"}),
+    ]
     if swap:
         shelf.reverse()
     found = presets.find("celebahq-256", "m", "t", 0.05)
@@ -133,7 +137,8 @@ def plan(shelf: list[dict[str, Any]], **given: Any) -> tuple[Any, Any, Any]:
     settings = {"eta": 0.5, "ucpm": {"lam": 0.7, "sharpen": 2.0}, "satp": {"budget": 0.4, "eta": 9.0}}
     shelf.append(entry("any", "ddnm", "any", "any", **settings))
     made = Sampler(CheapPrior(), "ddnm", **given).plan(blurred(0.05))
-    return (made.method, *made.plugins)
+    ucpm, satp = made.plugins
+    return made.method, ucpm, satp
 
 
 def test_what_the_caller_gives_wins(shelf: list[dict[str, Any]]) -> None:
@@ -161,9 +166,7 @@ def test_objects_keep_their_settings(shelf: list[dict[str, Any]]) -> None:
 
 def test_presets_change_the_picture(shelf: list[dict[str, Any]]) -> None:
     shelf.append(entry("any", "ddnm", "any", "any", ucpm={"lam": 0.7}))
-    runs = [
-        Sampler(CheapPrior(), "ddnm", ("ucpm",), 3, use_presets=use).run(blurred(0.05)).images for use in (True, False)
-    ]
+    runs = [Sampler(CheapPrior(), "ddnm", ("ucpm",), 3, use_presets=use).run(blurred(0.05)).images for use in (True, False)]
     direct = Sampler(CheapPrior(), "ddnm", ("ucpm",), 3, use_presets=False, ucpm={"lam": 0.7}).run(blurred(0.05)).images
     assert torch.equal(runs[0], direct) and not torch.equal(runs[0], runs[1])
 
