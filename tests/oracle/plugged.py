@@ -166,7 +166,7 @@ class SATP:
         stop = here + 1
         while stop + 1 < len(times) - 1 and times[stop + 1] <= times[stop]:
             stop += 1  # the end of the descending run, and never past the last time before -1
-        reach = self.eta * (self.budget / (U + 1e-8)) ** (1 / self.rho)
+        reach: float = self.eta * (self.budget / (U + 1e-8)) ** (1 / self.rho)
         if uniform:
             reach *= max(1.0, (len(times) - 1) / 100)
             return min(here + max(1, math.floor(reach)), stop)

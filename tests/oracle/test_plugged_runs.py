@@ -7,6 +7,7 @@ that do not map white to white; draws from a generator of NumPy. In float64 the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,13 @@ def run(case: Case, made: Scene, noise: ForeignNoise) -> tuple[Sampler, list[Ste
             return sampler, steps, end.value
 
 
+@cache
+def told(name: str) -> tuple[Scene, Sampler, list[Step], Result]:
+    """The run of a case by its name, once."""
+    made = scene(*CASES[name].data)
+    return made, *run(CASES[name], made, ForeignNoise())
+
+
 def expected(case: Case, made: Scene, times: tuple[int, ...], uniform: bool) -> dict[int, plugged.Story]:
     """NumPy's run of every image."""
     size, source = int(np.prod(made.shape)), ForeignNoise()
@@ -168,8 +176,7 @@ def close(found: torch.Tensor, wanted: Any, tolerance: float) -> bool:
 def test_run(name: str) -> None:
     """Every step of both images, their order, and the result."""
     case = CASES[name]
-    made = scene(*case.data)
-    sampler, steps, result = run(case, made, ForeignNoise())
+    made, sampler, steps, result = told(name)
     grid = sampler.plan(made.problem).grid
     stories = expected(case, made, grid.times, grid.uniform)
     longest = max(len(story.visits) for story in stories.values())
@@ -205,9 +212,7 @@ def test_the_cases_tell_the_images_apart() -> None:
     """What makes the runs above worth comparing: jumps that differ by image, plug-ins that matter, Sigma beyond its bound."""
     jumped = 0
     for name in ("ddnm", "ddnm+", "diffpir", "sitcom", "ddnm-uneven", "ddnm-fine", "ddnm-travel"):
-        case = CASES[name]
-        made = scene(*case.data)
-        _, steps, result = run(case, made, ForeignNoise())
+        _, _, steps, result = told(name)
         first, second = (tuple((v.t, v.jump) for v in result.trace[i]) for i in IDS)
         jumped += first != second
         assert max(jump for _, jump in first + second) > 1, name
