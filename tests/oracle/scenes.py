@@ -116,13 +116,17 @@ class Scene:
     image_like: bool
 
 
-def scene(name: str, sigmas: tuple[float, float] = (0.0, 0.0), seed: int = 5) -> Scene:
-    """y = A x + sigma z of two [0, 1] images, one from either component; sigmas quoted for [0, 1]."""
+def scene(name: str, sigmas: tuple[float, float] = (0.0, 0.0), calm_first: bool = False, seed: int = 5) -> Scene:
+    """y = A x + sigma z of two [0, 1] images, one from either component; sigmas quoted for [0, 1].
+
+    SATP takes the calm image faster than the lively one; `calm_first`: the first of the two is the first to leave.
+    """
     op = operator(name)
     shape = op.image_shape
     size = int(np.prod(shape))
     rng = np.random.default_rng(seed)
     draws = [rng.multivariate_normal(part.mean, part.cov) for part in parts(shape)]
+    draws = draws[::-1] if calm_first else draws
     pictures = (np.clip(np.stack(draws), -1, 1) + 1) / 2
     clean = op.A(torch.from_numpy(pictures).reshape(-1, *shape))
     noise = torch.from_numpy(rng.standard_normal(tuple(clean.shape))) * (clean != 0)
