@@ -206,11 +206,11 @@ def _complete(config: Config, settings: Options, origin: str) -> Config:
         return config
     order = word(settings["attention_order"], "attention order", ("legacy", "new"))
     widest = config.width * max(config.multipliers)
-    heads = {
-        key: None if settings.get(key) is None else whole(settings[key], f"{key} of {origin}", 1, widest)
+    each, count = (
+        None if settings.get(key) is None else whole(settings[key], f"{key} of {origin}", 1, widest)
         for key in ("head_channels", "heads")
-    }
-    config = replace(config, new_attention_order=order == "new", **heads)
+    )
+    config = replace(config, head_channels=each, heads=count, new_attention_order=order == "new")
     last = len(config.multipliers) - 1
     for channels in {config.width * config.multipliers[level] for level in (*config.attention, last)}:
         heads = max(1, config.heads_of(channels))

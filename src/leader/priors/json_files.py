@@ -62,12 +62,12 @@ def whole(value: object, what: str, low: int, high: int) -> int:
     return value
 
 
-def number(value: object, what: str, low: float, high: float) -> float:
+def number(value: Any, what: str, low: float, high: float) -> float:
     """A finite number from low to high; `what` begins the error."""
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not plain or not low <= value <= high or not math.isfinite(value):  # type: ignore[operator, arg-type]
+    if not plain or not low <= value <= high or not math.isfinite(value):
         raise LeaderError(f"{what} must be a number from {low:g} to {high:g}; found {shown(value)}.")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
 def word(value: object, what: str, valid: Iterable[str]) -> str:

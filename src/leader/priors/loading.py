@@ -34,6 +34,7 @@ def load_prior(
     tile: int | None = None,
     overlap: int = 64,
     whole: bool = False,
+    head: bool = True,
     **options: Any,
 ) -> Prior:
     """A prior, ready for images of any size.
@@ -46,15 +47,14 @@ def load_prior(
     channels_last  the memory format that convolutions on GPUs prefer
     tile, overlap  tiles for networks tied to a size (and, given `tile`, for any network)
     whole          the bare prior, without tiles or padding
+    head           use the variance head that lies beside the checkpoint, where one was fitted to it
     options        what a checkpoint's tensors do not tell; see `leader.priors.checkpoints`
-
-    A variance head fitted to the checkpoint is found beside it and used.
     """
     prior, home = _given(name_or_path, options) if isinstance(name_or_path, nn.Module) else _found(name_or_path, options)
     prior = _precise(prior, _dtype(dtype))
-    head = None if home is None else find_head(home)
-    if head is not None:
-        prior = HeadedPrior(prior, VarianceHead.load(head))
+    fitted = find_head(home) if home is not None and head else None
+    if fitted is not None:
+        prior = HeadedPrior(prior, VarianceHead.load(fitted))
     prior = prior.to(device_named(device))
     if channels_last:
         for parameter in prior.parameters():
