@@ -91,9 +91,9 @@ def _found(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | No
 def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
     """The bare prior and where it lies on disk."""
     name = str(name_or_path)
-    path = Path(name_or_path)
-    if name.startswith("~"):
-        path = Path(os.path.expanduser(name))
+    path = Path(os.path.expanduser(name))  # leaves what it cannot expand as it is
+    if not name:
+        raise LeaderError("The name of the prior is empty: give a name of `leader priors`, or a path.")
     if name == EMBEDDED:
         prior = _pyramid(None, options)
         prior.name = EMBEDDED
@@ -112,10 +112,10 @@ def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | Non
         return _folder(path, options)
     if path.is_file():
         return _file(path, options), path
-    if path.suffix in SUFFIXES:
-        raise LeaderError(f"{path} does not exist: give the path of a checkpoint or a registered name.")
     if path.exists():
         raise LeaderError(f"{path} is neither a file nor a folder: give the path of a checkpoint.")
+    if path.suffix in SUFFIXES:
+        raise LeaderError(f"{path} does not exist: give the path of a checkpoint or a registered name.")
     if diffusers_folder.looks_like_an_id(name):
         raise UsageError(
             f"There is no file or folder {name}; to have it downloaded from the Hugging Face Hub, name it {HUB}{name}."

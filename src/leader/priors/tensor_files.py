@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
@@ -93,7 +94,7 @@ def on_meta(build: Callable[[], N], origin: str) -> N:
         with torch.device("meta"):
             return build()
     except (ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError) as error:
-        reason = str(error).splitlines()[0][:80].rstrip(" .") if str(error) else type(error).__name__
+        reason = re.split(r"[.\n]\s", str(error) or type(error).__name__)[0][:100].rstrip(" .")
         raise LeaderError(f"{origin} describes no network that can be built ({reason}): restore the published one.") from error
 
 

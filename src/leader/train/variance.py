@@ -152,12 +152,12 @@ def _descend(
 
 
 def _batch(fit: Answers, settings: FitSettings, step: int) -> Answers:
-    """A batch that depends on (seed, step) alone: stratified over the schedule, the same window of each answer."""
+    """A batch that depends on (seed, step) alone: stratified over the schedule, one window, turned and mirrored."""
     rng = np.random.default_rng([settings.seed, step])
     rows = [int(place * len(fit)) for place in spread(step, settings.batch, rng)]
     side = min(settings.crop, *fit.x_t.shape[-2:])
     top, left = (int(rng.integers(length - side + 1)) for length in fit.x_t.shape[-2:])
-    return fit.take(rows).window(top, left, side)
+    return fit.take(rows).window(top, left, side).turned(int(rng.integers(4)), bool(rng.integers(2)))
 
 
 def negative_log_likelihood(head: VarianceHead, answers: Answers) -> Tensor:
