@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from leader import operators
     from leader.errors import LeaderError, UsageError
+    from leader.priors.adapters import DenoiserPrior
     from leader.priors.base import Prediction, Prior
     from leader.priors.loading import load_prior
     from leader.problem import Problem
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 # Names are imported when they are used: the command line answers --help without loading torch.
 _HOMES = {
+    "DenoiserPrior": "priors.adapters",
     "Grid": "schedule",
     "LeaderError": "errors",
     "Prediction": "priors.base",
@@ -49,6 +51,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "DenoiserPrior",
     "Grid",
     "LeaderError",
     "Prediction",
