@@ -4,7 +4,8 @@
     python tools/check_docs.py --wrap    first breaks long lines of text anew
 
 - lines have at most 120 characters, outside code, tables and links that cannot be broken
-- every `leader` command in a code block exists, with the options it uses; so does every `make` target
+- every `leader` command in a code block exists, with the options it uses; so does every `make` target; the same for
+  those in the middle of a text or table, which may leave out names
 - Python in code blocks compiles
 - links to files of the repository lead somewhere
 """
@@ -24,6 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 120
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+INLINE = re.compile(r"`(leader [^`]+)`")
 ITEM = re.compile(r"^(\s*)([-*]|\d+\.)\s+")
 WORDS_END = {"|", "&&", ";", ">", "||"}
 
@@ -121,6 +123,11 @@ def check_code(text: str, targets: set[str], command: Any) -> Iterator[tuple[int
     """Commands and options that do not exist, and Python that does not compile."""
     for block in blocks(text):
         if block.kind != "code":
+            for offset, line in enumerate(block.lines):
+                for words in map(str.split, INLINE.findall(line)):
+                    problem = check_leader(words[1:], command, names_matter=False)
+                    if problem:
+                        yield block.line + offset, problem
             continue
         inner = block.lines if block.language == "indented" else block.lines[1:-1]
         if block.language == "python":
@@ -152,7 +159,7 @@ def check_make(words: list[str], targets: set[str]) -> str | None:
     return f"make has no target {', '.join(unknown)}" if unknown else None
 
 
-def check_leader(words: list[str], command: Any) -> str | None:
+def check_leader(words: list[str], command: Any, names_matter: bool = True) -> str | None:
     """What is wrong with a command line: an unknown command or option, or a wrong number of names."""
     path = "leader"
     while words and hasattr(command, "commands") and not words[0].startswith("-"):
@@ -177,7 +184,7 @@ def check_leader(words: list[str], command: Any) -> str | None:
             position += 1
     arguments = [item for item in command.params if item.param_type_name == "argument"]
     least, most = sum(item.required for item in arguments), len(arguments)
-    if not hasattr(command, "commands") and not least <= names <= most:
+    if names_matter and not hasattr(command, "commands") and not least <= names <= most:
         return f"`{path}` takes {least} to {most} names; found {names}"
     return None
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from leader.cli import app
+from leader.cli import app, lists
+from leader.uncertainty import ESTIMATORS
 
 runner = CliRunner()
 
@@ -21,3 +22,7 @@ def test_lists_and_details(kind: str) -> None:
         assert shown.exit_code == 0 and name in shown.stdout
     wrong = runner.invoke(app, [kind, names[0] + "x"])
     assert wrong.exit_code == 2 and f"did you mean '{names[0]}'" in wrong.stderr
+
+
+def test_every_estimator_is_listed() -> None:
+    assert set(lists.ESTIMATORS) == {*ESTIMATORS, "auto", "none"}

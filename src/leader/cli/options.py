@@ -32,9 +32,9 @@ def _prior_names() -> list[str]:
 
 
 def _estimator_names() -> list[str]:
-    from leader.uncertainty import ESTIMATORS
+    from leader.cli.lists import ESTIMATORS
 
-    return ["auto", *ESTIMATORS, "none"]
+    return list(ESTIMATORS)
 
 
 Task = Annotated[
@@ -69,7 +69,7 @@ Estimator = Annotated[
     typer.Option("--estimator", autocompletion=_estimator_names, help="How uncertainty is estimated: see leader estimators."),
 ]
 Device = Annotated[str | None, typer.Option("--device", help="Where to compute: cpu, cuda or mps; the prior's by default.")]
-Precision = Annotated[str | None, typer.Option("--dtype", help="Numbers to compute with: float32, float64, bfloat16, ...")]
+Precision = Annotated[str | None, typer.Option("--dtype", help="Numbers to compute with: float32, float16 or bfloat16")]
 Steps = Annotated[int, typer.Option("--steps", "-n", help="Network steps; fewer are faster.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another draw.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
