@@ -20,7 +20,7 @@ def run(ready: Preparation, seconds: float, every: float | None = progress.SILEN
     """What is said during a run each of whose steps takes so many seconds."""
     now, said = [0.0], list[str]()
     announcer = Announcer(WorkLeft(ready, clock=lambda: now[0]), said.append, clock=lambda: now[0])
-    for step in ready.sampler.steps(ready.problem):
+    for step in ready.sampler.iterate(ready.problem):
         now[0] += seconds
         announcer(step, every)
     return said
@@ -54,7 +54,7 @@ def test_jumps_count_as_steps_done() -> None:
     ready = prepare(photograph(16, 16), "denoise", sigma=0.1, prior=CheapPrior(), steps=20, settings={"satp": {"budget": 1e3}})
     left = WorkLeft(ready)
     steps = 0
-    for step in ready.sampler.steps(ready.problem):
+    for step in ready.sampler.iterate(ready.problem):
         left.step(step)
         steps += 1
     assert steps < 20 and where(left).startswith("step 20 of 20, at most 0:00")
@@ -84,7 +84,7 @@ def test_time_left_follows_the_work() -> None:
     assert left.seconds_left is None
     pixels = 16 * 16
     costs = [cost + 0.3 * pixels for _, cost in ready.work()]  # not quite the ratio the bar starts from
-    walk = ready.sampler.steps(ready.problem)
+    walk = ready.sampler.iterate(ready.problem)
     for done in range(1, 6):
         now[0] += costs[done - 1] / pixels  # a clock that ticks with the work
         left.step(next(walk))
