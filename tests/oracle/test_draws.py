@@ -100,7 +100,7 @@ def test_start_and_step_are_drawn_apart() -> None:
     """At the first position the start and the first step see different draws, with the package's source too."""
     made = scene("cs")
     start = SeededNoise(0)([0], [0], "start", made.shape)
-    step = next(Sampler(made.prior, "ddnm", (), 4, use_presets=False, eta=1.0).steps(made.problem, 0))
+    step = next(Sampler(made.prior, "ddnm", (), 4, use_presets=False, eta=1.0).iterate(made.problem, 0))
     b = float(made.prior.schedule.abar(int(step.u[0])))
     fresh = (step.state.x[0] - b**0.5 * step.x0_hat[0]) / (1 - b) ** 0.5
     assert torch.allclose(fresh.float(), SeededNoise(0)([0], [0], "step", made.shape)[0], atol=1e-5)
@@ -115,7 +115,7 @@ def test_a_pruned_run_sees_what_the_full_run_saw(grid: str) -> None:
     def noise(plugins: Any, **settings: Any) -> dict[tuple[int, int], Tensor]:
         sampler = Sampler(made.prior, "ddnm", plugins, 30, grid=grid, use_presets=False, eta=1.0, **settings)
         found = {}
-        for step in sampler.steps(made.problem, 8, ids=[4, 1]):
+        for step in sampler.iterate(made.problem, 8, ids=[4, 1]):
             for row, image in enumerate(step.ids):
                 if int(step.u[row]) >= 0:
                     b = float(made.prior.schedule.abar(int(step.u[row])))

@@ -135,7 +135,7 @@ def run(case: Case, made: Scene, noise: ForeignNoise) -> tuple[Sampler, list[Ste
         trust_time=case.trust_time,
         **settings,
     )
-    walk, steps = sampler.steps(made.problem, 1, ids=IDS, noise=noise), []
+    walk, steps = sampler.iterate(made.problem, 1, ids=IDS, noise=noise), []
     while True:
         try:
             steps.append(next(walk))

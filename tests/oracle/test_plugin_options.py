@@ -24,7 +24,7 @@ CLEAN, NOISY = (0.0, 0.0), (0.05, 0.05)
 
 def first(made: Scene, plugins: Any = ("ucpm",), method: str = "ddnm", **settings: Any) -> Step:
     """The only step of a run from time 250."""
-    return next(Sampler(made.prior, method, plugins, grid=ONE, use_presets=False, **settings).steps(made.problem, 3))
+    return next(Sampler(made.prior, method, plugins, grid=ONE, use_presets=False, **settings).iterate(made.problem, 3))
 
 
 def run(made: Scene, plugins: Any, steps: int = 50, method: str = "ddnm", **settings: Any) -> Result:
@@ -135,8 +135,8 @@ def test_shuffles_belong_to_the_image_and_the_place() -> None:
     twins = made.problem.select(torch.tensor([0, 0]))
     sampler = Sampler(made.prior, "ddnm", ("ucpm",), grid=ONE, use_presets=False, ucpm={"map": "shuffle"})
     start = torch.ones(2, *made.shape, dtype=torch.float64)
-    step = next(sampler.steps(twins, ids=[4, 9], x_T=start))
-    swapped = next(sampler.steps(twins, ids=[9, 4], x_T=start))
+    step = next(sampler.iterate(twins, ids=[4, 9], x_T=start))
+    swapped = next(sampler.iterate(twins, ids=[9, 4], x_T=start))
     assert not torch.equal(step.x0[0], step.x0[1])
     assert torch.equal(step.x0, swapped.x0.flip(0))
 
@@ -189,7 +189,7 @@ def test_rho_flattens_the_jumps() -> None:
             sampler = Sampler(
                 made.prior, "ddnm", ("satp",), 50, use_presets=False, satp={"budget": budget, "eta": eta, "rho": rho}
             )
-            found.append(int(next(sampler.steps(made.problem, 3)).jump[0]))
+            found.append(int(next(sampler.iterate(made.problem, 3)).jump[0]))
         return found
 
     small, large = jumps(1.0, 2.0), jumps(0.1, 8.0)
@@ -215,7 +215,7 @@ def test_transforms_of_equs() -> None:
         assert all(float((one - other).abs().max()) > 1e-3 for other in pictures[:i])
     assert torch.equal(run(made, ("equs",), 6).images, pictures[1]), "flip is the default"
     two, plain = (
-        Sampler(made.prior, "ddnm", plugins, 2, use_presets=False).steps(made.problem, 3) for plugins in (("equs",), ())
+        Sampler(made.prior, "ddnm", plugins, 2, use_presets=False).iterate(made.problem, 3) for plugins in (("equs",), ())
     )
     assert torch.equal(next(two).x0, next(plain).x0), "the first of two steps is odd: left alone"
     assert not torch.equal(next(two).x0, next(plain).x0), "the last is even"
@@ -316,7 +316,7 @@ def test_trust_time_chooses_the_map() -> None:
     """The first visited time at or below it; the last one where none is."""
     made = scene("cs", CLEAN)
     sampler = Sampler(made.prior, "ddnm", ("satp",), grid=Grid((900, 300, 200, 120, 60, -1)), use_presets=False)
-    sigmas = {int(step.t[0]): step.sigma for step in sampler.steps(made.problem)}
+    sigmas = {int(step.t[0]): step.sigma for step in sampler.iterate(made.problem)}
     for trust, time in ((1000, 900), (300, 300), (299, 200), (119, 60), (60, 60), (10, 60)):
         result = Sampler(
             made.prior, "ddnm", ("satp",), grid=Grid((900, 300, 200, 120, 60, -1)), trust_time=trust, use_presets=False

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from leader.errors import LeaderError
+from leader.pictures import list_pictures
 from leader.priors.base import Prediction, Prior, from_eps
 from leader.priors.variance_head import HeadShape, VarianceHead, beside
 from leader.schedule import Schedule
-from leader.train.data import decode, picture_files
+from leader.train.data import decode
 from leader.train.fit_gaussian import fit_coarse_gaussian
 from leader.train.variance import FitSettings, fit_variance
 from tests.train.pictures import write_pictures
@@ -44,7 +45,7 @@ class TinyEpsPrior(Prior):
 
 
 def train_eps(prior: TinyEpsPrior, folder: Path, steps: int) -> None:
-    images = [torch.from_numpy(np.asarray(decode(path)).copy()) for path in picture_files(folder)]
+    images = [torch.from_numpy(np.asarray(decode(path)).copy()) for path in list_pictures(folder)]
     clean = torch.stack([image[:128, :128].permute(2, 0, 1).float() / 127.5 - 1 for image in images])
     optimiser = torch.optim.Adam(prior.parameters(), 3e-3)
     for _ in range(steps):
@@ -75,7 +76,7 @@ def test_it_is_calibrated_and_local(fitted: tuple[TinyEpsPrior, VarianceHead, Pa
     """Fresh pictures, fresh noise: right on average, and larger where the error is larger."""
     prior, head, folder = fitted
     write_pictures(folder / "fresh", count=8, seed=9)
-    paths = picture_files(folder / "fresh")
+    paths = list_pictures(folder / "fresh")
     clean = torch.stack([torch.from_numpy(np.asarray(decode(p)).copy()).permute(2, 0, 1) for p in paths])
     clean = clean[..., :64, :64].float() / 127.5 - 1
     errors, variances = [], []

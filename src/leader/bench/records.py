@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from leader.errors import LeaderError
+from leader.files import replacing
 
 Record = dict[str, Any]
 """A cell's record. Always there: "key" (hash of everything that determines it), "cell" (the same without
@@ -155,12 +156,8 @@ def drop_torn_end(path: Path) -> None:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """The file either keeps its old content or has all of the new."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    with replacing(path, durable=True) as temporary:
+        temporary.write_bytes(data)
 
 
 def _claim(handle: int, path: Path) -> None:

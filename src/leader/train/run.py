@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
@@ -17,6 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from leader.errors import LeaderError, unknown_name
+from leader.files import replacing
 from leader.priors.loading import device_named
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
 from leader.priors.tensor_files import read
@@ -158,7 +158,6 @@ class Trainer:
     def save(self) -> None:
         """Write the checkpoint; a crash while writing leaves the previous one whole."""
         path = self.config.state / "checkpoint.pt"
-        temporary = path.with_suffix(".new")
         content = {
             "net": self.net.state_dict(),
             "average": self.average.state_dict(),
@@ -166,8 +165,8 @@ class Trainer:
             "step": self.step,
             "elapsed": self.elapsed,
         }
-        torch.save(content, temporary)
-        os.replace(temporary, path)
+        with replacing(path, durable=True) as temporary:
+            torch.save(content, temporary)
         save_weights(self.average, self.config.state / "pyramid.safetensors")
         provisional_settings(self.config.net, self.config.state / "pyramid.json")
 
@@ -208,11 +207,9 @@ def _rate(part: str, config: TrainConfig) -> float:
 
 def save_weights(net: PyramidNet, path: Path) -> None:
     """The network as float16 safetensors: the format that ships."""
-    temporary = path.with_suffix(".new")
     tensors = {name: tensor.detach().half().contiguous().cpu() for name, tensor in net.state_dict().items()}
-    save_file(tensors, temporary)
-    temporary.chmod(0o644)  # the library writes files that only their owner can read
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        save_file(tensors, temporary)
 
 
 def provisional_settings(config: PyramidConfig, path: Path) -> None:

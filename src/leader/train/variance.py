@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
+from leader.pictures import list_pictures
 from leader.priors.base import Prior
 from leader.priors.variance_head import NODES, HeadShape, VarianceHead, node_weights
 from leader.train.answers import Answers, collect, device_of
-from leader.train.data import decode, halved, picture_files
+from leader.train.data import decode, halved
 from leader.train.defaults import FIT_MINUTES, SEED
 from leader.train.objective import spread
 
@@ -219,7 +220,7 @@ def check(head: VarianceHead, answers: Answers, times: int) -> tuple[float, tupl
 def _pictures(folder: Path, channels: int) -> list[Tensor]:
     """A folder's pictures [C, H, W] in [-1, 1], large ones halved to save memory and hide compression."""
     pictures = []
-    for path in picture_files(folder):
+    for path in list_pictures(folder):
         picture = decode(path)
         picture = halved(picture) if min(picture.size) >= 512 else picture
         pixels = np.asarray(picture.convert("L") if channels == 1 else picture)
