@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from leader.cli import app
-from leader.cli.progress import WorkLeft
 from leader.pictures import Picture, read_picture, write_picture
 from leader.priors import loading
+from leader.restoration.progress import WorkLeft
 from leader.restoration.restore import prepare
 from tests.cheap_prior import CheapPrior, photograph
 from tests.pictures.test_pictures import animated_gif, header_only, truncated_jpeg

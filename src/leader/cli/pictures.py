@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -207,14 +208,14 @@ def _check_outputs(source: Path, outputs: list[Path | None]) -> None:
     """Refuses outputs that cannot be written, coincide, or would replace the input."""
     from leader.files import check_writable
 
-    seen = {source.resolve()}
+    seen = {os.path.realpath(source)}
     for path in outputs:
         if path is None:
             continue
         check_writable(path)
-        if path.resolve() in seen:
+        if os.path.realpath(path) in seen:
             raise UsageError(f"{path} is named twice; every file needs a name of its own.")
-        seen.add(path.resolve())
+        seen.add(os.path.realpath(path))
 
 
 def _check_drawn(map_file: Path | None, figure: Path | None) -> None:
@@ -272,7 +273,7 @@ def degrade(
 ) -> None:
     """Degrades a good picture, to try a restoration on known ground."""
     from leader.restoration.arguments import as_sigma
-    from leader.restoration.degrade import degrade as spoil
+    from leader.restoration.degrade import degrade_file as spoil
 
     _check_outputs(picture, [out])
     notes = spoil(
@@ -300,7 +301,7 @@ def demo(
 ) -> None:
     """Degrades and restores a photograph that comes with the package, and draws every figure."""
     from leader.pictures import figures, read_picture
-    from leader.restoration.degrade import degrade as spoil
+    from leader.restoration.degrade import degrade_file as spoil
     from leader.samples import demo_photograph
 
     figures.check_figure(out / "figure.png")
