@@ -13,8 +13,8 @@ from leader.by_name import build, check_count, check_settings
 from leader.errors import LeaderError, unknown_name
 from leader.methods import METHODS, make_method
 from leader.noise import NAMES, SeededNoise
-from leader.operators.tasks import find_task
 from leader.plugins import PLUGINS, make_plugin
+from leader.restoration.tasks import find_task
 
 
 class Thing:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from leader.restoration.progress import WorkLeft
 from typer.testing import CliRunner
 
 from leader.cli import app, progress
 from leader.cli.progress import Announcer, duration, where
+from leader.restoration.progress import WorkLeft
 from leader.restoration.restore import Preparation, prepare
 from tests.cheap_prior import CheapPrior, photograph
 

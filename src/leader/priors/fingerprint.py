@@ -7,8 +7,8 @@ from importlib import resources
 from pathlib import Path
 
 from leader.errors import LeaderError
+from leader.files import sha256_of
 from leader.priors import catalogue, diffusers_folder
-from leader.priors.download import sha256_of
 from leader.priors.loading import EMBEDDED, find_head
 
 ABSENT = "absent"
