@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.check_docs import check_code, check_leader, check_links, check_widths, make_targets, wrapped
 from typer.main import get_command
 
 from leader.cli import app
-from tools.check_docs import check_code, check_leader, check_links, check_widths, make_targets, wrapped
 
 COMMAND: Any = get_command(app)
 LONG = "word " * 40

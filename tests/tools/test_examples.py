@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.check_docs import ROOT, blocks
 
 from leader.pictures import Picture, read_picture, write_picture
 from leader.priors import loading
 from tests.cheap_prior import CheapPrior, photograph
-from tools.check_docs import ROOT, blocks
 
 EXAMPLES = [
     pytest.param("\n".join(block.lines[1:-1]), id=f"{page}:{block.line}")

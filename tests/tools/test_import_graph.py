@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from tools.import_graph import BEGIN, END, ROOT, draw, in_order, main, read_graph
 
 FILES = {

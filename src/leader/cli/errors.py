@@ -1,9 +1,9 @@
 """How the command line ends when something is wrong: one sentence on stderr and an exit code, no traceback.
 
-  1    the request could not be served (LeaderError): a damaged picture, a full disk, too little memory
-  2    the words of the command are wrong (UsageError, and what the parser refuses)
-  70   a bug of this package; LEADER_TRACEBACK=1 shows where
-  130  interrupted
+1    the request could not be served (LeaderError): a damaged picture, a full disk, too little memory
+2    the words of the command are wrong (UsageError, and what the parser refuses)
+70   a bug of this package; LEADER_TRACEBACK=1 shows where
+130  interrupted
 """
 
 from __future__ import annotations
