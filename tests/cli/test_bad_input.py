@@ -77,7 +77,7 @@ SETTINGS: list[tuple[str, bytes, str]] = [
     ("s.json", b'{"eta": null}', "nothing"),
     ("s.json", b'{"eta": "x"}', "eta"),
     ("s.json", b'{"steps": 3}', "--steps"),
-    ("s.json", b'{"leader": "run 99"}', "run 99"),
+    ("s.json", b'{"leader": "run 99"}', "run 1"),
     ("s.json", b'{"probes": "x", "estimator": "hutchinson"}', "probes"),
     ("s.json", b'{"trust_time": {}}', "trust time"),
     ("s.json", b'{"": 1}', "setting"),

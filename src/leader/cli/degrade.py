@@ -42,7 +42,7 @@ def degrade(
     from leader.cli.outputs import check_outputs, existing_files
     from leader.files import check_readable
     from leader.restoration.arguments import as_sigma
-    from leader.restoration.degrade import degrade as spoil
+    from leader.restoration.degrade import degrade_file as spoil
 
     check_outputs(existing_files({"IN": picture, "--mask": mask, "--kernel": kernel}), {"OUT": out}, force)
     check_readable(picture, "picture")

@@ -30,7 +30,7 @@ def demo(
     from leader.cli.running import run_and_tell
     from leader.files import replacing
     from leader.pictures import figures, read_picture
-    from leader.restoration.degrade import degrade as spoil
+    from leader.restoration.degrade import degrade_file as spoil
     from leader.restoration.restore import prepare
     from leader.samples import demo_photograph
 

@@ -67,7 +67,7 @@ def plugins(name: Name = None) -> None:
 
 def tasks(name: Name = None) -> None:
     """Lists the degradations that can be undone, or the options of one."""
-    from leader.operators import TASKS, find_task
+    from leader.restoration.tasks import TASKS, find_task
 
     if name is None:
         table(("task", "what it is"), [(key, TASKS[key].title) for key in TASKS])
