@@ -91,11 +91,15 @@ def wrapped(text: str) -> str:
 
 def _filled(lines: tuple[str, ...]) -> list[str]:
     item = ITEM.match(lines[0])
-    first = lines[0][: item.end()] if item else re.match(r"\s*", lines[0])[0]  # type: ignore[index]
-    later = " " * len(first) if item else first
-    words = " ".join(line.strip() for line in lines)[len(first.strip()) :].strip() if item else " ".join(map(str.strip, lines))
+    first = lines[0][: item.end() if item else len(lines[0]) - len(lines[0].lstrip())]
+    words = " ".join([lines[0][len(first) :].strip(), *(line.strip() for line in lines[1:])])
     return textwrap.wrap(
-        words, WIDTH, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+        words,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 

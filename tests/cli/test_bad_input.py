@@ -77,9 +77,9 @@ SETTINGS: list[tuple[str, bytes, str]] = [
     ("s.json", b'{"eta": null}', "nothing"),
     ("s.json", b'{"eta": "x"}', "eta"),
     ("s.json", b'{"steps": 3}', "--steps"),
-    ("s.json", b'{"leader": "run 99"}', "run 99"),
+    ("s.json", b'{"leader": "run 99"}', "run 1"),
     ("s.json", b'{"probes": "x", "estimator": "hutchinson"}', "probes"),
-    ("s.json", b'{"trust_time": {}}', "trust_time"),
+    ("s.json", b'{"trust_time": {}}', "trust time"),
     ("s.json", b'{"": 1}', "setting"),
 ]
 
@@ -123,12 +123,15 @@ def test_a_kept_run_that_was_changed_by_hand(folder: Path) -> None:
     words = ["restore", "in.png", "out.png", "--task", "denoise", "--steps", "2", "--json", "run.json"]
     assert runner.invoke(app, words).exit_code == 0
     content = json.loads(Path("run.json").read_text())
-    for broken in ({}, {**content, "arguments": 3}, {"leader": "run 1", "task": ["x"]}):
-        Path("broken.json").write_text(json.dumps({"leader": "run 1", **broken} if broken == {} else broken))
+    for key in ("", *content):
+        broken = {**content, key: [{"x": None}]} if key and key != "leader" else {"leader": "run 1"}
+        Path("broken.json").write_text(json.dumps(broken))
         result = runner.invoke(app, ["restore", "in.png", "new.png", "--settings", "broken.json"])
-        if result.exit_code != 0:  # a key that this version does not read may say anything
-            assert result.exit_code in (1, 2) and "Traceback" not in result.stderr, result.output
-            assert not Path("new.png").exists()
+        assert result.exit_code in (0, 1, 2), f"{key}: {result.output}"  # what is not read may say anything
+        if result.exit_code == 0:
+            assert key and Path("new.png").read_bytes() == Path("out.png").read_bytes()
+            Path("new.png").unlink()
+        assert not Path("new.png").exists()
 
 
 def test_the_task_must_be_said(folder: Path) -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from leader.cli import app
 from leader.pictures import Picture, read_picture, write_picture
-from leader.restoration.degrade import degrade
+from leader.restoration.degrade import degrade_file
 from tests.cheap_prior import photograph
 
 runner = CliRunner()
@@ -38,7 +38,7 @@ def test_every_option_of_degrade(folder: Path) -> None:
         result = runner.invoke(app, ["degrade", "square.png", out, *words, "--force"])
         assert result.exit_code == 0 and result.stdout.strip() == out, result.output
         twin = f"python{Path(out).suffix}"
-        degrade("square.png", twin, **arguments)
+        degrade_file("square.png", twin, **arguments)
         written = (folder / out).read_bytes()
         assert written == (folder / twin).read_bytes(), words
         assert written not in seen, f"{words} and {seen[written]} wrote the same"

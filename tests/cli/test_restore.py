@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from leader import defaults
 from leader.cli import app
 from leader.pictures import figures, read_picture
-from leader.restoration.restore import restore
-from tests.cheap_prior import CheapPrior
+from leader.restoration.restore import prepare, restore
+from leader.sampler import Sampler
 from tests.cli.conftest import OtherPrior
 
 runner = CliRunner()
@@ -73,8 +75,9 @@ def test_names_reach_the_run(folder: Path) -> None:
     assert [item["name"] for item in run("--task", "denoise")["settings"]["plugins"]] == ["ucpm", "satp"]
 
 
-def test_device_and_dtype(folder: Path, cheap: list[dict[str, Any]]) -> None:
-    run("--task", "denoise", "--device", "cpu", "--dtype", "bfloat16")
+def test_device_dtype_and_threads(folder: Path, cheap: list[dict[str, Any]]) -> None:
+    kept = run("--task", "denoise", "--device", "cpu", "--dtype", "bfloat16", "--threads", "1")
+    assert kept["device"] == "cpu" and kept["dtype"] == "bfloat16" and kept["settings"]["threads"] == 1
     assert str(cheap[-1]["device"]) == "cpu" and str(cheap[-1]["dtype"]).endswith("bfloat16")
     for words, says in (
         (["--device", "cuda:7"], "not available"),
@@ -88,7 +91,12 @@ def test_device_and_dtype(folder: Path, cheap: list[dict[str, Any]]) -> None:
 def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Any] = []
     real = figures.draw_side_by_side
-    monkeypatch.setattr(figures, "draw_side_by_side", lambda *given: (drawn.append(given), real(*given)))
+
+    def draw(*given: Any) -> None:
+        drawn.append(given)
+        real(*given)
+
+    monkeypatch.setattr(figures, "draw_side_by_side", draw)
     words = ["--task", "sr", "--factor", "2", "--map", "map.png", "--figure", "figure.png", "--json", "run.json"]
     result = runner.invoke(app, [*BASE, *words])
     assert result.exit_code == 0, result.output
@@ -97,6 +105,7 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = json.loads(Path("run.json").read_text())
     assert content["sigma_from"] == "estimated" and content["network"]["calls"] == len(content["trace"])
     same = restore("in.png", "sr", factor=2, steps=4)
+    assert same.uncertainty is not None
     ((path, views, spread),) = drawn
     assert path == Path("figure.png") and [title for title, _ in views] == ["given", "restored"]
     assert np.array_equal(views[0][1], read_picture(folder / "in.png").pixels)
@@ -104,7 +113,7 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("map.png", "figure.png"):
         read_picture(folder / name)
     assert runner.invoke(app, [*BASE, "--task", "sr", "--factor", "2", "--map", "raw.npy", "--force"]).exit_code == 0
-    assert np.array_equal(np.load("raw.npy"), np.asarray(same.uncertainty))
+    assert np.array_equal(np.load("raw.npy"), same.uncertainty)
 
 
 def test_the_run_on_stdout(folder: Path) -> None:
@@ -141,7 +150,8 @@ def test_without_an_estimator_there_is_no_map(folder: Path) -> None:
 def test_a_kept_run_gives_the_same_picture_again(folder: Path, words: list[str]) -> None:
     Path("s.toml").write_text("eta = 0.5\n")
     run(*words)
-    Path("s.toml").unlink()
+    for name in ("kernel.npy", "known.png", "s.toml"):
+        Path(name).unlink()
     again = runner.invoke(app, ["restore", "in.png", "again.png", "--settings", "run.json", "--json", "second.json"])
     assert again.exit_code == 0, again.output
     assert Path("again.png").read_bytes() == Path("out.png").read_bytes()
@@ -159,7 +169,7 @@ def test_beside_a_kept_run_only_outputs_are_named(folder: Path) -> None:
     assert runner.invoke(app, [*words, "--map", "map.npy", "--force"]).exit_code == 0
     Path("later.json").write_text(json.dumps({**json.loads(Path("run.json").read_text()), "leader": "run 99"}))
     later = runner.invoke(app, ["restore", "in.png", "later.png", "--settings", "later.json"])
-    assert later.exit_code == 1 and "run 99" in later.stderr
+    assert later.exit_code == 1 and "run 1" in later.stderr
 
 
 def test_a_container_knows_its_task(folder: Path) -> None:
@@ -174,9 +184,11 @@ def test_help_has_examples() -> None:
         assert shown.exit_code == 0 and f"leader {command}" in shown.stdout
 
 
-def test_the_embedded_prior_is_the_default(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    real = CheapPrior.__init__
-    monkeypatch.setattr(CheapPrior, "__init__", lambda self: (asked.append(type(self)), real(self))[1])
-    run("--task", "denoise")
-    assert asked == [CheapPrior]
+def test_what_is_not_said_is_written_once() -> None:
+    """The command line's defaults are those of the Python calls."""
+    for call in (prepare, Sampler.__init__):
+        known = inspect.signature(call).parameters
+        for name, value in vars(defaults).items():
+            if name.isupper() and name.lower() in known:
+                assert known[name.lower()].default == value, f"{call.__qualname__}({name.lower()}=)"
+    assert {"method", "plugins", "steps", "prior", "seed"} <= set(inspect.signature(prepare).parameters)

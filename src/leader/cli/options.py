@@ -8,7 +8,7 @@ import typer
 
 
 def _task_names() -> list[str]:
-    from leader.operators import TASKS
+    from leader.restoration.tasks import TASKS
 
     return list(TASKS)
 
@@ -70,6 +70,7 @@ Estimator = Annotated[
 ]
 Device = Annotated[str | None, typer.Option("--device", help="Where to compute: cpu, cuda or mps; the prior's by default.")]
 Precision = Annotated[str | None, typer.Option("--dtype", help="Numbers to compute with: float32, float16 or bfloat16")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads of the CPU; the bits depend on them.")]
 Steps = Annotated[int, typer.Option("--steps", "-n", help="Network steps; fewer are faster.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another draw.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]

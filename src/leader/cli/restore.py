@@ -108,6 +108,7 @@ def restore(
     prior: options.Prior = defaults.PRIOR,
     device: options.Device = None,
     dtype: options.Precision = None,
+    threads: options.Threads = None,
     seed: options.Seed = defaults.SEED,
     map_file: Annotated[
         Path | None,
@@ -159,6 +160,7 @@ def restore(
             prior=prior,
             device=device,
             dtype=dtype,
+            threads=threads,
             seed=seed,
             settings=with_options(content, plugins, budget=budget, estimator=estimator),
         )
@@ -201,7 +203,7 @@ def _refuse_more_names(ctx: typer.Context, picture: Path, out: Path) -> None:
 
 
 def _no_task(picture: Path, out: Path) -> UsageError:
-    from leader.operators import TASKS
+    from leader.restoration.tasks import TASKS
 
     return UsageError(
         f"What happened to {picture} must be said with --task, one of {', '.join(TASKS)}; for example: "

@@ -19,7 +19,6 @@ else:
 
 RUN = "leader"
 """The key that tells a run kept by --json from settings; its value is the version of the format."""
-FORMAT = "run 1"
 MOST_BYTES = 256 << 20
 """A kept run holds its masks and kernels; no settings file is larger."""
 
@@ -38,11 +37,8 @@ def read_settings(path: Path | None) -> dict[str, Any]:
     content = _parsed(path)
     if not isinstance(content, dict):
         raise LeaderError(f"{path} must hold names and values; found a {type(content).__name__}.")
-    if is_run(content):
-        if content[RUN] != FORMAT:
-            raise LeaderError(f"{path} holds a run in the format '{content[RUN]}'; this version repeats '{FORMAT}'.")
-        return content
-    _check_names(content, path)
+    if not is_run(content):
+        _check_names(content, path)
     return content
 
 
