@@ -9,17 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
 from leader.errors import LeaderError, unknown_name
+from leader.pictures.reading import read_picture
 
 FITS = ("crop", "half", "square")
 """crop: the central crop; half: half size (Lanczos), then the central crop; square: the central square,
 resized (Lanczos).
 """
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
+_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")  # to be replaced by the list of leader.pictures
 
 
 def list_images(source: str) -> list[Path]:
@@ -27,21 +29,20 @@ def list_images(source: str) -> list[Path]:
     folder = Path(str(resources.files("leader") / "samples" / "test")) if source == "test" else Path(source)
     if not folder.is_dir():
         raise LeaderError(f"There is no folder of pictures '{source}'; give an existing one with --images.")
-    found = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    found = sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
     if not found:
-        raise LeaderError(f"The folder '{source}' holds no picture ({', '.join(SUFFIXES)}); give another one.")
+        raise LeaderError(f"The folder '{source}' holds no picture ({', '.join(_SUFFIXES)}); give another one.")
     return found
 
 
 @lru_cache(maxsize=64)
 def load_image(path: Path, fit: str, size: int) -> Tensor:
-    """A picture as [1, 3, size, size] float32 in [0, 1]."""
+    """A picture as [1, 3, size, size] float32 in [0, 1]; grey is repeated, transparency left out, 8 bits a sample."""
     if fit not in FITS:
         raise unknown_name("way of bringing pictures to size", fit, FITS)
-    with Image.open(path) as file:
-        picture = file.convert("RGB")
+    picture = _eight_bits(path)
     if fit == "half":
-        picture = picture.resize((picture.width // 2, picture.height // 2), Image.Resampling.LANCZOS)
+        picture = picture.resize((max(1, picture.width // 2), max(1, picture.height // 2)), Image.Resampling.LANCZOS)
     if fit == "square":
         side = min(picture.size)
         picture = _central(picture, side).resize((size, size), Image.Resampling.LANCZOS)
@@ -52,6 +53,13 @@ def load_image(path: Path, fit: str, size: int) -> Tensor:
         )
     pixels = np.array(_central(picture, size), dtype=np.float32) / 255
     return torch.from_numpy(pixels).permute(2, 0, 1)[None].contiguous()
+
+
+def _eight_bits(path: Path) -> Image.Image:
+    """The picture as RGB of 8 bits, which Pillow's Lanczos takes."""
+    pixels = read_picture(path).pixels
+    samples: NDArray[np.uint8] = np.round(pixels.clip(0, 1) * 255).astype(np.uint8)
+    return Image.fromarray(np.ascontiguousarray(np.broadcast_to(samples, (*samples.shape[:2], 3))))
 
 
 @lru_cache(maxsize=4096)
