@@ -14,7 +14,7 @@ from typing import Any
 BASELINES = {"reference": "Reference", "measurement": "Measurement", "pinv": "A⁺ y"}
 """Not methods, with their names in tables: the picture itself, the measurement as a picture (A^+ y where it is none), A^+ y."""
 KEEP = ("restored", "path", "trace")
-"""What a record can keep besides numbers: the restored picture, x0_hat and Sigma along the way, (t, U_t, jump) of every step."""
+"""What a record can keep besides numbers: the restored picture, x0_hat and Sigma along the way, every step's (t, jump, U_t)."""
 
 Place = tuple[str, str, int, int]
 """Where a number goes in a table: row, task, image, seed."""
@@ -74,6 +74,9 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
+NOTHING = Frozen()
+
+
 @dataclass(frozen=True)
 class Recipe:
     """What a cell shares with those of other images.
@@ -91,9 +94,9 @@ class Recipe:
     task: str
     sigma: float
     method: str
-    options: Frozen = Frozen()
+    options: Frozen = NOTHING
     plugins: tuple[str, ...] = ()
-    settings: Frozen = Frozen()
+    settings: Frozen = NOTHING
     steps: int | None = 100
     grid: str | None = None
     estimator: str | None = None

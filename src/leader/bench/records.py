@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +52,15 @@ class Store:
         self.own: dict[str, Record] = {}
         self._others: dict[str, Record] = {}
         self._by_cell: dict[str, Record] = {}
+        self._by_kind: dict[str, list[Record]] | None = None
         if folder.is_dir():
             for path in sorted(folder.glob("*.jsonl")):
                 self._read(path)
 
     def _read(self, path: Path) -> None:
         target = self.own if path == self.path else self._others
-        for record in read_lines(path):
+        state = path.stat()
+        for record in _stored(path, state.st_mtime_ns, state.st_size):
             target[record["key"]] = record
             self._by_cell[record["cell"]] = record
 
@@ -76,8 +79,11 @@ class Store:
 
     def like(self, what: Record) -> list[Record]:
         """The records of the same image, task, noise and method: candidates for the same cell."""
-        wanted = _kind(what)
-        return [record for record in self.all() if _kind(record["what"]) == wanted]
+        if self._by_kind is None:
+            self._by_kind = {}
+            for record in self.all():
+                self._by_kind.setdefault(_kind(record["what"]), []).append(record)
+        return self._by_kind.get(_kind(what), [])
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -149,12 +155,19 @@ class Store:
     def _remember(self, record: Record) -> None:
         self.own[record["key"]] = record
         self._by_cell[record["cell"]] = record
+        self._by_kind = None
 
 
-def _kind(what: Record) -> tuple[Any, ...]:
+def _kind(what: Record) -> str:
     method = what.get("method")
     name = method.get("name") if isinstance(method, dict) else None
-    return (*(what.get(key) for key in ("image", "index", "task", "sigma", "seed", "size", "fit")), name)
+    return canonical([name, *(what.get(key) for key in ("image", "index", "task", "sigma", "seed", "size", "fit"))])
+
+
+@lru_cache(maxsize=64)
+def _stored(path: Path, changed: int, size: int) -> tuple[Record, ...]:
+    """The records of a file, read once while it stays as it is: each experiment looks at all files of the folder."""
+    return tuple(read_lines(path))
 
 
 def read_lines(path: Path) -> Iterable[Record]:
@@ -162,7 +175,7 @@ def read_lines(path: Path) -> Iterable[Record]:
     lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines[:-1], 1):  # what follows the last line end is torn, or empty
         try:
-            record = json.loads(line)
+            record = json.loads(line, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             raise LeaderError(f"Line {number} of '{path}' is not a record; remove that line.") from error
         if (wrong := _wrong(record)) is not None:
@@ -170,9 +183,12 @@ def read_lines(path: Path) -> Iterable[Record]:
         yield record
 
 
-_TEXTS = frozenset({"key", "cell", "code", "image", "task", "method", "plugins", "prior", "error"})
-_TABLES = frozenset({"what", "pictures", "scored"})
-_LISTS = frozenset({"trace", "frames", "frame_calls"})
+_KINDS = {
+    **dict.fromkeys(("key", "cell", "code", "image", "task", "method", "plugins", "prior", "error"), "text"),
+    **dict.fromkeys(("what", "pictures", "scored"), "table"),
+    **dict.fromkeys(("trace", "frames", "frame_calls"), "list"),
+}
+"""Entries of a record that are no numbers."""
 
 
 def _wrong(record: Any) -> str | None:
@@ -183,9 +199,8 @@ def _wrong(record: Any) -> str | None:
         if name not in record:
             return f"it has no '{name}'"
     for name, value in record.items():
-        kind = next((word for word, names in _KINDS if name in names), "number")
-        if not _is_a(kind, value):
-            return f"its '{name}' is no {kind}"
+        if not _is_a(_KINDS.get(name, "number"), value):
+            return f"its '{name}' is no {_KINDS.get(name, 'number')}"
     if not all(isinstance(name, str) and _PICTURE_NAME.fullmatch(name) for name in record.get("pictures", {}).values()):
         return "a picture of it is no name of a PNG file"
     if not all(isinstance(visit, list) and len(visit) == 3 and _is_visit(*visit) for visit in record.get("trace", [])):
@@ -193,13 +208,14 @@ def _wrong(record: Any) -> str | None:
     return None
 
 
-_KINDS = (("text", _TEXTS), ("table", _TABLES), ("list", _LISTS))
-
-
 def _is_a(kind: str, value: Any) -> bool:
     if kind == "number":  # None: a score that is not finite
         return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value))
     return isinstance(value, {"text": str, "table": dict, "list": list}[kind])
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
 
 
 def _is_visit(t: Any, jump: Any, mean: Any) -> bool:

@@ -77,9 +77,7 @@ def document(numbers: Numbers) -> Document:
         pairs = [(row.label, str(row.against)) for row in numbers.compared()]
         sheets += [_changes(numbers, metrics), _differences(numbers, metrics, "Difference from the host", pairs)]
         if _without_interval(numbers, metrics, pairs):
-            notes.append(
-                f"Intervals, and bold, are given from {FEWEST_IMAGES} images on; where there are fewer, differences only."
-            )
+            notes.append(f"95 % intervals, and bold, are given from {FEWEST_IMAGES} images on, not where there are fewer.")
     baseline = experiment.table.get("baseline")
     hosts = [row.label for row in experiment.rows if row.against is None and row.method not in BASELINES]
     if baseline in [row.label for row in experiment.rows] and hosts:

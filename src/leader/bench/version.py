@@ -61,7 +61,12 @@ def root_of(thing: type | object) -> str:
 
 @lru_cache(maxsize=1024)
 def _version(roots: frozenset[str]) -> str:
-    return Code(HOME, PACKAGE, frozenset(NOT_FOLLOWED)).version(roots)
+    return _package().version(roots)
+
+
+@lru_cache(maxsize=1)
+def _package() -> Code:
+    return Code(HOME, PACKAGE, frozenset(NOT_FOLLOWED))
 
 
 @dataclass(frozen=True)
@@ -79,11 +84,13 @@ class Code:
 
     def __init__(self, home: Path, package: str, stopped: frozenset[str] = frozenset()) -> None:
         self.home, self.package, self.stopped = home, package, stopped
+        self._references: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        self._hashes: dict[tuple[str, str], set[str]] = {}
 
     def version(self, roots: Iterable[str]) -> str:
         """A hash of all that the roots ("module:name") lead to."""
         digest = hashlib.sha256()
-        for item in sorted({hash_ for module, name in self.reached(roots) for hash_ in self._hashes(module, name)}):
+        for item in sorted({found for where in self.reached(roots) for found in self._hashes_of(where)}):
             digest.update(item.encode())
         return digest.hexdigest()[:16]
 
@@ -101,20 +108,30 @@ class Code:
             if here in seen:
                 continue
             seen.add(here)
-            module, name = here
-            statements = [*self._module(module).definitions.get(name, []), *self._module(module).definitions.get("", [])]
-            for reference in {item for statement in statements for item in self._references(module, statement)}:
-                if reference not in seen and reference[0] not in self.stopped:
-                    waiting.append(reference)
+            waiting += [item for item in self._references_of(here) if item not in seen and item[0] not in self.stopped]
         return seen
 
-    def _hashes(self, module: str, name: str) -> Iterator[str]:
-        source = self._module(module)
-        for statement in [*source.definitions.get(name, []), *source.definitions.get("", [])]:
-            yield _hash("\n".join(_text(statement)).encode())
-            for text in sorted(_file_names(statement)):
-                for file in sorted(source.folder.rglob(text)):
-                    yield _hash(file.read_bytes())
+    def _statements(self, where: tuple[str, str]) -> list[ast.stmt]:
+        """Those that define a name, and those of its module that define none: they may do anything."""
+        definitions = self._module(where[0]).definitions
+        return [*definitions.get(where[1], []), *definitions.get("", [])]
+
+    def _references_of(self, where: tuple[str, str]) -> set[tuple[str, str]]:
+        if where not in self._references:
+            found = (item for statement in self._statements(where) for item in self._named(where[0], statement))
+            self._references[where] = set(found)
+        return self._references[where]
+
+    def _hashes_of(self, where: tuple[str, str]) -> set[str]:
+        if where not in self._hashes:
+            folder = self._module(where[0]).folder
+            found: set[str] = set()
+            for statement in self._statements(where):
+                found.add(_hash("\n".join(_text(statement)).encode()))
+                files = (file for name in _file_names(statement) for file in folder.rglob(name))
+                found.update(_hash(file.read_bytes()) for file in files)
+            self._hashes[where] = found
+        return self._hashes[where]
 
     def _home_of(self, module: str, name: str) -> tuple[str, str] | None:
         """Where a name is defined, imports followed; None if it is not of this package."""
@@ -132,7 +149,7 @@ class Code:
             name = inner
         return None
 
-    def _references(self, module: str, statement: ast.stmt) -> Iterator[tuple[str, str]]:
+    def _named(self, module: str, statement: ast.stmt) -> Iterator[tuple[str, str]]:
         imports = self._module(module).imports
         for node in _walk(statement):
             found = None

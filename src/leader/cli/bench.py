@@ -114,9 +114,8 @@ def renew(
             seconds = sum(item.seconds for item in chosen)
             typer.echo(f"{path.name}\t{len(path.records)} records\t{len(chosen)} cells\t{seconds:.0f} s")
         number, seconds = forecast(paths, cells)
-        typer.echo(
-            f"{len(paths)} code paths, {number} cells to run again: {seconds / 60:.0f} min of one core, as stored runs went"
-        )
+        clock = f"{seconds / 60:.0f} min of one core, as stored runs went"
+        typer.echo(f"{len(paths)} code paths with old records, {number} cells to run again: {clock}")
         typer.echo(renew_text(report))
         return
     with closing(make_engine(workers)) as engine, closing(make_engine(1, fresh=True)) as fresh:

@@ -76,7 +76,8 @@ METRICS: dict[str, Metric] = {
                 "LPIPS",
                 3,
                 -1,
-                "version 0.1, AlexNet (trunk in float16); pictures clamped to [0, 1], not rounded, mapped to [-1, 1]; no resizing",
+                "version 0.1, AlexNet (trunk in float16); pictures clamped to [0, 1], not rounded, mapped to [-1, 1]; "
+                "no resizing",
             ),
             lpips,
             TRUNKS["alex"].smallest,
