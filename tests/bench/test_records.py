@@ -9,7 +9,7 @@ from leader.errors import LeaderError
 
 
 def record(key: str, cell: str = "", **numbers: float) -> dict[str, object]:
-    return {"key": key, "cell": cell or f"cell of {key}", **numbers}
+    return {"key": key, "cell": cell or f"cell of {key}", "code": "c", "what": {}, **numbers}
 
 
 def test_equal_values_have_equal_digests_whatever_their_order() -> None:

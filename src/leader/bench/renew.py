@@ -198,19 +198,16 @@ def _run_again(paths: Iterable[CodePath], engine: Engine, fresh: Engine, report:
 def _finish(experiment: Experiment, store: Store) -> None:
     """Writes a file of records anew, in the experiment's order, without what was replaced."""
     places: dict[Place, Record] = {}
-    keys: list[str] = []
     replaced: set[str] = set()
     for cell, who in resolved_cells(experiment, places):
         record = None if who is None else store.find(who["key"]) or _older(store, who)
         if who is None or record is None:
             continue
         places[cell.place] = record
-        if record["key"] not in store.own:
-            continue
-        keys.append(record["key"])
         if record["key"] == who["key"]:
             replaced |= {old["key"] for old in _contained_in(store, who["what"]) if old["key"] != record["key"]}
-    store.finish(list(dict.fromkeys(keys)), replaced=replaced)
+    found = [places[cell.place]["key"] for cell in experiment.cells() if cell.place in places]
+    store.finish([key for key in dict.fromkeys(found) if key in store.own], replaced=replaced)
 
 
 def _stale(request: Request, report: Report) -> Iterator[Stale]:

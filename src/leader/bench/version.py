@@ -25,15 +25,15 @@ NOT_FOLLOWED = {
     "leader.presets": "what was found there is part of a record's identity",
     "leader.methods": "the registry: the method of a record is a root of its own",
     "leader.plugins": "the registry: the plug-ins of a record are roots of their own",
-    "leader.operators.tasks": "the registry: the builder of a record's task is a root of its own",
-    "leader.metrics.metric": "the registry: every metric has a version of its own",
+    "leader.operators.tasks:TASKS": "the registry: the builder of a record's task is a root of its own",
+    "leader.metrics.metric:METRICS": "the registry: every metric has a version of its own",
     "leader.bench.priors": "opens what is named; the prior's classes are roots, its files part of a record's identity",
     "leader.bench.cell": "what to run: all of it is part of a record's identity",
     "leader.bench.identity": "computes identities and versions",
     "leader.bench.records": "stores records",
     "leader.bench.version": "this file",
 }
-"""Modules whose definitions cannot change a number, or are accounted for elsewhere; a name of theirs that is given
+"""Modules, or definitions ("module:name"), that cannot change a number or are accounted for elsewhere; one that is given
 as a root counts all the same.
 """
 
@@ -80,7 +80,7 @@ class _Module:
 
 
 class Code:
-    """The source of a package. stopped: modules whose definitions are not followed."""
+    """The source of a package. stopped: modules and definitions ("module:name") that are not followed."""
 
     def __init__(self, home: Path, package: str, stopped: frozenset[str] = frozenset()) -> None:
         self.home, self.package, self.stopped = home, package, stopped
@@ -108,8 +108,11 @@ class Code:
             if here in seen:
                 continue
             seen.add(here)
-            waiting += [item for item in self._references_of(here) if item not in seen and item[0] not in self.stopped]
+            waiting += [item for item in self._references_of(here) if item not in seen and not self._is_stopped(*item)]
         return seen
+
+    def _is_stopped(self, module: str, name: str) -> bool:
+        return module in self.stopped or f"{module}:{name}" in self.stopped
 
     def _statements(self, where: tuple[str, str]) -> list[ast.stmt]:
         """Those that define a name, and those of its module that define none: they may do anything."""
@@ -157,7 +160,7 @@ class Code:
                 found = self._home_of(module, node.id)
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 target, inner = imports.get(node.value.id, ("", ""))
-                if target and not inner and target not in self.stopped:
+                if target and not inner:
                     found = self._home_of(target, node.attr)
             if found is not None:
                 yield found
