@@ -127,8 +127,7 @@ def garbled(text: str, chance: random.Random) -> bytes:
             lines[at] = lines[at].replace(lines[at].split("=")[0].strip(), chance.choice(["steps", "name", "rows", "é"]))
         else:
             lines[at] += chance.choice(["]", "\x00", '"', " = 3", "é"])
-    data = "\n".join(lines).encode(chance.choice(["utf-8", "utf-8", "latin-1"]), "replace")
-    return data
+    return "\n".join(lines).encode(chance.choice(["utf-8", "utf-8", "latin-1"]), "replace")
 
 
 def test_garbled_experiments_never_end_in_a_traceback(tmp_path: Path) -> None:
@@ -168,7 +167,7 @@ def test_a_line_that_is_no_record_is_told(tmp_path: Path, wrong: Any) -> None:
     (tmp_path / "x.jsonl").write_text(good)
     assert set(Store(tmp_path, "x").own) == {"a"}
     (tmp_path / "x.jsonl").write_text(good + canonical({**RECORD, **wrong} if isinstance(wrong, dict) else wrong) + "\n" + good)
-    with pytest.raises(LeaderError, match="Line 2 of .* is not a record"):
+    with pytest.raises(LeaderError, match=r"Line 2 of .* is not a record"):
         Store(tmp_path, "x")
 
 

@@ -11,6 +11,7 @@ What exactly is drawn is put together in panels.py. The same records give the sa
 
 from __future__ import annotations
 
+import io
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from PIL import Image
 from leader.bench.columns import columns
 from leader.bench.experiment import PLUGIN_LABELS, Experiment
 from leader.bench.panels import Records, bar_groups, grid_shots, path_strips, sweep_curves, uncertainty_bands
-from leader.bench.records import Store
+from leader.bench.records import Store, write_atomically
 from leader.errors import LeaderError, unknown_name
 
 COLOURS = ("#3b6fb6", "#e07b39", "#4c9a52", "#a34fa0", "#c0392b", "#7f8c8d", "#17a2a2", "#b8960c")
@@ -42,11 +43,11 @@ def draw_figure(experiment: Experiment, records: Records, store: Store, out: Pat
     """Writes the experiment's figure to `out` (.png or .svg)."""
     if out.suffix not in (".png", ".svg"):
         raise LeaderError(f"A figure is written as .png or .svg; found '{out.name}'.")
+    blank = {"Date": None, "Creator": None} if out.suffix == ".svg" else {"Software": None}
+    buffer = io.BytesIO()
     with _style():
-        figure = make_figure(experiment, records, store)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        blank = {"Date": None, "Creator": None} if out.suffix == ".svg" else {"Software": None}
-        figure.savefig(out, metadata=blank)
+        make_figure(experiment, records, store).savefig(buffer, format=out.suffix[1:], metadata=blank)
+    write_atomically(out, buffer.getvalue())
 
 
 def make_figure(experiment: Experiment, records: Records, store: Store) -> Any:

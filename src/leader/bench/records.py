@@ -88,8 +88,11 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Makes the file ready to be appended to, and refuses a second writer."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o644)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o644)
+        except OSError as error:
+            raise LeaderError(f"Records cannot be written to '{self.path}' ({error.strerror}); choose --records.") from error
         try:
             _claim(lock, self.path)
             drop_torn_end(self.path)
@@ -233,13 +236,19 @@ def drop_torn_end(path: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The file either keeps its old content or has all of the new."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    """The file either keeps its old content or has all of the new; its folder is made if it is not there."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")  # no .jsonl: a stray one must not be read as records
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        if temporary.exists():
+            temporary.unlink()
+        raise LeaderError(f"'{path}' cannot be written ({error.strerror}); choose another place.") from error
 
 
 def _claim(handle: int, path: Path) -> None:
