@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,15 @@ def test_outcomes_are_remembered_until_file_or_tests_change(project: Path, capsy
     assert "noticed" in capsys.readouterr().out.split()[0]
     _run(project, "--trust", "--only", "divisor", "--again")
     assert len(stored.read_text().splitlines()) == 5
+
+
+def test_the_test_that_noticed_before_goes_first(project: Path) -> None:
+    _run(project, "--trust", "--only", "factor")
+    tests = project / "tests" / "test_sums.py"
+    tests.write_text(TESTS.replace("def test_double", "def test_first():\n    assert double(1) == 2\n\n\ndef test_double"))
+    _run(project, "--trust", "--only", "factor")
+    noticed = [json.loads(line)["by"] for line in (project / "results.jsonl").read_text().splitlines()]
+    assert noticed == ["tests/test_sums.py::test_double"] * 2
 
 
 def test_failing_tests_are_no_measure(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

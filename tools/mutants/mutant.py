@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,11 @@ class Mutant:
     tests: tuple[str, ...]
     below: str = ""
 
+    @property
+    def place(self) -> str:
+        """What tells it from all others."""
+        return f"{self.file}: {self.below} {self.find} -> {self.put}"
+
     def applied(self, source: str) -> str:
         """The source with the bug in it; StaleError where it does not fit."""
         head, mark, rest = source.partition(self.below) if self.below else ("", "", source)
@@ -61,14 +67,11 @@ class Mutant:
 def read_list(folder: Path) -> list[Mutant]:
     """All mutants of a folder of lists, room by room."""
     mutants = [mutant for path in sorted(folder.glob("*.toml")) for mutant in _read_room(path)]
-    twice = {key for key in (_place(mutant) for mutant in mutants) if [_place(m) for m in mutants].count(key) > 1}
+    counts = Counter(mutant.place for mutant in mutants)
+    twice = sorted(place for place, count in counts.items() if count > 1)
     if twice:
-        raise SystemExit(f"These mutants are listed twice: {sorted(twice)}.")
+        raise SystemExit(f"These mutants are listed twice: {twice}.")
     return mutants
-
-
-def _place(mutant: Mutant) -> tuple[str, str, str, str]:
-    return mutant.file, mutant.below, mutant.find, mutant.put
 
 
 def _read_room(path: Path) -> list[Mutant]:

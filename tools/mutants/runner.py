@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import re
 import shutil
-import subprocess
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -21,7 +22,7 @@ from tools.mutants.mutant import Mutant, StaleError, digest
 
 NOTICED, UNNOTICED, STALE, HUNG, BROKEN = "noticed", "unnoticed", "stale", "hung", "broken"
 SOURCE = Path("src") / "leader"
-PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--durations=0", "--no-header", "--tb=line")
+PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "--durations=0", "--no-header", "--tb=line")
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Outcome:
     """What became of a mutant: its status, the first test that failed or why there is none, and the seconds it took."""
 
     key: str
+    mutant: str
     status: str
     by: str
     seconds: float
@@ -41,6 +43,7 @@ class Results:
         self.path = path
         self._lock = threading.Lock()
         self._known: dict[str, Outcome] = {}
+        self._noticed_by: dict[str, str] = {}
         if path.is_file():
             text = path.read_text(encoding="utf-8")
             if text and not text.endswith("\n"):
@@ -48,14 +51,23 @@ class Results:
             for line in text.splitlines():
                 outcome = _parsed(line)
                 if outcome is not None:
-                    self._known[outcome.key] = outcome
+                    self._remember(outcome)
 
     def get(self, key: str) -> Outcome | None:
         return self._known.get(key)
 
+    def noticed_by(self, mutant: str) -> str | None:
+        """The test that noticed this mutant last, in whatever state file and tests were then."""
+        return self._noticed_by.get(mutant)
+
+    def _remember(self, outcome: Outcome) -> None:
+        self._known[outcome.key] = outcome
+        if "::" in outcome.by:
+            self._noticed_by[outcome.mutant] = outcome.by
+
     def add(self, outcome: Outcome) -> None:
         with self._lock:
-            self._known[outcome.key] = outcome
+            self._remember(outcome)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(outcome)) + "\n")
@@ -88,32 +100,43 @@ class Tree:
 
     def pytest(self, tests: Iterable[str], timeout: float) -> tuple[int | None, str]:
         """pytest's exit code and what it printed; None where it did not end in time."""
-        # No byte code is kept: two mutants of one file can have the same size and second, which is all Python looks at.
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(self.source.parent),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "OMP_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-        }
-        command = [sys.executable, *PYTEST, *tests]
-        process = subprocess.Popen(
-            command,
-            cwd=self.root,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        try:
-            printed, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)  # with the processes that tests have started
-            process.communicate()
-            return None, ""
-        return process.returncode, printed
+        printed = self.source.parent / "printed.txt"
+        process = _FORKS.Process(target=_pytest, args=(self.root, self.source.parent, printed, tuple(tests)))
+        process.start()
+        process.join(timeout)
+        code = process.exitcode
+        if process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # also the processes that tests have started and left behind
+        process.kill()
+        process.join()
+        return code, printed.read_text(encoding="utf-8", errors="replace")
+
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    ["torch", "scipy.linalg", "PIL.Image", "pytest", "hypothesis", "safetensors.torch", "typer.testing", "matplotlib.figure"]
+)
+"""Tests run in forks of a process that has imported what takes seconds, and nothing of the package or its tests."""
+
+
+def _pytest(root: Path, source: Path, printed: Path, tests: tuple[str, ...]) -> None:
+    """In a fork: pytest against the package in `source`, its output into the file `printed`."""
+    os.setsid()
+    handle = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(handle, 1)
+    os.dup2(handle, 2)
+    os.chdir(root)
+    # No byte code is kept: two mutants of one file can have the same size and second, which is all Python looks at.
+    settings = {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    os.environ.update(settings)
+    sys.dont_write_bytecode = True
+    sys.path[:0] = [str(source)]
+    import pytest
+
+    code = int(pytest.main([*PYTEST, *tests]))
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def run_all(
@@ -128,6 +151,7 @@ def run_all(
     say: Callable[[Mutant, Outcome], None] | None = None,
 ) -> list[Outcome]:
     """The outcomes of the mutants, in their order; those stored for the same file and tests are taken from there."""
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     trees: SimpleQueue[Tree] = SimpleQueue()
     for number in range(jobs):
         trees.put(Tree(root, folder / str(number)))
@@ -149,7 +173,7 @@ def _outcome(mutant: Mutant, root: Path, trees: SimpleQueue[Tree], results: Resu
             raise StaleError("there is no such file")
         text = mutant.applied(path.read_text(encoding="utf-8"))
     except StaleError as error:
-        return Outcome("", STALE, str(error), 0.0)
+        return Outcome("", mutant.place, STALE, str(error), 0.0)
     key = digest(mutant, text, root)
     known = results.get(key)
     if known is not None and not again:
@@ -158,14 +182,22 @@ def _outcome(mutant: Mutant, root: Path, trees: SimpleQueue[Tree], results: Resu
     began = time.monotonic()
     try:
         with tree.holding(mutant, text):
-            code, printed = tree.pytest(mutant.tests, timeout)
+            status, by = _tried(tree, mutant, results.noticed_by(mutant.place), timeout)
     finally:
         trees.put(tree)
-    status, by = judge(code, printed)
-    outcome = Outcome(key, status, by, round(time.monotonic() - began, 1))
+    outcome = Outcome(key, mutant.place, status, by, round(time.monotonic() - began, 1))
     if status != BROKEN:
         results.add(outcome)
     return outcome
+
+
+def _tried(tree: Tree, mutant: Mutant, before: str | None, timeout: float) -> tuple[str, str]:
+    """Status and first failing test; the test that noticed the mutant before goes first, for it most likely does again."""
+    if before is not None:
+        status, by = judge(*tree.pytest([before], timeout))
+        if status == NOTICED:
+            return status, by
+    return judge(*tree.pytest(mutant.tests, timeout))
 
 
 def judge(code: int | None, printed: str) -> tuple[str, str]:
