@@ -15,14 +15,14 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from tools.fuzz.cases import SHARES, make_case, reader_of
 from tools.fuzz.seeds import make_seeds
-from tools.fuzz.worker import FINDING, REFUSED, SECONDS, SERVED, Outcome, prepare, serve
+from tools.fuzz.worker import FINDING, READY, REFUSED, SECONDS, SERVED, Outcome, prepare, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 GRACE = 20
@@ -39,13 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _replay(asked.seed, asked.replay, seeds, work)
         numbers = [n for n in range(asked.cases) if asked.only is None or reader_of(asked.seed, n) == asked.only]
         began = time.monotonic()
-        outcomes = run_cases(numbers, asked.seed, seeds, work, asked.jobs)
+        asked.out.parent.mkdir(parents=True, exist_ok=True)
+        with asked.out.open("w", encoding="utf-8") as file:
+
+            def keep(item: Outcome) -> None:
+                file.write(json.dumps({"seed": asked.seed, **asdict(item)}) + "\n")
+                file.flush()
+
+            outcomes = run_cases(numbers, asked.seed, seeds, work, asked.jobs, keep)
         seconds = time.monotonic() - began
     findings = [outcome for outcome in outcomes if outcome.status == FINDING]
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(
-        "".join(json.dumps({"seed": asked.seed, **asdict(item)}) + "\n" for item in findings), encoding="utf-8"
-    )
     _report(outcomes, findings, seconds, asked.out)
     return 1 if findings else 0
 
@@ -61,8 +64,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run_cases(numbers: Sequence[int], seed: int, seeds: Path, work: Path, jobs: int = 2) -> list[Outcome]:
-    """The outcomes of these cases, in their order; a worker that dies or hangs is a finding and is replaced."""
+def run_cases(
+    numbers: Sequence[int],
+    seed: int,
+    seeds: Path,
+    work: Path,
+    jobs: int = 2,
+    keep: Callable[[Outcome], None] | None = None,
+) -> list[Outcome]:
+    """The outcomes of these cases, in their order; a worker that dies or hangs is a finding and is replaced.
+
+    `keep` gets every finding as soon as it is made.
+    """
     outcomes: dict[int, Outcome] = {}
     waiting, lock = iter(numbers), threading.Lock()
 
@@ -74,6 +87,8 @@ def run_cases(numbers: Sequence[int], seed: int, seeds: Path, work: Path, jobs: 
         with _Workers(seed, seeds, place) as started:
             while (number := take()) is not None:
                 outcomes[number] = started.run(number, reader_of(seed, number))
+                if outcomes[number].status == FINDING and keep is not None:
+                    keep(outcomes[number])
 
     threads = [threading.Thread(target=tend, args=(work / str(job),)) for job in range(jobs)]
     for thread in threads:
@@ -107,7 +122,7 @@ class _Workers:
         assert self.connection is not None
         try:
             self.connection.send(number)
-            if self.connection.poll(SECONDS + GRACE):
+            if self.connection.poll(3 * SECONDS + GRACE):
                 outcome: Outcome = self.connection.recv()
                 return outcome
             self._end()
@@ -123,6 +138,8 @@ class _Workers:
         self.process = context.Process(target=serve, args=(theirs, self.seed, self.seeds, place), daemon=True)
         self.process.start()
         theirs.close()
+        if self.connection.recv() != READY:
+            raise RuntimeError("A worker did not start.")
 
     def _end(self) -> int | None:
         assert self.process is not None and self.connection is not None

@@ -22,7 +22,7 @@ from tools.mutants.mutant import Mutant, StaleError, digest
 
 NOTICED, UNNOTICED, STALE, HUNG, BROKEN = "noticed", "unnoticed", "stale", "hung", "broken"
 SOURCE = Path("src") / "leader"
-PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "--durations=0", "--no-header", "--tb=line")
+PYTEST = ("-m", "not slow", "-x", "-q", "-p", "no:cacheprovider", "--durations=0", "--no-header", "--tb=line")
 
 
 @dataclass(frozen=True)
