@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint unit check-all results graph docs install clean
+.PHONY: demo test lint unit check-all mutants fuzz results graph docs install clean
 
 TABLES := table1 table2 table3 table4
 FIGURES := figure1 figure3 figure4 figure5 figure6 figure7
@@ -42,6 +42,14 @@ test: lint unit
 
 check-all: $(STAMP)
 	$(BIN)/python -m pytest -m slow -v -rP --show-capture=stdout
+
+# One-line bugs put in on trial: at least 95 % of them must be noticed. Outcomes are kept in out/mutants.jsonl.
+mutants: $(STAMP)
+	$(BIN)/python -m tools.mutants
+
+# 5,000 seeded files and command lines of every kind a user can hand in: no traceback, hang or memory error.
+fuzz: $(STAMP)
+	$(BIN)/python -m tools.fuzz
 
 # Tables and figures of docs/results.md, from the committed records; `leader bench run NAME` makes the records.
 results: $(STAMP)

@@ -12,7 +12,7 @@ from leader.bench.setup import plan_of
 from leader.bench.version import code_version, root_of
 from leader.methods import METHODS
 from leader.metrics import METRICS
-from leader.operators.tasks import find_task
+from leader.operators.tasks import TASKS, resolve
 
 RUNNING = "leader.bench.running:numbers_and_pictures"
 """The root of all that a run does: reading the picture, its noise, the loop, scores and counts."""
@@ -78,7 +78,7 @@ def _choices(recipe: Recipe) -> Record:
 @lru_cache(maxsize=4096)
 def code_of(recipe: Recipe) -> str:
     """The version of the code that runs a recipe."""
-    roots = [RUNNING, root_of(find_task(recipe.task).builder)]
+    roots = [RUNNING, root_of(TASKS[resolve(recipe.task, {})[0]])]
     if recipe.method not in BASELINES:
         plan, prior = plan_of(recipe)
         taken = {plugin.takes_over for plugin in plan.plugins} - {None}
