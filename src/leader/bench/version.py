@@ -21,6 +21,7 @@ HOME = Path(__file__).parents[1]
 
 NOT_FOLLOWED = {
     "leader.errors": "texts of errors",
+    "leader.files": "writes files whole and prints their names",
     "leader.by_name": "builds what is named; the settings themselves are part of a record's identity",
     "leader.presets": "what was found there is part of a record's identity",
     "leader.methods": "the registry: the method of a record is a root of its own",
