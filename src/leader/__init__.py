@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from leader import metrics, operators
     from leader.errors import LeaderError, UsageError
+    from leader.priors.adapters import DenoiserPrior
     from leader.priors.base import Prediction, Prior
     from leader.priors.loading import load_prior
     from leader.problem import Problem
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 # Names are imported when they are used: the command line answers --help without loading torch.
 _HOMES = {
     "Degraded": "restoration.degrade",
+    "DenoiserPrior": "priors.adapters",
     "Grid": "schedule",
     "LeaderError": "errors",
     "Prediction": "priors.base",
@@ -55,6 +57,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Degraded",
+    "DenoiserPrior",
     "Grid",
     "LeaderError",
     "Prediction",

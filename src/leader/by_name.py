@@ -15,7 +15,13 @@ T = TypeVar("T")
 
 LARGEST_INTEGER = 2**31 - 1
 """No setting counts further than this; beyond it arithmetic elsewhere would overflow."""
-WORDS = {float: "a finite number", int: "a whole number", str: "a word", bool: "true or false", type(None): "nothing"}
+WORDS = {
+    float: "a finite number",
+    int: "a whole number below 2^31",
+    str: "a word",
+    bool: "true or false",
+    type(None): "nothing",
+}
 
 
 def build(kind: str, registry: Mapping[str, type[T]], name: str, settings: Mapping[str, Any]) -> T:
@@ -71,8 +77,10 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _fits_one(value: object, kind: Any) -> bool:
+    if kind is Any:
+        return True
     if kind is bool or isinstance(value, bool):
-        return kind in (bool, Any) and isinstance(value, bool)
+        return kind is bool and isinstance(value, bool)
     if kind is int:
         return isinstance(value, numbers.Integral) and abs(int(value)) <= LARGEST_INTEGER
     if kind is float:
@@ -89,7 +97,7 @@ def _finite(value: numbers.Real) -> bool:
 
 def _wanted(hint: Any) -> str:
     """The types of a field in words."""
-    return " or ".join(WORDS.get(member, f"a {getattr(member, '__name__', member)}") for member in _members(hint))
+    return " or ".join(WORDS.get(member, f"an object {getattr(member, '__name__', member)}") for member in _members(hint))
 
 
 def _shown(value: object) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from leader import presets
@@ -131,7 +132,13 @@ class Choices:
 
 
 def _described(item: Method | Plugin) -> dict[str, Any]:
-    """Name and settings in plain values; an image prior by its name."""
+    """Name and settings in plain values."""
     values: dict[str, Any] = {field.name: getattr(item, field.name) for field in fields(item)} if is_dataclass(item) else {}
-    plain = {key: value.name if isinstance(value, ImagePrior) else value for key, value in values.items()}
-    return {"name": item.name, **plain}
+    return {"name": item.name, **{key: _plain(value) for key, value in values.items()}}
+
+
+def _plain(value: Any) -> Any:
+    """A setting ready for JSON: an image prior by its name, NumPy's numbers as Python's."""
+    if isinstance(value, ImagePrior):
+        return value.name
+    return value.item() if isinstance(value, np.generic) else value

@@ -106,7 +106,8 @@ class Problem:
         operator.check_image(x)
         low, high = float(x.min()), float(x.max())
         if low < -1e-6 or high > 1 + 1e-6:
-            raise LeaderError(f"The images hold values from {low:.4g} to {high:.4g}; expected [0, 1]{_hint(low, high, 1.0)}.")
+            hint = _hint(low, high, 1.0, "use (x + 1) / 2")
+            raise LeaderError(f"The images hold values from {low:.4g} to {high:.4g}; expected [0, 1]: {hint}.")
         spread = _checked_sigma(sigma, x.shape[0])
         clean = operator.A(x)
         noise = SeededNoise(seed)(check_ids(ids, x.shape[0]), [0] * x.shape[0], "measurement", clean.shape[1:]).to(clean)
@@ -183,7 +184,7 @@ def _checked_sigma(sigma: float | Tensor, batch: int) -> Tensor:
         or given.numel() not in (1, batch)
         or not all(math.isfinite(v) and v >= 0 for v in given.reshape(-1).tolist())
     ):
-        raise LeaderError(f"The noise level must be finite and >= 0, one number or one per image; found {sigma}.")
+        raise LeaderError(f"The noise level must be finite and >= 0, one number or one per image; found {given.tolist()}.")
     spread = given.expand(batch).clone()
     if bool((spread > 0).any()) and bool((spread == 0).any()):
         raise LeaderError("Noisy and noise-free images cannot share a batch; run them separately.")
@@ -198,8 +199,7 @@ def _check_range(y: Tensor, operator: LinearOperator, sigma: Tensor, white: Tens
     loudest = float(sigma.max())
     if scale > 0 and loudest > LOUDEST * scale:
         raise LeaderError(
-            f"A noise level of {loudest:g} would drown every image in [0, 1]{_hint(0.0, 10 * loudest, scale)}: sigma is quoted "
-            "for [0, 1] images."
+            f"A noise level of {loudest:g} drowns every image in [0, 1]; divide by 255 if it is quoted for images of 0 to 255."
         )
     if known is None:
         outside = _beyond_norm(y, sigma, white, operator.norm_like(y), math.prod(operator.image_shape))
@@ -207,10 +207,10 @@ def _check_range(y: Tensor, operator: LinearOperator, sigma: Tensor, white: Tens
         outside = _beyond_entries(y, sigma, *known)
     if outside:
         low, high = float(y.min()), float(y.max())
-        gives = "" if known is None else f" from {float(known[0].min()):.4g} to {float(known[1].max()):.4g}"
+        limits = "smaller ones" if known is None else f"{float(known[0].min()):.4g} to {float(known[1].max()):.4g}"
         raise LeaderError(
-            f"The measurement holds values from {low:.4g} to {high:.4g}; the operator '{operator.task}' gives [0, 1] images "
-            f"others{gives}, and noise of {loudest:g} does not explain the difference{_hint(low, high, scale)}."
+            f"The measurement holds values from {low:.4g} to {high:.4g}; the operator '{operator.task}' gives {limits} "
+            f"for images in [0, 1], and noise of {loudest:g} does not explain the rest: {_hint(low, high, scale)}."
         )
 
 
@@ -235,13 +235,13 @@ def _beyond_norm(y: Tensor, sigma: Tensor, white: Tensor, norm: float, pixels: i
     return bool((distance > allowed).any())
 
 
-def _hint(low: float, high: float, scale: float) -> str:
-    """What values of the wrong units look like, for entries that should not exceed `scale`."""
-    ratio = high / scale if scale > 0 else 0.0
-    if 2 < ratio <= 256 and low >= -scale:
-        return ": it looks like 0 to 255, divide by 255"
-    if 256 < ratio <= 65536 and low >= -scale:
-        return ": it looks like 0 to 65535, divide by 65535"
-    if low < 0 and low / scale >= -1.5 and ratio <= 1.5:
-        return ": it looks like an image in [-1, 1], use Problem.internal"
-    return ": give that of an image in [0, 1]"
+def _hint(low: float, high: float, scale: float, internal: str = "use Problem.internal") -> str:
+    """What values of other units look like, for entries that should not exceed `scale`."""
+    ratio = max(high, -low) / scale if scale > 0 else 0.0
+    if 2 < ratio <= 256:
+        return "it looks like 0 to 255, so divide by 255"
+    if 256 < ratio <= 65536:
+        return "it looks like 0 to 65535, so divide by 65535"
+    if low < 0 < ratio:
+        return f"it looks like [-1, 1], so {internal}"
+    return "give that of an image in [0, 1]"

@@ -60,7 +60,7 @@ class Sampler:
     def __init__(
         self,
         /,
-        prior: Prior | str | Path,
+        prior: Prior | str | Path = "embedded",
         method: str | Method = "ddnm",
         plugins: Sequence[str | Plugin] | str | Plugin = ("leader",),
         steps: int = 100,

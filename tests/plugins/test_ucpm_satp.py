@@ -127,3 +127,17 @@ def test_bad_settings_are_refused(bad: dict[str, float]) -> None:
         SATP(**bad)
     with pytest.raises(LeaderError):
         UCPM(lam=-1.0)
+
+
+@pytest.mark.parametrize(
+    "satp", [SATP(budget=1e300), SATP(rho=1e-300, budget=10.0), SATP(budget=1e300, eta=1e300), SATP(eta=0.0, rho=1e-300)]
+)
+def test_extreme_budgets_jump_to_the_end_or_not_at_all(satp: SATP) -> None:
+    grid = uniform_grid(100)
+    assert satp.pace(grid, 0, 0.0) == (1 if satp.eta == 0 else 99)
+
+
+@pytest.mark.parametrize("bad", [{"width": 0.0}, {"phi": 3}, {"phi": "laplace"}, {"lam": "1"}, {"solve": "lu"}, {"map": "x"}])
+def test_bad_words_of_ucpm_are_refused(bad: dict[str, object]) -> None:
+    with pytest.raises(LeaderError):
+        UCPM(**bad)  # type: ignore[arg-type]

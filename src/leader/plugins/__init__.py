@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from leader.by_name import build
@@ -19,6 +19,8 @@ BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucpm", "satp")}
 def expand(plugins: Sequence[str | Plugin] | str | Plugin) -> tuple[str | Plugin, ...]:
     """Plug-ins by name or as objects, one or several: bundles replaced by their members, in order."""
     out: list[str | Plugin] = []
+    if not isinstance(plugins, (str, Plugin, Iterable)):
+        raise UsageError(f"Plug-ins are given by name or as objects, () for none; found {plugins!r}.")
     for item in (plugins,) if isinstance(plugins, (str, Plugin)) else plugins:
         if isinstance(item, Plugin):
             out.append(item)

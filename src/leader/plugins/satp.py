@@ -50,6 +50,8 @@ class SATP(Plugin):
         return max(1, math.floor(min(reach * scale, FARTHEST)))
 
     def pace(self, grid: Grid, position: int, uncertainty: float) -> int:
+        if self.budget == 0:
+            return position + 1  # also where a non-uniform grid is finer than ten times a step
         end = max(grid.run_ends[position], position + 1)
         if grid.uniform:
             count = len(grid.times) - 1

@@ -5,6 +5,7 @@ Counts go to the ledger of the run that asks (`leader.priors.ledger.recording`).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import torch
@@ -12,6 +13,9 @@ from torch import Tensor
 
 from leader.priors.base import Prediction, Prior
 from leader.priors.ledger import Counts, record, uncounted
+
+_FORWARD_MODE = threading.Lock()
+"""Torch keeps the level of forward-mode differentiation once a process: threads take turns."""
 
 Predict = Callable[[Tensor, Tensor], Prediction]
 
@@ -34,7 +38,7 @@ class Ask:
 
     def jvp(self, x: Tensor, t: Tensor, direction: Tensor) -> Tensor:
         """(d x0 / d x) direction, by forward-mode differentiation; counted as a JVP, not as a call."""
-        with uncounted():
+        with uncounted(), _FORWARD_MODE:
             tangent: Tensor = torch.func.jvp(lambda v: self.function(v, t).x0, (x,), (direction,))[1]
         record([Counts(jvps=1)] * x.shape[0])
         return tangent

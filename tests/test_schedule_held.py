@@ -1,0 +1,31 @@
+"""The schedule: the numbers that only a few methods ask for."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from leader.schedule import Grid, Schedule
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.05, 0.34, 2.0, 60.0, 1e6])
+def test_nearest_is_the_time_of_least_distance(sigma: float) -> None:
+    schedule = Schedule.linear()
+    product, distances = 1.0, []
+    for beta in schedule.betas.tolist():
+        product *= 1 - beta
+        distances.append(abs(math.sqrt((1 - product) / product) - sigma))
+    assert schedule.nearest(sigma) == distances.index(min(distances))
+
+
+def test_the_cosine_schedule_ends_at_its_largest_beta() -> None:
+    betas = Schedule.cosine().betas
+    curve = [math.cos((t / 1000 + 0.008) / 1.008 * math.pi / 2) ** 2 for t in range(1001)]
+    assert float(betas[-1]) == 0.999
+    assert float(betas[-2]) == pytest.approx(1 - curve[999] / curve[998], rel=1e-9)
+
+
+def test_a_time_visited_again_costs_a_call_and_a_move_upward_none() -> None:
+    assert Grid((7, 7, 3, -1)).visits == 3
+    assert Grid((7, 3, 7, 3, -1)).visits == 3

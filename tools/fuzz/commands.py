@@ -1,0 +1,142 @@
+"""Command lines with options nobody should give: any value for any option, and options that do not belong together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+NUMBERS = (
+    "0",
+    "1",
+    "2",
+    "-1",
+    "3.5",
+    "1e3",
+    "1e308",
+    "nan",
+    "inf",
+    "-inf",
+    "",
+    "x",
+    "25",
+    "1001",
+    "99999999999999999999",
+    "0x10",
+    "٣",
+)
+NAMES = ("", "x", "none", "all", "-", "--", "..", "a" * 3000, "é", "\x1b[31m", "embedded", "DDNM", "leader", "a b")
+TASKS = ("sr", "deblur-gaussian", "deblur-motion", "deblur", "inpaint", "cs", "colourise", "denoise")
+METHODS = ("ddim", "ddnm", "ddrm", "dps", "diffpir", "ddpg", "idpg", "projdiff", "sitcom", "pirp")
+PLUGINS = ("leader", "ucpm", "satp", "equs", "equs+", "none")
+
+
+def any_command(rng: Random, folder: Path) -> list[str]:
+    """A command of the package with options drawn at random; relative names lie in `folder`."""
+    kind = rng.random()
+    if kind < 0.6:
+        return _restore(rng, folder)
+    if kind < 0.8:
+        return _degrade(rng, folder)
+    if kind < 0.95:
+        return _other(rng, folder)
+    return [
+        rng.choice((*NAMES, *NUMBERS, "--help", "--version", "restore", "bench", "priors")) for _ in range(rng.randrange(4))
+    ]
+
+
+def _input(rng: Random, folder: Path) -> str:
+    return str(folder / rng.choice(("rgb.png", "rgb.png", "grey.png", "alpha.png", "cs.npz", "none.png", "kernel.npy", "")))
+
+
+def _output(rng: Random, folder: Path) -> str:
+    names = (
+        "out.png",
+        "out.png",
+        "out.jpg",
+        "out.npz",
+        "out.tif",
+        "out.xyz",
+        "out",
+        "",
+        "rgb.png",
+        "none/out.png",
+        "o" * 300 + ".png",
+    )
+    return str(folder / rng.choice(names))
+
+
+def _tables(rng: Random, folder: Path) -> dict[str, tuple[str, ...]]:
+    """Values by option that restore and degrade share, sensible ones among them."""
+    return {
+        "--task": (*TASKS, *TASKS, rng.choice(NAMES)),
+        "--sigma": ("0", "0.05", "0.1", rng.choice(NUMBERS), rng.choice(NUMBERS)),
+        "--kernel": (
+            "gaussian:1",
+            "motion:1",
+            str(folder / "kernel.npy"),
+            f"gaussian:{rng.choice(NUMBERS)}",
+            rng.choice(NAMES),
+        ),
+        "--mask": ("random:0.5", str(folder / "mask.png"), f"random:{rng.choice(NUMBERS)}", rng.choice(NAMES)),
+        "--factor": ("2", "4", rng.choice(NUMBERS)),
+        "--down": ("bicubic", "average", rng.choice(NAMES)),
+        "--seed": ("0", "7", rng.choice(NUMBERS)),
+    }
+
+
+def _drawn(rng: Random, options: dict[str, tuple[str, ...]], share: float) -> list[str]:
+    words: list[str] = []
+    for name, values in options.items():
+        if rng.random() < share:
+            words += [name, rng.choice(values)]
+    return words
+
+
+def _restore(rng: Random, folder: Path) -> list[str]:
+    options = _tables(rng, folder) | {
+        "--method": (*METHODS, rng.choice(NAMES)),
+        "--plugin": (*PLUGINS, rng.choice(NAMES)),
+        "--budget": ("0", "0.05", rng.choice(NUMBERS)),
+        "--prior": ("embedded", "embedded", "imagenet-256", rng.choice(NAMES), str(folder)),
+        "--map": tuple(str(folder / name) for name in ("map.npy", "map.npy", "map.xyz", "rgb.png", "out.png", "")),
+        "--json": tuple(str(folder / name) for name in ("run.json", "out.png", "none/run.json", "")),
+        "--settings": tuple(str(folder / name) for name in ("set.toml", "rgb.png", "none.toml", "")),
+    }
+    if rng.random() < 0.05:
+        options["--figure"] = tuple(str(folder / name) for name in ("figure.png", "figure.svg", "figure.xyz"))
+    steps = ["--steps", rng.choice(("1", "1", "2", rng.choice(NUMBERS)))]
+    return ["restore", _input(rng, folder), _output(rng, folder), *steps, *_drawn(rng, options, 0.3)]
+
+
+def _degrade(rng: Random, folder: Path) -> list[str]:
+    options = _tables(rng, folder) | {
+        "--ratio": ("0.5", rng.choice(NUMBERS)),
+        "--order": ("random", "sequency", "published", rng.choice(NAMES)),
+    }
+    task = options.pop("--task")
+    return ["degrade", _input(rng, folder), _output(rng, folder), "--task", rng.choice(task), *_drawn(rng, options, 0.3)]
+
+
+def _other(rng: Random, folder: Path) -> list[str]:
+    name, number = rng.choice(NAMES), rng.choice(NUMBERS)
+    here = str(folder)
+    return rng.choice(
+        (
+            ["methods", rng.choice((*METHODS, name))],
+            ["plugins", rng.choice((*PLUGINS, name))],
+            ["tasks", rng.choice((*TASKS, name))],
+            ["priors", name],
+            ["priors", "show", name],
+            ["priors", "inspect", _input(rng, folder)],
+            ["priors", "get", rng.choice((name, "embedded"))],
+            ["bench", "table", name],
+            ["bench", "run", "table1", "--dry-run", "--count", number, "--size", rng.choice(("32", number)), "--rows", name],
+            ["bench", "table", "table1", "--form", name],
+            ["bench", "run", "table1", "--dry-run", "--images", here, "--count", "1", "--fit", name],
+            ["bench", "compare", "table1", name, "--count", "1"],
+            ["publish", "--state", here, "--images", here, "--calibration", here, "--out", str(folder / "p.safetensors")],
+            ["train", "--images", here, "--state", str(folder / "run"), "--hours", "0", "--start", name, "--device", name],
+            ["train", "--images", here, "--state", str(folder / "run"), "--hours", "0", "--parts", name, "--seed", number],
+            ["fit-variance", "--prior", name, "--images", here, "--minutes", "0"],
+        )
+    )

@@ -1,0 +1,179 @@
+"""The files that fuzzing starts from, all of them valid: pictures of forty kinds, containers, kernels, priors."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image, ImageCms
+
+from leader.restoration.degrade import degrade
+
+SIDE = 16
+CHECKPOINT = {"size": SIDE, "schedule": "linear", "head_channels": 16, "attention_order": "legacy"}
+"""What the tensors of the small checkpoint do not tell."""
+
+
+def make_seeds(folder: Path) -> None:
+    """Fills the folder: pictures/, containers/, tables/ and priors/. The same bytes every time."""
+    for name in ("pictures", "containers", "tables", "priors"):
+        (folder / name).mkdir(parents=True)
+    _pictures(folder / "pictures")
+    _containers(folder / "containers", folder / "pictures" / "rgb.png")
+    _tables(folder / "tables")
+    _priors(folder / "priors")
+
+
+def _sample(width: int = 20, height: int = 12) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """A smooth picture with an edge, [height, width, 3]."""
+    rows, columns = np.mgrid[0:height, 0:width]
+    planes = [128 + 90 * np.sin(0.4 * rows + (0.2 + 0.1 * c) * columns) for c in range(3)]
+    pixels = np.stack(planes, 2)
+    pixels[height // 3 : height // 2] *= 0.5
+    return pixels.astype(np.uint8)
+
+
+def _pictures(folder: Path) -> None:
+    colour = Image.fromarray(_sample())
+    grey, alpha = colour.convert("L"), colour.copy()
+    alpha.putalpha(Image.fromarray(_sample()[..., 1]))
+    deep = Image.fromarray(_sample()[..., 0].astype(np.uint16) * 257)
+    palette = colour.quantize(16)
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    turned = Image.Exif()
+    turned[274] = 6
+    saves: dict[str, tuple[Image.Image, dict[str, Any]]] = {
+        "rgb.png": (colour, {}),
+        "grey.png": (grey, {}),
+        "alpha.png": (alpha, {}),
+        "grey-alpha.png": (alpha.convert("LA"), {}),
+        "deep.png": (deep, {}),
+        "bits.png": (colour.convert("1"), {}),
+        "palette.png": (palette, {}),
+        "palette-hole.png": (palette, {"transparency": 3}),
+        "hole.png": (colour, {"transparency": (0, 0, 0)}),
+        "profile.png": (colour, {"icc_profile": profile}),
+        "turned.png": (colour, {"exif": turned}),
+        "text.png": (colour, {"dpi": (72, 72), "compress_level": 0}),
+        "420.jpg": (colour, {"subsampling": 2}),
+        "444.jpg": (colour, {"subsampling": 0}),
+        "progressive.jpg": (colour, {"progressive": True}),
+        "cmyk.jpg": (colour.convert("CMYK"), {}),
+        "grey.jpg": (grey, {}),
+        "turned.jpg": (colour, {"exif": turned}),
+        "profile.jpg": (colour, {"icc_profile": profile}),
+        "lossy.webp": (colour, {}),
+        "lossless.webp": (alpha, {"lossless": True}),
+        "rgb.tif": (colour, {}),
+        "lzw.tif": (colour, {"compression": "tiff_lzw"}),
+        "deflate.tif": (alpha, {"compression": "tiff_deflate"}),
+        "packbits.tif": (grey, {"compression": "packbits"}),
+        "jpeg.tif": (colour, {"compression": "jpeg"}),
+        "deep.tif": (deep, {}),
+        "float.tif": (Image.fromarray(_sample()[..., 0].astype(np.float32) / 255), {}),
+        "bits.tif": (colour.convert("1"), {"compression": "group4"}),
+        "palette.tif": (palette, {}),
+        "cmyk.tif": (colour.convert("CMYK"), {}),
+        "lab.tif": (_lab(colour), {}),
+        "rgb.bmp": (colour, {}),
+        "palette.bmp": (palette, {}),
+        "rgb.ppm": (colour, {}),
+        "grey.pgm": (grey, {}),
+        "one.gif": (palette, {}),
+        "two.gif": (palette, {"save_all": True, "append_images": [palette.rotate(180)]}),
+        "rgb.jp2": (colour, {}),
+        "lossy.jp2": (colour, {"irreversible": True, "quality_layers": [10]}),
+    }
+    for name, (image, options) in saves.items():
+        image.save(folder / name, **options)
+    (folder / "interlaced.png").write_bytes(_interlaced())
+    from leader.pictures.deep import write_deep_png, write_deep_tiff
+
+    write_deep_png(folder / "deep-colour.png", _sample().astype(np.uint16) * 257, profile)
+    write_deep_tiff(folder / "deep-colour.tif", _sample().astype(np.uint16) * 257, None)
+
+
+def _lab(image: Image.Image) -> Image.Image:
+    """The picture in Lab."""
+    srgb, lab = ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")
+    converted = ImageCms.profileToProfile(image, srgb, lab, outputMode="LAB")
+    assert converted is not None
+    return converted
+
+
+def _interlaced() -> bytes:
+    """An Adam7 PNG, which Pillow does not write: 8 x 8 grey pixels in seven passes."""
+    pixels = _sample(8, 8)[..., 0]
+    passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
+    rows = b"".join(b"\0" + row.tobytes() for top, left, down, right in passes for row in pixels[top::down, left::right])
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    header = struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 1)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def _containers(folder: Path, picture: Path) -> None:
+    square = Image.open(picture).resize((SIDE, SIDE))
+    mask = np.ones((SIDE, SIDE), np.float32)
+    mask[3:7, 5:9] = 0
+    kernel = np.ones((3, 3)) / 9
+    degrade(square, folder / "sr.npz", "sr", sigma=0.05, factor=2)
+    degrade(square, folder / "average.npz", "sr", factor=4, down="average")
+    degrade(square, folder / "deblur.npz", "deblur", sigma=0.02, kernel=kernel)
+    degrade(square, folder / "gaussian.npz", "deblur-gaussian", sigma=0.02, kernel="gaussian:1.5")
+    degrade(square, folder / "inpaint.npz", "inpaint", sigma=0.02, mask=mask)
+    degrade(square, folder / "cs.npz", "cs", sigma=0.05, ratio=0.5)
+    degrade(square, folder / "colourise.npz", "colourise", sigma=0.02)
+    degrade(square.convert("RGBA"), folder / "denoise.npz", "denoise", sigma=0.1)
+
+
+def _tables(folder: Path) -> None:
+    kernel = np.outer((1, 2, 1), (1, 3, 1)) / 20
+    np.save(folder / "kernel.npy", kernel)
+    np.savetxt(folder / "kernel.txt", kernel)
+    np.savetxt(folder / "kernel.csv", kernel, delimiter=",")
+    Image.fromarray((kernel * 800).astype(np.uint8)).save(folder / "kernel.png")
+    mask = (np.random.default_rng(0).random((12, 20)) > 0.3).astype(np.uint8)
+    np.save(folder / "mask.npy", mask)
+    np.savetxt(folder / "mask.txt", mask)
+    np.savetxt(folder / "mask.csv", mask, delimiter=",")
+    Image.fromarray(mask * 255).save(folder / "mask.png")
+
+
+def _priors(folder: Path) -> None:
+    from safetensors.torch import save_file
+
+    from leader.priors.networks import ADM, ADMConfig
+    from leader.priors.variance_head import HeadShape, VarianceHead
+
+    torch.manual_seed(0)
+    state = ADM(ADMConfig(32, (1, 1), 1, (1,), out_channels=6, head_channels=16)).state_dict()
+    torch.save(state, folder / "net.pt")
+    save_file(state, folder / "net.safetensors")
+    (folder / "net.json").write_text(json.dumps(CHECKPOINT))
+    VarianceHead(HeadShape(3, 8, 1)).save(folder / "head.variance.safetensors")
+    _diffusers(folder / "pipeline")
+
+
+def _diffusers(folder: Path) -> None:
+    from diffusers import DDPMScheduler, UNet2DModel
+
+    torch.manual_seed(0)
+    unet = UNet2DModel(
+        sample_size=SIDE,
+        block_out_channels=(8, 8),
+        layers_per_block=1,
+        down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+        up_block_types=("AttnUpBlock2D", "UpBlock2D"),
+        norm_num_groups=4,
+        attention_head_dim=4,
+    )
+    unet.save_pretrained(folder / "unet")
+    DDPMScheduler().save_pretrained(folder / "scheduler")

@@ -1,0 +1,115 @@
+"""A mutant: one line of the package changed, and the tests that must notice. The list is in list/*.toml, one file a room.
+
+tests = ["tests/operators"]       what is run for the mutants of this file, unless a mutant names its own
+
+[[mutant]]
+file = "operators/blur.py"        below src/leader
+find = 'A @ x'                    text of one line that occurs once in the file (or once below the text `below`)
+put = 'A.T @ x'                   what takes its place
+breaks = "the adjoint"            a few words for people
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+KEYS = {"file", "find", "put", "breaks", "tests", "below"}
+
+
+class StaleError(Exception):
+    """The text a mutant changes is not there, is not alone, or no longer gives valid Python."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A bug: in `file` (below the package), the text `find` becomes `put`; `tests` are given to pytest."""
+
+    room: str
+    file: str
+    find: str
+    put: str
+    breaks: str
+    tests: tuple[str, ...]
+    below: str = ""
+
+    @property
+    def place(self) -> str:
+        """What tells it from all others."""
+        return f"{self.file}: {self.below} {self.find} -> {self.put}"
+
+    def applied(self, source: str) -> str:
+        """The source with the bug in it; StaleError where it does not fit."""
+        head, mark, rest = source.partition(self.below) if self.below else ("", "", source)
+        if self.below and not mark:
+            raise StaleError(f"'{self.below}' is not there")
+        count = rest.count(self.find)
+        if count != 1 and not (self.below and count):
+            raise StaleError(f"'{self.find}' occurs {count} times")
+        mutated = head + mark + rest.replace(self.find, self.put, 1)
+        try:
+            compile(mutated, self.file, "exec")
+        except SyntaxError as error:
+            raise StaleError(f"the change is not valid Python ({error.msg})") from error
+        return mutated
+
+
+def read_list(folder: Path) -> list[Mutant]:
+    """All mutants of a folder of lists, room by room."""
+    mutants = [mutant for path in sorted(folder.glob("*.toml")) for mutant in _read_room(path)]
+    counts = Counter(mutant.place for mutant in mutants)
+    twice = sorted(place for place, count in counts.items() if count > 1)
+    if twice:
+        raise SystemExit(f"These mutants are listed twice: {twice}.")
+    return mutants
+
+
+def _read_room(path: Path) -> list[Mutant]:
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    usual = content.get("tests", [])
+    return [_checked(path, entry, usual) for entry in content.get("mutant", [])]
+
+
+def _checked(path: Path, entry: dict[str, Any], usual: list[str]) -> Mutant:
+    tests = tuple(entry.get("tests", usual))
+    wrong = entry.keys() - KEYS
+    lacking = KEYS - {"tests", "below"} - entry.keys()
+    if wrong or lacking or not tests:
+        raise SystemExit(f"{path.name}: {entry.get('breaks', entry)} has {sorted(wrong)} too much or lacks {sorted(lacking)}.")
+    if entry["find"] == entry["put"] or "\n" in entry["find"] or not entry["find"].strip():
+        raise SystemExit(f"{path.name}: '{entry['breaks']}' must change something in one line.")
+    texts = {name: str(entry[name]) for name in ("file", "find", "put", "breaks")}
+    return Mutant(path.stem, **texts, tests=tests, below=str(entry.get("below", "")))
+
+
+def digest(mutant: Mutant, mutated: str, root: Path) -> str:
+    """A key for its outcome: the mutated file, the tests that are run and what lies beside them."""
+    found = hashlib.sha256(mutated.encode())
+    for text in (mutant.file, *mutant.tests):
+        found.update(text.encode() + b"\0")
+    for path in files_of(mutant.tests, root):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:20]
+
+
+def files_of(tests: Iterable[str], root: Path) -> list[Path]:
+    """The Python files of these files, folders and node ids, and the helpers (no test_*) in their folders and above."""
+    files: set[Path] = set()
+    for name in tests:
+        path = root / name.partition("::")[0]
+        files |= set(path.rglob("*.py")) if path.is_dir() else {path}
+        for folder in path.parents:
+            if folder == root:
+                break
+            files |= {file for file in folder.glob("*.py") if not file.name.startswith("test_")}
+    return sorted(files)
