@@ -315,3 +315,13 @@ def test_a_path_is_restamped_when_all_of_its_chosen_cells_agree(old: tuple[Exper
     assert list(report.differing) == ["ddpg on sr, sigma 0"] and report.restamped == RECORDS - 2
     assert gather(experiment, Store(folder, experiment.name)).older == 2
     assert renewed(experiment, folder, cells=1).restamped == 2, "the cheapest alone agrees"
+
+
+def test_renewal_does_not_claim_a_metric_that_was_never_computed(
+    old: tuple[Experiment, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment, folder = old
+    monkeypatch.setitem(METRICS, "again", Metric("again", "dB", Column("Again", 1, 1), psnr))
+    assert renewed(experiment, folder).restamped == RECORDS
+    found = gather(experiment, Store(folder, experiment.name))
+    assert (found.older, found.lacking) == (0, {"again": RECORDS})
