@@ -1,11 +1,11 @@
-# Everything here works on a machine that has Python (3.10 or newer), pip and make.
+# Everything here works on a machine that has Python (3.10 to 3.13), pip and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint unit check-all mutants fuzz results install clean
+.PHONY: demo test lint unit check-all mutants fuzz results graph docs install clean
 
 TABLES := table1 table2 table3 table4
 FIGURES := figure1 figure3 figure4 figure5 figure6 figure7
@@ -25,6 +25,15 @@ lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks experiments tools
 	$(BIN)/ruff format --check src tests benchmarks experiments tools
 	$(BIN)/mypy
+	$(BIN)/python tools/check_docs.py
+	$(BIN)/python tools/import_graph.py --check
+
+# Breaks long lines of the documentation anew; draws the import graph of docs/design.md.
+docs: $(STAMP)
+	$(BIN)/python tools/check_docs.py --wrap
+
+graph: $(STAMP)
+	$(BIN)/python tools/import_graph.py --write
 
 unit: $(STAMP)
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"

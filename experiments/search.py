@@ -20,17 +20,21 @@ import random
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from leader.bench.cell import Cell, identity, operator_of, run_cell
-from leader.bench.experiment import Task, load_tasks, merged, parse_toml
+from leader.bench.cell import Cell, Frozen, Recipe
+from leader.bench.experiment import Task, load_tasks, merged
+from leader.bench.identity import identity, lacking
 from leader.bench.images import list_images
 from leader.bench.priors import stand_in
 from leader.bench.records import Record, Store, canonical
+from leader.bench.running import run_cell
+from leader.bench.schema import parse_toml
+from leader.bench.setup import operator_of
 from leader.engines import Engine, make_engine
 from leader.errors import LeaderError, unknown_name
 
@@ -101,9 +105,9 @@ def search(
     host: the trial that gains are measured from, by default trial 0.
     """
     first = cells[0]
-    name = f"{seed}/{first.method}/{'+'.join(first.plugins)}/{first.title}"
+    name = f"{seed}/{first.recipe.method}/{'+'.join(first.recipe.plugins)}/{first.title}"
     proposals: list[Settings] = [{}, *(draw(ranges, f"{name}/{number}") for number in range(1, trials))]
-    wanted = [[replace(cell, settings=merged(cell.settings, point)) for cell in cells] for point in proposals]
+    wanted = [[_with(cell, point) for cell in cells] for point in proposals]
     records = _run([cell for group in wanted for cell in group], store, engine)
     done: list[Trial] = []
     for number, point in enumerate(proposals):
@@ -111,6 +115,10 @@ def search(
         done.append(_scored(point, rows, goal, host or (done[0] if done else None)))
     eligible = [trial for trial in done if trial.calls <= calls_limit and math.isfinite(trial.score)]
     return max(eligible, key=lambda trial: trial.score, default=done[0]), done
+
+
+def _with(cell: Cell, point: Settings) -> Cell:
+    return cell.altered(settings=Frozen(merged(cell.recipe.settings.plain(), point)))
 
 
 def _scored(point: Settings, rows: Sequence[Record], goal: Goal, reference: Trial | None) -> Trial:
@@ -123,7 +131,8 @@ def _scored(point: Settings, rows: Sequence[Record], goal: Goal, reference: Tria
 
 def _run(cells: Sequence[Cell], store: Store, engine: Engine) -> list[Record]:
     keys = [identity(cell)["key"] for cell in cells]
-    missing = [i for i, key in enumerate(keys) if store.find(key) is None]
+    found = [store.find(key) for key in keys]
+    missing = [i for i, record in enumerate(found) if record is None or lacking(record, cells[i])]
     with store.writing():
         for position, answer in engine.map(run_cell, [cells[i] for i in missing]):
             store.append(answer.record)
@@ -147,25 +156,19 @@ def _toml(value: Any) -> str:
 
 def _cells(photos: Sequence[Path], task: Task, method: str, prior: str, fit: str, size: int) -> list[Cell]:
     own: Settings = {"steps": 10, "settings": {"inner": 10}} if method == "sitcom" else {}
-    return [
-        Cell(
-            row=method,
-            title=task.label,
-            image=photo,
-            index=index,
-            fit=fit,
-            size=size,
-            prior=prior,
-            task=task.name,
-            options=task.options,
-            sigma=task.sigma,
-            method=method,
-            settings=own.get("settings", {}),
-            steps=own.get("steps", 100),
-            timing=False,
-        )
-        for index, photo in enumerate(photos)
-    ]
+    recipe = Recipe(
+        fit=fit,
+        size=size,
+        prior=prior,
+        task=task.name,
+        options=Frozen(task.options),
+        sigma=task.sigma,
+        method=method,
+        settings=Frozen(own.get("settings", {})),
+        steps=own.get("steps", 100),
+        timing=False,
+    )
+    return [Cell(method, task.label, photo, index, recipe) for index, photo in enumerate(photos)]
 
 
 def main(
@@ -209,7 +212,7 @@ def main(
                 _log(log, task, host, (), tried, best)
                 top = best
                 if not hosts_only:
-                    tuned = [replace(c, settings=merged(c.settings, best.settings), plugins=(LEADER,)) for c in cells]
+                    tuned = [_with(cell, best.settings).altered(plugins=(LEADER,)) for cell in cells]
                     limit = (1 - save) * best.calls
                     top, more = search(
                         tuned, ranges[LEADER], trials, goal, store, engine, calls_limit=limit, host=best, seed=seed
@@ -218,7 +221,7 @@ def main(
                 found = merged(best.settings, top.settings)
                 if found:
                     name = stand_in(prior, size).name
-                    entries.append(preset_entry(name, host, operator_of(cells[0]).task, task.sigma, found, source))
+                    entries.append(preset_entry(name, host, operator_of(cells[0].recipe, 0).task, task.sigma, found, source))
                 out.write_text("\n".join(entries), encoding="utf-8")
                 _tell(f"{host}, {task.label}", tried[0], best, top)
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
-from leader import Grid, LeaderError, Problem, Sampler, operators
+from leader import Grid, LeaderError, Problem, Sampler, Step, load_prior, operators
+from leader.methods import DDNM
+from leader.plugins import SATP, UCPM
+from leader.plugins.image_priors import ImagePrior, total_variation
+from leader.priors.ask import Ask
 from leader.priors.base import Prediction
 from leader.priors.gaussian import GaussianPrior
+from leader.result import drain
+from leader.uncertainty import Difference, Hutchinson
 from tests.oracle.cases import gaussian, mixture
 
 SHAPE = (1, 16, 12)
@@ -72,7 +82,7 @@ def test_batched_evaluation_agrees() -> None:
 def test_steps_tell_the_whole_story() -> None:
     problem, prior = make_problem(2), mixture(SHAPE)
     sampler = Sampler(prior, "ddnm", ("leader",), steps=25, **HARD)
-    seen = list(sampler.steps(problem))
+    seen = list(sampler.iterate(problem))
     assert seen[0].t.tolist() == [960, 960] and int(seen[-1].u.max()) == -1
     for step in seen:
         assert step.sigma is not None and step.U is not None
@@ -123,17 +133,219 @@ def test_a_gaussian_prior_pulls_towards_the_posterior_mean() -> None:
     assert float((draws.mean(0) - mean).norm()) < 0.25 * prior_distance
 
 
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"method": "dnnm"}, "did you mean 'ddnm'"),
+    ({"method": DDNM}, "a method is given by its name or as an object"),
+    ({"method": ["ddnm"]}, "a method is given by its name"),
+    ({"method": "ddnm", "zeta": 1.0}, "no setting 'zeta'"),
+    ({"method": "ddnm", "eta": "0.5"}, "'eta' of the method 'ddnm' is a finite number; found '0.5'"),
+    ({"method": DDNM(), "eta": 0.3}, "'ddnm' was given as an object, which holds its settings; found eta"),
+    ({"self": 1}, "no setting 'self'"),
+    ({"plugins": ("leeder",)}, "did you mean 'leader'"),
+    ({"plugins": (3,)}, "a plug-in is given by its name"),
+    ({"plugins": None}, "plug-ins are given by name"),
+    ({"plugins": (), "satp": {"budget": 0.1}}, "settings for the plug-in 'satp', which does not take part"),
+    ({"plugins": "ucpm", "satp": {}}, "which does not take part"),
+    ({"plugins": (SATP(),), "satp": {"budget": 0.1}}, "'satp' was given as an object"),
+    ({"satp": "x"}, "settings of the plug-in 'satp' are names and values; found 'x'"),
+    ({"satp": {"budget": "x"}}, "'budget' of the plug-in 'satp' is a finite number"),
+    ({"satp": {"budget": True}}, "found True"),
+    ({"satp": {"budget": -1}}, "budget >= 0"),
+    ({"ucpm": {"phi": "tw"}}, "Unknown image prior"),
+    ({"ucpm": {"strength": 1.0}}, "no setting 'strength'"),
+    ({"grid": "unifrm"}, "did you mean 'uniform'"),
+    ({"grid": 7}, "Unknown grid '7'"),
+    ({"grid": Grid((1000, 0, -1))}, "visits time 1000; the prior's schedule ends at 999"),
+    ({"steps": 0}, "whole number from 1 to 1000; found 0"),
+    ({"steps": 1001}, "found 1001"),
+    ({"steps": 10.0}, r"found 10\.0"),
+    ({"steps": True}, "found True"),
+    ({"estimator": "fischer"}, "did you mean 'fisher'"),
+    ({"estimator": Hutchinson}, "as an object such as Hutchinson"),
+    ({"estimator": 3}, "found 3"),
+    ({"estimator": "hutchinson", "probes": 10**9}, "from 1 to 1000"),
+    ({"estimator": "fisher", "probes": 4}, "Probes belong to the estimator 'hutchinson'"),
+    ({"estimator": Hutchinson(2), "probes": 4}, "Probes belong"),
+    ({"trust_time": "late"}, "trust time must be a whole number"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED)
+def test_wrong_choices_are_refused_at_construction(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(LeaderError, match=f"(?i){message}"):
+        Sampler(gaussian("white", SHAPE), **arguments)
+
+
+def test_what_is_no_prior_is_refused() -> None:
+    with pytest.raises(LeaderError, match="did you mean 'embedded'"):
+        Sampler("embeded")
+    with pytest.raises(LeaderError, match="found int"):
+        Sampler(3)  # type: ignore[arg-type]
+
+
+def test_a_prior_by_name_is_the_loaded_one() -> None:
+    shape = (3, 16, 16)
+    problem = Problem.simulate(torch.rand(1, *shape), operators.AveragePoolSR(shape, 2))
+    found = Sampler("embedded", steps=2).run(problem)
+    expected = Sampler(load_prior("embedded"), steps=2).run(problem)
+    assert torch.equal(found.images, expected.images) and found.settings["prior"] == "embedded"
+
+
+def test_objects_and_names_are_the_same() -> None:
+    problem, prior = make_problem(1, 0.1), mixture(SHAPE)
+    by_name = Sampler(prior, "ddnm", ("ucpm", "satp"), 20, use_presets=False, estimator="hutchinson", probes=3, eta=0.5, **HARD)
+    objects = (UCPM(phi=total_variation(), lam=0.3), SATP(budget=0.05, eta=4.0))
+    by_object = Sampler(prior, DDNM(eta=0.5), objects, 20, estimator=Hutchinson(3))
+    first, second = by_name.run(problem), by_object.run(problem)
+    assert torch.equal(first.images, second.images) and first.ledger.rows == second.ledger.rows
+    assert second.settings["estimator"] == {"name": "hutchinson", "probes": 3, "window": 7, "seed": 0}
+    assert second.settings["plugins"][0]["phi"] == "tv"
+    assert json.loads(json.dumps(second.settings))["method"] == {**first.settings["method"]}
+    fewer = Sampler(prior, DDNM(eta=0.5), objects, 20, estimator=Hutchinson(1)).run(problem)
+    assert fewer.ledger.total.jvps < second.ledger.total.jvps
+
+
+def test_an_image_prior_of_ones_own() -> None:
+    """Phi is the object's, not the default: twice the energy is twice the strength."""
+    one = total_variation()
+
+    def weights(x: Tensor) -> tuple[Tensor, Tensor]:
+        down, right = one.weights(x)
+        return 2 * down, 2 * right
+
+    double = ImagePrior(lambda x: 2 * one.energy(x), weights)
+    problem, prior = make_problem(1, 0.1), mixture(SHAPE)
+    plugins = (UCPM(phi=double, lam=0.1), UCPM(lam=0.2), UCPM(lam=0.1))
+    runs = [Sampler(prior, DDNM(), item, 10).run(problem) for item in plugins]
+    assert torch.allclose(runs[0].images, runs[1].images, atol=1e-5)
+    assert not torch.allclose(runs[0].images, runs[2].images, atol=1e-4)
+    assert runs[0].settings["plugins"][0]["phi"] == "custom"
+
+
+def test_an_estimator_starts_every_run_afresh() -> None:
+    problem, prior = make_problem(1), mixture(SHAPE)
+    sampler = Sampler(prior, "ddnm", ("satp",), 30, estimator=Difference(), satp={"budget": 0.05, "eta": 4.0})
+    first, second = sampler.run(problem), sampler.run(problem)
+    assert first.trace == second.trace and torch.equal(first.images, second.images)
+    assert (
+        first.trace
+        == Sampler(prior, "ddnm", ("satp",), 30, estimator="difference", satp={"budget": 0.05, "eta": 4.0}).run(problem).trace
+    )
+
+
+def test_an_estimator_must_answer_in_the_shape_of_the_image() -> None:
+    def flat(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
+        return torch.ones(len(x), 1, 1, 1)
+
+    with pytest.raises(LeaderError, match=r"answered \[1, 1, 1, 1\]; expected \[1, 1, 16, 12\]"):
+        Sampler(mixture(SHAPE), "ddnm", (), 5, estimator=flat).run(make_problem(1))
+
+
+def test_every_step_is_shown_and_the_result_is_that_of_the_loop() -> None:
+    problem, sampler = make_problem(2), Sampler(mixture(SHAPE), "ddnm", ("leader",), 20, **HARD)
+    seen: list[Step] = []
+    result = sampler.run(problem, seed=4, on_step=seen.append)
+    loop = list(sampler.iterate(problem, seed=4))
+    assert [step.index for step in seen] == list(range(len(loop)))
+    assert all(torch.equal(a.x0, b.x0) for a, b in zip(seen, loop))
+    assert torch.equal(drain(sampler.iterate(problem, seed=4)).images, result.images)
+
+
+def test_a_plan_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, sampler = make_problem(1), Sampler(mixture(SHAPE), "ddnm", ("leader",), 20, **HARD)
+    plan = sampler.plan(problem)
+    expected = sampler.run(problem)
+
+    def never(*_: object) -> None:
+        raise AssertionError("planned again")
+
+    monkeypatch.setattr("leader.presets.find", never)
+    monkeypatch.setattr("leader.plan.make_method", never)
+    assert torch.equal(sampler.run(problem, plan=plan).images, expected.images)
+    assert len(list(sampler.iterate(problem, plan=plan))) == len(expected.trace[0])
+    with pytest.raises(AssertionError, match="planned again"):
+        sampler.run(problem)
+
+
+def test_a_plan_is_followed() -> None:
+    problem, prior = make_problem(1), mixture(SHAPE)
+    short = Sampler(prior, "ddnm", (), 5).plan(problem)
+    assert len(Sampler(prior, "ddim", (), 20).run(problem, plan=short).trace[0]) == 5
+
+
+def test_steps_is_the_number() -> None:
+    assert Sampler(mixture(SHAPE), steps=17).steps == 17
+
+
+def test_the_measurement_and_the_prior_must_share_a_device() -> None:
+    class Weighted(GaussianPrior):
+        def __init__(self) -> None:
+            super().__init__(gaussian("white", SHAPE).gaussian)
+            self.weight = torch.nn.Parameter(torch.ones(1))
+
+    problem = make_problem(1)
+    Sampler(Weighted(), "ddnm", (), 2).run(problem)
+    away = Weighted().to("meta")
+    with pytest.raises(LeaderError, match="on the device 'cpu' and the prior 'gaussian' on 'meta'"):
+        Sampler(away, "ddnm", (), 2).iterate(problem)
+
+
+def test_double_precision_data_fit_a_single_precision_network() -> None:
+    shape = (3, 16, 16)
+    operator, x = operators.AveragePoolSR(shape, 2), torch.rand(1, *shape, generator=torch.Generator().manual_seed(0))
+    single = Sampler("embedded", steps=3).run(Problem(operator.A(x), operator, 0.1))
+    double = Sampler("embedded", steps=3).run(Problem(operator.A(x).double(), operator, 0.1))
+    assert double.images.dtype == torch.float32
+    assert torch.allclose(single.images, double.images, atol=1e-5)
+    exact = Sampler(mixture(SHAPE), "ddnm", (), 3).run(make_problem(1).to_dtype(torch.float64))
+    assert exact.images.dtype == torch.float64, "a prior without weights keeps the precision of the data"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "dnnm"}, "did you mean 'ddnm'"),
-        ({"plugins": ("leeder",)}, "did you mean 'leader'"),
-        ({"method": "ddnm", "zeta": 1.0}, "no setting 'zeta'"),
+        ({"ids": [1]}, "2 images; found the ids"),
+        ({"ids": [1, 1]}, "2 images; found the ids"),
+        ({"ids": ["a", "b"]}, "id of an image is a whole number; found 'a'"),
+        ({"seed": "x"}, "seed of a run is a whole number; found 'x'"),
+        ({"x_T": torch.zeros(1, *SHAPE)}, r"x_T must be a float tensor \[2, 1, 16, 12\]"),
+        ({"x_T": torch.zeros(2, *SHAPE, dtype=torch.int64)}, "found torch.int64"),
     ],
 )
-def test_wrong_names_are_refused_with_a_hint(arguments: dict[str, Any], message: str) -> None:
+def test_wrong_arguments_of_a_run_are_refused_when_it_is_made(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(LeaderError, match=message):
-        Sampler(gaussian("white", SHAPE), **arguments)
+        Sampler(mixture(SHAPE), steps=5).iterate(make_problem(2), **arguments)
+
+
+def test_only_problems_are_run() -> None:
+    with pytest.raises(LeaderError, match="found Tensor"):
+        Sampler(mixture(SHAPE), steps=5).run(make_problem(2).y)  # type: ignore[arg-type]
+
+
+def test_ids_of_any_size_choose_the_noise() -> None:
+    sampler = Sampler(mixture(SHAPE), "ddnm", ("ucpm",), 5, estimator="hutchinson", ucpm={"map": "shuffle"})
+    images = [sampler.run(make_problem(1), ids=[name]).images for name in (0, 2**80, -3)]
+    assert not torch.equal(images[0], images[1]) and not torch.equal(images[0], images[2])
+
+
+def test_results_and_steps_show_themselves_shortly() -> None:
+    problem = make_problem(2)
+    sampler = Sampler(mixture(SHAPE), "ddnm", ("leader",), 5, **HARD)
+    result = sampler.run(problem, seed=7)
+    calls = result.ledger.total.calls
+    assert repr(result) == f"Result(ddnm + ucpm + satp: images [2, 1, 16, 12], {calls} calls, seed 7)"
+    first = next(sampler.iterate(problem))
+    assert repr(first).startswith("Step(0: images [0, 1], t [800, 800] -> [600, ") and len(repr(first)) < 100
+    sitcom = Sampler(mixture(SHAPE), "sitcom", (), 2, estimator=None, inner=3).run(problem)
+    assert "12 calls, 8 backwards, seed 0" in repr(sitcom)
+
+
+def test_a_notebook_shows_the_images() -> None:
+    result = Sampler(mixture(SHAPE), "ddnm", (), 5).run(make_problem(3))
+    shown = np.asarray(Image.open(io.BytesIO(result._repr_png_())))
+    expected = ((result.images[:, 0] + 1) / 2).clamp(0, 1) * 255
+    assert shown.shape == (16, 3 * 12)
+    assert np.abs(shown[:, 12:24] - expected[1].numpy()).max() <= 0.51
 
 
 def test_wrong_problems_are_refused() -> None:

@@ -6,12 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leader import operators
+    from leader import metrics, operators
     from leader.errors import LeaderError, UsageError
+    from leader.priors.adapters import DenoiserPrior
     from leader.priors.base import Prediction, Prior
     from leader.priors.loading import load_prior
     from leader.problem import Problem
-    from leader.restoration.restore import Restoration, restore
+    from leader.restoration.degrade import Degraded, degrade
+    from leader.restoration.restore import Restoration, prepare, restore
     from leader.result import Result, Step
     from leader.sampler import Sampler
     from leader.schedule import Grid, Schedule
@@ -20,6 +22,8 @@ __version__ = "0.1.0"
 
 # Names are imported when they are used: the command line answers --help without loading torch.
 _HOMES = {
+    "Degraded": "restoration.degrade",
+    "DenoiserPrior": "priors.adapters",
     "Grid": "schedule",
     "LeaderError": "errors",
     "Prediction": "priors.base",
@@ -31,24 +35,29 @@ _HOMES = {
     "Schedule": "schedule",
     "Step": "result",
     "UsageError": "errors",
+    "degrade": "restoration.degrade",
     "load_prior": "priors.loading",
+    "prepare": "restoration.restore",
     "restore": "restoration.restore",
 }
+_FOLDERS = ("metrics", "operators")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "operators":
-        return import_module("leader.operators")
+    if name in _FOLDERS:
+        return import_module(f"leader.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'leader' has no attribute '{name}'")
     return getattr(import_module(f"leader.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES, "operators"])
+    return sorted([*globals(), *_HOMES, *_FOLDERS])
 
 
 __all__ = [
+    "Degraded",
+    "DenoiserPrior",
     "Grid",
     "LeaderError",
     "Prediction",
@@ -60,7 +69,10 @@ __all__ = [
     "Schedule",
     "Step",
     "UsageError",
+    "degrade",
     "load_prior",
+    "metrics",
     "operators",
+    "prepare",
     "restore",
 ]

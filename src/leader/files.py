@@ -1,8 +1,11 @@
-"""Writing files whole or not at all."""
+"""Files: judged before they are opened, written whole or not at all."""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,37 +13,119 @@ from pathlib import Path
 
 from leader.errors import LeaderError
 
+LONGEST_NAME = 255
+"""Bytes of a file name that every usual file system can hold."""
+
+
+def printable(path: str | Path) -> str:
+    """A file name as text that every terminal can show: bytes that are no UTF-8 and control characters are escaped."""
+    text = str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text)
+
+
+def check_readable(path: Path, what: str = "file") -> os.stat_result:
+    """Refuses what is no regular file before it is opened: a folder, a missing file, a pipe or device that would never end."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError) as error:
+        raise LeaderError(
+            _unreachable(path, error, f"There is no file {printable(path)}; check the name of the {what}.")
+        ) from error
+    if stat.S_ISDIR(found.st_mode):
+        raise LeaderError(f"{printable(path)} is a folder; give the name of a {what}.")
+    if not stat.S_ISREG(found.st_mode):
+        raise LeaderError(f"{printable(path)} is a pipe or a device, not a {what}; give the name of a regular file.")
+    if not os.access(path, os.R_OK):
+        raise LeaderError(f"{printable(path)} may not be read; change its permissions.")
+    return found
+
 
 def check_writable(path: Path) -> None:
     """Refuses, before any work is done, a place where no file can be written."""
-    if path.is_dir():
-        raise LeaderError(f"{path} is a folder; give the name of a file to write.")
-    if not path.parent.is_dir():
-        raise LeaderError(f"The folder {path.parent} does not exist; create it first.")
-    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise LeaderError(f"{path} cannot be written; choose another place or change its permissions.")
+    shown = printable(path)
+    length = len(path.name.encode("utf-8", "surrogatepass"))
+    if length > LONGEST_NAME:
+        raise LeaderError(f"The file name '{shown[:40]}...' has {length} bytes; at most {LONGEST_NAME} are possible.")
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise LeaderError(f"The file name '{shown}' is not valid UTF-8; choose another name.") from error
+    try:
+        parent = os.stat(path.parent)
+    except (OSError, ValueError) as error:
+        missing = f"The folder {printable(path.parent)} does not exist; create it first."
+        raise LeaderError(_unreachable(path.parent, error, missing)) from error
+    if not stat.S_ISDIR(parent.st_mode):
+        raise LeaderError(f"{printable(path.parent)} is no folder; choose another place for '{printable(path.name)}'.")
+    try:
+        kind: int | None = os.stat(path).st_mode
+    except FileNotFoundError:
+        kind = None
+    except (OSError, ValueError) as error:
+        raise LeaderError(_unreachable(path, error, f"{shown} cannot be written; choose another place.")) from error
+    if kind is not None and stat.S_ISDIR(kind):
+        raise LeaderError(f"{shown} is a folder; give the name of a file to write.")
+    if kind is not None and not stat.S_ISREG(kind):
+        raise LeaderError(f"{shown} is a pipe or a device; give the name of a file to write.")
+    if not os.access(path.parent, os.W_OK) or (kind is not None and not os.access(path, os.W_OK)):
+        raise LeaderError(f"{shown} cannot be written; choose another place or change its permissions.")
+
+
+def _unreachable(path: Path, error: Exception, missing: str) -> str:
+    """The sentence for a name that leads nowhere."""
+    number = error.errno if isinstance(error, OSError) else None
+    shown = printable(path)
+    if number == errno.ENAMETOOLONG:
+        return f"The file name '{shown[:40]}...' is too long; use a shorter one."
+    if number == errno.ELOOP:
+        return f"{shown} is a symbolic link that leads back to itself; give the file it should lead to."
+    if number == errno.EACCES:
+        return f"{shown} may not be looked at; change the permissions of its folder."
+    return missing
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file in the folder of `path` that takes its place when the block ends well and vanishes
-    otherwise.
+def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
+    """A temporary file in the folder of `path` that takes its place when the block ends well and vanishes otherwise.
+
+    durable  the content is on the disk before it takes the place, so that even a power failure leaves one of both
     """
     check_writable(path)
+    shown = printable(path)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+        # a short name of its own: one made from a long `path` would be too long
+        handle, name = tempfile.mkstemp(prefix=".leader-", suffix=path.suffix[:16], dir=path.parent)
     except OSError as error:
-        raise LeaderError(f"{path} cannot be written ({error.strerror}); choose another place.") from error
+        raise LeaderError(f"{shown} cannot be written ({error.strerror}); choose another place.") from error
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
         temporary.chmod(0o666 & ~_umask())  # temporary files are private; the finished one is like any other
+        if durable:
+            _flush(temporary)
         os.replace(temporary, path)
     except OSError as error:
-        raise LeaderError(f"{path} could not be written ({error.strerror or error}).") from error
+        raise LeaderError(f"{shown} could not be written ({error.strerror or error}).") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:

@@ -8,6 +8,7 @@ from leader.bench.cost import cost_of
 from leader.bench.experiment import find_experiment, load_experiment
 from leader.bench.records import Store
 from leader.bench.run import dry_run, waves
+from leader.bench.running import run_cell
 from leader.errors import LeaderError, UsageError
 from tests.bench.tiny import TOML, tiny, write_tiny
 
@@ -53,7 +54,7 @@ steps = [10, 20]
 
 def test_per_image_kernels_follow_the_image(tmp_path: Path) -> None:
     cells = tiny(tmp_path).restricted("DDPG", "Motion").cells()
-    assert [cell.task_options["seed"] for cell in cells] == [0, 1, 2, 3]
+    assert [cell.options["seed"] for cell in cells] == [0, 1, 2, 3]
 
 
 def test_rows_that_take_calls_come_in_a_later_wave(tmp_path: Path) -> None:
@@ -105,11 +106,9 @@ def test_every_committed_experiment_has_both_forms_and_a_cost(path: Path, tmp_pa
 
 
 def test_the_cost_of_a_run_is_its_ledger_s(tmp_path: Path) -> None:
-    from leader.bench.cell import run_cell
-
     for cell in tiny(tmp_path).cells()[:5]:
-        known = cell if cell.steps is not None else cell.with_steps(5)
+        known = cell if cell.recipe.steps is not None else cell.with_steps(5)
         record = run_cell(known).record
-        if known.plugins != ("satp",):
+        if known.recipe.plugins != ("satp",):
             assert (record["calls"], record["work"]) == (cost_of(known).calls, cost_of(known).passes)
         assert record["calls"] <= cost_of(known).calls

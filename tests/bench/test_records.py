@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from leader.bench.records import Store, canonical, digest, read_lines
+from leader.bench.records import Store, canonical, digest, read_lines, write_atomically
 from leader.errors import LeaderError
 
 
 def record(key: str, cell: str = "", **numbers: float) -> dict[str, object]:
-    return {"key": key, "cell": cell or f"cell of {key}", **numbers}
+    return {"key": key, "cell": cell or f"cell of {key}", "code": "c", "what": {}, **numbers}
 
 
 def test_equal_values_have_equal_digests_whatever_their_order() -> None:
@@ -74,6 +74,16 @@ def test_a_neighbour_s_record_is_found_and_can_be_adopted(tmp_path: Path) -> Non
         second.adopt("a")
         second.finish(["a"])
     assert second.path.read_bytes() == first.path.read_bytes()
+
+
+def test_places_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LeaderError, match="cannot be written"):
+        write_atomically(tmp_path / "file" / "table.md", b"x")
+    with pytest.raises(LeaderError, match="Records cannot be written"), Store(tmp_path / "file" / "records", "x").writing():
+        pass
+    write_atomically(tmp_path / "new" / "table.md", b"x")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["table.md"]
 
 
 def test_two_writers_are_refused(tmp_path: Path) -> None:

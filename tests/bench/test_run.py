@@ -8,11 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from leader.bench import run as module
-from leader.bench.cell import Cell, run_cell
+from leader.bench.cell import Cell
 from leader.bench.experiment import Experiment
 from leader.bench.figures import draw_figure
 from leader.bench.records import Store
 from leader.bench.run import gather, run_experiment
+from leader.bench.running import run_cell
 from leader.bench.statistics import Numbers
 from leader.bench.tables import FORMATS, render_table
 from leader.cli.bench import app
@@ -68,19 +69,19 @@ def test_a_changed_setting_runs_again(done: Done, monkeypatch: pytest.MonkeyPatc
 
 
 def test_equal_calls_means_equal_calls_image_by_image(done: Done) -> None:
-    records, older = gather(done[0], stored(*done))
-    assert older == 0
-    for (row, task, index, seed), record in records.items():
+    found = gather(done[0], stored(*done))
+    assert (found.older, found.missing, found.lacking) == (0, 0, {})
+    for (row, task, index, seed), record in found.places.items():
         if row == "DDNM, uniform":
-            assert record["calls"] == records[("DDNM + SATP", task, index, seed)]["calls"] < 5
+            assert record["calls"] == found.places[("DDNM + SATP", task, index, seed)]["calls"] < 5
 
 
 def test_records_of_other_code_serve_tables_and_are_counted(done: Done, tmp_path: Path) -> None:
     experiment, _folder = done
     text = stored(*done).path.read_text()
     (tmp_path / f"{experiment.name}.jsonl").write_text(text.replace('"key":"', '"key":"0'))
-    records, older = gather(experiment, Store(tmp_path, experiment.name))
-    assert older == len(records) == 40
+    found = gather(experiment, Store(tmp_path, experiment.name))
+    assert found.older == len(found.places) == 40
 
 
 def test_missing_records_are_refused_unless_partial(done: Done, tmp_path: Path) -> None:
@@ -89,13 +90,13 @@ def test_missing_records_are_refused_unless_partial(done: Done, tmp_path: Path) 
     (tmp_path / f"{experiment.name}.jsonl").write_text("".join(lines[:7]))
     with pytest.raises(LeaderError, match="of 40 records"):
         gather(experiment, Store(tmp_path, experiment.name))
-    found, _ = gather(experiment, Store(tmp_path, experiment.name), partial=True)
-    assert len(found) == 7
+    found = gather(experiment, Store(tmp_path, experiment.name), partial=True)
+    assert (len(found.places), found.missing) == (7, 33)
 
 
 @pytest.mark.parametrize("form", sorted(FORMATS))
 def test_tables_are_regenerated_to_the_byte(done: Done, form: str) -> None:
-    texts = {render_table(Numbers(done[0], gather(done[0], stored(*done))[0]), form) for _ in range(2)}
+    texts = {render_table(Numbers(done[0], gather(done[0], stored(*done)).places), form) for _ in range(2)}
     assert len(texts) == 1
     text = texts.pop()
     for word in ("DDNM + UCPM", "Motion", "psnr" if form == "csv" else "PSNR"):
@@ -104,7 +105,7 @@ def test_tables_are_regenerated_to_the_byte(done: Done, form: str) -> None:
 
 
 def test_the_csv_holds_the_numbers(done: Done) -> None:
-    table = Numbers(done[0], gather(done[0], stored(*done))[0])
+    table = Numbers(done[0], gather(done[0], stored(*done)).places)
     rows = list(csv.DictReader(io.StringIO(render_table(table, "csv"))))
     line = next(r for r in rows if (r["row"], r["task"], r["number"]) == ("DDNM + UCPM", "SR", "psnr"))
     summary, paired = (
@@ -113,8 +114,8 @@ def test_the_csv_holds_the_numbers(done: Done) -> None:
     )
     assert summary is not None and paired is not None
     assert float(line["mean"]) == pytest.approx(summary.mean, rel=1e-5)
-    assert float(line["low"]) == pytest.approx(paired.low, rel=1e-4)
-    assert line["images"] == "4"
+    assert float(line["difference"]) == pytest.approx(paired.mean, rel=1e-4)
+    assert (line["images"], line["low"], line["high"]) == ("4", "", ""), "no interval from four images"
 
 
 FIGURES = {
@@ -136,7 +137,7 @@ def test_figures_are_drawn_and_regenerated_to_the_byte(kind: str, tmp_path: Path
     experiment = tiny(tmp_path, text.replace("count = 4", "count = 1"))
     store = Store(tmp_path / "records", experiment.name)
     run_experiment(experiment, store, make_engine(), quiet=True)
-    found, _ = gather(experiment, store)
+    found = gather(experiment, store).places
     for suffix in (".png", ".svg") if kind == "bars" else (".png",):
         files = [tmp_path / f"{name}{suffix}" for name in "ab"]
         for file in files:

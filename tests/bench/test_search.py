@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from leader import presets
-from leader.bench.experiment import parse_toml
 from leader.bench.records import Store
+from leader.bench.schema import parse_toml
 from leader.engines import make_engine
 from leader.methods import METHODS, make_method
 from leader.plugins import make_plugin

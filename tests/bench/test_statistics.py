@@ -14,11 +14,11 @@ from tests.bench.tiny import TOML, tiny
 
 
 def numbers(tmp_path: Path) -> Numbers:
-    """Two tasks, four images: the plug-in adds 1, 2, 3, 4 % of 10 dB."""
+    """Two tasks, six images: the plug-in adds 1, 2, ... 6 % of 10 dB."""
     experiment = tiny(tmp_path)
     records: dict[tuple[str, str, int, int], Record] = {}
     for task, scale in (("SR", 1.0), ("Motion", 2.0)):
-        for index in range(4):
+        for index in range(6):
             records[("DDNM", task, index, 0)] = {"psnr": 10.0, "calls": 5}
             records[("DDNM + UCPM", task, index, 0)] = {"psnr": 10.0 + 0.1 * scale * (index + 1), "calls": 5}
             records[("DDPG", task, index, 0)] = {"error": "diverged"} if index == 2 else {"psnr": 8.0 + index}
@@ -40,24 +40,26 @@ def test_bootstrap_interval_agrees_with_scipy_and_repeats() -> None:
 
 def test_paired_differences_by_hand(tmp_path: Path) -> None:
     found = numbers(tmp_path).difference("DDNM + UCPM", "DDNM", "SR", "psnr")
-    assert found is not None and found.clear and found.count == 4
-    assert found.mean == pytest.approx(0.25) and found.percent == pytest.approx(2.5)
-    assert 0.1 <= found.low < 0.25 < found.high <= 0.4
+    assert found is not None and found.clear and found.count == 6
+    assert found.mean == pytest.approx(0.35) and found.percent == pytest.approx(3.5)
+    assert found.low is not None and found.high is not None
+    assert 0.1 <= found.low < 0.35 < found.high <= 0.6
     same = numbers(tmp_path).difference("DDNM + UCPM", "DDNM", "SR", "calls")
     assert same is not None and (same.mean, same.low, same.high, same.clear) == (0.0, 0.0, 0.0, False)
 
 
 def test_the_average_change_is_that_of_the_tasks(tmp_path: Path) -> None:
     table = numbers(tmp_path)
-    assert table.average_change(table.experiment.row("DDNM + UCPM"), "psnr") == pytest.approx((2.5 + 5.0) / 2)
+    assert table.average_change(table.experiment.row("DDNM + UCPM"), "psnr") == pytest.approx((3.5 + 7.0) / 2)
     assert table.average_change(table.experiment.row("DDNM"), "psnr") is None
 
 
 def test_failed_runs_are_left_out_and_told(tmp_path: Path) -> None:
     table = numbers(tmp_path)
     found = table.summary("DDPG", "SR", "psnr")
-    assert found is not None and found.count == 3
-    assert found.mean == pytest.approx(28 / 3) and found.std == pytest.approx(np.std([8.0, 9.0, 11.0], ddof=1))
+    assert found is not None and found.count == 5
+    scores = [8.0, 9.0, 11.0, 12.0, 13.0]
+    assert found.mean == pytest.approx(np.mean(scores)) and found.std == pytest.approx(np.std(scores, ddof=1))
     assert table.failures() == ["DDPG, Motion: diverged (1 images)", "DDPG, SR: diverged (1 images)"]
     assert table.difference("DDPG", "DDNM", "SR", "calls") is None
 
@@ -66,7 +68,7 @@ def test_hosts_are_compared_with_a_baseline_where_the_table_names_one(tmp_path: 
     block = '\n[[rows]]\nmethods = ["pinv"]\n\n[table]\nbaseline = "A⁺ y"\n\n[form.small]'
     experiment = tiny(tmp_path, TOML.replace("\n[form.small]", block))
     records: dict[tuple[str, str, int, int], Record] = {}
-    for task, index in itertools.product(("SR", "Motion"), range(4)):
+    for task, index in itertools.product(("SR", "Motion"), range(5)):
         records[("A⁺ y", task, index, 0)] = {"psnr": 7.0}
         records[("DDNM", task, index, 0)] = {"psnr": 10.0, "calls": 5}
         records[("DDNM + UCPM", task, index, 0)] = {"psnr": 10.5, "calls": 5}

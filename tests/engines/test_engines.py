@@ -71,6 +71,11 @@ def test_a_pool_is_kept_and_a_dead_worker_is_told() -> None:
     engine.close()
 
 
+def test_a_fresh_process_that_dies_is_told() -> None:
+    with pytest.raises(LeaderError, match="worker process died"):
+        list(FreshEngine().map(dying, [3]))
+
+
 ORPHANS = """
 import os, sys, time
 from pathlib import Path

@@ -5,6 +5,7 @@ switched off.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -12,15 +13,15 @@ from torch import Tensor
 
 from leader import presets
 from leader.errors import LeaderError
-from leader.methods import METHODS, Method, make_method
-from leader.operators import TASKS, Blur, Inpainting, LinearOperator, gaussian_kernel, random_mask
+from leader.methods import DPS, METHODS, Method, make_method, shared
+from leader.operators import TASKS, Blur, Inpainting, LinearOperator, SpectralOperator, gaussian_kernel, random_mask
 from leader.plugins import SATP, UCPM
 from leader.priors.base import Prediction, Prior
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.problem import Problem
 from leader.sampler import Sampler
 from leader.schedule import Schedule
-from tests.methods.contexts import measured, operators
+from tests.methods.contexts import context, measured, operators
 from tests.oracle.cases import mixture
 
 SHAPE = (3, 16, 16)
@@ -171,3 +172,51 @@ def test_every_method_describes_itself() -> None:
         made = make_method(cls.name, {})
         assert made.paper and made.summary and made.needs and made.calls_per_step
         assert replace(made) == made  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("name", ["ddnm", "ddrm"])
+def test_the_spectral_split_is_built_once_a_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = []
+    real = shared._split
+
+    def counted(*arguments: Any) -> shared.SpectralSplit:
+        built.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(shared, "_split", counted)
+    problem = measured(operators(SHAPE)["sr-bicubic"], truth().float(), SIGMA)
+    Sampler(prior(), method(name), (), STEPS, estimator=None).run(problem)
+    assert len(built) == STEPS
+
+
+def test_a_split_belongs_to_its_times() -> None:
+    problem = measured(operators(SHAPE)["sr-bicubic"], truth().float(), SIGMA)
+    here = context(prior(), problem)
+    operator = problem.operator
+    assert isinstance(operator, SpectralOperator)
+    first = shared.spectral_split(here, operator, torch.tensor([500]), 0.85)
+    assert shared.spectral_split(here, operator, torch.tensor([500]), 0.85) is first
+    for u, eta, eta_b in ((400, 0.85, 1.0), (500, 0.5, 1.0), (500, 0.85, 0.5)):
+        other = shared.spectral_split(here, operator, torch.tensor([u]), eta, eta_b)
+        assert not torch.equal(other.fresh, first.fresh)
+
+
+@pytest.mark.parametrize(("task", "scale"), [("sr-bicubic", 0.3), ("inpaint", 0.5), ("blur", 0.3)])
+def test_published_scales_of_dps_serve_where_nothing_else_does(task: str, scale: float) -> None:
+    """By the presets of any prior, without presets, and as an object."""
+    problem = measured(operators(SHAPE)[task], truth().float(), SIGMA)
+    expected = Sampler(prior(), DPS(scale=scale), (), STEPS, estimator=None).run(problem).images
+    other = Sampler(prior(), DPS(scale=2 * scale), (), STEPS, estimator=None).run(problem).images
+    assert not torch.equal(expected, other)
+    for sampler in (
+        Sampler(prior(), "dps", (), STEPS, estimator=None),
+        Sampler(prior(), "dps", (), STEPS, estimator=None, use_presets=False),
+        Sampler(prior(), DPS(), (), STEPS, estimator=None),
+    ):
+        assert torch.equal(sampler.run(problem).images, expected)
+
+
+def test_a_preset_of_the_prior_wins_over_the_published_scale() -> None:
+    assert presets.find("embedded", "dps", "sr-bicubic", 0.0)["scale"] == 12.0
+    assert presets.find("embedded", "dps", "inpaint", 0.05)["scale"] == 0.5
+    assert presets.find("nobody", "dps", "denoise", 0.05)["scale"] == 0.3

@@ -14,6 +14,6 @@ def test_more_damage_scores_worse_in_the_declared_direction(name: str) -> None:
     clean = batch(x, x)
     noise = torch.randn(clean[:1].shape, generator=torch.Generator().manual_seed(0))
     mild, strong = metric.function(clean + torch.cat([0.05 * noise, 0.3 * noise]), clean)
-    assert bool(mild > strong) == metric.higher_is_better
+    assert bool(mild > strong) == (metric.column.better > 0)
     assert metric.name == name
-    assert "[0, 1]" in metric.convention
+    assert "[0, 1]" in metric.column.convention

@@ -28,13 +28,10 @@ NEEDED: dict[str, dict[str, Option]] = {
 
 @pytest.mark.parametrize("name", sorted(TASKS))
 def test_every_task_builds_an_operator_that_works(name: str) -> None:
-    task = TASKS[name]
-    operator = task.build(SHAPE, **NEEDED.get(name, {}))
+    operator = build_task(name, SHAPE, **NEEDED.get(name, {}))
     x = torch.rand(1, *SHAPE)
     y = operator.A(x)
     assert operator.pinv(y).shape == x.shape
-    assert task.name == name and task.title and task.description.endswith(".")
-    assert f"--task {name}" in task.example
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.plugins import SATP, UCPM
-from leader.plugins.base import Moment
+from leader.plugins.base import StepInfo
 from leader.plugins.image_priors import adjoint, differences, image_prior
 from leader.schedule import Grid, uniform_grid
 
@@ -79,9 +79,9 @@ def test_a_checkerboard_is_damped_not_reflected() -> None:
 
 def test_ablations_keep_the_mean_of_sigma() -> None:
     sigma = draw(6).exp()
-    moment = Moment([3], [10], [0], torch.tensor([100]))
+    info = StepInfo([3], [10], [0], torch.tensor([100]))
     for name in ("mean", "shuffle"):
-        changed = UCPM(map=name)._mapped(sigma, moment)
+        changed = UCPM(map=name)._mapped(sigma, info)
         assert torch.allclose(changed.mean((1, 2, 3)), sigma.mean((1, 2, 3)))
         assert not torch.equal(changed, sigma)
 
@@ -127,3 +127,17 @@ def test_bad_settings_are_refused(bad: dict[str, float]) -> None:
         SATP(**bad)
     with pytest.raises(LeaderError):
         UCPM(lam=-1.0)
+
+
+@pytest.mark.parametrize(
+    "satp", [SATP(budget=1e300), SATP(rho=1e-300, budget=10.0), SATP(budget=1e300, eta=1e300), SATP(eta=0.0, rho=1e-300)]
+)
+def test_extreme_budgets_jump_to_the_end_or_not_at_all(satp: SATP) -> None:
+    grid = uniform_grid(100)
+    assert satp.pace(grid, 0, 0.0) == (1 if satp.eta == 0 else 99)
+
+
+@pytest.mark.parametrize("bad", [{"width": 0.0}, {"phi": 3}, {"phi": "laplace"}, {"lam": "1"}, {"solve": "lu"}, {"map": "x"}])
+def test_bad_words_of_ucpm_are_refused(bad: dict[str, object]) -> None:
+    with pytest.raises(LeaderError):
+        UCPM(**bad)  # type: ignore[arg-type]

@@ -17,7 +17,8 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.priors import catalogue
 from leader.priors.adapters import HeadedPrior, NetworkPrior
-from leader.priors.checkpoints import make_schedule, open_checkpoint
+from leader.priors.betas import make_schedule
+from leader.priors.checkpoints import open_checkpoint
 from leader.priors.detection import build
 from leader.priors.inspection import inspect
 from leader.priors.loading import load_prior
@@ -160,7 +161,7 @@ def test_a_label_for_a_class_conditional_network(tmp_path: Path) -> None:
     path = tmp_path / "weights.pt"
     torch.save(tiny(replace(TINY, classes=4)), path)
     assert "label" in refused(path, **OPTIONS)
-    assert "classes 0 to 3" in refused(path, label=4, **OPTIONS)
+    assert "from 0 to 3; found 4" in refused(path, label=4, **OPTIONS)
     answer = load_prior(path, label=2, **OPTIONS).predict(torch.zeros(1, 3, 16, 16), torch.tensor([5]))
     assert answer.x0.shape == (1, 3, 16, 16)
 

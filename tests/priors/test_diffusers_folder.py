@@ -102,7 +102,7 @@ def test_options_replace_what_the_folder_says(tmp_path: Path) -> None:
     assert prior.predict(torch.zeros(1, 3, 32, 32), torch.tensor([4])).x0.shape == (1, 3, 32, 32)
 
 
-def refused(folder: Path, **options: Any) -> str:
+def refused(folder: Path | str, **options: Any) -> str:
     with pytest.raises(LeaderError) as error:
         load_prior(folder, **options)
     text = str(error.value)
@@ -156,15 +156,25 @@ def test_weights_that_would_run_code_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "marker").exists()
 
 
-def test_a_hub_id_without_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_hub_is_asked_only_by_its_prefix_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     hub = pytest.importorskip("huggingface_hub")
+    asked: list[str] = []
 
-    def offline(*args: Any, **settings: Any) -> str:
+    def offline(name: str, **settings: Any) -> str:
+        asked.append(name)
         raise OSError("no network")
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(hub, "snapshot_download", offline)
-    assert "could not be had" in refused(Path("somebody/some-model"))
+    assert "name it hub:somebody/some-model" in refused(Path("somebody/some-model"))
+    assert not asked and not caplog.messages
+    assert "could not be had" in refused("hub:somebody/some-model")
+    assert asked == ["somebody/some-model"] and "Downloading the prior somebody/some-model" in caplog.text
+    for name in ("hub:", "hub:alone", "hub:a/b/c", "hub:../up", "hub:https://host/name"):
+        assert "hub:OWNER/NAME" in refused(name)
     write(tmp_path / "copy")
     monkeypatch.setattr(hub, "snapshot_download", lambda *args, **settings: str(tmp_path / "copy"))
-    assert load_prior("somebody/some-model", whole=True).name == "somebody/some-model"
+    prior = load_prior("hub:somebody/some-model", whole=True)
+    assert prior.name == "hub:somebody/some-model" and prior.size == (16, 16)

@@ -15,7 +15,7 @@ from leader.operators import gaussian_kernel, motion_kernel
 from leader.pictures import Picture, read_picture, write_picture
 from leader.pictures.container import Measurement, read_container, write_container
 from leader.restoration.borders import blurred_by_camera, extend, extended_blur, fast_length
-from leader.restoration.degrade import degrade
+from leader.restoration.degrade import degrade_file
 from leader.restoration.restore import Restoration, prepare, restore
 from tests.cheap_prior import CheapPrior, photograph
 
@@ -151,7 +151,7 @@ def test_fast_lengths() -> None:
     ],
 )
 def test_containers_carry_every_task(tmp_path: Path, task: str, options: dict[str, Any]) -> None:
-    degrade(photograph(32, 64), tmp_path / "m.npz", task, sigma=0.03, seed=4, **options)
+    degrade_file(photograph(32, 64), tmp_path / "m.npz", task, sigma=0.03, seed=4, **options)
     content = read_container(tmp_path / "m.npz")
     assert content.task == task and content.sigma == 0.03 and content.image_shape == (3, 32, 64)
     clean = content.operator().A(photograph(32, 64)[None])
@@ -163,7 +163,7 @@ def test_containers_carry_every_task(tmp_path: Path, task: str, options: dict[st
 
 def test_degraded_pictures_are_clipped_rounded_and_reproducible(tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
-        notes = degrade(photograph(), tmp_path / name, "denoise", sigma=0.4, seed=1)
+        notes = degrade_file(photograph(), tmp_path / name, "denoise", sigma=0.4, seed=1)
         assert any("clipped" in note for note in notes)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     assert read_picture(tmp_path / "a.png").bits == 16  # as the array given, which has decimals

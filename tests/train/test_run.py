@@ -174,7 +174,7 @@ def test_wrong_starting_points_are_told(tmp_path: Path) -> None:
     junk = tmp_path / "junk.safetensors"
     junk.write_text("junk")
     for found in (junk, tmp_path / "absent.safetensors"):
-        with pytest.raises(LeaderError, match="is not a readable"):
+        with pytest.raises(LeaderError, match=r"cannot be read as a checkpoint|does not exist"):
             load_pyramid(found)
         with pytest.raises(LeaderError, match="does not hold FFDNet's colour weights"):
             load_ffdnet(found)
@@ -195,8 +195,44 @@ def test_frozen_parts_stay(tmp_path: Path) -> None:
     trainer.advance(photos)
     moved = {name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])}
     assert {name[:6] for name in moved} == {"share", "main.h"}
-    with pytest.raises(LeaderError, match="Nothing to train"):
-        Trainer(replace(tiny(tmp_path), parts=("tail",)))
+    with pytest.raises(LeaderError, match="This network has no expert to train: name some of main, main_head"):
+        Trainer(replace(tiny(tmp_path), net=replace(NET, cascade=False), parts=("expert",)))
+
+
+def test_words_and_numbers_that_cannot_be_meant(tmp_path: Path) -> None:
+    good = TrainConfig(tmp_path, tmp_path, steps=2)
+    for parts, told in (
+        (("main", "exprt"), "Unknown part of the network 'exprt': did you mean 'expert'?"),
+        (("",), "Unknown part"),
+        ((), "Nothing to train"),
+    ):
+        with pytest.raises(LeaderError) as error:
+            replace(good, parts=parts)
+        assert told in str(error.value)
+    for values in (
+        {"seconds": 0.0},
+        {"seconds": math.nan},
+        {"steps": 0},
+        {"seed": -1},
+        {"rate": math.nan},
+        {"expert_rate": 2.0},
+    ):
+        with pytest.raises(LeaderError):
+            replace(good, **values)
+
+
+def test_a_state_that_is_none_is_told(tmp_path: Path) -> None:
+    config = replace(tiny(tmp_path), state=tmp_path / "run")
+    config.state.mkdir()
+    trainer = Trainer(config)
+    for content in (b"junk", b""):
+        (config.state / "checkpoint.pt").write_bytes(content)
+        with pytest.raises(LeaderError, match="cannot be read as a checkpoint"):
+            trainer.resume()
+    trainer.save()
+    with pytest.raises(LeaderError, match="another folder as the state"):
+        Trainer(replace(config, net=replace(NET, width=12))).resume()
+    assert trainer.resume()
 
 
 def test_ffdnet_names_are_translated() -> None:

@@ -10,12 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from leader.errors import LeaderError
+from leader.pictures import list_pictures
 from leader.priors.base import Prediction, Prior, from_eps
 from leader.priors.variance_head import HeadShape, VarianceHead, beside
 from leader.schedule import Schedule
-from leader.train.data import decode, picture_files
+from leader.train import variance
+from leader.train.answers import Answers, collect
+from leader.train.data import decode
 from leader.train.fit_gaussian import fit_coarse_gaussian
-from leader.train.variance import FitSettings, fit_variance
+from leader.train.variance import FitSettings, calibrate, fit_variance
 from tests.train.pictures import write_pictures
 
 
@@ -44,7 +47,7 @@ class TinyEpsPrior(Prior):
 
 
 def train_eps(prior: TinyEpsPrior, folder: Path, steps: int) -> None:
-    images = [torch.from_numpy(np.asarray(decode(path)).copy()) for path in picture_files(folder)]
+    images = [torch.from_numpy(np.asarray(decode(path)).copy()) for path in list_pictures(folder)]
     clean = torch.stack([image[:128, :128].permute(2, 0, 1).float() / 127.5 - 1 for image in images])
     optimiser = torch.optim.Adam(prior.parameters(), 3e-3)
     for _ in range(steps):
@@ -75,7 +78,7 @@ def test_it_is_calibrated_and_local(fitted: tuple[TinyEpsPrior, VarianceHead, Pa
     """Fresh pictures, fresh noise: right on average, and larger where the error is larger."""
     prior, head, folder = fitted
     write_pictures(folder / "fresh", count=8, seed=9)
-    paths = picture_files(folder / "fresh")
+    paths = list_pictures(folder / "fresh")
     clean = torch.stack([torch.from_numpy(np.asarray(decode(p)).copy()).permute(2, 0, 1) for p in paths])
     clean = clean[..., :64, :64].float() / 127.5 - 1
     errors, variances = [], []
@@ -122,3 +125,77 @@ def test_coarse_gaussian_fit_recovers_a_spectrum(tmp_path: Path) -> None:
     assert bool((spectrum > 0).all()) and float(spectrum[0, 1, 1]) > float(spectrum[0, 15, 15])
     assert all(0 < value < 1 for value in prior.mean)
     assert prior.detail[0] == 0 and prior.detail[1] < prior.detail[3]
+
+
+def test_the_network_is_asked_once_for_a_third_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that only the network moves: one answer takes ten seconds, and an update of the head one."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    asked: list[int] = []
+
+    class Slow(TinyEpsPrior):
+        def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+            now[0] += 10
+            asked.append(int(t))
+            return super()._predict(x, t)
+
+    likelihood = variance.negative_log_likelihood
+
+    def ticking(head: VarianceHead, answers: Answers) -> Tensor:
+        now[0] += 1.0 if torch.is_grad_enabled() else 0.0
+        return likelihood(head, answers)
+
+    monkeypatch.setattr(variance, "negative_log_likelihood", ticking)
+    folder = write_pictures(tmp_path / "p", count=4)
+    settings = FitSettings(seconds=600, crop=16, shape=HeadShape(width=4, depth=1))
+    _, report = fit_variance(Slow(), folder, None, settings)
+    assert report.answers == len(asked) == 21, "the clock passes 200 s during the 21st answer"
+    assert report.steps == 600 - 210 and report.seconds == 600
+    assert len(set(asked)) > 10 and max(asked) > 80 and min(asked) < 20, "times fill the schedule"
+
+
+def test_answers_are_in_proportion_and_bounded_by_memory(tmp_path: Path) -> None:
+    prior, image = TinyEpsPrior(), torch.zeros(3, 20, 20)
+    most = {"fit": 1000, "calibration": 1000, "check": 4}
+    one = 3 * 4 * 3 * 16 * 16  # x_t, x0 and error in float32
+    found = collect(prior, {kind: [image] for kind in most}, most, (16, 16), 0, 60.0, 50 * one)
+    assert {kind: len(part) for kind, part in found.items()} == {"fit": 30, "calibration": 10, "check": 4}
+    held = sum(tensor.numel() * tensor.element_size() for part in found.values() for tensor in (part.x_t, part.x0, part.error))
+    assert held <= 50 * one
+    few = collect(prior, {kind: [image] for kind in most}, most, (16, 16), 0, 0.0, 50 * one)
+    assert {kind: len(part) for kind, part in few.items()} == {"fit": 3, "calibration": 1, "check": 1}
+    for kind, part in few.items():
+        assert torch.equal(part.x_t, found[kind].x_t[: len(part)]), "an answer is a function of seed and number"
+    assert not torch.equal(found["fit"].x_t[0], found["calibration"].x_t[0])
+    level = prior.schedule.level(found["fit"].t, image)
+    noise = found["fit"].x_t / level.noise  # of a black picture nothing but noise is left
+    assert 0.95 < float(noise.std()) < 1.05
+
+
+def test_turning_and_cutting_keep_answers_together() -> None:
+    x = torch.arange(2 * 3 * 6 * 6.0).reshape(2, 3, 6, 6)
+    answers = Answers(x, x + 1, x + 2, torch.tensor([0.1, 0.2]), torch.tensor([8, 3]))
+    for part in (answers.turned(1, True), answers.window(1, 2, 3), answers.by_time(), answers.take([1])):
+        assert torch.equal(part.x0, part.x_t + 1) and torch.equal(part.error, part.x_t + 2)
+    assert torch.equal(answers.turned(1, True).x_t, x.rot90(1, (2, 3)).flip(3))
+    assert torch.equal(answers.window(1, 2, 3).x_t, x[..., 1:4, 2:5])
+    assert answers.by_time().t.tolist() == [3, 8] and torch.equal(answers.by_time().x_t[0], x[1])
+    assert [len(part) for part in Answers.join([answers, answers, answers]).batches(4)] == [4, 2]
+
+
+def test_a_schedule_that_ends_without_signal_does_not_spoil_its_neighbours() -> None:
+    """An eps-network that is off by a tenth everywhere: its x0 is off by s/10, ten thousand at the last of these times."""
+    abar = torch.tensor([0.5, 1e-2, 4.5e-5, 2.7e-9]).repeat(8)
+    error = (0.01 * (1 - abar) / abar).reshape(-1, 1, 1, 1).expand(-1, 3, 8, 8)
+    zero = torch.zeros_like(error)
+    head = VarianceHead(HeadShape(width=4, depth=1))
+    calibrate(head, Answers(zero, zero, error, abar, torch.zeros(len(abar), dtype=torch.long)))
+    for value in abar[:4]:
+        wanted = 0.01 * (1 - value) / value
+        assert float(head.usual(value[None])) == pytest.approx(float(wanted), rel=0.35)
+
+
+@pytest.mark.parametrize("values", [{"seconds": 0.0}, {"seconds": float("nan")}, {"seconds": float("inf")}, {"seed": -1}])
+def test_fits_without_end_or_beginning_are_refused(values: dict[str, float], tmp_path: Path) -> None:
+    with pytest.raises(LeaderError, match="A fit needs"):
+        fit_variance(TinyEpsPrior(), tmp_path, None, FitSettings(**values))  # type: ignore[arg-type]

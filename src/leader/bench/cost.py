@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from leader.bench.cell import BASELINES, Cell, blueprint, from_blueprint, plan_of
+from leader.bench.cell import BASELINES, Cell, Recipe
+from leader.bench.setup import plan_of
 
 BACKWARD_PASSES = 2.0
 """A backward pass costs about as much as two forward passes."""
 
 
 @dataclass(frozen=True)
-class Cost:
-    """Upper bounds: a pacer or an early stop may save some.
+class Bill:
+    """The cost of a whole run, or of several: upper bounds, a pacer or an early stop may save some.
 
     calls      forward evaluations of the network
     backwards  reverse-mode passes
@@ -25,25 +26,23 @@ class Cost:
     backwards: int = 0
     passes: float = 0.0
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.calls + other.calls, self.backwards + other.backwards, self.passes + other.passes)
+    def __add__(self, other: Bill) -> Bill:
+        return Bill(self.calls + other.calls, self.backwards + other.backwards, self.passes + other.passes)
 
 
-def cost_of(cell: Cell, fallback_steps: int = 100) -> Cost:
+def cost_of(cell: Cell, fallback_steps: int = 100) -> Bill:
     """The cost of a cell; where its steps depend on another's calls, that of `fallback_steps`."""
-    if cell.method in BASELINES:
-        return Cost()
-    known = cell if cell.steps is not None else cell.with_steps(fallback_steps)
-    return _cost(blueprint(known))
+    if cell.recipe.method in BASELINES:
+        return Bill()
+    return _cost(cell.recipe if cell.recipe.steps is not None else replace(cell.recipe, steps=fallback_steps))
 
 
 @lru_cache(maxsize=4096)
-def _cost(text: str) -> Cost:
-    cell = from_blueprint(text)
-    plan, prior = plan_of(cell)
+def _cost(recipe: Recipe) -> Bill:
+    plan, prior = plan_of(recipe)
     times = plan.grid.times
     visited = [now for now, after in itertools.pairwise(times) if after <= now]
     each = plan.method.cost
-    share = [prior.work(t, cell.size, cell.size) / cell.size**2 for t in visited]
+    share = [prior.work(t, recipe.size, recipe.size) / recipe.size**2 for t in visited]
     passes = (each.forward + BACKWARD_PASSES * each.backward) * sum(share) + each.start * share[0]
-    return Cost(each.forward * len(visited) + each.start, each.backward * len(visited), passes)
+    return Bill(each.forward * len(visited) + each.start, each.backward * len(visited), passes)

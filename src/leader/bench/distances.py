@@ -13,19 +13,16 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from leader.bench.cell import Place
 from leader.bench.experiment import Experiment
 from leader.bench.records import Record, Store
 from leader.errors import LeaderError
 from leader.metrics.distribution import FID_SMALLEST_SET, fid, kid
 from leader.metrics.inception import inception_features
 
-Place = tuple[str, str, int, int]
-
 
 def render_distances(experiment: Experiment, records: Mapping[Place, Record], store: Store) -> str:
-    """KID of every row and task against the reference, and FID where there are enough pictures, as
-    Markdown.
-    """
+    """KID of every row and task against the reference, and FID where there are enough pictures, as Markdown."""
     references = [row for row in experiment.rows if row.method == "reference"]
     if not references:
         raise LeaderError(f"The experiment '{experiment.name}' needs a row of the method 'reference' to compare with.")

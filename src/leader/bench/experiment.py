@@ -22,39 +22,31 @@ against = "DDNM"                        the row it is compared with; by default 
 from __future__ import annotations
 
 import itertools
-import sys
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from leader.bench.cell import BASELINES, KEEP, Cell
-from leader.bench.images import list_images
+from leader.bench.cell import BASELINES, KEEP, Cell, Frozen, Recipe
+from leader.bench.images import FITS, list_images
+from leader.bench.schema import Table, check_settings, parse_toml
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.methods import METHODS
-from leader.plugins import BUNDLES, PLUGINS
+from leader.plugins import BUNDLES, PLUGINS, expand
 from leader.schedule import GRIDS
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 PLUGIN_LABELS = {"leader": "LEADer", "ucpm": "UCPM", "satp": "SATP", "equs": "EquS", "equs+": "EquS+"}
 _TOP = ("title", "note", "tasks", "task", "rows", "form", "table", "figure")
-_ROWS = (
-    "methods",
-    "plugins",
-    "settings",
-    "vary",
-    "steps",
-    "grid",
-    "calls_of",
-    "label",
-    "against",
-    "estimator",
-)
+_ROWS = ("methods", "plugins", "settings", "vary", "steps", "grid", "calls_of", "label", "against", "estimator")
 _TASK = ("label", "name", "options", "sigma")
+_TABLE = ("metrics", "std", "baseline", "kind")
+_FIGURE = ("kind", "metrics", "images", "image")
+_MOST_STEPS = 100_000
+_LARGEST_SIZE = 4096
+_MOST_IMAGES = 100_000
+_MOST_ROWS = 2_000
+_MOST_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -161,22 +153,17 @@ class Experiment:
 
     def _cell(self, task: Task, row: Row, index: int, image: Path | None, seed: int) -> Cell:
         form, own = self.form, self.form.methods.get(row.method, {})
-        steps = row.steps or own.get("steps", form.steps)
-        return Cell(
-            row=row.label,
-            title=task.label,
-            image=image,
-            index=index,
+        recipe = Recipe(
             fit=form.fit,
             size=form.size,
             prior=form.prior,
             task=task.name,
-            options=task.options,
+            options=Frozen(task.options),
             sigma=task.sigma,
             method=row.method,
             plugins=row.plugins,
-            settings=merged(own.get("settings", {}), row.settings),
-            steps=None if row.calls_of else steps,
+            settings=Frozen(_settings_of(row, merged(own.get("settings", {}), row.settings))),
+            steps=None if row.calls_of else row.steps or own.get("steps", form.steps),
             grid=row.grid,
             estimator=row.estimator,
             seed=seed,
@@ -184,8 +171,14 @@ class Experiment:
             timing=form.timing,
             memory=form.memory,
             keep=form.keep,
-            calls_of=row.calls_of,
         )
+        return Cell(row.label, task.label, image, index, recipe, row.calls_of)
+
+
+def _settings_of(row: Row, settings: dict[str, Any]) -> dict[str, Any]:
+    """Those of the method and of the row's own plug-ins: rows of one block share a table, not their plug-ins."""
+    own = expand(row.plugins)
+    return {key: value for key, value in settings.items() if key not in PLUGINS or key in own}
 
 
 def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
@@ -193,38 +186,43 @@ def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
     for path in (Path(name), folder / f"{name}.toml"):
         if path.is_file():
             return path
-    known = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("tasks", "search"))
+    known = [path.stem for path in all_experiments(folder)]
     if not known:
         raise LeaderError(f"There is no experiment '{name}' and no folder '{folder}' here; give the path of its file.")
     raise unknown_name("experiment", name, known)
 
 
+def all_experiments(folder: Path = Path("experiments")) -> list[Path]:
+    """The files of the experiments in a folder, by name."""
+    return sorted(path for path in folder.glob("*.toml") if path.stem not in ("tasks", "search"))
+
+
 def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experiment:
     """An experiment in the form asked for; `changes` replace fields of the form (None: as it is)."""
-    document = parse_toml(path)
-    _known(f"'{path.name}'", document, _TOP)
-    definitions = {**parse_toml(path.with_name("tasks.toml")), **document.get("task", {})}
-    forms = document.get("form", {})
+    where = f"'{path.name}'"
+    document = Table(parse_toml(path), where, _TOP)
+    definitions = {**parse_toml(path.with_name("tasks.toml")), **document.named_tables("task")}
+    forms = document.named_tables("form")
     if form not in forms:
         raise unknown_name(f"form of '{path.stem}'", form, forms)
-    names = [item.name for item in fields(Form)]
-    _known(f"form '{form}' of '{path.name}'", forms[form], names)
-    given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in forms[form].items()}
-    chosen = replace(Form(**given), **{key: value for key, value in changes.items() if value is not None})
-    for item in chosen.keep:
-        if item not in KEEP:
-            raise unknown_name("thing to keep", item, KEEP)
-    rows = tuple(row for block in document.get("rows", []) for row in _expand(block, path))
+    chosen = _form(Table(forms[form], f"the form '{form}' of {where}", [item.name for item in fields(Form)]), changes)
+    rows = tuple(row for block in document.tables("rows") for row in _expand(Table(block, f"the rows of {where}", _ROWS)))
     _check_rows(rows, path)
+    tasks = tuple(_task(name, definitions) for name in document.texts("tasks"))
+    labels = [task.label for task in tasks]
+    if not labels or len(set(labels)) != len(labels):
+        raise UsageError(f"{where} needs tasks with distinct labels; found {', '.join(labels) or 'none'}.")
+    if (total := len(tasks) * len(rows) * chosen.count * len(chosen.seeds)) > _MOST_CELLS:
+        raise LeaderError(f"{where} asks for {total} cells; at most {_MOST_CELLS} are served, so lower its count or seeds.")
     return Experiment(
         name=f"{path.stem}-{form}",
-        title=document.get("title", path.stem),
-        note=document.get("note", ""),
-        tasks=tuple(_task(name, definitions) for name in document.get("tasks", [])),
+        title=document.text("title", path.stem),
+        note=document.text("note", ""),
+        tasks=tasks,
         rows=rows,
         form=chosen,
-        table=document.get("table", {}),
-        figure=document.get("figure", {}),
+        table=_shown(Table(document.values.get("table", {}), f"[table] of {where}", _TABLE)),
+        figure=_shown(Table(document.values.get("figure", {}), f"[figure] of {where}", _FIGURE)),
     )
 
 
@@ -234,61 +232,130 @@ def load_tasks(path: Path, names: list[str] | None = None) -> list[Task]:
     return [_task(name, definitions) for name in names or definitions]
 
 
+def forms_of(path: Path) -> list[str]:
+    """The names of the forms of an experiment's file."""
+    return list(Table(parse_toml(path), f"'{path.name}'", _TOP).named_tables("form"))
+
+
+def _form(table: Table, changes: dict[str, Any]) -> Form:
+    """The form of a table, with `changes` that are not None on top: both are checked."""
+    values = {**table.values, **{key: value for key, value in changes.items() if value is not None}}
+    given, default = Table(values, table.where, values), Form()
+    for item in given.texts("keep", ()):
+        if item not in KEEP:
+            raise unknown_name("thing to keep", item, KEEP)
+    fit = given.text("fit", default.fit)
+    if fit not in FITS:
+        raise unknown_name("way of bringing pictures to size", fit, FITS)
+    return Form(
+        prior=given.text("prior", default.prior),
+        images=given.text("images", default.images),
+        fit=fit,
+        size=given.integer("size", default.size, 1, _LARGEST_SIZE),
+        count=given.integer("count", default.count, 1, _MOST_IMAGES),
+        steps=given.integer("steps", default.steps, 1, _MOST_STEPS),
+        seeds=given.integers("seeds", default.seeds, 0, 2**63 - 1),
+        device=given.text("device", default.device),
+        timing=given.flag("timing", default.timing),
+        memory=given.flag("memory", default.memory),
+        keep=given.texts("keep", ()),
+        methods={name: _own(name, entry, given.where) for name, entry in given.named_tables("methods").items()},
+    )
+
+
+def _own(method: str, entry: Any, where: str) -> dict[str, Any]:
+    """Steps and settings of one method in a form."""
+    if method not in METHODS:
+        raise unknown_name(f"method in {where}", method, METHODS)
+    table = Table(entry, f"the method '{method}' of {where}", ("steps", "settings"))
+    settings = table.plain("settings", PLUGINS)
+    _check_settings(method, settings)
+    steps = {"steps": table.integer("steps", None, 1, _MOST_STEPS)} if "steps" in table else {}
+    return {**steps, "settings": settings}
+
+
+def _shown(table: Table) -> dict[str, Any]:
+    """What [table] and [figure] ask for, checked."""
+    for name in ("kind", "baseline"):
+        table.text_or_none(name)
+    if table.text("kind", "distances") not in ("distances", "grid", "path", "sweep", "bars", "uncertainty"):
+        raise LeaderError(f"{table.where} names the unknown kind '{table.text('kind')}'; use distances, or a kind of figure.")
+    table.texts("metrics", ())
+    table.flag("std", True)
+    table.integer("images", 1, 1, _MOST_IMAGES)
+    table.integer("image", 0, 0, _MOST_IMAGES)
+    return table.values
+
+
 def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     """Settings with those of `second` on top, plug-in tables merged one level deep."""
     out = dict(first)
     for key, value in second.items():
-        out[key] = {**out.get(key, {}), **value} if isinstance(value, dict) else value
+        before = out.get(key)
+        out[key] = {**before, **value} if isinstance(value, dict) and isinstance(before, dict) else value
     return out
 
 
 def _task(name: str, definitions: dict[str, Any]) -> Task:
     if name not in definitions:
         raise unknown_name("task of an experiment", name, definitions)
-    entry = definitions[name]
-    _known(f"task '{name}'", entry, _TASK)
-    return Task(entry.get("label", name), entry["name"], entry.get("options", {}), float(entry.get("sigma", 0.0)))
+    entry = Table(definitions[name], f"the task '{name}'", _TASK)
+    return Task(entry.text("label", name), entry.text("name"), entry.plain("options"), entry.number("sigma", 0.0, 0.0, 10.0))
 
 
-def _expand(block: dict[str, Any], path: Path) -> Iterator[Row]:
+def _expand(block: Table) -> Iterator[Row]:
     """The rows of one [[rows]] table."""
-    _known(f"rows of '{path.name}'", block, _ROWS)
-    vary = [[(key, value) for value in values] for key, values in block.get("vary", {}).items()]
-    steps = block.get("steps")
-    counts = steps if isinstance(steps, list) else [steps]
-    for method in block["methods"]:
-        for count, plugins in itertools.product(counts, block.get("plugins", [[]])):
-            _check_names(method, plugins, block.get("grid"))
-            tail = f", T = {count}" if isinstance(steps, list) else ""
+    vary = [[(key, value) for value in values] for key, values in block.alternatives("vary").items()]
+    listed = isinstance(block.values.get("steps"), list)
+    counts: tuple[int | None, ...] = block.integers("steps", (1,), 1, _MOST_STEPS) if "steps" in block else (None,)
+    given, grid = block.plain("settings", PLUGINS), block.text_or_none("grid")
+    if (combinations := math.prod(len(values) for values in vary)) > _MOST_ROWS:
+        raise LeaderError(f"{block.where} vary over {combinations} combinations; at most {_MOST_ROWS} are served.")
+    for method in block.texts("methods"):
+        for count, plugins in itertools.product(counts, block.lists("plugins", [[]])):
+            _check_names(method, plugins, grid)
+            tail = f", T = {count}" if listed else ""
             base = METHODS[method].__name__ if method in METHODS else BASELINES[method]
             plain = " + ".join([base, *(PLUGIN_LABELS.get(item, item) for item in plugins)]) + tail
             for chosen in itertools.product(*vary):
-                settings = dict(block.get("settings", {}))
+                settings = given
                 for key, value in chosen:
                     settings = merged(settings, _nested(key, value))
-                label = _label(block.get("label"), plain, chosen, path)
-                host = block.get("against", base + tail)
+                _check_settings(method, settings)
+                label = _label(block.text_or_none("label"), plain, chosen, block.where)
+                host = block.text("against", base + tail)
                 yield Row(
                     label=label,
                     method=method,
                     plugins=tuple(plugins),
                     settings=settings,
                     steps=count,
-                    grid=block.get("grid"),
-                    estimator=block.get("estimator"),
-                    calls_of=block.get("calls_of"),
+                    grid=grid,
+                    estimator=block.text_or_none("estimator"),
+                    calls_of=block.text_or_none("calls_of"),
                     against=None if host == label else host,
                 )
 
 
-def _label(wanted: str | None, plain: str, chosen: tuple[tuple[str, Any], ...], path: Path) -> str:
+def _check_settings(method: str, settings: dict[str, Any]) -> None:
+    """Refuses values of a type that the method's or a plug-in's setting cannot have."""
+    own = {key: value for key, value in settings.items() if key not in PLUGINS}
+    if method in METHODS:
+        check_settings(f"method '{method}'", METHODS[method], own)
+    for name in PLUGINS.keys() & settings.keys():
+        if not isinstance(settings[name], dict):
+            raise LeaderError(f"The settings of the plug-in '{name}' must be a table; found {settings[name]!r}.")
+        check_settings(f"plug-in '{name}'", PLUGINS[name], settings[name])
+
+
+def _label(wanted: str | None, plain: str, chosen: tuple[tuple[str, Any], ...], where: str) -> str:
     """A row's name: the wanted one with varied values for its braces, else the plain one with their names and values."""
     values = [f"{value:g}" if isinstance(value, float) else str(value) for _, value in chosen]
     if wanted is None:
         return ", ".join([plain, *(f"{key} = {value}" for (key, _), value in zip(chosen, values, strict=True))])
-    if wanted.count("{}") != len(values) or wanted.count("{") != len(values):
+    if not wanted.count("{}") == wanted.count("{") == wanted.count("}") == len(values):
         raise LeaderError(
-            f"The label '{wanted}' of '{path.name}' has {wanted.count('{')} braces, and {len(values)} values vary: "
+            f"The label '{wanted}' in {where} has {wanted.count('{')} braces, and {len(values)} values vary: "
             "write one {} for each."
         )
     return wanted.format(*values)
@@ -317,19 +384,3 @@ def _check_rows(rows: tuple[Row, ...], path: Path) -> None:
     for row in rows:
         if row.calls_of is not None and row.calls_of not in labels:
             raise unknown_name(f"row that '{row.label}' takes its calls from", row.calls_of, labels)
-
-
-def _known(where: str, found: dict[str, Any], valid: list[str] | tuple[str, ...]) -> None:
-    for key in found:
-        if key not in valid:
-            raise unknown_name(f"entry in {where}", key, valid)
-
-
-def parse_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file; empty if there is none."""
-    if not path.is_file():
-        return {}
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise LeaderError(f"'{path}' is not valid TOML: {error}.") from None

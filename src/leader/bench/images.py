@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -13,35 +12,28 @@ from PIL import Image
 from torch import Tensor
 
 from leader.errors import LeaderError, unknown_name
+from leader.files import sha256_of
+from leader.pictures import list_pictures, read_picture
 
 FITS = ("crop", "half", "square")
 """crop: the central crop; half: half size (Lanczos), then the central crop; square: the central square,
 resized (Lanczos).
 """
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
-
 
 def list_images(source: str) -> list[Path]:
     """The pictures of a folder in the order of their names; "test" stands for the shipped crops."""
-    folder = Path(str(resources.files("leader") / "samples" / "test")) if source == "test" else Path(source)
-    if not folder.is_dir():
-        raise LeaderError(f"There is no folder of pictures '{source}'; give an existing one with --images.")
-    found = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
-    if not found:
-        raise LeaderError(f"The folder '{source}' holds no picture ({', '.join(SUFFIXES)}); give another one.")
-    return found
+    return list_pictures(Path(str(resources.files("leader") / "samples" / "test")) if source == "test" else source)
 
 
 @lru_cache(maxsize=64)
 def load_image(path: Path, fit: str, size: int) -> Tensor:
-    """A picture as [1, 3, size, size] float32 in [0, 1]."""
+    """A picture as [1, 3, size, size] float32 in [0, 1]; grey is repeated, transparency left out, 8 bits a sample."""
     if fit not in FITS:
         raise unknown_name("way of bringing pictures to size", fit, FITS)
-    with Image.open(path) as file:
-        picture = file.convert("RGB")
+    picture = read_picture(path).rgb()
     if fit == "half":
-        picture = picture.resize((picture.width // 2, picture.height // 2), Image.Resampling.LANCZOS)
+        picture = picture.resize((max(1, picture.width // 2), max(1, picture.height // 2)), Image.Resampling.LANCZOS)
     if fit == "square":
         side = min(picture.size)
         picture = _central(picture, side).resize((size, size), Image.Resampling.LANCZOS)
@@ -57,11 +49,7 @@ def load_image(path: Path, fit: str, size: int) -> Tensor:
 @lru_cache(maxsize=4096)
 def file_hash(path: Path) -> str:
     """SHA-256 of a file, the first 16 digits."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()[:16]
+    return sha256_of(path)[:16]
 
 
 def to_pixels(picture: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:

@@ -7,6 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from leader.bench.images import file_hash
+from leader.bench.version import root_of
 from leader.errors import LeaderError
 from leader.priors.base import Prior
 from leader.priors.catalogue import ENTRIES
@@ -33,6 +34,15 @@ def fingerprint(name: str) -> str:
         return f"closed form, std {_GAUSSIAN_STD}"
     files = _files(name)
     return "+".join(file_hash(path) for path in files) if files else "absent"
+
+
+def roots_of_prior(name: str, prior: Prior) -> list[str]:
+    """Where the code of a prior starts, for the version of what it does; `prior` may be a stand-in."""
+    if name == GAUSSIAN:
+        return [root_of(GaussianPrior), root_of(stationary)]
+    if name in ENTRIES:
+        return [root_of(load_prior)]
+    return sorted({root_of(type(part)) for part in prior.modules() if type(part).__module__.startswith("leader.")})
 
 
 def stand_in(name: str, size: int) -> Prior:

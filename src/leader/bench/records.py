@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from leader.errors import LeaderError
+from leader.files import replacing
 
 Record = dict[str, Any]
-"""A cell's record. Always there: "key" (hash of everything that determines it), "cell" (the same without
-the code version).
+"""A cell's record. Always there: "key" (hash of everything that determines it), "cell" (the same without the code
+version), "code" (that version), "what" (all that was hashed). "scored": the versions of the metrics behind its scores.
 """
 
 PICTURES = "pictures"
+_PICTURE_NAME = re.compile(r"[\w-]+\.png")
 
 
 def canonical(value: Any) -> str:
@@ -48,13 +53,15 @@ class Store:
         self.own: dict[str, Record] = {}
         self._others: dict[str, Record] = {}
         self._by_cell: dict[str, Record] = {}
+        self._by_kind: dict[str, list[Record]] | None = None
         if folder.is_dir():
-            for path in sorted(folder.glob("*.jsonl")):
+            for path in sorted(folder.glob("[!.]*.jsonl")):  # a dot begins what was not finished
                 self._read(path)
 
     def _read(self, path: Path) -> None:
         target = self.own if path == self.path else self._others
-        for record in read_lines(path):
+        state = path.stat()
+        for record in _stored(path, state.st_mtime_ns, state.st_size):
             target[record["key"]] = record
             self._by_cell[record["cell"]] = record
 
@@ -71,11 +78,22 @@ class Store:
         """A record of the same cell made by another version of the code."""
         return self._by_cell.get(cell)
 
+    def like(self, what: Record) -> list[Record]:
+        """The records of the same image, task, noise and method: candidates for the same cell."""
+        if self._by_kind is None:
+            self._by_kind = {}
+            for record in self.all():
+                self._by_kind.setdefault(_kind(record["what"]), []).append(record)
+        return self._by_kind.get(_kind(what), [])
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Makes the file ready to be appended to, and refuses a second writer."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o644)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o644)
+        except OSError as error:
+            raise LeaderError(f"Records cannot be written to '{self.path}' ({error.strerror}); choose --records.") from error
         try:
             _claim(lock, self.path)
             drop_torn_end(self.path)
@@ -103,14 +121,16 @@ class Store:
         if key not in self.own:
             self._remember(self._others[key])
 
-    def finish(self, keys: Sequence[str], *, prune: bool = False) -> None:
+    def finish(self, keys: Sequence[str], *, prune: bool = False, replaced: Collection[str] = ()) -> None:
         """Writes the file anew: the records of `keys` in that order, then the rest by key.
 
-        Records that a newer version of the code has replaced go; with `prune` all others go too.
+        Records that a newer version of the code has replaced go, as do those of the keys `replaced`; with `prune` all
+        others go too. Of several records of a cell that no key names, the last one stored stays.
         """
         chosen = [self.own[key] for key in keys]
         cells = {record["cell"] for record in chosen}
-        rest = [] if prune else [self.own[key] for key in sorted(set(self.own) - set(keys))]
+        last = {record["cell"]: key for key, record in self.own.items() if key not in replaced}
+        rest = [] if prune else [self.own[key] for key in sorted(set(last.values()) - set(keys))]
         rest = [record for record in rest if record["cell"] not in cells]
         self.own = {record["key"]: record for record in [*chosen, *rest]}
         text = "".join(canonical(record) + "\n" for record in self.own.values())
@@ -125,9 +145,33 @@ class Store:
             raise LeaderError(f"The picture '{path}' of a record is missing; delete the record and run again.")
         return path
 
+    def drop_stray_pictures(self) -> int:
+        """Deletes the pictures that no record of the folder refers to; returns how many there were."""
+        named: set[str] = set()
+        for path in self.folder.glob("[!.]*.jsonl"):
+            for record in read_lines(path):
+                named.update(record.get("pictures", {}).values())
+        stray = [path for path in sorted((self.folder / PICTURES).glob("*.png")) if path.name not in named]
+        for path in stray:
+            path.unlink()
+        return len(stray)
+
     def _remember(self, record: Record) -> None:
         self.own[record["key"]] = record
         self._by_cell[record["cell"]] = record
+        self._by_kind = None
+
+
+def _kind(what: Record) -> str:
+    method = what.get("method")
+    name = method.get("name") if isinstance(method, dict) else None
+    return canonical([name, *(what.get(key) for key in ("image", "index", "task", "sigma", "seed", "size", "fit"))])
+
+
+@lru_cache(maxsize=64)
+def _stored(path: Path, changed: int, size: int) -> tuple[Record, ...]:
+    """The records of a file, read once while it stays as it is: each experiment looks at all files of the folder."""
+    return tuple(read_lines(path))
 
 
 def read_lines(path: Path) -> Iterable[Record]:
@@ -135,12 +179,51 @@ def read_lines(path: Path) -> Iterable[Record]:
     lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines[:-1], 1):  # what follows the last line end is torn, or empty
         try:
-            record = json.loads(line)
-        except ValueError as error:
+            record = json.loads(line, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
             raise LeaderError(f"Line {number} of '{path}' is not a record; remove that line.") from error
-        if not (isinstance(record, dict) and "key" in record and "cell" in record):
-            raise LeaderError(f"Line {number} of '{path}' has no key and cell; remove that line.")
+        if (wrong := _wrong(record)) is not None:
+            raise LeaderError(f"Line {number} of '{path}' is not a record: {wrong}; remove that line.")
         yield record
+
+
+_KINDS = {
+    **dict.fromkeys(("key", "cell", "code", "image", "task", "method", "plugins", "prior", "error"), "text"),
+    **dict.fromkeys(("what", "pictures", "scored"), "table"),
+    **dict.fromkeys(("trace", "frames", "frame_calls"), "list"),
+}
+"""Entries of a record that are no numbers."""
+
+
+def _wrong(record: Any) -> str | None:
+    """What keeps a JSON value from being a record; None if nothing does."""
+    if not isinstance(record, dict):
+        return "it is no table"
+    for name in ("key", "cell", "code", "what"):
+        if name not in record:
+            return f"it has no '{name}'"
+    for name, value in record.items():
+        if not _is_a(_KINDS.get(name, "number"), value):
+            return f"its '{name}' is no {_KINDS.get(name, 'number')}"
+    if not all(isinstance(name, str) and _PICTURE_NAME.fullmatch(name) for name in record.get("pictures", {}).values()):
+        return "a picture of it is no name of a PNG file"
+    if not all(isinstance(visit, list) and len(visit) == 3 and _is_visit(*visit) for visit in record.get("trace", [])):
+        return "its trace does not consist of [t, jump, U]"
+    return None
+
+
+def _is_a(kind: str, value: Any) -> bool:
+    if kind == "number":  # None: a score that is not finite
+        return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value))
+    return isinstance(value, {"text": str, "table": dict, "list": list}[kind])
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _is_visit(t: Any, jump: Any, mean: Any) -> bool:
+    return isinstance(t, int) and isinstance(jump, int) and (mean is None or isinstance(mean, (int, float)))
 
 
 def drop_torn_end(path: Path) -> None:
@@ -154,13 +237,13 @@ def drop_torn_end(path: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The file either keeps its old content or has all of the new."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    """The file either keeps its old content or has all of the new; its folder is made if it is not there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LeaderError(f"'{path}' cannot be written ({error.strerror}); choose another place.") from error
+    with replacing(path, durable=True) as temporary:
+        temporary.write_bytes(data)
 
 
 def _claim(handle: int, path: Path) -> None:

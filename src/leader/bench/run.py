@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from leader.bench.cell import Cell, identity, run_cell
-from leader.bench.cost import BACKWARD_PASSES, Cost, cost_of
+from leader.bench.cell import Cell, Place
+from leader.bench.cost import BACKWARD_PASSES, Bill, cost_of
 from leader.bench.experiment import Experiment
+from leader.bench.identity import identity, lacking
 from leader.bench.progress import Meter
 from leader.bench.records import Record, Store
+from leader.bench.running import run_cell
 from leader.engines import Engine
 from leader.errors import LeaderError
-
-Place = tuple[str, str, int, int]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Outcome:
 def run_experiment(
     experiment: Experiment, store: Store, engine: Engine, *, prune: bool = False, quiet: bool = False
 ) -> Outcome:
-    """Runs the cells whose records are missing, then writes the records in the experiment's order."""
+    """Runs the cells whose records are missing or lack a metric, then writes the records in the experiment's order."""
     cells = experiment.cells()
     places: dict[Place, Record] = {}
     ran = found = 0
@@ -40,7 +40,7 @@ def run_experiment(
             for cell in (resolved(item, places) for item in wave):
                 key = identity(cell)["key"]
                 record = store.find(key)
-                if record is None:
+                if record is None or lacking(record, cell):
                     missing.setdefault(key, []).append(cell)  # rows may agree: each key runs once
                     continue
                 store.adopt(key)
@@ -84,49 +84,73 @@ def resolved(cell: Cell, places: dict[Place, Record]) -> Cell:
     return cell.with_steps(int(source["calls"]))
 
 
-def gather(experiment: Experiment, store: Store, *, partial: bool = False) -> tuple[dict[Place, Record], int]:
-    """The records of an experiment by place, and how many of them another version of the code made.
+@dataclass(frozen=True)
+class Gathered:
+    """The records of an experiment by place.
 
-    partial: leave out what is missing instead of refusing.
+    older    how many of them another version of the code made
+    lacking  how many of the others lack a metric, or have it from another version of its code, by metric
+    missing  how many cells have no record
     """
-    cells = experiment.cells()
-    places: dict[Place, Record] = {}
+
+    places: dict[Place, Record]
+    older: int
+    lacking: dict[str, int]
+    missing: int
+
+
+def gather(experiment: Experiment, store: Store, *, partial: bool = False) -> Gathered:
+    """The records of an experiment; partial: leave out what is missing instead of refusing."""
+    found = Gathered({}, 0, {}, 0)
     older = missing = 0
-    for wave in waves(cells):
-        for cell in wave:
-            if cell.calls_of is not None and (cell.calls_of, *cell.place[1:]) not in places:
-                missing += 1
-                continue
-            who = identity(resolved(cell, places))
-            record = store.find(who["key"])
-            if record is None:
-                record = store.find_older(who["cell"])
-                older += record is not None
-            if record is None:
-                missing += 1
-            else:
-                places[cell.place] = record
-    if (missing and not partial) or not places:
+    total = 0
+    for cell, who in resolved_cells(experiment, found.places):
+        total += 1
+        record = None if who is None else store.find(who["key"])
+        if record is not None:
+            for name in lacking(record, cell):
+                found.lacking[name] = found.lacking.get(name, 0) + 1
+        elif who is not None:
+            record = store.find_older(who["cell"])
+            older += record is not None
+        if record is None:
+            missing += 1
+        else:
+            found.places[cell.place] = record
+    if (missing and not partial) or not found.places:
         raise LeaderError(
-            f"{missing} of {len(cells)} records of '{experiment.name}' are missing; run `leader bench run` "
+            f"{missing} of {total} records of '{experiment.name}' are missing; run `leader bench run` "
             "first, or take what there is with --partial."
         )
-    return places, older
+    return replace(found, older=older, missing=missing)
 
 
-def dry_run(experiment: Experiment, store: Store, write: Callable[[str], None]) -> Cost:
-    """Writes a line per cell, with its cost and whether its record exists; returns the total of what is
-    missing.
+def resolved_cells(experiment: Experiment, places: dict[Place, Record]) -> Iterator[tuple[Cell, Record | None]]:
+    """Every cell with its identity; None where it waits for the calls of a record that is not in `places`.
+
+    The caller fills `places` as it goes.
     """
-    total = Cost()
+    for wave in waves(experiment.cells()):
+        for cell in wave:
+            if cell.calls_of is not None and "calls" not in places.get((cell.calls_of, *cell.place[1:]), {}):
+                yield cell, None
+            else:
+                known = resolved(cell, places)
+                yield known, identity(known)
+
+
+def dry_run(experiment: Experiment, store: Store, write: Callable[[str], None]) -> Bill:
+    """Writes a line per cell, with its cost and whether its record exists; returns the total of what is missing."""
+    total = Bill()
     cells = experiment.cells(dry=True)
     write("row\ttask\timage\tseed\tcalls\tbackwards\tpasses\tstored")
     for cell in cells:
         cost = cost_of(cell, experiment.form.steps)
-        stored = cell.calls_of is None and store.find(identity(cell)["key"]) is not None
+        record = None if cell.calls_of is not None else store.find(identity(cell)["key"])
+        stored = record is not None and not lacking(record, cell)
         name = cell.image.stem if cell.image else f"#{cell.index}"
         numbers = f"{cost.calls}\t{cost.backwards}\t{cost.passes:.1f}\t{'yes' if stored else 'no'}"
-        write(f"{cell.row}\t{cell.title}\t{name}\t{cell.seed}\t{numbers}")
+        write(f"{cell.row}\t{cell.title}\t{name}\t{cell.recipe.seed}\t{numbers}")
         if not stored:
             total += cost
     todo = f"{total.calls} calls, {total.backwards} backward passes, {total.passes:.0f} passes"
@@ -140,9 +164,8 @@ def seconds_per_pass(store: Store, experiment: Experiment) -> float | None:
     """Time of a full-resolution pass in the stored runs of this prior and size; None if there are none."""
     seconds = passes = 0.0
     for record in store.all():
-        what = record["what"]
-        same = record["prior"] == experiment.form.prior and what["size"] == experiment.form.size
-        if same and record.get("seconds") is not None:
+        same = record.get("prior") == experiment.form.prior and record["what"].get("size") == experiment.form.size
+        if same and record.get("seconds") and record.get("calls") and record.get("work"):
             seconds += record["seconds"]
-            passes += record["work"] * (1 + BACKWARD_PASSES * record["backwards"] / record["calls"])
+            passes += record["work"] * (1 + BACKWARD_PASSES * (record.get("backwards") or 0) / record["calls"])
     return seconds / passes if passes else None

@@ -8,50 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.bench.cell import Place
 from leader.bench.experiment import Experiment, Row
 from leader.bench.records import Record
-from leader.metrics import METRICS
-
-Place = tuple[str, str, int, int]
 
 RESAMPLES = 10_000
 LEVEL = 0.95
-
-
-@dataclass(frozen=True)
-class Column:
-    """How a number is printed: title, decimals, and which way is better (0: neither)."""
-
-    title: str
-    digits: int
-    better: int
-
-
-COLUMNS: dict[str, Column] = {
-    "psnr": Column("PSNR", 2, 1),
-    "ssim": Column("SSIM", 3, 1),
-    "lpips": Column("LPIPS", 3, -1),
-    "residual": Column("residual", 4, 0),
-    "residual_raw": Column("raw residual", 6, 0),
-    "calls": Column("calls", 1, -1),
-    "jvps": Column("JVPs", 1, -1),
-    "backwards": Column("backwards", 1, -1),
-    "work": Column("work", 1, -1),
-    "seconds": Column("seconds", 2, -1),
-    "peak_mb": Column("peak MB", 1, -1),
-    "run_mb": Column("run MB", 1, -1),
-}
-
-CONVENTIONS: dict[str, str] = {
-    **{name: metric.convention for name, metric in METRICS.items()},
-    "residual": "root mean square of y - A x of the clamped picture, in units of [0, 1] pictures",
-    "residual_raw": "the same before clamping",
-    "calls": "forward evaluations of the network, per image",
-    "work": "full-resolution passes that the calls amount to",
-    "seconds": "wall-clock time of one image with one thread; compare within a table only",
-    "peak_mb": "peak resident memory of a fresh process, in MB",
-    "run_mb": "the part of the peak that came after the prior was loaded, in MB",
-}
+FEWEST_IMAGES = 5
+"""An interval, and the word "clear", need at least so many images: resampling fewer says nothing about others."""
 
 
 @dataclass(frozen=True)
@@ -65,20 +29,22 @@ class Summary:
 
 @dataclass(frozen=True)
 class Difference:
-    """A row minus its host over the same images: mean, 95 % interval, and the relative change of the
-    means in %.
+    """A row minus its host over the same images.
+
+    mean, percent  of the difference, and the relative change of the means in %
+    low, high      95 % interval; None from fewer than FEWEST_IMAGES images
     """
 
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     percent: float | None
     count: int
 
     @property
     def clear(self) -> bool:
-        """Whether the interval excludes zero."""
-        return self.count > 1 and (self.low > 0 or self.high < 0)
+        """Whether there is an interval and it excludes zero."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 class Numbers:
@@ -87,18 +53,19 @@ class Numbers:
     def __init__(self, experiment: Experiment, records: Mapping[Place, Record]) -> None:
         self.experiment = experiment
         self._records = records
-        self._groups: dict[tuple[str, str], list[tuple[int, Record]]] = {}
-        for (row, task, index, _), record in sorted(records.items()):
-            self._groups.setdefault((row, task), []).append((index, record))
+        self._groups: dict[tuple[str, str], list[tuple[tuple[int, int], Record]]] = {}
+        for (row, task, index, seed), record in sorted(records.items(), key=lambda item: item[0]):
+            self._groups.setdefault((row, task), []).append(((index, seed), record))
         self._differences: dict[tuple[str, str, str, str], Difference | None] = {}
 
+    def per_run(self, row: str, task: str, metric: str) -> dict[tuple[int, int], float]:
+        """{(image index, seed): value}; runs that failed or lack the number are left out."""
+        found = self._groups.get((row, task), [])
+        return {run: float(record[metric]) for run, record in found if record.get(metric) is not None}
+
     def per_image(self, row: str, task: str, metric: str) -> dict[int, float]:
-        """{image index: value}; images whose run failed or lacks the number are left out."""
-        found: dict[int, list[float]] = {}
-        for index, record in self._groups.get((row, task), []):
-            if record.get(metric) is not None:
-                found.setdefault(index, []).append(float(record[metric]))
-        return {index: sum(values) / len(values) for index, values in sorted(found.items())}
+        """{image index: value, averaged over seeds}."""
+        return _over_seeds(self.per_run(row, task, metric))
 
     def summary(self, row: str, task: str, metric: str) -> Summary | None:
         values = np.array(list(self.per_image(row, task, metric).values()))
@@ -107,21 +74,21 @@ class Numbers:
         return Summary(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0, len(values))
 
     def difference(self, row: str, host: str, task: str, metric: str) -> Difference | None:
-        """Over the images that both rows have; None if there are none."""
+        """Over the images and seeds that both rows have; None if there are none."""
         which = (row, host, task, metric)
         if which not in self._differences:
             self._differences[which] = self._difference(*which)
         return self._differences[which]
 
     def _difference(self, row: str, host: str, task: str, metric: str) -> Difference | None:
-        mine, theirs = self.per_image(row, task, metric), self.per_image(host, task, metric)
+        mine, theirs = self.per_run(row, task, metric), self.per_run(host, task, metric)
         shared = sorted(mine.keys() & theirs.keys())
         if not shared:
             return None
-        new, old = (np.array([side[index] for index in shared]) for side in (mine, theirs))
-        low, high = bootstrap_interval(new - old)
+        new, old = (np.array(list(_over_seeds({run: side[run] for run in shared}).values())) for side in (mine, theirs))
+        low, high = interval_of_mean(new - old)
         percent = 100 * float(new.mean() / old.mean() - 1) if old.mean() != 0 else None
-        return Difference(float((new - old).mean()), low, high, percent, len(shared))
+        return Difference(float((new - old).mean()), low, high, percent, len(new))
 
     def average_change(self, row: Row, metric: str) -> float | None:
         """The change against the host in %, averaged over tasks, like the last columns of the paper's
@@ -146,6 +113,18 @@ class Numbers:
                 line = f"{row}, {task}: {record['error']}"
                 counts[line] = counts.get(line, 0) + 1
         return [f"{line} ({count} images)" for line, count in sorted(counts.items())]
+
+
+def _over_seeds(runs: Mapping[tuple[int, int], float]) -> dict[int, float]:
+    found: dict[int, list[float]] = {}
+    for (index, _), value in sorted(runs.items()):
+        found.setdefault(index, []).append(value)
+    return {index: sum(values) / len(values) for index, values in found.items()}
+
+
+def interval_of_mean(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float] | tuple[None, None]:
+    """The bootstrap interval, or (None, None) from fewer than FEWEST_IMAGES values."""
+    return bootstrap_interval(values) if len(values) >= FEWEST_IMAGES else (None, None)
 
 
 def bootstrap_interval(values: Sequence[float] | NDArray[np.float64], seed: int = 0) -> tuple[float, float]:

@@ -2,9 +2,9 @@
 
 A table has three parts: the means with standard deviations per row and task, with the average change
 against the host in % (the last columns of the paper's Table 1); the paired differences against the host
-with 95 % intervals; the conventions behind the numbers. The CSV is tidy instead: one line per row, task and
-number. [table] in an experiment may name the `metrics`, a `std` = false, and a `baseline`: a row that the hosts are
-compared with in one more part.
+with 95 % intervals, where there are images enough; the conventions behind the numbers. The CSV is tidy instead: one line
+per row, task and number. [table] in an experiment may name the `metrics`, a `std` = false, and a `baseline`: a row that the
+hosts are compared with in one more part.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from leader.bench.cell import BASELINES
+from leader.bench.columns import columns
 from leader.bench.experiment import Row
-from leader.bench.statistics import COLUMNS, CONVENTIONS, Difference, Numbers
+from leader.bench.statistics import FEWEST_IMAGES, Difference, Numbers
 from leader.errors import unknown_name
 
 DEFAULT_METRICS = ("psnr", "lpips", "calls", "work", "seconds")
@@ -55,8 +56,8 @@ def metrics_of(numbers: Numbers) -> list[str]:
     """The numbers the experiment's table shows, those that no record has left out."""
     asked = numbers.experiment.table.get("metrics", DEFAULT_METRICS)
     for name in asked:
-        if name not in COLUMNS:
-            raise unknown_name("number of a table", name, COLUMNS)
+        if name not in columns():
+            raise unknown_name("number of a table", name, columns())
     rows, tasks = numbers.experiment.rows, numbers.experiment.tasks
     return [name for name in asked if any(numbers.per_image(row.label, task.label, name) for row in rows for task in tasks)]
 
@@ -68,12 +69,15 @@ def document(numbers: Numbers) -> Document:
     seeds = "1 seed" if len(form.seeds) == 1 else f"{len(form.seeds)} seeds"
     setting = f"Prior {form.prior}, {form.count} images of {form.size} px, T = {form.steps}, {seeds}."
     notes = [setting, *([experiment.note] if experiment.note else [])]
-    notes += [f"{COLUMNS[name].title}: {CONVENTIONS[name]}." for name in metrics if name in CONVENTIONS]
+    shown = [columns()[name] for name in metrics]
+    notes += [f"{column.title}: {column.convention}." for column in shown if column.convention]
     notes += [f"Failed: {line}" for line in numbers.failures()]
     sheets = [_means(numbers, metrics)]
     if numbers.compared():
         pairs = [(row.label, str(row.against)) for row in numbers.compared()]
         sheets += [_changes(numbers, metrics), _differences(numbers, metrics, "Difference from the host", pairs)]
+        if _without_interval(numbers, metrics, pairs):
+            notes.append(f"95 % intervals, and bold, are given from {FEWEST_IMAGES} images on, not where there are fewer.")
     baseline = experiment.table.get("baseline")
     hosts = [row.label for row in experiment.rows if row.against is None and row.method not in BASELINES]
     if baseline in [row.label for row in experiment.rows] and hosts:
@@ -90,7 +94,7 @@ def _means(numbers: Numbers, metrics: list[str]) -> Sheet:
         found = numbers.summary(row.label, task, name)
         if found is None:
             return "–"
-        digits = COLUMNS[name].digits
+        digits = columns()[name].digits
         return f"{found.mean:.{digits}f}" + (f" ± {found.std:.{digits}f}" if spread and found.count > 1 else "")
 
     tasks = numbers.experiment.tasks
@@ -118,24 +122,34 @@ def _differences(numbers: Numbers, metrics: list[str], caption: str, pairs: list
 
     def cell(row: str, host: str, task: str, name: str) -> str:
         found = numbers.difference(row, host, task, name)
-        return "–" if found is None else interval_text(found, COLUMNS[name].digits)
+        return "–" if found is None else interval_text(found, columns()[name].digits)
 
+    compared = [numbers.difference(*pair, task.label, name) for pair in pairs for task in tasks for name in metrics]
+    intervals = any(found is not None and found.low is not None for found in compared)
     return Sheet(
-        f"{caption} over the same images, 95 % bootstrap intervals; bold: zero is outside",
+        f"{caption} over the same images" + (", 95 % bootstrap intervals; bold: zero is outside" if intervals else ""),
         [(task.label, len(metrics)) for task in tasks],
         [_arrow(name) for _ in tasks for name in metrics],
         [[row, *(cell(row, host, task.label, name) for task in tasks for name in metrics)] for row, host in pairs],
     )
 
 
+def _without_interval(numbers: Numbers, metrics: list[str], pairs: list[tuple[str, str]]) -> bool:
+    tasks = numbers.experiment.tasks
+    found = [numbers.difference(*pair, task.label, name) for pair in pairs for task in tasks for name in metrics]
+    return any(item is not None and item.low is None for item in found)
+
+
 def interval_text(found: Difference, digits: int) -> str:
     """+0.05 [+0.01, +0.09], bold where the interval excludes zero; one digit more than the mean has."""
-    text = f"{found.mean:+.{digits + 1}f} [{found.low:+.{digits + 1}f}, {found.high:+.{digits + 1}f}]"
+    text = f"{found.mean:+.{digits + 1}f}"
+    if found.low is not None and found.high is not None:
+        text += f" [{found.low:+.{digits + 1}f}, {found.high:+.{digits + 1}f}]"
     return f"**{text}**" if found.clear else text
 
 
 def _arrow(name: str) -> str:
-    column = COLUMNS[name]
+    column = columns()[name]
     return column.title + {1: " ↑", -1: " ↓", 0: ""}[column.better]
 
 
@@ -282,7 +296,7 @@ def render_comparison(numbers: Numbers, row: str, host: str) -> str:
             found = numbers.difference(row, host, task.label, name)
             if found is None:
                 continue
-            column = COLUMNS[name]
+            column = columns()[name]
             mine, theirs = (numbers.per_image(label, task.label, name) for label in (row, host))
             shared = mine.keys() & theirs.keys()
             means = [sum(side[i] for i in shared) / len(shared) for side in (theirs, mine)]

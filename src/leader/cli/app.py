@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from leader.cli import lists, pictures, priors, training
+from leader.cli import degrade, demo, lists, priors, restore, training
 from leader.cli.bench import app as bench
 from leader.cli.errors import OneSentenceGroup
 
@@ -20,12 +20,13 @@ app = typer.Typer(
     help="Restores degraded pictures with a diffusion prior and says, pixel by pixel, how far to trust the answer.",
     epilog="Try it: **leader demo**. Then: **leader restore small.png large.png --task sr**",
 )
-app.command("restore", epilog=pictures.RESTORE_EXAMPLES)(pictures.restore)
-app.command("degrade", epilog=pictures.DEGRADE_EXAMPLES)(pictures.degrade)
-app.command("demo")(pictures.demo)
+app.command("restore", epilog=restore.EXAMPLES, context_settings=restore.CONTEXT)(restore.restore)
+app.command("degrade", epilog=degrade.EXAMPLES)(degrade.degrade)
+app.command("demo")(demo.demo)
 app.command("methods")(lists.methods)
 app.command("tasks")(lists.tasks)
 app.command("plugins")(lists.plugins)
+app.command("estimators")(lists.estimators)
 app.add_typer(priors.app, name="priors")
 app.add_typer(bench, name="bench")
 app.command("train", epilog=training.TRAIN_EXAMPLE)(training.train)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leader.bench.records import Store, write_atomically
-from leader.errors import LeaderError, UsageError
+from leader.errors import UsageError
 
 if TYPE_CHECKING:
     from leader.bench.experiment import Experiment
+    from leader.bench.run import Gathered
 
 app = typer.Typer(
     name="bench",
@@ -27,6 +28,8 @@ Fit = Annotated[str | None, typer.Option(help="crop, half (half size, then crop)
 Count = Annotated[int | None, typer.Option(help="How many images.")]
 Size = Annotated[int | None, typer.Option(help="Side of the crops in pixels.")]
 PriorName = Annotated[str | None, typer.Option("--prior", help="A prior instead of the form's.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 or mps instead of the form's.")]
+Workers = Annotated[int, typer.Option(help="Processes; each takes one core.", min=1, max=256)]
 Rows = Annotated[str | None, typer.Option(help="Only rows whose name contains this.")]
 Tasks = Annotated[str | None, typer.Option(help="Only tasks whose name contains this.")]
 Records = Annotated[Path, typer.Option(help="The folder of records.")]
@@ -47,7 +50,8 @@ def run(
     prior: PriorName = None,
     rows: Rows = None,
     tasks: Tasks = None,
-    workers: Annotated[int, typer.Option(help="Processes; each takes one core.", min=1)] = 2,
+    device: Device = None,
+    workers: Workers = 2,
     records: Records = RECORDS,
     prune: Annotated[bool, typer.Option("--prune", help="Drop records this experiment does not ask for.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List every cell and its cost; run nothing.")] = False,
@@ -56,18 +60,67 @@ def run(
     from leader.bench.run import dry_run as list_cells
     from leader.bench.run import run_experiment
     from leader.engines import make_engine
+    from leader.priors.loading import device_named
 
-    chosen = _load(experiment, form, images, fit, count, size, prior).restricted(rows, tasks)
+    chosen = _load(experiment, form, images, fit, count, size, prior, device).restricted(rows, tasks)
     store = Store(records, chosen.name)
     if dry_run:
         list_cells(chosen, store, typer.echo)
         return
+    device_named(chosen.form.device)
     with closing(make_engine(workers, fresh=chosen.form.memory)) as engine:
         outcome = run_experiment(chosen, store, engine, prune=prune)
     typer.echo(
         f"{chosen.name}: {outcome.ran} cells run, {outcome.found} found, {outcome.failed} failed; records in {store.path}",
         err=True,
     )
+
+
+@app.command()
+def renew(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="Experiments; by default all that have records in the folder.")
+    ] = None,
+    form: Annotated[str | None, typer.Option("--form", help="Only records of this form.")] = None,
+    images: Images = None,
+    fit: Fit = None,
+    count: Count = None,
+    rows: Rows = None,
+    tasks: Tasks = None,
+    cells: Annotated[int, typer.Option(help="Cells to run again per variant of a code path.", min=1)] = 1,
+    workers: Workers = 2,
+    records: Records = RECORDS,
+    only_agreeing: Annotated[
+        bool, typer.Option("--only-agreeing", help="Leave paths alone whose numbers have changed.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run and its cost; run nothing.")] = False,
+) -> None:
+    """Carry records that another version of the code made to the present one.
+
+    A few cells of every code path (method, plug-ins, task, prior, estimator) run again. Where all stored numbers but times
+    and memory come out the same, to the last digit, the records of the path get the present stamp; where one differs, all
+    cells of the path run again. Interrupted renewals go on where they were.
+    """
+    from leader.bench.renew import find_stale, forecast, renew_text, requests_for
+    from leader.bench.renew import renew as renew_records
+    from leader.engines import make_engine
+
+    changes = {"images": images, "fit": fit, "count": count}
+    requests = requests_for(experiments or [], records, form, rows, tasks, **changes)
+    if dry_run:
+        paths, report = find_stale(requests)
+        for path in paths.values():
+            chosen = path.chosen(cells)
+            seconds = sum(item.seconds for item in chosen)
+            typer.echo(f"{path.name}\t{len(path.records)} records\t{len(chosen)} cells\t{seconds:.0f} s")
+        number, seconds = forecast(paths, cells)
+        clock = f"{seconds / 60:.0f} min of one core, as stored runs went"
+        typer.echo(f"{len(paths)} code paths with old records, {number} cells to run again: {clock}")
+        typer.echo(renew_text(report))
+        return
+    with closing(make_engine(workers)) as engine, closing(make_engine(1, fresh=True)) as fresh:
+        report = renew_records(requests, engine, fresh=fresh, cells=cells, only_agreeing=only_agreeing, write=_to_stderr)
+    typer.echo(renew_text(report), err=True)
 
 
 @app.command()
@@ -88,18 +141,16 @@ def table(
 ) -> None:
     """Print the table of an experiment from its records."""
     from leader.bench.distances import render_distances
-    from leader.bench.run import gather
     from leader.bench.statistics import Numbers
     from leader.bench.tables import render_table
 
     chosen = _load(experiment, form, images, fit, count, size, prior).restricted(rows, tasks)
     store = Store(records, chosen.name)
-    found, older = gather(chosen, store, partial=partial)
-    _tell_older(older)
+    found = _gathered(chosen, store, partial=partial)
     if chosen.table.get("kind") == "distances":
-        _write(render_distances(chosen, found, store), out)
+        _write(render_distances(chosen, found.places, store), out)
     else:
-        _write(render_table(Numbers(chosen, found), format), out)
+        _write(render_table(Numbers(chosen, found.places), format), out)
 
 
 @app.command()
@@ -117,13 +168,11 @@ def figure(
 ) -> None:
     """Draw the figure of an experiment from its records."""
     from leader.bench.figures import draw_figure
-    from leader.bench.run import gather
 
     chosen = _load(experiment, form, images, fit, count, size, prior)
     store = Store(records, chosen.name)
-    found, older = gather(chosen, store, partial=partial)
-    _tell_older(older)
-    draw_figure(chosen, found, store, out)
+    found = _gathered(chosen, store, partial=partial)
+    draw_figure(chosen, found.places, store, out)
     typer.echo(f"{out}", err=True)
 
 
@@ -142,7 +191,6 @@ def compare(
     partial: Partial = False,
 ) -> None:
     """Compare two rows image by image: differences with 95 % intervals, and the images won."""
-    from leader.bench.run import gather
     from leader.bench.statistics import Numbers
     from leader.bench.tables import render_comparison
 
@@ -151,9 +199,8 @@ def compare(
     if host is None:
         raise UsageError(f"The row '{row}' has no host; name the row to compare it with.")
     chosen.row(host)
-    found, older = gather(chosen, Store(records, chosen.name), partial=partial)
-    _tell_older(older)
-    typer.echo(render_comparison(Numbers(chosen, found), chosen.row(row).label, host), nl=False)
+    found = _gathered(chosen, Store(records, chosen.name), partial=partial)
+    typer.echo(render_comparison(Numbers(chosen, found.places), chosen.row(row).label, host), nl=False)
 
 
 def _load(
@@ -164,25 +211,37 @@ def _load(
     count: int | None,
     size: int | None,
     prior: str | None,
+    device: str | None = None,
 ) -> Experiment:
-    if count is not None and count < 1:
-        raise LeaderError(f"The number of images must be at least 1; found {count}.")
     if images is not None and images != "test" and fit is None and form == "small":
         fit = "half"  # photographs, not the shipped crops, which are at half size already
-    changes = {"images": images, "fit": fit, "count": count, "size": size, "prior": prior}
+    changes = {"images": images, "fit": fit, "count": count, "size": size, "prior": prior, "device": device}
     from leader.bench.experiment import find_experiment, load_experiment
 
     return load_experiment(find_experiment(name), form, **changes)
 
 
-def _tell_older(older: int) -> None:
-    if older:
-        typer.echo(f"{older} records were made by another version of the code; run again to renew them.", err=True)
+def _gathered(experiment: Experiment, store: Store, *, partial: bool) -> Gathered:
+    """The records of an experiment; what is old or incomplete in them is told."""
+    from leader.bench.run import gather
+
+    found = gather(experiment, store, partial=partial)
+    if found.older:
+        typer.echo(
+            f"{found.older} records were made by another version of the code; `leader bench renew` carries them across.",
+            err=True,
+        )
+    for name, count in found.lacking.items():
+        typer.echo(f"{count} records lack the present '{name}'; `leader bench run` completes them.", err=True)
+    return found
+
+
+def _to_stderr(text: str) -> None:
+    typer.echo(text, err=True)
 
 
 def _write(text: str, out: Path | None) -> None:
     if out is None:
         typer.echo(text, nl=False)
         return
-    out.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(out, text.encode())

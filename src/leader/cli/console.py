@@ -4,7 +4,11 @@ are respected by rich.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
+
+from leader.errors import LeaderError
 
 
 def to_stderr(text: str, style: str | None = None) -> None:
@@ -12,15 +16,21 @@ def to_stderr(text: str, style: str | None = None) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    Console(stderr=True, soft_wrap=True).print(Text(text, style=style or ""))
+    try:
+        Console(stderr=True, soft_wrap=True).print(Text(text, style=style or ""))
+    except OSError:
+        let_go(sys.stderr)  # a full disk behind stderr is no reason to lose a restoration, and there is nowhere left to tell
 
 
 def to_stdout(text: str) -> None:
     """One line of the result."""
-    from rich.console import Console
-    from rich.text import Text
-
-    Console(soft_wrap=True).print(Text(text))
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise  # the reader has seen enough: no error to tell
+    except OSError as error:
+        let_go(sys.stdout)
+        raise LeaderError(f"The results cannot be printed ({error.strerror}); files named before are complete.") from error
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -32,7 +42,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     console = Console()
     if not console.is_terminal:
         for row in rows:
-            print("\t".join(row))
+            to_stdout("\t".join(row))
         return
     drawn = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
@@ -40,3 +50,24 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
     console.print(drawn)
+
+
+def accept_any_letter() -> None:
+    """Lets stdout print letters its encoding does not have, escaped, as stderr does by itself."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+def let_go(stream: object) -> None:
+    """Sends what a stream still holds to nowhere, so that Python's farewell flush cannot fail on it."""
+    fileno = getattr(stream, "fileno", None)
+    if fileno is None:
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, fileno())
+    except OSError:
+        return  # a stream without a file behind it (io.UnsupportedOperation is an OSError) has no farewell flush either
+    finally:
+        os.close(nowhere)

@@ -1,35 +1,88 @@
-"""How the command line ends when something is wrong: one sentence on stderr, exit code 1, 2 or 130, no
-traceback.
+"""How the command line ends when something is wrong: one sentence on stderr and an exit code, no traceback.
+
+1    the request could not be served (LeaderError): a damaged picture, a full disk, too little memory
+2    the words of the command are wrong (UsageError, and what the parser refuses)
+70   a bug of this package; LEADER_TRACEBACK=1 shows where
+130  interrupted
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+import traceback
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from leader.cli.console import to_stderr
+from leader.cli.console import accept_any_letter, let_go, to_stderr
 from leader.errors import LeaderError, UsageError
 
-FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+FAILED, WRONG_USAGE, BUG, INTERRUPTED = 1, 2, 70, 130
+TRACEBACK = "LEADER_TRACEBACK"
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_NO_MEMORY = "The memory does not suffice; use a smaller picture or a smaller part of it."
 
 
 class OneSentenceGroup(TyperGroup):
-    """A group of commands whose errors become one sentence."""
+    """The commands; whatever goes wrong in them, or before or after them, becomes one sentence."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Runs a command line; leaves by SystemExit with the exit code."""
+        accept_any_letter()
+        try:
+            super().main(*args, **options)
+            code: Any = 0
+        except SystemExit as end:
+            code = end.code
+        except Exception as error:  # from outside a command: parsing, help on a full disk
+            code = _told(error)
+        sys.exit(_flushed(code))
 
     def invoke(self, ctx: Any) -> Any:
+        """Runs a command inside typer's own handling of its usage errors."""
         try:
             return super().invoke(ctx)
-        except LeaderError as error:
-            to_stderr(f"Error: {error}", style="bold red")
-            raise typer.Exit(WRONG_USAGE if isinstance(error, UsageError) else FAILED) from error
-        except MemoryError as error:
-            to_stderr(
-                "Error: The memory does not suffice; use a smaller picture or a smaller part of it.",
-                style="bold red",
-            )
-            raise typer.Exit(FAILED) from error
-        except KeyboardInterrupt as error:
-            to_stderr("Interrupted; nothing was written.")
+        except KeyboardInterrupt as error:  # typer would leave without a word
+            to_stderr("Interrupted; files are written whole or not at all.")
             raise typer.Exit(INTERRUPTED) from error
+
+
+def _told(error: Exception) -> int:
+    """Tells what went wrong; the exit code."""
+    if isinstance(error, LeaderError):
+        to_stderr(f"Error: {error}", style="bold red")
+        return WRONG_USAGE if isinstance(error, UsageError) else FAILED
+    if isinstance(error, MemoryError):
+        to_stderr(f"Error: {_NO_MEMORY}", style="bold red")
+        return FAILED
+    if isinstance(error, OSError) and error.errno in _FULL:
+        let_go(sys.stdout)
+        place = "stdout" if error.filename is None else str(error.filename)
+        to_stderr(f"Error: Writing to {place} failed ({error.strerror}); make room and try again.", style="bold red")
+        return FAILED
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    words = " ".join(str(error).split())[:300]
+    to_stderr(
+        f"Error: {type(error).__name__}: {words} (this is a bug of leader, please report it; run with {TRACEBACK}=1 for the "
+        "traceback).",
+        style="bold red",
+    )
+    return BUG
+
+
+def _flushed(code: Any) -> Any:
+    """Writes out what stdout still holds; a failure there must not end in silence and exit code 0."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        let_go(sys.stdout)
+        return code or FAILED
+    except OSError as error:
+        return code or _told(error)
+    return code

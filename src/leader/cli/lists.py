@@ -1,4 +1,4 @@
-"""leader methods | tasks | plugins: what there is, and the details of one."""
+"""leader methods | tasks | plugins | estimators: what there is, and the details of one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,18 @@ from leader.cli.console import table, to_stdout
 from leader.errors import unknown_name
 
 Name = Annotated[str | None, typer.Argument(help="One of them, for details.")]
+
+ESTIMATORS = {
+    "auto": "the variance the prior predicts, or fisher where it predicts none; the default",
+    "head": "the variance that a fitted head of the prior predicts; no extra work",
+    "learned": "the variance that the network itself was trained to predict; no extra work",
+    "fisher": "from the size of the predicted noise: a fair mean at low noise, hardly a map; no extra work",
+    "difference": "from how much the estimate has changed since the last step; no extra work",
+    "hutchinson": "from the network's derivative along random signs; one derivative a probe and step",
+    "exact": "the whole derivative of the network, pixel by pixel; for tests and tiny pictures",
+    "none": "no uncertainty, where no plug-in needs one",
+}
+"""How Sigma is estimated, in words; the names are those of leader.uncertainty, and auto and none."""
 
 
 def methods(name: Name = None) -> None:
@@ -55,7 +67,7 @@ def plugins(name: Name = None) -> None:
 
 def tasks(name: Name = None) -> None:
     """Lists the degradations that can be undone, or the options of one."""
-    from leader.operators import TASKS, find_task
+    from leader.restoration.tasks import TASKS, find_task
 
     if name is None:
         table(("task", "what it is"), [(key, TASKS[key].title) for key in TASKS])
@@ -64,6 +76,17 @@ def tasks(name: Name = None) -> None:
     to_stdout(f"{task.name}: {task.title}")
     to_stdout(task.description)
     to_stdout(f"example: {task.example}")
+
+
+def estimators(name: Name = None) -> None:
+    """Lists the ways of estimating the uncertainty, or says what one does."""
+    if name is None:
+        table(("estimator", "where the variance comes from"), list(ESTIMATORS.items()))
+        return
+    if name not in ESTIMATORS:
+        raise unknown_name("estimator", name, ESTIMATORS)
+    to_stdout(f"{name}: {ESTIMATORS[name]}")
+    to_stdout(f"example: leader restore small.png large.png --task sr --estimator {name}")
 
 
 def _print_settings(kind: Any) -> None:

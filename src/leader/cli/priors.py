@@ -13,6 +13,11 @@ from leader.cli.console import table, to_stderr, to_stdout
 from leader.errors import unknown_name
 
 EMBEDDED = "embedded"
+NO_HASH = (
+    "No SHA-256 is known for this file, so a download cannot be checked against what its authors published: a damaged file is "
+    "refused when it is opened, and nothing in a file is ever executed, but whether its weights are the published ones is for "
+    "you to compare; leader priors get prints the hash of what came."
+)
 
 
 class NameOrCommand(TyperGroup):
@@ -63,6 +68,8 @@ def show(name: Annotated[str, typer.Argument(help="A prior's name.")]) -> None:
         if row["name"] == name:
             for key, value in row.items():
                 to_stdout(f"{key}: {value}")
+            if ENTRIES[name].sha256 is None:
+                to_stdout(NO_HASH)
 
 
 @app.command()
@@ -92,6 +99,8 @@ def inspect(
     from leader.errors import LeaderError
     from leader.priors.inspection import inspect as look
 
-    if not file.is_file():
-        raise LeaderError(f"There is no file {file}; check its name.")
-    print(json.dumps(look(file), indent=2, default=str))
+    try:
+        found = look(file)
+    except OSError as error:  # a name no file can have, a file that may not be read
+        raise LeaderError(f"{str(file)[:60]} cannot be read ({error.strerror}); check its name.") from error
+    print(json.dumps(found, indent=2, default=str))

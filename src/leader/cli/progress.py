@@ -1,10 +1,4 @@
-"""A progress bar whose time left is honest.
-
-Steps cost very different amounts: the embedded prior works on a small level of its pyramid while the noise
-is high, and SATP skips steps altogether. So the bar counts work, not steps: the cost the prior declares for
-every time still ahead. A step takes a + b * work seconds; a and b are fitted to the steps so far, starting
-from a usual ratio, since the first steps are all alike and cannot tell a from b.
-"""
+"""What a person sees while a restoration runs: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -12,88 +6,77 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from leader.cli.console import to_stderr
+from leader.restoration.progress import WorkLeft
 from leader.restoration.restore import Preparation
 from leader.result import Step
 
-OVERHEAD = 0.2
-"""Usual a / b: what a step takes besides the network, as a share of a full-resolution network call."""
-
-
-class WorkLeft:
-    """Work ahead of a run, by grid position, and the time it will take at the pace so far."""
-
-    def __init__(self, ready: Preparation, clock: Callable[[], float] = time.monotonic) -> None:
-        _, height, width = ready.problem.image_shape
-        self.costs = [cost / (height * width) for _, cost in ready.work()]
-        self.total = sum(self.costs) + OVERHEAD * len(self.costs)
-        self.position = 0
-        self._took: list[tuple[float, float]] = []
-        self._clock, self._last = clock, clock()
-
-    def step(self, step: Step) -> None:
-        """Takes note of a step of the one image of a restoration."""
-        now = self._clock()
-        self._took.append((self.costs[self.position], now - self._last))
-        self._last = now
-        self.position += int(step.jump[0])
-        if int(step.u[0]) == -1:
-            self.position = len(self.costs)
-
-    @property
-    def done(self) -> float:
-        """Share of the work that no longer lies ahead, from 0 to 1."""
-        ahead = self.costs[self.position :]
-        return 1 - (sum(ahead) + OVERHEAD * len(ahead)) / self.total
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Seconds for all that may still lie ahead; None before the first step."""
-        if not self._took:
-            return None
-        fixed, per_work = self._pace()
-        return sum(fixed + per_work * cost for cost in self.costs[self.position :])
-
-    def _pace(self) -> tuple[float, float]:
-        """(a, b) by least squares, held near a = OVERHEAD * b as strongly as one step would."""
-        # normal equations of sum (a + b w - s)^2 + (a - OVERHEAD b)^2
-        n = len(self._took)
-        w = sum(cost for cost, _ in self._took)
-        ww = sum(cost * cost for cost, _ in self._took)
-        s = sum(seconds for _, seconds in self._took)
-        ws = sum(cost * seconds for cost, seconds in self._took)
-        aa, ab, bb = n + 1, w - OVERHEAD, ww + OVERHEAD**2
-        determinant = aa * bb - ab * ab  # > 0: the added term is not parallel to any step's
-        fixed = (s * bb - ws * ab) / determinant
-        per_work = (aa * ws - ab * s) / determinant
-        if fixed >= 0 and per_work >= 0:
-            return fixed, per_work
-        ratio = s / (OVERHEAD * n + w)
-        return OVERHEAD * ratio, ratio
+SILENCE = 10.0
+"""Seconds between two lines where no bar can be drawn."""
+LONG = 60.0
+"""A run that will take longer than this many seconds is announced."""
 
 
 @contextmanager
 def progress_bar(ready: Preparation, label: str) -> Iterator[Callable[[Step], None]]:
-    """Shows a bar on stderr while the block runs; hands out the callback for its steps. Silent where stderr
-    is no terminal.
-    """
+    """Shows the progress on stderr while the block runs; hands out the callback for its steps."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     console = Console(stderr=True)
     left = WorkLeft(ready)
+    announced = Announcer(left)
+    if not console.is_terminal:
+        yield announced
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(label, total=1.0, left="")
 
         def on_step(step: Step) -> None:
-            left.step(step)
-            bar.update(task, completed=left.done, left=f"step {step.index + 1}, {_clock_text(left.seconds_left)}")
+            announced(step, every=None)
+            bar.update(task, completed=left.done, left=where(left))
 
         yield on_step
 
 
-def _clock_text(seconds: float | None) -> str:
+class Announcer:
+    """Says once how long a long run will take, and every few seconds how far it is."""
+
+    def __init__(
+        self, left: WorkLeft, say: Callable[[str], None] = to_stderr, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.left, self._say, self._clock = left, say, clock
+        self._last = clock()
+        self._first = True
+
+    def __call__(self, step: Step, every: float | None = SILENCE) -> None:
+        """Takes note of a step; a line after `every` seconds of silence, None for no such lines."""
+        self.left.step(step)
+        now, seconds = self._clock(), self.left.seconds_left
+        if self._first and seconds is not None and seconds > LONG:
+            self._say(f"This will take up to {duration(seconds)}; fewer --steps or a smaller picture take less.")
+            self._last = now
+        self._first = False
+        if every is not None and now - self._last >= every and seconds:
+            self._say(where(self.left))
+            self._last = now
+
+
+def where(left: WorkLeft) -> str:
+    """step 12 of 100, at most 0:40 left."""
+    text = f"step {left.position} of {len(left.costs)}"
+    seconds = left.seconds_left
     if seconds is None:
-        return ""
+        return text
     whole = round(seconds)
-    return f"at most {whole // 60}:{whole % 60:02d} left"
+    return f"{text}, at most {whole // 60}:{whole % 60:02d} left"
+
+
+def duration(seconds: float) -> str:
+    """A length of time, rounded as people say it."""
+    minutes = max(1, round(seconds / 60))
+    if minutes < 60:
+        return f"{minutes} minute{'s' if minutes > 1 else ''}"
+    hours = seconds / 3600
+    return f"{hours:.1f} hours"

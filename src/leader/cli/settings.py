@@ -1,47 +1,94 @@
-"""Settings files (--settings, TOML or JSON) and the options that override them."""
+"""Settings files (--settings, TOML or JSON), the runs that --json kept, and the options that override them."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from leader.errors import LeaderError, UsageError
+from leader.files import check_readable
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+RUN = "leader"
+"""The key that tells a run kept by --json from settings; its value is the version of the format."""
+MOST_BYTES = 256 << 20
+"""A kept run holds its masks and kernels; no settings file is larger."""
+
+_OWN_OPTIONS = {"prior": "--prior", "method": "--method", "plugins": "--plugin", "steps": "--steps", "self": None}
+
 
 def read_settings(path: Path | None) -> dict[str, Any]:
-    """The settings in a file: a method's by name, a plug-in's in a table under its name."""
+    """The names and values in a file: a method's settings by name, a plug-in's in a table under its name; or
+    a run that --json kept.
+    """
     if path is None:
         return {}
-    if not path.is_file():
-        raise LeaderError(f"There is no settings file {path}; check its name.")
-    try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
-    except (OSError, ValueError) as error:
-        raise LeaderError(f"{path} is not a valid TOML or JSON file ({error}); correct it.") from error
+    size = check_readable(path, "settings file").st_size
+    if size > MOST_BYTES:
+        raise LeaderError(f"{path} has {size} bytes; settings files have at most {MOST_BYTES}.")
+    content = _parsed(path)
     if not isinstance(content, dict):
         raise LeaderError(f"{path} must hold names and values; found a {type(content).__name__}.")
-    reserved = {"prior", "method", "plugins", "steps"} & content.keys()
-    if reserved:
-        raise UsageError(f"{path} sets {', '.join(sorted(reserved))}; use the options of the command line for that.")
+    if not is_run(content):
+        _check_names(content, path)
     return content
 
 
-def with_budget(settings: dict[str, Any], budget: float | None, plugins: Sequence[str]) -> dict[str, Any]:
-    """The settings with SATP's budget."""
+def is_run(content: Mapping[str, Any]) -> bool:
+    """Whether a settings file is a run that --json kept."""
+    return isinstance(content.get(RUN), str)
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise LeaderError(f"{path} is not written in UTF-8 (byte {error.start}); save it as UTF-8.") from error
+    except RecursionError as error:
+        raise LeaderError(f"{path} is nested too deeply; settings need two levels.") from error
+    except (OSError, ValueError) as error:
+        raise LeaderError(f"{path} is not a valid TOML or JSON file ({error}); correct it.") from error
+
+
+def _check_names(content: Mapping[str, Any], path: Path) -> None:
+    from leader.plugins import PLUGINS
+
+    for name, value in content.items():
+        if name in _OWN_OPTIONS:
+            option = _OWN_OPTIONS[name]
+            advice = f"use the option {option} for that" if option else "there is no such setting"
+            raise UsageError(f"{path} sets '{name}'; {advice}.")
+        if name in PLUGINS and not isinstance(value, dict):
+            raise UsageError(f"{path} sets {name} = {_shown(value)}; the settings of a plug-in are a table under its name.")
+        if value is None:
+            raise UsageError(f"{path} sets '{name}' to nothing; leave the name out instead.")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def with_options(
+    settings: Mapping[str, Any], plugins: Sequence[str], *, budget: float | None = None, estimator: str | None = None
+) -> dict[str, Any]:
+    """The settings with SATP's budget and the estimator of the command line, which win over the file's."""
+    merged = dict(settings)
+    if estimator is not None:
+        merged["estimator"] = None if estimator == "none" else estimator
     if budget is None:
-        return settings
+        return merged
     if not (math.isfinite(budget) and budget >= 0):
         raise UsageError(f"The budget must be finite and >= 0; found {budget}.")
     if not {"leader", "satp"} & set(plugins):
         raise UsageError("A budget belongs to the plug-in 'satp'; add --plugin leader or --plugin satp.")
-    return {**settings, "satp": {**settings.get("satp", {}), "budget": budget}}
+    return {**merged, "satp": {**merged.get("satp", {}), "budget": budget}}

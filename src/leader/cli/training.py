@@ -12,10 +12,14 @@ import typer
 from leader.cli.console import to_stderr, to_stdout
 from leader.cli.errors import INTERRUPTED
 from leader.errors import LeaderError
+from leader.train import defaults
 
 TRAIN_EXAMPLE = "Example: leader train --images photos/train --validation photos/val --state run --hours 3"
 PUBLISH_EXAMPLE = "Example: leader publish --state run --images photos/train --calibration photos/calib --out mine.safetensors"
 FIT_EXAMPLE = "Example: leader fit-variance --prior my-model.safetensors --images photos"
+
+RATE = f"Peak learning rate of the main body; heads: {defaults.HEAD_FACTOR:.0f} times it."
+BATCH = f"Crops a step for each body; {defaults.MAIN_BATCH} and {defaults.EXPERT_BATCH} by default."
 
 Images = Annotated[Path, typer.Option(help="A folder of photographs.")]
 
@@ -26,15 +30,19 @@ def train(
     validation: Annotated[Path | None, typer.Option(help="A folder of held-out photographs.")] = None,
     start: Annotated[str, typer.Option(help="Where to start: embedded, scratch, or the weights of another run.")] = "embedded",
     start_ffdnet: Annotated[Path | None, typer.Option(help="FFDNet's colour weights, for the low-noise expert.")] = None,
-    hours: Annotated[float, typer.Option(help="Training time; the learning rate falls over it.", min=0.0)] = 3.0,
-    parts: Annotated[str, typer.Option(help="Train these, freeze the others.")] = "main,main_head,expert,expert_head,share",
-    rate: Annotated[float, typer.Option(help="Peak learning rate of the main body; heads: five times it.", min=0.0)] = 4e-5,
-    expert_rate: Annotated[float, typer.Option(help="Peak learning rate of the low-noise expert.", min=0.0)] = 2e-5,
-    share_rate: Annotated[float, typer.Option(help="Peak learning rate of the share of the coarser level.", min=0.0)] = 1e-3,
-    batch: Annotated[int | None, typer.Option(help="Crops a step for each body; 8 and 6 by default.", min=1)] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of the CPU; 1 is best beside other work.", min=1)] = None,
-    seed: Annotated[int, typer.Option(help="Chooses crops and noise.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda or mps.")] = "cpu",
+    hours: Annotated[float, typer.Option(help="Training time; the learning rate falls over it.", min=0.0)] = defaults.HOURS,
+    parts: Annotated[str, typer.Option(help="Train these, freeze the others.")] = ",".join(defaults.PARTS),
+    rate: Annotated[
+        float, typer.Option(help=f"Peak learning rate of the main body; heads: {defaults.HEAD_FACTOR:.0f} times it.", min=0.0)
+    ] = defaults.RATE,
+    expert_rate: Annotated[float, typer.Option(help="Peak rate of the low-noise expert.", min=0.0)] = defaults.EXPERT_RATE,
+    share_rate: Annotated[
+        float, typer.Option(help="Peak rate of the share of the coarser level.", min=0.0)
+    ] = defaults.SHARE_RATE,
+    batch: Annotated[int | None, typer.Option(help=BATCH, min=1, max=4096)] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads; 1 is best beside other work.", min=1, max=1024)] = None,
+    seed: Annotated[int, typer.Option(help="Chooses crops and noise.", min=0)] = defaults.SEED,
+    device: Annotated[str, typer.Option(help="cpu, cuda or mps.")] = defaults.DEVICE,
     autocast: Annotated[bool, typer.Option("--autocast", help="Mixed precision, for GPUs.")] = False,
     compile: Annotated[bool, typer.Option("--compile", help="torch.compile the networks.")] = False,
 ) -> None:
@@ -53,7 +61,7 @@ def train(
         start_ffdnet=start_ffdnet,
         main=replace(main, batch=batch or main.batch),
         expert=replace(expert, batch=batch or expert.batch),
-        parts=tuple(parts.split(",")),
+        parts=tuple(part.strip() for part in parts.split(",")),
         rate=rate,
         expert_rate=expert_rate,
         share_rate=share_rate,
@@ -92,27 +100,35 @@ def fit_variance(
     prior: Annotated[str, typer.Option(help="A checkpoint, a diffusers folder or a registered name.")],
     images: Images,
     out: Annotated[Path | None, typer.Option(help="The head's file; beside the checkpoint by default.")] = None,
-    minutes: Annotated[float, typer.Option(help="Fitting time.", min=0.0)] = 5.0,
-    seed: Annotated[int, typer.Option(help="Chooses crops and noise.")] = 0,
+    minutes: Annotated[float, typer.Option(help="Fitting time.", min=0.0)] = defaults.FIT_MINUTES,
+    seed: Annotated[int, typer.Option(help="Chooses crops and noise.", min=0)] = defaults.SEED,
 ) -> None:
     """Fits a variance head to a frozen network, which the estimator `head` uses from then on."""
+    from leader.files import check_writable
     from leader.priors import catalogue
     from leader.priors.loading import load_prior
-    from leader.priors.variance_head import beside
+    from leader.priors.variance_head import SUFFIX, beside, is_head
     from leader.train.variance import FitSettings
     from leader.train.variance import fit_variance as fit
 
     _check_folder(images)
-    network = load_prior(prior, whole=True)
+    if not 0 < minutes < float("inf"):
+        raise LeaderError(f"--minutes must be above 0; found {minutes}.")
     source = catalogue.ENTRIES[prior].path if prior in catalogue.ENTRIES else Path(prior)
+    if out is not None and out.suffix != ".safetensors":
+        raise LeaderError(f"The head's file must end in .safetensors, best in {SUFFIX}; found {out}.")
+    network = load_prior(prior, whole=True, head=False)  # also where a damaged head lies beside it
     if out is None and not source.exists():
         raise LeaderError(f"'{prior}' is not a file or folder of its own: say with --out where the head shall be written.")
     target = out or beside(source)
+    if target.exists() and not target.name.endswith(SUFFIX) and not is_head(target):
+        raise LeaderError(f"{target} exists and is not a variance head: give another name with --out.")
+    check_writable(target)
     settings = FitSettings(seconds=60 * minutes, steps=10**9, seed=seed)
     _, report = fit(network, images, target, settings, say=to_stderr)
     to_stderr(
-        f"{report.steps} steps in {report.seconds:.0f} s; squared error over predicted variance on held-out "
-        f"pictures: {report.ratio:.2f}."
+        f"{report.answers} answers of the network and {report.steps} steps in {report.seconds:.0f} s; squared error over "
+        f"predicted variance on held-out pictures: {report.ratio:.2f}."
     )
     to_stdout(str(target))
 

@@ -17,6 +17,7 @@ from leader.engines.base import Answer, Job
 from leader.errors import LeaderError
 
 _WATCH_SECONDS = 1.0
+_DIED = "A worker process died, most likely for want of memory; {}."
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of options in glibc's malloc.h; 2^25 is the largest it takes for the latter
 
 
@@ -43,7 +44,7 @@ class PoolEngine:
                     yield waiting.pop(future), future.result()
         except BrokenProcessPool:
             self._pool = None
-            raise LeaderError("A worker process died, most likely for want of memory; use fewer workers.") from None
+            raise LeaderError(_DIED.format("use fewer workers")) from None
         finally:
             for future in waiting:
                 future.cancel()
@@ -65,7 +66,11 @@ class FreshEngine:
         for index, job in enumerate(jobs):
             with _executor(1, self.threads, return_freed_memory) as pool:
                 future: Future[Answer] = pool.submit(function, job)
-                yield index, future.result()
+                try:
+                    answer = future.result()
+                except BrokenProcessPool:
+                    raise LeaderError(_DIED.format("use smaller pictures")) from None
+            yield index, answer
 
     def close(self) -> None:
         """Every process has ended with its job."""

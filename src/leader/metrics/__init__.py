@@ -1,11 +1,9 @@
-"""Metrics: pure functions of pictures in [0, 1], one number per image, each with its conventions written
-down.
-"""
+"""Metrics: pure functions of pictures in [0, 1], one number per image, each with its conventions written down."""
 
 from leader.metrics.distribution import Kid, fid, frechet_distance, kid
 from leader.metrics.fidelity import data_consistency, psnr, ssim
 from leader.metrics.inception import inception_features
-from leader.metrics.metric import METRICS, Metric
+from leader.metrics.metric import METRICS, Column, Metric
 from leader.metrics.perceptual import lpips
 from leader.metrics.uncertainty import (
     block_rank_correlation,
@@ -16,6 +14,7 @@ from leader.metrics.uncertainty import (
 
 __all__ = [
     "METRICS",
+    "Column",
     "Kid",
     "Metric",
     "block_rank_correlation",

@@ -1,7 +1,7 @@
 """Distances to the truth, and to the measurement, that need no network: PSNR, SSIM, data consistency.
 
-All take pictures [B, C, H, W] in [0, 1], clamp them to it, compute in float64 and give one number per
-image, [B] float64.
+All take pictures [B, C, H, W] in [0, 1], clamp them to it and give one number per image, [B] float64. PSNR and
+SSIM compute in float64, residuals in the precision of the measurement.
 """
 
 from __future__ import annotations
@@ -74,14 +74,19 @@ def data_consistency(
             f"The operator gives a measurement of shape {list(predicted.shape)} and the measurement given "
             f"has shape {list(measurement.shape)}; use the operator that made the measurement."
         )
-    square = (measurement - predicted).abs().double().square().flatten(1)
     if observed is None:
-        return square.mean(dim=1).sqrt()
+        return rms(measurement - predicted)
+    square = (measurement - predicted).abs().double().square().flatten(1)
     counted = observed.to(square.device).expand(measurement.shape).flatten(1)
     counts = counted.sum(dim=1)
     if bool((counts == 0).any()):
         raise LeaderError("An image has no observed entry, so its data consistency is undefined; check its mask.")
     return ((square * counted).sum(dim=1) / counts).sqrt()
+
+
+def rms(values: torch.Tensor) -> torch.Tensor:
+    """Root mean square of each image's values [B, ...], real or complex: [B] float64."""
+    return values.abs().square().flatten(1).mean(dim=1).sqrt().double()
 
 
 def _local_mean(x: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,4 @@
-"""The metrics that compare a restored picture with its reference, each with the conventions its number
-depends on.
-"""
+"""The metrics that compare a restored picture with its reference, each with its column and its conventions."""
 
 from __future__ import annotations
 
@@ -9,21 +7,39 @@ from dataclasses import dataclass
 
 import torch
 
-from leader.metrics.fidelity import psnr, ssim
-from leader.metrics.perceptual import lpips
+from leader.metrics.fidelity import SSIM_WINDOW, psnr, ssim
+from leader.metrics.perceptual import TRUNKS, lpips
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a number is printed.
+
+    title       the head of its column
+    digits      decimals
+    better      1: larger is better, -1: smaller is, 0: neither
+    convention  what exactly was computed, in a few words
+    """
+
+    title: str
+    digits: int
+    better: int
+    convention: str = ""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A per-image metric: `function(restored, reference)`, both [B, C, H, W] in [0, 1], gives [B]; unit ''
-    is none.
+    """A per-image metric: `function(restored, reference)`, both [B, C, H, W] in [0, 1], gives [B].
+
+    unit      of its numbers; '' is none
+    smallest  side of the smallest picture it takes, in pixels
     """
 
     name: str
     unit: str
-    higher_is_better: bool
-    convention: str
+    column: Column
     function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    smallest: int = 1
 
 
 METRICS: dict[str, Metric] = {
@@ -32,24 +48,39 @@ METRICS: dict[str, Metric] = {
         Metric(
             "psnr",
             "dB",
-            True,
-            "pictures clamped to [0, 1], not rounded; peak 1; one mean square error over all channels (RGB)",
+            Column(
+                "PSNR",
+                2,
+                1,
+                "pictures clamped to [0, 1], not rounded; peak 1; one mean square error over all channels (RGB)",
+            ),
             psnr,
         ),
         Metric(
             "ssim",
             "",
-            True,
-            "pictures clamped to [0, 1], not rounded; 11 x 11 Gaussian window of std 1.5, K 0.01 and 0.03, "
-            "range 1, population covariances; mean over the valid region, then over channels (RGB)",
+            Column(
+                "SSIM",
+                3,
+                1,
+                "pictures clamped to [0, 1], not rounded; 11 x 11 Gaussian window of std 1.5, K 0.01 and 0.03, "
+                "range 1, population covariances; mean over the valid region, then over channels (RGB)",
+            ),
             ssim,
+            SSIM_WINDOW,
         ),
         Metric(
             "lpips",
             "",
-            False,
-            "version 0.1, AlexNet (trunk in float16); pictures clamped to [0, 1], not rounded, mapped to [-1, 1]; no resizing",
+            Column(
+                "LPIPS",
+                3,
+                -1,
+                "version 0.1, AlexNet (trunk in float16); pictures clamped to [0, 1], not rounded, mapped to [-1, 1]; "
+                "no resizing",
+            ),
             lpips,
+            TRUNKS["alex"].smallest,
         ),
     )
 }

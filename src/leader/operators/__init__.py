@@ -16,7 +16,7 @@ from leader.operators.pointwise import Colourisation, Denoising, Inpainting
 from leader.operators.resize import AveragePoolSR, BicubicSR
 from leader.operators.separable import SeparableOperator
 from leader.operators.separable_blur import SeparableBlur
-from leader.operators.tasks import TASKS, Task, build_task, find_task
+from leader.operators.tasks import TASKS, build_task
 
 __all__ = [
     "TASKS",
@@ -33,11 +33,9 @@ __all__ = [
     "SeparableBlur",
     "SeparableOperator",
     "SpectralOperator",
-    "Task",
     "WalshHadamard",
     "box_mask",
     "build_task",
-    "find_task",
     "gaussian_kernel",
     "gaussian_taps",
     "load_kernel",

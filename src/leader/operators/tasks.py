@@ -1,9 +1,15 @@
-"""The tasks by name, as the command line, the presets and the benches ask for them."""
+"""The operators of the tasks by name, with numbers for options, as experiments, containers and Python ask for them.
+
+What a task means for a picture, and its words for people, is in `leader.restoration.tasks`. An operator's own `task` is
+the name by which presets know it: that of the task, or of its variant ("sr-bicubic", "sr-average"), which can be asked
+for by name as well.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from torch import Tensor
 
@@ -19,52 +25,46 @@ from leader.operators.separable_blur import SeparableBlur
 Shape = tuple[int, int, int]
 Option = float | int | str | bool | Tensor | None
 
+DOWNSAMPLING = {"bicubic": BicubicSR, "average": AveragePoolSR}
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {f"sr-{down}": ("sr", {"down": down}) for down in DOWNSAMPLING}
+"""Names that stand for a task with some of its options fixed."""
 
-@dataclass(frozen=True)
-class Task:
-    """A degradation that can be asked for by name.
 
-    title        a few words
-    description  one or two sentences, with the options
-    example      a command line
-    options      the names `build` accepts
-    """
-
-    name: str
-    title: str
-    description: str
-    example: str
-    options: tuple[str, ...]
-    builder: Callable[..., LinearOperator]
-
-    def build(self, image_shape: Shape, **options: Option) -> LinearOperator:
-        """The operator for images (C, H, W). Options that are None count as not given."""
-        given = {name: value for name, value in options.items() if value is not None}
-        for name in given:
-            if name not in self.options:
-                if not self.options:
-                    raise UsageError(f"The task '{self.name}' has no options; found '{name}'.")
-                raise unknown_name(f"option of the task '{self.name}'", name, self.options)
-        return self.builder(image_shape, **given)
+def resolve(name: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The task that a name or the name of a variant stands for, and its options; None counts as not given."""
+    given = {key: value for key, value in options.items() if value is not None}
+    if name in VARIANTS:
+        task, fixed = VARIANTS[name]
+        for key, value in fixed.items():
+            if given.get(key, value) != value:
+                raise UsageError(f"The task '{name}' means {key} = {value}; found {given[key]}, so ask for '{task}' instead.")
+        return task, {**given, **fixed}
+    if name not in TASKS:
+        raise unknown_name("task", name, [*TASKS, *VARIANTS])
+    return name, given
 
 
 def build_task(name: str, image_shape: Shape, **options: Option) -> LinearOperator:
-    """The operator of a named task; an unknown name is refused with the nearest valid one."""
-    return find_task(name).build(image_shape, **options)
+    """The operator of a named task for images (C, H, W); unknown names and options are refused with the nearest valid one."""
+    task, given = resolve(name, options)
+    known = options_of(task)
+    for key in given:
+        if key not in known:
+            if not known:
+                raise UsageError(f"The task '{task}' has no options; found '{key}'.")
+            raise unknown_name(f"option of the task '{task}'", key, known)
+    return TASKS[task](image_shape, **given)
 
 
-def find_task(name: str) -> Task:
-    """The task of that name."""
-    if name not in TASKS:
-        raise unknown_name("task", name, TASKS)
-    return TASKS[name]
+def options_of(task: str) -> tuple[str, ...]:
+    """The options of a task's operator: what its builder takes beside the shape."""
+    return tuple(inspect.signature(TASKS[task]).parameters)[1:]
 
 
 def _super_resolution(shape: Shape, factor: int = 4, down: str = "bicubic") -> LinearOperator:
-    kinds = {"bicubic": BicubicSR, "average": AveragePoolSR}
-    if down not in kinds:
-        raise unknown_name("way of downsampling", down, kinds)
-    return kinds[down](shape, factor)
+    if down not in DOWNSAMPLING:
+        raise unknown_name("way of downsampling", down, DOWNSAMPLING)
+    return DOWNSAMPLING[down](shape, factor)
 
 
 def _gaussian_blur(shape: Shape, std: float | None = None, size: int | None = None) -> LinearOperator:
@@ -100,77 +100,14 @@ def _circular(shape: Shape, kernel: Tensor, task: str) -> Blur:
     return operator
 
 
-TASKS: dict[str, Task] = {
-    task.name: task
-    for task in (
-        Task(
-            "sr",
-            "super-resolution",
-            "Enlarges a small picture by an integer factor. Options: factor (default 4); down = bicubic "
-            "(antialiased, what image programs do) or average (what sensors do).",
-            "leader restore small.png large.png --task sr",
-            ("factor", "down"),
-            _super_resolution,
-        ),
-        Task(
-            "deblur-gaussian",
-            "Gaussian deblurring",
-            "Removes a Gaussian blur. Without options the papers' five taps of standard deviation 10 with "
-            "zero boundary; with std (and size) a Gaussian kernel of that width in pixels, circular.",
-            "leader restore blurred.png sharp.png --task deblur-gaussian --kernel gaussian:2.5",
-            ("std", "size"),
-            _gaussian_blur,
-        ),
-        Task(
-            "deblur-motion",
-            "motion deblurring",
-            "Removes the blur of a shaken camera, circular. Options: kernel, or a seeded random one by seed, "
-            "size (default 61) and intensity (default 0.5).",
-            "leader restore shaken.png steady.png --task deblur-motion --kernel motion:3",
-            ("seed", "size", "intensity", "kernel"),
-            _motion_blur,
-        ),
-        Task(
-            "deblur",
-            "deblurring with a known kernel",
-            "Removes the blur of a kernel that you provide, circular. Option: kernel, a table of numbers.",
-            "leader restore blurred.png sharp.png --task deblur --kernel kernel.npy",
-            ("kernel",),
-            _user_blur,
-        ),
-        Task(
-            "inpaint",
-            "inpainting",
-            "Fills in missing pixels. Option: mask, 1 (white) where the picture is known.",
-            "leader restore torn.png whole.png --task inpaint --mask mask.png",
-            ("mask",),
-            _inpainting,
-        ),
-        Task(
-            "cs",
-            "compressed sensing",
-            "Recovers a picture from a part of its Walsh-Hadamard coefficients; sides must be powers of two. "
-            "Options: ratio (default 0.25), seed, order = random, sequency or published, keep_constant, "
-            "indices.",
-            "leader restore measurement.npz picture.png --task cs",
-            ("ratio", "seed", "order", "keep_constant", "indices"),
-            WalshHadamard,
-        ),
-        Task(
-            "colourise",
-            "colourisation",
-            "Gives colours to a grey picture: the mean of the three channels is what was measured.",
-            "leader restore grey.png colour.png --task colourise",
-            (),
-            Colourisation,
-        ),
-        Task(
-            "denoise",
-            "denoising",
-            "Removes noise and nothing else.",
-            "leader restore noisy.png clean.png --task denoise",
-            (),
-            Denoising,
-        ),
-    )
+TASKS: dict[str, Callable[..., LinearOperator]] = {
+    "sr": _super_resolution,
+    "deblur-gaussian": _gaussian_blur,
+    "deblur-motion": _motion_blur,
+    "deblur": _user_blur,
+    "inpaint": _inpainting,
+    "cs": WalshHadamard,
+    "colourise": Colourisation,
+    "denoise": Denoising,
 }
+"""Builders by task: the shape (C, H, W) of images and options -> operator."""

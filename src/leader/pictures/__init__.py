@@ -1,7 +1,18 @@
 """Pictures as people have them: files, arrays, their noise, and figures of what was made of them."""
 
+from leader.pictures.listing import SUFFIXES, list_pictures
 from leader.pictures.picture import MOST_PIXELS, Picture
 from leader.pictures.reading import from_pil, read_picture
 from leader.pictures.writing import FORMATS, check_format, write_picture
 
-__all__ = ["FORMATS", "MOST_PIXELS", "Picture", "check_format", "from_pil", "read_picture", "write_picture"]
+__all__ = [
+    "FORMATS",
+    "MOST_PIXELS",
+    "SUFFIXES",
+    "Picture",
+    "check_format",
+    "from_pil",
+    "list_pictures",
+    "read_picture",
+    "write_picture",
+]

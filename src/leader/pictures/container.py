@@ -14,6 +14,7 @@ A container is a NumPy .npz archive of plain arrays (nothing in it can be execut
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,17 +26,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.files import replacing
-from leader.operators import LinearOperator, build_task, find_task
+from leader.files import check_readable, printable, replacing
+from leader.operators import LinearOperator, build_task
 from leader.pictures import MOST_PIXELS
 
 FORMAT = "leader-measurement 1"
 SUFFIX = ".npz"
-MOST_BYTES = 4 << 30
+WIDEST_KERNEL = 1025
+"""Pixels of a kernel's side. A wider blur leaves nothing to restore, and its tables would fill the memory."""
+MOST_BYTES = 2 << 30
 """Containers that would unpack to more than this are refused before they are read."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Measurement:
     """The content of a container; `y` [B, ...] belongs to images of `image_shape` (C, H, W) in [0, 1]."""
 
@@ -50,11 +53,18 @@ class Measurement:
 
     def operator(self) -> LinearOperator:
         """The operator that made y."""
-        find_task(self.task)
+        _check_options(self.options)
         try:
             return build_task(self.task, self.image_shape, **self.options)
-        except TypeError as error:
+        except LeaderError:
+            raise
+        except (TypeError, ValueError, ArithmeticError, RuntimeError, IndexError) as error:
             raise LeaderError(f"The container misstates the options of its operator ({error}).") from error
+
+    def __repr__(self) -> str:
+        channels, height, width = self.image_shape
+        noise = "unknown" if self.sigma is None else f"{self.sigma:g}"
+        return f"<Measurement {self.task}: y {list(self.y.shape)} of {width} x {height} x {channels}, sigma {noise}>"
 
 
 def write_container(path: Path, measurement: Measurement) -> None:
@@ -83,25 +93,48 @@ def write_container(path: Path, measurement: Measurement) -> None:
 
 def read_container(path: Path) -> Measurement:
     """Reads a measurement; a file that is none, or is damaged, is refused."""
-    if not path.is_file():
-        raise LeaderError(f"There is no file {path}; check its name.")
+    check_readable(path, "container")
+    name = printable(path)
     try:
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(item.file_size for item in archive.infolist())
-        if unpacked > MOST_BYTES:
-            raise LeaderError(f"{path} would unpack to {unpacked} bytes; at most {MOST_BYTES} are served.")
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+            if unpacked > MOST_BYTES:
+                raise LeaderError(f"{name} would unpack to {unpacked} bytes; at most {MOST_BYTES} are served.")
+            for item in archive.infolist():
+                _check_header(archive, item)
+        with np.load(path, allow_pickle=False) as loaded:
+            arrays = {key: loaded[key] for key in loaded.files}
     except LeaderError:
         raise
     except Exception as error:  # a damaged archive raises errors of every kind
-        raise LeaderError(f"{path} is not a container that can be read; write one with `leader degrade`.") from error
+        raise LeaderError(f"{name} is not a container that can be read; write one with `leader degrade`.") from error
     if "format" not in arrays or str(arrays["format"]) != FORMAT:
-        raise LeaderError(f"{path} is an .npz file but no '{FORMAT}'; write one with `leader degrade`.")
+        raise LeaderError(f"{name} is an .npz file but no '{FORMAT}'; write one with `leader degrade`.")
     try:
         return _assembled(arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LeaderError(f"{path} lacks or misstates what a container needs ({error}); write it again.") from error
+        raise LeaderError(f"{name} lacks or misstates what a container needs ({error}); write it again.") from error
+
+
+def _check_header(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> None:
+    """Refuses an array whose header asks for more memory than the archive holds of it."""
+    with archive.open(item) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+    if math.prod(shape) * dtype.itemsize > item.file_size:
+        raise ValueError(f"{item.filename} asks for an array of shape {shape}")
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Refuses kernels that are absurdly large, or would become so."""
+    for key, most in (("std", WIDEST_KERNEL / 8), ("size", WIDEST_KERNEL)):
+        value = options.get(key, 0)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
+            raise LeaderError(f"The container's operator has {key} = {str(value)[:40]}; expected a number up to {most:g}.")
+    kernel = options.get("kernel")
+    if isinstance(kernel, Tensor) and any(side > WIDEST_KERNEL for side in kernel.shape):
+        raise LeaderError(f"The container's kernel has shape {list(kernel.shape)}; at most {WIDEST_KERNEL} pixels are served.")
 
 
 def _assembled(arrays: dict[str, NDArray[Any]]) -> Measurement:
@@ -117,13 +150,19 @@ def _assembled(arrays: dict[str, NDArray[Any]]) -> Measurement:
     y = torch.from_numpy(arrays["y"].astype(np.float32))
     if y.ndim < 2 or y.shape[0] != 1:
         raise ValueError(f"y has shape {list(y.shape)}")
+    alpha = arrays["alpha"].astype(np.float32) if "alpha" in arrays else None
+    if alpha is not None and (alpha.ndim != 2 or alpha.size == 0 or not np.isfinite(alpha).all()):
+        raise ValueError(f"alpha has shape {list(alpha.shape)}")
+    bits = int(about["bits"])
+    if bits not in (8, 16):
+        raise ValueError(f"bits is {bits}")
     return Measurement(
         task=str(about["task"]),
         y=y,
         image_shape=(channels, height, width),
         sigma=None if sigma is None else float(sigma),
         options=options,
-        bits=int(about["bits"]),
-        alpha=arrays["alpha"].astype(np.float32) if "alpha" in arrays else None,
+        bits=bits,
+        alpha=alpha,
         icc=arrays["icc"].tobytes() if "icc" in arrays else None,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import sys
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFile
 
 from leader.errors import LeaderError
+from leader.files import printable
 
 Deep = NDArray[np.uint16]
 
@@ -34,16 +36,17 @@ def is_deep(image: Image.Image) -> bool:
     )
 
 
-def read_deep(path: Path) -> Deep:
-    """The 16-bit samples [H, W, 3 or 4] of a file for which `is_deep` holds."""
-    with Image.open(path) as image:
+def read_deep(path: Path, formats: Sequence[str]) -> Deep:
+    """The 16-bit samples [H, W, 3 or 4] of a file for which `is_deep` holds; Pillow's `formats` may open it."""
+    with Image.open(path, formats=tuple(formats)) as image:
         modes = {_raw_mode(tile) for tile in image.tile} if isinstance(image, ImageFile.ImageFile) else set()
         if not all(mode[:-1] in _SERVED for mode in modes) or "transparency" in image.info:
             raise LeaderError(
-                f"{path} holds 16-bit samples in a layout that cannot be read without loss; convert it to 16-bit RGB or RGBA."
+                f"{printable(path)} holds 16-bit samples in a layout that cannot be read without loss; "
+                "convert it to 16-bit RGB or RGBA."
             )
         high = np.asarray(image).astype(np.uint16)
-    with Image.open(path) as image:
+    with Image.open(path, formats=tuple(formats)) as image:
         assert isinstance(image, ImageFile.ImageFile)
         image.tile = [_with_swapped_order(tile) for tile in image.tile]
         low = np.asarray(image)

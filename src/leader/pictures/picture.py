@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ MOST_PIXELS = 64_000_000
 """Pictures that declare more pixels than this are refused before they are decoded."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Picture:
     """A picture, upright.
 
@@ -33,6 +34,21 @@ class Picture:
     def size(self) -> tuple[int, int]:
         """(width, height)."""
         return self.pixels.shape[1], self.pixels.shape[0]
+
+    def __repr__(self) -> str:
+        kind = ("grey" if self.pixels.shape[2] == 1 else "RGB") + (" with alpha" if self.alpha is not None else "")
+        return f"<Picture {self.size[0]} x {self.size[1]}, {kind}, {self.bits} bits>"
+
+    def _repr_png_(self) -> bytes:
+        """How a notebook shows the picture."""
+        buffer = io.BytesIO()
+        self.to_pil().save(buffer, "PNG")
+        return buffer.getvalue()
+
+    def rgb(self) -> Image.Image:
+        """The picture as Pillow's 8-bit RGB: grey is repeated, alpha and profile are left out."""
+        samples = np.round(self.pixels.clip(0, 1) * 255).astype(np.uint8)
+        return Image.fromarray(np.repeat(samples, 3, axis=2) if samples.shape[2] == 1 else samples)
 
     def to_pil(self) -> Image.Image:
         """The picture in 8 bits, alpha included."""

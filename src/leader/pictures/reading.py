@@ -20,25 +20,33 @@ from numpy.typing import NDArray
 from PIL import Image, ImageCms, UnidentifiedImageError
 
 from leader.errors import LeaderError
+from leader.files import check_readable, printable
 from leader.pictures.deep import is_deep, read_deep
 from leader.pictures.picture import MOST_PIXELS, Floats, Picture, matching_profile
 
+READ = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "PPM", "JPEG2000", "GIF")
+"""The formats that are opened, whatever a file is called; among Pillow's others is one that starts a program (EPS)."""
+SERVED = "PNG, JPEG, WebP, TIFF or BMP"
 
-def read_picture(path: Path) -> Picture:
-    """The picture in a file."""
-    with _explaining(path), Image.open(path) as image:
-        _check_header(image, str(path))
+
+def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
+    """The picture in a file; one that declares more than `most_pixels` is refused before it is decoded."""
+    name = printable(path)
+    if check_readable(path, "picture file").st_size == 0:
+        raise LeaderError(f"{name} is empty; give a {SERVED} file.")
+    with _explaining(name), Image.open(path, formats=READ) as image:
+        _check_header(image, name, most_pixels)
         if is_deep(image) and image.mode != "CMYK":  # asked before getexif, which decodes a PNG
-            picture = _split(read_deep(path), 16, image.info.get("icc_profile"))
+            picture = _split(read_deep(path, READ), 16, image.info.get("icc_profile"))
         else:
-            picture = _from_loaded(image, str(path))
+            picture = _from_loaded(image, name)
         return _upright(picture, _orientation(image))
 
 
 def from_pil(image: Image.Image) -> Picture:
     """The picture in a Pillow image."""
-    with _explaining(Path("the image")):
-        _check_header(image, "the image")
+    with _explaining("the image"):
+        _check_header(image, "the image", MOST_PIXELS)
         return _upright(_from_loaded(image, "the image"), _orientation(image))
 
 
@@ -49,42 +57,34 @@ def _orientation(image: Image.Image) -> int:
 
 
 @contextmanager
-def _explaining(path: Path) -> Iterator[None]:
+def _explaining(name: str) -> Iterator[None]:
     """Turns whatever a decoder raises into one sentence."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is lower
+            warnings.simplefilter("ignore")  # decoders warn of oddities they survive, and of sizes below our own limit
             yield
-    except LeaderError:
+    except (LeaderError, MemoryError):
         raise
-    except FileNotFoundError as error:
-        raise LeaderError(f"There is no file {path}; check its name.") from error
-    except IsADirectoryError as error:
-        raise LeaderError(f"{path} is a folder; give the name of a picture file.") from error
-    except PermissionError as error:
-        raise LeaderError(f"{path} may not be read; change its permissions.") from error
     except Image.DecompressionBombError as error:
-        raise _too_large(str(path), "far too many") from error
+        raise _too_large(name, "far too many", MOST_PIXELS) from error
     except UnidentifiedImageError as error:
-        kind = "is empty" if path.exists() and path.stat().st_size == 0 else "is not a picture in a known format"
-        raise LeaderError(f"{path} {kind}; give a PNG, JPEG, WebP, TIFF or BMP file.") from error
-    except MemoryError:
-        raise
+        raise LeaderError(f"{name} is not a picture in a known format; give a {SERVED} file.") from error
     except Exception as error:  # decoders of damaged files raise errors of every kind
-        raise LeaderError(f"{path} is damaged and cannot be decoded ({error}); get an intact copy.") from error
+        raise LeaderError(f"{name} is damaged and cannot be decoded ({printable(str(error))}); get an intact copy.") from error
 
 
-def _check_header(image: Image.Image, name: str) -> None:
+def _check_header(image: Image.Image, name: str, most_pixels: int) -> None:
     width, height = image.size
-    if width * height > MOST_PIXELS:
-        raise _too_large(name, f"{width} x {height}")
+    if width * height > most_pixels:
+        raise _too_large(name, f"{width} x {height}", most_pixels)
     # phones store a depth map or preview as a second picture (MPO): the first one is the photograph
     if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":
         raise LeaderError(f"{name} holds several frames or pages; extract the one to restore into a file of its own.")
 
 
-def _too_large(name: str, found: str) -> LeaderError:
-    return LeaderError(f"{name} declares {found} pixels; at most {MOST_PIXELS // 10**6} million are served, so crop it first.")
+def _too_large(name: str, found: str, most: int) -> LeaderError:
+    limit = f"{most // 10**6} million" if most >= 10**6 else str(most)
+    return LeaderError(f"{name} declares {found} pixels; at most {limit} are served, so crop it first.")
 
 
 def _from_loaded(image: Image.Image, name: str) -> Picture:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leader.errors import LeaderError, UsageError
-from leader.files import replacing
+from leader.files import printable, replacing
 from leader.pictures.deep import write_deep_png, write_deep_tiff
 from leader.pictures.picture import Picture, matching_profile, samples_of
 
@@ -37,12 +37,12 @@ _SAVE_OPTIONS: dict[str, dict[str, Any]] = {
 def check_format(path: Path, alpha: bool = False) -> str:
     """The format a file name asks for; refuses what cannot be written or would lose an alpha channel."""
     if path.suffix.lower() not in FORMATS:
-        found = f"'{path.suffix}'" if path.suffix else "no suffix"
-        raise UsageError(f"{path} has {found}; pictures are written as {', '.join(FORMATS)}.")
+        found = f"'{printable(path.suffix)}'" if path.suffix else "no suffix"
+        raise UsageError(f"{printable(path)} has {found}; pictures are written as {', '.join(FORMATS)}.")
     name = FORMATS[path.suffix.lower()]
     if alpha and name not in _HOLDS_ALPHA:
         raise LeaderError(
-            f"{name} cannot hold the transparency of the picture; write PNG, WebP or TIFF instead of {path.name}."
+            f"{name} cannot hold the transparency of the picture; write PNG, WebP or TIFF instead of {printable(path.name)}."
         )
     return name
 

@@ -1,0 +1,59 @@
+"""What a clean image looks like: networks, checkpoints, denoisers and analytic priors behind one contract, `Prior`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leader.priors.adapters import DenoiserPrior, HeadedPrior, NetworkPrior
+    from leader.priors.base import Prediction, Prior
+    from leader.priors.gaussian import GaussianMixturePrior, GaussianPrior
+    from leader.priors.loading import load_prior
+    from leader.priors.pyramid import PyramidPrior
+    from leader.priors.tiling import PaddedPrior, TiledPrior, any_size
+    from leader.priors.variance_head import VarianceHead
+
+# Names are imported when they are used: the command line lists priors without loading torch.
+_HOMES = {
+    "DenoiserPrior": "adapters",
+    "GaussianMixturePrior": "gaussian",
+    "GaussianPrior": "gaussian",
+    "HeadedPrior": "adapters",
+    "NetworkPrior": "adapters",
+    "PaddedPrior": "tiling",
+    "Prediction": "base",
+    "Prior": "base",
+    "PyramidPrior": "pyramid",
+    "TiledPrior": "tiling",
+    "VarianceHead": "variance_head",
+    "any_size": "tiling",
+    "load_prior": "loading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'leader.priors' has no attribute '{name}'")
+    return getattr(import_module(f"leader.priors.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])
+
+
+__all__ = [
+    "DenoiserPrior",
+    "GaussianMixturePrior",
+    "GaussianPrior",
+    "HeadedPrior",
+    "NetworkPrior",
+    "PaddedPrior",
+    "Prediction",
+    "Prior",
+    "PyramidPrior",
+    "TiledPrior",
+    "VarianceHead",
+    "any_size",
+    "load_prior",
+]

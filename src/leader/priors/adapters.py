@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from leader.errors import LeaderError, unknown_name
 from leader.priors.base import Prediction, Prior, from_eps, from_x0
+from leader.priors.sizes import check_size
+from leader.priors.variance_head import VarianceHead
 from leader.schedule import Schedule
 
 Predicts = Literal["eps", "v", "x0"]
@@ -91,6 +93,7 @@ class NetworkPrior(Prior):
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         if x.shape[1] != self.image_channels:
             return _grey(self._predict(x.expand(-1, self.image_channels, -1, -1), t))
+        check_size(x, self.name, self.size, self.multiple)
         times = t.to(x.device)
         answer = self.network(
             x if self.dtype is None else x.to(self.dtype),
@@ -109,9 +112,21 @@ class NetworkPrior(Prior):
 
 
 class DenoiserPrior(Prior):
-    """A sigma-conditioned denoiser, network(x0 + sigma z, sigma [B]) -> x0, as a prior (Tweedie's formula).
+    """A denoiser told its noise level, network(x0 + sigma z, sigma [B]) -> x0, as a prior (Tweedie's formula).
 
-    unit_range  the network lives in [0, 1]: images and sigma are converted on the way in and out
+    unit_range      the network lives in [0, 1]: images and sigma are converted on the way in and out
+    schedule        the noise levels a sampler walks through; linear betas by default
+    size, multiple  see `Prior`; `load_prior(prior)` tiles or pads images of any other size
+
+    >>> import torch
+    >>> from leader import DenoiserPrior, Problem, Sampler, operators
+    >>> class Shrink(torch.nn.Module):  # the best denoiser of white noise images of standard deviation 0.5
+    ...     def forward(self, x, sigma):
+    ...         return x * (0.25 / (0.25 + sigma**2)).reshape(-1, 1, 1, 1)
+    >>> prior = DenoiserPrior(Shrink(), name="shrink")
+    >>> problem = Problem(torch.rand(1, 3, 8, 8), operators.AveragePoolSR((3, 16, 16), 2))
+    >>> Sampler(prior, "ddnm", plugins=(), steps=10).run(problem).images.shape
+    torch.Size([1, 3, 16, 16])
     """
 
     def __init__(
@@ -137,6 +152,7 @@ class DenoiserPrior(Prior):
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         if x.shape[1] != self.image_channels:
             return _grey(self._predict(x.expand(-1, self.image_channels, -1, -1), t))
+        check_size(x, self.name, self.size, self.multiple)
         level = self.schedule.level(t, x)
         noisy, sigma = x / level.signal, level.sigma.reshape(-1)
         if self.unit_range:
@@ -205,6 +221,11 @@ class HeadedPrior(WrappedPrior):
 
     def __init__(self, base: Prior, head: nn.Module) -> None:
         super().__init__(base)
+        if isinstance(head, VarianceHead) and base.channels not in (None, head.shape.channels):
+            raise LeaderError(
+                f"The variance head was fitted to images of {head.shape.channels} channels, and the prior '{base.name}' "
+                f"has {base.channels}: fit it again with `leader fit-variance`."
+            )
         self.head = head
         self.source = "head"
 

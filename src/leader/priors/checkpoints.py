@@ -5,8 +5,8 @@ registry (for a published file under its published name, or with `like`), from a
 from options:
 
     size               side of the training images, or [height, width]
-    schedule           "linear", "scaled_linear", "cosine", or an object with "type", "beta_start",
-                       "beta_end", "steps"
+    schedule           "linear", "scaled_linear", "cosine", or an object with "type" and its settings: see
+                       `leader.priors.betas`
     head_channels      channels of an attention head (ADM), or
     heads              number of attention heads (ADM)
     attention_order    "legacy" or "new" (ADM)
@@ -19,25 +19,23 @@ from options:
 
 from __future__ import annotations
 
-import json
-import pickle
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from leader.errors import LeaderError, unknown_name
 from leader.priors import catalogue
-from leader.priors.adapters import LabelledNetwork, NetworkPrior
+from leader.priors.adapters import PREDICTS, LabelledNetwork, NetworkPrior
+from leader.priors.betas import make_schedule
 from leader.priors.detection import Config, belongs_to_a_family, build, detect, shape_only
+from leader.priors.json_files import flag, read_json, row, whole, word
 from leader.priors.networks import ADMConfig
-from leader.schedule import Schedule
+from leader.priors.sizes import LARGEST_SIDE
+from leader.priors.tensor_files import check_weights, differing, on_meta, place, read
 
 SUFFIXES = (".pt", ".pth", ".ckpt", ".safetensors", ".bin")
 OPTIONS = (
@@ -53,39 +51,8 @@ OPTIONS = (
     "like",
 )
 Options = Mapping[str, Any]
-ARCHIVE, PICKLE = b"PK\x03\x04", b"\x80"  # how torch files begin; those without an archive cannot be mapped
-
-
-def read(path: Path) -> Any:
-    """The content of a checkpoint file: lists and dicts of tensors and plain values, mapped, not copied."""
-    start = b""
-    try:
-        if path.suffix == ".safetensors":
-            with safe_open(path, framework="pt") as content:
-                return {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
-        with path.open("rb") as file:
-            start = file.read(len(ARCHIVE))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about pickle protocols: what cannot be read is refused below
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=start == ARCHIVE)
-    except FileNotFoundError as error:
-        raise LeaderError(f"{path} does not exist: give the path of a checkpoint.") from error
-    except pickle.UnpicklingError as error:
-        if start != ARCHIVE and not start.startswith(PICKLE):
-            raise _damaged(path) from error
-        raise LeaderError(
-            f"{path} holds more than tensors and could run code when read, so it was refused and nothing was "
-            "executed; convert it where you trust it: torch.save(model.state_dict(), 'weights.pt')."
-        ) from error
-    except (RuntimeError, EOFError, SafetensorError, OSError, ValueError, KeyError) as error:
-        raise _damaged(path) from error
-
-
-def _damaged(path: Path) -> LeaderError:
-    return LeaderError(
-        f"{path} ({path.stat().st_size} bytes) cannot be read as a checkpoint: it is truncated, damaged or "
-        "of another kind; download it again."
-    )
+MOST_PARTS = 32
+"""Networks looked for in one file."""
 
 
 def _parts(content: Any) -> Iterator[tuple[str, dict[str, Tensor]]]:
@@ -113,7 +80,7 @@ def network_tensors(content: Any, origin: str, part: str | None = None) -> dict[
     for label, tensors in _parts(content):
         largest = max(largest, tensors, key=len)
         prefixes = {match[1] for name in tensors if (match := re.fullmatch(r"(.*?)(temb\.dense|time_embed)\.0\.weight", name))}
-        for prefix in sorted(prefixes):
+        for prefix in sorted(prefixes)[:MOST_PARTS]:
             inside = {name[len(prefix) :]: v for name, v in tensors.items() if name.startswith(prefix)}
             if belongs_to_a_family(inside):
                 found["/".join(filter(None, (label, prefix.rstrip("."))))] = inside
@@ -133,33 +100,7 @@ def network_tensors(content: Any, origin: str, part: str | None = None) -> dict[
 def side_car(path: Path) -> dict[str, Any]:
     """The settings in the `.json` beside a checkpoint; empty where there is none."""
     file = path.with_suffix(".json")
-    if not file.is_file():
-        return {}
-    try:
-        settings = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise LeaderError(f"{file} is not valid JSON ({error}): correct it or remove it.") from error
-    if not isinstance(settings, dict):
-        raise LeaderError(f"{file} must hold one JSON object with the checkpoint's options.")
-    return settings
-
-
-def make_schedule(spec: Any) -> Schedule:
-    """A schedule from its name, from {"type", "beta_start", "beta_end", "steps"}, or as it is."""
-    if isinstance(spec, Schedule):
-        return spec
-    settings = {"type": spec} if isinstance(spec, str) else dict(spec)
-    kind = str(settings.pop("type", "linear"))
-    names = {"beta_start": "start", "beta_end": "end", "steps": "steps"}
-    makers = {"linear": Schedule.linear, "scaled_linear": Schedule.scaled_linear, "cosine": Schedule.cosine}
-    if kind not in makers:
-        raise unknown_name("schedule", kind, makers)
-    if kind == "cosine":
-        del names["beta_start"], names["beta_end"]
-    for key in settings:
-        if key not in names:
-            raise unknown_name(f"setting of a {kind} schedule", key, names)
-    return makers[kind](**{names[key]: value for key, value in settings.items()})
+    return read_json(file, "the checkpoint's options", "correct it or remove it") if file.exists() else {}
 
 
 def settle(path: Path, config: Config, options: Options) -> dict[str, Any]:
@@ -207,7 +148,7 @@ def missing(config: Config, settings: Options) -> list[str]:
 
 def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
     """The prior in a checkpoint file."""
-    tensors = network_tensors(read(path), path.name, options.get("part", side_car(path).get("part")))
+    tensors = network_tensors(read(path), path.name, part_of(path, options))
     config = detect(tensors, path.name)
     settings = settle(path, config, options)
     lacking = missing(config, settings)
@@ -219,31 +160,39 @@ def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
             f"{path.with_suffix('.json').name} beside it{hint}."
         )
     config = _complete(config, settings, path.name)
-    network: nn.Module = _load(config, tensors, path.name)
+    schedule = make_schedule(settings["schedule"], path.name)
+    size = _size(settings["size"], config.multiple, path.name)
+    rescaled = flag(settings.get("rescale_timesteps", False), f"rescale_timesteps of {path.name}")
+    predicts = word(settings.get("predicts", "eps"), "prediction", PREDICTS)
+    network: nn.Module = _load(config, tensors, path)
     if isinstance(config, ADMConfig) and config.classes is not None:
-        label = int(settings["label"])
-        if not 0 <= label < config.classes:
-            raise LeaderError(f"{path.name} knows the classes 0 to {config.classes - 1}; found the label {label}.")
-        network = LabelledNetwork(network, label)
-    schedule = make_schedule(settings["schedule"])
+        network = LabelledNetwork(network, whole(settings["label"], f"The label for {path.name}", 0, config.classes - 1))
     return NetworkPrior(
         network,
         schedule,
-        predicts=settings.get("predicts", "eps"),
+        predicts=predicts,
         learned_variance=config.out_channels == 2 * config.in_channels,
         channels=config.in_channels,
-        size=_size(settings["size"], config.multiple, path.name),
+        size=size,
         multiple=config.multiple,
-        time_factor=1000 / len(schedule) if settings.get("rescale_timesteps") else 1.0,
+        time_factor=1000 / len(schedule) if rescaled else 1.0,
         name=path.stem,
     )
 
 
+def part_of(path: Path, options: Options) -> str | None:
+    """Which of several networks in the file is asked for, by the options or the side-car."""
+    part = options.get("part", side_car(path).get("part"))
+    return None if part is None else str(part)
+
+
 def _size(value: Any, multiple: int, origin: str) -> tuple[int, int]:
-    height, width = (value, value) if isinstance(value, int) else value
-    if min(height, width) < 1 or height % multiple or width % multiple:
+    what = f"The size of {origin}"
+    pair = row(value, what, 2, 2) if isinstance(value, (list, tuple)) else [value, value]
+    height, width = (whole(side, what, 1, LARGEST_SIDE) for side in pair)
+    if height % multiple or width % multiple:
         raise LeaderError(f"The network in {origin} needs a size in multiples of {multiple}; found {height} x {width}.")
-    return int(height), int(width)
+    return height, width
 
 
 def _complete(config: Config, settings: Options, origin: str) -> Config:
@@ -255,15 +204,13 @@ def _complete(config: Config, settings: Options, origin: str) -> Config:
         )
     if not isinstance(config, ADMConfig):
         return config
-    order = settings["attention_order"]
-    if order not in ("legacy", "new"):
-        raise unknown_name("attention order", str(order), ("legacy", "new"))
-    config = replace(
-        config,
-        head_channels=settings.get("head_channels"),
-        heads=settings.get("heads"),
-        new_attention_order=order == "new",
+    order = word(settings["attention_order"], "attention order", ("legacy", "new"))
+    widest = config.width * max(config.multipliers)
+    each, count = (
+        None if settings.get(key) is None else whole(settings[key], f"{key} of {origin}", 1, widest)
+        for key in ("head_channels", "heads")
     )
+    config = replace(config, head_channels=each, heads=count, new_attention_order=order == "new")
     last = len(config.multipliers) - 1
     for channels in {config.width * config.multipliers[level] for level in (*config.attention, last)}:
         heads = max(1, config.heads_of(channels))
@@ -272,31 +219,14 @@ def _complete(config: Config, settings: Options, origin: str) -> Config:
     return config
 
 
-def _load(config: Config, tensors: Mapping[str, Tensor], origin: str) -> nn.Module:
-    """The network with the tensors in place: copied only where their dtype changes, frozen, in eval mode."""
-    with torch.device("meta"):
-        network = build(config)
-    expected = {name: tensor.shape for name, tensor in network.state_dict().items()}
-    wrong = sorted(
-        name
-        for name in expected.keys() | tensors.keys()
-        if name not in expected or name not in tensors or tensors[name].shape != expected[name]
-    )
+def _load(config: Config, tensors: Mapping[str, Tensor], path: Path) -> nn.Module:
+    """The network, built without memory and given the tensors where all of them fit."""
+    network = on_meta(lambda: build(config), path.name)
+    wrong = differing(network, tensors)
     if wrong:
         raise LeaderError(
-            f"{origin} has not the tensors of the {len(expected)}-tensor network that its first ones "
-            f"describe ({len(wrong)} differ, such as {wrong[0]}): it is incomplete or another one."
+            f"{path.name} has not the tensors of the {len(network.state_dict())}-tensor network that its first ones "
+            f"describe ({len(wrong)} differ, such as {wrong[0][:80]}): it is incomplete or another one."
         )
-    check_finite(tensors, origin)
-    network.load_state_dict({name: tensors[name].float() for name in expected}, assign=True)
-    return network.eval().requires_grad_(False)
-
-
-def check_finite(tensors: Mapping[str, Tensor], origin: str) -> None:
-    """Refuse weights that are not numbers."""
-    for name, tensor in tensors.items():
-        if not bool(torch.isfinite(tensor).all()):
-            raise LeaderError(
-                f"{origin} holds values that are not finite (first in {name}): its training diverged or the "
-                "file is damaged; use another checkpoint."
-            )
+    check_weights(tensors, path)
+    return place(network, tensors, path.name)

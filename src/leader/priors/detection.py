@@ -39,7 +39,7 @@ def detect(tensors: Tensors, origin: str) -> Config:
     `origin` names the file in errors.
     """
     if not belongs_to_a_family(tensors):
-        first = ", ".join(sorted(tensors)[:3])
+        first = ", ".join(name[:40] for name in sorted(tensors)[:3])
         raise LeaderError(
             f"{origin} holds no diffusion network of a known family (ADM or DDPM): its tensors begin with "
             f"{first}; give a checkpoint of one of these, or a diffusers folder."
@@ -51,12 +51,18 @@ def detect(tensors: Tensors, origin: str) -> Config:
             "give the diffusion checkpoint it was published with."
         )
     try:
-        return _adm(tensors) if adm else _ddpm(tensors)
-    except (KeyError, ZeroDivisionError, IndexError) as error:
+        config = _adm(tensors) if adm else _ddpm(tensors)
+    except (KeyError, ZeroDivisionError, IndexError, ValueError) as error:
         raise LeaderError(
             f"{origin} begins like {'an ADM' if adm else 'a DDPM'} network but lacks {error}: "
             "the file is incomplete or of another architecture."
         ) from error
+    if config.blocks < 1 or config.blocks * len(config.multipliers) > len(tensors):  # numbers in names cost nothing to invent
+        raise LeaderError(
+            f"{origin} numbers {config.blocks} blocks on each of {len(config.multipliers)} levels and holds {len(tensors)} "
+            "tensors: the file is incomplete or of another architecture."
+        )
+    return config
 
 
 def _count(tensors: Tensors, pattern: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import os
 import urllib.error
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leader.errors import LeaderError
+from leader.files import sha256_of
 from leader.priors.catalogue import Entry, entry
 
 Progress = Callable[[int, int | None], None]
@@ -95,12 +95,3 @@ def _checked(item: Entry, path: Path) -> Download:
             "file; delete it and download it again."
         )
     return Download(path, found, None if item.sha256 is None else True)
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(CHUNK):
-            digest.update(block)
-    return digest.hexdigest()

@@ -15,6 +15,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.operators.base import LinearOperator
 from leader.priors.base import Prediction, Prior, from_x0
+from leader.priors.sizes import check_size
 from leader.schedule import Schedule
 
 
@@ -115,6 +116,7 @@ class GaussianMixturePrior(Prior):
         self.size = (int(height), int(width))
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+        check_size(x, self.name, self.size)
         abar = self.schedule.level(t, x).abar
         state = x.double()
         means, variances, evidence = [], [], []

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from torch import Tensor
 
-from leader.priors.checkpoints import missing, network_tensors, read, settle, side_car, twins
+from leader.priors.checkpoints import missing, network_tensors, part_of, settle, side_car, twins
 from leader.priors.detection import describe, detect, family
 from leader.priors.loading import find_head, is_pyramid
+from leader.priors.pyramid import read_settings
+from leader.priors.tensor_files import read
 
 
 def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
@@ -24,7 +27,7 @@ def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
     content = read(path)
     if is_pyramid(path):
         return _pyramid(path, network_tensors(content, path.name, None))
-    tensors = network_tensors(content, path.name, part or side_car(path).get("part"))
+    tensors = network_tensors(content, path.name, part_of(path, {} if part is None else {"part": part}))
     config = detect(tensors, path.name)
     settings = settle(path, config, {})
     return {
@@ -41,13 +44,13 @@ def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
 
 def _pyramid(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, object]:
     """A prior written by `leader train` or `leader publish`: its .json says everything."""
-    settings = side_car(path)
+    settings = read_settings(path)
     return {
         **_file(path, tensors),
         "family": "pyramid",
-        "config": settings["net"],
+        "config": asdict(settings.net),
         "learned_variance": True,
-        "settings": {"schedule": settings["schedule"], "calibrated": len(settings["variance_scale"]["sigma"]) > 1},
+        "settings": {"schedule": side_car(path)["schedule"], "calibrated": len(settings.scale.sigma) > 1},
         "missing": [],
         "same_shapes_as": [],
         "side_car": str(path.with_suffix(".json")),

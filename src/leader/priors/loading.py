@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import re
+import os
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from leader.errors import LeaderError, unknown_name
+from leader.errors import LeaderError, UsageError, unknown_name
 from leader.priors import catalogue, diffusers_folder
 from leader.priors.adapters import AutocastPrior, HeadedPrior, LabelledNetwork, NetworkPrior
 from leader.priors.base import Prior
 from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, side_car
+from leader.priors.diffusers_folder import HUB
 from leader.priors.networks import ADM, DDPM
+from leader.priors.pyramid import PyramidPrior
 from leader.priors.tiling import any_size
+from leader.priors.variance_head import SUFFIX, VarianceHead, beside
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 EMBEDDED = "embedded"
 
 
 def load_prior(
-    name_or_path: str | Path = EMBEDDED,
+    name_or_path: str | Path | Prior = EMBEDDED,
     *,
     dtype: torch.dtype | str = torch.float32,
     compile: bool | str = False,
@@ -31,28 +34,27 @@ def load_prior(
     tile: int | None = None,
     overlap: int = 64,
     whole: bool = False,
+    head: bool = True,
     **options: Any,
 ) -> Prior:
     """A prior, ready for images of any size.
 
-    name_or_path   "embedded"; a registered name; a .pt, .pth, .ckpt or .safetensors file; a diffusers folder
-                   or hub id; a folder written by `leader train`
+    name_or_path   "embedded"; a registered name; a .pt, .pth, .ckpt or .safetensors file; a diffusers folder;
+                   "hub:OWNER/NAME" for one on the Hugging Face Hub, downloaded where it is not cached; a
+                   folder written by `leader train`; or a prior, such as a `DenoiserPrior` of your own network
     dtype          of the network: float32, float16 or bfloat16; states and answers stay in float32
     compile        torch.compile the network; a string names the backend
     channels_last  the memory format that convolutions on GPUs prefer
     tile, overlap  tiles for networks tied to a size (and, given `tile`, for any network)
     whole          the bare prior, without tiles or padding
+    head           use the variance head that lies beside the checkpoint, where one was fitted to it
     options        what a checkpoint's tensors do not tell; see `leader.priors.checkpoints`
-
-    A variance head fitted to the checkpoint is found beside it and used.
     """
-    prior, home = _find(name_or_path, options)
+    prior, home = _given(name_or_path, options) if isinstance(name_or_path, nn.Module) else _found(name_or_path, options)
     prior = _precise(prior, _dtype(dtype))
-    head = None if home is None else find_head(home)
-    if head is not None:
-        from leader.priors.variance_head import VarianceHead
-
-        prior = HeadedPrior(prior, VarianceHead.load(head))
+    fitted = find_head(home) if home is not None and head else None
+    if fitted is not None:
+        prior = HeadedPrior(prior, VarianceHead.load(fitted))
     prior = prior.to(device_named(device))
     if channels_last:
         for parameter in prior.parameters():
@@ -63,13 +65,42 @@ def load_prior(
     return prior if whole else any_size(prior, tile, overlap)
 
 
+def _given(prior: nn.Module, options: Options) -> tuple[Prior, None]:
+    """A prior that is an object already."""
+    if not isinstance(prior, Prior):
+        raise LeaderError(
+            f"A {type(prior).__name__} is a network, not a prior: say what it answers with leader.priors.NetworkPrior "
+            "(noise, v or the clean image at a time) or leader.DenoiserPrior (the clean image at a noise level)."
+        )
+    for key in options:
+        raise LeaderError(f"The option '{key}' is for checkpoints; a prior given as an object takes none.")
+    return prior, None
+
+
+def _found(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
+    """`_find`, with names that no file can have told as such."""
+    try:
+        return _find(name_or_path, options)
+    except LeaderError:
+        raise
+    except (OSError, ValueError) as error:  # over-long names, null bytes, folders that may not be entered
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise LeaderError(f"The prior '{str(name_or_path)[:60]}' cannot be opened ({reason}): check its name.") from error
+
+
 def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
     """The bare prior and where it lies on disk."""
-    name, path = str(name_or_path), Path(name_or_path).expanduser()
+    name = str(name_or_path)
+    path = Path(os.path.expanduser(name))  # leaves what it cannot expand as it is
+    if not name:
+        raise LeaderError("The name of the prior is empty: give a name of `leader priors`, or a path.")
     if name == EMBEDDED:
         prior = _pyramid(None, options)
         prior.name = EMBEDDED
         return prior, None
+    if name.startswith(HUB):
+        folder = diffusers_folder.fetch(name)
+        return diffusers_folder.open_folder(folder, options, name), folder
     if name in catalogue.ENTRIES:
         entry = catalogue.ENTRIES[name]
         if not entry.on_disk:
@@ -81,11 +112,14 @@ def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | Non
         return _folder(path, options)
     if path.is_file():
         return _file(path, options), path
+    if path.exists():
+        raise LeaderError(f"{path} is neither a file nor a folder: give the path of a checkpoint.")
     if path.suffix in SUFFIXES:
         raise LeaderError(f"{path} does not exist: give the path of a checkpoint or a registered name.")
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not path.parent.is_dir():
-        folder = diffusers_folder.fetch(name)
-        return diffusers_folder.open_folder(folder, options, name), folder
+    if diffusers_folder.looks_like_an_id(name):
+        raise UsageError(
+            f"There is no file or folder {name}; to have it downloaded from the Hugging Face Hub, name it {HUB}{name}."
+        )
     raise unknown_name("prior", name, [EMBEDDED, *catalogue.ENTRIES])
 
 
@@ -106,16 +140,13 @@ def _folder(folder: Path, options: Options) -> tuple[Prior, Path]:
     trained = folder / "pyramid.safetensors"
     if trained.is_file():
         return _pyramid(trained, options), trained
-    heads = ".variance.safetensors"
-    files = [f for f in sorted(folder.iterdir()) if f.suffix in SUFFIXES and not f.name.endswith(heads)]
+    files = [f for f in sorted(folder.iterdir()) if f.suffix in SUFFIXES and not f.name.endswith(SUFFIX)]
     if len(files) != 1:
         raise LeaderError(f"{folder} holds {len(files)} checkpoints and no diffusers configuration: give the path of one.")
     return _file(files[0], options), files[0]
 
 
 def _pyramid(path: Path | None, options: Options) -> Prior:
-    from leader.priors.pyramid import PyramidPrior
-
     for key in options:
         raise LeaderError(f"The option '{key}' is for checkpoints; the embedded prior takes none.")
     return PyramidPrior.load(path)
@@ -123,8 +154,6 @@ def _pyramid(path: Path | None, options: Options) -> Prior:
 
 def find_head(checkpoint: Path) -> Path | None:
     """The file of a variance head fitted to a checkpoint (a file or a folder), or None."""
-    from leader.priors.variance_head import SUFFIX, beside
-
     candidates = [beside(checkpoint)]
     if not checkpoint.is_dir():
         candidates.append(checkpoint.with_name(checkpoint.stem + SUFFIX))

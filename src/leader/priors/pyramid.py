@@ -8,20 +8,21 @@ variance back.
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
-from leader.errors import LeaderError
+from leader.errors import LeaderError, UsageError, unknown_name
 from leader.priors.base import Prediction, Prior, from_x0
+from leader.priors.betas import make_schedule
 from leader.priors.coarse_gaussian import CoarseGaussian
+from leader.priors.json_files import flag, number, read_json, row, table, whole
 from leader.priors.pyramid_net import (
     Plan,
     PyramidConfig,
@@ -33,7 +34,12 @@ from leader.priors.pyramid_net import (
     plan,
     receptive_radius,
 )
+from leader.priors.tensor_files import check_weights, differing, on_meta, read_safetensors
 from leader.schedule import Schedule
+
+REMEDY = "restore the file that `leader train` or `leader publish` wrote"
+WIDEST_RANGE = 64.0
+"""sigma_max over expert_max: each doubling is one more guide, and sides are padded to two to their number."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,78 @@ class VarianceScale:
                 share = (x - left) / (right - left)
                 return math.exp((1 - share) * math.log(low) + share * math.log(high))
         return self.factor[-1]
+
+
+@dataclass(frozen=True)
+class PyramidSettings:
+    """What the .json beside a pyramid's weights says."""
+
+    net: PyramidConfig
+    coarse: CoarseGaussian
+    schedule: Schedule
+    scale: VarianceScale
+
+
+def read_settings(weights: Path) -> PyramidSettings:
+    """The settings beside a pyramid's weights, every value judged."""
+    file = weights.with_suffix(".json")
+    content = read_json(file, "a pyramid prior's settings", REMEDY)
+    parts = {key: table(content.get(key), f"'{key}' in {file}") for key in ("net", "coarse", "schedule", "variance_scale")}
+    try:
+        return PyramidSettings(
+            _net(parts["net"], file),
+            _coarse(parts["coarse"], file),
+            make_schedule(parts["schedule"], str(file)),
+            _scale(parts["variance_scale"], file),
+        )
+    except UsageError as error:  # an unknown word in a file is no wrong use of the command
+        raise LeaderError(str(error)) from error
+
+
+def _check_names(found: dict[str, Any], wanted: type, what: str) -> None:
+    names = [item.name for item in fields(wanted)]
+    for key in found:
+        if key not in names:
+            raise unknown_name(what, key, names)
+
+
+def _net(found: dict[str, Any], file: Path) -> PyramidConfig:
+    _check_names(found, PyramidConfig, f"setting of 'net' in {file}")
+    values = {item.name: found.get(item.name, item.default) for item in fields(PyramidConfig)}
+    for key in ("width", "depth", "head_width", "min_level_size"):
+        whole(values[key], f"{key} in {file}", 1, 4096)
+    for key in ("sigma_max", "expert_max", "variance_floor"):
+        number(values[key], f"{key} in {file}", 1e-8, 1e3)
+    flag(values["cascade"], f"cascade in {file}")
+    if values["sigma_max"] > WIDEST_RANGE * values["expert_max"]:
+        raise LeaderError(
+            f"sigma_max in {file} is over {WIDEST_RANGE:.0f} times expert_max, which asks for more levels than a picture "
+            f"has: {REMEDY}."
+        )
+    return PyramidConfig(**values)
+
+
+def _coarse(found: dict[str, Any], file: Path) -> CoarseGaussian:
+    _check_names(found, CoarseGaussian, f"setting of 'coarse' in {file}")
+    values = {}
+    for item in fields(CoarseGaussian):
+        count = (1, 64) if item.name == "detail" else (3, 3)
+        low = 0.0 if item.name in ("mean", "detail") else 1e-12  # the others divide or weigh
+        numbers = row(found.get(item.name), f"{item.name} in {file}", *count)
+        values[item.name] = tuple(number(value, f"{item.name} in {file}", low, 1e3) for value in numbers)
+    return CoarseGaussian(**values)
+
+
+def _scale(found: dict[str, Any], file: Path) -> VarianceScale:
+    _check_names(found, VarianceScale, f"setting of 'variance_scale' in {file}")
+    columns = []
+    for key in ("sigma", "factor"):
+        numbers = row(found.get(key), f"{key} in {file}", 1, 1000)
+        columns.append(tuple(number(value, f"{key} in {file}", 1e-8, 1e8) for value in numbers))
+    sigma, factor = columns
+    if len(sigma) != len(factor) or any(after <= before for before, after in pairwise(sigma)):
+        raise LeaderError(f"The variance_scale in {file} needs rising noise levels and a factor for each: {REMEDY}.")
+    return VarianceScale(sigma, factor)
 
 
 class PyramidPrior(Prior):
@@ -81,26 +159,15 @@ class PyramidPrior(Prior):
             with resources.as_file(resources.files("leader.priors") / "weights") as folder:
                 return cls.load(folder / "pyramid.safetensors")
         weights = Path(path)
-        settings_file = weights.with_suffix(".json")
-        for file in (weights, settings_file):
-            if not file.exists():
-                raise LeaderError(f"A pyramid prior needs {file}, which does not exist: give the path of its weights.")
-        return cls._build(json.loads(settings_file.read_text()), load_file(weights), weights)
-
-    @classmethod
-    def _build(cls, settings: dict[str, Any], tensors: dict[str, Tensor], weights: Path) -> PyramidPrior:
-        net = PyramidNet(PyramidConfig(**settings["net"]))
-        try:
-            net.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
-        except RuntimeError as error:
-            raise LeaderError(
-                f"{weights.name} does not hold the network its .json describes: restore the matching pair."
-            ) from error
-        net.eval().requires_grad_(False)
-        coarse = CoarseGaussian(**{key: tuple(value) for key, value in settings["coarse"].items()})
-        scale = VarianceScale(**{key: tuple(value) for key, value in settings["variance_scale"].items()})
-        table = settings["schedule"]
-        return cls(net, coarse, Schedule.linear(table["beta_start"], table["beta_end"], table["steps"]), scale)
+        settings = read_settings(weights)
+        tensors, _ = read_safetensors(weights)
+        wrong = differing(on_meta(lambda: PyramidNet(settings.net), str(weights.with_suffix(".json"))), tensors)
+        if wrong:
+            raise LeaderError(f"{weights.name} does not hold the network its .json describes: restore the matching pair.")
+        check_weights(tensors, weights)
+        net = PyramidNet(settings.net)
+        net.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+        return cls(net.eval().requires_grad_(False), settings.coarse, settings.schedule, settings.scale)
 
     def sigma(self, t: int) -> float:
         """Noise of the rescaled [0, 1] image at time t."""

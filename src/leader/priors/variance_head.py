@@ -7,22 +7,27 @@ of squared errors, fitted once by Gaussian likelihood, costs nothing but a few s
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leader.errors import LeaderError
+from leader.files import replacing
+from leader.priors.json_files import shown, whole
+from leader.priors.tensor_files import check_weights, differing, on_meta, place, read_safetensors
 
 SUFFIX = ".variance.safetensors"
+METADATA = "variance_head"
 
-NODES = torch.arange(-10.0, 12.0, 2.0)
-"""Values of log s^2 at which a fitted head carries the mean of the error."""
+NODES = torch.arange(-10.0, 22.0, 2.0)
+"""Values of log s^2 at which a fitted head carries the mean of the error; schedules that end almost without signal reach 20."""
+OLD_NODES = 11
+"""Nodes of heads fitted before the nodes went on to 20: they are constant beyond their last one."""
 
 LARGEST = 6.0
 """|lv| stays below this: a pixel's variance is within a factor of 400 of what is usual at its noise level."""
@@ -91,26 +96,48 @@ class VarianceHead(nn.Module):
         return scale(abar) * correction.exp().reshape(-1, 1, 1, 1)
 
     def save(self, path: Path) -> None:
-        """Tensors and shape in one safetensors file."""
+        """Tensors and shape in one safetensors file, whole or not at all."""
         tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in self.state_dict().items()}
-        save_file(tensors, path, metadata={"variance_head": json.dumps(asdict(self.shape))})
+        with replacing(path) as temporary:
+            save_file(tensors, temporary, metadata={METADATA: json.dumps(asdict(self.shape))})
 
     @classmethod
     def load(cls, path: str | Path) -> VarianceHead:
         """A head from its file, or from beside the checkpoint it was fitted to (see `beside`)."""
         file = Path(path)
-        if not file.name.endswith(SUFFIX) and not _is_head(file):
+        if not file.name.endswith(SUFFIX) and not is_head(file):
             file = beside(file)
-        if not file.exists():
+        if not file.is_file():
             raise LeaderError(f"No variance head was found at {file}: fit one with `leader fit-variance`.")
-        with safe_open(file, framework="pt") as content:
-            shape = (content.metadata() or {}).get("variance_head")
-            if shape is None:
-                raise LeaderError(f"{file} is not a variance head: give a file written by `leader fit-variance`.")
-            head = cls(HeadShape(**json.loads(shape)))
-            names = list(content.keys())
-            head.load_state_dict({name: content.get_tensor(name) for name in names})
-        return head.eval().requires_grad_(False)
+        tensors, texts = read_safetensors(file)
+        shape = _shape(texts.get(METADATA), len(tensors), file)
+        if "correction" in tensors and tensors["correction"].shape == (OLD_NODES,):
+            last = tensors["correction"][-1:]
+            tensors["correction"] = torch.cat([tensors["correction"], last.expand(len(NODES) - OLD_NODES)])
+        head = on_meta(lambda: cls(shape), str(file))
+        wrong = differing(head, tensors)
+        if wrong:
+            raise LeaderError(
+                f"{file} does not hold the tensors of the variance head it describes ({len(wrong)} differ): "
+                "fit it again with `leader fit-variance`."
+            )
+        check_weights(tensors, file)
+        return place(head, tensors, str(file))
+
+
+def _shape(text: str | None, tensors: int, file: Path) -> HeadShape:
+    """The shape in a head's file, bounded by what the file can hold."""
+    if text is None:
+        raise LeaderError(f"{file} is not a variance head: give a file written by `leader fit-variance`.")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise LeaderError(f"The shape of the variance head {file} is not valid JSON: fit it again.") from error
+    names = [item.name for item in fields(HeadShape)]
+    if not isinstance(found, dict) or sorted(found) != sorted(names):
+        raise LeaderError(f"The shape of the variance head {file} must give {', '.join(names)}; found {shown(found)}.")
+    limits = {"channels": 64, "width": 4096, "depth": tensors}
+    return HeadShape(**{key: whole(found[key], f"{key} of the variance head {file}", 1, max(1, limits[key])) for key in names})
 
 
 def scale(abar: Tensor) -> Tensor:
@@ -122,8 +149,8 @@ def node_weights(abar: Tensor) -> Tensor:
     """Weights [B, nodes] of linear interpolation between `NODES` at abar [B]; constant beyond the ends."""
     nodes = NODES.to(abar)
     low, high, gap = float(nodes[0]), float(nodes[-1]), float(nodes[1] - nodes[0])
-    place = (((1 - abar) / abar).log().flatten().clamp(low, high) - low) / gap
-    return (1 - (place[:, None] - torch.arange(len(nodes)).to(place)).abs()).clamp_min(0)
+    position = (((1 - abar) / abar).log().flatten().clamp(low, high) - low) / gap
+    return (1 - (position[:, None] - torch.arange(len(nodes)).to(position)).abs()).clamp_min(0)
 
 
 def beside(checkpoint: Path) -> Path:
@@ -131,8 +158,6 @@ def beside(checkpoint: Path) -> Path:
     return checkpoint / f"variance{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.name + SUFFIX)
 
 
-def _is_head(file: Path) -> bool:
-    if file.suffix != ".safetensors" or not file.is_file():
-        return False
-    with safe_open(file, framework="pt") as content:
-        return "variance_head" in (content.metadata() or {})
+def is_head(file: Path) -> bool:
+    """Whether a file is a variance head."""
+    return file.suffix == ".safetensors" and file.is_file() and METADATA in read_safetensors(file)[1]

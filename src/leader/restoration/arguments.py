@@ -1,8 +1,9 @@
-"""What people hand in, in whatever form they have it: pictures, kernels, masks, noise levels."""
+"""What people hand in, in whatever form they have it: pictures, kernels, masks, noise levels, seeds."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,26 @@ from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
 from leader.operators import gaussian_kernel, load_kernel, motion_kernel, random_mask
-from leader.pictures import Picture, from_pil, read_picture
+from leader.pictures import MOST_PIXELS, Picture, from_pil, read_picture
+from leader.pictures.container import WIDEST_KERNEL
+from leader.restoration.tables import read_table
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """A table taken over from an earlier run: checked, but not scaled again, so that not a bit of it changes."""
+
+    values: Tensor
+
 
 ImageLike = str | Path | Image.Image | NDArray[Any] | Tensor | Picture
-TableLike = str | Path | NDArray[Any] | Tensor
+TableLike = str | Path | NDArray[Any] | Tensor | Exactly
 
 SMALLEST_SIDE = 8
 LARGEST_VALUE = 3.0
 """Noise can push values of a [0, 1] image beyond its range, but not that far: then the range is another one.
 """
+LARGEST_SEED = 2**63 - 1
 
 
 def as_picture(image: ImageLike) -> Picture:
@@ -44,6 +56,10 @@ def as_picture(image: ImageLike) -> Picture:
     width, height = picture.size
     if min(width, height) < SMALLEST_SIDE:
         raise LeaderError(f"The picture has {width} x {height} pixels; at least {SMALLEST_SIDE} x {SMALLEST_SIDE} are needed.")
+    if width * height > MOST_PIXELS:
+        raise LeaderError(
+            f"The picture has {width} x {height} pixels; at most {MOST_PIXELS // 10**6} million are served, so crop it first."
+        )
     return picture
 
 
@@ -84,45 +100,88 @@ def as_sigma(sigma: float | str) -> float:
     """A noise level of [0, 1] images, checked."""
     try:
         value = float(sigma)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"The noise level must be a number; found '{sigma}'.") from error
     if not (math.isfinite(value) and value >= 0):
         raise UsageError(f"The noise level must be finite and >= 0 (0.05 is 5 % of the range); found {value}.")
+    if value > 1:
+        hint = f": {value:g} looks like a 0-255 level, and {value:g}/255 = {value / 255:.3f}" if value <= 255 else ""
+        raise UsageError(f"The noise level must be at most 1, the whole range of the picture; found {value:g}{hint}.")
     return value
+
+
+def as_seed(seed: Any, what: str = "seed") -> int:
+    """A seed, or the id of an image: an integer from 0 to 2^63 - 1."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= int(seed) <= LARGEST_SEED:
+        raise UsageError(f"The {what} must be an integer from 0 to 2^63 - 1; found {str(seed)[:40]}.")
+    return int(seed)
 
 
 def as_kernel(kernel: TableLike) -> Tensor:
     """gaussian:STD, motion:SEED, a file (.npy, .txt, .csv or a picture), or a table of numbers -> [kh, kw]
     that sums to 1.
     """
-    if isinstance(kernel, str) and kernel.split(":")[0] in ("gaussian", "motion"):
-        kind, _, text = kernel.partition(":")
-        number = _number(text, f"the kernel '{kernel}'")
-        if kind == "gaussian":
-            return gaussian_kernel(number)
-        if number != int(number) or number < 0:
-            raise UsageError(f"The seed of a motion kernel must be an integer >= 0; found '{text}'.")
-        return motion_kernel(int(number))
+    if isinstance(kernel, Exactly):
+        return _exact_kernel(kernel.values)
+    drawn = _words(kernel, ("gaussian", "motion"))
+    if drawn is not None:
+        kind, text = drawn
+        if kind == "motion":
+            return motion_kernel(_integer(text, f"The seed of the motion kernel '{kernel}'"))
+        std = gaussian_std(kernel)
+        return gaussian_kernel(std)
     if isinstance(kernel, (str, Path)):
-        return load_kernel(_read_table(Path(kernel), "kernel"))
-    return load_kernel(kernel)
+        return load_kernel(_narrow(read_table(Path(kernel), "kernel", WIDEST_KERNEL**2)))
+    return load_kernel(_narrow(kernel))
+
+
+def gaussian_std(kernel: TableLike) -> float:
+    """The standard deviation, in pixels, of a kernel that is written gaussian:STD; anything else is refused."""
+    drawn = _words(kernel, ("gaussian",))
+    if drawn is None:
+        raise UsageError("The task 'deblur-gaussian' takes the kernel gaussian:STD; use the task 'deblur' for one of your own.")
+    std = _number(drawn[1], f"the kernel '{kernel}'")
+    if 8 * std + 1 > WIDEST_KERNEL:
+        raise UsageError(
+            f"The kernel '{kernel}' would be about {8 * std:g} pixels wide; STD is in pixels and at most {WIDEST_KERNEL // 8}."
+        )
+    return std
+
+
+def _exact_kernel(values: Tensor) -> Tensor:
+    scaled = load_kernel(_narrow(values))
+    if values.dtype != torch.float64 or not torch.allclose(scaled, values, rtol=1e-9):
+        raise LeaderError("The stored kernel does not sum to 1; it was changed since the run that stored it.")
+    return values
+
+
+def _narrow(kernel: NDArray[Any] | Tensor) -> NDArray[Any] | Tensor:
+    table = kernel if isinstance(kernel, Tensor) else np.asarray(kernel)
+    if isinstance(table, np.ndarray) and table.dtype.kind not in "fiub":
+        raise LeaderError(f"A kernel must hold numbers; found {table.dtype}.")
+    if any(side > WIDEST_KERNEL for side in table.shape):
+        found = " x ".join(str(side) for side in reversed(table.shape))
+        raise LeaderError(f"The kernel has {found} numbers; at most {WIDEST_KERNEL} x {WIDEST_KERNEL} are served, so crop it.")
+    return table
 
 
 def as_mask(mask: TableLike, size: tuple[int, int]) -> Tensor:
     """random:SHARE[:SEED], a file, or a table -> [H, W] float32, 1 where the picture of `size` (width,
-    height) is known.
+    height) is known. SHARE is that of the missing pixels.
     """
     width, height = size
-    if isinstance(mask, str) and mask.split(":")[0] == "random":
-        _, _, text = mask.partition(":")
-        share, _, seed = text.partition(":")
-        return random_mask(
-            height,
-            width,
-            _number(share, f"the mask '{mask}'"),
-            int(_number(seed or "0", f"the mask '{mask}'")),
-        )
-    table = _read_table(Path(mask), "mask") if isinstance(mask, (str, Path)) else np.asarray(mask)
+    drawn = _words(mask, ("random",))
+    if drawn is not None:
+        share, _, seed = drawn[1].partition(":")
+        missing = _number(share, f"the mask '{mask}'")
+        if not 0 <= missing < 1:
+            raise UsageError(f"The share of missing pixels must lie in [0, 1); found '{share}' in the mask '{mask}'.")
+        return random_mask(height, width, missing, _integer(seed or "0", f"The seed of the mask '{mask}'"))
+    if isinstance(mask, Exactly):
+        mask = mask.values
+    table = read_table(Path(mask), "mask", MOST_PIXELS) if isinstance(mask, (str, Path)) else np.asarray(mask)
+    if table.dtype.kind not in "fiub":
+        raise LeaderError(f"A mask must hold numbers, 0 (missing) and 1 (known); found {table.dtype}.")
     if table.ndim == 3:
         table = table.mean(0 if table.shape[0] in (1, 3) else 2)
     if table.shape != (height, width):
@@ -137,6 +196,14 @@ def as_mask(mask: TableLike, size: tuple[int, int]) -> Tensor:
     return torch.from_numpy(known.astype(np.float32))
 
 
+def _words(given: object, kinds: tuple[str, ...]) -> tuple[str, str] | None:
+    """(kind, rest) of a text such as gaussian:2.5, or None where it is a file name or a table."""
+    if not isinstance(given, str):
+        return None
+    kind, _, rest = given.partition(":")
+    return (kind, rest) if kind in kinds else None
+
+
 def _number(text: str, where: str) -> float:
     try:
         value = float(text)
@@ -147,21 +214,11 @@ def _number(text: str, where: str) -> float:
     return value
 
 
-def _read_table(path: Path, what: str) -> NDArray[Any]:
-    """The numbers in a .npy, .txt or .csv file or the brightness of a picture."""
-    suffix = path.suffix.lower()
-    if suffix not in (".npy", ".txt", ".csv"):
-        brightness: NDArray[np.float32] = read_picture(path).pixels.mean(2)
-        return brightness
-    if not path.is_file():
-        raise LeaderError(f"There is no file {path}; check the name of the {what}.")
+def _integer(text: str, what: str) -> int:
     try:
-        if suffix == ".npy":
-            table = np.load(path, allow_pickle=False)
-        else:
-            table = np.loadtxt(path, delimiter="," if suffix == ".csv" else None, ndmin=2)
-    except (OSError, ValueError, EOFError) as error:
-        raise LeaderError(f"{path} is not a table of numbers; give the {what} as .npy, .txt, .csv or a picture.") from error
-    if not isinstance(table, np.ndarray) or table.dtype.kind not in "fiub":
-        raise LeaderError(f"{path} does not hold numbers; give the {what} as .npy, .txt, .csv or a picture.")
-    return table
+        value = int(text) if text.strip().lstrip("+-").isdigit() else float(text)
+    except ValueError:
+        value = math.nan
+    if not (0 <= value <= LARGEST_SEED and value == int(value)):
+        raise UsageError(f"{what} must be an integer from 0 to 2^63 - 1; found '{text}'.")
+    return int(value)

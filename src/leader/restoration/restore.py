@@ -1,59 +1,85 @@
 """restore: a degraded picture in, a restored picture and how far to trust it out.
 
 This is where pictures in [0, 1] become a Problem and results become pictures again. `prepare` makes every
-choice (noise level, operator, borders) and `Preparation.run` does the work, so that a progress bar knows what
-lies ahead.
+choice (noise level, operator, borders, settings) and `Preparation.run` does the work, so that a progress bar
+knows what lies ahead.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from leader.errors import LeaderError
-from leader.operators import find_task
+from leader.errors import LeaderError, UsageError
+from leader.methods import Method
 from leader.pictures import Picture, write_picture
 from leader.pictures.container import SUFFIX, read_container
+from leader.plan import Plan
+from leader.plugins import Plugin
 from leader.priors.base import Prior
 from leader.problem import Problem
-from leader.restoration.arguments import ImageLike, TableLike, as_picture, as_sigma
-from leader.restoration.borders import Window
-from leader.restoration.pose import pose_container, pose_picture
-from leader.result import Result, Step
+from leader.restoration.arguments import ImageLike, as_picture, as_seed, as_sigma
+from leader.restoration.pose import PosedProblem, pose_container, pose_picture
+from leader.restoration.repeat import Origin, describe_run
+from leader.restoration.tasks import find_task
+from leader.result import OnStep, Result
 from leader.sampler import Sampler
 
-OnStep = Callable[[Step], None]
+RESERVED = ("self", "prior", "method", "plugins", "steps")
+"""Arguments of their own, which settings cannot hold."""
+MOST_THREADS = 1024
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Restoration:
     """A restored picture.
 
     picture  with the transparency, bits and colour profile of the original
-    given    what was handed in, as a picture of any size (A^+ y where the measurement is no picture)
+    posed    the problem that was solved: the picture given, task, noise level, notes
     result   the run, cropped to the picture: images [1, C, H, W] in [-1, 1], trace, ledger, settings
-    sigma    the noise level used, for [0, 1] images; `sigma_from` says "given", "estimated" or "container"
     seconds  wall-clock time of the run
-    notes    choices made on the way, one sentence each
+    origin   where prior and picture came from, for repeating the run
     """
 
     picture: Picture
-    given: Picture
+    posed: PosedProblem
     result: Result
-    task: str
-    sigma: float
-    sigma_from: str
     seconds: float
-    notes: tuple[str, ...] = ()
+    origin: Origin
+
+    @property
+    def given(self) -> Picture:
+        """What was handed in, as a picture of any size (A^+ y where the measurement is no picture)."""
+        return self.posed.given
+
+    @property
+    def task(self) -> str:
+        return self.posed.task
+
+    @property
+    def sigma(self) -> float:
+        """The noise level used, for [0, 1] images; `sigma_from` says "given", "estimated" or "container"."""
+        return self.posed.sigma
+
+    @property
+    def sigma_from(self) -> str:
+        return self.posed.sigma_from
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Choices made on the way, one sentence each."""
+        return self.posed.notes
 
     @property
     def image(self) -> Image.Image:
@@ -83,15 +109,12 @@ class Restoration:
         write_picture(Path(path), self.picture)
 
     def summary(self) -> dict[str, Any]:
-        """Everything worth keeping beside the picture, ready for JSON."""
+        """Everything worth keeping beside the picture, ready for JSON; `repeat.arguments_of` runs it again."""
         spread = self.uncertainty
         return {
-            "task": self.task,
+            **describe_run(self.posed, self.result, self.origin),
             "size": list(self.picture.size),
-            "sigma": self.sigma,
-            "sigma_from": self.sigma_from,
             "seconds": round(self.seconds, 3),
-            "seed": self.result.seed,
             "network": self.result.ledger.total.as_dict(),
             "mean_uncertainty": None if spread is None else float(spread.mean()),
             "trace": [
@@ -99,39 +122,64 @@ class Restoration:
                 for visits in self.result.trace.values()
                 for visit in visits
             ],
-            "settings": self.result.settings,
-            "notes": list(self.notes),
         }
 
+    def __repr__(self) -> str:
+        width, height = self.picture.size
+        calls = self.result.ledger.total.calls
+        return f"<Restoration {self.task}: {width} x {height} pixels, sigma {self.sigma:.4g}, {calls} network calls>"
 
-@dataclass(frozen=True)
+    def _repr_png_(self) -> bytes:
+        """How a notebook shows the restored picture."""
+        return self.picture._repr_png_()
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Preparation:
-    """A restoration with every choice made, ready to run."""
+    """A restoration with every choice made, ready to run.
 
-    problem: Problem
+    ids      the name of the image, which with the seed chooses its noise
+    threads  torch uses so many while it runs; None: as many as it is set to
+    """
+
+    posed: PosedProblem
     sampler: Sampler
-    seed: int
-    given: Picture
-    task: str
-    sigma: float
-    sigma_from: str
-    window: Window | None = None
-    notes: tuple[str, ...] = ()
+    plan: Plan
+    origin: Origin
+    seed: int = 0
+    ids: tuple[int, ...] | None = None
+    threads: int | None = None
+
+    @property
+    def problem(self) -> Problem:
+        return self.posed.problem
+
+    @property
+    def given(self) -> Picture:
+        """The degraded picture."""
+        return self.posed.given
+
+    @property
+    def task(self) -> str:
+        return self.posed.task
+
+    @property
+    def sigma(self) -> float:
+        return self.posed.sigma
+
+    @property
+    def sigma_from(self) -> str:
+        return self.posed.sigma_from
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.posed.notes
 
     def run(self, on_step: OnStep | None = None) -> Restoration:
         """Does the work; `on_step` sees every Step."""
         begin = time.perf_counter()
-        walk = self.sampler.steps(self.problem, self.seed)
-        while True:
-            try:
-                step = next(walk)
-            except StopIteration as end:
-                result: Result = end.value
-                break
-            except RuntimeError as error:
-                raise _out_of_memory(error, self.problem.image_shape) from error
-            if on_step is not None:
-                on_step(step)
+        with _memory_in_words(self.problem.image_shape), _with_threads(self.threads):
+            result = self.sampler.run(self.problem, self.seed, ids=self.ids, plan=self.plan, on_step=on_step)
         result = replace(
             result,
             images=self._cropped(result.images),
@@ -140,71 +188,33 @@ class Preparation:
         )
         pixels = ((result.images[0].permute(1, 2, 0) + 1) / 2).clamp(0, 1).cpu().numpy().astype(np.float32)
         seconds = time.perf_counter() - begin
-        picture = self.given.with_pixels(pixels)
-        return Restoration(picture, self.given, result, self.task, self.sigma, self.sigma_from, seconds, self.notes)
+        return Restoration(self.given.with_pixels(pixels), self.posed, result, seconds, self.origin)
 
     def _cropped(self, images: Tensor) -> Tensor:
-        return images if self.window is None else self.window.crop(images)
+        return images if self.posed.window is None else self.posed.window.crop(images)
 
     def work(self) -> list[tuple[int, float]]:
         """(t, cost) of every network call that may lie ahead, in order; cost in full-resolution pixels."""
         _, height, width = self.problem.image_shape
-        times = self.sampler.plan(self.problem).grid.times
         return [
             (now, self.sampler.prior.work(now, height, width))
-            for now, after in pairwise(times)
+            for now, after in pairwise(self.plan.grid.times)
             if after <= now  # moves upward cost nothing
         ]
 
 
-def restore(
-    image: ImageLike,
-    task: str | None = None,
-    *,
-    sigma: float | None = None,
-    method: str = "ddnm",
-    plugins: Sequence[str] = ("leader",),
-    steps: int = 100,
-    prior: str | Path | Prior = "embedded",
-    seed: int = 0,
-    kernel: TableLike | None = None,
-    mask: TableLike | None = None,
-    factor: int | None = None,
-    down: str | None = None,
-    settings: dict[str, Any] | None = None,
-    on_step: OnStep | None = None,
-) -> Restoration:
+def restore(image: ImageLike, task: str | None = None, *, on_step: OnStep | None = None, **choices: Any) -> Restoration:
     """Restores a degraded picture.
 
     image     a path (a picture, or a container written by `leader degrade`), Pillow image, array or tensor in
               [0, 1]
     task      sr (default), deblur-gaussian, deblur-motion, deblur, inpaint, colourise, denoise; containers
               know theirs
-    sigma     noise level for [0, 1] images; None: the container's, or estimated from the picture
-    kernel    for blurs: "gaussian:STD", "motion:SEED", a file or a table
-    mask      for inpainting: a file or a table, 1 (white) where the picture is known; None: where it is not
-              transparent
-    factor    for sr (default 4); down: "bicubic" (default) or "average"
-    settings  of the Sampler: the method's by name, a plug-in's in a dict under its name ({"satp": {"budget":
-              0.05}})
     on_step   called with every Step, for progress and previews
+    choices   those of `prepare`: sigma, method, plugins, steps, prior, seed, ids, device, dtype, threads, settings, and
+              the task's own: kernel, mask, factor, down
     """
-    ready = prepare(
-        image,
-        task,
-        sigma=sigma,
-        method=method,
-        plugins=plugins,
-        steps=steps,
-        prior=prior,
-        seed=seed,
-        kernel=kernel,
-        mask=mask,
-        factor=factor,
-        down=down,
-        settings=settings,
-    )
-    return ready.run(on_step)
+    return prepare(image, task, **choices).run(on_step)
 
 
 def prepare(
@@ -212,52 +222,105 @@ def prepare(
     task: str | None = None,
     *,
     sigma: float | None = None,
-    method: str = "ddnm",
-    plugins: Sequence[str] = ("leader",),
+    method: str | Method = "ddnm",
+    plugins: Sequence[str | Plugin] | str | Plugin = ("leader",),
     steps: int = 100,
     prior: str | Path | Prior = "embedded",
     seed: int = 0,
-    kernel: TableLike | None = None,
-    mask: TableLike | None = None,
-    factor: int | None = None,
-    down: str | None = None,
-    settings: dict[str, Any] | None = None,
+    ids: int | Sequence[int] | None = None,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | str | None = None,
+    threads: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Preparation:
     """Makes every choice of a restoration, and refuses what cannot be done, before the first network call.
-    Arguments as in `restore`.
+
+    image, task  as in `restore`
+    sigma        noise level for [0, 1] images; None: the container's, or estimated from the picture
+    seed, ids    choose the noise: a picture with ids=3 gets what image 3 of a batch gets
+    device       where prior and measurement are put; None: where the prior is, the CPU for one by name
+    dtype        of the network of a prior by name: float32 (default), float16 or bfloat16
+    threads      of torch, on the CPU; None: as many as it is set to. The bits of a result depend on it
+    settings     of the Sampler: the method's by name, a plug-in's in a dict under its name ({"satp": {"budget":
+                 0.05}}), grid, estimator, probes, trust_time, use_presets
+    options      of the task:
+                 kernel  for blurs: "gaussian:STD", "motion:SEED", a file or a table
+                 mask    for inpainting: a file or a table, 1 (white) where the picture is known; None: where it is
+                         not transparent
+                 factor  for sr (default 4); down: "bicubic" (default) or "average"
     """
     if task is not None:
         find_task(task)
     level = None if sigma is None else as_sigma(sigma)
-    model = prior if isinstance(prior, Prior) else _load(prior)
-    sampler = Sampler(model, method, tuple(plugins), steps, **(settings or {}))  # wrong names first, then the picture
-    options = {"kernel": kernel, "mask": mask, "factor": factor, "down": down}
-    if isinstance(image, (str, Path)) and Path(image).suffix.lower() == SUFFIX:
-        posed = pose_container(read_container(Path(image)), task, level, options)
-    else:
-        posed = pose_picture(as_picture(image), task or "sr", level, options)
-    sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
-    return Preparation(
-        posed.problem,
-        sampler,
-        seed,
-        posed.given,
-        posed.task,
-        posed.sigma,
-        posed.sigma_from,
-        posed.window,
-        posed.notes,
-    )
+    origin_seed, names = as_seed(seed), _names(ids)
+    model = _prior(prior, device, dtype)
+    sampler = Sampler(model, method, plugins, steps, **_checked(settings))  # wrong names first, then the picture
+    place = model.weights_device() or torch.device("cpu" if device is None else device)
+    with _memory_in_words(None), _with_threads(threads):
+        if isinstance(image, (str, Path)) and Path(image).suffix.lower() == SUFFIX:
+            posed = pose_container(read_container(Path(image)), task, level, options, place)
+        else:
+            posed = pose_picture(as_picture(image), task or "sr", level, options, place)
+        plan = sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
+    origin = Origin.of(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
+    return Preparation(posed, sampler, plan, origin, origin_seed, names, threads)
 
 
-def _load(name: str | Path) -> Prior:
+def _prior(prior: str | Path | Prior, device: torch.device | str | None, dtype: torch.dtype | str | None) -> Prior:
     from leader.priors import loading
 
-    return loading.load_prior(name)
+    if isinstance(prior, Prior):
+        if dtype is not None:
+            raise UsageError("The dtype belongs to a prior by name; load this one with load_prior(..., dtype=...) instead.")
+        return prior if device is None else prior.to(loading.device_named(device))
+    chosen: dict[str, Any] = {name: value for name, value in (("device", device), ("dtype", dtype)) if value is not None}
+    return loading.load_prior(prior, **chosen)
 
 
-def _out_of_memory(error: RuntimeError, shape: tuple[int, int, int]) -> Exception:
-    """Torch reports memory as a RuntimeError; anything else is passed on as it is."""
-    if "memory" not in str(error).lower():
-        return error
-    return LeaderError(f"The memory does not suffice for a picture of {shape[2]} x {shape[1]} pixels; restore a part of it.")
+def _names(ids: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    if ids is None:
+        return None
+    names = tuple(ids) if isinstance(ids, (list, tuple)) else (ids,)
+    if len(names) != 1:
+        raise UsageError(f"A picture has one id; found {len(names)}.")
+    return tuple(as_seed(name, "id of an image") for name in names)
+
+
+def _checked(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    if settings is None:
+        return {}
+    if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
+        raise UsageError("The settings must be names and values, as in {'eta': 0.5, 'satp': {'budget': 0.05}}.")
+    for name in RESERVED:
+        if name in settings:
+            raise UsageError(f"The settings hold '{name}', which is not one of them; give it as an argument of its own.")
+    return dict(settings)
+
+
+@contextmanager
+def _with_threads(count: int | None) -> Iterator[None]:
+    """Torch with so many threads, for the time of the block."""
+    if count is None:
+        yield
+        return
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_THREADS:
+        raise UsageError(f"The number of threads must be an integer from 1 to {MOST_THREADS}; found {count}.")
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _memory_in_words(shape: tuple[int, int, int] | None) -> Iterator[None]:
+    """One sentence where the memory does not suffice, which torch reports as a RuntimeError."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "memory" not in str(error).lower():
+            raise
+        size = "this picture" if shape is None else f"a picture of {shape[2]} x {shape[1]} pixels"
+        raise LeaderError(f"The memory does not suffice for {size}; restore a part of it.") from error

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
+from leader.pictures import list_pictures
 from leader.priors.pyramid import PyramidPrior, VarianceScale
-from leader.train.data import central_square, decode, halved, picture_files
+from leader.train.data import central_square, decode, halved
 
 NODES = tuple(float(value) / 255 for value in (*np.geomspace(3, 533.5, 10), 950, 1700, 3000, 8000, 20000))
 """Noise levels at which the factor is fitted; log-linear between, constant beyond."""
@@ -28,7 +29,7 @@ def crops_of_both_sizes(folder: Path, size: int = 256) -> Tensor:
 
 
 def _squares(folder: Path, size: int, half: bool) -> list[Tensor]:
-    pictures = (halved(decode(path)) if half else decode(path) for path in picture_files(folder))
+    pictures = (halved(decode(path)) if half else decode(path) for path in list_pictures(folder))
     return [square for picture in pictures if (square := central_square(picture, size)) is not None]
 
 

@@ -18,24 +18,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from leader.errors import LeaderError
-
-SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"}
+from leader.files import replacing
+from leader.pictures import list_pictures, read_picture
 
 Bytes = npt.NDArray[np.uint8]
 
 
-def picture_files(folder: Path) -> list[Path]:
-    """The picture files of a folder in the order of their names."""
-    files = sorted(path for path in Path(folder).glob("*") if path.suffix.lower() in SUFFIXES)
-    if not files:
-        raise LeaderError(f"No pictures were found in {folder}: a folder with PNG, JPEG, WebP, BMP or TIFF files is needed.")
-    return files
-
-
 def decode(path: Path) -> Image.Image:
-    """An RGB picture."""
-    with Image.open(path) as picture:
-        return picture.convert("RGB")
+    """A picture file as 8-bit RGB, upright."""
+    return read_picture(path).rgb()
 
 
 def halved(picture: Image.Image) -> Image.Image:
@@ -72,7 +63,7 @@ class Photographs:
 
 def cached(folder: Path, cache: Path) -> dict[str, Photographs]:
     """The folder's pictures at "full" and "half" size, decoded into `cache` unless that was done before."""
-    files = picture_files(folder)
+    files = list_pictures(folder)
     names = [f"{path.name}:{path.stat().st_size}" for path in files]
     index_file = cache / "index.json"
     if not index_file.exists() or json.loads(index_file.read_text())["names"] != names:
@@ -86,9 +77,11 @@ def _decode_all(files: list[Path], names: list[str], cache: Path) -> None:
     full = [decode(path) for path in files]
     index: dict[str, object] = {"names": names}
     for scale, pictures in (("full", full), ("half", [halved(picture) for picture in full])):
-        np.save(cache / f"{scale}.npy", np.concatenate([np.asarray(picture).ravel() for picture in pictures]))
+        with replacing(cache / f"{scale}.npy") as temporary:
+            np.save(temporary, np.concatenate([np.asarray(picture).ravel() for picture in pictures]))
         index[scale] = [(picture.height, picture.width) for picture in pictures]
-    (cache / "index.json").write_text(json.dumps(index))
+    with replacing(cache / "index.json") as temporary:
+        temporary.write_text(json.dumps(index))
 
 
 def _open(path: Path, shapes: list[list[int]]) -> Photographs:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.priors.pyramid_net import Body, PyramidNet
+from leader.priors.tensor_files import check_weights, read, read_safetensors
 
 
 def body_from_ffdnet(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -30,8 +27,8 @@ def body_from_ffdnet(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def load_ffdnet(path: Path) -> dict[str, Tensor]:
     """A body's tensors from FFDNet's colour checkpoint (a tensor-only pickle)."""
     try:
-        return body_from_ffdnet(torch.load(path, map_location="cpu", weights_only=True))
-    except (OSError, RuntimeError, pickle.UnpicklingError, SafetensorError, LookupError, ValueError, AttributeError) as error:
+        return body_from_ffdnet(read(path))
+    except (LookupError, ValueError, AttributeError, TypeError) as error:
         raise LeaderError(f"{path} does not hold FFDNet's colour weights: give the path of ffdnet_color.pth.") from error
 
 
@@ -42,10 +39,11 @@ def shipped_weights() -> Path:
 
 def load_pyramid(path: Path) -> dict[str, Tensor]:
     """The tensors of a pyramid's weights, in float32."""
-    try:
-        return {name: tensor.float() for name, tensor in load_file(path).items()}
-    except (OSError, SafetensorError) as error:
-        raise LeaderError(f"{path} is not a readable .safetensors file: give the weights of a pyramid prior.") from error
+    if path.suffix != ".safetensors":
+        raise LeaderError(f"{path} is not a .safetensors file: give the weights of a pyramid prior.")
+    tensors, _ = read_safetensors(path)
+    check_weights(tensors, path)
+    return {name: tensor.float() for name, tensor in tensors.items()}
 
 
 def fill_body(body: Body, tensors: Mapping[str, Tensor]) -> None:

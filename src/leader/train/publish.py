@@ -10,10 +10,9 @@ from pathlib import Path
 from leader.errors import LeaderError
 from leader.priors.coarse_gaussian import CoarseGaussian
 from leader.priors.pyramid import PyramidPrior
-from leader.priors.pyramid_net import PyramidConfig, PyramidNet
+from leader.priors.pyramid_net import PyramidNet
 from leader.train.calibrate import crops_of_both_sizes, fit_scale
 from leader.train.fit_gaussian import fit_coarse_gaussian
-from leader.train.initial import load_pyramid
 from leader.train.run import save_weights
 
 SCHEDULE = {"type": "linear", "beta_start": 1e-4, "beta_end": 2e-2, "steps": 1000}
@@ -57,6 +56,7 @@ def publish_state(
         raise LeaderError(f"The prior's file must end in .safetensors; found {output}.")
     if not output.parent.is_dir():
         raise LeaderError(f"The folder {output.parent} does not exist: create it, or give another path.")
-    net = PyramidNet(PyramidConfig(**json.loads(settings.read_text())["net"]))
-    net.load_state_dict(load_pyramid(weights))
+    if output.resolve() == weights.resolve():
+        raise LeaderError(f"{output} belongs to the training run, which would overwrite it: give another name.")
+    net = PyramidPrior.load(weights).net
     return publish(net, fit_coarse_gaussian(images, state / "cache"), calibration, output, say=say)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
@@ -16,9 +15,12 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from leader.errors import LeaderError
+from leader.errors import LeaderError, unknown_name
+from leader.files import replacing
 from leader.priors.loading import device_named
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
+from leader.priors.tensor_files import read
+from leader.train import defaults
 from leader.train.data import Photographs, cached
 from leader.train.initial import initialise, load_ffdnet, load_pyramid, shipped_weights
 from leader.train.log import plot_log
@@ -28,12 +30,12 @@ from leader.train.validate import validate, validation_crops
 
 def main_task() -> Task:
     """The main body: moderate to strong noise, at all levels."""
-    return Task(8, 80, 0.9 * 37.5 / 255, 150 / 255, 70 / 255, (0.6, 0.2, 0.12, 0.08))
+    return Task(defaults.MAIN_BATCH, 80, 0.9 * 37.5 / 255, 150 / 255, 70 / 255, (0.6, 0.2, 0.12, 0.08))
 
 
 def expert_task() -> Task:
     """The expert: little noise, low levels drawn more often."""
-    return Task(6, 64, 0.0, 1.15 * 37.5 / 255, 0.0, (0.8, 0.12, 0.08), sigma_power=1.3)
+    return Task(defaults.EXPERT_BATCH, 64, 0.0, 1.15 * 37.5 / 255, 0.0, (0.8, 0.12, 0.08), sigma_power=1.3)
 
 
 @dataclass(frozen=True)
@@ -46,27 +48,43 @@ class TrainConfig:
     start_pyramid: Path | None = None
     start_ffdnet: Path | None = None
     net: PyramidConfig = field(default_factory=PyramidConfig)
-    parts: tuple[str, ...] = ("main", "main_head", "expert", "expert_head", "share")
+    parts: tuple[str, ...] = defaults.PARTS
     main: Task = field(default_factory=main_task)
     expert: Task = field(default_factory=expert_task)
     steps: int = 10**9
     seconds: float = math.inf
-    rate: float = 4e-5
-    expert_rate: float = 2e-5
-    head_factor: float = 5.0
-    share_rate: float = 1e-3
+    rate: float = defaults.RATE
+    expert_rate: float = defaults.EXPERT_RATE
+    head_factor: float = defaults.HEAD_FACTOR
+    share_rate: float = defaults.SHARE_RATE
     weight_decay: float = 1e-4
     warm_up: int = 50
     final_rate: float = 0.02
     clip: float = 1.0
     ema: float = 0.999
-    seed: int = 0
+    seed: int = defaults.SEED
     checkpoint_seconds: float = 180.0
     validation_seconds: float = 300.0
     log_every: int = 20
-    device: str = "cpu"
+    device: str = defaults.DEVICE
     autocast: bool = False
     compile: bool = False
+
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            if part not in defaults.PARTS:
+                raise unknown_name("part of the network", part, defaults.PARTS)
+        if not self.parts:
+            raise LeaderError(f"Nothing to train: name some of {', '.join(defaults.PARTS)}.")
+        if not self.seconds > 0 or self.steps < 1:
+            raise LeaderError(
+                f"Training needs a time above 0 and at least one step; found {self.seconds} s, {self.steps} steps."
+            )
+        if self.seed < 0:
+            raise LeaderError(f"The seed must be at least 0; found {self.seed}.")
+        for name in ("rate", "expert_rate", "share_rate"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise LeaderError(f"The {name.replace('_', ' ')} must lie between 0 and 1; found {getattr(self, name)}.")
 
 
 class Trainer:
@@ -86,7 +104,9 @@ class Trainer:
         self.average.requires_grad_(False)
         self.parts = {name: members for name, members in parts(self.net).items() if name in config.parts}
         if not self.parts:
-            raise LeaderError(f"Nothing to train in {config.parts}: name some of {', '.join(parts(self.net))}.")
+            raise LeaderError(
+                f"This network has no {' or '.join(config.parts)} to train: name some of {', '.join(parts(self.net))}."
+            )
         for name, members in parts(self.net).items():
             for parameter in members:
                 parameter.requires_grad_(name in self.parts)
@@ -138,7 +158,6 @@ class Trainer:
     def save(self) -> None:
         """Write the checkpoint; a crash while writing leaves the previous one whole."""
         path = self.config.state / "checkpoint.pt"
-        temporary = path.with_suffix(".new")
         content = {
             "net": self.net.state_dict(),
             "average": self.average.state_dict(),
@@ -146,8 +165,8 @@ class Trainer:
             "step": self.step,
             "elapsed": self.elapsed,
         }
-        torch.save(content, temporary)
-        os.replace(temporary, path)
+        with replacing(path, durable=True) as temporary:
+            torch.save(content, temporary)
         save_weights(self.average, self.config.state / "pyramid.safetensors")
         provisional_settings(self.config.net, self.config.state / "pyramid.json")
 
@@ -156,11 +175,17 @@ class Trainer:
         path = self.config.state / "checkpoint.pt"
         if not path.exists():
             return False
-        content: dict[str, Any] = torch.load(path, map_location=self.device, weights_only=True)
-        self.net.load_state_dict(content["net"])
-        self.average.load_state_dict(content["average"])
-        self.optimiser.load_state_dict(content["optimiser"])
-        self.step, self.elapsed = content["step"], content["elapsed"]
+        content: dict[str, Any] = read(path)
+        try:
+            self.net.load_state_dict(content["net"])
+            self.average.load_state_dict(content["average"])
+            self.optimiser.load_state_dict(content["optimiser"])
+            self.step, self.elapsed = int(content["step"]), float(content["elapsed"])
+        except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            raise LeaderError(
+                f"{path} is not a checkpoint of a run with these parts and this shape: go on with the same ones, or give "
+                "another folder as the state."
+            ) from error
         return True
 
 
@@ -182,11 +207,9 @@ def _rate(part: str, config: TrainConfig) -> float:
 
 def save_weights(net: PyramidNet, path: Path) -> None:
     """The network as float16 safetensors: the format that ships."""
-    temporary = path.with_suffix(".new")
     tensors = {name: tensor.detach().half().contiguous().cpu() for name, tensor in net.state_dict().items()}
-    save_file(tensors, temporary)
-    temporary.chmod(0o644)  # the library writes files that only their owner can read
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        save_file(tensors, temporary)
 
 
 def provisional_settings(config: PyramidConfig, path: Path) -> None:

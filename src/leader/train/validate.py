@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
+from leader.pictures import list_pictures
 from leader.priors.pyramid_net import PyramidNet, plan
-from leader.train.data import central_square, decode, halved, picture_files
+from leader.train.data import central_square, decode, halved
 
 SIGMAS = (10, 25, 50, 75, 100, 149, 200, 255, 400, 600)
 
@@ -17,7 +18,7 @@ SIGMAS = (10, 25, 50, 75, 100, 149, 200, 255, 400, 600)
 def validation_crops(folder: Path, count: int = 16, size: int = 128) -> Tensor:
     """Central crops [count, 3, size, size] in [0, 1] of the first pictures, halved where they are large enough for it."""
     crops = []
-    for path in picture_files(folder)[:count]:
+    for path in list_pictures(folder)[:count]:
         picture = decode(path)
         crop = central_square(halved(picture) if min(picture.size) >= 2 * size else picture, size)
         if crop is None:

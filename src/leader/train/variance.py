@@ -1,9 +1,13 @@
-"""Fits a variance head to any frozen prior: regression of its squared x0 error on a folder of images."""
+"""Fits a variance head to any frozen prior: regression of its squared x0 error on a folder of images.
+
+A third of the time goes to the network's answers, which are stored; the rest to updates of the head on them.
+"""
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,25 +16,39 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
+from leader.pictures import list_pictures
 from leader.priors.base import Prior
 from leader.priors.variance_head import NODES, HeadShape, VarianceHead, node_weights
-from leader.train.data import decode, halved, picture_files
+from leader.train.answers import Answers, collect, device_of
+from leader.train.data import decode, halved
+from leader.train.defaults import FIT_MINUTES, SEED
 from leader.train.objective import spread
+
+LOOKS = 20
+"""How often during a fit the head is tried on answers it is not fitted to."""
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """Length and shape of a fit; it ends after `steps` or `seconds`, whichever comes first."""
+    """Length and shape of a fit; it ends after `steps` or `seconds`, whichever comes first.
 
-    seconds: float = 120.0
-    steps: int = 2000
+    network_share  part of the time in which the network is asked
+    memory         bytes its answers may take
+    checks         answers about held-out pictures, at most; twice as many calibrate
+    crop           side of what an update sees, and of the crops of networks of any size
+    """
+
+    seconds: float = 60 * FIT_MINUTES
+    steps: int = 20_000
     batch: int = 8
     crop: int = 64
     rate: float = 2e-3
     held_out: float = 0.15
     checks: int = 128
-    seed: int = 0
+    seed: int = SEED
     shape: HeadShape | None = None
+    network_share: float = 1 / 3
+    memory: int = 512 << 20
 
 
 @dataclass(frozen=True)
@@ -38,24 +56,14 @@ class FitReport:
     """How a fit went: `ratio` is held-out mean squared error over mean predicted variance, 1 when calibrated.
 
     Every time counts alike: both are taken in units of the error that is usual at its noise level. `ratios` lists
-    the quotient for four quarters of the schedule, early (little noise) to late.
+    the quotient for four quarters of the schedule, early (little noise) to late. `answers` counts the network's calls.
     """
 
     steps: int
     seconds: float
     ratio: float
     ratios: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A noisy batch with the frozen prior's answer; images [B, C, H, W] in [-1, 1], abar [B]."""
-
-    x_t: Tensor
-    x0: Tensor
-    error: Tensor
-    abar: Tensor
-    t: Tensor
+    answers: int
 
 
 def fit_variance(
@@ -67,71 +75,117 @@ def fit_variance(
 ) -> tuple[VarianceHead, FitReport]:
     """Fit a head to `prior`, save it to `output` if given, and check it on pictures it has not seen.
 
-    The prior stays frozen. Times are stratified over the schedule; crops have the prior's own size where it
-    has one.
+    The prior stays frozen. Times are spread evenly over the schedule; crops have the prior's own size where it has one.
     """
     settings = settings or FitSettings()
-    pictures = _pictures(Path(images_folder), prior.channels or 3)
+    if not (np.isfinite(settings.seconds) and settings.seconds > 0) or settings.seed < 0:
+        raise LeaderError(
+            f"A fit needs a time above 0 seconds and a seed of at least 0; found {settings.seconds} and {settings.seed}."
+        )
+    began = time.monotonic()
+    answers = _ask(prior, Path(images_folder), settings)
+    asked = sum(len(part) for part in answers.values())
+    if say is not None:
+        say(f"{asked} answers of the network in {time.monotonic() - began:.0f} s; fitting the head to {len(answers['fit'])}")
+    torch.manual_seed(settings.seed)
+    device = device_of(prior)
+    head = VarianceHead(settings.shape or HeadShape(channels=prior.channels or 3)).to(device)
+    calibrate(head, Answers.join([answers["fit"], answers["calibration"]]))
+    left = max(0.0, settings.seconds - (time.monotonic() - began))
+    steps = _descend(head, answers["fit"].by_time(), answers["calibration"], settings, left, say)
+    head.eval().requires_grad_(False)
+    calibrate(head, answers["calibration"])
+    ratio, ratios = check(head, answers["check"], len(prior.schedule))
+    if output is not None:
+        head.save(Path(output))
+    return head, FitReport(steps, time.monotonic() - began, ratio, ratios, asked)
+
+
+def _ask(prior: Prior, folder: Path, settings: FitSettings) -> dict[str, Answers]:
+    """The network's answers; those that check the head are about pictures that serve nothing else."""
+    pictures = _pictures(folder, prior.channels or 3)
     held_out = max(1, round(settings.held_out * len(pictures))) if len(pictures) > 1 else 0
     fitting = pictures[held_out:]
-    torch.manual_seed(settings.seed)
-    head = VarianceHead(settings.shape or HeadShape(channels=prior.channels or 3))
-    device = next((parameter.device for parameter in prior.parameters()), torch.device("cpu"))
-    head.to(device)
-    calibrate(prior, head, fitting, settings, device)
+    return collect(
+        prior,
+        {"fit": fitting, "calibration": fitting, "check": pictures[:held_out] or pictures},
+        {"fit": settings.steps * settings.batch, "calibration": 2 * settings.checks, "check": settings.checks},
+        _crop_size(prior, settings),
+        settings.seed,
+        settings.network_share * settings.seconds,
+        settings.memory,
+    )
+
+
+def _descend(
+    head: VarianceHead,
+    fit: Answers,
+    calibration: Answers,
+    settings: FitSettings,
+    seconds: float,
+    say: Callable[[str], None] | None,
+) -> int:
+    """Updates of the head on stored answers; it ends with the weights that did best on `calibration`."""
+    device = head.correction.device
     optimiser = torch.optim.Adam(head.parameters())
-    began, step = time.monotonic(), 0
-    while step < settings.steps and time.monotonic() - began < settings.seconds:
-        over = max(step / settings.steps, (time.monotonic() - began) / settings.seconds)
+    best, weights = likelihood(head, calibration), copy.deepcopy(head.state_dict())
+    began, step, look, over = time.monotonic(), 0, 1, 0.0
+    while step < settings.steps and over < 1:
         for group in optimiser.param_groups:
             group["lr"] = settings.rate * min(1.0, (step + 1) / 20) * (0.5 + 0.5 * float(np.cos(np.pi * over)))
-        sample = draw(prior, fitting, settings, step, device)
-        loss = negative_log_likelihood(head, sample)
+        loss = negative_log_likelihood(head, _batch(fit, settings, step).to(device))
         optimiser.zero_grad()
         torch.autograd.backward([loss])
         torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
         optimiser.step()
         step += 1
-        if say is not None and step % 50 == 0:
-            left = (1 / max(over, 1e-6) - 1) * (time.monotonic() - began)
-            say(f"step {step}, {left:.0f} s left: negative log-likelihood {float(loss):.3f}")
-    head.eval().requires_grad_(False)
-    calibrate(prior, head, fitting, settings, device)
-    report = _check(prior, head, pictures[:held_out] or pictures, settings, device, step, time.monotonic() - began)
-    if output is not None:
-        head.save(Path(output))
-    return head, report
+        over = max(step / settings.steps, (time.monotonic() - began) / max(seconds, 1e-9))
+        if over >= look / LOOKS or over >= 1:
+            look = int(over * LOOKS) + 1
+            value = likelihood(head, calibration)
+            if value < best:
+                best, weights = value, copy.deepcopy(head.state_dict())
+            if say is not None:
+                left = max(0.0, (1 / over - 1) * (time.monotonic() - began))
+                say(f"step {step}, {left:.0f} s left: negative log-likelihood {value:.3f}, best {best:.3f}")
+    head.load_state_dict(weights)
+    return step
 
 
-def negative_log_likelihood(head: VarianceHead, sample: Sample) -> Tensor:
-    """Gaussian negative log-likelihood of the error in units of what is usual, up to constants, mean over pixels."""
-    factor = head.log_factor(sample.x_t, sample.x0, sample.abar)
-    return 0.5 * (factor + sample.error / head.usual(sample.abar) * torch.exp(-factor)).mean()
-
-
-@torch.no_grad()
-def draw(prior: Prior, pictures: list[Tensor], settings: FitSettings, step: int, device: torch.device) -> Sample:
-    """A batch that depends on (seed, step) alone: random crops, stratified times, the prior's answers."""
+def _batch(fit: Answers, settings: FitSettings, step: int) -> Answers:
+    """A batch that depends on (seed, step) alone: stratified over the schedule, one window, turned and mirrored."""
     rng = np.random.default_rng([settings.seed, step])
-    places = spread(step, settings.batch, rng)
-    t = torch.tensor([int(place * len(prior.schedule)) for place in places], device=device)
-    clean = torch.stack([_crop(rng, pictures, _crop_size(prior, settings)) for _ in range(settings.batch)]).to(device)
-    noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(int(rng.integers(2**62)))).to(device)
-    level = prior.schedule.level(t, clean)
-    x_t = level.signal * clean + level.noise * noise
-    x0 = prior.predict(x_t, t).x0
-    return Sample(x_t, x0, (x0 - clean).square(), prior.schedule.abar(t).float().to(device), t)
+    rows = [int(place * len(fit)) for place in spread(step, settings.batch, rng)]
+    side = min(settings.crop, *fit.x_t.shape[-2:])
+    top, left = (int(rng.integers(length - side + 1)) for length in fit.x_t.shape[-2:])
+    return fit.take(rows).window(top, left, side).turned(int(rng.integers(4)), bool(rng.integers(2)))
+
+
+def negative_log_likelihood(head: VarianceHead, answers: Answers) -> Tensor:
+    """Gaussian negative log-likelihood of the error in units of what is usual, up to constants, mean over pixels."""
+    factor = head.log_factor(answers.x_t, answers.x0, answers.abar)
+    return 0.5 * (factor + answers.error / head.usual(answers.abar) * torch.exp(-factor)).mean()
 
 
 @torch.no_grad()
-def calibrate(prior: Prior, head: VarianceHead, pictures: list[Tensor], settings: FitSettings, device: torch.device) -> None:
+def likelihood(head: VarianceHead, answers: Answers) -> float:
+    """The mean of `negative_log_likelihood` over all answers."""
+    device = head.correction.device
+    total = sum(float(negative_log_likelihood(head, part.to(device))) * len(part) for part in answers.batches(8))
+    return total / len(answers)
+
+
+@torch.no_grad()
+def calibrate(head: VarianceHead, answers: Answers) -> None:
     """Move the head's `correction` so that mean squared error and mean variance agree around each node.
 
     Before the fit this measures what error is usual at each noise level; after it, it removes what the likelihood,
     which weighs relative errors, leaves between the two means.
     """
+    device = head.correction.device
     totals = torch.zeros(2, len(NODES), device=device)
-    for sample in _samples(prior, pictures, settings, 10**6, 2 * settings.checks, device):
+    for part in answers.batches(8):
+        sample = part.to(device)
         variance = head(sample.x_t, sample.x0, sample.abar).mean((1, 2, 3))
         # in units of what was usual before, so that a crop's weight does not depend on where between two nodes it lies
         unit = head.usual(sample.abar).flatten()
@@ -144,42 +198,29 @@ def calibrate(prior: Prior, head: VarianceHead, pictures: list[Tensor], settings
     head.correction.copy_(head.correction[seen][nearest])
 
 
-def _samples(
-    prior: Prior, pictures: list[Tensor], settings: FitSettings, first: int, crops: int, device: torch.device
-) -> Iterator[Sample]:
-    """Batches of `draw` from `first` on, about `crops` crops in all; fewer where they take over a quarter of the fit's time."""
-    end = time.monotonic() + settings.seconds / 4
-    for index in range(max(1, crops // settings.batch)):
-        yield draw(prior, pictures, settings, first + index, device)
-        if time.monotonic() > end:
-            return
+@torch.no_grad()
+def check(head: VarianceHead, answers: Answers, times: int) -> tuple[float, tuple[float, ...]]:
+    """Mean squared error over mean variance, in all and in each quarter of a schedule of `times`.
 
-
-def _check(
-    prior: Prior,
-    head: VarianceHead,
-    pictures: list[Tensor],
-    settings: FitSettings,
-    device: torch.device,
-    steps: int,
-    seconds: float,
-) -> FitReport:
-    """Each crop counts in units of its time's usual error: the noisiest times, off by thousands, would drown the rest."""
+    Each crop counts in units of its time's usual error: the noisiest times, off by thousands, would drown the rest. A
+    quarter without answers is not a number.
+    """
+    device = head.correction.device
     bins = torch.zeros(2, 4, dtype=torch.float64)
-    for sample in _samples(prior, pictures, settings, 2 * 10**6, settings.checks, device):
+    for part in answers.batches(8):
+        sample = part.to(device)
         unit = head.usual(sample.abar)
         predicted = head(sample.x_t, sample.x0, sample.abar)
-        quarter = (sample.t * 4 // len(prior.schedule)).cpu()
+        quarter = part.t * 4 // times
         bins[0].index_add_(0, quarter, (sample.error / unit).mean((1, 2, 3)).double().cpu())
         bins[1].index_add_(0, quarter, (predicted / unit).mean((1, 2, 3)).double().cpu())
-    ratios = tuple((bins[0] / bins[1].clamp_min(1e-12)).tolist())
-    return FitReport(steps, seconds, float(bins[0].sum() / bins[1].sum()), ratios)
+    return float(bins[0].sum() / bins[1].sum()), tuple((bins[0] / bins[1]).tolist())
 
 
 def _pictures(folder: Path, channels: int) -> list[Tensor]:
     """A folder's pictures [C, H, W] in [-1, 1], large ones halved to save memory and hide compression."""
     pictures = []
-    for path in picture_files(folder):
+    for path in list_pictures(folder):
         picture = decode(path)
         picture = halved(picture) if min(picture.size) >= 512 else picture
         pixels = np.asarray(picture.convert("L") if channels == 1 else picture)
@@ -193,12 +234,3 @@ def _crop_size(prior: Prior, settings: FitSettings) -> tuple[int, int]:
         return prior.size
     side = max(prior.multiple, settings.crop // prior.multiple * prior.multiple)
     return side, side
-
-
-def _crop(rng: np.random.Generator, pictures: list[Tensor], size: tuple[int, int]) -> Tensor:
-    large = [picture for picture in pictures if picture.shape[1] >= size[0] and picture.shape[2] >= size[1]]
-    if not large:
-        raise LeaderError(f"No picture of the folder has {size[0]} x {size[1]} pixels as the prior needs: give larger ones.")
-    picture = large[int(rng.integers(len(large)))]
-    top, left = (int(rng.integers(have - want + 1)) for have, want in zip(picture.shape[1:], size))
-    return picture[:, top : top + size[0], left : left + size[1]]

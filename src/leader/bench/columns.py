@@ -1,0 +1,22 @@
+"""The columns of tables: those of the metrics, which say themselves what they want, and those of all other numbers."""
+
+from __future__ import annotations
+
+from leader.metrics import METRICS, Column
+
+OTHERS: dict[str, Column] = {
+    "residual": Column("residual", 4, 0, "root mean square of y - A x of the clamped picture, in units of [0, 1] pictures"),
+    "residual_raw": Column("raw residual", 6, 0, "the same before clamping"),
+    "calls": Column("calls", 1, -1, "forward evaluations of the network, per image"),
+    "jvps": Column("JVPs", 1, -1),
+    "backwards": Column("backwards", 1, -1),
+    "work": Column("work", 1, -1, "full-resolution passes that the calls amount to"),
+    "seconds": Column("seconds", 2, -1, "wall-clock time of one image with one thread; compare within a table only"),
+    "peak_mb": Column("peak MB", 1, -1, "peak resident memory of a fresh process, in MB"),
+    "run_mb": Column("run MB", 1, -1, "the part of the peak that came after the prior was loaded, in MB"),
+}
+
+
+def columns() -> dict[str, Column]:
+    """Every number a table can show, by its name in a record."""
+    return {**{name: metric.column for name, metric in METRICS.items()}, **OTHERS}

@@ -1,0 +1,150 @@
+"""Running one cell in this process: it gives a record."""
+
+from __future__ import annotations
+
+import io
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from leader.bench.cell import BASELINES, Cell
+from leader.bench.identity import identity, score_versions
+from leader.bench.images import load_image, to_pixels
+from leader.bench.memory import memory_now, memory_peak
+from leader.bench.priors import open_prior
+from leader.bench.records import Record
+from leader.bench.scoring import counts, scores
+from leader.bench.setup import operator_of, sampler_of
+from leader.errors import LeaderError
+from leader.problem import Problem
+from leader.result import Step
+
+FRAMES = 8
+"""Pictures along the way."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker sends back: the record, and the pictures it refers to (file name -> PNG)."""
+
+    record: Record
+    pictures: dict[str, bytes]
+
+
+def run_cell(cell: Cell) -> Answer:
+    """Runs a cell. A request that cannot be served, or diverges, gives a record with an "error" instead of numbers."""
+    who, recipe = identity(cell), cell.recipe
+    record: Record = {
+        "key": who["key"],
+        "cell": who["cell"],
+        "code": who["code"],
+        "what": who["what"],
+        "image": "" if cell.image is None else cell.image.stem,
+        "index": cell.index,
+        "task": recipe.task,
+        "sigma": recipe.sigma,
+        "method": recipe.method,
+        "plugins": "+".join(recipe.plugins),
+        "prior": recipe.prior,
+        "seed": recipe.seed,
+    }
+    versions = score_versions(cell)
+    try:
+        numbers, pictures = numbers_and_pictures(cell, tuple(versions))
+    except LeaderError as error:
+        return Answer({**record, "error": str(error)}, {})
+    names = {kind: picture_name(who["key"], kind) for kind in pictures}
+    if names:
+        record["pictures"] = names
+    if versions:
+        record["scored"] = versions
+    return Answer({**record, **numbers}, {names[kind]: data for kind, data in pictures.items()})
+
+
+def picture_name(key: str, kind: str) -> str:
+    """The file of a record's picture."""
+    return f"{key}-{kind}.png"
+
+
+def measure(cell: Cell, picture: Tensor) -> Problem:
+    """The problem of a cell: y of the picture [1, 3, H, W] in [0, 1]; its noise is the same for all methods."""
+    recipe = cell.recipe
+    return Problem.simulate(picture, operator_of(recipe, cell.index), recipe.sigma, recipe.seed, ids=[cell.index])
+
+
+def numbers_and_pictures(cell: Cell, metrics: tuple[str, ...]) -> tuple[Record, dict[str, bytes]]:
+    """All that is measured of a cell, with the scores of `metrics`, and the pictures it keeps (kind -> PNG)."""
+    recipe = cell.recipe
+    if cell.image is None:
+        raise LeaderError("A cell without an image can be planned, not run; give a folder with --images.")
+    picture = load_image(cell.image, recipe.fit, recipe.size).to(recipe.device)
+    problem = measure(cell, picture)
+    numbers: Record = {}
+    pictures: dict[str, bytes] = {}
+    if recipe.method in BASELINES:
+        restored = _baseline(recipe.method, picture, problem)
+    else:
+        prior = open_prior(recipe.prior, recipe.size, recipe.device)
+        before = memory_now(recipe.device) if recipe.memory else 0.0
+        started = time.perf_counter()
+        steps: list[Step] = []
+        on_step = steps.append if "path" in recipe.keep else None
+        result = sampler_of(recipe, prior).run(problem, recipe.seed, ids=[cell.index], on_step=on_step)
+        seconds = time.perf_counter() - started
+        restored = result.images
+        numbers |= counts(result, recipe.size)
+        if recipe.timing:
+            numbers["seconds"] = round(seconds, 4)
+        if recipe.memory:  # read before any metric allocates
+            peak = memory_peak(recipe.device)
+            numbers |= {"peak_mb": round(peak, 2), "run_mb": round(peak - before, 2)}
+        if "trace" in recipe.keep:
+            trace = result.trace[cell.index]
+            numbers["trace"] = [[v.t, v.jump, None if v.U is None else round(v.U, 8)] for v in trace]
+        if "path" in recipe.keep:
+            chosen = np.linspace(0, len(steps) - 1, min(FRAMES, len(steps))).round().astype(int)
+            frames = [steps[i] for i in chosen]
+            numbers |= {"frames": [int(step.t[0]) for step in frames], "frame_calls": [step.index + 1 for step in frames]}
+            pictures |= _path_pictures(frames)
+    if recipe.method != "reference":
+        numbers |= scores(restored, picture, problem, metrics)
+    if "restored" in recipe.keep:
+        pictures["restored"] = _png(to_pixels((restored[0] + 1) / 2))
+    return numbers, pictures
+
+
+def _path_pictures(steps: list[Step]) -> dict[str, bytes]:
+    """x0_hat of the kept steps side by side, and sqrt(Sigma) as grey levels, white at 0.5."""
+    frames = np.concatenate([to_pixels((step.x0_hat[0] + 1) / 2) for step in steps], 1)
+    pictures = {"path": _png(frames)}
+    sigmas = [step.sigma for step in steps if step.sigma is not None]
+    if len(sigmas) == len(steps):
+        spreads = [to_pixels(2 * sigma[0].clamp_min(0).sqrt().mean(0, keepdim=True)) for sigma in sigmas]
+        pictures["spread"] = _png(np.concatenate(spreads, 1))
+    return pictures
+
+
+def _baseline(name: str, picture: Tensor, problem: Problem) -> Tensor:
+    """The picture of a baseline in [-1, 1]."""
+    if name == "reference":
+        return 2 * picture - 1
+    return problem.operator.pinv(problem.y) if name == "pinv" else _measurement_picture(problem)
+
+
+def _measurement_picture(problem: Problem) -> Tensor:
+    """y as an image [1, 3, H, W] in [-1, 1]: itself, enlarged by repetition if it is small, A^+ y if it is no image."""
+    height, width = problem.image_shape[1:]
+    y = problem.y
+    if y.ndim == 4 and y.shape[1] == problem.image_shape[0] and not y.is_complex():
+        return torch.nn.functional.interpolate(y, (height, width), mode="nearest")
+    return problem.operator.pinv(y)
+
+
+def _png(pixels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format="PNG")
+    return buffer.getvalue()

@@ -1,0 +1,182 @@
+"""Reading a TOML table entry by entry: what is wrong in it ends in one sentence that says where."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from leader.errors import LeaderError, unknown_name
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LARGEST_FILE = 1_000_000
+"""Bytes of the largest experiment file that is read: they are written by hand."""
+
+
+def parse_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file; empty if there is none."""
+    if not path.exists():
+        return {}
+    if not path.is_file() or path.stat().st_size > LARGEST_FILE:
+        raise LeaderError(f"'{path}' is no file of at most {LARGEST_FILE // 1000} kB; give a TOML file written by hand.")
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise LeaderError(f"'{path}' is not text in UTF-8; save it in that encoding.") from None
+    except RecursionError:
+        raise LeaderError(f"'{path}' nests its values too deeply; write it flat.") from None
+    except OSError as error:
+        raise LeaderError(f"'{path}' cannot be read ({error.strerror}); check its permissions.") from None
+    except ValueError as error:
+        raise LeaderError(f"'{path}' is not valid TOML ({str(error).rstrip('.')}); correct it.") from None
+
+
+class Table:
+    """A table of a TOML file. where: its name in sentences, such as "the form 'small' of 'table1.toml'"."""
+
+    def __init__(self, values: Any, where: str, known: Iterable[str]) -> None:
+        if not isinstance(values, dict):
+            raise LeaderError(f"{_capital(where)} must be a table; found {_shown(values)}.")
+        valid = list(known)
+        for key in values:
+            if key not in valid:
+                raise unknown_name(f"entry in {where}", key, valid)
+        self.values, self.where = values, where
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A text; required without a default."""
+        return str(self._one(name, default, lambda value: isinstance(value, str), "a text"))
+
+    def text_or_none(self, name: str) -> str | None:
+        return self.text(name) if name in self else None
+
+    def flag(self, name: str, default: bool) -> bool:
+        return bool(self._one(name, default, lambda value: isinstance(value, bool), "true or false"))
+
+    def integer(self, name: str, default: int | None = None, low: int = 0, high: int = 2**31) -> int:
+        """A whole number from low to high."""
+        return int(self._one(name, default, lambda value: _is_integer(value, low, high), f"an integer from {low} to {high}"))
+
+    def number(self, name: str, default: float, low: float, high: float) -> float:
+        """A number from low to high."""
+
+        def fits(value: Any) -> bool:
+            return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
+
+        return float(self._one(name, default, fits, f"a number from {low:g} to {high:g}"))
+
+    def texts(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """A list of texts."""
+        return tuple(self._one(name, default, _are_texts, "a list of texts"))
+
+    def integers(self, name: str, default: tuple[int, ...], low: int, high: int) -> tuple[int, ...]:
+        """A list of at least one whole number from low to high; a number alone counts as such a list."""
+
+        def fits(value: Any) -> bool:
+            return isinstance(value, (list, tuple)) and len(value) > 0 and all(_is_integer(item, low, high) for item in value)
+
+        value = self.values.get(name, default)
+        listed = [value] if isinstance(value, int) else value
+        if not fits(listed):
+            raise self._wrong(name, f"an integer from {low} to {high}, or a list of them", value)
+        return tuple(listed)
+
+    def lists(self, name: str, default: list[list[str]]) -> list[list[str]]:
+        """A list of lists of texts."""
+
+        def fits(value: Any) -> bool:
+            return isinstance(value, list) and len(value) > 0 and all(_are_texts(item) for item in value)
+
+        return list(self._one(name, default, fits, "a list of lists of texts"))
+
+    def tables(self, name: str) -> list[Any]:
+        """A list of tables, whose content is not looked at."""
+        return list(self._one(name, [], lambda value: isinstance(value, list), "a list of tables"))
+
+    def named_tables(self, name: str) -> dict[str, Any]:
+        """A table of tables, whose content is not looked at."""
+        return dict(self._one(name, {}, lambda value: isinstance(value, dict), "a table of tables"))
+
+    def plain(self, name: str, tables: Iterable[str] = ()) -> dict[str, Any]:
+        """A table of texts, finite numbers, flags and lists of them; under the names `tables`, tables of such."""
+        found = self._one(name, {}, lambda value: isinstance(value, dict), "a table")
+        nested = set(tables)
+        for key, value in found.items():
+            inner = value.items() if isinstance(value, dict) and key in nested else [(key, value)]
+            for last, item in inner:
+                if not _is_plain(item) or (key in nested and not isinstance(value, dict)):
+                    kind = "a table" if key in nested and not isinstance(value, dict) else "a text, a finite number or a flag"
+                    raise LeaderError(f"'{last}' in '{name}' of {self.where} must be {kind}; found {_shown(item)}.")
+        return dict(found)
+
+    def alternatives(self, name: str) -> dict[str, list[Any]]:
+        """A table of lists of texts, finite numbers and flags."""
+        found = self._one(name, {}, lambda value: isinstance(value, dict), "a table of lists")
+        for key, values in found.items():
+            if not (isinstance(values, list) and values and all(_is_plain(item) for item in values)):
+                raise LeaderError(
+                    f"'{key}' in '{name}' of {self.where} must be a list of texts or numbers; found {_shown(values)}."
+                )
+        return dict(found)
+
+    def _one(self, name: str, default: Any, fits: Any, kind: str) -> Any:
+        if name not in self.values and default is None:
+            raise LeaderError(f"{_capital(self.where)} lacks '{name}'; give {kind}.")
+        value = self.values.get(name, default)
+        if not fits(value):
+            raise self._wrong(name, kind, value)
+        return value
+
+    def _wrong(self, name: str, kind: str, value: Any) -> LeaderError:
+        return LeaderError(f"'{name}' in {self.where} must be {kind}; found {_shown(value)}.")
+
+
+def check_settings(kind: str, registered: type, settings: Mapping[str, Any]) -> None:
+    """Refuses settings whose type is not that of the field's default; unknown names are told by who builds it."""
+    for item in fields(registered):
+        default = None if item.default is MISSING else item.default
+        if item.name not in settings or default is None:
+            continue
+        value = settings[item.name]
+        fits = isinstance(value, type(default))
+        if isinstance(default, (int, float)) and not isinstance(default, bool):
+            fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not fits:
+            raise LeaderError(
+                f"The setting '{item.name}' of the {kind} is {_shown(value)}; expected a value like its default {default!r}."
+            )
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+
+
+def _is_integer(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_plain(item) and not isinstance(item, list) for item in value)
+    if isinstance(value, int):  # flags too; a record is JSON, whose integers others read as 64 bits
+        return abs(value) < 2**63
+    return isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,74 @@
+"""leader demo: a photograph that comes with the package, degraded, restored and drawn."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leader import defaults
+from leader.cli import options
+from leader.cli.console import to_stdout
+from leader.errors import LeaderError
+
+PICTURES = ("degraded", "restored", "uncertainty", "figure", "path")
+RUN = "run.json"
+"""Kept beside the pictures: the mark of a folder that a demo made, which the next one may write into."""
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="The folder to write into; created if missing.")] = Path("out"),
+    steps: options.Steps = defaults.STEPS,
+    seed: options.Seed = defaults.SEED,
+    force: options.Force = False,
+) -> None:
+    """Degrades and restores a photograph that comes with the package, and draws every figure."""
+    from leader.cli.outputs import check_outputs
+    from leader.cli.restore import write_run
+    from leader.cli.running import run_and_tell
+    from leader.files import replacing
+    from leader.pictures import figures, read_picture
+    from leader.restoration.degrade import degrade_file as spoil
+    from leader.restoration.restore import prepare
+    from leader.samples import demo_photograph
+
+    paths = {name: out / f"{name}.png" for name in PICTURES}
+    figures.check_figure(paths["figure"])
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LeaderError(f"The folder {out} cannot be created ({error.strerror}); choose another.") from error
+    run = out / RUN
+    check_outputs({}, {**paths, "run": run}, force or _made_by_a_demo(run))
+    with demo_photograph() as original, tempfile.TemporaryDirectory() as folder:
+        truth = read_picture(original)
+        degraded = Path(folder) / "degraded.png"
+        spoil(original, degraded, "sr", sigma=0.02, seed=seed)
+        restored = run_and_tell(prepare(degraded, "sr", steps=steps, seed=seed))
+        content = degraded.read_bytes()
+    write_run(run, restored)  # first: an interrupted demo can then be started again
+    with replacing(paths["degraded"]) as temporary:
+        temporary.write_bytes(content)
+    restored.save(paths["restored"])
+    spread = restored.uncertainty
+    if spread is not None:
+        figures.draw_map(paths["uncertainty"], spread)
+    views = [("degraded", restored.given.pixels), ("restored", restored.array), ("original", truth.pixels)]
+    figures.draw_side_by_side(paths["figure"], views, spread)
+    figures.draw_path(paths["path"], next(iter(restored.result.trace.values())))
+    for path in (*paths.values(), run):
+        to_stdout(str(path))
+
+
+def _made_by_a_demo(run: Path) -> bool:
+    """Whether the folder holds the run of an earlier demo."""
+    from leader.cli.settings import is_run, read_settings
+
+    if not run.is_file():
+        return False
+    try:
+        return is_run(read_settings(run))
+    except LeaderError:
+        return False

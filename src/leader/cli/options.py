@@ -1,0 +1,89 @@
+"""The words of the command line that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def _task_names() -> list[str]:
+    from leader.restoration.tasks import TASKS
+
+    return list(TASKS)
+
+
+def _method_names() -> list[str]:
+    from leader.methods import METHODS
+
+    return list(METHODS)
+
+
+def _plugin_names() -> list[str]:
+    from leader.plugins import BUNDLES, PLUGINS
+
+    return [*BUNDLES, *PLUGINS, "none"]
+
+
+def _prior_names() -> list[str]:
+    from leader.priors.catalogue import ENTRIES
+
+    return ["embedded", *ENTRIES]
+
+
+def _estimator_names() -> list[str]:
+    from leader.cli.lists import ESTIMATORS
+
+    return list(ESTIMATORS)
+
+
+Task = Annotated[
+    str | None,
+    typer.Option("--task", "-t", autocompletion=_task_names, help="What happened to the picture: see leader tasks."),
+]
+RequiredTask = Annotated[
+    str,
+    typer.Option("--task", "-t", autocompletion=_task_names, help="What to do to the picture: see leader tasks."),
+]
+Kernel = Annotated[
+    str | None,
+    typer.Option("--kernel", metavar="FILE|gaussian:S|motion:SEED", help="The kernel of the blur."),
+]
+Mask = Annotated[
+    str | None,
+    typer.Option("--mask", metavar="FILE|random:SHARE", help="White where the picture is known, black where it is missing."),
+]
+Factor = Annotated[int | None, typer.Option("--factor", help="How much larger sr makes a picture (default 4).")]
+Down = Annotated[str | None, typer.Option("--down", help="How it became small: bicubic (default) or average.")]
+Method = Annotated[str, typer.Option("--method", "-m", autocompletion=_method_names, help="See leader methods.")]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option("--plugin", "-p", autocompletion=_plugin_names, help="May be repeated; leader by default, none for none."),
+]
+Prior = Annotated[
+    str,
+    typer.Option("--prior", autocompletion=_prior_names, help="See leader priors; or a checkpoint's path."),
+]
+Estimator = Annotated[
+    str | None,
+    typer.Option("--estimator", autocompletion=_estimator_names, help="How uncertainty is estimated: see leader estimators."),
+]
+Device = Annotated[str | None, typer.Option("--device", help="Where to compute: cpu, cuda or mps; the prior's by default.")]
+Precision = Annotated[str | None, typer.Option("--dtype", help="Numbers to compute with: float32, float16 or bfloat16")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads of the CPU; the bits depend on them.")]
+Steps = Annotated[int, typer.Option("--steps", "-n", help="Network steps; fewer are faster.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another draw.")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
+
+
+def plugin_names(names: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    """The plug-ins asked for; "none" alone for none."""
+    from leader.errors import UsageError
+
+    if not names:
+        return default
+    if names == ["none"]:
+        return ()
+    if "none" in names:
+        raise UsageError("The plug-in 'none' stands alone; leave it out or leave out the others.")
+    return tuple(names)

@@ -1,0 +1,86 @@
+"""The one place where a noise schedule is read: from checkpoints' options, side-cars, diffusers folders and pyramids.
+
+A schedule is a name ("linear", "scaled_linear", "cosine"), or an object with "type" and its settings:
+
+    linear, scaled_linear  beta_start, beta_end, steps
+    cosine                 steps
+    table                  betas, one for each time
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from leader.errors import LeaderError, unknown_name
+from leader.priors.json_files import number, row, shown, whole, word
+from leader.schedule import Schedule
+
+MOST_STEPS = 100_000
+LEAST_SIGNAL = 1e-20
+"""abar at the last time; below it x0 cannot be told from x_t in float32."""
+
+LINEAR = {"beta_start": 1e-4, "beta_end": 2e-2, "steps": 1000}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "linear": LINEAR,
+    "scaled_linear": LINEAR,
+    "cosine": {"steps": 1000},
+    "table": {"betas": None},
+}
+"""What each type of schedule takes, and what holds where nothing is said."""
+
+DIFFUSERS = {"linear": "linear", "scaled_linear": "scaled_linear", "squaredcos_cap_v2": "cosine"}
+
+
+def make_schedule(spec: Any, origin: str = "the option 'schedule'") -> Schedule:
+    """A schedule from its description, or as it is; errors name `origin`."""
+    if isinstance(spec, Schedule):
+        return spec
+    if not isinstance(spec, (str, Mapping)):
+        raise LeaderError(f"The schedule of {origin} must be a name or an object with a type; found {shown(spec)}.")
+    given = {"type": spec} if isinstance(spec, str) else dict(spec)
+    kind = word(given.pop("type", "linear"), "schedule", SETTINGS)
+    for key in given:
+        if key not in SETTINGS[kind]:
+            raise unknown_name(f"setting of a {kind} schedule", str(key), SETTINGS[kind])
+    values = {**SETTINGS[kind], **given}
+    if kind == "table":
+        rows = row(values["betas"], f"The betas of {origin}", 2, MOST_STEPS)
+        table = [number(value, f"A beta of {origin}", 0, 1) for value in rows]
+        return _usable(Schedule(torch.tensor(table, dtype=torch.float64)), origin)
+    steps = whole(values["steps"], f"The number of times of {origin}", 2, MOST_STEPS)
+    if kind == "cosine":
+        return _usable(Schedule.cosine(steps), origin)
+    start, end = (number(values[key], f"{key} of {origin}", 0, 1) for key in ("beta_start", "beta_end"))
+    maker = Schedule.linear if kind == "linear" else Schedule.scaled_linear
+    return _usable(maker(start, end, steps), origin)
+
+
+def _usable(schedule: Schedule, origin: str) -> Schedule:
+    last = float(schedule.abar_table[-1])
+    if last < LEAST_SIGNAL:
+        raise LeaderError(
+            f"The schedule of {origin} leaves a signal of {last:.1g} at its last time, at which x0 cannot be told: "
+            "check its betas and its number of times."
+        )
+    return schedule
+
+
+def from_diffusers(config: Mapping[str, Any], origin: str) -> Schedule:
+    """The schedule that a scheduler's configuration, as diffusers writes it, describes."""
+    if config.get("rescale_betas_zero_snr"):
+        raise LeaderError(f"{origin} asks for a last step without signal, at which x0 cannot be told; it is not supported.")
+    if config.get("trained_betas") is not None:
+        return make_schedule({"type": "table", "betas": config["trained_betas"]}, origin)
+    kind = config.get("beta_schedule")
+    if not isinstance(kind, str) or kind not in DIFFUSERS:
+        raise LeaderError(
+            f"{origin} has the noise schedule {shown(kind)}, where linear, scaled_linear, squaredcos_cap_v2 or "
+            "trained_betas were expected: give the option 'schedule'."
+        )
+    wanted = {"steps": "num_train_timesteps", "beta_start": "beta_start", "beta_end": "beta_end"}
+    names = {key: wanted[key] for key in SETTINGS[DIFFUSERS[kind]]}
+    given = {key: config[name] for key, name in names.items() if name in config}
+    return make_schedule({"type": DIFFUSERS[kind], **given}, origin)

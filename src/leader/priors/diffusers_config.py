@@ -1,0 +1,109 @@
+"""The configuration of a diffusers network, judged by the tensors it comes with before anything is built.
+
+No layer, width or table of a network can exceed what its weights hold: so the number of tensors bounds the layers, and
+the longest side of a tensor every width. What is left is built without memory and compared name by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from leader.errors import LeaderError, UsageError
+from leader.priors.betas import MOST_STEPS
+from leader.priors.json_files import flag, number, row, shown, whole, word
+from leader.priors.sizes import LARGEST_SIDE
+
+LEVELS = 12
+DOWN = ("DownBlock2D", "AttnDownBlock2D", "SkipDownBlock2D", "AttnSkipDownBlock2D", "ResnetDownsampleBlock2D")
+UP = ("UpBlock2D", "AttnUpBlock2D", "SkipUpBlock2D", "AttnSkipUpBlock2D", "ResnetUpsampleBlock2D")
+ACTIVATIONS = ("swish", "silu", "mish", "gelu", "relu")
+
+Check = Callable[[Any, str], Any]
+
+
+def _optional(check: Check) -> Check:
+    return lambda value, what: None if value is None else check(value, what)
+
+
+def _whole(low: int, high: int) -> Check:
+    return lambda value, what: whole(value, what, low, high)
+
+
+def _number(low: float, high: float) -> Check:
+    return lambda value, what: number(value, what, low, high)
+
+
+def _word(*valid: str) -> Check:
+    return lambda value, what: word(value, what, valid)
+
+
+def _row(each: Check) -> Check:
+    return lambda value, what: tuple(each(item, what) for item in row(value, what, 1, LEVELS))
+
+
+def _checks(tensors: Mapping[str, Tensor]) -> dict[str, Check]:
+    """What each setting of a UNet2DModel may be, for a network of these tensors."""
+    width = _whole(1, max((side for tensor in tensors.values() for side in tensor.shape), default=1))
+    return {
+        "sample_size": _optional(sides),
+        "in_channels": width,
+        "out_channels": width,
+        "center_input_sample": flag,
+        "time_embedding_type": _word("positional", "learned"),
+        "time_embedding_dim": _optional(width),
+        "freq_shift": _number(0, 1),
+        "flip_sin_to_cos": flag,
+        "down_block_types": _row(_word(*DOWN)),
+        "mid_block_type": _optional(_word("UNetMidBlock2D")),
+        "up_block_types": _row(_word(*UP)),
+        "block_out_channels": _row(width),
+        "layers_per_block": _whole(1, max(1, len(tensors))),
+        "mid_block_scale_factor": _number(1e-3, 1e3),
+        "downsample_padding": _whole(0, 1),
+        "downsample_type": _word("conv", "resnet"),
+        "upsample_type": _word("conv", "resnet"),
+        "dropout": _number(0, 1),
+        "act_fn": _word(*ACTIVATIONS),
+        "attention_head_dim": _optional(width),
+        "norm_num_groups": width,
+        "attn_norm_num_groups": _optional(width),
+        "norm_eps": _number(1e-12, 1),
+        "resnet_time_scale_shift": _word("default", "scale_shift"),
+        "add_attention": flag,
+        "num_class_embeds": _optional(width),
+        "num_train_timesteps": _optional(_whole(1, MOST_STEPS)),
+    }
+
+
+def sides(value: Any, what: str) -> tuple[int, int]:
+    """A size in pixels, one number or two."""
+    pair = [value, value] if isinstance(value, int) else row(value, what, 2, 2)
+    height, width = (whole(side, what, 1, LARGEST_SIDE) for side in pair)
+    return height, width
+
+
+def network_settings(config: Mapping[str, Any], tensors: Mapping[str, Tensor], file: Path) -> dict[str, Any]:
+    """The settings to build the network with; `file` is where they were read."""
+    kind = config.get("_class_name", "UNet2DModel")
+    if kind != "UNet2DModel":
+        raise LeaderError(f"{file} describes a {shown(kind)}: only UNet2DModel, a network on pixels, can serve as a prior.")
+    checks = _checks(tensors)
+    settings: dict[str, Any] = {}
+    for key, value in config.items():
+        if key in checks:
+            try:
+                settings[key] = checks[key](value, f"{key} in {file}")
+            except UsageError as error:  # an unknown word in a stranger's file is no wrong use
+                raise LeaderError(str(error)) from error
+        elif not key.startswith("_") and value is not None:
+            raise LeaderError(f"{file} sets {shown(key)}, which is not supported: only plain UNet2DModel networks are.")
+    if settings.get("center_input_sample"):
+        raise LeaderError(f"{file} centres the network's input itself (center_input_sample), which is not supported.")
+    layers = settings.get("layers_per_block", 2) * len(settings.get("block_out_channels", ()))
+    if layers > len(tensors):
+        raise LeaderError(f"{file} describes {layers} layers, and the weights beside it hold {len(tensors)} tensors in all.")
+    return settings

@@ -1,0 +1,101 @@
+"""JSON files and values that come with a prior, judged before anything is made of them.
+
+They are written by strangers: a file may be huge, nested without end, in another encoding, or no file at all; a number
+may be a word. Each ends in one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from leader.errors import LeaderError, unknown_name
+
+LARGEST_FILE = 4 << 20
+"""Bytes; configurations take kilobytes, and a table of 100,000 betas two megabytes."""
+
+
+def read_json(path: Path, what: str, remedy: str) -> dict[str, Any]:
+    """The one object in a JSON file; errors name it as `path` with `what`, and end in what to do, `remedy`."""
+    try:
+        if not path.is_file():
+            found = "is not a regular file" if path.exists() else "does not exist"
+            raise LeaderError(f"{path} with {what} {found}: {remedy}.")
+        with path.open("rb") as file:
+            text = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise LeaderError(f"{path} with {what} cannot be read ({error.strerror}): {remedy}.") from error
+    if len(text) > LARGEST_FILE:
+        raise LeaderError(f"{path} with {what} has over {LARGEST_FILE >> 20} MB, where kilobytes were expected: {remedy}.")
+    try:
+        content = json.loads(text.decode("utf-8"), parse_constant=_no_number)
+    except UnicodeDecodeError as error:
+        raise LeaderError(f"{path} is not UTF-8 text (byte {error.start}): {remedy}.") from error
+    except ValueError as error:
+        raise LeaderError(f"{path} is not valid JSON ({error}): {remedy}.") from error
+    except RecursionError as error:
+        raise LeaderError(f"{path} is nested too deeply for settings: {remedy}.") from error
+    if not isinstance(content, dict):
+        raise LeaderError(f"{path} must hold one JSON object; found {shown(content)}: {remedy}.")
+    return content
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
+
+
+def shown(value: object) -> str:
+    """A value as an error may show it: short, whatever it is."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "an enormous number"
+        return text if len(text) <= 48 else f"{text[:45]}..."
+    return {"list": "a list", "tuple": "a list", "dict": "an object"}.get(type(value).__name__, f"a {type(value).__name__}")
+
+
+def whole(value: object, what: str, low: int, high: int) -> int:
+    """A whole number from low to high; `what` begins the error."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise LeaderError(f"{what} must be a whole number from {low} to {high}; found {shown(value)}.")
+    return value
+
+
+def number(value: Any, what: str, low: float, high: float) -> float:
+    """A finite number from low to high; `what` begins the error."""
+    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not plain or not low <= value <= high or not math.isfinite(value):
+        raise LeaderError(f"{what} must be a number from {low:g} to {high:g}; found {shown(value)}.")
+    return float(value)
+
+
+def word(value: object, what: str, valid: Iterable[str]) -> str:
+    """One of the valid words."""
+    names = list(valid)
+    if not isinstance(value, str) or value not in names:
+        raise unknown_name(what, value if isinstance(value, str) and len(value) <= 48 else shown(value), names)
+    return value
+
+
+def flag(value: object, what: str) -> bool:
+    """true or false."""
+    if not isinstance(value, bool):
+        raise LeaderError(f"{what} must be true or false; found {shown(value)}.")
+    return value
+
+
+def row(value: object, what: str, low: int, high: int) -> list[Any]:
+    """A list of low to high values."""
+    if not isinstance(value, (list, tuple)) or not low <= len(value) <= high:
+        found = f"{len(value)} values" if isinstance(value, (list, tuple)) else shown(value)
+        wanted = f"{low}" if low == high else f"{low} to {high}"
+        raise LeaderError(f"{what} must be a list of {wanted} values; found {found}.")
+    return list(value)
+
+
+def table(value: object, what: str) -> dict[str, Any]:
+    """An object with names."""
+    if not isinstance(value, dict):
+        raise LeaderError(f"{what} must be an object with names and values; found {shown(value)}.")
+    return value

@@ -1,0 +1,244 @@
+"""A run written down so that it can be repeated: every option, resolved, and every table inside.
+
+`describe_run` makes the JSON of a run, `arguments_of` turns it back into arguments of `prepare`: the same picture gives the
+same bytes again, even where kernel files are gone or presets have changed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import platform
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module, resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.files import printable, sha256_of
+from leader.pictures import MOST_PIXELS
+from leader.priors.base import Prior
+from leader.restoration.arguments import Exactly, ImageLike
+from leader.restoration.pose import PosedProblem
+from leader.result import Result
+from leader.schedule import Grid
+
+FORMAT = "run 1"
+CHEAP = 1 << 30
+"""Weights of up to so many bytes are hashed: about a second."""
+DTYPES = ("float32", "float64")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a run's picture and prior came from.
+
+    image         the name of the file that was given, or None; `image_sha256` that of its bytes
+    prior         the name or the absolute path of the prior, or None for an object; `prior_sha256` that of its weights
+    device        where it ran
+    dtype         of the network, None for a prior given as an object
+    uniform_grid  whether pruning counts in steps of the grid
+    """
+
+    image: str | None
+    image_sha256: str | None
+    prior: str | None
+    prior_sha256: str | None
+    device: str
+    dtype: str | None
+    uniform_grid: bool
+
+    @classmethod
+    def of(
+        cls,
+        image: ImageLike,
+        prior: str | Path | Prior,
+        device: torch.device,
+        dtype: torch.dtype | str | None,
+        uniform_grid: bool,
+    ) -> Origin:
+        """What is known of a picture and a prior that were read just now."""
+        file = Path(image) if isinstance(image, (str, Path)) else None
+        source = None if isinstance(prior, Prior) else str(prior)
+        if source is not None and Path(source).expanduser().exists():
+            source = str(Path(source).expanduser().resolve())
+        return cls(
+            None if file is None else printable(file.name),
+            None if file is None else sha256_of(file),
+            source,
+            None if source is None else weights_hash(source),
+            str(device),
+            None if dtype is None else str(dtype).removeprefix("torch."),
+            uniform_grid,
+        )
+
+
+def weights_hash(prior: str) -> str | None:
+    """SHA-256 of the weights of a prior by name or path, where they are one file that is quickly read."""
+    from leader.priors.catalogue import ENTRIES
+
+    if prior == "embedded":
+        with resources.as_file(resources.files("leader.priors") / "weights" / "pyramid.safetensors") as file:
+            return sha256_of(file)
+    path = ENTRIES[prior].path if prior in ENTRIES else Path(prior)
+    return sha256_of(path) if path.is_file() and path.stat().st_size <= CHEAP else None
+
+
+def describe_run(posed: PosedProblem, result: Result, origin: Origin) -> dict[str, Any]:
+    """The run as JSON values: every option as it was resolved, tables included."""
+    return {
+        "leader": FORMAT,
+        "task": posed.task,
+        "operator": posed.problem.operator.task,
+        "options": {name: _packed(value) if isinstance(value, Tensor) else value for name, value in posed.options.items()},
+        "sigma": posed.sigma,
+        "sigma_from": posed.sigma_from,
+        "seed": result.seed,
+        "settings": result.settings,
+        "uniform_grid": origin.uniform_grid,
+        "prior": {"source": origin.prior, "sha256": origin.prior_sha256},
+        "device": origin.device,
+        "dtype": origin.dtype,
+        "input": {"name": origin.image, "sha256": origin.image_sha256},
+        "versions": _versions(),
+        "notes": list(posed.notes),
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {name: str(import_module(name).__version__) for name in ("leader", "torch", "numpy", "PIL")}
+    return {**found, "python": platform.python_version(), "machine": platform.machine()}
+
+
+def _packed(table: Tensor) -> dict[str, Any]:
+    array = table.detach().cpu().contiguous().numpy()
+    return {
+        "shape": list(array.shape),
+        "dtype": str(array.dtype),
+        "zlib": base64.b64encode(zlib.compress(array.tobytes(), 9)).decode("ascii"),
+    }
+
+
+def _unpacked(name: str, packed: Mapping[str, Any]) -> Exactly:
+    shape, dtype = _field(packed, "shape", list, name), _field(packed, "dtype", str, name)
+    text = _field(packed, "zlib", str, name)
+    if dtype not in DTYPES or len(shape) != 2 or not all(type(n) is int and n > 0 for n in shape):
+        raise _malformed(f"options.{name}", f"a table of {' or '.join(DTYPES)}", f"{shape} {dtype}")
+    count = shape[0] * shape[1]
+    size = count * np.dtype(dtype).itemsize
+    if count > MOST_PIXELS:
+        raise _malformed(f"options.{name}", f"at most {MOST_PIXELS} numbers", count)
+    try:
+        data = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), size + 1)
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise _malformed(f"options.{name}", "a table, compressed", error) from error
+    if len(data) != size:
+        raise _malformed(f"options.{name}", f"{size} bytes", len(data))
+    return Exactly(torch.from_numpy(np.frombuffer(data, dtype=dtype).reshape(shape).copy()))
+
+
+def arguments_of(summary: Mapping[str, Any], prior: Prior | None = None) -> dict[str, Any]:
+    """The arguments of `prepare` that repeat a run, from its `Restoration.summary()`.
+
+    prior  the one of that run, where it was given as an object
+
+    What the run resolved is given in full and presets are off, so that later versions of them do not matter.
+    """
+    if not isinstance(summary, Mapping) or summary.get("leader") != FORMAT:
+        raise LeaderError(f"This is no run that can be repeated; expected the summary of a restoration, '{FORMAT}'.")
+    settings = _field(summary, "settings", dict)
+    arguments = {
+        "task": _field(summary, "task", str),
+        "sigma": float(_field(summary, "sigma", (int, float))),
+        "seed": _field(settings, "seed", int, "settings"),
+        "ids": tuple(_field(settings, "ids", list, "settings")),
+        "threads": _field(settings, "threads", int, "settings"),
+        "steps": _field(settings, "steps", int, "settings"),
+        "device": _field(summary, "device", str),
+        **_method_and_plugins(settings, bool(_field(summary, "uniform_grid", bool))),
+        **_prior_of(summary, prior),
+    }
+    for name, value in _field(summary, "options", dict).items():
+        if name in arguments:
+            raise _malformed("options", "options of the task", name)
+        arguments[name] = _unpacked(name, value) if isinstance(value, Mapping) else value
+    return arguments
+
+
+def _method_and_plugins(settings: Mapping[str, Any], uniform: bool) -> dict[str, Any]:
+    method = _field(settings, "method", dict, "settings")
+    plugins = _field(settings, "plugins", list, "settings")
+    times = _field(settings, "grid", list, "settings")
+    if not all(isinstance(item, dict) for item in plugins):
+        raise _malformed("settings.plugins", "tables", plugins)
+    if not times or not all(type(time) is int for time in times):
+        raise _malformed("settings.grid", "a list of integers", times)
+    names = tuple(_field(item, "name", str, "settings.plugins") for item in plugins)
+    own = {key: value for key, value in method.items() if key != "name"}
+    of_plugins = {name: {key: value for key, value in item.items() if key != "name"} for name, item in zip(names, plugins)}
+    rest = {
+        "grid": Grid(tuple(times), uniform),
+        "estimator": _estimator(settings.get("estimator")),
+        "probes": _field(settings, "probes", int, "settings"),
+        "trust_time": _field(settings, "trust_time", int, "settings"),
+        "use_presets": False,
+    }
+    twice = set(own) & (set(of_plugins) | set(rest))
+    if twice:
+        raise _malformed("settings.method", "settings of the method", ", ".join(sorted(twice)))
+    return {
+        "method": _field(method, "name", str, "settings.method"),
+        "plugins": names,
+        "settings": {**own, **of_plugins, **rest},
+    }
+
+
+def _estimator(described: Any) -> Any:
+    """The estimator: a name, or one with settings of its own, as the plan of a run describes it."""
+    if described is None or isinstance(described, str):
+        return described
+    from leader.uncertainty.estimators import Difference, Hutchinson
+
+    kinds = {kind.__name__.lower(): kind for kind in (Difference, Hutchinson)}
+    if not isinstance(described, Mapping) or described.get("name") not in kinds:
+        raise _malformed("settings.estimator", f"a name, or a table named {' or '.join(kinds)}", described)
+    try:
+        return kinds[described["name"]](**{key: value for key, value in described.items() if key != "name"})
+    except TypeError as error:
+        raise _malformed("settings.estimator", "its settings", error) from error
+
+
+def _prior_of(summary: Mapping[str, Any], prior: Prior | None) -> dict[str, Any]:
+    """Prior and dtype; weights that are no longer those of the run are refused."""
+    about = _field(summary, "prior", dict)
+    source, digest = about.get("source"), about.get("sha256")
+    if prior is not None:
+        return {"prior": prior}
+    if not isinstance(source, str):
+        raise LeaderError("This run had a prior that was given as an object; hand the same one in again as `prior`.")
+    dtype = _field(summary, "dtype", str)
+    found = weights_hash(source) if digest is not None else None
+    if found is not None and found != digest:
+        raise LeaderError(f"The weights of the prior '{printable(source)}' are not those of the run; get the former ones back.")
+    return {"prior": source, "dtype": dtype}
+
+
+def _field(table: Mapping[str, Any], name: str, kinds: type | tuple[type, ...], where: str = "") -> Any:
+    value = table.get(name)
+    allowed = kinds if isinstance(kinds, tuple) else (kinds,)
+    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+        full = f"{where}.{name}" if where else name
+        raise _malformed(full, " or ".join(kind.__name__ for kind in allowed), "nothing" if value is None else value)
+    return value
+
+
+def _malformed(name: str, expected: str, found: object) -> LeaderError:
+    text = str(found)
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
+    return LeaderError(f"The run cannot be repeated: its '{printable(name)}' must be {expected}; found {printable(shown)}.")

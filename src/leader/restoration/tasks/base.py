@@ -1,0 +1,132 @@
+"""What a task is: its words for people, its options, how a picture becomes a measurement, how a good one is degraded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from numpy import bool_
+from numpy.typing import NDArray
+from torch import Tensor
+
+from leader.errors import UsageError
+from leader.operators import LinearOperator, build_task
+from leader.pictures.picture import Floats, Picture
+from leader.restoration.borders import Window
+
+Shape = tuple[int, int, int]
+Values = Mapping[str, Any]
+"""Options as they were read, by name."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is known when the options of a task are read.
+
+    picture  the picture in question: degraded already, or good where `seed` is set
+    seed     of `degrade`, for what it draws where nothing is given; None when restoring
+    notes    choices made for the user, one sentence each; readers add to it
+    """
+
+    picture: Picture
+    seed: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def degrading(self) -> bool:
+        return self.seed is not None
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a task.
+
+    syntax   what may be written on a command line
+    help     what it means, a few words
+    kind     of the value that the operator takes: int, float, str or Tensor
+    read     what people hand in -> that value; refuses nonsense
+    missing  the value where nothing is given; refuses where there is none
+    default  `missing` in words
+    """
+
+    name: str
+    syntax: str
+    help: str
+    kind: type
+    read: Callable[[Any, Request], Any]
+    missing: Callable[[Request], Any]
+    default: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A picture read as a measurement.
+
+    operator  what the camera did
+    pixels    [H, W, C] in [0, 1], the part of the picture that was measured
+    picture   what the result inherits its alpha, bits and profile from
+    known     [H, W], where pixels are valid, or None for everywhere
+    window    where the picture lies in a larger frame that the operator works on, or None
+    """
+
+    operator: LinearOperator
+    pixels: Floats
+    picture: Picture
+    known: NDArray[bool_] | None = None
+    window: Window | None = None
+
+
+class Task:
+    """A degradation that can be undone. Subclasses say what differs from denoising, and are listed in `TASKS`.
+
+    title        a few words
+    description  one or two sentences, with the options
+    example      a command line
+    is_picture   whether its measurement is a picture; otherwise it lives in containers only
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    description: ClassVar[str]
+    example: ClassVar[str]
+    options: ClassVar[tuple[Option, ...]] = ()
+    is_picture: ClassVar[bool] = True
+
+    def read(self, given: Values, request: Request) -> dict[str, Any]:
+        """The task's options read from what people gave (None counts as not given); others are refused."""
+        own = {option.name: option for option in self.options}
+        for name, value in given.items():
+            if value is not None and name not in own:
+                raise UsageError(f"The task '{self.name}' has no use for a {name}; leave it out.")
+        self.check(request)
+        return {
+            name: option.missing(request) if given.get(name) is None else option.read(given[name], request)
+            for name, option in own.items()
+        }
+
+    def check(self, request: Request) -> None:
+        """Refuses pictures the task cannot serve."""
+
+    def shape(self, picture: Picture, values: Values) -> Shape:
+        """(C, H, W) of the image that is sought behind a degraded picture."""
+        return picture.pixels.shape[2], picture.pixels.shape[0], picture.pixels.shape[1]
+
+    def measured(self, picture: Picture, values: Values) -> Measured:
+        """A degraded picture as a measurement."""
+        return Measured(build_task(self.name, self.shape(picture, values), **values), picture.pixels, picture)
+
+    def exact(self, given: Values, values: Values, seed: int) -> dict[str, Any]:
+        """The options of the exact operator that a container names: by default what was given, as it was read.
+
+        seed  that of `degrade`
+        """
+        return {name: values[name] for name in values if given.get(name) is not None}
+
+    def photographed(self, x: Tensor, values: Values) -> Tensor:
+        """A good image [1, C, H, W] as a camera would see it, before noise."""
+        return build_task(self.name, (int(x.shape[1]), int(x.shape[2]), int(x.shape[3])), **values).A(x)
+
+    def hidden(self, y: Tensor, values: Values) -> Tensor:
+        """y with what cannot be seen, not even its noise, set to 0."""
+        return y

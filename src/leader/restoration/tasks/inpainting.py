@@ -1,0 +1,80 @@
+"""Inpainting: missing pixels are filled in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from leader.errors import LeaderError, UsageError
+from leader.operators import build_task
+from leader.pictures.picture import Picture
+from leader.restoration.arguments import as_mask
+from leader.restoration.tasks.base import Measured, Option, Request, Task, Values
+
+MOSTLY_MISSING = 0.9
+ONE_COLOUR = 1 / 255
+
+
+def _mask(mask: Any, request: Request) -> Tensor:
+    read = as_mask(mask, request.picture.size)
+    if not request.degrading:
+        request.notes.extend(_doubts(read, request.picture))
+    return read
+
+
+def _no_mask(request: Request) -> None:
+    if request.degrading:
+        raise UsageError("The task 'inpaint' needs a mask: a file, white where the picture is known, or random:SHARE.")
+    if request.picture.alpha is None:
+        raise LeaderError(
+            "The task 'inpaint' needs a mask, white where the picture is known, or a picture with transparent holes."
+        )
+    request.notes.extend(_doubts(as_mask(request.picture.alpha, request.picture.size), request.picture))
+
+
+def _doubts(mask: Tensor, picture: Picture) -> list[str]:
+    """A note where the mask looks like the wrong way round."""
+    known = mask.numpy() > 0
+    missing = 1 - float(known.mean())
+    if missing > MOSTLY_MISSING:
+        return [
+            f"The mask leaves {100 * missing:.0f} % of the picture unknown, so most of it will be invented; white marks what "
+            "is known: is the mask inverted?"
+        ]
+    if missing > 0 and bool((picture.pixels[known].std(0) < ONE_COLOUR).all()) and picture.pixels[~known].std() > 0.02:
+        return ["All pixels that the mask calls known have one colour; white marks what is known: is the mask inverted?"]
+    return []
+
+
+class Inpainting(Task):
+    name = "inpaint"
+    title = "inpainting"
+    description = "Fills in missing pixels. Option: mask, 1 (white) where the picture is known."
+    example = "leader restore torn.png whole.png --task inpaint --mask mask.png"
+    options = (
+        Option(
+            "mask",
+            "FILE|random:SHARE[:SEED]",
+            "white where the picture is known; SHARE is missing",
+            Tensor,
+            _mask,
+            _no_mask,
+            "where it is not transparent",
+        ),
+    )
+
+    def measured(self, picture: Picture, values: Values) -> Measured:
+        mask = values["mask"]
+        if mask is None:  # its transparent holes are filled, so the result has none
+            assert picture.alpha is not None
+            mask = as_mask(picture.alpha, picture.size)
+            picture = replace(picture, alpha=None)
+        known = mask.numpy() > 0
+        operator = build_task(self.name, self.shape(picture, values), mask=mask)
+        return Measured(operator, picture.pixels * known[..., None], picture, known)
+
+    def hidden(self, y: Tensor, values: Values) -> Tensor:
+        masked: Tensor = y * values["mask"]
+        return masked

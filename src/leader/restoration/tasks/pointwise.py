@@ -1,0 +1,34 @@
+"""Tasks without options: denoising and colourisation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leader.errors import LeaderError
+from leader.pictures.picture import Picture
+from leader.restoration.tasks.base import Measured, Request, Shape, Task, Values
+
+
+class Denoising(Task):
+    name = "denoise"
+    title = "denoising"
+    description = "Removes noise and nothing else."
+    example = "leader restore noisy.png clean.png --task denoise"
+
+
+class Colourisation(Task):
+    name = "colourise"
+    title = "colourisation"
+    description = "Gives colours to a grey picture: the mean of the three channels is what was measured."
+    example = "leader restore grey.png colour.png --task colourise"
+
+    def check(self, request: Request) -> None:
+        if request.degrading and request.picture.pixels.shape[2] == 1:
+            raise LeaderError("The picture is grey already; give one with colours, or restore it with the task 'colourise'.")
+
+    def shape(self, picture: Picture, values: Values) -> Shape:
+        return 3, picture.pixels.shape[0], picture.pixels.shape[1]
+
+    def measured(self, picture: Picture, values: Values) -> Measured:
+        grey = picture.pixels.mean(2, keepdims=True)
+        return replace(super().measured(picture, values), pixels=grey)

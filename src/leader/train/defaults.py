@@ -1,0 +1,17 @@
+"""What training takes where nothing is said: written once, for Python and for the command line. Light to import."""
+
+from __future__ import annotations
+
+PARTS = ("main", "main_head", "expert", "expert_head", "share")
+"""The parts of a pyramid that can be trained."""
+
+RATE = 4e-5
+EXPERT_RATE = 2e-5
+SHARE_RATE = 1e-3
+HEAD_FACTOR = 5.0
+MAIN_BATCH = 8
+EXPERT_BATCH = 6
+SEED = 0
+DEVICE = "cpu"
+HOURS = 3.0
+FIT_MINUTES = 5.0

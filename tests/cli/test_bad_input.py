@@ -1,0 +1,141 @@
+"""Wrong input ends in one sentence, exit 1 or 2, and no file."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from leader.cli import app
+
+runner = CliRunner()
+LONG = "x" * 296 + ".png"
+DEBLUR = ["--task", "deblur"]
+
+BAD = [
+    (["none.png", "out.png"], 1, "no file"),
+    (["text.png", "out.png"], 1, "not a picture"),
+    (["cut.jpg", "out.png"], 1, "damaged"),
+    (["dot.png", "out.png"], 1, "1 x 1 pixels"),
+    (["empty.png", "out.png"], 1, "is empty"),
+    (["huge.png", "out.png"], 1, "at most"),
+    (["moving.gif", "out.png"], 1, "several frames"),
+    (["fifo.png", "out.png"], 1, "pipe"),
+    (["/dev/zero", "out.png"], 1, "device"),
+    (["in.png", "out.png", "--task", "deblurr"], 2, "did you mean 'deblur'"),
+    (["in.png", "out.png", "--method", "ddrmm"], 2, "did you mean 'ddrm'"),
+    (["in.png", "out.png", "--plugin", "sapt"], 2, "did you mean 'satp'"),
+    (["in.png", "out.png", "--plugin", "none", "--plugin", "satp"], 2, "stands alone"),
+    (["in.png", "out.png", "--estimator", "hutchinsen"], 2, "did you mean 'hutchinson'"),
+    (["in.png", "out.png", "--prior", "imagenet"], 2, "did you mean 'imagenet-256'"),
+    (["in.png", "out.png", "--prior", "model.pt"], 1, "does not exist"),
+    (["in.png", "out.png", "--sigma", "-0.1"], 2, ">= 0"),
+    (["in.png", "out.png", "--sigma", "inf"], 2, "finite"),
+    (["in.png", "out.png", "--sigma", "nan"], 2, "finite"),
+    (["in.png", "out.png", "--sigma", "loud"], 2, "must be a number; found 'loud'"),
+    (["in.png", "out.png", *DEBLUR, "--kernel", "zeros.npy"], 1, "positive sum"),
+    (["in.png", "out.png", *DEBLUR, "--kernel", "nan.npy"], 1, "NaN"),
+    (["in.png", "out.png", *DEBLUR, "--kernel", "gaussian:wide"], 2, "number was expected"),
+    (["in.png", "out.png", "--task", "inpaint", "--mask", "mask.png"], 1, "same size"),
+    (["in.png", "out.png", "--steps", "0"], 1, "steps"),
+    (["in.png", "out.png", "--budget", "-1"], 2, "budget"),
+    (["in.png", "out.png", "--budget", "1", "--plugin", "none"], 2, "satp"),
+    (["in.png", "none/out.png"], 1, "does not exist"),
+    (["in.png", "."], 2, "written as"),
+    (["in.png", "out.xyz"], 2, "written as"),
+    (["in.png", LONG], 1, "300 bytes"),
+    (["in.png", "loop.png"], 1, "leads back to itself"),
+    (["in.png", "loop/out.png"], 1, "leads back to itself"),
+    (["in.png", "out.png", "--json", "fifo.json"], 1, "pipe"),
+    (["in.png", "out.png", "--json", "/dev/null"], 1, "device"),
+    (["in.png", "out.png", "--map", "map.xyz"], 2, "figures are written"),
+    (["in.png", "a.png", "b.png"], 2, "one picture IN and one name OUT; found 3 names"),
+    (["in.png"], 2, "OUT"),
+    (["in.png", "out.png", "--settings", "none.toml"], 1, "no file"),
+    (["in.png", "out.png", "--settings", "fifo.json"], 1, "pipe"),
+    (["in.png", "out.png", "--settings", "."], 1, "folder"),
+]
+
+SETTINGS: list[tuple[str, bytes, str]] = [
+    ("s.toml", b"= nonsense", "not a valid TOML"),
+    ("s.json", b"{", "not a valid TOML or JSON"),
+    ("s.json", b"[1]", "names and values"),
+    ("s.json", b"null", "names and values"),
+    ("s.toml", b"name = 'caf\xe9'", "UTF-8"),
+    ("s.json", b'{"a": "caf\xe9"}', "UTF-8"),
+    ("s.json", b"[" * 100_000, "nested too deeply"),
+    ("s.json", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested too deeply"),
+    ("s.toml", b"a = " + b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
+    ("s.json", b'{"satp": "x"}', "table"),
+    ("s.json", b'{"satp": {"budget": "x"}}', "budget"),
+    ("s.json", b'{"satp": {"nonsense": 1}}', "nonsense"),
+    ("s.json", b'{"self": 1}', "self"),
+    ("s.json", b'{"grid": -1}', "grid"),
+    ("s.json", b'{"eta": null}', "nothing"),
+    ("s.json", b'{"eta": "x"}', "eta"),
+    ("s.json", b'{"steps": 3}', "--steps"),
+    ("s.json", b'{"leader": "run 99"}', "run 1"),
+    ("s.json", b'{"probes": "x", "estimator": "hutchinson"}', "probes"),
+    ("s.json", b'{"trust_time": {}}', "trust time"),
+    ("s.json", b'{"": 1}', "setting"),
+]
+
+
+def refused(arguments: list[str], code: int | tuple[int, ...], says: str) -> None:
+    before = _content()
+    result = runner.invoke(app, ["restore", *arguments])
+    assert result.exit_code in ((code,) if isinstance(code, int) else code), result.output
+    assert says in " ".join(result.stderr.split()), result.stderr
+    assert "Traceback" not in result.stderr
+    if "Usage:" not in result.stderr:
+        assert len(result.stderr.strip().splitlines()) == 1
+    assert _content() == before
+
+
+def _content() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(("arguments", "code", "says"), BAD, ids=[" ".join(row[0])[:60] for row in BAD])
+def test_bad_words(folder: Path, arguments: list[str], code: int, says: str) -> None:
+    os.mkfifo("fifo.png")
+    os.mkfifo("fifo.json")
+    Path("loop.png").symlink_to("loop.png")
+    Path("loop").symlink_to("loop")
+    refused(["--task", "sr", "--sigma", "0.1", "--steps", "2", *arguments], code, says)
+
+
+@pytest.mark.parametrize(("name", "content", "says"), SETTINGS, ids=[str(row[1][:30]) for row in SETTINGS])
+def test_bad_settings(folder: Path, name: str, content: bytes, says: str) -> None:
+    Path(name).write_bytes(content)
+    words = ["in.png", "out.png", "--task", "sr", "--sigma", "0.1", "--steps", "2", "--settings", name]
+    refused(words, (1, 2), says)
+
+
+def test_a_name_that_is_no_utf_8(folder: Path) -> None:
+    refused(["in.png", os.fsdecode(b"\xff.png"), "--task", "sr", "--sigma", "0.1"], 1, "UTF-8")
+
+
+def test_a_kept_run_that_was_changed_by_hand(folder: Path) -> None:
+    words = ["restore", "in.png", "out.png", "--task", "denoise", "--steps", "2", "--json", "run.json"]
+    assert runner.invoke(app, words).exit_code == 0
+    content = json.loads(Path("run.json").read_text())
+    for key in ("", *content):
+        broken = {**content, key: [{"x": None}]} if key and key != "leader" else {"leader": "run 1"}
+        Path("broken.json").write_text(json.dumps(broken))
+        result = runner.invoke(app, ["restore", "in.png", "new.png", "--settings", "broken.json"])
+        assert result.exit_code in (0, 1, 2), f"{key}: {result.output}"  # what is not read may say anything
+        if result.exit_code == 0:
+            assert key and Path("new.png").read_bytes() == Path("out.png").read_bytes()
+            Path("new.png").unlink()
+        assert not Path("new.png").exists()
+
+
+def test_the_task_must_be_said(folder: Path) -> None:
+    result = runner.invoke(app, ["restore", "in.png", "out.png"])
+    assert result.exit_code == 2 and not Path("out.png").exists()
+    for name in ("sr", "deblur", "inpaint", "denoise", "leader restore in.png out.png --task sr"):
+        assert name in result.stderr

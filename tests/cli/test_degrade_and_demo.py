@@ -1,0 +1,82 @@
+"""leader degrade and leader demo: every option is seen in what they write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from leader.cli import app
+from leader.pictures import Picture, read_picture, write_picture
+from leader.restoration.degrade import degrade_file
+from tests.cheap_prior import photograph
+
+runner = CliRunner()
+
+SEEN: list[tuple[str, list[str], dict[str, Any]]] = [
+    ("o.png", ["--task", "sr"], {"task": "sr"}),
+    ("o.png", ["--task", "sr", "--factor", "2"], {"task": "sr", "factor": 2}),
+    ("o.png", ["--task", "sr", "--factor", "2", "--down", "average"], {"task": "sr", "factor": 2, "down": "average"}),
+    ("o.png", ["--task", "denoise", "--sigma", "0.1"], {"task": "denoise", "sigma": 0.1}),
+    ("o.png", ["--task", "denoise", "--sigma", "0.1", "--seed", "4"], {"task": "denoise", "sigma": 0.1, "seed": 4}),
+    ("o.png", ["--task", "deblur", "--kernel", "gaussian:1.5"], {"task": "deblur", "kernel": "gaussian:1.5"}),
+    ("o.png", ["--task", "inpaint", "--mask", "random:0.5"], {"task": "inpaint", "mask": "random:0.5"}),
+    ("o.npz", ["--task", "cs"], {"task": "cs"}),
+    ("o.npz", ["--task", "cs", "--ratio", "0.5"], {"task": "cs", "ratio": 0.5}),
+    ("o.npz", ["--task", "cs", "--ratio", "0.5", "--order", "sequency"], {"task": "cs", "ratio": 0.5, "order": "sequency"}),
+    ("o.npz", ["--task", "cs", "--seed", "2"], {"task": "cs", "seed": 2}),
+]
+
+
+def test_every_option_of_degrade(folder: Path) -> None:
+    write_picture(folder / "square.png", Picture(photograph(64, 64).permute(1, 2, 0).numpy()))
+    seen: dict[bytes, str] = {}
+    for out, words, arguments in SEEN:
+        result = runner.invoke(app, ["degrade", "square.png", out, *words, "--force"])
+        assert result.exit_code == 0 and result.stdout.strip() == out, result.output
+        twin = f"python{Path(out).suffix}"
+        degrade_file("square.png", twin, **arguments)
+        written = (folder / out).read_bytes()
+        assert written == (folder / twin).read_bytes(), words
+        assert written not in seen, f"{words} and {seen[written]} wrote the same"
+        seen[written] = str(words)
+
+
+@pytest.mark.parametrize(
+    ("task", "extra"),
+    [("cs", []), ("inpaint", ["--mask", "random:0.5"]), ("deblur-motion", ["--kernel", "motion:2"])],
+)
+def test_degrade_then_restore(folder: Path, task: str, extra: list[str]) -> None:
+    write_picture(folder / "square.png", Picture(photograph(64, 64).permute(1, 2, 0).numpy()))
+    made = runner.invoke(app, ["degrade", "square.png", "m.npz", "--task", task, "--sigma", "0.05", *extra])
+    assert made.exit_code == 0, made.output
+    done = runner.invoke(app, ["restore", "m.npz", "out.png", "--steps", "2"])
+    assert done.exit_code == 0, done.output
+    assert "0.0500 (from the container)" in done.stderr
+    refused = runner.invoke(app, ["degrade", "in.png", "no.png", "--task", "cs"])
+    assert refused.exit_code == 2 and not (folder / "no.png").exists()
+
+
+def test_degrade_needs_its_task(folder: Path) -> None:
+    result = runner.invoke(app, ["degrade", "in.png", "no.png"])
+    assert result.exit_code == 2 and "--task" in result.stderr
+
+
+def test_demo(tmp_path: Path) -> None:
+    written = {}
+    for folder, words in (("a", ["--steps", "3"]), ("b", ["--steps", "3", "--seed", "1"]), ("c", ["--steps", "4"])):
+        out = tmp_path / folder
+        result = runner.invoke(app, ["demo", "--out", str(out), *words])
+        assert result.exit_code == 0, result.output
+        names = {"degraded.png", "restored.png", "uncertainty.png", "figure.png", "path.png", "run.json"}
+        assert {path.name for path in out.iterdir()} == names
+        assert {Path(line).name for line in result.stdout.split()} == names
+        assert read_picture(out / "restored.png").size == tuple(4 * n for n in read_picture(out / "degraded.png").size)
+        written[folder] = json.loads((out / "run.json").read_text())
+    assert [written[name]["seed"] for name in "abc"] == [0, 1, 0]
+    assert [written[name]["settings"]["steps"] for name in "abc"] == [3, 3, 4]
+    pictures = {(tmp_path / name / "degraded.png").read_bytes() for name in "abc"}
+    assert len(pictures) == 2, "the seed draws the noise; the number of steps does not"

@@ -1,0 +1,116 @@
+"""No output takes the place of something else unasked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from leader.cli import app
+from leader.cli.outputs import check_outputs
+from leader.errors import UsageError
+
+runner = CliRunner()
+RESTORE = ["restore", "--task", "inpaint", "--steps", "2", "--sigma", "0.1"]
+
+SAME = [
+    ["in.png", "in.png", "--mask", "known.png"],
+    ["in.png", "./in.png", "--mask", "known.png"],
+    ["in.png", "link.png", "--mask", "known.png"],
+    ["in.png", "hard.png", "--mask", "known.png"],
+    ["in.png", "out.png", "--mask", "known.png", "--figure", "known.png"],
+    ["in.png", "out.png", "--mask", "known.png", "--map", "sub/../known.png"],
+    ["in.png", "out.png", "--mask", "known.png", "--map", "out.png"],
+    ["in.png", "out.png", "--mask", "known.png", "--map", "./out.png"],
+    ["in.png", "out.png", "--mask", "known.png", "--map", "folder/out.png"],
+    ["in.png", "out.png", "--mask", "known.png", "--figure", "f.png", "--map", "f.png"],
+    ["in.png", "out.png", "--mask", "known.png", "--settings", "s.json", "--json", "s.json"],
+    ["in.png", "out.png", "--mask", "known.png", "--prior", "model.safetensors", "--json", "model.safetensors"],
+    ["in.png", "out.png", "--task", "deblur", "--kernel", "kernel.npy", "--map", "kernel.npy"],
+]
+
+
+@pytest.fixture
+def linked(folder: Path) -> Path:
+    Path("link.png").symlink_to("in.png")
+    os.link("in.png", "hard.png")
+    Path("sub").mkdir()
+    Path("folder").symlink_to(".")
+    Path("s.json").write_text("{}")
+    Path("model.safetensors").write_bytes(b"weights")
+    return folder
+
+
+@pytest.mark.parametrize("arguments", SAME, ids=" ".join)
+@pytest.mark.parametrize("force", [[], ["--force"]], ids=["plain", "force"])
+def test_one_file_by_two_names_is_refused(linked: Path, arguments: list[str], force: list[str]) -> None:
+    before = {path.name: path.read_bytes() for path in linked.iterdir() if path.is_file()}
+    result = runner.invoke(app, [*RESTORE, *arguments, *force])
+    assert result.exit_code == 2 and "same file" in result.stderr, result.output
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert {path.name: path.read_bytes() for path in linked.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize("option", ["OUT", "--map", "--figure", "--json"])
+def test_what_exists_is_kept_unless_forced(folder: Path, option: str) -> None:
+    Path("kept.png").write_bytes(b"kept")
+    names = ["in.png", "kept.png"] if option == "OUT" else ["in.png", "out.png", option, "kept.png"]
+    words = [*RESTORE, *names, "--mask", "known.png"]
+    result = runner.invoke(app, words)
+    assert result.exit_code == 2 and "exists already" in result.stderr and "--force" in result.stderr
+    assert Path("kept.png").read_bytes() == b"kept" and not Path("out.png").exists()
+    assert runner.invoke(app, [*words, "--force"]).exit_code == 0
+    assert Path("kept.png").read_bytes() != b"kept"
+
+
+def test_a_link_to_nothing_counts_as_a_file(folder: Path) -> None:
+    Path("link.png").symlink_to("nothing.png")
+    words = [*RESTORE, "in.png", "link.png", "--mask", "known.png"]
+    assert "exists already" in runner.invoke(app, words).stderr
+    assert runner.invoke(app, [*words, "--force"]).exit_code == 0
+    assert not Path("nothing.png").exists() and not Path("link.png").is_symlink()
+
+
+def test_case_counts_where_the_system_does_not_tell_it_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs = {"OUT": Path("a.png"), "--map": Path("A.png")}
+    check_outputs({}, dict(outputs))
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(UsageError, match="same file"):
+        check_outputs({}, dict(outputs))
+
+
+def test_degrade_keeps_what_exists(folder: Path) -> None:
+    Path("kept.png").write_bytes(b"kept")
+    words = ["degrade", "in.png", "kept.png", "--task", "sr"]
+    result = runner.invoke(app, words)
+    assert result.exit_code == 2 and "exists already" in result.stderr and Path("kept.png").read_bytes() == b"kept"
+    assert runner.invoke(app, [*words, "--force"]).exit_code == 0
+    assert Path("kept.png").read_bytes() != b"kept"
+    for extra in (["in.png", "in.png", "--task", "sr"], ["in.png", "known.png", "--task", "inpaint", "--mask", "known.png"]):
+        refused = runner.invoke(app, ["degrade", *extra, "--force"])
+        assert refused.exit_code == 2 and "same file" in refused.stderr
+
+
+def test_two_pictures_from_a_wildcard_do_not_replace_each_other(folder: Path) -> None:
+    before = Path("known.png").read_bytes()
+    result = runner.invoke(app, ["restore", "in.png", "known.png", "--task", "denoise"])
+    assert result.exit_code == 2 and Path("known.png").read_bytes() == before
+
+
+def test_demo_writes_over_its_own_files_only(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ["demo", "--out", str(out), "--steps", "2"]
+    assert runner.invoke(app, words).exit_code == 0
+    (out / "notes.txt").write_text("mine")
+    assert runner.invoke(app, words).exit_code == 0, "its own folder"
+    assert (out / "notes.txt").read_text() == "mine"
+    (out / "run.json").unlink()
+    (out / "restored.png").write_bytes(b"mine")
+    result = runner.invoke(app, words)
+    assert result.exit_code == 2 and "exists already" in result.stderr
+    assert (out / "restored.png").read_bytes() == b"mine"
+    assert runner.invoke(app, [*words, "--force"]).exit_code == 0
+    assert (out / "restored.png").read_bytes() != b"mine"

@@ -1,0 +1,98 @@
+"""Progress: a line now and then without a terminal, a warning before a long run, an honest time left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from leader.cli import app, progress
+from leader.cli.progress import Announcer, duration, where
+from leader.restoration.progress import WorkLeft
+from leader.restoration.restore import Preparation, prepare
+from tests.cheap_prior import CheapPrior, photograph
+
+runner = CliRunner()
+
+
+def run(ready: Preparation, seconds: float, every: float | None = progress.SILENCE) -> list[str]:
+    """What is said during a run each of whose steps takes so many seconds."""
+    now, said = [0.0], list[str]()
+    announcer = Announcer(WorkLeft(ready, clock=lambda: now[0]), said.append, clock=lambda: now[0])
+    for step in ready.sampler.iterate(ready.problem):
+        now[0] += seconds
+        announcer(step, every)
+    return said
+
+
+@pytest.fixture
+def ready() -> Preparation:
+    return prepare(photograph(16, 16), "denoise", sigma=0.1, prior=CheapPrior(), steps=20, plugins=())
+
+
+def test_short_runs_are_silent(ready: Preparation) -> None:
+    assert run(ready, 0.1) == []
+
+
+def test_a_line_every_ten_seconds(ready: Preparation) -> None:
+    said = run(ready, 2.5)
+    assert [line.split(",")[0] for line in said] == ["step 4 of 20", "step 8 of 20", "step 12 of 20", "step 16 of 20"]
+    assert said[1].endswith("at most 0:30 left")
+
+
+def test_a_long_run_is_announced_once(ready: Preparation) -> None:
+    said = run(ready, 60)
+    assert said[0].startswith("This will take up to 19 minutes") and "--steps" in said[0]
+    assert sum("will take" in line for line in said) == 1
+    assert said[1].startswith("step 2 of 20, at most 18:00 left")
+    assert run(ready, 60, every=None) == said[:1], "on a terminal the bar shows the rest"
+
+
+def test_jumps_count_as_steps_done() -> None:
+    """With SATP the position on the grid counts, not the number of calls."""
+    ready = prepare(photograph(16, 16), "denoise", sigma=0.1, prior=CheapPrior(), steps=20, settings={"satp": {"budget": 1e3}})
+    left = WorkLeft(ready)
+    steps = 0
+    for step in ready.sampler.iterate(ready.problem):
+        left.step(step)
+        steps += 1
+    assert steps < 20 and where(left).startswith("step 20 of 20, at most 0:00")
+
+
+def test_durations() -> None:
+    assert [duration(s) for s in (61, 150, 3500, 9000)] == ["1 minute", "2 minutes", "58 minutes", "2.5 hours"]
+
+
+def test_lines_reach_stderr_where_there_is_no_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Announcer.__call__, "__defaults__", (0.0,))
+    result = runner.invoke(app, ["restore", "in.png", "out.png", "--task", "denoise", "--steps", "4", "--plugin", "none"])
+    assert result.exit_code == 0, result.output
+    assert "step 1 of 4, at most" in result.stderr and result.stdout == "out.png\n"
+
+
+def test_time_left_follows_the_work() -> None:
+    """A prior whose late steps cost 100 times as much: the estimate after the cheap ones is still right."""
+
+    class Uneven(CheapPrior):
+        def work(self, t: int, height: int, width: int) -> float:
+            return height * width * (1.0 if t < 500 else 0.01)
+
+    ready = prepare(photograph(16, 16), "denoise", sigma=0.1, prior=Uneven(), steps=10, plugins=())
+    now = [0.0]
+    left = WorkLeft(ready, clock=lambda: now[0])
+    assert left.seconds_left is None
+    pixels = 16 * 16
+    costs = [cost + 0.3 * pixels for _, cost in ready.work()]  # not quite the ratio the bar starts from
+    walk = ready.sampler.iterate(ready.problem)
+    for done in range(1, 6):
+        now[0] += costs[done - 1] / pixels  # a clock that ticks with the work
+        left.step(next(walk))
+        assert left.seconds_left == pytest.approx(sum(costs[done:]) / pixels, rel=0.5)
+    assert left.done < 0.3
+    for step in walk:
+        now[0] += costs[done] / pixels
+        done += 1
+        left.step(step)
+        assert left.seconds_left == pytest.approx(sum(costs[done:]) / pixels, rel=0.25)
+    assert left.done == 1

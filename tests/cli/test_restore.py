@@ -1,0 +1,194 @@
+"""leader restore: every option is seen in what is written, printed or kept."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from leader import defaults
+from leader.cli import app
+from leader.pictures import figures, read_picture
+from leader.restoration.restore import prepare, restore
+from leader.sampler import Sampler
+from tests.cli.conftest import OtherPrior
+
+runner = CliRunner()
+BASE = ["restore", "in.png", "out.png", "--steps", "4"]
+
+
+def run(*words: str) -> dict[str, Any]:
+    """Runs `leader restore` and returns what --json kept."""
+    result = runner.invoke(app, [*BASE, *words, "--json", "run.json", "--force"])
+    assert result.exit_code == 0, result.output
+    content: dict[str, Any] = json.loads(Path("run.json").read_text())
+    return content
+
+
+SEEN: list[tuple[list[str], dict[str, Any]]] = [
+    (["--task", "denoise"], {"task": "denoise"}),
+    (["--task", "sr", "--factor", "2"], {"task": "sr", "factor": 2}),
+    (["--task", "sr", "--factor", "2", "--down", "average"], {"task": "sr", "factor": 2, "down": "average"}),
+    (["--task", "denoise", "--sigma", "0.3"], {"task": "denoise", "sigma": 0.3}),
+    (["--task", "deblur", "--kernel", "gaussian:1"], {"task": "deblur", "kernel": "gaussian:1"}),
+    (["--task", "deblur", "--kernel", "kernel.npy"], {"task": "deblur", "kernel": "kernel.npy"}),
+    (["--task", "inpaint", "--mask", "known.png"], {"task": "inpaint", "mask": "known.png"}),
+    (["--task", "denoise", "--sigma", "0.2", "--seed", "3"], {"task": "denoise", "sigma": 0.2, "seed": 3}),
+    (["--task", "denoise", "--sigma", "0.2", "--method", "diffpir"], {"task": "denoise", "sigma": 0.2, "method": "diffpir"}),
+    (["--task", "denoise", "--sigma", "0.2", "-p", "none"], {"task": "denoise", "sigma": 0.2, "plugins": ()}),
+    (["--task", "denoise", "--sigma", "0.2", "-p", "ucpm"], {"task": "denoise", "sigma": 0.2, "plugins": ("ucpm",)}),
+    (["--task", "denoise", "--sigma", "0.2", "--steps", "7"], {"task": "denoise", "sigma": 0.2, "steps": 7}),
+    (
+        ["--task", "denoise", "--sigma", "0.2", "--budget", "50"],
+        {"task": "denoise", "sigma": 0.2, "settings": {"satp": {"budget": 50.0}}},
+    ),
+    (
+        ["--task", "denoise", "--sigma", "0.2", "--estimator", "fisher"],
+        {"task": "denoise", "sigma": 0.2, "settings": {"estimator": "fisher"}},
+    ),
+]
+
+
+def test_every_option_of_the_run_changes_the_picture_as_the_python_call_does(folder: Path) -> None:
+    """The written bytes are those of `leader.restore` with the same arguments, and no two of these runs are the same."""
+    seen: dict[bytes, str] = {}
+    for words, arguments in SEEN:
+        run(*words)
+        written = (folder / "out.png").read_bytes()
+        restore("in.png", **{"steps": 4, **arguments}).save("python.png")
+        assert written == (folder / "python.png").read_bytes(), words
+        assert written not in seen, f"{words} and {seen[written]} wrote the same picture"
+        seen[written] = str(words)
+
+
+def test_names_reach_the_run(folder: Path) -> None:
+    words = ["--task", "denoise", "--method", "ddrm", "--plugin", "satp", "--plugin", "ucpm", "--prior", "other"]
+    settings = run(*words, "--estimator", "fisher")["settings"]
+    assert settings["method"]["name"] == "ddrm" and settings["prior"] == OtherPrior.name
+    assert [item["name"] for item in settings["plugins"]] == ["satp", "ucpm"]
+    assert settings["estimator"] == "fisher"
+    assert [item["name"] for item in run("--task", "denoise")["settings"]["plugins"]] == ["ucpm", "satp"]
+
+
+def test_device_dtype_and_threads(folder: Path, cheap: list[dict[str, Any]]) -> None:
+    kept = run("--task", "denoise", "--device", "cpu", "--dtype", "bfloat16", "--threads", "1")
+    assert kept["device"] == "cpu" and kept["dtype"] == "bfloat16" and kept["settings"]["threads"] == 1
+    assert str(cheap[-1]["device"]) == "cpu" and str(cheap[-1]["dtype"]).endswith("bfloat16")
+    for words, says in (
+        (["--device", "cuda:7"], "not available"),
+        (["--device", "toaster"], "toaster"),
+    ):
+        result = runner.invoke(app, ["restore", "in.png", "new.png", "--task", "denoise", *words])
+        assert result.exit_code in (1, 2) and says in result.stderr, result.output
+        assert len(result.stderr.strip().splitlines()) == 1 and not Path("new.png").exists()
+
+
+def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    real = figures.draw_side_by_side
+
+    def draw(*given: Any) -> None:
+        drawn.append(given)
+        real(*given)
+
+    monkeypatch.setattr(figures, "draw_side_by_side", draw)
+    words = ["--task", "sr", "--factor", "2", "--map", "map.png", "--figure", "figure.png", "--json", "run.json"]
+    result = runner.invoke(app, [*BASE, *words])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.split() == ["out.png", "map.png", "figure.png", "run.json"]
+    assert "estimated from the picture" in result.stderr
+    content = json.loads(Path("run.json").read_text())
+    assert content["sigma_from"] == "estimated" and content["network"]["calls"] == len(content["trace"])
+    same = restore("in.png", "sr", factor=2, steps=4)
+    assert same.uncertainty is not None
+    ((path, views, spread),) = drawn
+    assert path == Path("figure.png") and [title for title, _ in views] == ["given", "restored"]
+    assert np.array_equal(views[0][1], read_picture(folder / "in.png").pixels)
+    assert np.array_equal(views[1][1], same.array) and np.array_equal(spread, same.uncertainty)
+    for name in ("map.png", "figure.png"):
+        read_picture(folder / name)
+    assert runner.invoke(app, [*BASE, "--task", "sr", "--factor", "2", "--map", "raw.npy", "--force"]).exit_code == 0
+    assert np.array_equal(np.load("raw.npy"), same.uncertainty)
+
+
+def test_the_run_on_stdout(folder: Path) -> None:
+    result = runner.invoke(app, [*BASE, "--task", "denoise", "--json", "-"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["task"] == "denoise" and "out.png" in result.stderr
+    assert Path("out.png").exists() and not Path("-").exists()
+
+
+def test_settings_and_budget_reach_the_run(folder: Path) -> None:
+    Path("s.toml").write_text("eta = 0.5\n[satp]\neta = 3.0\nbudget = 9.0\n")
+    settings = run("--task", "sr", "--sigma", "0.1", "--settings", "s.toml", "--budget", "0.05")["settings"]
+    satp = next(entry for entry in settings["plugins"] if entry["name"] == "satp")
+    assert settings["method"]["eta"] == 0.5 and satp["eta"] == 3.0 and satp["budget"] == 0.05
+
+
+def test_without_an_estimator_there_is_no_map(folder: Path) -> None:
+    words = [*BASE, "--task", "denoise", "--plugin", "none", "--estimator", "none"]
+    result = runner.invoke(app, [*words, "--map", "map.png"])
+    assert result.exit_code == 1 and "no uncertainty" in result.stderr
+    assert runner.invoke(app, [*words, "--force"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--task", "sr", "--factor", "2", "--down", "average", "--seed", "5"],
+        ["--task", "deblur", "--kernel", "kernel.npy", "--method", "diffpir", "--budget", "0.2"],
+        ["--task", "inpaint", "--mask", "known.png", "--plugin", "none", "--estimator", "fisher"],
+        ["--task", "denoise", "--sigma", "0.25", "--prior", "other", "--settings", "s.toml"],
+    ],
+    ids=lambda words: words[1],
+)
+def test_a_kept_run_gives_the_same_picture_again(folder: Path, words: list[str]) -> None:
+    Path("s.toml").write_text("eta = 0.5\n")
+    run(*words)
+    for name in ("kernel.npy", "known.png", "s.toml"):
+        Path(name).unlink()
+    again = runner.invoke(app, ["restore", "in.png", "again.png", "--settings", "run.json", "--json", "second.json"])
+    assert again.exit_code == 0, again.output
+    assert Path("again.png").read_bytes() == Path("out.png").read_bytes()
+    third = runner.invoke(app, ["restore", "in.png", "third.png", "--settings", "second.json"])
+    assert third.exit_code == 0 and Path("third.png").read_bytes() == Path("out.png").read_bytes()
+
+
+def test_beside_a_kept_run_only_outputs_are_named(folder: Path) -> None:
+    run("--task", "denoise")
+    words = ["restore", "in.png", "again.png", "--settings", "run.json"]
+    for extra in (["--seed", "0"], ["--task", "denoise"], ["-m", "ddnm"], ["--budget", "1"]):
+        result = runner.invoke(app, [*words, *extra])
+        option = {"-m": "--method"}.get(extra[0], extra[0])
+        assert result.exit_code == 2 and option in result.stderr and not Path("again.png").exists()
+    assert runner.invoke(app, [*words, "--map", "map.npy", "--force"]).exit_code == 0
+    Path("later.json").write_text(json.dumps({**json.loads(Path("run.json").read_text()), "leader": "run 99"}))
+    later = runner.invoke(app, ["restore", "in.png", "later.png", "--settings", "later.json"])
+    assert later.exit_code == 1 and "run 1" in later.stderr
+
+
+def test_a_container_knows_its_task(folder: Path) -> None:
+    assert runner.invoke(app, ["degrade", "in.png", "m.npz", "--task", "sr", "--factor", "2"]).exit_code == 0
+    assert runner.invoke(app, ["restore", "m.npz", "out.png", "--steps", "2"]).exit_code == 0
+    assert read_picture(folder / "out.png").size == (32, 24)
+
+
+def test_help_has_examples() -> None:
+    for command in ("restore", "degrade"):
+        shown = runner.invoke(app, [command, "--help"])
+        assert shown.exit_code == 0 and f"leader {command}" in shown.stdout
+
+
+def test_what_is_not_said_is_written_once() -> None:
+    """The command line's defaults are those of the Python calls."""
+    for call in (prepare, Sampler.__init__):
+        known = inspect.signature(call).parameters
+        for name, value in vars(defaults).items():
+            if name.isupper() and name.lower() in known:
+                assert known[name.lower()].default == value, f"{call.__qualname__}({name.lower()}=)"
+    assert {"method", "plugins", "steps", "prior", "seed"} <= set(inspect.signature(prepare).parameters)

@@ -1,0 +1,287 @@
+"""Whole runs of a host with UCPM, SATP and EquS as dense NumPy recursions, written from the published equations.
+
+One image at a time, as vectors [N]; A is a dense matrix, its SVD and inverses are NumPy's, the prior is a mixture of Gaussians
+with full covariances, so that estimates, Sigma_t and gradients are closed forms. Nothing comes from the code under test but
+the matrix A. Hosts are in `plugged_hosts`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tests.oracle.dense import Array
+
+Draw = Callable[[int, str], Array]
+"""draw(position, name) -> standard normal [N]."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One Gaussian of the mixture: its weight, mean [N] and covariance [N, N]."""
+
+    weight: float
+    mean: Array
+    cov: Array
+
+
+@dataclass
+class World:
+    """y = A x + sigma z with x from a mixture of Gaussians, in [-1, 1] units; abar[-1] must be 1."""
+
+    A: Array
+    y: Array
+    sigma: float
+    parts: tuple[Part, ...]
+    abar: Array
+    shape: tuple[int, int, int]
+    rcond: float = 1e-3
+    turn: Array | None = None
+    """Permutation G of the pixels in which the network is asked at the moment (EquS), or None."""
+    raw: bool = False
+    """Whether the noise is left in that frame."""
+
+    def __post_init__(self) -> None:
+        u, values, vt = np.linalg.svd(self.A)
+        size = self.A.shape[1]
+        kept = np.where(values > self.rcond * values.max(), values, 0)
+        self.V = vt.T
+        self.s = np.concatenate([kept, np.zeros(size - len(kept))])
+        self.measured = self.s > 0
+        self.safe = np.where(self.measured, self.s, 1)
+        w = np.zeros(size)
+        w[: len(values)] = (u.T @ self.y)[: len(values)]
+        self.w = np.where(self.measured, w, 0)
+        self.pinv = np.linalg.pinv(self.A, rcond=self.rcond)
+
+    def ab(self, t: int) -> float:
+        return float(self.abar[t])
+
+    def network(self, x: Array, t: int) -> tuple[Array, Array, Array]:
+        """E[x0 | x_t = x], the noise that goes with it, and Cov[x0 | x_t = x], asked in the current frame."""
+        if self.turn is None:
+            return self._network(x, t)
+        back = np.argsort(self.turn)
+        x0, eps, cov = self._network(x[self.turn], t)
+        return x0[back], eps if self.raw else eps[back], cov[np.ix_(back, back)]
+
+    def _network(self, x: Array, t: int) -> tuple[Array, Array, Array]:
+        a, eye = self.ab(t), np.eye(len(x))
+        logs, means, covs = [], [], []
+        for part in self.parts:
+            total = a * part.cov + (1 - a) * eye
+            gap = x - np.sqrt(a) * part.mean
+            gain = np.linalg.solve(total, part.cov).T
+            means.append(part.mean + np.sqrt(a) * gain @ gap)
+            covs.append(part.cov - a * gain @ part.cov)
+            logs.append(np.log(part.weight) - 0.5 * (gap @ np.linalg.solve(total, gap) + np.linalg.slogdet(total)[1]))
+        chance = np.exp(np.array(logs) - max(logs))
+        chance = chance / chance.sum()
+        x0 = sum(p * m for p, m in zip(chance, means))
+        cov = sum(p * (c + np.outer(m - x0, m - x0)) for p, m, c in zip(chance, means, covs))
+        return x0, (x - np.sqrt(a) * x0) / np.sqrt(1 - a), cov
+
+    def jacobian(self, cov: Array, t: int) -> Array:
+        """d x0 / d x_t, by Tweedie's second order formula."""
+        return np.sqrt(self.ab(t)) / (1 - self.ab(t)) * cov
+
+
+@cache
+def difference_matrices(shape: tuple[int, int, int], periodic: bool = False) -> tuple[Array, Array]:
+    """Forward differences down and right as matrices [N, N]; across the last row and column zero, or periodic."""
+    channels, height, width = shape
+    index = np.arange(channels * height * width).reshape(shape)
+    matrices = []
+    for axis, length in ((1, height), (2, width)):
+        matrix = np.zeros((index.size, index.size))
+        for place in range(length if periodic else length - 1):
+            here = np.take(index, place, axis).ravel()
+            there = np.take(index, (place + 1) % length, axis).ravel()
+            matrix[here, here], matrix[here, there] = -1, 1
+        matrices.append(matrix)
+    return matrices[0], matrices[1]
+
+
+def pirp_term(x: Array, shape: tuple[int, int, int], width: float) -> Array:
+    """R(x) = sum_d D_d^T (exp(-L_d^2 / 2 g^2) D_d x), L_d = D_d^T D_d x, with periodic differences."""
+    total = np.zeros_like(x)
+    for D in difference_matrices(shape, periodic=True):
+        curvature = D.T @ D @ x
+        total = total + D.T @ (np.exp(-(curvature**2) / (2 * width**2)) * (D @ x))
+    return total
+
+
+@dataclass(frozen=True)
+class UCPM:
+    """xbar = x0 - Sigma / (1 + M Sigma) grad Phi(x0), and Q."""
+
+    phi: str = "tv"
+    lam: float = 0.2
+    solve: str = "diagonal"
+    map: str = "local"
+    sharpen: float = 0.0
+    width: float = 0.01
+
+    def __call__(self, world: World, x0: Array, sigma: Array) -> Array:
+        if self.map == "mean":
+            sigma = np.full_like(sigma, sigma.mean())
+        change = self._change(world, x0, sigma)
+        if self.sharpen:
+            laplacian = sum(D.T @ D for D in difference_matrices(world.shape)) @ x0
+            U = sigma.mean()
+            change = change + np.minimum(self.sharpen * U * np.exp(-sigma / U), 1 / 32) * laplacian
+        if world.sigma == 0:
+            change = change - world.pinv @ (world.A @ change)
+        return x0 + change
+
+    def _change(self, world: World, x0: Array, sigma: Array) -> Array:
+        if self.phi == "pirp":
+            # lam > 0 sharpens: the term is concave, M = 0. lam < 0 smooths: 2 diag(D^T W D) <= 8 for weights up to 1.
+            majoriser = 0 if self.lam > 0 else -8 * self.lam
+            return sigma / (1 + majoriser * sigma) * self.lam * pirp_term(x0, world.shape, self.width)
+        down, right = difference_matrices(world.shape)
+        length = np.sqrt((down @ x0) ** 2 + (right @ x0) ** 2 + 0.05**2) if self.phi == "tv" else np.ones_like(x0)
+        W = np.diag(self.lam / length)
+        H = down.T @ W @ down + right.T @ W @ right
+        if self.solve == "cg":
+            return np.linalg.solve(np.diag(1 / sigma) + H, -H @ x0)
+        return -sigma / (1 + 2 * np.diag(H) * sigma) * (H @ x0)
+
+
+@dataclass(frozen=True)
+class SATP:
+    """Delta = max(1, floor(eta (B / (U + 1e-8))^(1/rho))) steps of a grid of at most 100, scaled by T/100 above."""
+
+    budget: float = 0.01
+    eta: float = 2.0
+    rho: float = 1.0
+
+    def next(self, times: Sequence[int], uniform: bool, here: int, U: float) -> int:
+        stop = here + 1
+        while stop + 1 < len(times) - 1 and times[stop + 1] <= times[stop]:
+            stop += 1  # the end of the descending run, and never past the last time before -1
+        reach: float = self.eta * (self.budget / (U + 1e-8)) ** (1 / self.rho)
+        if uniform:
+            reach *= max(1.0, (len(times) - 1) / 100)
+            return min(here + max(1, math.floor(reach)), stop)
+        lowest = times[here] - 10 * max(1, math.floor(reach))
+        reached: list[int] = [j for j in range(here + 1, stop + 1) if times[j] >= lowest]
+        return max(reached, default=here + 1)
+
+
+@dataclass
+class Look:
+    """What a host got from the network: where it asked, the estimate, the noise, Cov[x0 | x_t], and its guidance."""
+
+    point: Array
+    x0: Array
+    eps: Array
+    cov: Array
+    guidance: Array | None = None
+
+
+@dataclass(frozen=True)
+class Visited:
+    """One line of the expected story of an image."""
+
+    t: int
+    u: int
+    jump: int
+    U: float
+    sigma: Array
+    x0: Array
+    x0_hat: Array
+    x: Array
+
+
+@dataclass
+class Story:
+    """The whole expected run of an image."""
+
+    visits: list[Visited] = field(default_factory=list)
+    image: Array = None
+    posterior_std: Array = None
+    calls: int = 0
+    backwards: int = 0
+
+
+class Host:
+    """A method as its equations; `settings` are its published symbols."""
+
+    def __init__(self, world: World, **settings: Any) -> None:
+        self.world, self.settings = world, settings
+        self.calls = self.backwards = 0
+
+    def ask(self, x: Array, t: int) -> Look:
+        self.calls += 1
+        return Look(x, *self.world.network(x, t))
+
+    def start(self, first: int, draw: Callable[[str], Array]) -> Any:
+        return draw("start")
+
+    def look(self, state: Any, t: int, draw: Callable[[str], Array]) -> Look:
+        return self.ask(state, t)
+
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        return x0
+
+    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: Callable[[str], Array]) -> Any:
+        raise NotImplementedError
+
+    def travel(self, look: Look, up: int, draw: Callable[[str], Array]) -> Any:
+        """Back up to `up` from the last estimate of the network, before plug-ins and data."""
+        a = self.world.ab(up)
+        return np.sqrt(a) * look.x0 + np.sqrt(1 - a) * draw("travel")
+
+    def shown(self, state: Any) -> Array:
+        """x of the state that the loop shows."""
+        return state
+
+    def output(self, state: Any) -> Array:
+        return state
+
+
+def walk(
+    host: Host,
+    times: Sequence[int],
+    uniform: bool,
+    draw: Draw,
+    ucpm: UCPM | None = None,
+    satp: SATP | None = None,
+    turn: Array | None = None,
+    trust_time: int = 100,
+) -> Story:
+    """The run of one image. `turn`: EquS transforms the network by this permutation on even steps, counted down."""
+    story, world = Story(), host.world
+    planned = sum(1 for now, after in pairwise(times) if after <= now)
+
+    def at(position: int) -> Callable[[str], Array]:
+        return lambda name: draw(position, name)
+
+    state, here, look = host.start(times[0], at(0)), 0, None
+    while times[here] != -1:
+        while times[here + 1] > times[here]:
+            assert look is not None
+            state, here = host.travel(look, times[here + 1], at(here)), here + 1
+        t = times[here]
+        world.turn = turn if turn is not None and (planned - 1 - len(story.visits)) % 2 == 0 else None
+        look = host.look(state, t, at(here))
+        sigma = np.clip(np.diag(look.cov), 0, 1)
+        U = float(sigma.mean())
+        there = here + 1 if satp is None else satp.next(times, uniform, here, U)
+        u = times[there]
+        x0 = look.x0 if ucpm is None else ucpm(world, look.x0, sigma)
+        hat = host.correct(state, look, x0, t, u)
+        state = host.advance(state, look, hat, t, u, at(here))
+        story.visits.append(Visited(t, u, there - here, U, sigma, x0, hat, host.shown(state)))
+        if story.posterior_std is None and (t <= trust_time or u == -1):
+            story.posterior_std = np.sqrt(sigma)
+        here = there
+    story.image, story.calls, story.backwards = host.output(state), host.calls, host.backwards
+    return story

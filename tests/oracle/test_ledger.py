@@ -1,0 +1,113 @@
+"""What is counted: calls, backward passes and forward derivatives apart, image by image, for every method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from leader import Result, Sampler
+from leader.methods import METHODS
+from tests.oracle.scenes import IDS, Scene, scene
+
+STEPS = 5
+INNER = 4
+PLAIN = ("ddim", "ddnm", "ddrm", "diffpir", "ddpg", "idpg", "pirp")
+PER_STEP: dict[str, tuple[int, int, int]] = {
+    **dict.fromkeys(PLAIN, (1, 0, 0)),
+    "dps": (1, 1, 0),
+    "projdiff": (1, 0, 1),
+    "sitcom": (INNER, INNER - 1, 0),
+}
+"""Calls and backward passes per visited time, and calls at the start, by the methods' papers."""
+
+
+def run(made: Scene, method: str, plugins: Any = (), estimator: str | None = None, **given: Any) -> Result:
+    settings: dict[str, Any] = {"inner": INNER, "margin": 0.0, "rate": 1e-4} if method == "sitcom" else {}
+    steps = given.pop("steps", STEPS)
+    sampler = Sampler(made.prior, method, plugins, steps, estimator=estimator, use_presets=False, **settings, **given)
+    return sampler.run(made.problem, ids=IDS)
+
+
+@pytest.mark.parametrize("sigmas", [(0.0, 0.0), (0.05, 0.05)])
+@pytest.mark.parametrize("method", METHODS)
+def test_counts_per_image(method: str, sigmas: tuple[float, float]) -> None:
+    made = scene("cs", sigmas)
+    result = run(made, method)
+    forward, backward, start = PER_STEP[method]
+    assert set(result.ledger.rows) == set(IDS)
+    for row in result.ledger.rows.values():
+        assert row.calls == forward * STEPS + start
+        assert (row.backwards, row.jvps) == (backward * STEPS, 0)
+        assert row.pixels == 16 * row.calls
+    total = result.ledger.total
+    assert (total.calls, total.backwards) == (2 * (forward * STEPS + start), 2 * backward * STEPS)
+    cost = METHODS[method](**({"inner": INNER} if method == "sitcom" else {})).cost
+    assert (cost.forward, cost.backward, cost.start) == (forward, backward, start), "what the method said before"
+
+
+@pytest.mark.parametrize("method", ["ddnm", "dps", "sitcom"])
+@pytest.mark.parametrize(
+    ("estimator", "probes", "jvps"), [("hutchinson", 1, 1), ("hutchinson", 3, 3), ("fisher", 1, 0), ("head", 1, 0)]
+)
+def test_estimators_are_counted_apart(method: str, estimator: str, probes: int, jvps: int) -> None:
+    """Sigma costs derivatives, no calls and no backward passes."""
+    made = scene("cs", (0.05, 0.05))
+    plain, found = run(made, method), run(made, method, estimator=estimator, probes=probes)
+    for image in IDS:
+        before, after = plain.ledger.rows[image], found.ledger.rows[image]
+        assert after.jvps == jvps * STEPS
+        assert (after.calls, after.backwards, after.pixels) == (before.calls, before.backwards, before.pixels)
+    assert torch.equal(plain.images, found.images), "and changes no picture by itself"
+
+
+def test_the_exact_estimator_asks_for_every_pixel() -> None:
+    """Its run is that of the prior's own variance, with a derivative for each of the 48 values."""
+    made = scene("cs")
+    own, exact = (
+        Sampler(made.prior, "ddnm", ("leader",), 2, estimator=name, use_presets=False).run(made.problem)
+        for name in ("head", "exact")
+    )
+    assert torch.allclose(own.images, exact.images, atol=1e-9)
+    for row in exact.ledger.rows.values():
+        assert (row.calls, row.jvps, row.backwards) == (2, 2 * 48, 0)
+
+
+@pytest.mark.parametrize("method", ["ddnm", "dps", "sitcom", "projdiff"])
+def test_images_are_counted_for_themselves(method: str) -> None:
+    """With SATP each image has its own number of visits; in a batch it counts what it counts alone."""
+    made = scene("cs", (0.05, 0.05))
+    options: dict[str, Any] = {"steps": 20, "satp": {"budget": 0.05, "eta": 4.0}}
+    together = run(made, method, ("satp",), **options)
+    visits = [len(together.trace[image]) for image in IDS]
+    assert visits[0] != visits[1], visits
+    forward, backward, start = PER_STEP[method]
+    for row, image in enumerate(IDS):
+        counts = together.ledger.rows[image]
+        assert (counts.calls, counts.backwards) == (forward * visits[row] + start, backward * visits[row])
+    made.prior.one_by_one = False
+    assert run(made, method, ("satp",), **options).ledger.rows == together.ledger.rows
+
+
+def test_time_travel_is_free_on_the_way_up() -> None:
+    made = scene("cs")
+    sampler = Sampler(made.prior, "ddnm", (), 6, use_presets=False, travel_length=2, travel_repeats=2)
+    result = sampler.run(made.problem)
+    down = [t for t, u in zip(sampler.plan(made.problem).grid.times, sampler.plan(made.problem).grid.times[1:]) if u < t]
+    assert [visit.t for visit in result.trace[0]] == down and len(down) == 10
+    assert result.ledger.rows[0].calls == 10
+
+
+def test_plugins_ask_for_nothing() -> None:
+    made = scene("cs", (0.05, 0.05))
+    for plugins in (("ucpm",), ("equs",), ("equs+", "ucpm")):
+        result = run(made, "ddnm", plugins, "auto", **({"ucpm": {"solve": "cg"}} if "ucpm" in plugins else {}))
+        assert [(row.calls, row.jvps, row.backwards) for row in result.ledger.rows.values()] == [(STEPS, 0, 0)] * 2
+
+
+def test_runs_do_not_share_a_ledger() -> None:
+    made = scene("cs")
+    first = run(made, "ddnm")
+    second = run(made, "ddnm")
+    assert first.ledger is not second.ledger and first.ledger.total == second.ledger.total

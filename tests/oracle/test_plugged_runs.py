@@ -1,0 +1,226 @@
+"""Whole runs of hosts with UCPM, SATP and EquS against dense recursions in NumPy, step by step.
+
+Two images at once, each with its own noise level, mask, uncertainty and jumps; the data quoted for [0, 1] images on operators
+that do not map white to white; draws from a generator of NumPy. In float64 the package and the equations agree to rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from leader import Grid, Result, Sampler, Step
+from leader.plugins import EquS
+from tests.oracle import plugged, plugged_hosts
+from tests.oracle.plugged import SATP, UCPM
+from tests.oracle.scenes import IDS, ForeignNoise, Scene, scene
+
+NOISY = (0.05, 0.03)
+JUMPY = SATP(budget=0.05, eta=4.0)
+UNEVEN = Grid((990, 900, 870, 700, 690, 680, 610, 500, 420, 333, 290, 240, 200, 150, 90, 85, 80, 40, 20, 11, 5, 0, -1))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run: the data, the host, its settings in its own symbols and where they differ as the package's, and the plug-ins."""
+
+    data: tuple[Any, ...]
+    host: type[plugged.Host]
+    method: str
+    symbols: dict[str, Any]
+    ucpm: UCPM | None = None
+    satp: SATP | None = None
+    steps: int = 20
+    grid: Grid | None = None
+    turned: str | None = None
+    trust_time: int = 100
+    extra: dict[str, Any] = field(default_factory=dict)
+    tolerance: float = 1e-9
+
+
+HOSTS = plugged_hosts
+CLEAN, NOISE = (0.0, 0.0), NOISY
+DIFFPIR = {"lam": 5.0, "zeta": 0.4, "eta": 0.3}
+ADAM = {"inner": 6, "rate": 0.05, "lam": 0.1, "margin": 0.002}
+PIRP = {"gamma": 6.0, "zeta": 0.6, "eta_tilde": 0.7, "lam": 0.15, "width": 0.2}
+
+CASES: dict[str, Case] = {
+    "ddnm": Case(("cs", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.3), JUMPY),
+    "ddnm-tikhonov": Case(("holes", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.6}, UCPM("tikhonov", lam=0.7, sharpen=0.5)),
+    "ddnm-mean": Case(("sr", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.3, map="mean", sharpen=2.0), trust_time=300),
+    "ddnm-cg": Case(
+        ("cs", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.3, solve="cg"), JUMPY, steps=12, tolerance=2e-5
+    ),
+    "ddnm-uneven": Case(("holes", CLEAN, True), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.3), JUMPY, grid=UNEVEN),
+    "ddnm-fine": Case(("cs", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}, None, SATP(0.03, 8.0, 2.0), steps=250),
+    "ddnm-travel": Case(
+        ("cs", CLEAN, True),
+        HOSTS.DDNM,
+        "ddnm",
+        {"eta": 0.85},
+        UCPM(lam=0.3),
+        SATP(budget=0.05, eta=3.0),
+        steps=20,
+        extra={"travel_length": 4, "travel_repeats": 2},
+    ),
+    "ddnm-equs": Case(("cs", CLEAN, True), HOSTS.DDNM, "ddnm", {"eta": 0.7}, UCPM(lam=0.2), JUMPY, turned="aligned"),
+    "ddnm-equs-raw": Case(("cs", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.7}, UCPM(lam=0.2), JUMPY, steps=21, turned="raw"),
+    "ddnm+": Case(("blur", NOISE, True), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.3, sharpen=1.5), JUMPY),
+    "ddnm+cs": Case(("cs", NOISE), HOSTS.DDNM, "ddnm", {"eta": 0.5}, UCPM("tikhonov", lam=0.4), SATP(0.04, 3.0, 1.5)),
+    "ddnm+cg": Case(
+        ("blur", NOISE),
+        HOSTS.DDNM,
+        "ddnm",
+        {"eta": 0.85},
+        UCPM("tikhonov", lam=0.4, solve="cg", map="mean"),
+        steps=12,
+        tolerance=2e-5,
+    ),
+    "ddnm+uneven": Case(("holes", NOISE), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.2), JUMPY, grid=UNEVEN, trust_time=85),
+    "ddrm": Case(("blur", NOISE), HOSTS.DDRM, "ddrm", {"eta": 0.7}, UCPM(lam=0.3), JUMPY),
+    "diffpir": Case(("holes", NOISE, True), HOSTS.DiffPIR, "diffpir", DIFFPIR, UCPM(lam=0.3, sharpen=0.8), JUMPY),
+    "diffpir-clean": Case(("cs", CLEAN), HOSTS.DiffPIR, "diffpir", DIFFPIR, UCPM(lam=0.3), SATP(0.02, 5.0)),
+    "diffpir-cg": Case(
+        ("blur", NOISE), HOSTS.DiffPIR, "diffpir", DIFFPIR, UCPM(lam=0.2, solve="cg"), JUMPY, steps=12, tolerance=2e-5
+    ),
+    "sitcom": Case(("blur", NOISE, True), HOSTS.SITCOM, "sitcom", ADAM, UCPM(lam=0.3), JUMPY, steps=10),
+    "sitcom-clean": Case(("cs", CLEAN), HOSTS.SITCOM, "sitcom", {**ADAM, "lam": 0.0}, UCPM(lam=0.3), JUMPY, steps=10),
+    "sitcom-stops": Case(
+        ("holes", (0.1, 0.05)), HOSTS.SITCOM, "sitcom", {**ADAM, "inner": 25, "rate": 0.1}, UCPM("tikhonov", lam=0.5), steps=5
+    ),
+    "sitcom-equs": Case(("blur", NOISE), HOSTS.SITCOM, "sitcom", ADAM, UCPM(lam=0.3), steps=6, turned="aligned"),
+    "dps": Case(("cs", NOISE), HOSTS.DPS, "dps", {"scale": 0.4}, UCPM(lam=0.3), JUMPY),
+    "projdiff": Case(("blur", NOISE, True), HOSTS.ProjDiff, "projdiff", {"step": 0.7}, UCPM(lam=0.3), JUMPY),
+    "projdiff-clean": Case(("cs", CLEAN), HOSTS.ProjDiff, "projdiff", {"step": 1.2}, UCPM(lam=0.3), JUMPY),
+    "pirp": Case(("blur", NOISE), HOSTS.DDPG, "pirp", PIRP, UCPM(lam=0.2), JUMPY),
+    "pirp-taken-over": Case(
+        ("cs", CLEAN), HOSTS.DDPG, "pirp", {**PIRP, "lam": 0.0}, UCPM("pirp", lam=0.3, width=0.15), JUMPY, extra={"lam": 0.9}
+    ),
+    "pirp-smoothed": Case(
+        ("blur", NOISE), HOSTS.DDPG, "pirp", {**PIRP, "lam": 0.0}, UCPM("pirp", lam=-0.4, width=0.15), extra={"lam": 0.9}
+    ),
+    "ddpg": Case(("cs", NOISE), HOSTS.DDPG, "ddpg", {**PIRP, "lam": 0.0}, UCPM(lam=0.2), JUMPY),
+    "ddim": Case(("cs", CLEAN), HOSTS.DDIM, "ddim", {}, UCPM(lam=0.1), SATP(0.02, 4.0), trust_time=-1),
+}
+
+
+def options(case: Case) -> dict[str, Any]:
+    """The settings of the method as the package takes them."""
+    taken = dict(case.symbols)
+    if case.method == "ddpg":
+        del taken["lam"], taken["width"]
+    return {**taken, **case.extra}
+
+
+def run(case: Case, made: Scene, noise: ForeignNoise) -> tuple[Sampler, list[Step], Result]:
+    """The package's run: its steps and its result."""
+    plugins: list[Any] = [] if case.turned is None else [EquS(mode=case.turned)]
+    settings = options(case)
+    for name, item in (("ucpm", case.ucpm), ("satp", case.satp)):
+        if item is not None:
+            plugins.append(name)
+            settings[name] = vars(item)
+    sampler = Sampler(
+        made.prior,
+        case.method,
+        plugins,
+        case.steps,
+        grid=case.grid,
+        use_presets=False,
+        trust_time=case.trust_time,
+        **settings,
+    )
+    walk, steps = sampler.iterate(made.problem, 1, ids=IDS, noise=noise), []
+    while True:
+        try:
+            steps.append(next(walk))
+        except StopIteration as end:
+            return sampler, steps, end.value
+
+
+@cache
+def told(name: str) -> tuple[Scene, Sampler, list[Step], Result]:
+    """The run of a case by its name, once."""
+    made = scene(*CASES[name].data)
+    return made, *run(CASES[name], made, ForeignNoise())
+
+
+def expected(case: Case, made: Scene, times: tuple[int, ...], uniform: bool) -> dict[int, plugged.Story]:
+    """NumPy's run of every image."""
+    size, source = int(np.prod(made.shape)), ForeignNoise()
+    flip = np.arange(size).reshape(made.shape)[..., ::-1].ravel()
+    stories = {}
+    for name, world in zip(IDS, made.worlds):
+        world.raw = case.turned == "raw"
+
+        def draw(position: int, kind: str, image: int = name) -> Any:
+            return source.one(image, position, kind, made.shape).ravel()
+
+        host = case.host(world, **case.symbols, image_like=made.image_like)
+        turn = None if case.turned is None else flip
+        stories[name] = plugged.walk(host, times, uniform, draw, case.ucpm, case.satp, turn, case.trust_time)
+    return stories
+
+
+def close(found: torch.Tensor, wanted: Any, tolerance: float) -> bool:
+    wanted = np.asarray(wanted)
+    return bool(np.abs(found.reshape(-1).numpy() - wanted.ravel()).max() <= tolerance * max(1.0, np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_run(name: str) -> None:
+    """Every step of both images, their order, and the result."""
+    case = CASES[name]
+    made, sampler, steps, result = told(name)
+    grid = sampler.plan(made.problem).grid
+    stories = expected(case, made, grid.times, grid.uniform)
+    longest = max(len(story.visits) for story in stories.values())
+    assert [step.index for step in steps] == list(range(longest))
+    for index, step in enumerate(steps):
+        assert step.ids == tuple(i for i in IDS if index < len(stories[i].visits)), "who is still under way"
+        assert step.sigma is not None and step.U is not None
+        for row, image in enumerate(step.ids):
+            wanted = stories[image].visits[index]
+            where = f"image {image}, step {index}"
+            assert (int(step.t[row]), int(step.u[row]), int(step.jump[row])) == (wanted.t, wanted.u, wanted.jump), where
+            assert float(step.U[row]) == pytest.approx(wanted.U, rel=max(case.tolerance, 1e-9)), where
+            assert close(step.sigma[row], wanted.sigma, case.tolerance), f"sigma, {where}"
+            assert close(step.x0[row], wanted.x0, case.tolerance), f"x0, {where}"
+            assert close(step.x0_hat[row], wanted.x0_hat, case.tolerance), f"x0_hat, {where}"
+            assert close(step.state.x[row], wanted.x, case.tolerance), f"state, {where}"
+    assert result.posterior_std is not None and result.error_std is None
+    pixels = made.shape[1] * made.shape[2]
+    for row, image in enumerate(IDS):
+        story = stories[image]
+        assert close(result.images[row], story.image, case.tolerance)
+        assert close(result.posterior_std[row], story.posterior_std, case.tolerance)
+        trace = [(v.t, v.u, v.jump) for v in result.trace[image]]
+        assert trace == [(v.t, v.u, v.jump) for v in story.visits]
+        assert [v.U for v in result.trace[image]] == pytest.approx([v.U for v in story.visits], rel=max(case.tolerance, 1e-9))
+        counts = result.ledger.rows[image]
+        assert (counts.calls, counts.backwards, counts.jvps) == (story.calls, story.backwards, 0)
+        assert counts.pixels == pixels * story.calls
+    assert (result.settings["ids"], result.settings["seed"], result.seed) == (list(IDS), 1, 1)
+
+
+def test_the_cases_tell_the_images_apart() -> None:
+    """What makes the runs above worth comparing: jumps that differ by image, plug-ins that matter, Sigma beyond its bound."""
+    jumped, leavers = 0, set()
+    for name in ("ddnm", "ddnm+", "diffpir", "sitcom", "ddnm-uneven", "ddnm-fine", "ddnm-travel"):
+        _, _, steps, result = told(name)
+        first, second = (tuple((v.t, v.jump) for v in result.trace[i]) for i in IDS)
+        jumped += first != second
+        leavers.add(np.sign(len(first) - len(second)))
+        assert max(jump for _, jump in first + second) > 1, name
+        sigma = steps[0].sigma
+        assert sigma is not None and float(sigma.max()) == 1.0, "a variance beyond 1 is clamped"
+        assert float(sigma.std()) > 0.1, "Sigma differs from pixel to pixel"
+    assert jumped >= 5 and {-1, 1} <= leavers, "now the first, now the second of the images leaves first"
+    clean = scene(*CASES["ddnm"].data).problem
+    ones = clean.operator.A(torch.ones(1, *clean.image_shape, dtype=torch.float64))
+    assert float((ones - 1).abs().max()) > 0.5, "white does not stay white"

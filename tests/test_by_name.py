@@ -1,0 +1,158 @@
+"""Names and settings: what is near is suggested, what does not fit is refused before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from leader.by_name import build, check_count, check_settings
+from leader.errors import LeaderError, unknown_name
+from leader.methods import METHODS, make_method
+from leader.noise import NAMES, SeededNoise
+from leader.plugins import PLUGINS, make_plugin
+from leader.restoration.tasks import find_task
+
+
+class Thing:
+    """A class of its own."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    name: ClassVar[str] = "sample"
+
+    share: float = 0.5
+    count: int = 1
+    word: str = "a"
+    flag: bool = True
+    level: float | None = None
+    mode: int | None = None
+    thing: str | Thing = "x"
+    table: Any = None
+
+    def __post_init__(self) -> None:
+        check_settings(self, "sample", self.name)
+
+
+REGISTRY: Mapping[str, type[Sample]] = {"sample": Sample}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"share": 1},
+        {"share": np.float32(0.5)},
+        {"count": np.int64(3)},
+        {"level": None},
+        {"level": 2},
+        {"mode": 2},
+        {"thing": Thing()},
+        {"table": [1, {}]},
+        {"count": -(2**31 - 1)},
+    ],
+)
+def test_values_that_fit_are_taken(settings: dict[str, Any]) -> None:
+    made = build("sample", REGISTRY, "sample", settings)
+    assert all(getattr(made, key) is value for key, value in settings.items())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"share": "0.5"}, "'share' of the sample 'sample' is a finite number; found '0.5'"),
+        ({"share": True}, "found True"),
+        ({"share": float("nan")}, "found nan"),
+        ({"share": float("-inf")}, "found -inf"),
+        ({"share": 10**400}, "found 1000"),
+        ({"share": 10**10000}, "found a very large number"),
+        ({"share": None}, "found None"),
+        ({"share": 1j}, "found 1j"),
+        ({"share": [0.5]}, r"found \[0\.5\]"),
+        ({"count": 1.0}, "whole number"),
+        ({"count": False}, "whole number"),
+        ({"count": 2**31}, "below 2\\^31"),
+        ({"word": 3}, "a word"),
+        ({"flag": 1}, "true or false"),
+        ({"flag": "yes"}, "true or false"),
+        ({"level": "x"}, "a finite number or nothing"),
+        ({"mode": 1.5}, "whole number below 2\\^31 or nothing"),
+        ({"thing": 3}, "a word or an object Thing"),
+        ({"size": 3}, "no setting 'size'; it has count, flag"),
+        ("x", "names and values; found 'x'"),
+        ([1], "names and values"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(settings: Any, message: str) -> None:
+    with pytest.raises(LeaderError, match=message):
+        build("sample", REGISTRY, "sample", settings)
+
+
+@pytest.mark.parametrize("name", ["sampel", 3, None, ["sample"]])
+def test_names_that_are_none_are_refused(name: Any) -> None:
+    with pytest.raises(LeaderError, match="Unknown sample"):
+        build("sample", REGISTRY, name, {})
+
+
+@pytest.mark.parametrize("value", [0, 11, 2.0, True, "3", None, float("nan")])
+def test_counts_have_their_bounds(value: object) -> None:
+    with pytest.raises(LeaderError, match="from 1 to 10"):
+        check_count("The count", value, 1, 10)
+    assert check_count("The count", 10, 1, 10) == 10
+
+
+def test_every_number_of_every_method_and_plug_in_is_guarded() -> None:
+    """By name and as objects: text, NaN and endless numbers never get in."""
+    tried = 0
+    for registry, make in ((METHODS, make_method), (PLUGINS, make_plugin)):
+        for name, cls in registry.items():  # type: ignore[attr-defined]
+            for key, value in vars(make(name, {})).items():
+                if not isinstance(value, (int, float)):
+                    continue
+                for wrong in ("x", float("nan"), float("inf"), 2**63 if isinstance(value, int) else 10**400):
+                    with pytest.raises(LeaderError):
+                        make(name, {key: wrong})
+                    with pytest.raises(LeaderError):
+                        cls(**{key: wrong})
+                    tried += 1
+    assert tried > 100
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("sitcom", {"inner": 1001}), ("ddnm", {"travel_repeats": 101}), ("ddnm", {"travel_length": 0})],
+)
+def test_absurd_work_is_refused(name: str, settings: dict[str, int]) -> None:
+    with pytest.raises(LeaderError, match="whole number from 1 to"):
+        make_method(name, settings)
+
+
+def test_near_names_are_suggested_and_far_ones_are_not() -> None:
+    assert "did you mean 'ddnm'" in str(unknown_name("method", "DNNM", ["ddnm", "ddrm", "dps"]))
+    assert "use one of a, b." in str(unknown_name("thing", "zebra", ["b", "a"]))
+    far = str(unknown_name("task", "super-resolution", ["deblur-motion", "sr", "deblur"]))
+    assert "deblur-motion'?" not in far and "use one of" in far
+    assert "did you mean 'DDNM + LEADer'" in str(unknown_name("row", "ddnm+leader", ["DDNM + LEADer", "DPS"]))
+
+
+@pytest.mark.parametrize(
+    ("word", "task"),
+    [("super-resolution", "sr"), ("superresolution", "sr"), ("compressed sensing", "cs"), ("Colourisation", "colourise")],
+)
+def test_tasks_are_found_by_their_titles(word: str, task: str) -> None:
+    with pytest.raises(LeaderError, match=f"did you mean '{task}'"):
+        find_task(word)
+
+
+def test_draws_have_names() -> None:
+    noise = SeededNoise(0)
+    draws = {name: noise([0], [0], name, (4,)) for name in NAMES}
+    assert len({tuple(draw.flatten().tolist()) for draw in draws.values()}) == len(NAMES)
+    with pytest.raises(LeaderError, match="did you mean 'start'"):
+        noise([0], [0], "strat", (4,))
+    for seed in ("0", 1.5, True, None):
+        with pytest.raises(LeaderError, match="whole number"):
+            SeededNoise(seed)  # type: ignore[arg-type]

@@ -1,0 +1,384 @@
+"""The door of Problem: what it refuses, what it converts, and what of a measurement never enters."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from leader import LeaderError, Problem, Sampler
+from leader.methods import DPS, SITCOM, State
+from leader.noise import SeededNoise
+from leader.operators import (
+    AveragePoolSR,
+    BicubicSR,
+    Blur,
+    Composition,
+    Denoising,
+    FromFunctions,
+    Inpainting,
+    LinearOperator,
+    SeparableBlur,
+    gaussian_kernel,
+    paper_gaussian_taps,
+    random_mask,
+)
+from leader.priors.gaussian import GaussianPrior, stationary
+from tests.methods.contexts import context, operators
+from tests.operators.cases import dense
+from tests.oracle.cases import mixture
+
+SHAPE = (3, 16, 16)
+MASK = random_mask(16, 16, 0.5, seed=3)
+
+
+def picture(count: int = 2, seed: int = 0) -> Tensor:
+    return torch.rand(count, *SHAPE, generator=torch.Generator().manual_seed(seed))
+
+
+def smooth(count: int = 1) -> Tensor:
+    """Large bright and dark areas, so that no operator averages their range away."""
+    rows = torch.linspace(0, 1, 16)[:, None].expand(16, 16)
+    return rows.expand(count, *SHAPE).clone()
+
+
+def kinds() -> dict[str, LinearOperator]:
+    made = operators(SHAPE)
+    lobes = torch.tensor([[0.0, -0.2, 0.0], [-0.2, 1.8, -0.2], [0.0, -0.2, 0.0]])
+    made["sharpening blur"] = Blur(SHAPE, lobes)
+    made["composition"] = Composition(AveragePoolSR(SHAPE, 4), Blur(SHAPE, lobes))
+    made["tripled"] = FromFunctions(SHAPE, lambda x: 3 * x, lambda y: 3 * y)
+    made["lost taps"] = SeparableBlur(SHAPE, [1.0] + [0.0] * 16)  # looks 8 pixels away: some rows see nothing
+    return made
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (torch.rand(3, 16, 16), r"lacks the leading batch axis; use y\[None\]"),
+        (torch.rand(1, 3, 16, 15), r"yields measurements \[3, 16, 16\]; found \[3, 16, 15\]"),
+        (torch.rand(1, 1, 16, 16), r"found \[1, 16, 16\]"),
+        (torch.tensor(0.5), r"found \[\]"),
+        (torch.zeros(0, *SHAPE), "empty"),
+        (torch.zeros(1, *SHAPE, dtype=torch.uint8), "found uint8: divide bytes by 255"),
+        (torch.zeros(1, *SHAPE, dtype=torch.int64), "found int64"),
+        (torch.zeros(1, *SHAPE, dtype=torch.bool), "found bool"),
+        (torch.zeros(1, *SHAPE, dtype=torch.float16), "found float16"),
+        (torch.zeros(1, *SHAPE, dtype=torch.complex64), "found complex64"),
+        (torch.zeros(1, *SHAPE, device="meta"), "'meta' and has no values"),
+        (np.zeros((1, *SHAPE), np.float32), "found ndarray"),
+    ],
+)
+@pytest.mark.parametrize("make", [Problem, Problem.internal])
+def test_other_kinds_of_measurements_are_refused(make: Callable[..., Problem], y: Tensor, message: str) -> None:
+    with pytest.raises(LeaderError, match=message):
+        make(y, Denoising(SHAPE))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_one_value_that_is_no_number_is_refused(value: float) -> None:
+    y = picture()
+    y[1, 2, 3, 4] = value
+    with pytest.raises(LeaderError, match="NaN"):
+        Problem(y, Denoising(SHAPE), 0.1)
+
+
+@pytest.mark.parametrize("sigma", [-0.1, float("nan"), float("inf"), "0.1", torch.zeros(3), torch.zeros(2, 2), [0.1, 0.1, 0.1]])
+def test_wrong_noise_levels_are_refused(sigma: float) -> None:
+    with pytest.raises(LeaderError, match="noise level"):
+        Problem(picture(), Denoising(SHAPE), sigma)
+
+
+def test_a_batch_that_masks_do_not_fit_is_refused() -> None:
+    masks = torch.stack([random_mask(16, 16, 0.5, seed) for seed in range(3)])[:, None]
+    for count in (1, 2):  # one image would otherwise be repeated three times without a word
+        with pytest.raises(LeaderError, match=f"one of 3 images; the measurement holds {count}"):
+            Problem(picture(count), Inpainting(SHAPE, masks))
+    assert Problem(picture(3), Inpainting(SHAPE, masks)).batch == 3
+
+
+def test_what_is_no_operator_is_refused() -> None:
+    with pytest.raises(LeaderError, match="found str"):
+        Problem(picture(), "denoise")  # type: ignore[arg-type]
+
+
+# Ranges
+
+
+@pytest.mark.parametrize("name", kinds())
+def test_the_range_is_that_of_the_dense_matrix(name: str) -> None:
+    """Sums of negative and positive weights, entry by entry; a composition's is an outer bound."""
+    operator = kinds()[name]
+    known = operator.unit_range()
+    if name in ("functions", "tripled"):
+        assert known is None
+        return
+    assert known is not None
+    matrix = dense(operator)
+    low, high = (part.sum(1).reshape(operator.measurement_shape) for part in (matrix.clamp_max(0), matrix.clamp_min(0)))
+    found = [bound.expand(1, *operator.measurement_shape)[0] for bound in known]
+    if name == "composition":
+        assert bool((found[0] <= low + 1e-9).all()) and bool((found[1] >= high - 1e-9).all())
+        return
+    assert torch.allclose(found[0], low, atol=1e-9) and torch.allclose(found[1], high, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", kinds())
+def test_bytes_are_refused_with_a_hint_and_real_data_never(name: str) -> None:
+    operator = kinds()[name]
+    for sigma in (0.0, 0.05):
+        with pytest.raises(LeaderError, match="divide by 255"):
+            Problem(operator.A(255 * smooth()), operator, sigma)
+    extreme = (picture() > 0.5).float()
+    for x in (picture(), extreme, torch.zeros_like(extreme), torch.ones_like(extreme)):
+        for sigma in (0.0, 0.01, 0.5):
+            for seed in range(5):
+                Problem.simulate(x, operator, sigma, seed)
+
+
+@pytest.mark.parametrize(
+    "name", ["denoise", "inpaint", "sr-bicubic", "sr-average", "blur", "separable", "colourise", "tripled"]
+)
+def test_internal_images_are_refused_with_a_hint(name: str) -> None:
+    operator = kinds()[name]
+    with pytest.raises(LeaderError, match=r"\[-1, 1\], so use Problem.internal"):
+        Problem(operator.A(2 * smooth() - 1), operator, 0.02)
+
+
+def test_an_internal_measurement_may_have_any_range() -> None:
+    """Exact priors draw outside of [-1, 1]: Problem.internal is for those who know."""
+    assert float(Problem.internal(300 * picture(), Denoising(SHAPE)).y.max()) > 200
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_six_sigma_is_the_limit(sign: int) -> None:
+    sigma, y = 0.05, torch.full((2, *SHAPE), 0.5)
+    y[1, 0, 3, 3] = 0.5 + sign * (0.5 + 6 * sigma)
+    Problem(y, Denoising(SHAPE), sigma)
+    y[1, 0, 3, 3] += sign * 0.02
+    with pytest.raises(LeaderError, match=r"noise of 0\.05 does not explain"):
+        Problem(y, Denoising(SHAPE), sigma)
+    Problem(y, Denoising(SHAPE), torch.tensor([sigma, 2 * sigma]))  # every image has the limits of its own noise
+    with pytest.raises(LeaderError, match="does not explain"):
+        Problem(y, Denoising(SHAPE), torch.tensor([2 * sigma, sigma]))
+
+
+def test_values_that_no_image_gives_can_be_let_in() -> None:
+    Problem(picture() + 1, Denoising(SHAPE), in_range=False)
+
+
+def test_a_noise_level_of_bytes_is_refused() -> None:
+    with pytest.raises(LeaderError, match="divide by 255"):
+        Problem(255 * picture(), Denoising(SHAPE), 25.0)
+
+
+# Units
+
+
+def test_ranges_are_converted_once() -> None:
+    operator = SeparableBlur(SHAPE, paper_gaussian_taps())  # zero boundary: A(1) is not 1
+    x = picture()
+    problem = Problem(operator.A(x), operator, 0.05)
+    assert torch.allclose(problem.y, operator.A(2 * x - 1), atol=1e-6)
+    assert problem.sigma.tolist() == pytest.approx([0.1, 0.1])
+
+
+def test_replace_exchanges_a_field_and_converts_nothing() -> None:
+    problem = Problem(picture(), Denoising(SHAPE), 0.05)
+    other = dataclasses.replace(problem, sigma=0.3)
+    assert torch.equal(other.y, problem.y) and other.sigma.tolist() == [0.3, 0.3]
+    assert torch.equal(dataclasses.replace(other, y=-problem.y).y, -problem.y)
+    with pytest.raises(LeaderError, match="units"):
+        dataclasses.replace(problem, units="bytes")
+
+
+def test_double_precision_is_kept() -> None:
+    problem = Problem(picture().double(), Denoising(SHAPE), 0.1)
+    assert problem.y.dtype == torch.float64 and torch.equal(problem.y, 2 * picture().double() - 1)
+
+
+def test_the_repr_is_short() -> None:
+    assert (
+        repr(Problem(picture(), Denoising(SHAPE), 0.05)) == "Problem('denoise', y [2, 3, 16, 16], sigma 0.1 in [-1, 1] units)"
+    )
+
+
+# Simulation
+
+
+def test_simulated_noise_is_that_of_the_seed_and_the_image() -> None:
+    operator, x = BicubicSR(SHAPE, 2), picture()
+    clean = operator.A(x)
+    for index in (0, 7):
+        noise = SeededNoise(3)([index], [0], "measurement", clean.shape[1:])
+        expected = Problem(clean[:1] + 0.05 * noise, operator, 0.05)
+        found = Problem.simulate(x[:1], operator, 0.05, seed=3, ids=[index])
+        assert torch.equal(found.y, expected.y) and torch.equal(found.sigma, expected.sigma)
+    both = Problem.simulate(x, operator, 0.05, seed=3, ids=[4, 7])
+    alone = Problem.simulate(x[1:], operator, 0.05, seed=3, ids=[7])
+    assert torch.equal(both.y[1:], alone.y)
+    assert not torch.equal(Problem.simulate(x, operator, 0.05, seed=4, ids=[4, 7]).y, both.y)
+    assert torch.equal(Problem.simulate(x, operator, 0.05).y, Problem.simulate(x, operator, 0.05, seed=0, ids=[0, 1]).y)
+
+
+def test_simulated_noise_has_its_level_per_image() -> None:
+    x = torch.full((2, 3, 64, 64), 0.5)
+    problem = Problem.simulate(x, Denoising((3, 64, 64)), torch.tensor([0.05, 0.2]))
+    assert problem.sigma.tolist() == pytest.approx([0.1, 0.4])
+    assert problem.y.flatten(1).std(1).tolist() == pytest.approx([0.1, 0.4], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (255 * picture(), "divide by 255"),
+        (2 * picture() - 1, r"use \(x \+ 1\) / 2"),
+        (picture()[0], "shape"),
+        (picture()[:, :1], "was built for images"),
+        (picture().byte(), "found uint8"),
+    ],
+)
+def test_simulation_takes_unit_images_alone(x: Tensor, message: str) -> None:
+    with pytest.raises(LeaderError, match=message):
+        Problem.simulate(x, Denoising(SHAPE), 0.05)
+
+
+def test_simulation_needs_an_id_for_each_image() -> None:
+    for ids in ([1], [1, 1], ["a", "b"]):
+        with pytest.raises(LeaderError, match="id"):
+            Problem.simulate(picture(), Denoising(SHAPE), 0.05, ids=ids)  # type: ignore[arg-type]
+
+
+# What A cannot reach
+
+
+@pytest.mark.parametrize("make", [Problem, Problem.internal])
+def test_masked_entries_are_zero(make: Callable[..., Problem]) -> None:
+    masks = torch.stack([MASK, 1 - MASK])[:, None]
+    cases: list[LinearOperator] = [Inpainting(SHAPE, MASK), Inpainting(SHAPE, masks), operators(SHAPE)["functions"]]
+    for operator in cases:
+        y = picture()
+        seen = operator.A(torch.ones(2, *SHAPE)) > 0
+        problem = make(y, operator, 0.1)
+        expected = 2 * y - 1 if make is Problem else y
+        assert torch.equal(problem.y, torch.where(seen, expected, 0))
+
+
+def test_composed_masks_are_seen_through() -> None:
+    """Columns that the inner mask takes away are lost for every later operator that does not mix them in."""
+    mask = torch.ones(16, 16)
+    mask[:, 8:] = 0
+    operator = Composition(AveragePoolSR(SHAPE, 4), Inpainting(SHAPE, mask))
+    problem = Problem.internal(torch.ones(1, 3, 4, 4), operator, 0.1)
+    assert problem.y[0, 0].sum(0).tolist() == [4, 4, 0, 0]
+
+
+@pytest.mark.parametrize("name", [name for name in kinds() if name not in ("inpaint", "functions", "lost taps")])
+def test_reached_entries_keep_their_bits(name: str) -> None:
+    operator = kinds()[name]
+    y = operator.A(picture())
+    problem = Problem(y, operator, 0.1)
+    assert torch.equal(problem.y, 2 * y - operator.A(torch.ones(1, *SHAPE)))
+    assert bool(operator.reached(y).all())
+
+
+def test_sitcom_stops_although_missing_pixels_are_noisy() -> None:
+    """Half of the pixels missing and noise on all of y: the fit ends at the noise level, not far below it."""
+    shape = (1, 16, 16)
+    prior = GaussianPrior(stationary(shape, 0.5))
+    operator = Inpainting(shape, MASK)
+    x = (prior.sample(1, torch.Generator().manual_seed(1)).float() / 4 + 0.5).clamp(0, 1)
+    noise = torch.randn(1, *shape, generator=torch.Generator().manual_seed(2))
+    problem = Problem(operator.A(x) + 0.05 * noise, operator, 0.05)
+    result = Sampler(prior, SITCOM(inner=300, rate=0.05), (), 5, estimator=None).run(problem)
+    seen = MASK.expand(1, *shape) > 0
+    misfit = float((problem.y - result.images)[seen].square().mean().sqrt())
+    assert 0.08 < misfit < 0.103
+    assert result.ledger.total.calls < 5 * 300
+
+
+def test_dps_is_guided_by_what_was_measured_alone() -> None:
+    prior, shape = mixture((1, 16, 16)), (1, 16, 16)
+    operator = Inpainting(shape, MASK)
+    x = prior.sample(1, torch.Generator().manual_seed(1))
+    noise = torch.randn(1, *shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    guidance = []
+    for missing in (0.0, 5.0):
+        y = operator.A(x) + 0.1 * noise * (MASK + missing * (1 - MASK))
+        here = context(prior, Problem.internal(y, operator, 0.1))
+        guidance.append(DPS().estimate(here, State(noise), torch.tensor([200])).guidance)
+    assert guidance[0] is not None and guidance[1] is not None
+    assert torch.equal(guidance[0], guidance[1])
+
+
+# Operators that others wrote
+
+
+class Twice(LinearOperator):
+    """A x = 2 x; how often it was asked, and an adjoint that may be wrong."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__(SHAPE)
+        self.factor, self.asked = factor, 0
+
+    def A(self, x: Tensor) -> Tensor:
+        return 2 * x
+
+    def AT(self, y: Tensor) -> Tensor:
+        self.asked += 1
+        return self.factor * y
+
+
+def shifted(x: Tensor) -> Tensor:
+    return torch.roll(x, 3, -1)
+
+
+def test_wrong_adjoints_are_refused_alike() -> None:
+    wrong: list[Callable[[], object]] = [
+        lambda: FromFunctions(SHAPE, lambda x: 2 * x, lambda y: y),
+        lambda: FromFunctions(SHAPE, shifted, shifted),
+        lambda: FromFunctions(SHAPE, lambda x: x + 1, lambda y: y),
+        lambda: Problem(picture(), Twice(1.0)),
+        lambda: Problem(picture(), Twice(1.99 * 1.05)),
+        lambda: Problem(picture(), Composition(Denoising(SHAPE), Twice(1.0))),
+        lambda: Problem.internal(picture(), Twice(-2.0)),
+    ]
+    for make in wrong:
+        with pytest.raises(LeaderError, match="AT is not the adjoint of A"):
+            make()
+
+
+@pytest.mark.parametrize("side", range(2, 40))
+def test_a_lost_factor_is_noticed_whatever_the_draw(side: int) -> None:
+    with pytest.raises(LeaderError, match="adjoint"):
+        FromFunctions((1, side, 3), lambda x: 2 * x, lambda y: y)
+
+
+def test_an_operator_is_tried_once() -> None:
+    operator = Twice(2.0)
+    Problem(picture(), operator)
+    asked = operator.asked
+    Problem.internal(picture(), operator)
+    assert asked > 0 and operator.asked <= asked
+
+
+def test_an_adjoint_of_another_shape_is_refused() -> None:
+    with pytest.raises(LeaderError, match="AT returned shape"):
+        FromFunctions(SHAPE, lambda x: x[..., :8], lambda y: y)
+
+
+def test_our_own_operators_are_not_tried() -> None:
+    class Mute(Blur):
+        __module__ = Blur.__module__
+
+        def AT(self, y: Tensor) -> Tensor:
+            raise AssertionError("asked")
+
+    Problem(picture(), Mute(SHAPE, gaussian_kernel(1.0, 5)))

@@ -1,0 +1,89 @@
+"""The checks of the documentation notice what they are for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools.check_docs import check_code, check_leader, check_links, check_widths, make_targets, wrapped
+from typer.main import get_command
+
+from leader.cli import app
+
+COMMAND: Any = get_command(app)
+LONG = "word " * 40
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "leader restore in.png out.png --task sr  # a comment --with-words",
+        "leader restore in.png out.png -t sr -p none -p satp --force",
+        'leader bench compare table1 "DDNM + LEADer"',
+        "leader bench run table1 --dry-run | head",
+        "leader priors ffhq-256",
+        "leader methods",
+        "make test",
+    ],
+)
+def test_commands_that_exist(line: str) -> None:
+    assert list(check_code(f"```sh\n{line}\n```", {"test"}, COMMAND)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("leader restore in.png out.png --tusk sr", "no option --tusk"),
+        ("leader restor in.png out.png", "no command restor"),
+        ("leader bench tabel table1", "no command tabel"),
+        ("leader restore in.png --task sr", "takes 2 to 2 names; found 1"),
+        ("leader methods ddnm ddrm", "found 2"),
+        ("make tests", "no target tests"),
+    ],
+)
+def test_commands_that_do_not(line: str, says: str) -> None:
+    for text in (f"words\n\n```sh\n{line}\n```", f"words\n\n    {line}\n"):
+        ((number, problem),) = check_code(text, {"test"}, COMMAND)
+        assert says in problem and text.split("\n")[number - 1].strip() == line
+
+
+def test_commands_in_the_middle_of_a_text() -> None:
+    assert list(check_code("Use `leader restore --prior STATE` for it.", set(), COMMAND)) == []
+    assert check_leader(["restore", "--x"], COMMAND, names_matter=False) == "`leader restore` has no option --x"
+    ((number, problem),) = check_code("| small | `leader restore a.png b.png --fatcor 4` |", set(), COMMAND)
+    assert number == 1 and "--fatcor" in problem
+
+
+def test_python_must_compile() -> None:
+    assert list(check_code("```python\nx = 1\n```", set(), COMMAND)) == []
+    ((_, problem),) = check_code("```python\nx = = 1\n```", set(), COMMAND)
+    assert "does not compile" in problem
+
+
+def test_links(tmp_path: Path) -> None:
+    (tmp_path / "there.md").write_text("")
+    text = "[a](there.md) [b](there.md#part) [c](https://example.org/x) [d](#part)\n[e](gone.md)"
+    assert list(check_links(tmp_path / "page.md", text)) == [(2, "the link gone.md leads nowhere")]
+
+
+def test_widths() -> None:
+    page = f"# {LONG}\n\n{LONG}\n\n| {LONG} |\n\n```\n{LONG}\n```\n\n{'x' * 130}\n\n    {LONG}"
+    assert [number for number, _ in check_widths(page)] == [1, 3]
+
+
+def test_wrapping_keeps_words_and_structure() -> None:
+    page = f"# Title\n\n{LONG}\nend\n\n- item {LONG}\n  more\n- short\n\n  3. {LONG}\n\n    code {LONG}\n\n| {LONG} |\n"
+    new = wrapped(page)
+    assert new.split() == page.split() and wrapped(new) == new
+    assert list(check_widths(new)) == []
+    lines = new.split("\n")
+    assert f"    code {LONG}" in lines and f"| {LONG} |" in lines and "- short" in lines
+    item = lines.index(next(line for line in lines if line.startswith("- item")))
+    assert lines[item + 1].startswith("  word")
+    numbered = lines.index(next(line for line in lines if line.startswith("  3. ")))
+    assert lines[numbered + 1].startswith("     word")
+
+
+def test_make_targets() -> None:
+    assert make_targets("A := b\ndemo: x\n\tcmd\ncheck-all:\n") == {"demo", "check-all"}
