@@ -28,6 +28,7 @@ from leader.methods import METHODS
 from leader.noise import SeededNoise
 from leader.operators.base import LinearOperator
 from leader.operators.tasks import build_task
+from leader.plugins import PLUGINS, expand
 from leader.priors.base import Prior
 from leader.priors.catalogue import ENTRIES
 from leader.problem import Problem
@@ -214,6 +215,8 @@ def _operator(task: str, shape: tuple[int, int, int], options: str) -> LinearOpe
 def _sampler(cell: Cell, prior: Prior) -> Sampler:
     if cell.steps is None:
         raise LeaderError(f"The row '{cell.row}' takes its steps from '{cell.calls_of}'; run that one first.")
+    taking_part = expand(cell.plugins)  # rows that differ in their plug-ins share a table of settings
+    settings = {name: value for name, value in cell.settings.items() if name not in PLUGINS or name in taking_part}
     return Sampler(
         prior,
         cell.method,
@@ -221,7 +224,7 @@ def _sampler(cell: Cell, prior: Prior) -> Sampler:
         cell.steps,
         grid=cell.grid,
         estimator=cell.estimator,
-        **cell.settings,
+        **settings,
     )
 
 
