@@ -158,6 +158,7 @@ def test_an_interrupted_renewal_goes_on_where_it_was(
     assert 0 < gather(experiment, Store(folder, experiment.name)).older < RECORDS
     report = renewed(experiment, folder)
     assert count == 4 + report.checked and report.checked == 5, "three paths were done"
+    assert (report.elsewhere, report.unasked, report.current + report.restamped) == (0, 0, RECORDS)
     assert contents(folder) == contents(made[1] / "records")
 
 
