@@ -72,7 +72,7 @@ def test_batched_evaluation_agrees() -> None:
 def test_steps_tell_the_whole_story() -> None:
     problem, prior = make_problem(2), mixture(SHAPE)
     sampler = Sampler(prior, "ddnm", ("leader",), steps=25, **HARD)
-    seen = list(sampler.steps(problem))
+    seen = list(sampler.iterate(problem))
     assert seen[0].t.tolist() == [960, 960] and int(seen[-1].u.max()) == -1
     for step in seen:
         assert step.sigma is not None and step.U is not None

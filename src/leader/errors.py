@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class LeaderError(ValueError):
@@ -14,9 +14,13 @@ class UsageError(LeaderError):
     """A request whose words are wrong (an unknown name or option). The command line exits with 2."""
 
 
-def unknown_name(kind: str, found: str, valid: Iterable[str]) -> UsageError:
-    """The error for a name that is not registered, with the nearest valid one suggested."""
+def unknown_name(kind: str, found: object, valid: Iterable[str], titles: Mapping[str, str] | None = None) -> UsageError:
+    """The error for a name that is not registered, with the nearest valid one suggested.
+
+    titles  other words people use for valid names, such as {"super-resolution": "sr"}: they are matched too
+    """
     names = sorted(valid)
-    near = difflib.get_close_matches(found.lower(), names, n=1, cutoff=0.4)
-    hint = f"did you mean '{near[0]}'?" if near else f"use one of {', '.join(names)}."
+    words = {name.lower(): name for name in names} | {word.lower(): name for word, name in (titles or {}).items()}
+    near = difflib.get_close_matches(str(found).lower(), words, n=1, cutoff=0.6)
+    hint = f"did you mean '{words[near[0]]}'?" if near else f"use one of {', '.join(names)}."
     return UsageError(f"Unknown {kind} '{found}': {hint}")

@@ -8,17 +8,21 @@ sees at each visited time the noise the full run saw there: paired comparisons h
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Sequence
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-NAMES = ("start", "step", "observation", "travel", "extra")
+from leader.errors import LeaderError, unknown_name
+
+NAMES = ("measurement", "start", "step", "observation", "travel", "extra")
+"""What draws are for. Two draws of one name at one position are the same numbers, so nobody may invent a name."""
 
 
 class Noise(Protocol):
-    """A source of standard normal draws: noise(ids, positions, name, shape) -> [B, *shape]."""
+    """A source of standard normal draws: noise(ids, positions, name, shape) -> [B, *shape], name one of NAMES."""
 
     def __call__(self, ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor: ...
 
@@ -27,9 +31,11 @@ class SeededNoise:
     """The default source."""
 
     def __init__(self, seed: int) -> None:
-        self.seed = seed
+        self.seed = whole(seed, "The seed of a run")
 
     def __call__(self, ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
+        if name not in NAMES:
+            raise unknown_name("draw", name, NAMES)
         draws = [
             torch.randn(tuple(shape), generator=self._generator(image, position, name))
             for image, position in zip(ids, positions)
@@ -40,3 +46,22 @@ class SeededNoise:
         address = f"{self.seed}/{image}/{position}/{name}".encode()
         seed = int.from_bytes(hashlib.blake2b(address, digest_size=8).digest(), "little") >> 1
         return torch.Generator().manual_seed(seed)
+
+
+def check_ids(ids: Sequence[int] | None, batch: int) -> list[int]:
+    """The ids of a batch: different whole numbers, 0, 1, ... where none are given."""
+    names = list(range(batch)) if ids is None else [whole(item, "The id of an image") for item in ids]
+    if len(names) != batch or len(set(names)) != batch:
+        raise LeaderError(f"The problem has {batch} images; found the ids {names}: give each image one of its own.")
+    return names
+
+
+def whole(value: int, what: str) -> int:
+    """A whole number of any size, NumPy's and torch's included; `what` names it in the error."""
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        raise LeaderError(f"{what} is a whole number; found {value!r}.") from error
+    if isinstance(value, bool):
+        raise LeaderError(f"{what} is a whole number; found {value}.")
+    return number

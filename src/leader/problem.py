@@ -1,57 +1,125 @@
-"""Problem: a measurement, the operator that made it and its noise. The single place where ranges are converted."""
+"""Problem: a measurement, the operator that made it and its noise. The single place where ranges are converted.
+
+And the single place where a measurement is judged. Refused, each with a sentence:
+
+- what is no tensor of float32 or float64 with values, or has NaN or infinite ones
+- a shape other than that of A x with a leading batch axis, or a batch that the operator's kernels or masks do not fit
+- noise levels that are negative, not finite, neither one nor one per image, or partly 0
+- operators of the user's own whose A^T is not the adjoint of A (one random trial per operator)
+- [0, 1] measurements with values beyond what A gives to [0, 1] images by more than 6 sigma and rounding: bytes, [-1, 1] images
+
+Entries that A cannot reach (masked pixels) say nothing about the image: they are set to zero here, so that no misfit sees them.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
+from leader.noise import SeededNoise, check_ids
+from leader.operators.adjoint import try_adjoint
 from leader.operators.base import LinearOperator
 
+UNIT, INTERNAL = "[0, 1]", "[-1, 1]"
+ROUNDING = 1 / 255
+"""How far rounding may carry a value out of range, for entries of size 1: that of a measurement kept in 8 bits."""
+LOUDEST = 5.0
+"""Noise levels beyond this many times the largest value of a measurement are those of other units."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """y = A x + sigma z for images x in [-1, 1].
 
     `Problem(y, operator, sigma)` takes the measurement of a [0, 1] image and the noise level quoted for [0, 1], as papers do;
-    `Problem.internal` takes both in [-1, 1] units. Either way the fields hold [-1, 1] units:
+    `Problem.internal` takes both in [-1, 1] units; `Problem.simulate` makes y. Either way the fields hold [-1, 1] units, and
+    `dataclasses.replace` exchanges a field in these:
 
-    y         [B, ...]: 2 y - A(1), not 2 y - 1
-    sigma     noise standard deviation per image, float64 [B]: doubled
+    y         [B, ...]: 2 y - A(1), not 2 y - 1; zero where A reaches nothing
+    sigma     noise standard deviation per image, float64 [B] on the CPU: doubled
     operator  A
+    units     of the arguments; "[-1, 1]" once the problem is made
+
+    in_range = False accepts values that no image gives, as where a photograph was continued beyond its frame.
     """
 
     y: Tensor
     operator: LinearOperator
     sigma: Tensor
+    units: str
 
-    def __init__(self, y: Tensor, operator: LinearOperator, sigma: float | Tensor = 0.0) -> None:
-        ones = torch.ones(1, *operator.image_shape, dtype=y.dtype, device=y.device)
-        self._fill(2 * y - operator.A(ones), operator, 2 * torch.as_tensor(sigma, dtype=torch.float64))
+    def __init__(
+        self,
+        y: Tensor,
+        operator: LinearOperator,
+        sigma: float | Tensor = 0.0,
+        units: str = UNIT,
+        *,
+        in_range: bool = True,
+    ) -> None:
+        if units not in (UNIT, INTERNAL):
+            raise LeaderError(f"The units of a problem are '{UNIT}' or '{INTERNAL}'; found {units!r}.")
+        _check_kinds(y, operator)
+        operator.check_measurement(y)
+        spread = _checked_sigma(sigma, y.shape[0])
+        white = operator.A(torch.ones(1, *operator.image_shape, dtype=y.dtype, device=y.device))
+        if white.shape[0] not in (1, y.shape[0]):
+            raise LeaderError(f"The operator is one of {white.shape[0]} images; the measurement holds {y.shape[0]}.")
+        try_adjoint(operator, y)
+        reached = operator.reached(y)
+        if units == UNIT:
+            if in_range:
+                _check_range(torch.where(reached, y, 0), operator, spread, white)
+            y, spread = 2 * y - white, 2 * spread
+        if not bool(reached.all()):
+            y = torch.where(reached, y, 0)
+        self._fill(y, operator, spread)
 
     @classmethod
     def internal(cls, y: Tensor, operator: LinearOperator, sigma: float | Tensor = 0.0) -> Problem:
-        """A problem whose measurement and noise are already those of a [-1, 1] image."""
-        problem = cls.__new__(cls)
-        problem._fill(y, operator, torch.as_tensor(sigma, dtype=torch.float64))
-        return problem
+        """A problem whose measurement and noise are already those of a [-1, 1] image; its range is not looked at."""
+        return cls(y, operator, sigma, INTERNAL)
+
+    @classmethod
+    def simulate(
+        cls,
+        x: Tensor,
+        operator: LinearOperator,
+        sigma: float | Tensor = 0.0,
+        seed: int = 0,
+        ids: Sequence[int] | None = None,
+    ) -> Problem:
+        """The problem of restoring images x [B, C, H, W] in [0, 1] from A x + sigma z.
+
+        sigma  quoted for [0, 1], one number or one per image
+        ids    names of the images, which with `seed` choose their noise; 0, 1, ... by default: an image gets the same noise
+               alone and in any batch
+        """
+        _check_kinds(x, operator, "image")
+        if x.ndim != 4:
+            raise LeaderError(f"Images to measure have the shape [batch, channels, height, width]; found {list(x.shape)}.")
+        operator.check_image(x)
+        low, high = float(x.min()), float(x.max())
+        if low < -1e-6 or high > 1 + 1e-6:
+            raise LeaderError(f"The images hold values from {low:.4g} to {high:.4g}; expected [0, 1]{_hint(low, high, 1.0)}.")
+        spread = _checked_sigma(sigma, x.shape[0])
+        clean = operator.A(x)
+        noise = SeededNoise(seed)(check_ids(ids, x.shape[0]), [0] * x.shape[0], "measurement", clean.shape[1:]).to(clean)
+        scale = spread.to(clean).reshape(-1, *[1] * (clean.ndim - 1))
+        return cls(clean + scale * noise, operator, sigma)
 
     def _fill(self, y: Tensor, operator: LinearOperator, sigma: Tensor) -> None:
-        if y.ndim < 2:
-            raise LeaderError(f"A measurement needs a leading batch axis; found shape {list(y.shape)}.")
-        if not bool(torch.isfinite(y).all()):
-            raise LeaderError("The measurement contains NaN or infinite values; remove them first.")
-        spread = sigma.cpu().expand(y.shape[0]).clone() if sigma.ndim <= 1 else sigma
-        if spread.shape != y.shape[:1] or not all(math.isfinite(v) and v >= 0 for v in spread.tolist()):
-            raise LeaderError(f"The noise level must be finite and >= 0, one number or one per image; found {sigma}.")
-        if bool((spread > 0).any()) and bool((spread == 0).any()):
-            raise LeaderError("Noisy and noise-free images cannot share a batch; run them separately.")
-        object.__setattr__(self, "y", y)
-        object.__setattr__(self, "operator", operator)
-        object.__setattr__(self, "sigma", spread)
+        for name, value in (("y", y), ("operator", operator), ("sigma", sigma), ("units", INTERNAL)):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        sigma = ", ".join(f"{value:.4g}" for value in sorted(set(self.sigma.tolist())))
+        return f"Problem('{self.operator.task}', y {list(self.y.shape)}, sigma {sigma} in [-1, 1] units)"
 
     @property
     def batch(self) -> int:
@@ -75,4 +143,105 @@ class Problem:
 
     def select(self, keep: Tensor) -> Problem:
         """The problem of the images `keep` (LongTensor) of the batch."""
-        return Problem.internal(self.y[keep], self.operator.select(keep), self.sigma[keep])
+        return self._with(self.y[keep], self.operator.select(keep), self.sigma[keep])
+
+    def to_dtype(self, dtype: torch.dtype) -> Problem:
+        """The problem with its measurement in another precision."""
+        return self if self.y.dtype == dtype else self._with(self.y.to(dtype), self.operator, self.sigma)
+
+    def _with(self, y: Tensor, operator: LinearOperator, sigma: Tensor) -> Problem:
+        """A problem of parts of this one: what was judged is not judged again."""
+        problem = object.__new__(type(self))
+        problem._fill(y, operator, sigma)
+        return problem
+
+
+def _check_kinds(values: Tensor, operator: LinearOperator, what: str = "measurement") -> None:
+    if not isinstance(operator, LinearOperator):
+        raise LeaderError(f"A problem needs an operator of leader.operators or a subclass; found {type(operator).__name__}.")
+    if not isinstance(values, Tensor):
+        raise LeaderError(f"The {what} must be a torch tensor; found {type(values).__name__}: use torch.as_tensor.")
+    if values.dtype not in (torch.float32, torch.float64):
+        hint = ": divide bytes by 255" if values.dtype == torch.uint8 else ": convert it first"
+        raise LeaderError(f"The {what} must be float32 or float64; found {str(values.dtype).removeprefix('torch.')}{hint}.")
+    if values.is_meta:
+        raise LeaderError(f"The {what} lies on the device 'meta' and has no values; give one that has.")
+    if values.numel() == 0:
+        raise LeaderError(f"The {what} is empty: its shape is {list(values.shape)}.")
+    if not bool(torch.isfinite(values).all()):
+        raise LeaderError(f"The {what} contains NaN or infinite values; remove them first.")
+
+
+def _checked_sigma(sigma: float | Tensor, batch: int) -> Tensor:
+    """The noise level per image, float64 [B] on the CPU."""
+    try:
+        given = torch.as_tensor(sigma, dtype=torch.float64).detach().cpu()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise LeaderError(f"The noise level must be a number, or one per image; found {sigma!r}.") from error
+    if (
+        given.ndim > 1
+        or given.numel() not in (1, batch)
+        or not all(math.isfinite(v) and v >= 0 for v in given.reshape(-1).tolist())
+    ):
+        raise LeaderError(f"The noise level must be finite and >= 0, one number or one per image; found {sigma}.")
+    spread = given.expand(batch).clone()
+    if bool((spread > 0).any()) and bool((spread == 0).any()):
+        raise LeaderError("Noisy and noise-free images cannot share a batch; run them separately.")
+    return spread
+
+
+def _check_range(y: Tensor, operator: LinearOperator, sigma: Tensor, white: Tensor) -> None:
+    """Refuses y that A and noise of `sigma` cannot make of [0, 1] images; white = A(1)."""
+    known = operator.unit_range()
+    bounds = (white, torch.tensor(operator.norm_like(y))) if known is None else known
+    scale = max(float(bound.abs().max()) for bound in bounds)
+    loudest = float(sigma.max())
+    if scale > 0 and loudest > LOUDEST * scale:
+        raise LeaderError(
+            f"A noise level of {loudest:g} would drown every image in [0, 1]{_hint(0.0, 10 * loudest, scale)}: sigma is quoted "
+            "for [0, 1] images."
+        )
+    if known is None:
+        outside = _beyond_norm(y, sigma, white, operator.norm_like(y), math.prod(operator.image_shape))
+    else:
+        outside = _beyond_entries(y, sigma, *known)
+    if outside:
+        low, high = float(y.min()), float(y.max())
+        gives = "" if known is None else f" from {float(known[0].min()):.4g} to {float(known[1].max()):.4g}"
+        raise LeaderError(
+            f"The measurement holds values from {low:.4g} to {high:.4g}; the operator '{operator.task}' gives [0, 1] images "
+            f"others{gives}, and noise of {loudest:g} does not explain the difference{_hint(low, high, scale)}."
+        )
+
+
+def _beyond_entries(y: Tensor, sigma: Tensor, low: Tensor, high: Tensor) -> bool:
+    """Whether an entry of y lies out of its own range by more than noise and rounding."""
+    values = y.to("cpu", torch.float64)
+    # Six standard deviations, and a little more where chance alone goes further: among many millions of entries.
+    reach = max(6.0, math.sqrt(2 * math.log(values[0].numel())) + 1)
+    slack = ROUNDING * torch.maximum(low.abs(), high.abs()).clamp_min(1.0)
+    allowed = reach * sigma.reshape(-1, *[1] * (y.ndim - 1)) + slack
+    return bool(((low - values > allowed) | (values - high > allowed)).any())
+
+
+def _beyond_norm(y: Tensor, sigma: Tensor, white: Tensor, norm: float, pixels: int) -> bool:
+    """The same for operators of which only the largest singular value is known: |A x - A(1/2)| <= norm |x - 1/2|.
+
+    The norm comes from a power iteration, which may stop a little below: a quarter is granted.
+    """
+    entries = math.sqrt(y[0].numel())
+    distance = (y - white / 2).flatten(1).to("cpu", torch.float64).norm(dim=1)
+    allowed = 1.25 * norm * math.sqrt(pixels) / 2 + (entries + 6) * sigma + ROUNDING * entries
+    return bool((distance > allowed).any())
+
+
+def _hint(low: float, high: float, scale: float) -> str:
+    """What values of the wrong units look like, for entries that should not exceed `scale`."""
+    ratio = high / scale if scale > 0 else 0.0
+    if 2 < ratio <= 256 and low >= -scale:
+        return ": it looks like 0 to 255, divide by 255"
+    if 256 < ratio <= 65536 and low >= -scale:
+        return ": it looks like 0 to 65535, divide by 65535"
+    if low < 0 and low / scale >= -1.5 and ratio <= 1.5:
+        return ": it looks like an image in [-1, 1], use Problem.internal"
+    return ": give that of an image in [0, 1]"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from leader.methods.base import State
 from leader.priors.ledger import Ledger
 
+SHOWN = 8
+"""Images of a Result that a notebook shows."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Step:
     """One evaluation of every image that is still under way.
 
@@ -37,6 +43,15 @@ class Step:
     U: Tensor | None
     jump: Tensor
 
+    def visit(self, row: int) -> Visit:
+        """The line that the image in `row` of this step adds to its trace."""
+        mean = None if self.U is None else float(self.U[row])
+        return Visit(int(self.t[row]), int(self.u[row]), mean, int(self.jump[row]))
+
+    def __repr__(self) -> str:
+        means = "" if self.U is None else f", U {[float(f'{value:.3g}') for value in self.U.tolist()]}"
+        return f"Step({self.index}: images {list(self.ids)}, t {self.t.tolist()} -> {self.u.tolist()}{means})"
+
 
 @dataclass(frozen=True)
 class Visit:
@@ -48,7 +63,11 @@ class Visit:
     jump: int
 
 
-@dataclass(frozen=True)
+OnStep = Callable[[Step], None]
+"""Called with every Step of a run: progress bars, previews, tests."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Result:
     """The restored images and everything needed to run it again.
 
@@ -67,3 +86,33 @@ class Result:
     ledger: Ledger
     seed: int
     settings: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        total, method = self.ledger.total, self.settings.get("method", {}).get("name", "?")
+        plugins = "".join(f" + {item['name']}" for item in self.settings.get("plugins", []))
+        extra = "".join(f", {count} {name}" for name, count in (("JVPs", total.jvps), ("backwards", total.backwards)) if count)
+        return f"Result({method}{plugins}: images {list(self.images.shape)}, {total.calls} calls{extra}, seed {self.seed})"
+
+    def _repr_png_(self) -> bytes:
+        """The restored images side by side, at most eight, for notebooks."""
+        from leader.pictures.picture import Picture
+
+        shown = ((self.images[:SHOWN].detach() + 1) / 2).clamp(0, 1)
+        row = torch.cat(list(shown), dim=-1).permute(1, 2, 0)
+        if row.shape[2] not in (1, 3):
+            row = row.mean(2, keepdim=True)
+        buffer = io.BytesIO()
+        Picture(row.to("cpu", torch.float32).numpy()).to_pil().save(buffer, format="PNG")
+        return buffer.getvalue()
+
+
+def drain(steps: Generator[Step, None, Result], on_step: OnStep | None = None) -> Result:
+    """Runs a loop to its end, shows every Step to `on_step`, and returns the Result."""
+    while True:
+        try:
+            step = next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        if on_step is not None:
+            on_step(step)

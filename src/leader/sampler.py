@@ -14,132 +14,77 @@ same bits alone, in any batch and in any order.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from leader import presets
-from leader.errors import LeaderError
-from leader.methods import METHODS, Context, Method, State, make_method
-from leader.noise import Noise, SeededNoise
-from leader.plugins import PLUGINS, Moment, Plugin, expand, make_plugin
+from leader.errors import LeaderError, UsageError
+from leader.methods import Context, Method, State
+from leader.noise import Noise, SeededNoise, check_ids
+from leader.plan import Choices, Plan
+from leader.plugins import Plugin, StepInfo
 from leader.priors.ask import Ask, Predict
 from leader.priors.base import Prior
-from leader.priors.ledger import Ledger
+from leader.priors.ledger import Ledger, recording
 from leader.problem import Problem
-from leader.result import Result, Step, Visit
-from leader.schedule import Grid, make_grid
-from leader.uncertainty import Estimator, make_estimator
+from leader.result import OnStep, Result, Step, Visit, drain
+from leader.schedule import Grid
+from leader.uncertainty.estimators import Estimator, make_estimator
 
 TRUST_TIME = 100
 """Default time at which the posterior spread is kept for the Result."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A run with every choice made."""
-
-    method: Method
-    plugins: tuple[Plugin, ...]
-    grid: Grid
-    estimator: str | None
-    settings: dict[str, Any]
-
-
-@dataclass
-class _Walk:
-    """Where the images of a run stand: the bookkeeping of the loop."""
-
-    ids: list[int]
-    positions: list[int]
-    visits: list[int]
-    rows: list[int]
-    state: State
-    trace: dict[int, list[Visit]] = field(default_factory=dict)
-
-
 class Sampler:
-    """A prior, a method, plug-ins and the number of steps; `run` a problem or watch its `steps`.
+    """A prior, a method, plug-ins and the number of steps; `run` a problem or `iterate` over its Steps.
 
-    plugins    names ("leader", "ucpm", "satp", ...) or instances, applied in order
-    grid       None for the method's own, a name ("uniform", "linspace", "quadratic", "respaced"), or a Grid
-    estimator  how Sigma is estimated: "auto", a name, or None to leave it out where no plug-in needs it
-    settings   settings of the method; a dict under a plug-in's name holds that plug-in's settings
-               What is not given comes from the presets of the prior for the problem's task and noise.
+    prior       a Prior, or the name or path of one
+    method      a name, or an object (DDNM(eta=0.5)), which holds its settings and gets none from presets
+    plugins     names ("leader", "ucpm", "satp", ...) or objects, one or several, applied in order
+    steps       T, from 1 to the length of the prior's schedule; not used where `grid` is a Grid
+    grid        None for the method's own, a name ("uniform", "linspace", "quadratic", "respaced"), or a Grid
+    estimator   how Sigma is estimated: "auto", a name, an object (Hutchinson(4)), or None to leave it out where no plug-in
+                needs it; `probes` are those of the name "hutchinson"
+    trust_time  at the first visited time at or below it the spread is kept for the Result
+    settings    settings of a method by name; a dict under a plug-in's name holds that plug-in's settings
+                What is not given comes from the presets of the prior for the problem's task and noise.
+
+    One sampler, and one prior, may serve several threads at a time.
     """
 
     def __init__(
         self,
-        prior: Prior,
+        /,
+        prior: Prior | str | Path,
         method: str | Method = "ddnm",
-        plugins: Sequence[str | Plugin] | str = ("leader",),
+        plugins: Sequence[str | Plugin] | str | Plugin = ("leader",),
         steps: int = 100,
         *,
         grid: str | Grid | None = None,
-        estimator: str | None = "auto",
+        estimator: str | Estimator | None = "auto",
         probes: int = 1,
         trust_time: int = TRUST_TIME,
         use_presets: bool = True,
         **settings: Any,
     ) -> None:
-        self.prior = prior
-        self.method = method
-        self.plugins = expand((plugins,) if isinstance(plugins, str) else tuple(plugins))
-        self.count = steps
-        self.grid = grid
-        self.estimator = estimator
-        self.probes = probes
-        self.trust_time = trust_time
-        self.use_presets = use_presets
-        self.settings = settings
-        if isinstance(method, str):
-            own = {key: value for key, value in settings.items() if key not in PLUGINS}
-            make_method(method, own)  # wrong names are told before anything runs
+        self.prior = _opened(prior)
+        self.choices = Choices(
+            self.prior.schedule, method, plugins, steps, grid, estimator, probes, trust_time, use_presets, settings
+        )
+
+    @property
+    def steps(self) -> int:
+        """T, the number of steps asked for."""
+        return self.choices.steps
 
     def plan(self, problem: Problem) -> Plan:
-        """Every choice made for this problem: settings, presets, grid."""
-        name = self.method if isinstance(self.method, str) else self.method.name
-        sigma = float(problem.sigma.max()) / 2
-        found = presets.find(self.prior.name, name, problem.operator.task, sigma) if self.use_presets else {}
-        given = {key: value for key, value in self.settings.items() if key not in PLUGINS}
-        preset = {key: value for key, value in found.items() if key not in PLUGINS}
-        method = make_method(name, {**preset, **given}) if isinstance(self.method, str) else self.method
-        plugins = tuple(
-            item if isinstance(item, Plugin) else make_plugin(item, {**found.get(item, {}), **self.settings.get(item, {})})
-            for item in self.plugins
-        )
-        if method.term is not None and any(item.takes_over == method.term for item in plugins):
-            method = method.without_term()
-        method.check(problem)
-        if isinstance(self.grid, Grid):
-            grid = self.grid
-        elif self.grid is not None:
-            grid = make_grid(self.grid, self.count, len(self.prior.schedule))
-        else:
-            grid = method.default_grid(self.prior.schedule, self.count)
-        for item in plugins:
-            grid = item.grid(grid, self.prior.schedule)
-        estimator = self.estimator
-        if estimator is None and any(item.needs_sigma for item in plugins):
-            estimator = "auto"
-        return Plan(method, plugins, grid, estimator, self._describe(method, plugins, grid, estimator))
-
-    def _describe(self, method: Method, plugins: Iterable[Plugin], grid: Grid, estimator: str | None) -> dict[str, Any]:
-        return {
-            "prior": self.prior.name,
-            "method": {"name": method.name, **_settings(method)},
-            "plugins": [{"name": item.name, **_settings(item)} for item in plugins],
-            "steps": self.count,
-            "grid": list(grid.times),
-            "estimator": estimator,
-            "probes": self.probes,
-            "trust_time": self.trust_time,
-            "threads": torch.get_num_threads(),
-            "torch": torch.__version__,
-        }
+        """Every choice made for this problem: settings, presets, grid. `run` and `iterate` take it, so that it is made once."""
+        return self.choices.plan(self.prior, problem)
 
     def run(
         self,
@@ -149,17 +94,13 @@ class Sampler:
         ids: Sequence[int] | None = None,
         x_T: Tensor | None = None,
         noise: Noise | None = None,
+        plan: Plan | None = None,
+        on_step: OnStep | None = None,
     ) -> Result:
-        """Restores the problem. Arguments as in `steps`."""
-        walk = self.steps(problem, seed, ids=ids, x_T=x_T, noise=noise)
-        while True:
-            try:
-                next(walk)
-            except StopIteration as end:
-                result: Result = end.value
-                return result
+        """Restores the problem. `on_step` is called with every Step; the other arguments are those of `iterate`."""
+        return drain(self.iterate(problem, seed, ids=ids, x_T=x_T, noise=noise, plan=plan), on_step)
 
-    def steps(
+    def iterate(
         self,
         problem: Problem,
         seed: int = 0,
@@ -167,145 +108,169 @@ class Sampler:
         ids: Sequence[int] | None = None,
         x_T: Tensor | None = None,
         noise: Noise | None = None,
+        plan: Plan | None = None,
     ) -> Generator[Step, None, Result]:
-        """The loop. Yields a Step per round; its return value is the Result.
+        """The loop. Yields a Step per round; its return value is the Result (`leader.result.drain` fetches it).
 
         ids    names of the images, which choose their noise; 0, 1, ... by default
         x_T    the starting noise [B, C, H, W] instead of a draw
         noise  a source of draws instead of the seeded one
+        plan   that of `plan(problem)`, where it is made already
         """
-        return _loop(self, problem, seed, ids, x_T, noise)
+        if not isinstance(problem, Problem):
+            raise UsageError(f"A sampler restores a Problem(y, operator, sigma); found {type(problem).__name__}.")
+        source = SeededNoise(seed)
+        names = check_ids(ids, problem.batch)
+        chosen = self.plan(problem) if plan is None else plan
+        run = _Run(self.prior, chosen, _on_one_device(problem, self.prior), noise or source, _checked_start(x_T, problem))
+        return _loop(run, names, source.seed, self.choices.trust_time)
 
 
-def _loop(
-    sampler: Sampler,
-    problem: Problem,
-    seed: int,
-    ids: Sequence[int] | None,
-    x_T: Tensor | None,
-    noise: Noise | None,
-) -> Generator[Step, None, Result]:
-    plan = sampler.plan(problem)
-    names = list(range(problem.batch)) if ids is None else list(ids)
-    if len(names) != problem.batch or len(set(names)) != len(names):
-        raise LeaderError(f"The problem has {problem.batch} images; found the ids {names}.")
-    room = _Room(sampler, plan, problem, noise or SeededNoise(seed), x_T)
-    ledger = Ledger()
-    walk = room.begin(names, ledger)
-    restored: dict[int, Tensor] = {}
+def _opened(prior: Prior | str | Path) -> Prior:
+    if isinstance(prior, Prior):
+        return prior
+    if not isinstance(prior, (str, Path)):
+        raise UsageError(f"A prior is given as an object, by its name or by its path; found {type(prior).__name__}.")
+    from leader.priors.loading import load_prior
+
+    return load_prior(prior)
+
+
+def _on_one_device(problem: Problem, prior: Prior) -> Problem:
+    """The problem in the precision of the prior's network, if both are on one device."""
+    home = prior.weights_device()
+    if home is not None and home != problem.y.device:
+        raise LeaderError(
+            f"The measurement is on the device '{problem.y.device}' and the prior '{prior.name}' on '{home}'; move one."
+        )
+    return problem.to_dtype(prior.state_dtype(problem.y.dtype))
+
+
+def _checked_start(x_T: Tensor | None, problem: Problem) -> Tensor | None:
+    shape = [problem.batch, *problem.image_shape]
+    if x_T is not None and (not isinstance(x_T, Tensor) or list(x_T.shape) != shape or not x_T.is_floating_point()):
+        found = f"{x_T.dtype} {list(x_T.shape)}" if isinstance(x_T, Tensor) else type(x_T).__name__
+        raise LeaderError(f"The starting noise x_T must be a float tensor {shape}; found {found}.")
+    return x_T
+
+
+@dataclass(frozen=True)
+class _Image:
+    """Where one image of a run stands.
+
+    name      its id, which chooses its noise
+    row       its place in the problem
+    position  that of its time in the grid
+    visits    how many times it has been evaluated
+    """
+
+    name: int
+    row: int
+    position: int = 0
+    visits: int = 0
+
+
+def _loop(run: _Run, names: list[int], seed: int, trust_time: int) -> Generator[Step, None, Result]:
+    images = [_Image(name, row) for row, name in enumerate(names)]
+    state = run.start(images)
+    trace: dict[int, list[Visit]] = {name: [] for name in names}
     spread: dict[int, Tensor] = {}
+    restored: dict[int, Tensor] = {}
     index = 0
-    while walk.ids:
-        room.travel(walk)
-        step, spread_now, done = room.round(walk, ledger, index)
-        for image, row in spread_now.items():
-            spread.setdefault(image, row)
-        restored.update(done)
+    while images:
+        images, state = run.travel(images, state)
+        step = run.step(images, state, index)
+        stay = []
+        for i, image in enumerate(images):
+            visit = step.visit(i)
+            trace[image.name].append(visit)
+            if step.sigma is not None and (visit.t <= trust_time or visit.u == -1):
+                spread.setdefault(image.name, step.sigma[i].clamp_min(0).sqrt())
+            if visit.u == -1:
+                restored[image.name] = run.finish(image, step.state.select(torch.tensor([i])))
+            else:
+                stay.append(i)
+        state = step.state.select(torch.tensor(stay, dtype=torch.long))
+        images = [
+            replace(images[i], position=images[i].position + int(step.jump[i]), visits=images[i].visits + 1) for i in stay
+        ]
         index += 1
         yield step
-    images = torch.stack([restored[name] for name in names])
-    if not bool(torch.isfinite(images).all()):
+    answer = torch.stack([restored[name] for name in names])
+    if not bool(torch.isfinite(answer).all()):
         raise LeaderError("The restoration diverged to NaN or infinite values; use smaller step sizes or more steps.")
     stds = torch.stack([spread[name] for name in names]) if len(spread) == len(names) else None
-    return Result(images, stds, None, walk.trace, ledger, seed, {**plan.settings, "seed": seed, "ids": names})
+    return Result(answer, stds, None, trace, run.ledger, seed, {**run.plan.settings, "seed": seed, "ids": names})
 
 
-class _Room:
+class _Run:
     """What stays the same during a run, and the work of one round."""
 
-    def __init__(self, sampler: Sampler, plan: Plan, problem: Problem, noise: Noise, x_T: Tensor | None) -> None:
-        self.prior, self.plan, self.problem = sampler.prior, plan, problem
-        self.noise, self.x_T, self.trust_time = noise, x_T, sampler.trust_time
+    def __init__(self, prior: Prior, plan: Plan, problem: Problem, noise: Noise, x_T: Tensor | None) -> None:
+        self.prior, self.plan, self.problem, self.noise, self.x_T = prior, plan, problem, noise, x_T
+        self.ledger = Ledger()
         self.estimator: Estimator | None = None
         if plan.estimator is not None:
-            self.estimator = make_estimator(plan.estimator, sampler.prior, sampler.probes)
-        self.one_by_one = problem.y.device.type == "cpu" if sampler.prior.one_by_one is None else sampler.prior.one_by_one
+            self.estimator = make_estimator(plan.estimator, prior, plan.settings["probes"])
         self._problems: dict[tuple[int, ...], Problem] = {}
 
-    def begin(self, names: list[int], ledger: Ledger) -> _Walk:
-        batch = len(names)
-        walk = _Walk(names, [0] * batch, [0] * batch, list(range(batch)), State(torch.empty(batch)))
-        walk.trace = {name: [] for name in names}
-        t = torch.full((1,), self.plan.grid.times[0])
+    def start(self, images: Sequence[_Image]) -> State:
+        first = torch.tensor([self.plan.grid.times[0]])
         parts = []
-        for group in self._groups(walk, range(batch)):
-            context = self._context(walk, group)
-            with torch.no_grad(), self.prior.recording(ledger), ledger.images([names[i] for i in group]):
-                parts.append(self.plan.method.start(context, t.expand(len(group))))
-        walk.state = State.join(parts)
-        return walk
+        for group in self._groups(images):
+            with self._counted(group):
+                parts.append(self.plan.method.start(self._context(group), first.expand(len(group))))
+        return State.join(parts)
 
-    def travel(self, walk: _Walk) -> None:
-        """Takes every image whose next move is upward back up; costs no network call."""
-        times = self.plan.grid.times
-        for i in range(len(walk.ids)):
-            while times[walk.positions[i] + 1] > times[walk.positions[i]]:
-                here = walk.positions[i]
-                context = self._context(walk, [i])
-                keep = torch.tensor([i])
-                moved = self.plan.method.travel(
-                    context,
-                    walk.state.select(keep),
-                    torch.tensor([times[here]]),
-                    torch.tensor([times[here + 1]]),
-                )
-                walk.state = _put(walk.state, i, moved)
-                walk.positions[i] += 1
+    def travel(self, images: Sequence[_Image], state: State) -> tuple[list[_Image], State]:
+        """Takes every image whose next move is upward back up."""
+        times, moved = self.plan.grid.times, list(images)
+        for i, image in enumerate(images):
+            while times[image.position + 1] > times[image.position]:
+                now, up = (torch.tensor([times[image.position + k]]) for k in (0, 1))
+                with self._counted([image]):
+                    one = self.plan.method.travel(self._context([image]), state.select(torch.tensor([i])), now, up)
+                state = _put(state, i, one)
+                image = replace(image, position=image.position + 1)
+            moved[i] = image
+        return moved, state
 
-    def round(self, walk: _Walk, ledger: Ledger, index: int) -> tuple[Step, dict[int, Tensor], dict[int, Tensor]]:
-        """One evaluation of every image; returns the Step, spreads worth keeping, and finished images."""
-        parts, states, after = [], [], []
-        for group in self._groups(walk, range(len(walk.ids))):
-            with (
-                torch.no_grad(),
-                self.prior.recording(ledger),
-                ledger.images([walk.ids[i] for i in group]),
-            ):
-                step, positions = self._step(walk, group, index)
-            parts.append(step)
-            states.append(step.state)
-            after.extend(positions)
-        step = _join(parts)
-        spread, done = {}, {}
-        for i, image in enumerate(step.ids):
-            now, then = int(step.t[i]), int(step.u[i])
-            mean = None if step.U is None else float(step.U[i])
-            walk.trace[image].append(Visit(now, then, mean, int(step.jump[i])))
-            if step.sigma is not None and (now <= self.trust_time or then == -1):
-                spread[image] = step.sigma[i].clamp_min(0).sqrt()
-            if then == -1:
-                keep = torch.tensor([i])
-                done[image] = self.plan.method.finish(self._context(walk, [i]), step.state.select(keep))[0]
-        stay = [i for i in range(len(walk.ids)) if int(step.u[i]) != -1]
-        walk.state = step.state.select(torch.tensor(stay, dtype=torch.long))
-        walk.ids = [walk.ids[i] for i in stay]
-        walk.rows = [walk.rows[i] for i in stay]
-        walk.positions = [after[i] for i in stay]
-        walk.visits = [walk.visits[i] + 1 for i in stay]
-        return step, spread, done
+    def step(self, images: Sequence[_Image], state: State, index: int) -> Step:
+        """One evaluation of every image."""
+        parts, first = [], 0
+        for group in self._groups(images):
+            with self._counted(group):
+                parts.append(self._step(group, state.select(torch.arange(first, first + len(group))), index))
+            first += len(group)
+        return _join(parts)
 
-    def _step(self, walk: _Walk, group: Sequence[int], index: int) -> tuple[Step, list[int]]:
+    def finish(self, image: _Image, state: State) -> Tensor:
+        """The restored image [C, H, W]."""
+        with self._counted([image]):
+            return self.plan.method.finish(self._context([image]), state)[0]
+
+    def _step(self, images: Sequence[_Image], state: State, index: int) -> Step:
         plan, grid = self.plan, self.plan.grid
-        names = [walk.ids[i] for i in group]
-        here = [walk.positions[i] for i in group]
-        state = walk.state.select(torch.tensor(list(group)))
+        names, here = [image.name for image in images], [image.position for image in images]
         t = torch.tensor([grid.times[p] for p in here])
-        moment = Moment(names, here, [walk.visits[i] for i in group], t)
-        context = self._context(walk, group, moment)
+        info = StepInfo(names, here, [image.visits for image in images], t)
+        context = self._context(images, info)
         estimate = plan.method.estimate(context, state, t)
         x0, sigma, mean = estimate.prediction.x0, None, None
         if self.estimator is not None:
             sigma = self.estimator(context.ask, estimate.x, t, estimate.prediction, names).clamp(0, 1)
+            if sigma.shape != x0.shape:
+                raise LeaderError(f"The estimator of Sigma answered {list(sigma.shape)}; expected {list(x0.shape)}.")
             mean = sigma.mean((1, 2, 3))
         there = [self._pace(position, None if mean is None else float(mean[i])) for i, position in enumerate(here)]
         u = torch.tensor([grid.times[p] for p in there])
         if sigma is not None:
             for item in plan.plugins:
-                x0 = item.modulate(x0, sigma, moment, context.problem)
+                x0 = item.modulate(x0, sigma, info, context.problem)
         x0_hat = plan.method.correct(context, state, estimate, x0, t, u)
         moved = plan.method.advance(context, state, estimate, x0_hat, t, u)
         jump = torch.tensor([b - a for a, b in zip(here, there)])
-        return Step(tuple(names), index, t, u, moved, x0, x0_hat, sigma, mean, jump), there
+        return Step(tuple(names), index, t, u, moved, x0, x0_hat, sigma, mean, jump)
 
     def _pace(self, position: int, uncertainty: float | None) -> int:
         grid, there = self.plan.grid, position + 1
@@ -317,19 +282,19 @@ class _Room:
             raise LeaderError("A plug-in paced past the end of the current descending run of the grid.")
         return there
 
-    def _context(self, walk: _Walk, group: Sequence[int], moment: Moment | None = None) -> Context:
-        names = [walk.ids[i] for i in group]
-        here = [walk.positions[i] for i in group]
-        problem = self._problem(tuple(walk.rows[i] for i in group))
+    def _context(self, images: Sequence[_Image], info: StepInfo | None = None) -> Context:
+        rows = [image.row for image in images]
+        problem = self._problem(tuple(rows))
         predict: Predict = self.prior.predict
-        if moment is not None:
+        if info is not None:
             for item in self.plan.plugins:
-                predict = item.wrap(predict, moment, self.plan.grid)
+                predict = item.wrap(predict, info, self.plan.grid)
 
         def noise(name: str) -> Tensor:
             if name == "start" and self.x_T is not None:
-                return self.x_T[[walk.rows[i] for i in group]].to(problem.y)
-            return self.noise(names, here, name, problem.image_shape).to(problem.y)
+                return self.x_T[rows].to(problem.y)
+            names, positions = [image.name for image in images], [image.position for image in images]
+            return self.noise(names, positions, name, problem.image_shape).to(problem.y)
 
         return Context(Ask(self.prior, predict), problem, self.prior.schedule, noise)
 
@@ -340,9 +305,15 @@ class _Room:
             self._problems[rows] = self.problem.select(torch.tensor(rows))
         return self._problems[rows]
 
-    def _groups(self, walk: _Walk, rows: Iterable[int]) -> list[list[int]]:
-        chosen = list(rows)
-        return [[i] for i in chosen] if self.one_by_one else [chosen]
+    def _groups(self, images: Sequence[_Image]) -> list[Sequence[_Image]]:
+        """The images that are evaluated together."""
+        return [[image] for image in images] if self.prior.takes_one_by_one(self.problem.y.device) else [images]
+
+    @contextmanager
+    def _counted(self, images: Sequence[_Image]) -> Iterator[None]:
+        """What a method does for these images: counted in this run's ledger, without gradients unless it asks for them."""
+        with torch.no_grad(), recording(self.ledger, [image.name for image in images]):
+            yield
 
 
 def _put(state: State, row: int, one: State) -> State:
@@ -373,8 +344,4 @@ def _join(parts: Sequence[Step]) -> Step:
     )
 
 
-def _settings(item: object) -> dict[str, Any]:
-    return asdict(item) if is_dataclass(item) and not isinstance(item, type) else {}
-
-
-__all__ = ["METHODS", "Plan", "Sampler"]
+__all__ = ["Plan", "Sampler"]

@@ -200,6 +200,6 @@ GRIDS = {
 
 def make_grid(name: str, count: int, total: int = 1000) -> Grid:
     """A grid by name."""
-    if name not in GRIDS:
+    if not isinstance(name, str) or name not in GRIDS:
         raise unknown_name("grid", name, GRIDS)
     return GRIDS[name](count, total)

@@ -196,7 +196,7 @@ def test_time_left_follows_the_work() -> None:
     assert left.seconds_left is None
     pixels = 16 * 16
     costs = [cost + 0.3 * pixels for _, cost in ready.work()]  # not quite the ratio the bar starts from
-    walk = ready.sampler.steps(ready.problem)
+    walk = ready.sampler.iterate(ready.problem)
     for done in range(1, 6):
         now[0] += costs[done - 1] / pixels  # a clock that ticks with the work
         left.step(next(walk))

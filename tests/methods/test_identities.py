@@ -84,7 +84,7 @@ def test_ddpg_without_regularisation_back_projects(task: str) -> None:
 def test_ddpg_ends_with_the_estimate_when_noisy_and_with_the_data_when_clean() -> None:
     for sigma in (0.0, SIGMA):
         case = problem("sr-bicubic", sigma)
-        walk = list(Sampler(prior(), DDPG(eta_floor=1e-12), (), 10, estimator=None).steps(case, seed=1))
+        walk = list(Sampler(prior(), DDPG(eta_floor=1e-12), (), 10, estimator=None).iterate(case, seed=1))
         assert torch.equal(walk[-1].state.x, walk[-1].x0_hat)
         if sigma > 0:
             assert torch.equal(walk[-1].x0_hat, walk[-1].x0)
@@ -95,7 +95,7 @@ def test_ddpg_ends_with_the_estimate_when_noisy_and_with_the_data_when_clean() -
 def test_idpg_carries_no_noise() -> None:
     """Another seed changes the start alone, and in IDPG every state is a multiple of the guided estimate."""
     case = problem("blur", SIGMA)
-    for step in Sampler(prior(), IDPG(), (), 10, estimator=None).steps(case, seed=1):
+    for step in Sampler(prior(), IDPG(), (), 10, estimator=None).iterate(case, seed=1):
         scale = math.sqrt(float(prior().schedule.abar(step.u[0])))
         assert torch.allclose(step.state.x, scale * step.x0_hat, atol=1e-12)
 
@@ -143,7 +143,7 @@ def test_diffpir_stays_finite_for_tiny_rho() -> None:
 def test_diffpir_returns_the_last_estimate_or_as_published_the_state() -> None:
     case = problem("inpaint", SIGMA)
     walks = [
-        list(Sampler(prior(), DiffPIR(return_noisy=noisy), (), 10, estimator=None).steps(case, seed=1))
+        list(Sampler(prior(), DiffPIR(return_noisy=noisy), (), 10, estimator=None).iterate(case, seed=1))
         for noisy in (False, True)
     ]
     assert torch.equal(walks[0][-1].state.x, walks[0][-1].x0)

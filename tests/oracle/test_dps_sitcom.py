@@ -14,7 +14,7 @@ from leader.methods.shared import measured_entries
 from leader.operators import BicubicSR, Blur, Inpainting, LinearOperator, gaussian_kernel, random_mask
 from leader.priors.base import Prediction, from_x0
 from leader.priors.gaussian import GaussianPrior, stationary
-from leader.priors.ledger import Ledger
+from leader.priors.ledger import Ledger, recording
 from leader.problem import Problem
 from leader.sampler import Sampler
 from tests.methods.contexts import context, measured
@@ -201,7 +201,7 @@ def test_sitcom_inner_loop_is_that_of_numpy(name: str, sigma: float, method: SIT
     prior = GaussianPrior(stationary(SHAPE, 0.5, mean=0.3))
     problem, x = measured(operator(name), draw(1), sigma), state(1)
     ledger = Ledger()
-    with prior.recording(ledger):
+    with recording(ledger):
         estimate = method.estimate(context(prior, problem), State(x), torch.tensor([TIME]))
     expected, passes = numpy_adam(prior, problem, x, TIME, method)
     assert np.abs(estimate.prediction.x0.reshape(-1).numpy() - expected).max() < 1e-9
@@ -214,7 +214,7 @@ def test_sitcom_stops_where_the_noise_explains_the_residual() -> None:
     problem, x, t = measured(operator("blur"), draw(1), SIGMA), state(1), torch.tensor([TIME])
     method = SITCOM(inner=200, rate=0.1)
     here, ledger = context(prior, problem), Ledger()
-    with prior.recording(ledger):
+    with recording(ledger):
         estimate = method.estimate(here, State(x), t)
     passes = ledger.total.calls
     assert 1 < passes < 200
@@ -235,7 +235,7 @@ def test_sitcom_images_stop_for_themselves() -> None:
     passes = []
     for i in range(2):
         keep, ledger = torch.tensor([i]), Ledger()
-        with prior.recording(ledger):
+        with recording(ledger):
             alone = method.estimate(context(prior, both.select(keep)), State(x[keep]), t[keep])
         passes.append(ledger.total.calls)
         assert torch.allclose(together.prediction.x0[keep], alone.prediction.x0, atol=1e-10)
@@ -246,7 +246,7 @@ def test_sitcom_images_stop_for_themselves() -> None:
 def test_sitcom_ends_in_its_last_estimate() -> None:
     prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), measured(operator("blur"), draw(1), SIGMA)
     sampler = Sampler(prior, SITCOM(inner=3), (), 5, estimator=None)
-    steps = list(sampler.steps(problem, seed=1))
+    steps = list(sampler.iterate(problem, seed=1))
     assert [int(step.t[0]) for step in steps] == [800, 600, 400, 200, 0]
     assert torch.equal(sampler.run(problem, seed=1).images, steps[-1].x0)
 

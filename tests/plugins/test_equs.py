@@ -14,7 +14,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.methods import DDNM, DPS, METHODS, SITCOM, make_method
-from leader.plugins import Moment, Plugin
+from leader.plugins import Plugin, StepInfo
 from leader.plugins.equs import TRANSFORMS, EquS, EquSPlus, published_times
 from leader.priors.base import Prediction, from_x0
 from leader.priors.gaussian import Gaussian, GaussianPrior, white
@@ -33,9 +33,9 @@ def lopsided() -> GaussianPrior:
     return GaussianPrior(Gaussian(torch.randn(SHAPE, generator=generator, dtype=torch.float64) / 4, variances))
 
 
-def moment(*visits: int) -> Moment:
+def info(*visits: int) -> StepInfo:
     count = len(visits)
-    return Moment(list(range(count)), list(visits), list(visits), torch.full((count,), 100))
+    return StepInfo(list(range(count)), list(visits), list(visits), torch.full((count,), 100))
 
 
 def images(count: int) -> Tensor:
@@ -76,7 +76,7 @@ def test_everything_is_taken_back() -> None:
         assert torch.equal(back(forth(x)), x)
         for mode in ("aligned", "raw"):
             # Visit 98 of 100 is step 1 (plain), visit 99 is step 0 (turned).
-            answer = EquS(name, mode).wrap(prior.predict, moment(98, 99), grid)(x, t)
+            answer = EquS(name, mode).wrap(prior.predict, info(98, 99), grid)(x, t)
             assert answer.variance is not None and turned.variance is not None
             assert torch.equal(answer.x0[0], plain.x0[0]) and torch.equal(answer.eps[0], plain.eps[0])
             assert torch.equal(answer.x0[1], back(turned.x0)[1])
@@ -97,7 +97,7 @@ class Spy(Plugin):
     seen: list[Tensor]
 
     def wrap(
-        self, predict: Callable[[Tensor, Tensor], Prediction], moment: Moment, grid: Grid
+        self, predict: Callable[[Tensor, Tensor], Prediction], info: StepInfo, grid: Grid
     ) -> Callable[[Tensor, Tensor], Prediction]:
         def noted(x: Tensor, t: Tensor) -> Prediction:
             self.seen.append(x)
@@ -135,7 +135,7 @@ def test_gradients_pass_through(method: DPS | SITCOM) -> None:
     too.
     """
     prior, grid, t = lopsided(), uniform_grid(100), torch.tensor([300])
-    wrapped = EquS().wrap(prior.predict, moment(99), grid)
+    wrapped = EquS().wrap(prior.predict, info(99), grid)
     x = images(1).requires_grad_()
     (found,) = torch.autograd.grad(wrapped(x, t).x0.square().sum(), x)
     y = images(1).flip(-1).requires_grad_()

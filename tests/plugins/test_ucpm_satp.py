@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.plugins import SATP, UCPM
-from leader.plugins.base import Moment
+from leader.plugins.base import StepInfo
 from leader.plugins.image_priors import adjoint, differences, image_prior
 from leader.schedule import Grid, uniform_grid
 
@@ -79,9 +79,9 @@ def test_a_checkerboard_is_damped_not_reflected() -> None:
 
 def test_ablations_keep_the_mean_of_sigma() -> None:
     sigma = draw(6).exp()
-    moment = Moment([3], [10], [0], torch.tensor([100]))
+    info = StepInfo([3], [10], [0], torch.tensor([100]))
     for name in ("mean", "shuffle"):
-        changed = UCPM(map=name)._mapped(sigma, moment)
+        changed = UCPM(map=name)._mapped(sigma, info)
         assert torch.allclose(changed.mean((1, 2, 3)), sigma.mean((1, 2, 3)))
         assert not torch.equal(changed, sigma)
 

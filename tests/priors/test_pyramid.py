@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load
 
 from leader.errors import LeaderError
+from leader.priors.ledger import Ledger, recording
 from leader.priors.pyramid import PyramidPrior, VarianceScale
 
 
@@ -88,9 +89,9 @@ def test_high_noise_costs_little_and_the_ledger_knows(prior: PyramidPrior) -> No
     assert prior.work(0, 256, 256) == 256 * 256
     assert prior.work(150, 256, 256) <= 1.32 * 256 * 256
     assert prior.work(600, 256, 256) < 0.03 * 256 * 256
-    before = prior.ledger.total.pixels
-    prior.predict(torch.randn(1, 3, 32, 32), torch.tensor([0]))
-    assert prior.ledger.total.pixels == before + 32 * 32
+    with recording(Ledger()) as ledger:
+        prior.predict(torch.randn(1, 3, 32, 32), torch.tensor([0]))
+    assert ledger.total.pixels == 32 * 32
 
 
 def test_reach_is_finite_for_the_network_only(prior: PyramidPrior) -> None:

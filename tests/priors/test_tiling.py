@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from leader.errors import LeaderError
 from leader.priors.base import Prediction, Prior, from_x0
+from leader.priors.ledger import Ledger, recording
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.tiling import Axis, PaddedPrior, TiledPrior, any_size, reflect
 from leader.schedule import Schedule
@@ -117,17 +118,19 @@ def test_padding_to_multiples_leaves_the_inside_alone_and_counts_the_padding() -
     prior = any_size(base)
     assert isinstance(prior, PaddedPrior)
     x = image(21, 40)
-    answer, bare = prior.predict(x, T), Convolutional._predict(base, x, T)
+    with recording(Ledger()) as ledger:
+        answer, bare = prior.predict(x, T), Convolutional._predict(base, x, T)
     inner = (..., slice(21 - 4), slice(40))  # the reach from the padded side
     assert torch.allclose(answer.x0[inner], bare.x0[inner], atol=1e-6)
-    assert prior.ledger.total.pixels == base.seen == 24 * 40
+    assert ledger.total.pixels == base.seen == 24 * 40
 
 
 def test_the_ledger_counts_one_call_and_all_tiles() -> None:
     base = Strict()
     prior = TiledPrior(base, 32, 8)
-    prior.predict(image(70, 50), T)
-    assert prior.ledger.total.calls == 1 and prior.ledger.total.pixels == base.seen == 3 * 2 * 32 * 32
+    with recording(Ledger()) as ledger:
+        prior.predict(image(70, 50), T)
+    assert ledger.total.calls == 1 and ledger.total.pixels == base.seen == 3 * 2 * 32 * 32
 
 
 def test_any_size_chooses() -> None:

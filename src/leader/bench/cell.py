@@ -276,7 +276,7 @@ def _walk(cell: Cell, prior: Prior, problem: Problem) -> tuple[list[Step], Resul
     if "path" not in cell.keep:
         return [], sampler.run(problem, cell.seed, ids=[cell.index])
     seen: list[Step] = []
-    walk = sampler.steps(problem, cell.seed, ids=[cell.index])
+    walk = sampler.iterate(problem, cell.seed, ids=[cell.index])
     while True:
         try:
             seen.append(next(walk))

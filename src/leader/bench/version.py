@@ -21,7 +21,7 @@ COMMON = (
     "leader.uncertainty.estimators",
     "leader.bench.cell",
 )
-ALONE = ("leader.sampler", "leader.bench.cell")
+ALONE = ("leader.sampler", "leader.plan", "leader.bench.cell")
 """Hashed without their imports: they import every registry."""
 
 

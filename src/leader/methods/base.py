@@ -6,13 +6,14 @@ does both. Its dataclass fields are its settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
+from leader.by_name import check_settings
 from leader.errors import LeaderError
 from leader.operators.base import SpectralOperator
 from leader.priors.ask import Ask
@@ -21,6 +22,7 @@ from leader.problem import Problem
 from leader.schedule import Grid, Level, Schedule, uniform_grid
 
 S = TypeVar("S", bound="State")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,14 @@ class Context:
     problem: Problem
     schedule: Schedule
     noise: Callable[[str], Tensor]
+    _known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, key: Hashable, make: Callable[[], V]) -> V:
+        """make() the first time `key` is asked for in this step, and the same answer from then on."""
+        if key not in self._known:
+            self._known[key] = make()
+        value: V = self._known[key]
+        return value
 
     def level(self, t: Tensor) -> Level:
         """Signal and noise at times t, in the dtype of the problem."""
@@ -99,6 +109,9 @@ class Method:
     needs: ClassVar[str]
     calls_per_step: ClassVar[str] = "1"
     term: ClassVar[str | None] = None
+
+    def __post_init__(self) -> None:
+        check_settings(self, "method", self.name)
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
         """The times it visits when nobody says otherwise."""

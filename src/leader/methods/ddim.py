@@ -28,6 +28,7 @@ class DDIM(Method):
     """0: the deterministic flow; 1: the ancestral sampler."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.eta <= 1:
             raise LeaderError(f"DDIM's eta must lie in [0, 1]; found {self.eta}.")
 

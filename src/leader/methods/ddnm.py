@@ -16,6 +16,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from leader.by_name import check_count
 from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, Method, State
 from leader.methods.shared import spectral_split
@@ -49,8 +50,11 @@ class DDNM(Method):
     """For noisy data: "spectral" (DDNM+), "simple", or "auto": spectral where the operator has an SVD."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.eta <= 1:
             raise LeaderError(f"DDNM's eta must lie in [0, 1]; found {self.eta}.")
+        check_count("DDNM's travel_length", self.travel_length, 1, 1000)
+        check_count("DDNM's travel_repeats", self.travel_repeats, 1, 100)
         if self.form not in ("auto", "spectral", "simple"):
             raise LeaderError(f"DDNM's form must be auto, spectral or simple; found '{self.form}'.")
 

@@ -50,6 +50,7 @@ class DDPG(Method):
     """Carry noise from step to step; False: IDPG, and the starred variants of PIRP."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (self.gamma >= 0 and 0 <= self.zeta <= 1 and self.eta_tilde >= 0 and self.eta_floor > 0):
             raise LeaderError(
                 "DDPG needs gamma >= 0, zeta in [0, 1], eta_tilde >= 0 and eta_floor > 0; found "

@@ -40,6 +40,7 @@ class DDRM(Method):
     """Share of y in the estimate where y is cleaner than the state."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (0 <= self.eta <= 1 and 0 <= self.eta_b <= 1):
             raise LeaderError(f"DDRM's eta and eta_b must lie in [0, 1]; found {self.eta} and {self.eta_b}.")
 

@@ -63,6 +63,7 @@ class DiffPIR(Method):
     """Return the state before the last evaluation, as the authors do."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (self.lam > 0 and 0 <= self.zeta <= 1 and 0 <= self.eta <= 1):
             raise LeaderError(
                 f"DiffPIR needs lam > 0 and zeta and eta in [0, 1]; found {self.lam}, {self.zeta} and {self.eta}."

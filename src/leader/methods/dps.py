@@ -15,18 +15,17 @@ only: the gradient is that of the raw estimate.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from leader import presets
 from leader.errors import LeaderError
 from leader.methods.base import Context, Cost, Estimate, Method, State
 from leader.methods.shared import detached, misfit
 from leader.schedule import Grid, Schedule, respaced_grid
-
-SCALES = {"inpaint": 0.5}
-"""Published guidance scales by task; 0.3 elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class DPS(Method):
     calls_per_step: ClassVar[str] = "1, and 1 backward pass"
 
     scale: float | None = None
-    """Strength of the guidance; None: the published one of the task (0.5 inpainting, 0.3 others)."""
+    """Strength of the guidance; None: the published one of the task (presets/published.toml)."""
     clamp: bool = True
     """Hold x0 in [-1, 1], inside the graph."""
     variance: str = "auto"
@@ -49,6 +48,7 @@ class DPS(Method):
     """
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.scale is not None and self.scale < 0:
             raise LeaderError(f"DPS's scale must be >= 0; found {self.scale}.")
         if self.variance not in ("auto", "small", "predicted"):
@@ -90,4 +90,9 @@ class DPS(Method):
         return State(mean + noise - self._strength(context) * estimate.guidance)
 
     def _strength(self, context: Context) -> float:
-        return SCALES.get(context.problem.operator.task, 0.3) if self.scale is None else self.scale
+        return _published_scale(context.problem.operator.task) if self.scale is None else self.scale
+
+
+@cache
+def _published_scale(task: str) -> float:
+    return float(presets.find("any", DPS.name, task, 0.0)["scale"])

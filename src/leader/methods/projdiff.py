@@ -54,6 +54,7 @@ class ProjDiff(Method):
     """
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.step <= 0:
             raise LeaderError(f"ProjDiff's step must be > 0; found {self.step}.")
         if self.form not in ("spectral", "simple"):

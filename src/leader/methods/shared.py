@@ -34,12 +34,17 @@ class SpectralSplit:
 
 
 def spectral_split(context: Context, operator: SpectralOperator, u: Tensor, eta: float, eta_b: float = 1.0) -> SpectralSplit:
-    """The table of DDRM, which with eta_b = 1 is that of DDNM+, for the step to times u.
+    """The table of DDRM, which with eta_b = 1 is that of DDNM+, for the step to times u; built once a step.
 
     Where y is cleaner than the target level the share eta_b of the misfit is corrected; where it is noisier,
     as much as keeps signal and noise together at the variance 1 - abar_u of the forward process. Components
     cut off count as unmeasured. At u = -1 nothing is corrected: the answer is the estimate itself.
     """
+    key = ("spectral split", tuple(u.tolist()), eta, eta_b)
+    return context.once(key, lambda: _split(context, operator, u, eta, eta_b))
+
+
+def _split(context: Context, operator: SpectralOperator, u: Tensor, eta: float, eta_b: float) -> SpectralSplit:
     y = context.problem.y
     s = operator.s.cpu()
     abar = per_image(context.level(u).abar, s)
@@ -81,14 +86,9 @@ def misfit(context: Context, v: Tensor, t: Tensor, clamp: bool) -> tuple[Predict
 
 
 def measured_entries(problem: Problem) -> Tensor:
-    """How many entries of each measurement A can reach, float64 [B]: masked entries do not count.
-
-    Found by measuring one generic image, of which no reachable entry is exactly zero.
-    """
-    generator = torch.Generator().manual_seed(0)
-    probe = torch.rand(1, *problem.image_shape, generator=generator) + 0.5
-    answer = problem.operator.A(probe.to(problem.y).expand(problem.batch, -1, -1, -1))
-    return (answer != 0).flatten(1).sum(1).to("cpu", torch.float64)
+    """How many entries of each measurement A can reach, float64 [B]: masked entries do not count."""
+    reached = problem.operator.reached(problem.y).expand(problem.y.shape)
+    return reached.flatten(1).sum(1).to("cpu", torch.float64)
 
 
 def is_last(u: Tensor, like: Tensor) -> Tensor:

@@ -21,10 +21,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from leader.by_name import check_count
 from leader.errors import LeaderError
 from leader.methods.base import Context, Cost, Estimate, Method, State
 from leader.methods.shared import detached, measured_entries, misfit
 from leader.priors.base import Prediction
+
+MOST_ITERATIONS = 1000
+"""Adam iterations per time; the papers use 20 to 30."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +72,11 @@ class SITCOM(Method):
     """Hold x0 in [-1, 1], inside the graph."""
 
     def __post_init__(self) -> None:
-        if not (self.inner >= 1 and self.rate > 0 and self.lam >= 0 and self.margin >= 0):
+        super().__post_init__()
+        check_count("SITCOM's inner", self.inner, 1, MOST_ITERATIONS)
+        if not (self.rate > 0 and self.lam >= 0 and self.margin >= 0):
             raise LeaderError(
-                "SITCOM needs inner >= 1, rate > 0, lam >= 0 and margin >= 0; found "
-                f"{self.inner}, {self.rate}, {self.lam} and {self.margin}."
+                f"SITCOM needs rate > 0, lam >= 0 and margin >= 0; found {self.rate}, {self.lam} and {self.margin}."
             )
 
     @property

@@ -55,7 +55,7 @@ class LinearOperator:
 
         With cut = rcond * largest: exact to 1e-6 above 10 cuts, at most 3 % below a tenth of the cut.
         """
-        eta = (self.rcond * self._largest(y)) ** 2
+        eta = (self.rcond * self.norm_like(y)) ** 2
         x = self.regularised_pinv(y, eta)
         reached = self.residual
         for _ in range(2):
@@ -83,9 +83,9 @@ class LinearOperator:
     @property
     def norm(self) -> float:
         """The largest singular value (of any image of the batch), by power iteration from a fixed start."""
-        return self._largest(torch.empty(0))
+        return self.norm_like(torch.empty(0))
 
-    def _largest(self, like: Tensor) -> float:
+    def norm_like(self, like: Tensor) -> float:
         """`norm`, computed where `like` lives if it is not known yet."""
         if self._norm is None:
             generator = torch.Generator().manual_seed(0)
@@ -94,6 +94,35 @@ class LinearOperator:
                 v = self.AT(self.A(v / v.norm().clamp_min(torch.finfo(v.dtype).tiny)))
             self._norm = float(v.norm().sqrt())
         return self._norm
+
+    def unit_range(self) -> tuple[Tensor, Tensor] | None:
+        """Bounds of every entry of A x over images x in [0, 1]: the sums of its negative and of its positive weights.
+
+        Two float64 tensors on the CPU that broadcast over measurements, both 0 where A reaches nothing; None where A itself is
+        all that is known.
+        """
+        return None
+
+    def reached(self, y: Tensor) -> Tensor:
+        """Which entries of measurements like y [B, ...] depend on the image: bool, broadcastable to y, where y lives."""
+        known = self.unit_range()
+        if known is None:
+            return self._reached_by_trial(y)
+        return ((known[0] != 0) | (known[1] != 0)).to(y.device)
+
+    def _reached_by_trial(self, y: Tensor) -> Tensor:
+        """An entry that is exactly zero for two generic images is never reached."""
+        generator = torch.Generator().manual_seed(0)
+        found = torch.zeros(y.shape, dtype=torch.bool, device=y.device)
+        with torch.no_grad():
+            for _ in range(2):
+                probe = torch.rand(1, *self.image_shape, generator=generator) + 0.5
+                found = found | (self.A(probe.to(y).expand(y.shape[0], -1, -1, -1)) != 0)
+        return found
+
+    def parts(self) -> tuple[LinearOperator, ...]:
+        """The operators it is made of: itself, unless it is one after another."""
+        return (self,)
 
     @cached_property
     def measurement_shape(self) -> tuple[int, ...]:
@@ -109,6 +138,8 @@ class LinearOperator:
 
     def check_measurement(self, y: Tensor) -> None:
         """Refuses measurements of another shape."""
+        if tuple(y.shape) == self.measurement_shape:
+            raise LeaderError(f"The measurement {list(y.shape)} lacks the leading batch axis; use y[None].")
         if tuple(y.shape[1:]) != self.measurement_shape:
             raise LeaderError(
                 f"The operator '{self.task}' yields measurements {list(self.measurement_shape)}; found {list(y.shape[1:])}."

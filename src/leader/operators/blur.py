@@ -71,6 +71,10 @@ class Blur(SpectralOperator):
         gain = self.tikhonov(eta, r)[..., : self._half]
         return self._filtered(r, gain * self._phase.like(r)[..., : self._half].conj())
 
+    def unit_range(self) -> tuple[Tensor, Tensor]:
+        negative, positive = self.kernel.clamp_max(0), self.kernel.clamp_min(0)
+        return negative.sum((2, 3), keepdim=True), positive.sum((2, 3), keepdim=True)
+
     def select(self, keep: Tensor) -> Blur:
         if self.kernel.shape[0] == 1:
             return self

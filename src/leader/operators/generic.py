@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
+from leader.operators.adjoint import check_adjoint
 from leader.operators.base import LinearOperator
 
 
@@ -36,7 +37,8 @@ class FromFunctions(LinearOperator):
         self.rcond = rcond
         self._forward = A
         self._adjoint = AT
-        self._check_adjoint(torch.device(device))
+        measured = check_adjoint(self, torch.empty(1, device=torch.device(device)))
+        self.measurement_shape = tuple(measured.shape[1:])  # known where the functions can be called, which may be no CPU
 
     def A(self, x: Tensor) -> Tensor:
         self.check_image(x)
@@ -44,20 +46,6 @@ class FromFunctions(LinearOperator):
 
     def AT(self, y: Tensor) -> Tensor:
         return self._adjoint(y)
-
-    def _check_adjoint(self, device: torch.device) -> None:
-        generator = torch.Generator().manual_seed(0)
-        x = torch.randn(1, *self.image_shape, generator=generator).to(device)
-        with torch.no_grad():
-            image = self._forward(x)
-            y = torch.randn(image.shape, generator=generator).to(device)
-            returned = self._adjoint(y)
-        if tuple(returned.shape) != tuple(x.shape):
-            raise LeaderError(f"AT returned shape {list(returned.shape)}; expected that of the image, {list(x.shape)}.")
-        mismatch = float(((image * y).sum() - (x * returned).sum()).abs())
-        # Either side is a random number of about this size; rounding in float32 stays far below 1 % of it.
-        if not mismatch <= 1e-2 * float(image.norm() + returned.norm()):
-            raise LeaderError("AT is not the adjoint of A: <A x, y> and <x, AT y> differ; check both functions.")
 
 
 class Composition(LinearOperator):
@@ -81,6 +69,20 @@ class Composition(LinearOperator):
 
     def AT(self, y: Tensor) -> Tensor:
         return self.inner.AT(self.outer.AT(y))
+
+    def unit_range(self) -> tuple[Tensor, Tensor] | None:
+        inner, outer = self.inner.unit_range(), self.outer.unit_range()
+        if inner is None or outer is None:
+            return None
+        least, most = float(inner[0].min()), float(inner[1].max())
+        shift = least * (outer[0] + outer[1])  # of the constant image `least`, which all others exceed
+        return shift + (most - least) * outer[0], shift + (most - least) * outer[1]
+
+    def reached(self, y: Tensor) -> Tensor:
+        return self._reached_by_trial(y)  # what the inner operator never reaches is lost for the outer one
+
+    def parts(self) -> tuple[LinearOperator, ...]:
+        return *self.inner.parts(), *self.outer.parts()
 
     def select(self, keep: Tensor) -> Composition:
         outer, inner = self.outer.select(keep), self.inner.select(keep)

@@ -80,6 +80,13 @@ class WalshHadamard(SpectralOperator):
     def pinv(self, y: Tensor) -> Tensor:
         return self.AT(y)
 
+    def unit_range(self) -> tuple[Tensor, Tensor]:
+        # Weights are +-1/sqrt(pixels): all positive in the constant pattern, half of them in the others.
+        largest = math.sqrt(self.image_shape[1] * self.image_shape[2])
+        constant = self.indices == 0
+        low = torch.where(constant, 0.0, -largest / 2).to(torch.float64)
+        return low[None, None], torch.where(constant, largest, largest / 2).to(torch.float64)[None, None]
+
 
 def walsh_hadamard(x: Tensor) -> Tensor:
     """The orthonormal transform of the last axis, natural order, length a power of two; its own inverse."""

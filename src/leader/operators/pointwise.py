@@ -34,6 +34,9 @@ class Denoising(SpectralOperator):
     def measure(self, w: Tensor) -> Tensor:
         return w
 
+    def unit_range(self) -> tuple[Tensor, Tensor]:
+        return torch.zeros_like(self.spectrum), torch.ones_like(self.spectrum)
+
 
 class Inpainting(SpectralOperator):
     """A x = mask * x: y keeps the shape of the image, with zeros where nothing was observed.
@@ -70,6 +73,9 @@ class Inpainting(SpectralOperator):
 
     def pinv(self, y: Tensor) -> Tensor:
         return self.data(y)
+
+    def unit_range(self) -> tuple[Tensor, Tensor]:
+        return torch.zeros_like(self.mask), self.mask
 
     def select(self, keep: Tensor) -> Inpainting:
         if self.mask.shape[0] == 1:
@@ -115,3 +121,7 @@ class Colourisation(SpectralOperator):
 
     def pinv(self, y: Tensor) -> Tensor:
         return y.expand(-1, 3, -1, -1)
+
+    def unit_range(self) -> tuple[Tensor, Tensor]:
+        one = torch.ones(1, 1, 1, 1, dtype=torch.float64)
+        return torch.zeros_like(one), one

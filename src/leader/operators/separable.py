@@ -50,6 +50,11 @@ class Factor:
         return torch.where(self.singular > self.rcond * self.singular[0], self.singular, 0.0)
 
     @cached_property
+    def row_sums(self) -> tuple[Tensor, Tensor]:
+        """The sums [m] of the negative and of the positive entries of every row."""
+        return self.matrix.constant.clamp_max(0).sum(1), self.matrix.constant.clamp_min(0).sum(1)
+
+    @cached_property
     def adjoint(self) -> BandedMatrix:
         """B^T [n, m]."""
         return BandedMatrix(self.matrix.constant.mT.contiguous())
@@ -141,3 +146,10 @@ class SeparableOperator(SpectralOperator):
 
     def pinv(self, y: Tensor) -> Tensor:
         return self.vertical.inverse.rows(self.horizontal.inverse.columns(y))
+
+    def unit_range(self) -> tuple[Tensor, Tensor]:
+        # A product of weights is positive where both are, or neither is.
+        vertical, horizontal = self.vertical.row_sums, self.horizontal.row_sums
+        high = torch.outer(vertical[1], horizontal[1]) + torch.outer(vertical[0], horizontal[0])
+        low = torch.outer(vertical[1], horizontal[0]) + torch.outer(vertical[0], horizontal[1])
+        return low[None, None], high[None, None]

@@ -56,7 +56,7 @@ def build_task(name: str, image_shape: Shape, **options: Option) -> LinearOperat
 def find_task(name: str) -> Task:
     """The task of that name."""
     if name not in TASKS:
-        raise unknown_name("task", name, TASKS)
+        raise unknown_name("task", name, TASKS, titles={task.title: task.name for task in TASKS.values()})
     return TASKS[name]
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from leader.by_name import build
-from leader.errors import unknown_name
-from leader.plugins.base import Moment, Plugin
+from leader.errors import UsageError, unknown_name
+from leader.plugins.base import Plugin, StepInfo
 from leader.plugins.equs import EquS, EquSPlus
 from leader.plugins.satp import SATP
 from leader.plugins.ucpm import UCPM
@@ -15,13 +16,18 @@ PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (UCPM, SATP, EquS, 
 BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucpm", "satp")}
 
 
-def expand(names: tuple[str | Plugin, ...]) -> tuple[str | Plugin, ...]:
-    """Bundles replaced by their members, in order."""
+def expand(plugins: Sequence[str | Plugin] | str | Plugin) -> tuple[str | Plugin, ...]:
+    """Plug-ins by name or as objects, one or several: bundles replaced by their members, in order."""
     out: list[str | Plugin] = []
-    for name in names:
-        if isinstance(name, str) and name not in PLUGINS and name not in BUNDLES:
-            raise unknown_name("plug-in", name, [*PLUGINS, *BUNDLES])
-        out.extend(BUNDLES.get(name, (name,)) if isinstance(name, str) else (name,))
+    for item in (plugins,) if isinstance(plugins, (str, Plugin)) else plugins:
+        if isinstance(item, Plugin):
+            out.append(item)
+        elif not isinstance(item, str):
+            raise UsageError(f"A plug-in is given by its name or as an object such as SATP(); found {item!r}.")
+        elif item not in PLUGINS and item not in BUNDLES:
+            raise unknown_name("plug-in", item, [*PLUGINS, *BUNDLES])
+        else:
+            out.extend(BUNDLES.get(item, (item,)))
     return tuple(out)
 
 
@@ -30,4 +36,4 @@ def make_plugin(name: str, settings: dict[str, Any]) -> Plugin:
     return build("plug-in", PLUGINS, name, settings)
 
 
-__all__ = ["BUNDLES", "PLUGINS", "SATP", "UCPM", "EquS", "EquSPlus", "Moment", "Plugin", "expand", "make_plugin"]
+__all__ = ["BUNDLES", "PLUGINS", "SATP", "UCPM", "EquS", "EquSPlus", "Plugin", "StepInfo", "expand", "make_plugin"]

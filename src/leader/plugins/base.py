@@ -8,13 +8,14 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from leader.by_name import check_settings
 from leader.priors.ask import Predict
 from leader.problem import Problem
 from leader.schedule import Grid, Schedule
 
 
 @dataclass(frozen=True)
-class Moment:
+class StepInfo:
     """Where the images of a step stand.
 
     ids        image ids
@@ -42,6 +43,9 @@ class Plugin:
     paper: ClassVar[str] = "LEADer"
     needs_sigma: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        check_settings(self, "plug-in", self.name)
+
     @property
     def takes_over(self) -> str | None:
         return None
@@ -50,7 +54,7 @@ class Plugin:
         """The times to visit, given those the method would."""
         return grid
 
-    def wrap(self, predict: Predict, moment: Moment, grid: Grid) -> Predict:
+    def wrap(self, predict: Predict, info: StepInfo, grid: Grid) -> Predict:
         """The network as the method sees it during this step."""
         return predict
 
@@ -61,6 +65,6 @@ class Plugin:
         """
         return position + 1
 
-    def modulate(self, x0: Tensor, sigma: Tensor, moment: Moment, problem: Problem) -> Tensor:
+    def modulate(self, x0: Tensor, sigma: Tensor, info: StepInfo, problem: Problem) -> Tensor:
         """The clean estimate x0 [B, C, H, W] changed where Sigma [B, C, H, W] says so."""
         return x0

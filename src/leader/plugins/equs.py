@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError, unknown_name
-from leader.plugins.base import Moment, Plugin
+from leader.plugins.base import Plugin, StepInfo
 from leader.priors.ask import Predict
 from leader.priors.base import Prediction
 from leader.schedule import Grid, Schedule, quadratic_grid
@@ -67,14 +67,15 @@ class EquS(Plugin):
     """"aligned": everything is transformed back; "raw": eps is left in the transformed frame."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.transform not in TRANSFORMS:
             raise unknown_name("transform", self.transform, TRANSFORMS)
         if self.mode not in ("aligned", "raw"):
             raise LeaderError(f"EquS's mode must be aligned or raw; found '{self.mode}'.")
 
-    def wrap(self, predict: Predict, moment: Moment, grid: Grid) -> Predict:
+    def wrap(self, predict: Predict, info: StepInfo, grid: Grid) -> Predict:
         # Visit v of a walk over all times is step T - 1 - v; a pacer's walk keeps the parity of its visits.
-        turned = torch.tensor([(grid.visits - 1 - visit) % 2 == 0 for visit in moment.visits])
+        turned = torch.tensor([(grid.visits - 1 - visit) % 2 == 0 for visit in info.visits])
         if not bool(turned.any()):
             return predict
         forth, back = TRANSFORMS[self.transform]

@@ -50,10 +50,11 @@ def row_sum(weights: Pair) -> Tensor:
 
 @dataclass(frozen=True)
 class ImagePrior:
-    """Phi at strength 1, by its energy per image [B] and its weights W at x."""
+    """Phi at strength 1, by its energy per image [B] and its weights W at x; `name` is what settings call it."""
 
     energy: Callable[[Tensor], Tensor]
     weights: Callable[[Tensor], Pair]
+    name: str = "custom"
 
     def gradient(self, x: Tensor) -> Tensor:
         """grad Phi(x) = D^T (W D x)."""
@@ -87,7 +88,7 @@ def total_variation(smoothing: float = 0.05) -> ImagePrior:
         weight = 1 / length(x)
         return weight, weight
 
-    return ImagePrior(lambda x: length(x).sum((1, 2, 3)), weights)
+    return ImagePrior(lambda x: length(x).sum((1, 2, 3)), weights, "tv")
 
 
 def tikhonov() -> ImagePrior:
@@ -101,14 +102,16 @@ def tikhonov() -> ImagePrior:
         one = torch.ones_like(x)
         return one, one
 
-    return ImagePrior(energy, weights)
+    return ImagePrior(energy, weights, "tikhonov")
 
 
 IMAGE_PRIORS: dict[str, Callable[[], ImagePrior]] = {"tv": total_variation, "tikhonov": tikhonov}
 
 
-def image_prior(name: str) -> ImagePrior:
-    """An image prior by name."""
+def image_prior(name: str | ImagePrior) -> ImagePrior:
+    """An image prior by name; one that is made already is itself."""
+    if isinstance(name, ImagePrior):
+        return name
     if name not in IMAGE_PRIORS:
         raise unknown_name("image prior", name, [*IMAGE_PRIORS, "pirp"])
     return IMAGE_PRIORS[name]()

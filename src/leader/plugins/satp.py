@@ -15,6 +15,9 @@ from leader.errors import LeaderError
 from leader.plugins.base import Plugin
 from leader.schedule import Grid
 
+FARTHEST = 10**6
+"""Grid steps; no grid has as many."""
+
 
 @dataclass(frozen=True)
 class SATP(Plugin):
@@ -32,13 +35,19 @@ class SATP(Plugin):
     """Order of the local error."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (self.budget >= 0 and self.eta >= 0 and self.rho > 0):
             raise LeaderError(f"SATP needs budget >= 0, eta >= 0 and rho > 0; found {self.budget}, {self.eta}, {self.rho}.")
 
     def jump(self, uncertainty: float, scale: float = 1.0) -> int:
-        """Delta in grid steps, at least 1."""
-        reach: float = self.eta * (self.budget / (uncertainty + 1e-8)) ** (1 / self.rho)
-        return max(1, math.floor(reach * scale))
+        """Delta in grid steps, from 1 to more than any grid has."""
+        if self.budget == 0 or self.eta == 0:
+            return 1
+        try:
+            reach: float = self.eta * (self.budget / (uncertainty + 1e-8)) ** (1 / self.rho)
+        except OverflowError:  # a power beyond all floats: to the end of the run
+            return FARTHEST
+        return max(1, math.floor(min(reach * scale, FARTHEST)))
 
     def pace(self, grid: Grid, position: int, uncertainty: float) -> int:
         end = max(grid.run_ends[position], position + 1)

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.operators.cg import conjugate_gradients
-from leader.plugins.base import Moment, Plugin
-from leader.plugins.image_priors import IMAGE_PRIORS, adjoint, differences, image_prior
+from leader.plugins.base import Plugin, StepInfo
+from leader.plugins.image_priors import ImagePrior, adjoint, differences, image_prior
 from leader.problem import Problem
 
 MAPS = ("local", "mean", "shuffle")
@@ -32,8 +32,8 @@ class UCPM(Plugin):
     summary: ClassVar[str] = "modulates the strength of an image prior per pixel by the local uncertainty"
     needs_sigma: ClassVar[bool] = True
 
-    phi: str = "tv"
-    """The image prior: tv, tikhonov, or pirp (the host PIRP's own term, which this then replaces)."""
+    phi: str | ImagePrior = "tv"
+    """The image prior: tv, tikhonov, an ImagePrior, or pirp (the host PIRP's own term, which this then replaces)."""
     lam: float = 0.2
     """Strength lambda; for pirp positive sharpens (G_-) and negative smooths (G_+)."""
     solve: str = "diagonal"
@@ -46,10 +46,13 @@ class UCPM(Plugin):
     """Width g of pirp's Gaussian weight."""
 
     def __post_init__(self) -> None:
-        if self.phi not in (*IMAGE_PRIORS, "pirp"):
-            image_prior(self.phi)
-        if self.phi != "pirp" and self.lam < 0:
-            raise LeaderError(f"UCPM's lam must be >= 0 for the prior '{self.phi}'; found {self.lam}.")
+        super().__post_init__()
+        if self.phi != "pirp":
+            prior = image_prior(self.phi)  # refuses unknown names
+            if self.lam < 0:
+                raise LeaderError(f"UCPM's lam must be >= 0 for the prior '{prior.name}'; found {self.lam}.")
+        if self.width <= 0:
+            raise LeaderError(f"UCPM's width must be > 0; found {self.width}.")
         if self.solve not in ("diagonal", "cg") or self.map not in MAPS:
             raise LeaderError(
                 f"UCPM's solve is diagonal or cg and its map one of {', '.join(MAPS)}; found '{self.solve}' and '{self.map}'."
@@ -59,8 +62,8 @@ class UCPM(Plugin):
     def takes_over(self) -> str | None:
         return "pirp" if self.phi == "pirp" else None
 
-    def modulate(self, x0: Tensor, sigma: Tensor, moment: Moment, problem: Problem) -> Tensor:
-        change = self.change(x0, self._mapped(sigma, moment))
+    def modulate(self, x0: Tensor, sigma: Tensor, info: StepInfo, problem: Problem) -> Tensor:
+        change = self.change(x0, self._mapped(sigma, info))
         return x0 + (problem.operator.null(change) if problem.noise_free else change)
 
     def change(self, x0: Tensor, sigma: Tensor) -> Tensor:
@@ -88,14 +91,14 @@ class UCPM(Plugin):
         v, _ = conjugate_gradients(lambda v: v + self.lam * root * curvature(root * v), -root * slope)
         return root * v
 
-    def _mapped(self, sigma: Tensor, moment: Moment) -> Tensor:
+    def _mapped(self, sigma: Tensor, info: StepInfo) -> Tensor:
         if self.map == "local":
             return sigma
         if self.map == "mean":
             return sigma.mean((1, 2, 3), keepdim=True).expand_as(sigma)
         shuffled = []
-        for image, position, one in zip(moment.ids, moment.positions, sigma):
-            generator = torch.Generator().manual_seed(1_000_003 * image + position)
+        for image, position, one in zip(info.ids, info.positions, sigma):
+            generator = torch.Generator().manual_seed((1_000_003 * image + position) % 2**63)
             order = torch.randperm(one[0].numel(), generator=generator).to(sigma.device)
             shuffled.append(one.flatten(1)[:, order].reshape(one.shape))
         return torch.stack(shuffled)

@@ -19,8 +19,6 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from leader.plugins import PLUGINS
-
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -54,7 +52,7 @@ def find(prior: str, method: str, task: str, sigma: float) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for _, entry in sorted(ranked, key=lambda item: item[0]):
         for key, value in entry["settings"].items():
-            merged[key] = {**merged.get(key, {}), **value} if key in PLUGINS else value
+            merged[key] = {**merged.get(key, {}), **value} if isinstance(value, dict) else value
     return merged
 
 

@@ -1,4 +1,7 @@
-"""Ask: what the loop, the methods and the estimators may ask of a prior, plug-ins applied, everything counted."""
+"""Ask: what the loop, the methods and the estimators may ask of a prior, plug-ins applied, everything counted.
+
+Counts go to the ledger of the run that asks (`leader.priors.ledger.recording`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import torch
 from torch import Tensor
 
 from leader.priors.base import Prediction, Prior
-from leader.priors.ledger import Counts, Ledger
+from leader.priors.ledger import Counts, record, uncounted
 
 Predict = Callable[[Tensor, Tensor], Prediction]
 
@@ -26,12 +29,12 @@ class Ask:
     def gradient(self, values: Tensor, x: Tensor) -> Tensor:
         """d(sum of values)/dx, one backward pass per image; values [B] each depend on their own image only."""
         (gradient,) = torch.autograd.grad(values.sum(), x)
-        self.prior.ledger.record(x.shape[0], [Counts(backwards=1)] * x.shape[0])
+        record([Counts(backwards=1)] * x.shape[0])
         return gradient
 
     def jvp(self, x: Tensor, t: Tensor, direction: Tensor) -> Tensor:
         """(d x0 / d x) direction, by forward-mode differentiation; counted as a JVP, not as a call."""
-        with self.prior.recording(Ledger()):
+        with uncounted():
             tangent: Tensor = torch.func.jvp(lambda v: self.function(v, t).x0, (x,), (direction,))[1]
-        self.prior.ledger.record(x.shape[0], [Counts(jvps=1)] * x.shape[0])
+        record([Counts(jvps=1)] * x.shape[0])
         return tangent

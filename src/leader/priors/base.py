@@ -1,16 +1,15 @@
-"""The contract of a prior: predict(x, t) -> Prediction, with every call counted."""
+"""The contract of a prior: predict(x, t) -> Prediction, with every call counted by the run that makes it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
 
 from leader.errors import LeaderError
-from leader.priors.ledger import Counts, Ledger
+from leader.priors.ledger import Counts, record
 from leader.priors.spectrum import Spectrum
 from leader.schedule import Schedule
 
@@ -52,7 +51,6 @@ class Prior(nn.Module):
     def __init__(self, schedule: Schedule) -> None:
         super().__init__()
         self.schedule = schedule
-        self.ledger = Ledger()
         self.one_by_one: bool | None = None
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
@@ -64,13 +62,15 @@ class Prior(nn.Module):
         return float(height * width)
 
     def predict(self, x: Tensor, t: Tensor) -> Prediction:
-        """x [B, C, H, W] at times t (LongTensor [B]) -> Prediction. Differentiable with respect to x."""
+        """x [B, C, H, W] at times t (LongTensor [B]) -> Prediction. Differentiable with respect to x.
+
+        Counted in the ledger that is open (`leader.priors.ledger.recording`), if one is.
+        """
         self._check(x, t)
         height, width = int(x.shape[-2]), int(x.shape[-1])
         each = [Counts(calls=1, pixels=self.work(int(time), height, width)) for time in t.tolist()]
-        self.ledger.record(len(each), each)
-        split = x.device.type == "cpu" if self.one_by_one is None else self.one_by_one
-        if not split or len(each) == 1:
+        record(each)
+        if len(each) == 1 or not self.takes_one_by_one(x.device):
             return self._predict(x, t)
         parts = [self._predict(x[i : i + 1], t[i : i + 1]) for i in range(len(each))]
         variances = [part.variance for part in parts if part.variance is not None]
@@ -80,14 +80,23 @@ class Prior(nn.Module):
             torch.cat(variances) if len(variances) == len(parts) else None,
         )
 
-    @contextmanager
-    def recording(self, ledger: Ledger) -> Iterator[None]:
-        """Counts go to `ledger` inside this context."""
-        before, self.ledger = self.ledger, ledger
-        try:
-            yield
-        finally:
-            self.ledger = before
+    def takes_one_by_one(self, device: torch.device) -> bool:
+        """Whether images on `device` are evaluated one after the other: the one place where that is decided."""
+        return device.type == "cpu" if self.one_by_one is None else self.one_by_one
+
+    def weights_device(self) -> torch.device | None:
+        """Where its weights lie; None for a prior without tensors of its own, which answers where it is asked."""
+        first = next(chain(self.parameters(), self.buffers()), None)
+        return None if first is None else first.device
+
+    def state_dtype(self, given: torch.dtype) -> torch.dtype:
+        """The dtype of states for a measurement in `given`: that of the network, float32 for half-precision ones, and
+        `given` itself for a prior without weights.
+        """
+        kinds = {item.dtype for item in self.parameters() if item.is_floating_point()}
+        if not kinds:
+            return given
+        return torch.float64 if torch.float64 in kinds else torch.float32
 
     def _check(self, x: Tensor, t: Tensor) -> None:
         if x.ndim != 4 or t.shape != x.shape[:1] or t.is_floating_point():

@@ -1,10 +1,17 @@
-"""The ledger: what was asked of a network, per image. It is the truth behind every NFE printed."""
+"""The ledger: what was asked of a network, per image. It is the truth behind every NFE printed.
+
+A ledger belongs to a run, not to the prior, which runs may share: `recording` says where the calls of the current thread (or
+asynchronous task) are written down, and for which images they are made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
+
+from leader.errors import LeaderError
 
 
 @dataclass
@@ -32,24 +39,9 @@ class Counts:
 
 @dataclass
 class Ledger:
-    """Counts per image id. `images(ids)` says whom the next calls are made for."""
+    """Counts per image id."""
 
     rows: dict[int, Counts] = field(default_factory=dict)
-    _current: tuple[int, ...] | None = None
-
-    @contextmanager
-    def images(self, ids: Sequence[int]) -> Iterator[None]:
-        before, self._current = self._current, tuple(ids)
-        try:
-            yield
-        finally:
-            self._current = before
-
-    def record(self, batch: int, each: Sequence[Counts]) -> None:
-        """Adds `each[i]` to the i-th current image; outside `images` to image i."""
-        ids = self._current if self._current is not None and len(self._current) == batch else tuple(range(batch))
-        for image, counts in zip(ids, each):
-            self.rows.setdefault(image, Counts()).add(counts)
 
     @property
     def total(self) -> Counts:
@@ -57,3 +49,38 @@ class Ledger:
         for counts in self.rows.values():
             total.add(counts)
         return total
+
+
+_OPEN: ContextVar[tuple[Ledger | None, tuple[int, ...] | None]] = ContextVar("leader_ledger", default=(None, None))
+"""Where calls are written down, and for whom: the ids of the batch, or None for 0, 1, ..."""
+
+
+@contextmanager
+def recording(ledger: Ledger, ids: Sequence[int] | None = None) -> Iterator[Ledger]:
+    """Calls inside this context are counted in `ledger`, for the images `ids` (0, 1, ... by default)."""
+    token = _OPEN.set((ledger, None if ids is None else tuple(ids)))
+    try:
+        yield ledger
+    finally:
+        _OPEN.reset(token)
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Calls inside this context are part of something that is counted as a whole."""
+    token = _OPEN.set((None, None))
+    try:
+        yield
+    finally:
+        _OPEN.reset(token)
+
+
+def record(each: Sequence[Counts]) -> None:
+    """Adds each[i] to the i-th image of the open ledger; without one nobody counts."""
+    ledger, ids = _OPEN.get()
+    if ledger is None:
+        return
+    if ids is not None and len(ids) != len(each):
+        raise LeaderError(f"The network was asked about {len(each)} images on behalf of {len(ids)}; ask for each of them.")
+    for image, counts in zip(range(len(each)) if ids is None else ids, each):
+        ledger.rows.setdefault(image, Counts()).add(counts)

@@ -97,7 +97,8 @@ def pose_picture(picture: Picture, task: str, sigma: float | None, options: dict
     if window is not None:
         y = extend(y, operator, window)
     given = replace(picture, pixels=pixels)
-    return Posed(Problem(y, operator, level), given, task, level, origin, window, tuple(notes))
+    problem = Problem(y, operator, level, in_range=window is None)  # beyond its frame a picture is a continuation
+    return Posed(problem, given, task, level, origin, window, tuple(notes))
 
 
 def _factor(factor: Any) -> int:

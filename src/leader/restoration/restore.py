@@ -121,7 +121,7 @@ class Preparation:
     def run(self, on_step: OnStep | None = None) -> Restoration:
         """Does the work; `on_step` sees every Step."""
         begin = time.perf_counter()
-        walk = self.sampler.steps(self.problem, self.seed)
+        walk = self.sampler.iterate(self.problem, self.seed)
         while True:
             try:
                 step = next(walk)

@@ -9,20 +9,24 @@ holds for log-concave p_t alone). The word "epistemic" is the paper's: Sigma_t i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from leader.errors import LeaderError, unknown_name
+from leader.by_name import check_count, check_settings
+from leader.errors import LeaderError, UsageError, unknown_name
 from leader.priors.ask import Ask
 from leader.priors.base import Prediction, Prior
 
 
 class Estimator(Protocol):
-    """estimator(ask, x, t, prediction, ids) -> Sigma [B, C, H, W], not clamped."""
+    """estimator(ask, x, t, prediction, ids) -> Sigma [B, C, H, W], not clamped.
+
+    One with a memory also has `fresh()`, itself with an empty memory: every run works with one of its own.
+    """
 
     def __call__(self, ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor: ...
 
@@ -53,7 +57,15 @@ class Difference:
     """`difference`: local mean of the squared change of x0 since the last visit, with the past fading by `memory`."""
 
     memory: float = 0.5
-    _last: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    _last: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_settings(self, "estimator", "difference")
+        if not 0 <= self.memory < 1:
+            raise LeaderError(f"The memory of the estimator 'difference' must lie in [0, 1); found {self.memory}.")
+
+    def fresh(self) -> Difference:
+        return Difference(self.memory)
 
     def __call__(self, ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
         rows = []
@@ -76,6 +88,13 @@ class Hutchinson:
     window: int = 7
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        check_count("The number of Hutchinson's probes", self.probes, 1, MOST_PROBES)
+        check_count("Hutchinson's window", self.window, 1, 1001)
+        check_settings(self, "estimator", "hutchinson")
+        if self.window % 2 == 0:
+            raise LeaderError(f"Hutchinson's window must be odd, so that it has a centre; found {self.window}.")
+
     def __call__(self, ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
         level = ask.prior.schedule.level(t, x)
         scale = level.cast((1 - level.abar) / level.abar.sqrt())
@@ -90,7 +109,7 @@ class Hutchinson:
 
     def _signs(self, image: int, time: int, probe: int, shape: torch.Size) -> Tensor:
         seed = ((self.seed * 1_000_003 + image) * 1_009 + time) * 4_093 + probe
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(seed % 2**63)
         return torch.randint(0, 2, shape, generator=generator, dtype=torch.float32) * 2 - 1
 
 
@@ -108,25 +127,48 @@ def exact(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[
 
 
 ESTIMATORS = ("head", "learned", "fisher", "difference", "hutchinson", "exact")
+MOST_PROBES = 1000
 
 
-def make_estimator(name: str, prior: Prior, probes: int = 1) -> Estimator:
-    """An estimator by name, with a fresh memory. `auto` takes what is best without extra work."""
-    if name == "auto":
-        name = "head" if prior.source is not None else "fisher"
-    if name in ("head", "learned"):
+def check_estimator(given: str | Estimator | None, probes: int = 1) -> None:
+    """Refuses what is no estimator, by name or as an object, and probes for one that takes none."""
+    if isinstance(given, str) and given not in (*ESTIMATORS, "auto"):
+        raise unknown_name("estimator", given, [*ESTIMATORS, "auto"])
+    if given is not None and not isinstance(given, str) and (isinstance(given, type) or not callable(given)):
+        raise UsageError(f"An estimator is given by its name or as an object such as Hutchinson(4); found {given!r}.")
+    check_count("The number of probes", probes, 1, MOST_PROBES)
+    if probes != 1 and given != "hutchinson":
+        raise UsageError(f"Probes belong to the estimator 'hutchinson'; found {probes} of them with {describe(given)!r}.")
+
+
+def describe(given: str | Estimator | None) -> Any:
+    """An estimator for the settings of a run: its name, or a dict with its settings, ready for JSON."""
+    if given is None or isinstance(given, str):
+        return given
+    name = getattr(given, "__name__", type(given).__name__).lower()
+    if not is_dataclass(given):
+        return name
+    return {"name": name, **{item.name: getattr(given, item.name) for item in fields(given) if item.init}}
+
+
+def make_estimator(given: str | Estimator, prior: Prior, probes: int = 1) -> Estimator:
+    """An estimator by name or object, with a fresh memory. `auto` takes what is best without extra work."""
+    check_estimator(given, probes)
+    if not isinstance(given, str):
+        fresh = getattr(given, "fresh", None)
+        made: Estimator = given if fresh is None else fresh()
+        return made
+    if given == "auto":
+        given = "head" if prior.source is not None else "fisher"
+    if given in ("head", "learned"):
         if prior.source is None:
             raise LeaderError(
                 f"The prior '{prior.name}' predicts no variance; fit a head with 'leader fit-variance' or use the "
                 "estimator fisher or hutchinson."
             )
         return predicted
-    if name == "fisher":
-        return fisher
-    if name == "difference":
+    if given == "difference":
         return Difference()
-    if name == "hutchinson":
+    if given == "hutchinson":
         return Hutchinson(probes)
-    if name == "exact":
-        return exact
-    raise unknown_name("estimator", name, [*ESTIMATORS, "auto"])
+    return fisher if given == "fisher" else exact

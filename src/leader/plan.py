@@ -1,0 +1,137 @@
+"""Plan: a run with every choice made. What the caller gave comes first, then the presets, then the defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import torch
+
+from leader import presets
+from leader.by_name import check_count
+from leader.errors import LeaderError, UsageError
+from leader.methods import Method, make_method
+from leader.plugins import PLUGINS, Plugin, expand, make_plugin
+from leader.plugins.image_priors import ImagePrior
+from leader.priors.base import Prior
+from leader.problem import Problem
+from leader.schedule import Grid, Schedule, make_grid
+from leader.uncertainty.estimators import Estimator, check_estimator, describe
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run with every choice made, for one prior and one problem; `settings` says it all in plain values."""
+
+    method: Method
+    plugins: tuple[Plugin, ...]
+    grid: Grid
+    estimator: str | Estimator | None
+    settings: dict[str, Any]
+
+
+class Choices:
+    """What a caller chose for a Sampler, checked as far as it can be before a problem is there. Arguments as there."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        method: str | Method,
+        plugins: Sequence[str | Plugin] | str | Plugin,
+        steps: int,
+        grid: str | Grid | None,
+        estimator: str | Estimator | None,
+        probes: int,
+        trust_time: int,
+        use_presets: bool,
+        settings: Mapping[str, Any],
+    ) -> None:
+        self.method, self.grid, self.estimator, self.use_presets = method, grid, estimator, bool(use_presets)
+        self.plugins = expand(plugins)
+        self.own = {key: value for key, value in settings.items() if key not in PLUGINS}
+        self.of_plugins = {key: value for key, value in settings.items() if key in PLUGINS}
+        check_estimator(estimator, probes)
+        self.probes, self.trust_time = int(probes), check_count("The trust time", trust_time, 0, 2**31 - 1)
+        self.steps = steps if isinstance(grid, Grid) else check_count("The number of steps", steps, 1, len(schedule))
+        self._check_method()
+        self._check_plugins()
+        self._check_grid(schedule)
+
+    def _check_method(self) -> None:
+        if isinstance(self.method, str):
+            make_method(self.method, self.own)
+        elif not isinstance(self.method, Method):
+            raise UsageError(f"A method is given by its name or as an object such as DDNM(); found {self.method!r}.")
+        elif self.own:
+            raise UsageError(
+                f"The method '{self.method.name}' was given as an object, which holds its settings; found "
+                f"{', '.join(self.own)} besides."
+            )
+
+    def _check_plugins(self) -> None:
+        named = [item for item in self.plugins if isinstance(item, str)]
+        for name, given in self.of_plugins.items():
+            if name in named:
+                make_plugin(name, given)
+            elif any(item.name == name for item in self.plugins if isinstance(item, Plugin)):
+                raise UsageError(f"The plug-in '{name}' was given as an object, which holds its settings; leave out others.")
+            else:
+                raise UsageError(f"There are settings for the plug-in '{name}', which does not take part; add it to plugins.")
+
+    def _check_grid(self, schedule: Schedule) -> None:
+        if isinstance(self.grid, Grid):
+            if max(self.grid.times) >= len(schedule):
+                raise LeaderError(
+                    f"The grid visits time {max(self.grid.times)}; the prior's schedule ends at {len(schedule) - 1}."
+                )
+        elif self.grid is not None:
+            make_grid(self.grid, self.steps, len(schedule))
+
+    def plan(self, prior: Prior, problem: Problem) -> Plan:
+        """Every choice made for this problem. Refuses what the method or a plug-in cannot serve."""
+        name = self.method if isinstance(self.method, str) else self.method.name
+        sigma = float(problem.sigma.max()) / 2
+        found = presets.find(prior.name, name, problem.operator.task, sigma) if self.use_presets else {}
+        preset = {key: value for key, value in found.items() if key not in PLUGINS}
+        method = make_method(name, {**preset, **self.own}) if isinstance(self.method, str) else self.method
+        plugins = tuple(
+            item if isinstance(item, Plugin) else make_plugin(item, {**found.get(item, {}), **self.of_plugins.get(item, {})})
+            for item in self.plugins
+        )
+        if method.term is not None and any(item.takes_over == method.term for item in plugins):
+            method = method.without_term()
+        method.check(problem)
+        grid = self._grid(method, prior.schedule)
+        for item in plugins:
+            grid = item.grid(grid, prior.schedule)
+        estimator = self.estimator
+        if estimator is None and any(item.needs_sigma for item in plugins):
+            estimator = "auto"
+        settings = {
+            "prior": prior.name,
+            "method": _described(method),
+            "plugins": [_described(item) for item in plugins],
+            "steps": self.steps,
+            "grid": list(grid.times),
+            "estimator": describe(estimator),
+            "probes": self.probes,
+            "trust_time": self.trust_time,
+            "threads": torch.get_num_threads(),
+            "torch": torch.__version__,
+        }
+        return Plan(method, plugins, grid, estimator, settings)
+
+    def _grid(self, method: Method, schedule: Schedule) -> Grid:
+        if isinstance(self.grid, Grid):
+            return self.grid
+        if self.grid is not None:
+            return make_grid(self.grid, self.steps, len(schedule))
+        return method.default_grid(schedule, self.steps)
+
+
+def _described(item: Method | Plugin) -> dict[str, Any]:
+    """Name and settings in plain values; an image prior by its name."""
+    values: dict[str, Any] = {field.name: getattr(item, field.name) for field in fields(item)} if is_dataclass(item) else {}
+    plain = {key: value.name if isinstance(value, ImagePrior) else value for key, value in values.items()}
+    return {"name": item.name, **plain}
