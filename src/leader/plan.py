@@ -124,6 +124,7 @@ class Choices:
             "estimator": describe(estimator),
             "probes": self.probes,
             "trust_time": self.trust_time,
+            **_addresses(grids),
             "threads": torch.get_num_threads(),
             "torch": torch.__version__,
         }
@@ -147,6 +148,16 @@ class Choices:
         if self.grid is not None:
             return make_grid(self.grid, self.steps, schedule)
         return method.default_grid(schedule, self.steps)
+
+
+def _addresses(grids: Sequence[Grid]) -> dict[str, Any]:
+    """The clock and the labels of the grids, where these are not simply times and positions."""
+    said: dict[str, Any] = {}
+    if any(grid.clock != grid.times for grid in grids):
+        said["grid_clock"] = [list(grid.clock) for grid in grids]
+    if any(grid.labels != tuple(range(len(grid.times))) for grid in grids):
+        said["grid_labels"] = [list(grid.labels) for grid in grids]
+    return said
 
 
 def _described(item: Method | Plugin) -> dict[str, Any]:
