@@ -86,8 +86,8 @@ class Watching(Plugin):
     needs_sigma: ClassVar[bool] = True
     seen: list[tuple[int, int]] = field(default_factory=list)
 
-    def wrap(self, predict: Predict, moment: StepInfo, grid: Grid) -> Predict:
-        self.seen.extend(zip(moment.positions, moment.visits))
+    def wrap(self, predict: Predict, info: StepInfo) -> Predict:
+        self.seen.extend(zip(info.positions, info.visits))
         return predict
 
     def pace(self, grid: Grid, position: int, uncertainty: float) -> int:

@@ -112,9 +112,7 @@ class Choices:
             method = method.without_term()
         method.check(problem)
         grids = self._grids(method, plugins, prior, problem)
-        estimator = self.estimator
-        if estimator is None and any(item.needs_sigma for item in plugins):
-            estimator = "auto"
+        estimator = self._estimator(prior, any(item.needs_sigma for item in plugins))
         settings = {
             "prior": prior.name,
             "method": _described(method),
@@ -129,6 +127,11 @@ class Choices:
             "torch": torch.__version__,
         }
         return Plan(method, plugins, grids, estimator, settings)
+
+    def _estimator(self, prior: Prior, read: bool) -> str | Estimator | None:
+        """Where a plug-in reads Sigma there is one; where none does, no network is differentiated for a map alone."""
+        estimator = "auto" if self.estimator is None and read else self.estimator
+        return "fisher" if estimator == "auto" and prior.source is None and not read else estimator
 
     def _grids(self, method: Method, plugins: Sequence[Plugin], prior: Prior, problem: Problem) -> tuple[Grid, ...]:
         """The times of each image: plug-ins see one at a time."""
