@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-METHOD = "ddnm"
-PLUGINS = ("leader",)
-STEPS = 100
+QUALITY = "standard"
+LOOK = "natural"
+METHOD = None
+"""Chosen by quality and look; so are the plug-ins and the steps."""
+PLUGINS = None
+STEPS = None
+METHOD_PLUGINS = ("leader",)
+METHOD_STEPS = 100
+"""What a method that is asked for gets, as in the papers."""
 PRIOR = "embedded"
 SEED = 0
 ESTIMATOR = "auto"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leader import defaults
 from leader.cli import options
-from leader.cli.console import to_stdout
+from leader.cli.console import to_stderr, to_stdout
 from leader.errors import LeaderError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 PICTURES = ("degraded", "restored", "uncertainty", "figure", "path")
 RUN = "run.json"
@@ -58,8 +62,20 @@ def demo(
     views = [("degraded", restored.given.pixels), ("restored", restored.array), ("original", truth.pixels)]
     figures.draw_side_by_side(paths["figure"], views, spread)
     figures.draw_path(paths["path"], next(iter(restored.result.trace.values())))
+    to_stderr(_scores(restored.array, truth.pixels))
     for path in (*paths.values(), run):
         to_stdout(str(path))
+
+
+def _scores(restored: NDArray[np.float32], truth: NDArray[np.float32]) -> str:
+    """How near the picture is to the original, which a demo knows."""
+    import torch
+
+    from leader import metrics
+
+    found, wanted = (torch.from_numpy(pixels).permute(2, 0, 1)[None] for pixels in (restored, truth))
+    near, alike = float(metrics.psnr(found, wanted)), float(metrics.lpips(found, wanted))
+    return f"Against the original: PSNR {near:.2f} dB, LPIPS {alike:.3f}."
 
 
 def _made_by_a_demo(run: Path) -> bool:

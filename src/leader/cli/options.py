@@ -55,10 +55,21 @@ Mask = Annotated[
 ]
 Factor = Annotated[int | None, typer.Option("--factor", help="How much larger sr makes a picture (default 4).")]
 Down = Annotated[str | None, typer.Option("--down", help="How it became small: bicubic (default) or average.")]
-Method = Annotated[str, typer.Option("--method", "-m", autocompletion=_method_names, help="See leader methods.")]
+Quality = Annotated[
+    str | None,
+    typer.Option("--quality", "-q", help="How much work to spend: draft, standard (the default) or best."),
+]
+Look = Annotated[
+    str | None,
+    typer.Option("--look", help="natural (believable texture, the default) or faithful (closer to the truth on average)."),
+]
+Method = Annotated[
+    str | None,
+    typer.Option("--method", "-m", autocompletion=_method_names, help="A method of your own choice: see leader methods."),
+]
 Plugins = Annotated[
     list[str] | None,
-    typer.Option("--plugin", "-p", autocompletion=_plugin_names, help="May be repeated; leader by default, none for none."),
+    typer.Option("--plugin", "-p", autocompletion=_plugin_names, help="May be repeated, none for none; a --method has leader."),
 ]
 Prior = Annotated[
     str,
@@ -71,17 +82,19 @@ Estimator = Annotated[
 Device = Annotated[str | None, typer.Option("--device", help="Where to compute: cpu, cuda or mps; the prior's by default.")]
 Precision = Annotated[str | None, typer.Option("--dtype", help="Numbers to compute with: float32, float16 or bfloat16")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads of the CPU; the bits depend on them.")]
-Steps = Annotated[int, typer.Option("--steps", "-n", help="Network steps; fewer are faster.")]
+Steps = Annotated[
+    int | None, typer.Option("--steps", "-n", help="Network steps; fewer are faster. By default those of the quality.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another draw.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
 
 
-def plugin_names(names: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+def plugin_names(names: list[str] | None) -> tuple[str, ...] | None:
     """The plug-ins asked for; "none" alone for none."""
     from leader.errors import UsageError
 
     if not names:
-        return default
+        return None
     if names == ["none"]:
         return ()
     if "none" in names:

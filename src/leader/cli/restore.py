@@ -97,6 +97,8 @@ def restore(
     mask: options.Mask = None,
     factor: options.Factor = None,
     down: options.Down = None,
+    quality: options.Quality = None,
+    look: options.Look = None,
     method: options.Method = defaults.METHOD,
     plugin: options.Plugins = None,
     steps: options.Steps = defaults.STEPS,
@@ -145,7 +147,9 @@ def restore(
     else:
         if task is None and picture.suffix.lower() != SUFFIX:
             raise _no_task(picture, out)
-        plugins = options.plugin_names(plugin, defaults.PLUGINS)
+        plugins = options.plugin_names(plugin)
+        if plugins is None and budget is not None:
+            plugins = ("leader",)  # whose budget it is
         ready = prepare(
             picture,
             task,
@@ -154,6 +158,8 @@ def restore(
             mask=mask,
             factor=factor,
             down=down,
+            quality=quality,
+            look=look,
             method=method,
             plugins=plugins,
             steps=steps,
@@ -162,7 +168,7 @@ def restore(
             dtype=dtype,
             threads=threads,
             seed=seed,
-            settings=with_options(content, plugins, budget=budget, estimator=estimator),
+            settings=with_options(content, plugins or (), budget=budget, estimator=estimator),
         )
     check_format(out, ready.given.alpha is not None)
     restored = run_and_tell(ready)

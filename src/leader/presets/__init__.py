@@ -17,12 +17,18 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+if TYPE_CHECKING:  # moved between the versions of Python that are served
+    if sys.version_info >= (3, 11):
+        from importlib.resources.abc import Traversable
+    else:
+        from importlib.abc import Traversable
 
 DATA_SETS = {
     "imagenet-256": "imagenet",
@@ -38,17 +44,22 @@ def entries() -> tuple[dict[str, Any], ...]:
     found: list[dict[str, Any]] = []
     for file in sorted(resources.files(__name__).iterdir(), key=lambda item: item.name):
         if file.name.endswith(".toml"):
-            found.extend(tomllib.loads(file.read_text(encoding="utf-8")).get("preset", []))
+            found.extend(parsed(file).get("preset", []))
     return tuple(found)
+
+
+def parsed(file: Traversable) -> dict[str, Any]:
+    """The content of a TOML file of the package."""
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def find(prior: str, method: str, task: str, sigma: float) -> dict[str, Any]:
     """The settings for this combination; sigma is quoted for [0, 1] images. Plug-in settings sit in sub-tables."""
     ranked = []
     for entry in entries():
-        rank = _rank(entry, prior, method, task, sigma)
-        if rank is not None:
-            ranked.append((rank, entry))
+        fit = rank(entry, prior, method, task, sigma)
+        if fit is not None:
+            ranked.append((fit, entry))
     merged: dict[str, Any] = {}
     for _, entry in sorted(ranked, key=lambda item: item[0]):
         for key, value in entry["settings"].items():
@@ -56,7 +67,7 @@ def find(prior: str, method: str, task: str, sigma: float) -> dict[str, Any]:
     return merged
 
 
-def _rank(entry: dict[str, Any], prior: str, method: str, task: str, sigma: float) -> tuple[float, ...] | None:
+def rank(entry: dict[str, Any], prior: str, method: str, task: str, sigma: float) -> tuple[float, ...] | None:
     """How well an entry fits, higher is better, or None."""
     fits = {
         "prior": {prior: 2.0, DATA_SETS.get(prior, ""): 1.0, "any": 0.0},

@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from leader import defaults
 from leader.errors import LeaderError, UsageError
 from leader.methods import Method
 from leader.pictures import Picture, write_picture
 from leader.pictures.container import SUFFIX, read_container
 from leader.plan import Plan
 from leader.plugins import Plugin
+from leader.presets.paths import check_words, find_path
 from leader.priors import loading
 from leader.priors.base import Prior
 from leader.problem import Problem
@@ -37,7 +39,7 @@ from leader.restoration.tasks import find_task
 from leader.result import OnStep, Result
 from leader.sampler import Sampler
 
-RESERVED = ("self", "prior", "method", "plugins", "steps")
+RESERVED = ("self", "prior", "method", "plugins", "steps", "quality", "look")
 """Arguments of their own, which settings cannot hold."""
 MOST_THREADS = 1024
 
@@ -223,9 +225,11 @@ def prepare(
     task: str | None = None,
     *,
     sigma: float | None = None,
-    method: str | Method = "ddnm",
-    plugins: Sequence[str | Plugin] | str | Plugin = ("leader",),
-    steps: int = 100,
+    quality: str | None = None,
+    look: str | None = None,
+    method: str | Method | None = None,
+    plugins: Sequence[str | Plugin] | str | Plugin | None = None,
+    steps: int | None = None,
     prior: str | Path | Prior = "embedded",
     seed: int = 0,
     ids: int | Sequence[int] | None = None,
@@ -239,6 +243,9 @@ def prepare(
 
     image, task  as in `restore`
     sigma        noise level for [0, 1] images; None: the container's, or estimated from the picture
+    quality      "draft", "standard" (the default) or "best"; look: "natural" (the default) or "faithful". They choose
+                 method, plug-ins, grid and steps, by prior, task and noise; what is given besides wins
+    method       a host by name or as an object, with 100 steps and the plug-in "leader" unless told otherwise
     seed, ids    choose the noise: a picture with ids=3 gets what image 3 of a batch gets
     device       where prior and measurement are put; None: where the prior is, the CPU for one by name
     dtype        of the network of a prior by name: float32 (default), float16 or bfloat16
@@ -257,16 +264,62 @@ def prepare(
     origin_seed, names = as_seed(seed), _names(ids)
     asked = None if device is None else loading.device_named(device)
     model = _prior(prior, asked, dtype)
-    sampler = Sampler(model, method, plugins, steps, **_checked(settings))  # wrong names first, then the picture
+    choice = _Choice(model, quality, look, method, plugins, steps, _checked(settings))  # wrong names first, then the picture
     place = model.weights_device() or asked or torch.device("cpu")
     with _memory_in_words(None), _with_threads(threads):
         if isinstance(image, (str, Path)) and Path(image).suffix.lower() == SUFFIX:
             posed = pose_container(read_container(Path(image)), task, level, options, place)
         else:
             posed = pose_picture(as_picture(image), task or "sr", level, options, place)
+        sampler = choice.sampler(posed.problem)
         plan = sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
     origin = Origin.of(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
     return Preparation(posed, sampler, plan, origin, origin_seed, names, threads)
+
+
+class _Choice:
+    """What runs: a method that was asked for, or what quality and look mean for the problem."""
+
+    def __init__(
+        self,
+        prior: Prior,
+        quality: str | None,
+        look: str | None,
+        method: str | Method | None,
+        plugins: Sequence[str | Plugin] | str | Plugin | None,
+        steps: int | None,
+        settings: dict[str, Any],
+    ) -> None:
+        if method is not None and (quality is not None or look is not None):
+            raise UsageError("Quality and look choose the method; give either them or a method, not both.")
+        self.quality, self.look = quality or defaults.QUALITY, look or defaults.LOOK
+        check_words(self.quality, self.look)
+        self.prior, self.plugins, self.steps, self.settings = prior, plugins, steps, settings
+        self.given: Sampler | None = None
+        if method is not None:
+            self.given = self._made(method, defaults.METHOD_PLUGINS, defaults.METHOD_STEPS, None, {})
+        elif plugins is not None or steps is not None:
+            Sampler(prior, plugins=plugins or (), steps=steps or 1)  # wrong names are told before the picture is read
+
+    def sampler(self, problem: Problem) -> Sampler:
+        if self.given is not None:
+            return self.given
+        sigma = float(problem.sigma.max()) / 2
+        path = find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
+        steps = min(path.steps, len(self.prior.schedule))
+        return self._made(path.method, path.plugins, steps, path.grid, path.settings)
+
+    def _made(
+        self, method: str | Method, plugins: Sequence[str], steps: int, grid: str | None, settings: Mapping[str, Any]
+    ) -> Sampler:
+        own = {**settings, **self.settings}
+        return Sampler(
+            self.prior,
+            method,
+            plugins if self.plugins is None else self.plugins,
+            steps if self.steps is None else self.steps,
+            **({"grid": grid, **own} if grid is not None else own),
+        )
 
 
 def _prior(prior: str | Path | Prior, device: torch.device | None, dtype: torch.dtype | str | None) -> Prior:

@@ -1,0 +1,64 @@
+"""Paths: the host, its grid and its length that a quality and a look stand for, as data (paths.toml).
+
+quality  draft (a glance), standard (the default) or best (where more work still helps)
+look     natural (lower LPIPS: textures a viewer would believe) or faithful (higher PSNR: closer to the truth on average)
+
+An entry holds the keys of a preset (prior, task, noise; see `leader.presets`) with quality and look, and says method,
+steps, grid, plugins, settings, and the source of the choice. The most specific entry wins, whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from leader.errors import unknown_name
+from leader.presets import parsed, rank
+
+QUALITIES = ("draft", "standard", "best")
+LOOKS = ("natural", "faithful")
+
+
+@dataclass(frozen=True)
+class RunPath:
+    """What a run does where its caller said no more than quality and look; `grid` None: the method's own."""
+
+    method: str
+    steps: int
+    source: str
+    grid: str | None = None
+    plugins: tuple[str, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def check_words(quality: str, look: str) -> None:
+    """Refuses words that are no quality or no look."""
+    if quality not in QUALITIES:
+        raise unknown_name("quality", quality, QUALITIES)
+    if look not in LOOKS:
+        raise unknown_name("look", look, LOOKS)
+
+
+def find_path(prior: str, task: str, sigma: float, quality: str, look: str) -> RunPath:
+    """The path for this combination; sigma is quoted for [0, 1] images."""
+    check_words(quality, look)
+    ranked = []
+    for number, entry in enumerate(_entries()):
+        fit = rank({**entry, "method": "any"}, prior, "any", task, sigma)  # the method is what is chosen here
+        words = [{quality: 1.0, "any": 0.0}.get(entry["quality"]), {look: 1.0, "any": 0.0}.get(entry["look"])]
+        if fit is not None and None not in words:
+            ranked.append(((*fit, *words), number, entry))
+    chosen = max(ranked, key=lambda item: item[:2])[2]
+    fields = ("method", "steps", "grid", "plugins", "settings", "source")
+    return RunPath(**{key: _frozen(chosen[key]) for key in fields if key in chosen})
+
+
+@cache
+def _entries() -> tuple[dict[str, Any], ...]:
+    return tuple(parsed(resources.files("leader.presets") / "paths.toml")["path"])
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
