@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from leader import Grid, Problem, Sampler, operators, presets
-from leader.plugins import Moment, Plugin
+from leader.plugins import Plugin, StepInfo
 from leader.priors.ask import Predict
 from leader.priors.base import Prediction
 from leader.priors.gaussian import GaussianPrior, white
@@ -37,7 +37,7 @@ def test_another_seed_is_another_picture() -> None:
 @pytest.mark.parametrize("trust_time", [100, 45, 40, 0])
 def test_posterior_std_is_the_root_of_sigma_at_the_first_time_not_above_trust_time(trust_time: int) -> None:
     sampler = Sampler(mixture(SHAPE), "ddnm", (), grid=TIMES, trust_time=trust_time)
-    steps = list(sampler.steps(make_problem(2)))
+    steps = list(sampler.iterate(make_problem(2)))
     wanted = next(step for step in steps if int(step.t[0]) <= trust_time)
     assert wanted.sigma is not None
     kept = sampler.run(make_problem(2)).posterior_std
@@ -58,7 +58,7 @@ def test_sigma_is_held_between_zero_and_one() -> None:
             return Prediction(answer.x0, answer.eps, variance)
 
     problem = Problem.internal(torch.zeros(1, *SHAPE), operators.Denoising(SHAPE), 0.5)
-    first = next(iter(Sampler(Odd(white(SHAPE, 3.0)), "ddnm", (), steps=4).steps(problem)))
+    first = next(iter(Sampler(Odd(white(SHAPE, 3.0)), "ddnm", (), steps=4).iterate(problem)))
     assert first.sigma is not None
     assert float(first.sigma.max()) == 1 and float(first.sigma.min()) == 0
 
@@ -86,8 +86,8 @@ class Watching(Plugin):
     needs_sigma: ClassVar[bool] = True
     seen: list[tuple[int, int]] = field(default_factory=list)
 
-    def wrap(self, predict: Predict, moment: Moment, grid: Grid) -> Predict:
-        self.seen.extend(zip(moment.positions, moment.visits))
+    def wrap(self, predict: Predict, info: StepInfo, grid: Grid) -> Predict:
+        self.seen.extend(zip(info.positions, info.visits))
         return predict
 
     def pace(self, grid: Grid, position: int, uncertainty: float) -> int:
@@ -115,7 +115,7 @@ def test_images_that_stay_keep_their_own_data() -> None:
 
     problem = make_problem(2)
     prior = mixture(SHAPE)
-    first = next(iter(Sampler(prior, "ddnm", (), steps=8).steps(problem)))
+    first = next(iter(Sampler(prior, "ddnm", (), steps=8).iterate(problem)))
     assert first.U is not None
     order = [0, 1] if float(first.U[0]) > float(first.U[1]) else [1, 0]
     problem = problem.select(torch.tensor(order))

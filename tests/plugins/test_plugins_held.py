@@ -13,7 +13,7 @@ from torch import Tensor
 from leader import Problem, Sampler, operators
 from leader.methods.pirp import PIRP, gradient_term
 from leader.plugins import UCPM, EquSPlus
-from leader.plugins.base import Moment
+from leader.plugins.base import StepInfo
 from leader.schedule import Grid, Schedule, uniform_grid
 from tests.oracle.cases import mixture
 
@@ -25,8 +25,8 @@ def draw(seed: int, scale: float = 1.0, count: int = 1) -> Tensor:
     return scale * torch.randn(count, *SHAPE, generator=generator, dtype=torch.float64)
 
 
-def moment(ids: list[int], positions: list[int]) -> Moment:
-    return Moment(ids, positions, [0] * len(ids), torch.zeros(len(ids), dtype=torch.long))
+def moment(ids: list[int], positions: list[int]) -> StepInfo:
+    return StepInfo(ids, positions, [0] * len(ids), torch.zeros(len(ids), dtype=torch.long))
 
 
 def closed_form(x: NDArray[np.float64], sigma: NDArray[np.float64], lam: float, smoothing: float | None) -> NDArray[np.float64]:
@@ -74,8 +74,8 @@ def test_in_the_loop_ucpm_acts_before_the_data_step() -> None:
     operator, prior = operators.AveragePoolSR(SHAPE, 2), mixture(SHAPE)
     y = operator.A(prior.sample(1, torch.Generator().manual_seed(0)).float())
     problem = Problem.internal(y, operator, 0.05)
-    host = next(iter(Sampler(prior, "ddnm", (), steps=5).steps(problem)))
-    plugged = next(iter(Sampler(prior, "ddnm", ("ucpm",), steps=5, ucpm={"lam": 0.5}).steps(problem)))
+    host = next(iter(Sampler(prior, "ddnm", (), steps=5).iterate(problem)))
+    plugged = next(iter(Sampler(prior, "ddnm", ("ucpm",), steps=5, ucpm={"lam": 0.5}).iterate(problem)))
     assert float((plugged.x0 - host.x0).abs().max()) > 1e-3, "UCPM changed nothing"
     assert float(problem.residual(plugged.x0).abs().max()) > 1e-3
     assert float(problem.residual(plugged.x0_hat).abs().max()) < 1e-5
