@@ -108,7 +108,7 @@ def test_every_number_of_every_method_and_plug_in_is_guarded() -> None:
     """By name and as objects: text, NaN and endless numbers never get in."""
     tried = 0
     for registry, make in ((METHODS, make_method), (PLUGINS, make_plugin)):
-        for name, cls in registry.items():  # type: ignore[attr-defined]
+        for name, cls in registry.items():
             for key, value in vars(make(name, {})).items():
                 if not isinstance(value, (int, float)):
                     continue

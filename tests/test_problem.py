@@ -192,7 +192,7 @@ def test_ranges_are_converted_once() -> None:
 
 def test_replace_exchanges_a_field_and_converts_nothing() -> None:
     problem = Problem(picture(), Denoising(SHAPE), 0.05)
-    other = dataclasses.replace(problem, sigma=0.3)
+    other = dataclasses.replace(problem, sigma=torch.tensor(0.3, dtype=torch.float64))
     assert torch.equal(other.y, problem.y) and other.sigma.tolist() == [0.3, 0.3]
     assert torch.equal(dataclasses.replace(other, y=-problem.y).y, -problem.y)
     with pytest.raises(LeaderError, match="units"):

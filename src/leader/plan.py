@@ -23,13 +23,21 @@ from leader.uncertainty.estimators import Estimator, check_estimator, describe
 
 @dataclass(frozen=True)
 class Plan:
-    """A run with every choice made, for one prior and one problem; `settings` says it all in plain values."""
+    """A run with every choice made, for one prior and one problem; `settings` says it all in plain values.
+
+    grids  the times each image of the problem visits
+    """
 
     method: Method
     plugins: tuple[Plugin, ...]
-    grid: Grid
+    grids: tuple[Grid, ...]
     estimator: str | Estimator | None
     settings: dict[str, Any]
+
+    @property
+    def grid(self) -> Grid:
+        """The times of the first image."""
+        return self.grids[0]
 
 
 class Choices:
@@ -87,7 +95,7 @@ class Choices:
                     f"The grid visits time {max(self.grid.times)}; the prior's schedule ends at {len(schedule) - 1}."
                 )
         elif self.grid is not None:
-            make_grid(self.grid, self.steps, len(schedule))
+            make_grid(self.grid, self.steps, schedule)
 
     def plan(self, prior: Prior, problem: Problem) -> Plan:
         """Every choice made for this problem. Refuses what the method or a plug-in cannot serve."""
@@ -103,9 +111,7 @@ class Choices:
         if method.term is not None and any(item.takes_over == method.term for item in plugins):
             method = method.without_term()
         method.check(problem)
-        grid = self._grid(method, prior.schedule)
-        for item in plugins:
-            grid = item.grid(grid, prior.schedule)
+        grids = self._grids(method, plugins, prior, problem)
         estimator = self.estimator
         if estimator is None and any(item.needs_sigma for item in plugins):
             estimator = "auto"
@@ -114,20 +120,32 @@ class Choices:
             "method": _described(method),
             "plugins": [_described(item) for item in plugins],
             "steps": self.steps,
-            "grid": list(grid.times),
+            "grid": list(grids[0].times) if len(set(grids)) == 1 else [list(grid.times) for grid in grids],
             "estimator": describe(estimator),
             "probes": self.probes,
             "trust_time": self.trust_time,
             "threads": torch.get_num_threads(),
             "torch": torch.__version__,
         }
-        return Plan(method, plugins, grid, estimator, settings)
+        return Plan(method, plugins, grids, estimator, settings)
+
+    def _grids(self, method: Method, plugins: Sequence[Plugin], prior: Prior, problem: Problem) -> tuple[Grid, ...]:
+        """The times of each image: plug-ins see one at a time."""
+        first = self._grid(method, prior.schedule)
+        grids = []
+        for row in range(problem.batch):
+            grid, one = first, problem if problem.batch == 1 else problem.select(torch.tensor([row]))
+            for item in plugins:
+                if method.takes_origin or not item.begins:
+                    grid = item.grid(grid, prior, one)
+            grids.append(grid)
+        return tuple(grids)
 
     def _grid(self, method: Method, schedule: Schedule) -> Grid:
         if isinstance(self.grid, Grid):
             return self.grid
         if self.grid is not None:
-            return make_grid(self.grid, self.steps, len(schedule))
+            return make_grid(self.grid, self.steps, schedule)
         return method.default_grid(schedule, self.steps)
 
 

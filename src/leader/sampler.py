@@ -60,7 +60,7 @@ class Sampler:
     def __init__(
         self,
         /,
-        prior: Prior | str | Path,
+        prior: Prior | str | Path = "embedded",
         method: str | Method = "ddnm",
         plugins: Sequence[str | Plugin] | str | Plugin = ("leader",),
         steps: int = 100,
@@ -184,7 +184,8 @@ def _loop(run: _Run, names: list[int], seed: int, trust_time: int) -> Generator[
         for i, image in enumerate(images):
             visit = step.visit(i)
             trace[image.name].append(visit)
-            if step.sigma is not None and (visit.t <= trust_time or visit.u == -1):
+            clock = run.plan.grids[image.row].clock[image.position]
+            if step.sigma is not None and (clock <= trust_time or visit.u == -1):
                 spread.setdefault(image.name, step.sigma[i].clamp_min(0).sqrt())
             if visit.u == -1:
                 restored[image.name] = run.finish(image, step.state.select(torch.tensor([i])))
@@ -215,17 +216,19 @@ class _Run:
         self._problems: dict[tuple[int, ...], Problem] = {}
 
     def start(self, images: Sequence[_Image]) -> State:
-        first = torch.tensor([self.plan.grid.times[0]])
         parts = []
         for group in self._groups(images):
             with self._counted(group):
-                parts.append(self.plan.method.start(self._context(group), first.expand(len(group))))
+                context = self._context(group)
+                first = torch.tensor([self._grid(image).times[0] for image in group])
+                parts.append(self.plan.method.start(replace(context, origin=self._origin(context)), first))
         return State.join(parts)
 
     def travel(self, images: Sequence[_Image], state: State) -> tuple[list[_Image], State]:
         """Takes every image whose next move is upward back up."""
-        times, moved = self.plan.grid.times, list(images)
+        moved = list(images)
         for i, image in enumerate(images):
+            times = self._grid(image).times
             while times[image.position + 1] > times[image.position]:
                 now, up = (torch.tensor([times[image.position + k]]) for k in (0, 1))
                 with self._counted([image]):
@@ -250,10 +253,10 @@ class _Run:
             return self.plan.method.finish(self._context([image]), state)[0]
 
     def _step(self, images: Sequence[_Image], state: State, index: int) -> Step:
-        plan, grid = self.plan, self.plan.grid
+        plan, grids = self.plan, [self._grid(image) for image in images]
         names, here = [image.name for image in images], [image.position for image in images]
-        t = torch.tensor([grid.times[p] for p in here])
-        info = StepInfo(names, here, [image.visits for image in images], t)
+        t = torch.tensor([grid.times[p] for grid, p in zip(grids, here)])
+        info = StepInfo(names, here, [image.visits for image in images], t, grids)
         context = self._context(images, info)
         estimate = plan.method.estimate(context, state, t)
         x0, sigma, mean = estimate.prediction.x0, None, None
@@ -262,8 +265,8 @@ class _Run:
             if sigma.shape != x0.shape:
                 raise LeaderError(f"The estimator of Sigma answered {list(sigma.shape)}; expected {list(x0.shape)}.")
             mean = sigma.mean((1, 2, 3))
-        there = [self._pace(position, None if mean is None else float(mean[i])) for i, position in enumerate(here)]
-        u = torch.tensor([grid.times[p] for p in there])
+        there = [self._pace(grids[i], position, None if mean is None else float(mean[i])) for i, position in enumerate(here)]
+        u = torch.tensor([grid.times[p] for grid, p in zip(grids, there)])
         if sigma is not None:
             for item in plan.plugins:
                 x0 = item.modulate(x0, sigma, info, context.problem)
@@ -272,8 +275,8 @@ class _Run:
         jump = torch.tensor([b - a for a, b in zip(here, there)])
         return Step(tuple(names), index, t, u, moved, x0, x0_hat, sigma, mean, jump)
 
-    def _pace(self, position: int, uncertainty: float | None) -> int:
-        grid, there = self.plan.grid, position + 1
+    def _pace(self, grid: Grid, position: int, uncertainty: float | None) -> int:
+        there = position + 1
         if uncertainty is None:
             return there
         for item in self.plan.plugins:
@@ -288,15 +291,25 @@ class _Run:
         predict: Predict = self.prior.predict
         if info is not None:
             for item in self.plan.plugins:
-                predict = item.wrap(predict, info, self.plan.grid)
+                predict = item.wrap(predict, info)
 
         def noise(name: str) -> Tensor:
             if name == "start" and self.x_T is not None:
                 return self.x_T[rows].to(problem.y)
-            names, positions = [image.name for image in images], [image.position for image in images]
-            return self.noise(names, positions, name, problem.image_shape).to(problem.y)
+            names, labels = [image.name for image in images], [self._grid(image).labels[image.position] for image in images]
+            return self.noise(names, labels, name, problem.image_shape).to(problem.y)
 
         return Context(Ask(self.prior, predict), problem, self.prior.schedule, noise)
+
+    def _grid(self, image: _Image) -> Grid:
+        return self.plan.grids[image.row]
+
+    def _origin(self, context: Context) -> Tensor | None:
+        """The clean image a plug-in lets the run begin from; the first that knows one decides."""
+        if not self.plan.method.takes_origin:
+            return None
+        found = (item.origin(self.prior, context.problem, context.noise) for item in self.plan.plugins)
+        return next((origin for origin in found if origin is not None), None)
 
     def _problem(self, rows: tuple[int, ...]) -> Problem:
         if rows not in self._problems:

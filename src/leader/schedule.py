@@ -2,13 +2,17 @@
 
 A schedule is the table abar_t = prod (1 - beta_s), kept in float64. A time of -1 means abar = 1, the clean image.
 A grid lists the times in visiting order and ends in -1; a move upward in it is time travel (re-noising).
+
+Times mean noise levels. Papers quote them on the linear schedule of 1000 steps, the standard clock here: on a prior with
+another schedule the grids visit the times of the same noise (`grid_on`), so that "t = 100" says the same of every prior.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import torch
 from torch import Tensor
@@ -16,6 +20,8 @@ from torch import Tensor
 from leader.errors import LeaderError, unknown_name
 
 CPU = torch.device("cpu")
+Builder = Callable[[int, int], "Grid"]
+"""build(count, total): a grid of `count` steps on `total` times."""
 
 
 @dataclass(frozen=True)
@@ -95,22 +101,73 @@ class Schedule:
             return Level(abar)
         return Level(abar, like.dtype, like.device)
 
+    @cached_property
+    def log_noise(self) -> Tensor:
+        """log s_t^2 = log((1 - abar) / abar) of every time, float64 [T]."""
+        return (1 - self.abar_table).log() - self.abar_table.log()
+
+    @cached_property
+    def standard(self) -> bool:
+        """Whether its times are the standard clock."""
+        clock = _clock().abar_table
+        return len(self) == len(clock) and bool(((self.abar_table - clock).abs() <= 1e-9).all())
+
     def nearest(self, sigma: float) -> int:
-        """The time whose s_t is nearest to sigma."""
-        table = ((1 - self.abar_table) / self.abar_table).sqrt()
-        return int((table - sigma).abs().argmin())
+        """The time whose s_t is nearest to sigma, by ratio."""
+        return int((self.log_noise - 2 * math.log(max(sigma, 1e-12))).abs().argmin())
+
+    def at_clock(self, time: int) -> int:
+        """The time with the noise of time `time` of the standard clock."""
+        if self.standard:
+            return min(time, len(self) - 1)
+        wanted = _clock().log_noise[min(time, len(_clock()) - 1)]
+        return int((self.log_noise - wanted).abs().argmin())
+
+    def clock_of(self, t: int) -> int:
+        """The time of the standard clock with the noise of time t."""
+        return t if self.standard else int((_clock().log_noise - self.log_noise[t]).abs().argmin())
+
+
+@cache
+def _clock() -> Schedule:
+    return Schedule.linear()
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Times in visiting order, the last one -1. `uniform` grids let SATP count in grid steps."""
+    """Times in visiting order, the last one -1.
+
+    uniform  SATP may count in grid steps
+    clock    the times on the standard clock, where the schedule is another one; the times themselves by default
+    labels   what addresses the draws at each position; the positions by default, kept when a grid is cut
+    """
 
     times: tuple[int, ...]
     uniform: bool = False
+    clock: tuple[int, ...] = ()
+    labels: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.times) < 2 or self.times[-1] != -1 or min(self.times[:-1]) < 0:
             raise LeaderError(f"A grid needs at least one time >= 0 and must end in -1; found {self.times}.")
+        object.__setattr__(self, "clock", self.clock or self.times)
+        object.__setattr__(self, "labels", self.labels or tuple(range(len(self.times))))
+        if not len(self.times) == len(self.clock) == len(self.labels):
+            raise LeaderError("The times, the clock and the labels of a grid must be equally many.")
+
+    def cut(self, first: int) -> Grid:
+        """The grid from the last time that is not below `first` (in its own schedule): nothing above it is visited again.
+
+        Draws stay those of the whole grid at the same times.
+        """
+        top = min((time for time in self.times[:-1] if time >= first), default=max(self.times))
+        kept: list[int] = []
+        for i, time in enumerate(self.times):
+            if time <= top and (not kept or self.times[kept[-1]] != time):
+                kept.append(i)
+        rows = zip(*((self.times[i], self.clock[i], self.labels[i]) for i in kept))
+        times, clock, labels = (tuple(row) for row in rows)
+        return Grid(times, self.uniform, clock, labels)
 
     @property
     def visits(self) -> int:
@@ -136,10 +193,9 @@ def _check(count: int, total: int) -> None:
 
 
 def uniform_grid(count: int, total: int = 1000) -> Grid:
-    """k * floor(total / count) for k = count - 1 ... 0, then -1: the grid of DDNM, DDRM, DDPG and most others."""
+    """floor(k total / count) for k = count - 1 ... 0, then -1: the grid of DDNM, DDRM, DDPG and most others."""
     _check(count, total)
-    stride = total // count
-    return Grid((*(k * stride for k in range(count - 1, -1, -1)), -1), uniform=True)
+    return Grid((*(k * total // count for k in range(count - 1, -1, -1)), -1), uniform=True)
 
 
 def linspace_grid(count: int, total: int = 1000, first: int | None = None) -> Grid:
@@ -186,20 +242,51 @@ def travel_grid(count: int, length: int, repeats: int, total: int = 1000) -> Gri
             for _ in range(length):
                 pointer += 1
                 indices.append(pointer)
-    stride = total // count
-    return Grid((*(k * stride for k in indices), -1), uniform=True)
+    return Grid((*(k * total // count for k in indices), -1), uniform=True)
 
 
-GRIDS = {
+def noise_grid(count: int, total: int = 1000, first: int | None = None) -> Grid:
+    """Times of the standard clock whose noise levels s_t have equally spaced cube roots, from `first` down to 0.
+
+    Dense where little noise is left, as samplers of continuous noise levels space theirs.
+    """
+    _check(count, total)
+    clock = _clock()
+    scale = total / len(clock)
+    top = round((total - 1 if first is None else first) / scale)
+    high, low = (math.exp(float(clock.log_noise[min(t, len(clock) - 1)]) / 6) for t in (top, 0))
+    roots = [high + (low - high) * i / max(1, count - 1) for i in range(count)]
+    times = [round(scale * clock.nearest(root**3)) for root in roots]
+    for i in range(count - 2, -1, -1):  # rounding repeats small times: push the earlier ones up
+        times[i] = max(times[i], times[i + 1] + 1)
+    return Grid((*times, -1))
+
+
+GRIDS: dict[str, Builder] = {
     "uniform": uniform_grid,
     "linspace": linspace_grid,
     "quadratic": quadratic_grid,
     "respaced": respaced_grid,
+    "noise": noise_grid,
 }
 
 
-def make_grid(name: str, count: int, total: int = 1000) -> Grid:
-    """A grid by name."""
+def make_grid(name: str, count: int, schedule: Schedule) -> Grid:
+    """A grid by name, for a prior's schedule."""
     if not isinstance(name, str) or name not in GRIDS:
         raise unknown_name("grid", name, GRIDS)
-    return GRIDS[name](count, total)
+    return grid_on(schedule, count, GRIDS[name])
+
+
+def grid_on(schedule: Schedule, count: int, build: Builder) -> Grid:
+    """The grid build(count, 1000) of the standard clock at the times of `schedule` that have its noise levels.
+
+    Times that coincide there are visited once. More steps than the clock has times are counted on the schedule itself.
+    """
+    if schedule.standard or count > len(_clock()):
+        return build(count, len(schedule))
+    _check(count, len(schedule))
+    drawn = build(count, len(_clock()))
+    times = [schedule.at_clock(time) if time >= 0 else -1 for time in drawn.times]
+    kept = [i for i, time in enumerate(times) if i == 0 or time != times[i - 1]]
+    return Grid(tuple(times[i] for i in kept), drawn.uniform, tuple(drawn.clock[i] for i in kept))

@@ -112,3 +112,12 @@ def test_the_cost_of_a_run_is_its_ledger_s(tmp_path: Path) -> None:
         if known.recipe.plugins != ("satp",):
             assert (record["calls"], record["work"]) == (cost_of(known).calls, cost_of(known).passes)
         assert record["calls"] <= cost_of(known).calls
+
+
+def test_steps_and_settings_come_from_the_row_then_the_method_then_the_form(tmp_path: Path) -> None:
+    own = "\n[form.small.methods.ddpg]\nsteps = 3\nsettings = { zeta = 0.25, gamma = 2.0 }\n"
+    rows = '[[rows]]\nlabel = "mine"\nmethods = ["ddpg"]\nsteps = 9\nsettings = { zeta = 0.5 }\n\n[form.small]'
+    cells = {cell.row: cell for cell in tiny(tmp_path, TOML.replace("[form.small]", rows) + own).cells()}
+    assert [cells[row].recipe.steps for row in ("DDNM", "DDPG", "mine", "DDNM, uniform")] == [5, 3, 9, None]
+    assert cells["DDPG"].recipe.settings == {"zeta": 0.25, "gamma": 2.0}
+    assert cells["mine"].recipe.settings == {"zeta": 0.5, "gamma": 2.0}

@@ -64,7 +64,7 @@ def test_what_cannot_be_served_is_told(tmp_path: Path) -> None:
     Image.new("RGB", (10, 1)).save(tmp_path / "thin.png")
     with pytest.raises(LeaderError, match="too small"):
         load_image(tmp_path / "thin.png", "half", 8)
-    with pytest.raises(LeaderError, match="no picture"):
+    with pytest.raises(LeaderError, match="No pictures"):
         list_images(str(_empty(tmp_path)))
 
 

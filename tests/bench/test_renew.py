@@ -26,7 +26,7 @@ from leader.metrics import METRICS, Column, Metric, psnr
 from tests.bench.tiny import TOML, tiny
 
 KEEPING = TOML.replace("timing = false", 'timing = true\nkeep = ["restored", "trace"]').replace("count = 4", "count = 2")
-CELLS, RECORDS = 20, 20
+RECORDS = 20
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +158,7 @@ def test_an_interrupted_renewal_goes_on_where_it_was(
     assert 0 < gather(experiment, Store(folder, experiment.name)).older < RECORDS
     report = renewed(experiment, folder)
     assert count == 4 + report.checked and report.checked == 5, "three paths were done"
+    assert (report.elsewhere, report.unasked, report.current + report.restamped) == (0, 0, RECORDS)
     assert contents(folder) == contents(made[1] / "records")
 
 
@@ -299,3 +300,29 @@ def test_a_renewal_that_is_killed_outright_loses_nothing(made: tuple[Experiment,
     assert 0 < gather(experiment, Store(folder, experiment.name)).older < RECORDS
     renewed(experiment, folder)
     assert contents(folder) == contents(made[1] / "records")
+
+
+def test_a_path_is_restamped_when_all_of_its_chosen_cells_agree(old: tuple[Experiment, Path]) -> None:
+    experiment, folder = old
+
+    def wrong(record: Record) -> Record:
+        if record["method"] != "ddpg" or record["task"] != "sr":
+            return record
+        dear = record["index"] == 1
+        return {**record, "seconds": 9.0 if dear else 1.0, "psnr": record["psnr"] + dear}
+
+    rewrite(folder, experiment, wrong)
+    report = renewed(experiment, folder, cells=2, only_agreeing=True)
+    assert list(report.differing) == ["ddpg on sr, sigma 0"] and report.restamped == RECORDS - 2
+    assert gather(experiment, Store(folder, experiment.name)).older == 2
+    assert renewed(experiment, folder, cells=1).restamped == 2, "the cheapest alone agrees"
+
+
+def test_renewal_does_not_claim_a_metric_that_was_never_computed(
+    old: tuple[Experiment, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment, folder = old
+    monkeypatch.setitem(METRICS, "again", Metric("again", "dB", Column("Again", 1, 1), psnr))
+    assert renewed(experiment, folder).restamped == RECORDS
+    found = gather(experiment, Store(folder, experiment.name))
+    assert (found.older, found.lacking) == (0, {"again": RECORDS})

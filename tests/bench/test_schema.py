@@ -171,7 +171,10 @@ def test_a_line_that_is_no_record_is_told(tmp_path: Path, wrong: Any) -> None:
         Store(tmp_path, "x")
 
 
-@pytest.mark.parametrize("line", [b'{"key": NaN}', b"[" * 100_000, b"\xff\xfe", b"{}", b"null", b'{"key": "a"'])
+ENDLESS = canonical(RECORD).replace("20.5", "1e999").encode()
+
+
+@pytest.mark.parametrize("line", [b'{"key": NaN}', ENDLESS, b"[" * 100_000, b"\xff\xfe", b"{}", b"null", b'{"key": "a"'])
 def test_bytes_that_are_no_record_are_told(tmp_path: Path, line: bytes) -> None:
     (tmp_path / "x.jsonl").write_bytes(line + b"\n")
     with pytest.raises(LeaderError, match="Line 1 of"):

@@ -105,7 +105,7 @@ CASES: dict[str, Case] = {
         ("blur", NOISE), HOSTS.DDPG, "pirp", {**PIRP, "lam": 0.0}, UCPM("pirp", lam=-0.4, width=0.15), extra={"lam": 0.9}
     ),
     "ddpg": Case(("cs", NOISE), HOSTS.DDPG, "ddpg", {**PIRP, "lam": 0.0}, UCPM(lam=0.2), JUMPY),
-    "ddim": Case(("cs", CLEAN), HOSTS.DDIM, "ddim", {}, UCPM(lam=0.1), SATP(0.02, 4.0), trust_time=-1),
+    "ddim": Case(("cs", CLEAN), HOSTS.DDIM, "ddim", {}, UCPM(lam=0.1), SATP(0.02, 4.0), trust_time=0),
 }
 
 

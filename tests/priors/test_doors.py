@@ -143,7 +143,12 @@ def test_files_are_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     from leader.priors import fingerprint as home
 
     read: list[Path] = []
-    monkeypatch.setattr(home, "sha256_of", lambda path: read.append(path) or "0" * 64)
+
+    def counted(path: Path) -> str:
+        read.append(path)
+        return "0" * 64
+
+    monkeypatch.setattr(home, "sha256_of", counted)
     (tmp_path / "x.pt").write_bytes(b"abc")
     assert home.fingerprint(tmp_path / "x.pt") == home.fingerprint(tmp_path / "x.pt") == "0" * 16
     assert len(read) == 1

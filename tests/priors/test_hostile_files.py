@@ -174,7 +174,9 @@ def test_tensors_of_other_kinds(checkpoint: Path) -> None:
 
 
 def test_what_is_no_dictionary_of_tensors(checkpoint: Path) -> None:
-    for content in ([], {}, 3, "text", [[[]]], {"a": {"b": {"c": torch.zeros(1)}}}, torch.zeros(3), {1: torch.zeros(1)}):
+    nested = {"a": {"b": {"c": torch.zeros(1)}}}
+    contents: list[Any] = [[], {}, 3, "text", [[[]]], nested, torch.zeros(3), {1: torch.zeros(1)}]
+    for content in contents:
         torch.save(content, checkpoint)
         for open_it in (load_prior, inspect):
             refused(checkpoint, open_it)

@@ -236,9 +236,9 @@ def _stale(request: Request, report: Report) -> Iterator[Stale]:
             report.current += 1
         elif wanted:
             yield Stale(store, record, cell, who, versions)
-    for key, record in list(store.own.items()):
-        if key in settled:
-            continue
+    last = {record["cell"]: record for record in store.own.values()}  # an interrupted renewal leaves the replaced ones too
+    seen = {store.own[key]["cell"] for key in settled}
+    for record in [record for cell, record in last.items() if cell not in seen]:
         if not record["what"].keys() >= _FIELDS:
             report.unasked += 1
             continue

@@ -21,11 +21,13 @@ HOME = Path(__file__).parents[1]
 
 NOT_FOLLOWED = {
     "leader.errors": "texts of errors",
+    "leader.files": "writes files whole and prints their names",
     "leader.by_name": "builds what is named; the settings themselves are part of a record's identity",
     "leader.presets": "what was found there is part of a record's identity",
     "leader.methods": "the registry: the method of a record is a root of its own",
     "leader.plugins": "the registry: the plug-ins of a record are roots of their own",
     "leader.operators.tasks:TASKS": "the registry: the builder of a record's task is a root of its own",
+    "leader.operators.tasks:VARIANTS": "other names of tasks; task and options are part of a record's identity",
     "leader.metrics.metric:METRICS": "the registry: every metric has a version of its own",
     "leader.bench.priors": "opens what is named; the prior's classes are roots, its files part of a record's identity",
     "leader.bench.cell": "what to run: all of it is part of a record's identity",

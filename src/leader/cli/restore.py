@@ -174,6 +174,7 @@ def _again(ctx: typer.Context, picture: Path, run: dict[str, Any]) -> Preparatio
     from leader.restoration.repeat import arguments_of
     from leader.restoration.restore import prepare
 
+    arguments = arguments_of(run)
     given = [
         max(item.opts, key=len)
         for item in ctx.command.params
@@ -183,7 +184,7 @@ def _again(ctx: typer.Context, picture: Path, run: dict[str, Any]) -> Preparatio
         raise UsageError(
             f"The settings file is a kept run, which says everything itself; leave out {', '.join(given)} or the file."
         )
-    return prepare(picture, **arguments_of(run))
+    return prepare(picture, **arguments)
 
 
 def _was_given(ctx: typer.Context, name: str) -> bool:

@@ -19,7 +19,7 @@ from leader.operators.base import SpectralOperator
 from leader.priors.ask import Ask
 from leader.priors.base import Prediction
 from leader.problem import Problem
-from leader.schedule import Grid, Level, Schedule, uniform_grid
+from leader.schedule import Grid, Level, Schedule, grid_on, uniform_grid
 
 S = TypeVar("S", bound="State")
 V = TypeVar("V")
@@ -74,12 +74,14 @@ class Context:
     """What is fixed during one step: the network, the problem, the schedule and the draws of these images.
 
     noise(name) -> standard normal [B, C, H, W], the same whenever it is asked again.
+    origin      the clean image a run begins from, [B, C, H, W], where a plug-in knows one; else it begins from noise
     """
 
     ask: Ask
     problem: Problem
     schedule: Schedule
     noise: Callable[[str], Tensor]
+    origin: Tensor | None = None
     _known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, key: Hashable, make: Callable[[], V]) -> V:
@@ -93,6 +95,14 @@ class Context:
         """Signal and noise at times t, in the dtype of the problem."""
         return self.schedule.level(t, self.problem.y)
 
+    def beginning(self, t: Tensor) -> Tensor:
+        """x at the first times t: pure noise, or the origin at the noise level of t."""
+        noise = self.noise("start")
+        if self.origin is None:
+            return noise
+        level = self.level(t)
+        return level.signal * self.origin + level.noise * noise
+
 
 class Method:
     """A zero-shot restoration method. Subclasses are frozen dataclasses whose fields are the settings.
@@ -100,6 +110,7 @@ class Method:
     name, paper, summary  for humans
     needs                 what it asks of the operator
     calls_per_step        network calls per visited time, for humans
+    takes_origin          whether a run may begin late, from a clean image that a plug-in knows
     term                  an image prior the method applies itself, which a plug-in may take over ("pirp")
     """
 
@@ -109,13 +120,14 @@ class Method:
     needs: ClassVar[str]
     calls_per_step: ClassVar[str] = "1"
     term: ClassVar[str | None] = None
+    takes_origin: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self, "method", self.name)
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
         """The times it visits when nobody says otherwise."""
-        return uniform_grid(steps, len(schedule))
+        return grid_on(schedule, steps, uniform_grid)
 
     @property
     def cost(self) -> Cost:
@@ -130,8 +142,8 @@ class Method:
         return self
 
     def start(self, context: Context, t: Tensor) -> State:
-        """The state at the first time: pure noise unless a method knows better."""
-        return State(context.noise("start"))
+        """The state at the first time: noise, around the clean image a plug-in knows, if one does."""
+        return State(context.beginning(t))
 
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
         """Asks the network at times t [B]."""

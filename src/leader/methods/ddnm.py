@@ -22,7 +22,7 @@ from leader.methods.base import Context, Estimate, Method, State
 from leader.methods.shared import spectral_split
 from leader.operators.base import SpectralOperator
 from leader.problem import Problem
-from leader.schedule import Grid, Schedule, travel_grid, uniform_grid
+from leader.schedule import Grid, Schedule, grid_on, travel_grid, uniform_grid
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,15 @@ class DDNM(Method):
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
         if self.travel_repeats == 1:
-            return uniform_grid(steps, len(schedule))
-        return travel_grid(steps, self.travel_length, self.travel_repeats, len(schedule))
+            return grid_on(schedule, steps, uniform_grid)
+        return grid_on(schedule, steps, lambda count, total: travel_grid(count, self.travel_length, self.travel_repeats, total))
 
     def check(self, problem: Problem) -> None:
         if self.form == "spectral" and not isinstance(problem.operator, SpectralOperator):
             raise LeaderError(f"The operator '{problem.operator.task}' has no known SVD; use form 'simple' or 'auto'.")
 
     def start(self, context: Context, t: Tensor) -> DDNMState:
-        x = context.noise("start")
+        x = context.beginning(t)
         return DDNMState(x, torch.zeros_like(x))
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:

@@ -49,6 +49,8 @@ class DDRM(Method):
 
     def start(self, context: Context, t: Tensor) -> State:
         """y at the noise level of t where it is cleaner than that, noise elsewhere."""
+        if context.origin is not None:  # components with sigma / s above the noise of t would have no signal
+            return State(context.beginning(t))
         problem = context.problem
         operator = spectral(problem, self.name)
         s = operator.s.cpu()

@@ -24,7 +24,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, Method, State
 from leader.methods.shared import clamp_x0, is_last
-from leader.schedule import Grid, Schedule
+from leader.schedule import Grid, Schedule, grid_on
 
 SMALLEST_SIGMA = 0.002
 """The noise level below which data are not trusted more, in [-1, 1] units."""
@@ -70,10 +70,12 @@ class DiffPIR(Method):
             )
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
-        return early_coarse_grid(steps, len(schedule))
+        return grid_on(schedule, steps, early_coarse_grid)
 
     def start(self, context: Context, t: Tensor) -> State:
         """y at the noise level of t; a y that is no image enters through A^+, as if it were clean."""
+        if context.origin is not None:
+            return State(context.beginning(t))
         problem, level, noise = context.problem, context.level(t), context.noise("start")
         if tuple(problem.y.shape[1:]) != problem.image_shape:
             return State(level.signal * problem.operator.pinv(problem.y) + level.noise * noise)

@@ -25,7 +25,7 @@ from leader import presets
 from leader.errors import LeaderError
 from leader.methods.base import Context, Cost, Estimate, Method, State
 from leader.methods.shared import detached, misfit
-from leader.schedule import Grid, Schedule, respaced_grid
+from leader.schedule import Grid, Schedule, grid_on, respaced_grid
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class DPS(Method):
     summary: ClassVar[str] = "guides each step by the gradient of the misfit through the network"
     needs: ClassVar[str] = "A, differentiable"
     calls_per_step: ClassVar[str] = "1, and 1 backward pass"
+    takes_origin: ClassVar[bool] = False  # its scale is tuned to whole paths
 
     scale: float | None = None
     """Strength of the guidance; None: the published one of the task (presets/published.toml)."""
@@ -59,7 +60,7 @@ class DPS(Method):
         return Cost(backward=1)
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
-        return respaced_grid(steps, len(schedule))
+        return grid_on(schedule, steps, respaced_grid)
 
     def start(self, context: Context, t: Tensor) -> State:
         if self.variance == "predicted" and context.ask.prior.source is None:

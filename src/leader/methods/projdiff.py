@@ -76,6 +76,10 @@ class ProjDiff(Method):
             )
 
     def start(self, context: Context, t: Tensor) -> ProjDiffState:
+        """Asks the network once about pure noise; a run that begins from a known image takes x_o from y at once."""
+        if context.origin is not None:
+            x = context.beginning(t)
+            return ProjDiffState(x, context.origin, self._observed(context, context.origin))
         x = context.level(t).noise * context.noise("start")
         x0 = context.ask(x, t).x0
         if context.problem.noise_free:
@@ -128,12 +132,26 @@ class ProjDiff(Method):
         cast = operator.cast
         renewed = cast(level.sqrt(), noise) * operator.to(x0_hat) + cast((1 - level).sqrt(), noise) * noise
         observed = torch.where(early, renewed, state.observed)
-        seen = cast(level.sqrt(), noise) * operator.filter(lambda s: 1 / s, problem.y) * operator.data(problem.y)
-        return ProjDiffState(estimate.x, x0_hat, torch.where((operator.s > 0).to(noise.device), seen, observed))
+        return ProjDiffState(estimate.x, x0_hat, self._projected(operator, problem, level, observed))
 
     def finish(self, context: Context, state: State) -> Tensor:
         assert isinstance(state, ProjDiffState)
         return state.x0
+
+    def _observed(self, context: Context, x0: Tensor) -> Tensor:
+        """x_o of a run that begins from x0: y where something is measured, x0 elsewhere."""
+        problem = context.problem
+        if problem.noise_free:
+            return x0
+        operator = spectral(problem, self.name)
+        return self._projected(operator, problem, self._level(operator, problem), operator.to(x0))
+
+    @staticmethod
+    def _projected(operator: SpectralOperator, problem: Problem, level: Tensor, observed: Tensor) -> Tensor:
+        """x_o with y, at its level of the forward process, where something is measured."""
+        share = operator.cast(level.sqrt(), observed)
+        seen = share * operator.filter(lambda s: 1 / s, problem.y) * operator.data(problem.y)
+        return torch.where((operator.s > 0).to(observed.device), seen, observed)
 
     def _level(self, operator: SpectralOperator, problem: Problem) -> Tensor:
         """a_i: abar at which the forward process has the noise of component i, float64; 1 where nothing is

@@ -1,4 +1,7 @@
-"""Figures of a restoration: side by side, the uncertainty map with its scale, the path of U_t and jumps."""
+"""Figures of a restoration: side by side, the uncertainty map with its scale, the path of U_t and jumps.
+
+Each is made by a function that returns it, so that a notebook can show it and a test can read the numbers it draws.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.errors import LeaderError, UsageError
-from leader.files import replacing
+from leader.files import printable, replacing
 from leader.result import Visit
 
 FORMATS = (".png", ".pdf", ".svg", ".jpg")
@@ -19,11 +22,11 @@ FORMATS = (".png", ".pdf", ".svg", ".jpg")
 def check_figure(path: Path) -> None:
     """Refuses, before any work is done, a figure that could not be drawn."""
     if path.suffix.lower() not in FORMATS:
-        raise UsageError(f"{path} has the suffix '{path.suffix}'; figures are written as {', '.join(FORMATS)}.")
+        raise UsageError(f"{printable(path)} ends in '{printable(path.suffix)}'; figures are written as {', '.join(FORMATS)}.")
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise LeaderError("Figures need matplotlib; install it with: pip install 'leader-ir[figures]'.") from error
+        raise LeaderError("Figures need matplotlib; install it with: pip install '.[figures]'.") from error
 
 
 def _new(width: float, height: float) -> Any:
@@ -33,7 +36,6 @@ def _new(width: float, height: float) -> Any:
 
 
 def _save(figure: Any, path: Path) -> None:
-    check_figure(path)
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=150)
 
@@ -63,17 +65,15 @@ def _upper(spread: NDArray[np.float32]) -> float:
     return max(float(np.quantile(spread, 0.995)), 1e-6)
 
 
-def draw_map(path: Path, spread: NDArray[np.float32]) -> None:
+def map_figure(spread: NDArray[np.float32]) -> Any:
     """The uncertainty [H, W] of a [0, 1] image as a coloured map with its scale."""
     height, width = spread.shape
     figure = _new(6.5, max(2.0, 5.2 * height / width))
     _show_uncertainty(figure, figure.subplots(), spread, "uncertainty")
-    _save(figure, path)
+    return figure
 
 
-def draw_side_by_side(
-    path: Path, pictures: Sequence[tuple[str, NDArray[np.float32]]], spread: NDArray[np.float32] | None = None
-) -> None:
+def side_by_side_figure(pictures: Sequence[tuple[str, NDArray[np.float32]]], spread: NDArray[np.float32] | None = None) -> Any:
     """Titled pictures [H, W, C] in [0, 1] of any size beside each other, the uncertainty map last."""
     count = len(pictures) + (spread is not None)
     height, width = pictures[-1][1].shape[:2]
@@ -83,10 +83,10 @@ def draw_side_by_side(
         _show(axes, pixels, title)
     if spread is not None:
         _show_uncertainty(figure, places[-1], spread, "uncertainty")
-    _save(figure, path)
+    return figure
 
 
-def draw_path(path: Path, visits: Sequence[Visit]) -> None:
+def path_figure(visits: Sequence[Visit]) -> Any:
     """U_t and the jumps of one image over the times it visited."""
     figure = _new(6.5, 4.5)
     upper, lower = figure.subplots(2, 1, sharex=True)
@@ -101,4 +101,24 @@ def draw_path(path: Path, visits: Sequence[Visit]) -> None:
     lower.set_xlabel("time $t$ (noise on the left, picture on the right)")
     lower.invert_xaxis()
     upper.set_title(f"{len(visits)} network steps")
-    _save(figure, path)
+    return figure
+
+
+def draw_map(path: Path, spread: NDArray[np.float32]) -> None:
+    """Writes `map_figure`."""
+    check_figure(path)
+    _save(map_figure(spread), path)
+
+
+def draw_side_by_side(
+    path: Path, pictures: Sequence[tuple[str, NDArray[np.float32]]], spread: NDArray[np.float32] | None = None
+) -> None:
+    """Writes `side_by_side_figure`."""
+    check_figure(path)
+    _save(side_by_side_figure(pictures, spread), path)
+
+
+def draw_path(path: Path, visits: Sequence[Visit]) -> None:
+    """Writes `path_figure`."""
+    check_figure(path)
+    _save(path_figure(visits), path)

@@ -10,9 +10,10 @@ from leader.errors import UsageError, unknown_name
 from leader.plugins.base import Plugin, StepInfo
 from leader.plugins.equs import EquS, EquSPlus
 from leader.plugins.satp import SATP
+from leader.plugins.start import Start
 from leader.plugins.ucpm import UCPM
 
-PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (UCPM, SATP, EquS, EquSPlus)}
+PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (UCPM, SATP, EquS, EquSPlus, Start)}
 BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucpm", "satp")}
 
 
@@ -38,4 +39,4 @@ def make_plugin(name: str, settings: dict[str, Any]) -> Plugin:
     return build("plug-in", PLUGINS, name, settings)
 
 
-__all__ = ["BUNDLES", "PLUGINS", "SATP", "UCPM", "EquS", "EquSPlus", "Plugin", "StepInfo", "expand", "make_plugin"]
+__all__ = ["BUNDLES", "PLUGINS", "SATP", "UCPM", "EquS", "EquSPlus", "Plugin", "Start", "StepInfo", "expand", "make_plugin"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +10,9 @@ from torch import Tensor
 
 from leader.by_name import check_settings
 from leader.priors.ask import Predict
+from leader.priors.base import Prior
 from leader.problem import Problem
-from leader.schedule import Grid, Schedule
+from leader.schedule import Grid
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,14 @@ class StepInfo:
     positions  index of each image's time in the grid
     visits     how many times each image has been evaluated before
     t          LongTensor [B]
+    grids      the times each image visits
     """
 
     ids: Sequence[int]
     positions: Sequence[int]
     visits: Sequence[int]
     t: Tensor
+    grids: Sequence[Grid]
 
 
 class Plugin:
@@ -35,6 +38,7 @@ class Plugin:
 
     summary      for humans
     needs_sigma  whether it reads Sigma, so that the loop must estimate it
+    begins       whether it chooses where a run begins, which not every method allows
     takes_over   the method's own image prior it replaces ("pirp"), if any
     """
 
@@ -42,6 +46,7 @@ class Plugin:
     summary: ClassVar[str]
     paper: ClassVar[str] = "LEADer"
     needs_sigma: ClassVar[bool] = False
+    begins: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_settings(self, "plug-in", self.name)
@@ -50,11 +55,15 @@ class Plugin:
     def takes_over(self) -> str | None:
         return None
 
-    def grid(self, grid: Grid, schedule: Schedule) -> Grid:
-        """The times to visit, given those the method would."""
+    def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
+        """The times the one image of `problem` visits, given those the method would; asked before the run, of every image."""
         return grid
 
-    def wrap(self, predict: Predict, info: StepInfo, grid: Grid) -> Predict:
+    def origin(self, prior: Prior, problem: Problem, noise: Callable[[str], Tensor]) -> Tensor | None:
+        """The clean image [B, C, H, W] the run begins from, at the noise level of its first time; None: from noise."""
+        return None
+
+    def wrap(self, predict: Predict, info: StepInfo) -> Predict:
         """The network as the method sees it during this step."""
         return predict
 

@@ -25,8 +25,9 @@ from torch import Tensor
 from leader.errors import LeaderError, unknown_name
 from leader.plugins.base import Plugin, StepInfo
 from leader.priors.ask import Predict
-from leader.priors.base import Prediction
-from leader.schedule import Grid, Schedule, quadratic_grid
+from leader.priors.base import Prediction, Prior
+from leader.problem import Problem
+from leader.schedule import Grid, grid_on, quadratic_grid
 
 Transform = Callable[[Tensor], Tensor]
 
@@ -73,9 +74,9 @@ class EquS(Plugin):
         if self.mode not in ("aligned", "raw"):
             raise LeaderError(f"EquS's mode must be aligned or raw; found '{self.mode}'.")
 
-    def wrap(self, predict: Predict, info: StepInfo, grid: Grid) -> Predict:
+    def wrap(self, predict: Predict, info: StepInfo) -> Predict:
         # Visit v of a walk over all times is step T - 1 - v; a pacer's walk keeps the parity of its visits.
-        turned = torch.tensor([(grid.visits - 1 - visit) % 2 == 0 for visit in info.visits])
+        turned = torch.tensor([(grid.visits - 1 - visit) % 2 == 0 for grid, visit in zip(info.grids, info.visits)])
         if not bool(turned.any()):
             return predict
         forth, back = TRANSFORMS[self.transform]
@@ -111,8 +112,8 @@ class EquSPlus(EquS):
         if self.times not in ("decreasing", "published"):
             raise LeaderError(f"EquS+'s times must be decreasing or published; found '{self.times}'.")
 
-    def grid(self, grid: Grid, schedule: Schedule) -> Grid:
+    def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
         if any(after > now for now, after in zip(grid.times, grid.times[1:])):
             raise LeaderError("EquS+ brings a list of times of its own, which only descends; switch time travel off.")
         make = published_times if self.times == "published" else quadratic_grid
-        return make(grid.visits, len(schedule))
+        return grid_on(prior.schedule, grid.visits, make)

@@ -56,8 +56,8 @@ class SATP(Plugin):
         if grid.uniform:
             count = len(grid.times) - 1
             return min(position + self.jump(uncertainty, max(1.0, count / 100)), end)
-        floor = grid.times[position] - 10 * self.jump(uncertainty)
+        floor = grid.clock[position] - 10 * self.jump(uncertainty)
         target = position + 1
-        while target < end and grid.times[target + 1] >= floor:
+        while target < end and grid.clock[target + 1] >= floor:
             target += 1
         return target

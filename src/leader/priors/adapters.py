@@ -193,7 +193,7 @@ class WrappedPrior(Prior):
         super().__init__(base.schedule)
         self.base = base
         self.name, self.channels, self.source = base.name, base.channels, base.source
-        self.size, self.multiple = base.size, base.multiple
+        self.size, self.multiple, self.spectrum = base.size, base.multiple, base.spectrum
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         return self.base._predict(x, t)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from leader.errors import LeaderError
 from leader.priors.ledger import Counts, record
+from leader.priors.spectrum import Spectrum
 from leader.schedule import Schedule
 
 
@@ -36,6 +37,7 @@ class Prior(nn.Module):
     size       the one size (H, W) the network is tied to, or None
     one_by_one evaluate the images of a batch one after the other, so that an image gives the same bits alone and in any
                batch; the default on the CPU
+    spectrum   how its errors hang together between pixels and channels, where that was fitted
     source     where the variance of its predictions comes from: "head", "learned", "exact" or None
     """
 
@@ -44,6 +46,7 @@ class Prior(nn.Module):
     multiple: int = 1
     size: tuple[int, int] | None = None
     source: str | None = None
+    spectrum: Spectrum | None = None
 
     def __init__(self, schedule: Schedule) -> None:
         super().__init__()

@@ -27,6 +27,7 @@ from leader.pictures import Picture, write_picture
 from leader.pictures.container import SUFFIX, read_container
 from leader.plan import Plan
 from leader.plugins import Plugin
+from leader.priors import loading
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.restoration.arguments import ImageLike, as_picture, as_seed, as_sigma
@@ -254,9 +255,10 @@ def prepare(
         find_task(task)
     level = None if sigma is None else as_sigma(sigma)
     origin_seed, names = as_seed(seed), _names(ids)
-    model = _prior(prior, device, dtype)
+    asked = None if device is None else loading.device_named(device)
+    model = _prior(prior, asked, dtype)
     sampler = Sampler(model, method, plugins, steps, **_checked(settings))  # wrong names first, then the picture
-    place = model.weights_device() or torch.device("cpu" if device is None else device)
+    place = model.weights_device() or asked or torch.device("cpu")
     with _memory_in_words(None), _with_threads(threads):
         if isinstance(image, (str, Path)) and Path(image).suffix.lower() == SUFFIX:
             posed = pose_container(read_container(Path(image)), task, level, options, place)
@@ -267,13 +269,11 @@ def prepare(
     return Preparation(posed, sampler, plan, origin, origin_seed, names, threads)
 
 
-def _prior(prior: str | Path | Prior, device: torch.device | str | None, dtype: torch.dtype | str | None) -> Prior:
-    from leader.priors import loading
-
+def _prior(prior: str | Path | Prior, device: torch.device | None, dtype: torch.dtype | str | None) -> Prior:
     if isinstance(prior, Prior):
         if dtype is not None:
             raise UsageError("The dtype belongs to a prior by name; load this one with load_prior(..., dtype=...) instead.")
-        return prior if device is None else prior.to(loading.device_named(device))
+        return prior if device is None else prior.to(device)
     chosen: dict[str, Any] = {name: value for name, value in (("device", device), ("dtype", dtype)) if value is not None}
     return loading.load_prior(prior, **chosen)
 

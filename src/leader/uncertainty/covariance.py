@@ -1,0 +1,211 @@
+"""A covariance, not a variance: Cov[x0 | x_t] between pixels, and what a measurement y leaves of it.
+
+S = L L^T is kept by its root L. For networks S = D^(1/2) C_t D^(1/2), with D = diag Sigma_t from the estimator and C_t the
+stationary correlation of `leader.priors.spectrum`; for Gaussian priors it is exact. Given y = A x + sigma z it becomes
+
+    P = S - S A^T (A S A^T + sigma^2)^{-1} A S = L M^{-1} L^T,   M = I + L^T A^T A L / sigma^2,
+
+whose products are conjugate-gradient solves in whitened coordinates: the identity in M keeps them well posed whatever A is.
+Data without noise get a floor (`FLOOR`): below it the model of S, not the data, is what is wrong.
+
+Related: Analytic-DPM and TMPD (covariances of x0 for sampling), Peng et al. 2024 and MMPS (posterior covariances in
+guidance), Free Hunch (covariances across times). Here it is used once per run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from leader.operators.base import LinearOperator
+from leader.operators.cg import conjugate_gradients
+from leader.priors.base import Prior
+from leader.priors.gaussian import GaussianPrior
+from leader.priors.spectrum import Spectrum
+from leader.uncertainty.dct import dct2, idct2
+
+Map = Callable[[Tensor], Tensor]
+
+FLOOR = 0.01
+"""Smallest noise level assumed of a measurement, [-1, 1] units: about one of 255 grey levels."""
+ITERATIONS = 200
+TOLERANCE = 1e-4
+"""Of a solve; the spectrum of P, which only chooses a time, is content with ten times as much."""
+ALONE = 8.0
+"""An eigenvalue found exactly with less weight than this is a single one: (z v)^2 exceeds 8 once in 200 draws."""
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """S = L L^T over images [B, C, H, W]; `root` is L, `transposed` L^T."""
+
+    root: Map
+    transposed: Map
+
+    def product(self, v: Tensor) -> Tensor:
+        """S v."""
+        return self.root(self.transposed(v))
+
+    def draw(self, white: Tensor) -> Tensor:
+        """A draw of N(0, S) from standard normal `white`."""
+        return self.root(white)
+
+    def given(self, operator: LinearOperator, sigma: float) -> Posterior:
+        """What remains when y = A x + sigma z is known, sigma in [-1, 1] units."""
+        return Posterior(self, operator, max(sigma, FLOOR))
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """P = L M^{-1} L^T: the covariance of x0 given y."""
+
+    prior: Covariance
+    operator: LinearOperator
+    sigma: float
+
+    def product(self, v: Tensor, tolerance: float = TOLERANCE) -> Tensor:
+        """P v, one solve."""
+        return self.prior.root(self._solve(self.prior.transposed(v), tolerance))
+
+    def mean(self, y: Tensor, before: Tensor) -> Tensor:
+        """E[x0 | y] where x0 ~ N(before, S): before + P A^T (y - A before) / sigma^2."""
+        misfit = self.operator.AT(y - self.operator.A(before)) / self.sigma**2
+        return before + self.product(misfit)
+
+    def draw(self, y: Tensor, before: Tensor, white: Tensor, noise: Tensor) -> Tensor:
+        """A draw of N(E[x0 | y], P): an unconditional one moved to where its own noisy measurement agrees with y.
+
+        white  standard normal like x0; noise: standard normal like y
+        """
+        free = before + self.prior.draw(white)
+        return self.mean(y - self.sigma * noise, free)
+
+    def diagonal(self, probes: Tensor) -> Tensor:
+        """An unbiased estimate of diag P: the mean of z * (P z) over probes z = +-1, [K, C, H, W] -> [1, C, H, W]."""
+        return (probes * self.product(probes)).mean(0, keepdim=True)
+
+    def trace(self, probe: Tensor) -> float:
+        """An unbiased estimate of tr P from one probe z = +-1 [1, C, H, W]."""
+        return float((probe * self.product(probe)).sum())
+
+    def largest(self, start: Tensor, rounds: int = 12) -> float:
+        """The largest eigenvalue, from below, by power iteration."""
+        v = start / start.norm()
+        size = 0.0
+        for _ in range(rounds):
+            image = self.product(v)
+            size = float(image.norm())
+            v = image / max(size, torch.finfo(v.dtype).tiny)
+        return size
+
+    def eigenvalues(self, probe: Tensor, steps: int = 10) -> tuple[Tensor, Tensor]:
+        """Nodes and weights, float64 [steps], with sum w f(p) close to tr f(P) for smooth f, from one probe z = +-1.
+
+        The bulk of the spectrum averages over all pixels, so that one probe is enough for it; see `lanczos` for the rest.
+        """
+        return lanczos(lambda v: self.product(v, 10 * TOLERANCE), probe, steps)
+
+    def _solve(self, right: Tensor, tolerance: float) -> Tensor:
+        def apply(v: Tensor) -> Tensor:
+            seen = self.operator.A(self.prior.root(v))
+            return v + self.prior.transposed(self.operator.AT(seen)) / self.sigma**2
+
+        return conjugate_gradients(apply, right, tolerance, ITERATIONS)[0]
+
+
+def lanczos(apply: Map, probe: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """Nodes and weights of the spectral density of a symmetric `apply` >= 0, seen from `probe`.
+
+    Gauss quadrature gives an eigenvalue the weight (z v)^2, which is right on average only. For the few large ones that
+    stand alone (a hole's brightness) that is a lottery; but those Lanczos finds exactly, and each counts once.
+    """
+    basis = [probe.double() / probe.double().norm()]
+    diagonal: list[float] = []
+    beside: list[float] = []
+    for _ in range(steps):
+        image = apply(basis[-1].to(probe)).double()
+        diagonal.append(float((image * basis[-1]).sum()))
+        for direction in (*basis, *basis):  # all, twice: in float32 the three-term recurrence loses orthogonality
+            image = image - (image * direction).sum() * direction
+        beside.append(float(image.norm()))
+        if beside[-1] <= 1e-6 * max(diagonal):
+            break
+        basis.append(image / beside[-1])
+    off = torch.tensor(beside[:-1], dtype=torch.float64)
+    matrix = torch.diag(torch.tensor(diagonal, dtype=torch.float64)) + torch.diag(off, 1) + torch.diag(off, -1)
+    values, vectors = torch.linalg.eigh(matrix)
+    weights = vectors[0] ** 2 * float(probe.double().square().sum())
+    alone = (beside[-1] * vectors[-1].abs() < 0.01 * values) & (weights < ALONE)
+    return values.clamp_min(0), torch.where(alone, torch.ones_like(weights), weights)
+
+
+def stationary(matrices: Tensor, like: Tensor) -> Covariance:
+    """The covariance with channel matrices [H, W, C, C] in the DCT, in the precision and on the device of `like`."""
+    values, vectors = torch.linalg.eigh(matrices)
+    root = ((vectors * values.clamp_min(0).sqrt()[..., None, :]) @ vectors.mT).permute(2, 3, 0, 1).to(like).contiguous()
+
+    def apply(x: Tensor) -> Tensor:
+        return idct2((root * dct2(x)[:, None]).sum(2))
+
+    return Covariance(apply, apply)
+
+
+def local(spread: Tensor, correlation: Covariance) -> Covariance:
+    """D^(1/2) C D^(1/2) with D = diag `spread` [B, C, H, W]."""
+    deviation = spread.clamp_min(0).sqrt()
+    return Covariance(lambda w: deviation * correlation.root(w), lambda v: correlation.transposed(deviation * v))
+
+
+def independent(spread: Tensor) -> Covariance:
+    """diag `spread` [B, C, H, W]: pixels that know nothing of each other."""
+    deviation = spread.clamp_min(0).sqrt()
+    return Covariance(lambda w: deviation * w, lambda v: deviation * v)
+
+
+def error_covariance(prior: Prior, t: int, spread: Tensor) -> Covariance:
+    """Cov[x0 | x_t] of a prior whose Sigma_t [B, C, H, W] was estimated: exact for Gaussians, else with the fitted spectrum."""
+    abar = float(prior.schedule.abar(t))
+    if isinstance(prior, GaussianPrior):
+        gaussian = prior.gaussian
+        values = gaussian.variances * (1 - abar) / (abar * gaussian.variances + 1 - abar)
+        return _diagonal_in(gaussian.scale, values, spread)
+    spectrum = fitted(prior, spread)
+    if spectrum is None:
+        return independent(spread)
+    return local(spread, stationary(spectrum.at(abar, int(spread.shape[-2]), int(spread.shape[-1])), spread))
+
+
+def image_covariance(prior: Prior, like: Tensor) -> tuple[Tensor, Covariance] | None:
+    """Mean [1, C, H, W] and covariance of x0 itself under the prior's Gaussian model, for images like `like`.
+
+    None where the prior has no such model.
+    """
+    if isinstance(prior, GaussianPrior):
+        gaussian = prior.gaussian
+        return gaussian.mean[None].to(like), _diagonal_in(gaussian.scale, gaussian.variances, like)
+    spectrum = fitted(prior, like)
+    if spectrum is None:
+        return None
+    height, width = int(like.shape[-2]), int(like.shape[-1])
+    mean = spectrum.colour.to(like).reshape(1, -1, 1, 1).expand(1, -1, height, width)
+    return mean, stationary(spectrum.photographs(height, width), like)
+
+
+def fitted(prior: Prior, like: Tensor) -> Spectrum | None:
+    """The prior's spectrum for images with the channels of `like`: a colour one serves grey images by its mean."""
+    spectrum = prior.spectrum
+    if spectrum is None or spectrum.channels == like.shape[1]:
+        return spectrum
+    return spectrum.grey() if like.shape[1] == 1 else None
+
+
+def _diagonal_in(scale: Callable[[Tensor, Tensor], Tensor], values: Tensor, like: Tensor) -> Covariance:
+    gain = values.sqrt()
+
+    def apply(x: Tensor) -> Tensor:
+        return scale(x.double(), gain).to(like)
+
+    return Covariance(apply, apply)

@@ -1,0 +1,103 @@
+"""Figures, by the numbers they draw."""
+
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from leader.errors import LeaderError, UsageError
+from leader.pictures import figures
+from leader.restoration.restore import restore
+from leader.result import Visit
+from tests.cheap_prior import CheapPrior, photograph
+
+
+def drawn(axes: Any) -> Any:
+    """The one image in a panel."""
+    (image,) = axes.get_images()
+    return image
+
+
+def test_panels_in_order_with_their_own_pixels() -> None:
+    rng = np.random.default_rng(0)
+    colour, grey = rng.random((6, 9, 3)).astype(np.float32), rng.random((12, 18, 1)).astype(np.float32)
+    spread = rng.random((12, 18)).astype(np.float32) * 0.1
+    figure = figures.side_by_side_figure([("given", colour), ("restored", grey)], spread)
+    panels = [axes for axes in figure.axes if axes.get_images()]
+    assert [axes.get_title() for axes in panels] == ["given", "restored", "uncertainty"]
+    np.testing.assert_array_equal(drawn(panels[0]).get_array(), colour)
+    np.testing.assert_array_equal(drawn(panels[1]).get_array(), grey[..., 0])
+    assert drawn(panels[1]).get_clim() == (0, 1), "a grey picture is not stretched"
+    np.testing.assert_array_equal(drawn(panels[2]).get_array(), spread)
+    without = figures.side_by_side_figure([("a", colour), ("b", grey)])
+    assert [axes.get_title() for axes in without.axes] == ["a", "b"]
+
+
+def test_values_beyond_the_range_are_clipped_not_wrapped() -> None:
+    pixels = np.array([[[-0.5], [0.25]], [[0.5], [1.5]]], np.float32)
+    figure = figures.side_by_side_figure([("a", pixels)])
+    np.testing.assert_array_equal(drawn(figure.axes[0]).get_array(), [[0, 0.25], [0.5, 1]])
+
+
+def test_the_map_shows_the_spread_itself_and_its_scale() -> None:
+    spread = np.linspace(0, 0.2, 1000, dtype=np.float32).reshape(20, 50)
+    figure = figures.map_figure(spread)
+    image = drawn(figure.axes[0])
+    np.testing.assert_array_equal(image.get_array(), spread)
+    low, high = image.get_clim()
+    assert low == 0 and high == pytest.approx(0.199, abs=1e-4)  # the 99.5 % quantile
+    bar = figure.axes[1]
+    assert bar.get_ylim() == (low, high) and "of the range 0 to 1" in bar.get_ylabel()
+
+
+def test_the_map_of_a_restoration_is_in_units_of_the_unit_range() -> None:
+    """CheapPrior's variance in closed form, in [-1, 1] units: its root, halved, is what the map draws."""
+    prior = CheapPrior()
+    restored = restore(photograph(24, 24), "denoise", sigma=0.1, prior=prior, steps=10, plugins=())
+    time = next(visit.t for visit in restored.result.trace[0] if visit.t <= 100)
+    abar = float(prior.schedule.abar(time))
+    expected = (0.25 * (1 - abar) / (0.25 * abar + 1 - abar)) ** 0.5 / 2
+    assert restored.uncertainty is not None
+    image = drawn(figures.map_figure(restored.uncertainty).axes[0])
+    np.testing.assert_allclose(image.get_array(), expected, rtol=1e-5)
+
+
+def test_the_path_draws_every_visit() -> None:
+    visits = [Visit(900, 700, 0.5, 2), Visit(700, 600, 0.2, 1), Visit(600, -1, 0.1, 3)]
+    upper, lower = figures.path_figure(visits).axes
+    (line,) = upper.get_lines()
+    assert list(line.get_xdata()) == [900, 700, 600] and list(line.get_ydata()) == [0.5, 0.2, 0.1]
+    assert upper.get_yscale() == "log" and upper.get_title() == "3 network steps"
+    (jumps,) = lower.get_lines()
+    assert list(jumps.get_xdata(orig=True)) == [900, 700, 600] and list(jumps.get_ydata(orig=True)) == [2, 1, 3]
+    left, right = lower.get_xlim()
+    assert left > right, "noise on the left"
+    unknown = figures.path_figure([Visit(900, -1, None, 1)])
+    assert not unknown.axes[0].get_lines()
+
+
+def test_files_are_written_whole(tmp_path: Path) -> None:
+    spread = np.full((8, 8), 0.1, np.float32)
+    figures.draw_map(tmp_path / "m.png", spread)
+    figures.draw_side_by_side(tmp_path / "s.pdf", [("a", np.zeros((8, 8, 3), np.float32))], spread)
+    figures.draw_path(tmp_path / "p.svg", [Visit(1, -1, 0.1, 1)])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.png", "p.svg", "s.pdf"]
+    with pytest.raises(UsageError, match="figures are written as"):
+        figures.draw_map(tmp_path / "m.xyz", spread)
+
+
+def test_without_matplotlib_the_advice_works_in_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def missing(name: str, *rest: Any, **more: Any) -> Any:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(LeaderError, match=r"pip install '\.\[figures\]'"):
+        figures.draw_map(tmp_path / "m.png", np.zeros((8, 8), np.float32))

@@ -1,0 +1,125 @@
+"""Files: what is refused before it is opened, and writing whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from leader.errors import LeaderError
+from leader.files import check_readable, check_writable, printable, replacing, sha256_of
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "good").write_bytes(b"abc")
+    (tmp_path / "link").symlink_to(tmp_path / "good")
+    assert check_readable(tmp_path / "link").st_size == 3
+    for name, says in (
+        ("pipe", "pipe or a device"),
+        ("loop", "leads back to itself"),
+        (".", "is a folder"),
+        ("none", "no file"),
+        ("good/inside", "no file"),
+        ("x" * 300, "too long"),
+        ("zero\0byte", "no file"),
+    ):
+        with pytest.raises(LeaderError, match=says) as caught:
+            check_readable(tmp_path / name)
+        assert len(str(caught.value).splitlines()) == 1
+    with pytest.raises(LeaderError, match="pipe or a device"):
+        check_readable(Path("/dev/zero"))
+
+
+def test_names_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "file").write_bytes(b"")
+    for name, says in (
+        ("x" * 256, "256 bytes; at most 255"),
+        ("\u00e4" * 128, "256 bytes"),
+        ("loop", "leads back to itself"),
+        ("pipe", "pipe or a device"),
+        (".", "is a folder"),
+        ("file/inside", "is no folder"),
+        ("none/inside", "does not exist"),
+        (os.fsdecode(b"latin-\xe4.png"), "not valid UTF-8"),
+    ):
+        with pytest.raises(LeaderError, match=says) as caught:
+            check_writable(tmp_path / name)
+        str(caught.value).encode("utf-8")  # the sentence can be printed
+    check_writable(tmp_path / ("x" * 255))
+
+
+def test_the_longest_name_is_written(tmp_path: Path) -> None:
+    """No temporary name is longer than the name itself."""
+    path = tmp_path / ("x" * 251 + ".png")
+    with replacing(path) as temporary:
+        temporary.write_bytes(b"whole")
+    assert path.read_bytes() == b"whole" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_names_are_shown_on_one_line() -> None:
+    assert printable(Path("a b\u00e4.png")) == "a b\u00e4.png"
+    assert printable("two\nlines\x1b[31m") == "two\\nlines\\x1b[31m"
+    printable(os.fsdecode(b"\xff")).encode("utf-8")
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, durable: bool) -> None:
+    path = tmp_path / "a.txt"
+    with replacing(path, durable=durable) as temporary:
+        temporary.write_text("first")
+        assert not path.exists() and temporary.parent == tmp_path
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
+    with pytest.raises(RuntimeError), replacing(path, durable=durable) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == "first" and [item.name for item in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_durable_files_are_synced_before_they_replace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    sync, replace = os.fsync, os.replace
+
+    def noted_sync(handle: int) -> None:
+        order.append("sync")
+        sync(handle)
+
+    def noted_replace(source: Path, target: Path) -> None:
+        order.append("replace")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(os, "replace", noted_replace)
+    for durable in (False, True):
+        with replacing(tmp_path / "a", durable=durable) as temporary:
+            temporary.write_text("x")
+    assert order == ["replace", "sync", "replace"]
+
+
+def test_two_writers_do_not_meet(tmp_path: Path) -> None:
+    path = tmp_path / "shared"
+
+    def write(letter: str) -> None:
+        for _ in range(20):
+            with replacing(path) as temporary:
+                temporary.write_text(letter * 10_000)
+
+    threads = [threading.Thread(target=write, args=(letter,)) for letter in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.read_text() in ("a" * 10_000, "b" * 10_000) and len(list(tmp_path.iterdir())) == 1
+
+
+def test_sha256(tmp_path: Path) -> None:
+    (tmp_path / "abc").write_bytes(b"abc")
+    assert sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -1,0 +1,171 @@
+"""The covariance of x0, before and after a measurement, against dense algebra."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.fft
+import torch
+from torch import Tensor
+
+from leader.operators import BicubicSR, Blur, Denoising, Inpainting, LinearOperator, WalshHadamard, gaussian_kernel, random_mask
+from leader.priors.gaussian import Gaussian, GaussianPrior, stationary
+from leader.priors.spectrum import Spectrum, dct_radius
+from leader.uncertainty import covariance
+from leader.uncertainty.dct import dct2, idct2
+
+SHAPE = (3, 8, 8)
+SIGMA = 0.1
+
+
+def dense(apply: covariance.Map, shape: tuple[int, ...] = SHAPE) -> Tensor:
+    """The matrix of a linear map of images, column by column."""
+    size = math.prod(shape)
+    eye = torch.eye(size, dtype=torch.float64).reshape(size, *shape)
+    return apply(eye).reshape(size, -1).T
+
+
+def toy_spectrum() -> Spectrum:
+    generator = torch.Generator().manual_seed(3)
+    radii = torch.tensor([0.06, 0.12, 0.25, 0.5], dtype=torch.float64)
+    mix = torch.randn(2, 4, 3, 3, generator=generator, dtype=torch.float64)
+    fall = radii.reshape(1, 4, 1, 1) ** -1.5
+    power = (mix @ mix.mT + 0.1 * torch.eye(3)) * fall
+    one = torch.tensor([[0.3, 0.2, 0.1], [0.2, 0.4, 0.2], [0.1, 0.2, 0.5]], dtype=torch.float64)
+    levels = torch.tensor([-4.0, 2.0], dtype=torch.float64)
+    return Spectrum(
+        levels, radii, power, torch.stack([one, 3 * one]), power[0] / 50, one / 9, torch.tensor([0.1, -0.2, 0.0]).double()
+    )
+
+
+OPERATORS: dict[str, LinearOperator] = {
+    "sr": BicubicSR(SHAPE, 2),
+    "blur": Blur(SHAPE, gaussian_kernel(1.0)),
+    "inpaint": Inpainting(SHAPE, random_mask(8, 8, 0.5, 1)),
+    "cs": WalshHadamard(SHAPE, 0.4),
+    "denoise": Denoising(SHAPE),
+}
+
+
+def test_the_transform_is_the_orthonormal_dct() -> None:
+    x = torch.randn(2, 3, 5, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    expected = scipy.fft.dctn(x.numpy(), axes=(-2, -1), norm="ortho")
+    np.testing.assert_allclose(dct2(x).numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(idct2(dct2(x)).numpy(), x.numpy(), atol=1e-12)
+
+
+def test_a_spectrum_reproduces_its_nodes_and_has_unit_mean() -> None:
+    spectrum = toy_spectrum()
+    abar = 1 / (1 + math.exp(-4.0))  # s^2 = exp(-4): the first node
+    table = spectrum.at(abar, 8, 8)
+    assert float(table.diagonal(dim1=-2, dim2=-1).mean()) == pytest.approx(1)
+    radius = dct_radius(8, 8)
+    assert float(radius[0, 2]) == pytest.approx(0.125) and float(radius[3, 4]) == pytest.approx(math.hypot(3, 4) / 16)
+    ratio = table[0, 4] / table[0, 0]  # radius 0.25 is a node; the mean has a row of its own, times the pixels
+    expected = spectrum.power[0, 2] / (64 * spectrum.mean[0])
+    assert torch.allclose(ratio, expected, rtol=1e-9)
+    between = torch.linalg.eigvalsh(spectrum.at(0.5, 8, 8))
+    assert float(between.min()) > 0  # blends of covariances are covariances
+
+
+def test_a_spectrum_survives_its_file_and_refuses_others(tmp_path: object) -> None:
+    from pathlib import Path
+
+    from leader.errors import LeaderError
+
+    path = Path(str(tmp_path)) / "x.spectrum.json"
+    spectrum = toy_spectrum()
+    spectrum.save(path)
+    again = Spectrum.load(path)
+    assert torch.allclose(again.power, spectrum.power, rtol=1e-5) and torch.allclose(again.colour, spectrum.colour)
+    for broken in ("[]", "{}", path.read_text().replace("0.06", "-1"), path.read_text()[:-40], "[" * 100_000):
+        path.write_text(broken)
+        with pytest.raises(LeaderError, match="fit it again"):
+            Spectrum.load(path)
+
+
+def test_product_draws_and_local_variance() -> None:
+    table = toy_spectrum().at(0.3, 8, 8)
+    like = torch.zeros(1, *SHAPE, dtype=torch.float64)
+    spread = 0.1 + torch.rand(1, *SHAPE, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    S = covariance.local(spread, covariance.stationary(table, like))
+    matrix = dense(S.product)
+    # in the DCT: blocks of channel matrices; in pixels: scaled by the deviations
+    basis = dense(dct2)
+    blocks = torch.zeros(192, 192, dtype=torch.float64)
+    for i in range(8):
+        for j in range(8):
+            where = [c * 64 + i * 8 + j for c in range(3)]
+            blocks[np.ix_(where, where)] = table[i, j]
+    deviation = spread.flatten().sqrt()
+    expected = deviation[:, None] * (basis.T @ blocks @ basis) * deviation
+    assert torch.allclose(matrix, expected, atol=1e-10)
+    root = dense(S.root)
+    assert torch.allclose(root @ root.T, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("sigma", [SIGMA, 0.5])
+def test_what_a_measurement_leaves_equals_dense_algebra(name: str, sigma: float) -> None:
+    operator = OPERATORS[name]
+    gaussian = stationary(SHAPE, 0.5, mean=0.2)
+    prior = GaussianPrior(gaussian)
+    y = torch.randn(1, *operator.measurement_shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    found = covariance.image_covariance(prior, torch.zeros(1, *SHAPE, dtype=torch.float64))
+    assert found is not None
+    before, S = found
+    posterior = S.given(operator, sigma)
+    mean, expected = gaussian.posterior(operator, y[0], sigma)
+    scale = float(expected.diagonal().max())
+    assert torch.allclose(dense(lambda v: posterior.product(v, 1e-9)), expected, atol=1e-6 * scale)
+    assert torch.allclose(posterior.mean(y, before)[0], mean, atol=2e-3)
+    values = torch.linalg.eigvalsh(expected)
+    probe = torch.randint(0, 2, (1, *SHAPE), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
+    assert posterior.largest(probe, 60) == pytest.approx(float(values[-1]), rel=0.02)
+    nodes, weights = posterior.eigenvalues(probe, 30)
+    # one probe over 192 coordinates: tr f(P) to sqrt(2 sum f^2) at most, four of them allowed
+    for power in (1, 2):
+        exact = float((values**power).sum())
+        slack = 4 * math.sqrt(2 * float((values ** (2 * power)).sum()))
+        assert abs(float((weights * nodes**power).sum()) - exact) < slack
+
+
+@pytest.mark.parametrize("name", ["sr", "inpaint"])
+def test_draws_have_the_posterior_s_mean_and_covariance(name: str) -> None:
+    operator = OPERATORS[name]
+    gaussian = stationary(SHAPE, 0.5)
+    before, S = covariance.image_covariance(GaussianPrior(gaussian), torch.zeros(1, *SHAPE, dtype=torch.float64)) or (
+        None,
+        None,
+    )
+    assert before is not None and S is not None
+    generator = torch.Generator().manual_seed(5)
+    count = 4000
+    y = operator.A(gaussian.sample(1, generator))
+    white = torch.randn(count, *SHAPE, generator=generator, dtype=torch.float64)
+    noise = torch.randn(count, *operator.measurement_shape, generator=generator, dtype=torch.float64)
+    draws = S.given(operator, 0.3).draw(y.expand(count, *y.shape[1:]), before, white, noise).reshape(count, -1)
+    mean, expected = gaussian.posterior(operator, y[0], 0.3)
+    std = expected.diagonal().sqrt()
+    assert float(((draws.mean(0) - mean.flatten()).abs() / std).max()) < 5 / math.sqrt(count) + 0.02
+    found = torch.cov(draws.T)
+    assert float((found.diagonal() / expected.diagonal() - 1).abs().max()) < 5 * math.sqrt(2 / count) + 0.02
+
+
+def test_error_covariance_is_exact_for_gaussians_and_local_for_networks() -> None:
+    gaussian = Gaussian(torch.zeros(SHAPE).double(), stationary(SHAPE, 0.5).variances, fourier=True)
+    prior = GaussianPrior(gaussian)
+    spread = torch.ones(1, *SHAPE, dtype=torch.float64)
+    abar = float(prior.schedule.abar(300))
+    C = gaussian.covariance()
+    expected = C - abar * C @ torch.linalg.inv(abar * C + (1 - abar) * torch.eye(192)) @ C
+    assert torch.allclose(dense(covariance.error_covariance(prior, 300, spread).product), expected, atol=1e-9)
+
+
+def test_the_floor_and_grey() -> None:
+    S = covariance.independent(torch.ones(1, 1, 4, 4))
+    assert S.given(Denoising((1, 4, 4)), 0.0).sigma == covariance.FLOOR
+    grey = toy_spectrum().grey()
+    assert grey.channels == 1 and float(grey.power[0, 0]) == pytest.approx(float(toy_spectrum().power[0, 0].mean()))
