@@ -86,7 +86,7 @@ class Watching(Plugin):
     needs_sigma: ClassVar[bool] = True
     seen: list[tuple[int, int]] = field(default_factory=list)
 
-    def wrap(self, predict: Predict, info: StepInfo, grid: Grid) -> Predict:
+    def wrap(self, predict: Predict, info: StepInfo) -> Predict:
         self.seen.extend(zip(info.positions, info.visits))
         return predict
 

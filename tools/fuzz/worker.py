@@ -130,7 +130,7 @@ def run_case(case: Case, folder: Path, alarm: Alarm) -> Outcome:
         return _finding(case, "nothing was written", None, folder, said) if lost else Outcome(case.number, case.reader, SERVED)
     if not said.strip():
         return _finding(case, f"exit {result.exit_code} without a word", None, folder)
-    left = sorted(_files(folder) - before) if case.arguments[0] in ("restore", "degrade") else []
+    left = sorted(_files(folder) - before) if case.arguments[:1] in (["restore"], ["degrade"]) else []
     if left:
         return _finding(case, f"refused, yet it left {Path(left[0]).name}", None, folder, said)
     return Outcome(case.number, case.reader, REFUSED, words=_short(said, folder))
