@@ -99,7 +99,7 @@ def test_bad_counts_and_names_are_refused() -> None:
     with pytest.raises(LeaderError):
         uniform_grid(0)
     with pytest.raises(LeaderError, match="did you mean 'quadratic'"):
-        make_grid("quadratik", 10)
+        make_grid("quadratik", 10, Schedule.linear())
 
 
 @pytest.mark.parametrize("schedule", [Schedule.cosine(), Schedule.scaled_linear(8.5e-4, 1.2e-2)])

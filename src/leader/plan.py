@@ -112,9 +112,7 @@ class Choices:
             method = method.without_term()
         method.check(problem)
         grids = self._grids(method, plugins, prior, problem)
-        estimator = self.estimator
-        if estimator is None and any(item.needs_sigma for item in plugins):
-            estimator = "auto"
+        estimator = self._estimator(prior, any(item.needs_sigma for item in plugins))
         settings = {
             "prior": prior.name,
             "method": _described(method),
@@ -124,10 +122,16 @@ class Choices:
             "estimator": describe(estimator),
             "probes": self.probes,
             "trust_time": self.trust_time,
+            **_addresses(grids),
             "threads": torch.get_num_threads(),
             "torch": torch.__version__,
         }
         return Plan(method, plugins, grids, estimator, settings)
+
+    def _estimator(self, prior: Prior, read: bool) -> str | Estimator | None:
+        """Where a plug-in reads Sigma there is one; where none does, no network is differentiated for a map alone."""
+        estimator = "auto" if self.estimator is None and read else self.estimator
+        return "fisher" if estimator == "auto" and prior.source is None and not read else estimator
 
     def _grids(self, method: Method, plugins: Sequence[Plugin], prior: Prior, problem: Problem) -> tuple[Grid, ...]:
         """The times of each image: plug-ins see one at a time."""
@@ -147,6 +151,16 @@ class Choices:
         if self.grid is not None:
             return make_grid(self.grid, self.steps, schedule)
         return method.default_grid(schedule, self.steps)
+
+
+def _addresses(grids: Sequence[Grid]) -> dict[str, Any]:
+    """The clock and the labels of the grids, where these are not simply times and positions."""
+    said: dict[str, Any] = {}
+    if any(grid.clock != grid.times for grid in grids):
+        said["grid_clock"] = [list(grid.clock) for grid in grids]
+    if any(grid.labels != tuple(range(len(grid.times))) for grid in grids):
+        said["grid_labels"] = [list(grid.labels) for grid in grids]
+    return said
 
 
 def _described(item: Method | Plugin) -> dict[str, Any]:

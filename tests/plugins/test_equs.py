@@ -19,7 +19,7 @@ from leader.plugins.equs import TRANSFORMS, EquS, EquSPlus, published_times
 from leader.priors.base import Prediction, from_x0
 from leader.priors.gaussian import Gaussian, GaussianPrior, white
 from leader.sampler import Sampler
-from leader.schedule import Grid, Schedule, travel_grid, uniform_grid
+from leader.schedule import Grid, travel_grid, uniform_grid
 from tests.methods.contexts import measured, operators
 
 SHAPE = (1, 16, 16)
@@ -35,7 +35,7 @@ def lopsided() -> GaussianPrior:
 
 def info(*visits: int) -> StepInfo:
     count = len(visits)
-    return StepInfo(list(range(count)), list(visits), list(visits), torch.full((count,), 100))
+    return StepInfo(list(range(count)), list(visits), list(visits), torch.full((count,), 100), [uniform_grid(100)] * count)
 
 
 def images(count: int) -> Tensor:
@@ -69,14 +69,14 @@ def test_everything_is_taken_back() -> None:
     """On turned steps x0, eps and variance are G^-1 of the network's answer at G x; raw leaves eps; others
     are untouched.
     """
-    prior, grid = lopsided(), uniform_grid(100)
+    prior = lopsided()
     x, t = images(2), torch.tensor([500, 500])
     for name, (forth, back) in TRANSFORMS.items():
         plain, turned = prior.predict(x, t), prior.predict(forth(x), t)
         assert torch.equal(back(forth(x)), x)
         for mode in ("aligned", "raw"):
             # Visit 98 of 100 is step 1 (plain), visit 99 is step 0 (turned).
-            answer = EquS(name, mode).wrap(prior.predict, info(98, 99), grid)(x, t)
+            answer = EquS(name, mode).wrap(prior.predict, info(98, 99))(x, t)
             assert answer.variance is not None and turned.variance is not None
             assert torch.equal(answer.x0[0], plain.x0[0]) and torch.equal(answer.eps[0], plain.eps[0])
             assert torch.equal(answer.x0[1], back(turned.x0)[1])
@@ -96,9 +96,7 @@ class Spy(Plugin):
 
     seen: list[Tensor]
 
-    def wrap(
-        self, predict: Callable[[Tensor, Tensor], Prediction], info: StepInfo, grid: Grid
-    ) -> Callable[[Tensor, Tensor], Prediction]:
+    def wrap(self, predict: Callable[[Tensor, Tensor], Prediction], info: StepInfo) -> Callable[[Tensor, Tensor], Prediction]:
         def noted(x: Tensor, t: Tensor) -> Prediction:
             self.seen.append(x)
             return predict(x, t)
@@ -134,8 +132,8 @@ def test_gradients_pass_through(method: DPS | SITCOM) -> None:
     """With a flipped problem and prior the guided step is the flipped one: the transform is differentiated
     too.
     """
-    prior, grid, t = lopsided(), uniform_grid(100), torch.tensor([300])
-    wrapped = EquS().wrap(prior.predict, info(99), grid)
+    prior, t = lopsided(), torch.tensor([300])
+    wrapped = EquS().wrap(prior.predict, info(99))
     x = images(1).requires_grad_()
     (found,) = torch.autograd.grad(wrapped(x, t).x0.square().sum(), x)
     y = images(1).flip(-1).requires_grad_()
@@ -157,13 +155,14 @@ def test_published_times_are_those_of_the_released_list() -> None:
 
 
 def test_equs_plus_brings_its_times() -> None:
-    schedule = Schedule.linear()
-    strict = EquSPlus().grid(uniform_grid(100), schedule).times
+    prior = lopsided()
+    problem = measured(operators(SHAPE)["blur"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA)
+    strict = EquSPlus().grid(uniform_grid(100), prior, problem).times
     assert len(strict) == 101 and all(a > b for a, b in pairwise(strict)) and strict[0] == 999
-    assert EquSPlus(times="published").grid(uniform_grid(100), schedule) == published_times(100)
-    assert EquS().grid(uniform_grid(100), schedule) == uniform_grid(100)
+    assert EquSPlus(times="published").grid(uniform_grid(100), prior, problem) == published_times(100)
+    assert EquS().grid(uniform_grid(100), prior, problem) == uniform_grid(100)
     with pytest.raises(LeaderError, match="time travel"):
-        EquSPlus().grid(travel_grid(100, 10, 2), schedule)
+        EquSPlus().grid(travel_grid(100, 10, 2), prior, problem)
 
 
 @pytest.mark.parametrize("times", ["decreasing", "published"])

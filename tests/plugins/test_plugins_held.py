@@ -14,7 +14,7 @@ from leader import Problem, Sampler, operators
 from leader.methods.pirp import PIRP, gradient_term
 from leader.plugins import UCPM, EquSPlus
 from leader.plugins.base import StepInfo
-from leader.schedule import Grid, Schedule, uniform_grid
+from leader.schedule import Grid, uniform_grid
 from tests.oracle.cases import mixture
 
 SHAPE = (3, 8, 8)
@@ -26,7 +26,7 @@ def draw(seed: int, scale: float = 1.0, count: int = 1) -> Tensor:
 
 
 def moment(ids: list[int], positions: list[int]) -> StepInfo:
-    return StepInfo(ids, positions, [0] * len(ids), torch.zeros(len(ids), dtype=torch.long))
+    return StepInfo(ids, positions, [0] * len(ids), torch.zeros(len(ids), dtype=torch.long), [uniform_grid(20)] * len(ids))
 
 
 def closed_form(x: NDArray[np.float64], sigma: NDArray[np.float64], lam: float, smoothing: float | None) -> NDArray[np.float64]:
@@ -128,7 +128,8 @@ def test_ucpm_takes_over_pirps_own_term_and_no_other(phi: str, kept: float) -> N
 
 
 def test_equs_plus_makes_as_many_steps_as_its_host() -> None:
-    schedule = Schedule.linear()
+    prior = mixture(SHAPE)
+    problem = Problem.internal(torch.zeros(1, *SHAPE), operators.Denoising(SHAPE))
     for times in ("decreasing", "published"):
-        assert EquSPlus(times=times).grid(uniform_grid(20), schedule).visits == 20
-    assert EquSPlus().grid(Grid((900, 5, -1)), schedule).visits == 2
+        assert EquSPlus(times=times).grid(uniform_grid(20), prior, problem).visits == 20
+    assert EquSPlus().grid(Grid((900, 5, -1)), prior, problem).visits == 2

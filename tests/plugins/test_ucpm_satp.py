@@ -79,7 +79,7 @@ def test_a_checkerboard_is_damped_not_reflected() -> None:
 
 def test_ablations_keep_the_mean_of_sigma() -> None:
     sigma = draw(6).exp()
-    info = StepInfo([3], [10], [0], torch.tensor([100]))
+    info = StepInfo([3], [10], [0], torch.tensor([100]), [uniform_grid(100)])
     for name in ("mean", "shuffle"):
         changed = UCPM(map=name)._mapped(sigma, info)
         assert torch.allclose(changed.mean((1, 2, 3)), sigma.mean((1, 2, 3)))

@@ -50,7 +50,7 @@ def _features(row: str, task: str, records: Mapping[Place, Record], store: Store
     chosen = [record for place, record in sorted(records.items()) if place[:2] == (row, task) and "error" not in record]
     pictures = []
     for record in chosen:
-        with Image.open(store.picture(record, "restored")) as file:
+        with Image.open(store.picture(record, "restored"), formats=("PNG",)) as file:
             pixels = np.array(file.convert("RGB"), dtype=np.float32) / 255
         pictures.append(torch.from_numpy(pixels).permute(2, 0, 1))
     return inception_features(torch.stack(pictures))

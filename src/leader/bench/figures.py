@@ -190,7 +190,7 @@ def _broken(label: str) -> str:
 
 
 def _pixels(path: Path) -> NDArray[np.uint8]:
-    with Image.open(path) as file:
+    with Image.open(path, formats=("PNG",)) as file:  # records keep nothing else
         return np.array(file.convert("RGB"), dtype=np.uint8)
 
 

@@ -13,7 +13,7 @@ from leader.errors import unknown_name
 Name = Annotated[str | None, typer.Argument(help="One of them, for details.")]
 
 ESTIMATORS = {
-    "auto": "the variance the prior predicts, or fisher where it predicts none; the default",
+    "auto": "the variance the prior predicts; without one a Hutchinson probe for plug-ins, fisher for the map; the default",
     "head": "the variance that a fitted head of the prior predicts; no extra work",
     "learned": "the variance that the network itself was trained to predict; no extra work",
     "fisher": "from the size of the predicted noise: a fair mean at low noise, hardly a map; no extra work",

@@ -183,7 +183,7 @@ def _method_and_plugins(settings: Mapping[str, Any], uniform: bool) -> dict[str,
     own = {key: value for key, value in method.items() if key != "name"}
     of_plugins = {name: {key: value for key, value in item.items() if key != "name"} for name, item in zip(names, plugins)}
     rest = {
-        "grid": Grid(tuple(times), uniform),
+        "grid": Grid(tuple(times), uniform, _row(settings, "grid_clock"), _row(settings, "grid_labels")),
         "estimator": _estimator(settings.get("estimator")),
         "probes": _field(settings, "probes", int, "settings"),
         "trust_time": _field(settings, "trust_time", int, "settings"),
@@ -197,6 +197,15 @@ def _method_and_plugins(settings: Mapping[str, Any], uniform: bool) -> dict[str,
         "plugins": names,
         "settings": {**own, **of_plugins, **rest},
     }
+
+
+def _row(settings: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    """The row of the one image of a table of whole numbers; empty where the run needed none."""
+    rows = settings.get(name, [[]])
+    one = rows[0] if isinstance(rows, list) and len(rows) == 1 else None
+    if not isinstance(one, list) or not all(type(number) is int for number in one):
+        raise _malformed(f"settings.{name}", "a list of integers for one image", rows)
+    return tuple(one)
 
 
 def _estimator(described: Any) -> Any:

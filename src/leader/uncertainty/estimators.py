@@ -152,14 +152,14 @@ def describe(given: str | Estimator | None) -> Any:
 
 
 def make_estimator(given: str | Estimator, prior: Prior, probes: int = 1) -> Estimator:
-    """An estimator by name or object, with a fresh memory. `auto` takes what is best without extra work."""
+    """An estimator by name or object, with a fresh memory. `auto`: the prior's own variance, or one Hutchinson probe."""
     check_estimator(given, probes)
     if not isinstance(given, str):
         fresh = getattr(given, "fresh", None)
         made: Estimator = given if fresh is None else fresh()
         return made
     if given == "auto":
-        given = "head" if prior.source is not None else "fisher"
+        given = "head" if prior.source is not None else "hutchinson"
     if given in ("head", "learned"):
         if prior.source is None:
             raise LeaderError(
