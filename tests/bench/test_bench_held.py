@@ -13,6 +13,7 @@ import torch
 from leader.bench import cost
 from leader.bench.cost import cost_of
 from leader.bench.images import to_pixels
+from leader.bench.panels import bar_groups
 from leader.bench.records import canonical, digest
 from leader.bench.running import _path_pictures, run_cell
 from leader.bench.setup import plan_of
@@ -97,3 +98,17 @@ def test_the_measurement_of_an_image_is_drawn_for_it(tmp_path: Path) -> None:
     white = torch.full((1, 3, 64, 64), 0.5)
     noise = [np.asarray(measure(cell.altered(options=type(cell.options)({"seed": 1})), white).y) for cell in cells[:2]]
     assert np.abs(noise[0] - noise[1]).max() > 0.05 and noise[0].std() == pytest.approx(0.1, rel=0.1)
+
+
+def test_error_bars_end_where_the_interval_does(tmp_path: Path) -> None:
+    from tests.bench.test_panels import experiment, panels
+
+    made = experiment(tmp_path, 'methods = ["ddnm"]', 'kind = "bars"\nmetrics = ["psnr"]')
+    skewed = [20.0, 20.1, 20.2, 20.1, 20.0, 29.0]
+    records: dict[tuple[str, str, int, int], Any] = {
+        ("DDNM", task, index, 0): {"psnr": value} for task in ("SR", "Motion") for index, value in enumerate(skewed)
+    }
+    bar = bar_groups(made, records)["psnr"][0]
+    assert bar.low is not None and bar.high is not None and bar.high - bar.mean > 1.1 * (bar.mean - bar.low)
+    (segment,) = panels(made, records, tmp_path)[0].collections[0].get_segments()
+    assert segment[:, 1].tolist() == pytest.approx([bar.low, bar.high])
