@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ def draw(seed: int = 3, image: int = 5, position: int = 7, name: str = "step") -
 
 
 @pytest.mark.parametrize("change", [{"seed": 4}, {"image": 6}, {"position": 8}])
-def test_another_seed_image_or_position_is_another_draw(change: dict[str, int]) -> None:
+def test_another_seed_image_or_position_is_another_draw(change: dict[str, Any]) -> None:
     one, other = draw().flatten(), draw(**change).flatten()
     assert torch.equal(one, draw().flatten())
     assert float((one - other).abs().max()) > 0.1

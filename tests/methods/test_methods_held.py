@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -28,7 +29,7 @@ def noisy_problem(sigma: float = 0.3, count: int = 1) -> Problem:
 @pytest.mark.parametrize("sigma", [0.0, 0.2])
 def test_the_announced_cost_is_what_the_ledger_counts(name: str, sigma: float) -> None:
     """Upper bounds, reached where nothing stops early: clean data in SITCOM, one time each."""
-    settings = {"inner": 4, "margin": 0.0} if name == "sitcom" else {}
+    settings: dict[str, Any] = {"inner": 4, "margin": 0.0} if name == "sitcom" else {}
     prior, steps = gaussian("white", SHAPE), 3
     sampler = Sampler(prior, name, (), steps, estimator=None, **settings)
     problem = noisy_problem(sigma)

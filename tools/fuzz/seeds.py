@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageCms
 
-from leader.restoration.degrade import degrade
+from leader.restoration.degrade import degrade_file
 
 SIDE = 16
 CHECKPOINT = {"size": SIDE, "schedule": "linear", "head_channels": 16, "attention_order": "legacy"}
@@ -124,14 +124,14 @@ def _containers(folder: Path, picture: Path) -> None:
     mask = np.ones((SIDE, SIDE), np.float32)
     mask[3:7, 5:9] = 0
     kernel = np.ones((3, 3)) / 9
-    degrade(square, folder / "sr.npz", "sr", sigma=0.05, factor=2)
-    degrade(square, folder / "average.npz", "sr", factor=4, down="average")
-    degrade(square, folder / "deblur.npz", "deblur", sigma=0.02, kernel=kernel)
-    degrade(square, folder / "gaussian.npz", "deblur-gaussian", sigma=0.02, kernel="gaussian:1.5")
-    degrade(square, folder / "inpaint.npz", "inpaint", sigma=0.02, mask=mask)
-    degrade(square, folder / "cs.npz", "cs", sigma=0.05, ratio=0.5)
-    degrade(square, folder / "colourise.npz", "colourise", sigma=0.02)
-    degrade(square.convert("RGBA"), folder / "denoise.npz", "denoise", sigma=0.1)
+    degrade_file(square, folder / "sr.npz", "sr", sigma=0.05, factor=2)
+    degrade_file(square, folder / "average.npz", "sr", factor=4, down="average")
+    degrade_file(square, folder / "deblur.npz", "deblur", sigma=0.02, kernel=kernel)
+    degrade_file(square, folder / "gaussian.npz", "deblur-gaussian", sigma=0.02, kernel="gaussian:1.5")
+    degrade_file(square, folder / "inpaint.npz", "inpaint", sigma=0.02, mask=mask)
+    degrade_file(square, folder / "cs.npz", "cs", sigma=0.05, ratio=0.5)
+    degrade_file(square, folder / "colourise.npz", "colourise", sigma=0.02)
+    degrade_file(square.convert("RGBA"), folder / "denoise.npz", "denoise", sigma=0.1)
 
 
 def _tables(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from leader.cli.errors import BUG, TRACEBACK
 from tools.fuzz.cases import Case, make_case
 
 SECONDS = 20
@@ -67,7 +69,7 @@ def prepare() -> None:
 
     from leader.priors import loading
 
-    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ |= {"HF_HUB_OFFLINE": "1", TRACEBACK: "1"}
     from diffusers import UNet2DModel  # noqa: F401  (imported now: it takes seconds, which belong to no case)
     from matplotlib import figure  # noqa: F401
 
@@ -118,6 +120,8 @@ def run_case(case: Case, folder: Path, alarm: Alarm) -> Outcome:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         return _finding(case, type(result.exception).__name__, result.exception, folder)
     said = result.output
+    if result.exit_code == BUG:
+        return _bug(case, said, folder)
     if "memory does not suffice" in said or "Traceback (most" in said:
         cause = result.exception.__cause__ or result.exception.__context__ if result.exception else None
         return _finding(case, "memory", _root(cause), folder, said)
@@ -126,10 +130,20 @@ def run_case(case: Case, folder: Path, alarm: Alarm) -> Outcome:
         return _finding(case, "nothing was written", None, folder, said) if lost else Outcome(case.number, case.reader, SERVED)
     if not said.strip():
         return _finding(case, f"exit {result.exit_code} without a word", None, folder)
-    left = sorted(_files(folder) - before) if case.arguments[0] in ("restore", "degrade") else []
+    left = sorted(_files(folder) - before) if case.arguments[:1] in (["restore"], ["degrade"]) else []
     if left:
         return _finding(case, f"refused, yet it left {Path(left[0]).name}", None, folder, said)
     return Outcome(case.number, case.reader, REFUSED, words=_short(said, folder))
+
+
+def _bug(case: Case, said: str, folder: Path) -> Outcome:
+    """What the command line itself called a bug; it has printed the traceback (see TRACEBACK)."""
+    frames = re.findall(r'File "[^"]*/leader/([^"]+)", line (\d+), in (\S+)', said)
+    inside = [frame for frame in frames if not frame[0].startswith("cli/errors")]
+    place = "{}:{} in {}".format(*inside[-1]) if inside else "outside the package"
+    told = re.search(r"Error: (\w+): (.*?)\(this is a bug", " ".join(said.split()))
+    kind, words = (told[1], told[2]) if told else ("bug", said[-300:])
+    return Outcome(case.number, case.reader, FINDING, kind, place, _short(words, folder), " ".join(case.arguments[:2]))
 
 
 def _root(error: BaseException | None) -> BaseException | None:
