@@ -46,7 +46,17 @@ DDPG = {0.01: (11.0, 0.6, 1.0), 0.05: (8.0, 0.5, 0.7), 0.1: (5.0, 0.6, 0.7)}
 
 @pytest.mark.parametrize(
     ("sigma", "row"),
-    [(0.005, 0.01), (0.01, 0.01), (0.019, 0.01), (0.03, 0.05), (0.05, 0.05), (0.06, 0.05), (0.1, 0.1), (0.5, 0.1)],
+    [
+        (0.005, 0.01),
+        (0.01, 0.01),
+        (0.019, 0.01),
+        (0.026, 0.05),
+        (0.03, 0.05),
+        (0.05, 0.05),
+        (0.06, 0.05),
+        (0.1, 0.1),
+        (0.5, 0.1),
+    ],
 )
 def test_the_sampler_looks_up_the_quoted_level(sigma: float, row: float) -> None:
     """At the doubled level 0.05 would be served with the settings of 0.1; the nearest row wins, in proportion."""
