@@ -53,6 +53,7 @@ def run(
     trials: Annotated[int, typer.Option(min=0, help="Trials besides the presets, for the screen.")] = TRIALS,
     grids: Annotated[str, typer.Option(help="Comma-separated, for the screen.")] = ",".join(GRIDS),
     ranks: Annotated[int, typer.Option(min=1, max=HOSTS_TAKEN, help="Hosts a task, for the lengths.")] = HOSTS_TAKEN,
+    keep: Annotated[int, typer.Option(min=1, help="Best scores of a length that go on, for the lengths.")] = 3,
     photographs: Annotated[int, typer.Option(min=1, help="Photographs of `today`.")] = 8,
     folder: Folder = RECORDS,
 ) -> None:
@@ -68,7 +69,7 @@ def run(
     elif name == "today":
         walk = today(photos, records, wanted, photographs)
     elif name == "lengths":
-        walk = lengths(photos, _rows(folder, "screen"), records, wanted, ranks)
+        walk = lengths(photos, _rows(folder, "screen"), records, wanted, ranks, keep)
     else:
         walk = survivors(photos, earlier, records, wanted)
     begun, before = time.perf_counter(), len(records.rows)

@@ -90,12 +90,16 @@ def others(screened: Sequence[Record], task: str) -> Iterator[Recipe]:
         yield Recipe("ddnm", {**ddnm, "satp": {"budget": budget, "eta": SATP_ETA}}, "uniform", Start(), 100, ("satp",))
 
 
-def winners(found: Sequence[Mean]) -> list[Mean]:
-    """Who goes on to more photographs: by length the three best scores, the best PSNR and the best LPIPS."""
+def winners(found: Sequence[Mean], keep: int) -> list[Mean]:
+    """Who goes on to more photographs: by length the `keep` best scores, the best PSNR and the best LPIPS."""
     kept: dict[str, Mean] = {}
     for lane in lanes(found).values():
         ranked = sorted(lane, key=lambda mean: -mean.score)
-        wanted = [*ranked[:3], *sorted(lane, key=lambda mean: -mean.psnr)[:1], *sorted(lane, key=lambda mean: mean.lpips)[:1]]
+        wanted = [
+            *ranked[:keep],
+            *sorted(lane, key=lambda mean: -mean.psnr)[:1],
+            *sorted(lane, key=lambda mean: mean.lpips)[:1],
+        ]
         kept |= {mean.group: mean for mean in wanted}
     return list(kept.values())
 
@@ -118,7 +122,7 @@ def again(mean: Mean, index: int) -> Point:
 
 
 def lengths(
-    photos: Sequence[Path], screened: Sequence[Record], records: Records, tasks: Sequence[str], ranks: int
+    photos: Sequence[Path], screened: Sequence[Record], records: Records, tasks: Sequence[str], ranks: int, keep: int
 ) -> Iterator[Record]:
     """All stages; the best host of every task comes before the second best of any. With fewer `ranks` stage 1 only."""
     if not screened:
@@ -134,14 +138,14 @@ def lengths(
 
     def promote(seen: int, count: int) -> Iterator[Record]:
         for task in tasks:
-            yield from run((again(mean, i) for mean in winners(found(task, seen)) for i in range(count)), photos, records)
+            yield from run((again(mean, i) for mean in winners(found(task, seen), keep) for i in range(count)), photos, records)
 
     for rank in range(ranks):
         for task in tasks:
             yield from look(task, (item for mean in chosen(screened, task)[rank : rank + 1] for item in starts(mean)))
+    yield from promote(LOOK_PHOTOS, SCREEN_PHOTOS)
     if ranks < HOSTS_TAKEN:
         return
-    yield from promote(LOOK_PHOTOS, SCREEN_PHOTOS)
     for task in tasks:
         groups = lanes(found(task, SCREEN_PHOTOS))
         yield from look(task, [*refinements(groups["draft"], DRAFT_CALLS), *refinements(groups["standard"], None)])
