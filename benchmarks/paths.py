@@ -139,8 +139,8 @@ def table() -> None:
             cells.append(f"{mean(change):+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]")
         values = {name: mean(found[i][name] for i in shared) for name in ("psnr", "lpips", "work")}
         typer.echo(
-            f"| {task} | {host} | {'+'.join(plugins) or '-'} | {steps} {grid or 'uniform'} | {len(shared)} | {values['psnr']:.2f} "
-            f"| {values['lpips']:.3f} | {cells[0]} | {cells[1]} | {values['work']:.1f} |"
+            f"| {task} | {host} | {'+'.join(plugins) or '-'} | {steps} {grid or 'uniform'} | {len(shared)} "
+            f"| {values['psnr']:.2f} | {values['lpips']:.3f} | {cells[0]} | {cells[1]} | {values['work']:.1f} |"
         )
 
 

@@ -175,7 +175,7 @@ def test_values_that_no_image_gives_can_be_let_in() -> None:
 
 
 def test_a_noise_level_of_bytes_is_refused() -> None:
-    with pytest.raises(LeaderError, match="noise level of 25 drowns every image.*divide by 255"):
+    with pytest.raises(LeaderError, match=r"noise level of 25 drowns every image.*divide by 255"):
         Problem(100 * picture(), Denoising(SHAPE), 25.0)  # its own range would excuse all bytes up to 151
 
 
