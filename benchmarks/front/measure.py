@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from leader import Grid, Problem, Sampler
 from leader.bench.images import file_hash, load_image
-from leader.bench.records import canonical, drop_torn_end, read_lines
+from leader.bench.records import canonical, drop_torn_end
 from leader.errors import LeaderError
 from leader.metrics import lpips, psnr
 
@@ -29,7 +30,10 @@ BACKWARD = 2.0
 
 def stored(path: Path) -> list[Record]:
     """The records of a file, none if it does not exist."""
-    return list(read_lines(path)) if path.exists() else []
+    if not path.exists():
+        return []
+    whole = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line end is torn, or empty
+    return [json.loads(line) for line in whole]
 
 
 class Records:

@@ -158,12 +158,11 @@ def _noise(schedule: Schedule, t: int) -> float:
 
 
 def times_of(kind: str, calls: int, start: Start) -> tuple[int, ...]:
-    """The times of a run, -1 at the end. From the top the uniform grid is the package's own, of floor(1000 / calls) a step."""
+    """The times of a run, -1 at the end. From the top the uniform grid is the package's own, 1000 / calls a step."""
     schedule = prior().schedule
     if start.kind == "top":
         if kind == "uniform":
-            stride = len(schedule) // calls
-            return (*(k * stride for k in range(calls - 1, -1, -1)), -1)
+            return (*(k * len(schedule) // calls for k in range(calls - 1, -1, -1)), -1)
         return (*spaced(kind, calls, TOP, schedule), -1)
     if start.kind == "late":
         return (TOP, *spaced(kind, calls - 1, start.t0, schedule), -1)

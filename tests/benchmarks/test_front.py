@@ -53,9 +53,9 @@ def test_late_start_jumps_from_the_top_and_counts_that_call(parts: Any) -> None:
 
 
 def test_uniform_grid_from_the_top_is_that_of_the_package(parts: Any) -> None:
-    from leader.schedule import make_grid
+    from leader.schedule import Schedule, make_grid
 
-    assert parts.points.times_of("uniform", 30, parts.points.Start()) == make_grid("uniform", 30).times
+    assert parts.points.times_of("uniform", 30, parts.points.Start()) == make_grid("uniform", 30, Schedule.linear()).times
 
 
 @pytest.mark.parametrize("method", ["ddnm", "ddpg", "projdiff", "diffpir"])

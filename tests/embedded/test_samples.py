@@ -68,7 +68,7 @@ def restored(image: Pixels, task: str, steps: int, **options: Any) -> Restoratio
 def enlarged() -> tuple[Restoration, list[Step]]:
     """Super-resolution by 4 of a clean thumbnail in ten steps, and what was seen on the way."""
     seen: list[Step] = []
-    return restored(thumbnail(), "sr", 10, sigma=0.0, on_step=seen.append), seen
+    return restored(thumbnail(), "sr", 10, sigma=0.0, method="ddnm", on_step=seen.append), seen
 
 
 def test_super_resolution_beats_bicubic(enlarged: tuple[Restoration, list[Step]]) -> None:
