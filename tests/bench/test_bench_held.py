@@ -14,7 +14,7 @@ from leader.bench import cost
 from leader.bench.cost import cost_of
 from leader.bench.images import to_pixels
 from leader.bench.panels import bar_groups
-from leader.bench.records import canonical, digest
+from leader.bench.records import Store, canonical, digest
 from leader.bench.running import _path_pictures, run_cell
 from leader.bench.setup import plan_of
 from leader.methods import State
@@ -135,3 +135,14 @@ def test_the_two_baselines_are_different_pictures() -> None:
     assert torch.allclose(operator.A(inverse), problem.y, atol=1e-5)
     assert torch.equal(shown[..., ::4, ::4], problem.y) and torch.equal(shown[..., 3::4, 2::4], problem.y)
     assert torch.equal(_baseline("reference", picture, problem), 2 * picture - 1)
+
+
+@pytest.mark.parametrize("order", [("new", "old"), ("old", "new")])
+def test_a_record_replaces_others_of_its_cell_whichever_was_stored_last(tmp_path: Path, order: tuple[str, str]) -> None:
+    store = Store(tmp_path, "trial")
+    with store.writing():
+        for key in order:
+            store.append({"key": key, "cell": "same", "code": key, "what": {}})
+        store.append({"key": "apart", "cell": "other", "code": "x", "what": {}})
+        store.finish(["new"])
+    assert list(Store(tmp_path, "trial").own) == ["new", "apart"]
