@@ -14,7 +14,7 @@ from leader.bench import cost
 from leader.bench.cost import cost_of
 from leader.bench.images import to_pixels
 from leader.bench.panels import bar_groups
-from leader.bench.records import canonical, digest
+from leader.bench.records import Store, canonical, digest
 from leader.bench.running import _path_pictures, run_cell
 from leader.bench.setup import plan_of
 from leader.methods import State
@@ -112,3 +112,37 @@ def test_error_bars_end_where_the_interval_does(tmp_path: Path) -> None:
     assert bar.low is not None and bar.high is not None and bar.high - bar.mean > 1.1 * (bar.mean - bar.low)
     (segment,) = panels(made, records, tmp_path)[0].collections[0].get_segments()
     assert segment[:, 1].tolist() == pytest.approx([bar.low, bar.high])
+
+
+def test_frames_of_a_run_are_its_first_to_its_last_step_counted_from_one(tmp_path: Path) -> None:
+    made = tiny(tmp_path).cells()[0]
+    record = run_cell(made.altered(plugins=(), steps=20, keep=("path", "trace"))).record
+    times = [visit[0] for visit in record["trace"]]
+    assert len(times) == 20 and len(record["frames"]) == 8
+    assert record["frames"][0] == times[0] and record["frames"][-1] == times[-1]
+    assert record["frame_calls"][0] == 1 and record["frame_calls"][-1] == 20
+    assert [times[call - 1] for call in record["frame_calls"]] == record["frames"]
+
+
+def test_the_two_baselines_are_different_pictures() -> None:
+    from leader import Problem, operators
+    from leader.bench.running import _baseline
+
+    picture = torch.rand(1, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    operator = operators.BicubicSR((3, 16, 16), 4)
+    problem = Problem(operator.A(picture), operator, 0.0)
+    inverse, shown = (_baseline(name, picture, problem) for name in ("pinv", "measurement"))
+    assert torch.allclose(operator.A(inverse), problem.y, atol=1e-5)
+    assert torch.equal(shown[..., ::4, ::4], problem.y) and torch.equal(shown[..., 3::4, 2::4], problem.y)
+    assert torch.equal(_baseline("reference", picture, problem), 2 * picture - 1)
+
+
+@pytest.mark.parametrize("order", [("new", "old"), ("old", "new")])
+def test_a_record_replaces_others_of_its_cell_whichever_was_stored_last(tmp_path: Path, order: tuple[str, str]) -> None:
+    store = Store(tmp_path, "trial")
+    with store.writing():
+        for key in order:
+            store.append({"key": key, "cell": "same", "code": key, "what": {}})
+        store.append({"key": "apart", "cell": "other", "code": "x", "what": {}})
+        store.finish(["new"])
+    assert list(Store(tmp_path, "trial").own) == ["new", "apart"]

@@ -1,0 +1,180 @@
+"""The fuzzer itself: the same number gives the same case, and what it must find it finds."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from tools.fuzz import worker
+from tools.fuzz.__main__ import distinct
+from tools.fuzz.cases import SHARES, Case, make_case, reader_of, special
+from tools.fuzz.damage import json_text, mended_png, spoiled, spoiled_json, spoiled_text
+from tools.fuzz.worker import FINDING, REFUSED, SERVED, Alarm, Outcome, run_case
+
+from leader.pictures import Picture, write_picture
+from leader.priors import loading
+from leader.restoration import restore as restoration
+from tests.cheap_prior import CheapPrior, photograph
+
+
+@pytest.fixture
+def seeds(tmp_path: Path) -> Path:
+    """A few of the files that fuzzing starts from."""
+    folder = tmp_path / "seeds"
+    for name in ("pictures", "containers", "tables", "priors"):
+        (folder / name).mkdir(parents=True)
+    write_picture(folder / "pictures" / "rgb.png", Picture(photograph(12, 20).permute(1, 2, 0).numpy()))
+    for name in ("grey.png", "alpha.png"):
+        (folder / "pictures" / name).write_bytes((folder / "pictures" / "rgb.png").read_bytes())
+    np.save(folder / "tables" / "kernel.npy", np.ones((3, 3)))
+    return folder
+
+
+@pytest.fixture
+def alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Alarm]:
+    monkeypatch.setattr(loading, "load_prior", lambda name, **_: CheapPrior())
+    monkeypatch.setenv("LEADER_TRACEBACK", "1")
+    made = Alarm()
+    yield made
+    made.stop()
+
+
+def case_of(folder: Path, *words: str) -> Case:
+    write_picture(folder / "in.png", Picture(photograph(12, 20).permute(1, 2, 0).numpy()))
+    return Case(7, "commands", [word.replace("@", f"{folder}/") for word in words])
+
+
+def run(tmp_path: Path, alarm: Alarm, *words: str) -> Outcome:
+    folder = tmp_path / "case"
+    folder.mkdir()
+    return run_case(case_of(folder, *words), folder, alarm)
+
+
+GOOD = ("restore", "@in.png", "@out.png", "--task", "denoise", "--sigma", "0.1", "--steps", "1")
+
+
+def test_damage_follows_from_the_generator_alone() -> None:
+    data, text, content = bytes(range(256)) * 4, "a = 1\nb = [2, 3]\n", {"a": {"b": [1, 2]}, "c": "d"}
+    for damage in (
+        lambda rng: spoiled(data, rng, b"other"),
+        lambda rng: spoiled_text(text, rng),
+        lambda rng: json.dumps(spoiled_json(content, rng)),
+        lambda rng: json_text(content, rng),
+    ):
+        first = [damage(Random(number)) for number in range(30)]
+        assert first == [damage(Random(number)) for number in range(30)]
+        assert len(set(first)) > 3, "it must do something, and not always the same"
+
+
+def test_mended_checksums_let_damage_through() -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save(buffer, "PNG", compress_level=0)
+    whole = buffer.getvalue()
+    assert mended_png(whole) == whole
+    at = whole.index(b"IDAT") + 12
+    broken = whole[:at] + b"\x55" + whole[at + 1 :]
+    assert mended_png(broken) != broken and len(mended_png(broken)) == len(broken)
+    assert mended_png(b"no picture") == b"no picture"
+
+
+def test_a_number_gives_the_same_case_again(seeds: Path, tmp_path: Path) -> None:
+    numbers = [n for n in range(400) if reader_of(0, n) in ("settings", "kernels")][:12]
+    for number in numbers:
+        made = []
+        for name in ("a", "b"):
+            folder = tmp_path / name / str(number)
+            folder.mkdir(parents=True)
+            case = make_case(0, number, seeds, folder)
+            words = [word.replace(str(folder), "") for word in case.arguments]
+            files = {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.is_file()}
+            made.append((case.reader, words, files))
+        assert made[0] == made[1] and made[0][0] == reader_of(0, number)
+    assert {reader_of(0, number) for number in range(400)} == set(SHARES)
+
+
+def test_odd_paths_are_made(tmp_path: Path) -> None:
+    kinds = set()
+    for number in range(60):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        path = special(Random(number), folder, ".png")
+        kinds.add("fifo" if "\0" not in path and os.path.lexists(path) and Path(path).is_fifo() else len(path) > 300)
+    assert "fifo" in kinds and True in kinds
+
+
+def test_what_is_served_and_what_is_refused(tmp_path: Path, alarm: Alarm) -> None:
+    assert run(tmp_path, alarm, *GOOD).status == SERVED
+
+
+def test_a_refusal_in_words_is_no_finding(tmp_path: Path, alarm: Alarm) -> None:
+    outcome = run(tmp_path, alarm, *GOOD[:-1], "0")
+    assert outcome.status == REFUSED and "number of steps" in outcome.words
+
+
+def test_no_words_at_all(tmp_path: Path, alarm: Alarm) -> None:
+    assert run(tmp_path, alarm).status in (SERVED, REFUSED)
+
+
+def test_a_traceback_is_found_with_its_place(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restoration, "as_sigma", lambda sigma: 1 / 0)
+    outcome = run(tmp_path, alarm, *GOOD)
+    assert outcome.status == FINDING and outcome.kind == "ZeroDivisionError"
+    assert outcome.place.startswith("restoration/restore.py:") and "division" in outcome.words
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_hang_is_ended(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch, busy: bool) -> None:
+    def hang(sigma: Any) -> float:
+        while busy:
+            pass
+        time.sleep(60)
+        return 0.1
+
+    monkeypatch.setattr(worker, "SECONDS", 1)
+    monkeypatch.setattr(restoration, "as_sigma", hang)
+    began = time.monotonic()
+    outcome = run(tmp_path, alarm, *GOOD)
+    assert outcome.status == FINDING and outcome.kind == "over 1 s" and time.monotonic() - began < 20
+
+
+def test_want_of_memory_is_found(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hungry(*_: Any) -> float:
+        raise MemoryError
+
+    monkeypatch.setattr(restoration, "as_sigma", hungry)
+    assert run(tmp_path, alarm, *GOOD).kind == "memory"
+
+
+def test_a_refusal_that_leaves_a_file_is_found(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leader.errors import LeaderError
+
+    def late(self: Any, restored: Any) -> None:
+        self.picture.write_bytes(b"half")
+        raise LeaderError("Too late.")
+
+    from leader.cli.restore import Outputs
+
+    monkeypatch.setattr(Outputs, "write", late)
+    outcome = run(tmp_path, alarm, *GOOD)
+    assert outcome.status == FINDING and outcome.kind == "refused, yet it left out.png"
+
+
+def test_a_success_that_writes_nothing_is_found(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leader.cli.restore import Outputs
+
+    monkeypatch.setattr(Outputs, "write", lambda self, restored: None)
+    assert run(tmp_path, alarm, *GOOD).kind == "nothing was written"
+
+
+def test_findings_of_one_kind_and_place_are_one() -> None:
+    made = [Outcome(n, "masks", FINDING, kind, "a.py:1") for n, kind in enumerate(("E", "F", "E", "E"))]
+    assert [(item.number, count) for item, count in distinct(made)] == [(0, 3), (1, 1)]
