@@ -160,8 +160,8 @@ def test(seeds: Annotated[int, typer.Option(help="Runs of every crop, 0, 1, ..."
     rows: dict[tuple[str, str], dict[tuple[int, int], dict[str, Any]]] = {}
     for record in records.values():
         rows.setdefault((record["key"][1], record["key"][0]), {})[(record["key"][-2], record["key"][-1])] = record
-    for (task, look), found in rows.items():
-        typer.echo(f"| {task} | {look} | {len(found)} | {_compared(found, rows[(task, 'paper')])} |")
+    for (task, look), tried in rows.items():
+        typer.echo(f"| {task} | {look} | {len(tried)} | {_compared(tried, rows[(task, 'paper')])} |")
 
 
 def _compared(found: dict[Any, dict[str, Any]], paper: dict[Any, dict[str, Any]]) -> str:

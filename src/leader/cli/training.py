@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,10 @@ from leader.cli.console import to_stderr, to_stdout
 from leader.cli.errors import INTERRUPTED
 from leader.errors import LeaderError
 from leader.train import defaults
+
+if TYPE_CHECKING:
+    from leader.priors.base import Prior
+    from leader.priors.variance_head import VarianceHead
 
 TRAIN_EXAMPLE = "Example: leader train --images photos/train --validation photos/val --state run --hours 3"
 PUBLISH_EXAMPLE = "Example: leader publish --state run --images photos/train --calibration photos/calib --out mine.safetensors"
@@ -125,11 +129,31 @@ def fit_variance(
         raise LeaderError(f"{target} exists and is not a variance head: give another name with --out.")
     check_writable(target)
     settings = FitSettings(seconds=60 * minutes, steps=10**9, seed=seed)
-    _, report = fit(network, images, target, settings, say=to_stderr)
+    head, report = fit(network, images, target, settings, say=to_stderr)
+    _fit_spectrum(network, head, images, target.with_name(target.name.removesuffix(SUFFIX)), 30 * minutes)
     to_stderr(
         f"{report.answers} answers of the network and {report.steps} steps in {report.seconds:.0f} s; squared error over "
         f"predicted variance on held-out pictures: {report.ratio:.2f}."
     )
+    to_stdout(str(target))
+
+
+def _fit_spectrum(network: Prior, head: VarianceHead, images: Path, checkpoint: Path, seconds: float) -> None:
+    """The spectrum beside the head, from as many crops as fit into half of the fitting time."""
+    from leader.priors.adapters import HeadedPrior
+    from leader.priors.spectrum import SUFFIX
+    from leader.train.calibrate import central_crops
+    from leader.train.spectrum import affordable, fit_spectrum
+
+    headed = HeadedPrior(network, head)
+    side = 64 if network.size is None else min(network.size)
+    crops = 2 * central_crops(images, side) - 1
+    count = min(len(crops), affordable(headed, crops[:1], seconds))
+    if count < 2:
+        to_stderr("There was no time for a spectrum, which the plug-in 'start' needs; give more --minutes for one.")
+        return
+    target = checkpoint.with_name(checkpoint.stem + SUFFIX)
+    fit_spectrum(headed, crops[:count]).save(target)
     to_stdout(str(target))
 
 

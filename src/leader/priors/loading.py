@@ -17,6 +17,7 @@ from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, side_c
 from leader.priors.diffusers_folder import HUB
 from leader.priors.networks import ADM, DDPM
 from leader.priors.pyramid import PyramidPrior
+from leader.priors.spectrum import spectrum_of
 from leader.priors.tiling import any_size
 from leader.priors.variance_head import SUFFIX, VarianceHead, beside
 
@@ -55,6 +56,7 @@ def load_prior(
     fitted = find_head(home) if home is not None and head else None
     if fitted is not None:
         prior = HeadedPrior(prior, VarianceHead.load(fitted))
+        prior.spectrum = prior.spectrum or (None if home is None else spectrum_of(home))
     prior = prior.to(device_named(device))
     if channels_last:
         for parameter in prior.parameters():

@@ -34,6 +34,7 @@ from leader.priors.pyramid_net import (
     plan,
     receptive_radius,
 )
+from leader.priors.spectrum import spectrum_of
 from leader.priors.tensor_files import check_weights, differing, on_meta, read_safetensors
 from leader.schedule import Schedule
 
@@ -167,7 +168,9 @@ class PyramidPrior(Prior):
         check_weights(tensors, weights)
         net = PyramidNet(settings.net)
         net.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
-        return cls(net.eval().requires_grad_(False), settings.coarse, settings.schedule, settings.scale)
+        prior = cls(net.eval().requires_grad_(False), settings.coarse, settings.schedule, settings.scale)
+        prior.spectrum = spectrum_of(weights)
+        return prior
 
     def sigma(self, t: int) -> float:
         """Noise of the rescaled [0, 1] image at time t."""

@@ -121,6 +121,17 @@ class Spectrum:
         return found
 
 
+def beside(checkpoint: Path) -> Path:
+    """Where the spectrum of a checkpoint (a file or a folder) is stored."""
+    return checkpoint / f"prior{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.stem + SUFFIX)
+
+
+def spectrum_of(checkpoint: Path) -> Spectrum | None:
+    """The spectrum that lies beside a checkpoint, where one was fitted."""
+    file = beside(checkpoint)
+    return Spectrum.load(file) if file.is_file() else None
+
+
 def dct_radius(height: int, width: int) -> Tensor:
     """Cycles per pixel of every coefficient of the H x W DCT, [H, W] float64."""
     rows = torch.arange(height, dtype=torch.float64) / (2 * height)

@@ -11,10 +11,13 @@ from leader.errors import LeaderError
 from leader.priors.coarse_gaussian import CoarseGaussian
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidNet
-from leader.train.calibrate import crops_of_both_sizes, fit_scale
+from leader.priors.spectrum import beside
+from leader.train.calibrate import central_crops, crops_of_both_sizes, fit_scale
 from leader.train.fit_gaussian import fit_coarse_gaussian
 from leader.train.run import save_weights
+from leader.train.spectrum import fit_spectrum
 
+SPECTRUM_SIDE, SPECTRUM_CROPS = 128, 24
 SCHEDULE = {"type": "linear", "beta_start": 1e-4, "beta_end": 2e-2, "steps": 1000}
 
 
@@ -38,6 +41,9 @@ def publish(
         "coarse": _rounded(asdict(coarse)),
     }
     output.with_suffix(".json").write_text(json.dumps(settings, indent=1) + "\n")
+    crops = central_crops(calibration, min(size, SPECTRUM_SIDE))[:SPECTRUM_CROPS]
+    if len(crops) > 1:
+        fit_spectrum(prior, 2 * crops - 1, say=say).save(beside(output))
     return PyramidPrior.load(output)
 
 

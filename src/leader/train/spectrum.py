@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import torch
@@ -15,6 +16,7 @@ from leader.uncertainty.dct import dct2
 RINGS = 14
 """Rings of equal width in the logarithm of the radius; the mean of a picture is none of them."""
 LEVELS = 10
+MOST_CROPS = 48
 
 
 @torch.no_grad()
@@ -49,6 +51,15 @@ def fit_spectrum(prior: Prior, clean: Tensor, seed: int = 0, say: Callable[[str]
         if say is not None:
             say(f"spectrum at noise {float(noise[t].exp().sqrt()) / 2 * 255:.1f} of 255 ({count + 1} of {len(times)})")
     return Spectrum(noise[times], rings.radii, torch.stack(powers), torch.stack(means), images, images_mean, colour)
+
+
+@torch.no_grad()
+def affordable(prior: Prior, crop: Tensor, seconds: float) -> int:
+    """How many crops like `crop` [1, C, H, W] a spectrum can be fitted to in this time."""
+    began = time.monotonic()
+    prior.predict(crop, torch.tensor([len(prior.schedule) // 2]))
+    each = LEVELS * (time.monotonic() - began)
+    return min(MOST_CROPS, int(seconds / each))
 
 
 class Rings:
