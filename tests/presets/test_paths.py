@@ -1,0 +1,53 @@
+"""What quality and look stand for."""
+
+from __future__ import annotations
+
+import pytest
+
+from leader.errors import LeaderError
+from leader.methods import METHODS, make_method
+from leader.plugins import expand
+from leader.presets.paths import LOOKS, QUALITIES, _entries, find_path
+from leader.schedule import GRIDS
+
+TASKS = ("sr-bicubic", "sr-average", "deblur-gaussian", "deblur-motion", "deblur", "inpaint", "colourise", "denoise", "cs")
+
+
+def test_every_entry_can_run_and_says_where_it_comes_from() -> None:
+    for entry in _entries():
+        assert entry["method"] in METHODS and entry.get("grid", "uniform") in GRIDS and 1 <= entry["steps"] <= 100
+        make_method(entry["method"], entry.get("settings", {}))
+        expand(tuple(entry.get("plugins", ())))
+        assert entry["source"] and entry["quality"] in (*QUALITIES, "any") and entry["look"] in (*LOOKS, "any")
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("sigma", [0.0, 0.0011, 0.02, 0.05, 0.2])
+def test_more_quality_never_means_fewer_steps(task: str, sigma: float) -> None:
+    for look in LOOKS:
+        steps = [find_path("embedded", task, sigma, quality, look).steps for quality in QUALITIES]
+        assert (steps == sorted(steps) and steps[0] < steps[2]) or task == "deblur-motion"
+
+
+def test_the_most_specific_entry_wins() -> None:
+    clean = find_path("embedded", "sr-bicubic", 0.0, "standard", "natural")
+    assert (clean.method, clean.grid, clean.steps, clean.settings) == ("ddnm", "quadratic", 23, {"eta": 0.985})
+    # the rounding of 8 bits is no noise to speak of: the nearest level is that of clean pictures
+    assert find_path("embedded", "sr-bicubic", 0.0011, "standard", "natural").settings == {"eta": 0.985}
+    assert find_path("embedded", "sr-bicubic", 0.04, "standard", "natural").settings == {}
+    assert find_path("embedded", "sr-bicubic", 0.04, "standard", "faithful").method == "projdiff"
+    # ProjDiff is for noisy blurs only
+    assert find_path("embedded", "deblur-gaussian", 0.05, "standard", "natural").method == "projdiff"
+    assert find_path("embedded", "deblur-gaussian", 0.005, "standard", "natural").method == "ddnm"
+
+
+def test_priors_that_were_never_measured_get_the_papers_path() -> None:
+    path = find_path("someone's", "sr-bicubic", 0.05, "standard", "natural")
+    assert (path.method, path.steps, path.grid, path.plugins) == ("ddnm", 100, None, ("leader",))
+    assert find_path("someone's", "sr-bicubic", 0.05, "draft", "natural").steps == 20
+
+
+@pytest.mark.parametrize(("quality", "look", "word"), [("bset", "natural", "best"), ("best", "naturel", "natural")])
+def test_wrong_words_are_told(quality: str, look: str, word: str) -> None:
+    with pytest.raises(LeaderError, match=f"did you mean '{word}'"):
+        find_path("embedded", "sr-bicubic", 0.0, quality, look)

@@ -1,0 +1,48 @@
+"""Quality and look in a restoration: what they choose, and what wins over them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from leader.errors import UsageError
+from leader.presets.paths import find_path
+from leader.restoration.restore import Preparation, prepare
+from tests.cheap_prior import CheapPrior, photograph
+
+
+class Named(CheapPrior):
+    """A prior that costs nothing, under the name whose paths were measured."""
+
+    name = "embedded"
+
+
+def ready(**choices: Any) -> Preparation:
+    return prepare(photograph(24, 32), "denoise", sigma=0.05, prior=Named(), **choices)
+
+
+def test_quality_and_look_choose_method_grid_and_steps() -> None:
+    for quality in ("draft", "standard", "best"):
+        path, plan = find_path("embedded", "denoise", 0.05, quality, "natural"), ready(quality=quality).plan
+        assert (plan.method.name, plan.settings["steps"]) == (path.method, path.steps)
+        assert len(plan.grid.times) == path.steps + 1 and not plan.grid.uniform  # the quadratic grid
+    small = prepare(photograph(24, 32), "sr", sigma=0.05, prior=Named(), look="faithful").plan
+    assert small.method.name == "projdiff" and small.plugins == ()
+
+
+def test_what_is_given_wins() -> None:
+    assert ready(steps=7).plan.settings["steps"] == 7
+    assert [item.name for item in ready(plugins="satp").plan.plugins] == ["satp"]
+    assert ready(settings={"eta": 0.25}).plan.settings["method"]["eta"] == 0.25
+    assert ready(settings={"grid": "uniform"}).plan.grid.uniform
+    by_name = ready(method="ddrm").plan
+    assert by_name.method.name == "ddrm" and by_name.settings["steps"] == 100 and by_name.grid.uniform
+    assert [item.name for item in by_name.plugins] == ["ucpm", "satp"]
+
+
+def test_a_method_and_a_quality_exclude_each_other() -> None:
+    with pytest.raises(UsageError, match="not both"):
+        ready(method="ddnm", quality="best")
+    with pytest.raises(UsageError, match="did you mean 'draft'"):
+        ready(quality="drafd")
