@@ -59,6 +59,13 @@ def chroma_of(pixels: Array, sampling: tuple[int, int], offset: tuple[int, int])
     return averaged
 
 
+def finest_detail(plane: Array) -> float:
+    """Mean squared difference of a plane from its averages over 2 x 2 pixels."""
+    height, width = plane.shape[0] // 2 * 2, plane.shape[1] // 2 * 2
+    cut = plane[:height, :width].reshape(height // 2, 2, width // 2, 2)
+    return float(((cut - cut.mean(axis=(1, 3), keepdims=True)) ** 2).mean()) if cut.size else 0.0
+
+
 def blocks_of(plane: Array, offset: tuple[int, int] = (0, 0), known: Flags | None = None) -> Blocks:
     """The whole blocks of a plane [H, W] in 0..255; a block is known where all its pixels are."""
     top, left = offset[0] % BLOCK, offset[1] % BLOCK

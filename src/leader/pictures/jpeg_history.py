@@ -15,15 +15,16 @@ LARGEST_UNIT = 32
 """Rows and columns after which the largest arrangement of luma and chroma blocks (4:1:1) repeats."""
 
 # Annex K of the JPEG standard, rows of vertical frequency; most encoders scale these by a quality
-_LUMA = (
-    (16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26, 58, 60, 55, 14, 13, 16, 24, 40, 57, 69, 56, 14, 17, 22, 29, 51, 87, 80, 62)
-    + (18, 22, 37, 56, 68, 109, 103, 77, 24, 35, 55, 64, 81, 104, 113, 92)
-    + (49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99)
-)  # fmt: skip
-_CHROMA = (
-    (17, 18, 24, 47, 99, 99, 99, 99, 18, 21, 26, 66, 99, 99, 99, 99, 24, 26, 56, 99, 99, 99, 99, 99, 47, 66, 99, 99, 99, 99, 99, 99)
-    + 32 * (99,)
-)  # fmt: skip
+_LUMA = """
+    16 11 10 16  24  40  51  61
+    12 12 14 19  26  58  60  55
+    14 13 16 24  40  57  69  56
+    14 17 22 29  51  87  80  62
+    18 22 37 56  68 109 103  77
+    24 35 55 64  81 104 113  92
+    49 64 78 87 103 121 120 101
+    72 92 95 98 112 100 103  99"""
+_CHROMA = "17 18 24 47 99 99 99 99 18 21 26 66 99 99 99 99 24 26 56 99 99 99 99 99 47 66" + 38 * " 99"
 
 Steps = NDArray[np.float64]
 
@@ -80,9 +81,9 @@ def standard_chroma(quality: int) -> Steps:
     return _scaled(_CHROMA, quality)
 
 
-def _scaled(table: Sequence[int], quality: int) -> Steps:
+def _scaled(table: str, quality: int) -> Steps:
     percent = 5000 // quality if quality < 50 else 200 - 2 * quality
-    return np.clip((np.array(table) * percent + 50) // 100, 1, 255).astype(np.float64)
+    return np.clip((np.array(table.split(), dtype=int) * percent + 50) // 100, 1, 255).astype(np.float64)
 
 
 def _transposed(table: tuple[int, ...]) -> tuple[int, ...]:

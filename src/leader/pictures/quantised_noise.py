@@ -12,10 +12,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from leader.pictures.blocks import BLUE_ERROR, RED_ERROR, Array, Blocks, Flags, blocks_of, chroma_of, luma_of
+from leader.pictures.blocks import BLUE_ERROR, RED_ERROR, Array, Blocks, Flags, blocks_of, chroma_of, finest_detail, luma_of
 from leader.pictures.jpeg_history import BLOCK, JpegHistory
 
-FLATTEST = 0.25
+FLATTEST = 0.12
 """Share of the blocks in which noise is looked for."""
 FEWEST = 32
 """Blocks that are needed for it."""
@@ -24,11 +24,12 @@ FEWEST_HITS = 4
 SUBSAMPLING_LOSS = 1.3
 """Energy of colour that averaging 2 x 2 pixels removed, over that which averaging once more would remove."""
 
-RARITY = np.array([0.0, 0.3, 0.55, 0.85, 1.24, 1.74, 2.24, 2.75, 3.5, 4.5, 5.4, 6.4, 7.6, 9, 11, 13.5, 17.4, 24, 36, 1e6])
-LOST = np.array(
-    [1.1, 1.1, 1.0, 0.87, 0.67, 0.53, 0.416, 0.325, 0.235, 0.149, 0.113, 0.085, 0.053, 0.0287, 0.02, 0.012, 0.0063, 0.0026]
-    + [0.0012, 0.0]
+_CURVE = (
+    *((0.0, 1.1), (0.3, 1.1), (0.55, 1.0), (0.85, 0.87), (1.24, 0.67), (1.74, 0.53), (2.24, 0.416), (2.75, 0.325)),
+    *((3.5, 0.235), (4.5, 0.149), (5.4, 0.113), (6.4, 0.085), (7.6, 0.053), (9.0, 0.0287), (11.0, 0.02), (13.5, 0.012)),
+    *((17.4, 0.0063), (24.0, 0.0026), (36.0, 0.0012), (1e6, 0.0)),
 )
+RARITY, LOST = np.array(_CURVE).T
 """Mean squared error at a frequency, over step^2 / 12, by -log of the share of its coefficients that are not zero:
 measured on photographs, see `benchmarks/jpeg_error.py`.
 """
@@ -97,9 +98,15 @@ def compression_error(pixels: Array, history: JpegHistory, known: Flags | None) 
     if pixels.shape[2] == 3:
         planes = chroma_of(pixels, history.sampling, history.offset)
         for plane, gain in zip(planes, (BLUE_ERROR, RED_ERROR), strict=True):
-            loss = 0.0 if history.sampling == (1, 1) else SUBSAMPLING_LOSS * _finest(plane)
+            loss = 0.0 if history.sampling == (1, 1) else SUBSAMPLING_LOSS * finest_detail(plane)
             total += gain * (_quantisation(blocks_of(plane), history.chroma_steps()) + loss)
     return math.sqrt(total + 1 / 12) / 255  # rounded to 8 bits when it was decoded
+
+
+def step_error(history: JpegHistory) -> float:
+    """Root mean square error of the low frequencies of a block where none of its coefficients is zero, for [0, 1] pixels."""
+    low = history.luma_steps()[: BLOCK // 2, : BLOCK // 2]
+    return float(np.sqrt((low**2).mean() / 12)) / 255
 
 
 def _quantisation(blocks: Blocks, steps: Array) -> float:
@@ -107,13 +114,13 @@ def _quantisation(blocks: Blocks, steps: Array) -> float:
     coefficients = blocks.coefficients[blocks.known]
     if not len(coefficients):
         return float((steps[0, 0] ** 2) / 12 / BLOCK**2)
-    rarity = _rarity(np.rint(coefficients / steps) != 0, steps)
+    rarity = rarity_of(np.rint(coefficients / steps) != 0, steps)
     lost = np.exp(np.interp(rarity, RARITY, np.log(np.maximum(LOST, 1e-9))))
     lost[0, 0] = 1.0
     return float((lost * steps**2 / 12).mean())
 
 
-def _rarity(hit: Flags, steps: Array) -> Array:
+def rarity_of(hit: Flags, steps: Array) -> Array:
     """-log of the share of coefficients [N, 8, 8] that are not zero.
 
     Where hardly any is, it is continued from the frequencies that have some: a step is the further out in the tails
@@ -134,10 +141,3 @@ def _rarity(hit: Flags, steps: Array) -> Array:
     start = float(np.average(logs[alive] - slope * frequency[alive], weights=weights))
     continued = np.exp(start + slope * frequency) * steps
     return np.where(count >= FEWEST_HITS, own, np.maximum(own, continued))
-
-
-def _finest(plane: Array) -> float:
-    """Mean squared difference of a plane from its averages over 2 x 2 pixels."""
-    height, width = plane.shape[0] // 2 * 2, plane.shape[1] // 2 * 2
-    cut = plane[:height, :width].reshape(height // 2, 2, width // 2, 2)
-    return float(((cut - cut.mean(axis=(1, 3), keepdims=True)) ** 2).mean()) if cut.size else 0.0

@@ -83,7 +83,7 @@ def pose_picture(
     measured = chosen.measured(picture, values)
     level, origin = sigma, "given"
     if level is None:
-        noise = _estimated(measured)
+        noise = _estimated(measured, chosen.amplifies)
         level, origin = noise.sigma, "estimated"
         request.notes.extend(noise.notes())
     pixels, window = measured.pixels, measured.window
@@ -96,10 +96,11 @@ def pose_picture(
     return PosedProblem(problem, shown, chosen.name, level, origin, window, tuple(request.notes), values)
 
 
-def _estimated(measured: Measured) -> NoiseEstimate:
+def _estimated(measured: Measured, amplified: bool) -> NoiseEstimate:
     """The noise of the picture, with that of its compression and of its rounding to 8 or 16 bits."""
     try:
-        return measure_noise(measured.pixels, measured.known, measured.picture.bits, measured.picture.history)
+        picture = measured.picture
+        return measure_noise(measured.pixels, measured.known, picture.bits, picture.history, amplified)
     except LeaderError as error:
         if measured.known is None or measured.known.mean() > 0.5:
             raise
