@@ -67,7 +67,7 @@ def estimate_noise(image: NDArray[np.floating], known: NDArray[np.bool_] | None 
         usable = _unsaturated(patches)
         patches, surroundings = patches[usable], surroundings[usable]
     level, flat = _flat_level(patches.reshape(len(patches), -1), surroundings, choice, pixels.shape[2])
-    return _before_clipping(level, flat.reshape(-1, choice.side**2).mean(1)) if clipped else level
+    return before_clipping(level, flat.reshape(-1, choice.side**2).mean(1)) if clipped else level
 
 
 def _places(shape: tuple[int, ...], known: NDArray[np.bool_] | None, side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -167,11 +167,11 @@ def _bulk_level(rows: Array, overlap: float) -> float:
     return math.sqrt(float(values[-1]))
 
 
-def _before_clipping(level: float, brightness: Array) -> float:
-    """The noise level that, clipped to [0, 1] at these mean brightnesses, leaves `level`."""
+def before_clipping(level: float, brightness: Array, shares: Array | None = None) -> float:
+    """The noise level that, clipped to [0, 1] at these mean brightnesses, leaves `level`; `shares` weigh them."""
     if level == 0:
         return 0.0
-    counts, edges = np.histogram(brightness, bins=50, range=(0, 1))
+    counts, edges = np.histogram(brightness, bins=50, range=(0, 1), weights=shares)
     weights, centres = counts / counts.sum(), (edges[1:] + edges[:-1]) / 2
     low, high = level, 3 * level
     for _ in range(30):

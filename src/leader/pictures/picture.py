@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from leader.pictures.jpeg_history import JpegHistory
+
 Floats = NDArray[np.float32]
 
 MOST_PIXELS = 64_000_000
@@ -23,12 +25,14 @@ class Picture:
     alpha   [H, W] float32 in [0, 1], or None
     bits    8 or 16 per sample in the file it came from
     icc     its colour profile, or None
+    history how its file was compressed, where that is known and the pixels are as decoded
     """
 
     pixels: Floats
     alpha: Floats | None = None
     bits: int = 8
     icc: bytes | None = None
+    history: JpegHistory | None = None
 
     @property
     def size(self) -> tuple[int, int]:

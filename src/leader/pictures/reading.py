@@ -22,6 +22,7 @@ from PIL import Image, ImageCms, UnidentifiedImageError
 from leader.errors import LeaderError
 from leader.files import check_readable, printable
 from leader.pictures.deep import is_deep, read_deep
+from leader.pictures.jpeg_history import history_of
 from leader.pictures.picture import MOST_PIXELS, Floats, Picture, matching_profile
 
 READ = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "PPM", "JPEG2000", "GIF")
@@ -39,7 +40,7 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
         if is_deep(image) and image.mode != "CMYK":  # asked before getexif, which decodes a PNG
             picture = _split(read_deep(path, READ), 16, image.info.get("icc_profile"))
         else:
-            picture = _from_loaded(image, name)
+            picture = _with_history(image, name)
         return _upright(picture, _orientation(image))
 
 
@@ -47,7 +48,7 @@ def from_pil(image: Image.Image) -> Picture:
     """The picture in a Pillow image."""
     with _explaining("the image"):
         _check_header(image, "the image", MOST_PIXELS)
-        return _upright(_from_loaded(image, "the image"), _orientation(image))
+        return _upright(_with_history(image, "the image"), _orientation(image))
 
 
 def _orientation(image: Image.Image) -> int:
@@ -85,6 +86,11 @@ def _check_header(image: Image.Image, name: str, most_pixels: int) -> None:
 def _too_large(name: str, found: str, most: int) -> LeaderError:
     limit = f"{most // 10**6} million" if most >= 10**6 else str(most)
     return LeaderError(f"{name} declares {found} pixels; at most {limit} are served, so crop it first.")
+
+
+def _with_history(image: Image.Image, name: str) -> Picture:
+    """The picture as stored, with what its file says of its compression."""
+    return replace(_from_loaded(image, name), history=history_of(image))
 
 
 def _from_loaded(image: Image.Image, name: str) -> Picture:
@@ -158,5 +164,8 @@ def _upright(picture: Picture, orientation: int) -> Picture:
 
     if orientation in range(2, 9):
         alpha = None if picture.alpha is None else turn(picture.alpha)
-        return replace(picture, pixels=turn(picture.pixels), alpha=alpha)
+        history = picture.history
+        if history is not None:
+            history = history.turned(orientation, *picture.pixels.shape[:2])
+        return replace(picture, pixels=turn(picture.pixels), alpha=alpha, history=history)
     return picture

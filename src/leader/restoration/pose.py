@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +15,7 @@ from leader.errors import LeaderError, UsageError
 from leader.operators.tasks import resolve
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
-from leader.pictures.noise_level import estimate_noise
+from leader.pictures.real_noise import NoiseEstimate, measure_noise
 from leader.problem import Problem
 from leader.restoration.arguments import as_sigma
 from leader.restoration.borders import Window, extend
@@ -82,7 +81,11 @@ def pose_picture(
     values = chosen.read(given, request)
     check_memory(chosen.shape(picture, values))
     measured = chosen.measured(picture, values)
-    level, origin = (sigma, "given") if sigma is not None else (_estimated(measured), "estimated")
+    level, origin = sigma, "given"
+    if level is None:
+        noise = _estimated(measured, chosen.amplifies)
+        level, origin = noise.sigma, "estimated"
+        request.notes.extend(noise.notes())
     pixels, window = measured.pixels, measured.window
     y = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))[None]
     if window is not None:
@@ -93,11 +96,11 @@ def pose_picture(
     return PosedProblem(problem, shown, chosen.name, level, origin, window, tuple(request.notes), values)
 
 
-def _estimated(measured: Measured) -> float:
-    """The noise of the picture, at least that of its rounding to 8 or 16 bits."""
-    rounding = 1 / float(2**measured.picture.bits - 1) / math.sqrt(12)
+def _estimated(measured: Measured, amplified: bool) -> NoiseEstimate:
+    """The noise of the picture, with that of its compression and of its rounding to 8 or 16 bits."""
     try:
-        return max(estimate_noise(measured.pixels, measured.known), rounding)
+        picture = measured.picture
+        return measure_noise(measured.pixels, measured.known, picture.bits, picture.history, amplified)
     except LeaderError as error:
         if measured.known is None or measured.known.mean() > 0.5:
             raise

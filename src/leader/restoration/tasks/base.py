@@ -84,6 +84,7 @@ class Task:
     description  one or two sentences, with the options
     example      a command line
     is_picture   whether its measurement is a picture; otherwise it lives in containers only
+    amplifies    whether undoing it amplifies what is wrong with the detail of the picture
     """
 
     name: ClassVar[str]
@@ -92,6 +93,7 @@ class Task:
     example: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()
     is_picture: ClassVar[bool] = True
+    amplifies: ClassVar[bool] = False
 
     def read(self, given: Values, request: Request) -> dict[str, Any]:
         """The task's options read from what people gave (None counts as not given); others are refused."""

@@ -57,6 +57,7 @@ class Deblur(Task):
     description: ClassVar[str] = "Removes the blur of a kernel that you provide, circular. Option: kernel, a table of numbers."
     example: ClassVar[str] = "leader restore blurred.png sharp.png --task deblur --kernel kernel.npy"
     options: ClassVar[tuple[Option, ...]] = (Option("kernel", SYNTAX, HELP, Tensor, _kernel, _no_kernel, "none"),)
+    amplifies: ClassVar[bool] = True
 
     def measured(self, picture: Picture, values: Values) -> Measured:
         operator, window = extended_blur(self.shape(picture, values), values["kernel"], self.name)

@@ -1,0 +1,89 @@
+"""What JPEG takes from photographs: the measured curve behind `quantised_noise.LOST`, and how well the estimate does.
+
+    python benchmarks/jpeg_error.py PHOTOGRAPHS [--every 2]
+
+PHOTOGRAPHS is a folder of photographs; each is halved, which hides what its own compression did, and the middle 256 x 256
+pixels are compressed by Pillow. First table: the estimated over the true root mean square error of R, G and B. Second: the
+mean squared error at a frequency over step^2 / 12, by the rarity of coefficients that are not zero.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from PIL import Image
+
+from leader.pictures import list_pictures
+from leader.pictures.blocks import blocks_of, chroma_of, luma_of
+from leader.pictures.jpeg_history import JpegHistory, history_of
+from leader.pictures.quantised_noise import LOST, RARITY, compression_error, rarity_of
+
+SIDE = 256
+Array = NDArray[np.float64]
+
+
+def crop(path: Path) -> Image.Image:
+    """The middle of the photograph at half its size."""
+    image = Image.open(path).convert("RGB")
+    half = image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
+    left, top = (half.width - SIDE) // 2, (half.height - SIDE) // 2
+    return half.crop((left, top, left + SIDE, top + SIDE))
+
+
+def compressed(image: Image.Image, quality: int, subsampling: int) -> tuple[Array, JpegHistory]:
+    """The pixels in [0, 1] behind Pillow's JPEG, and its history."""
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=quality, subsampling=subsampling)
+    file = Image.open(buffer)
+    history = history_of(file)
+    assert history is not None
+    return np.asarray(file, dtype=np.float64) / 255, history
+
+
+def errors(clean: Array, quality: int, image: Image.Image) -> tuple[list[float], list[float]]:
+    """(rarity, error over step^2 / 12) at every frequency of luma and chroma with a step of at least 3."""
+    pixels, history = compressed(image, quality, 0)
+    before = [luma_of(clean), *chroma_of(clean, (1, 1), (0, 0))]
+    after = [luma_of(pixels), *chroma_of(pixels, (1, 1), (0, 0))]
+    rarities, losses = [], []
+    for old, new, steps in zip(before, after, [history.luma_steps(), *2 * [history.chroma_steps()]], strict=True):
+        was, now = (blocks_of(plane).coefficients.reshape(-1, 8, 8) for plane in (old, new))
+        used = steps >= 3
+        used[0, 0] = False
+        rarities += rarity_of(np.rint(now / steps) != 0, steps)[used].tolist()
+        losses += (((was - now) ** 2).mean(0) / (steps**2 / 12))[used].tolist()
+    return rarities, losses
+
+
+def main(folder: Path, every: Annotated[int, typer.Option(help="Take every so many-th photograph.")] = 2) -> None:
+    """Print both tables."""
+    images = [crop(path) for path in list_pictures(folder)[::every]]
+    measured: list[tuple[Any, Any]] = []
+    typer.echo("quality  subsampling  estimated / true error: lowest, median, highest")
+    for quality in (40, 75, 92, 98):
+        for subsampling in (0, 2):
+            ratios = []
+            for image in images:
+                clean = np.asarray(image, dtype=np.float64) / 255
+                pixels, history = compressed(image, quality, subsampling)
+                true = float(np.sqrt(((pixels - clean) ** 2).mean()))
+                ratios.append(compression_error(pixels, history, None) / true)
+                if subsampling == 0:
+                    measured.append(errors(clean, quality, image))
+            low, middle, high = np.quantile(ratios, [0, 0.5, 1])
+            typer.echo(f"{quality:7d}  {'4:4:4' if subsampling == 0 else '4:2:0':11s}  {low:.2f} {middle:.2f} {high:.2f}")
+    rarities, losses = (np.concatenate([pair[index] for pair in measured]) for index in (0, 1))
+    edges = np.concatenate([[0], (RARITY[1:-1] + RARITY[:-2]) / 2, [50]])
+    typer.echo("rarity  number  mean error  in use")
+    for low, high, rarity, used in zip(edges[:-1], edges[1:], RARITY, LOST, strict=False):
+        inside = (rarities >= low) & (rarities < high)
+        typer.echo(f"{rarity:6.2f} {int(inside.sum()):7d}  {losses[inside].mean():10.4f}  {used:.4f}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

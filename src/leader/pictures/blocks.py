@@ -1,0 +1,87 @@
+"""The 8 x 8 blocks of a JPEG, taken again from its pixels: planes of luma and chroma, their DCT coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leader.pictures.jpeg_history import BLOCK
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+LUMA = np.array([0.299, 0.587, 0.114])
+CHROMA = np.array([[-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]])
+LUMA_GAIN = float(np.sqrt((LUMA**2).sum()))
+"""Standard deviation that white noise of 1 in R, G and B has in luma."""
+
+
+BLUE_ERROR = (0.344136**2 + 1.772**2) / 3
+RED_ERROR = (1.402**2 + 0.714136**2) / 3
+"""Mean squared error of R, G and B for one of Cb, and of Cr."""
+
+
+def _dct() -> Array:
+    k, n = np.meshgrid(np.arange(BLOCK), np.arange(BLOCK), indexing="ij")
+    rows = np.cos(np.pi * k * (2 * n + 1) / (2 * BLOCK)) * np.sqrt(2 / BLOCK)
+    rows[0] /= np.sqrt(2)
+    return np.asarray(rows, dtype=np.float64)
+
+
+DCT = _dct()
+"""[8, 8] orthonormal, rows by frequency: the transform of JPEG."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Coefficients [R, C, 8, 8] in grey levels of 0..255, 128 taken off, and which blocks are `known` [R, C]."""
+
+    coefficients: Array
+    known: Flags
+
+
+def luma_of(pixels: Array) -> Array:
+    """[H, W, 1 or 3] in [0, 1] -> luma [H, W] in 0..255."""
+    plane: Array = 255 * (pixels[..., 0] if pixels.shape[2] == 1 else pixels @ LUMA)
+    return plane
+
+
+def chroma_of(pixels: Array, sampling: tuple[int, int], offset: tuple[int, int]) -> Array:
+    """[H, W, 3] in [0, 1] -> Cb and Cr [2, H / rows, W / columns] around 128, averaged as encoders do, from `offset` on."""
+    rows, columns = sampling
+    top, left = offset[0] % (BLOCK * rows), offset[1] % (BLOCK * columns)
+    planes: Array = 255 * np.moveaxis(pixels[top:, left:] @ CHROMA.T, 2, 0) + 128
+    height, width = planes.shape[1] // rows, planes.shape[2] // columns
+    cut = planes[:, : height * rows, : width * columns]
+    averaged: Array = cut.reshape(2, height, rows, width, columns).mean(axis=(2, 4))
+    return averaged
+
+
+def finest_detail(plane: Array) -> float:
+    """Mean squared difference of a plane from its averages over 2 x 2 pixels."""
+    height, width = plane.shape[0] // 2 * 2, plane.shape[1] // 2 * 2
+    cut = plane[:height, :width].reshape(height // 2, 2, width // 2, 2)
+    return float(((cut - cut.mean(axis=(1, 3), keepdims=True)) ** 2).mean()) if cut.size else 0.0
+
+
+def blocks_of(plane: Array, offset: tuple[int, int] = (0, 0), known: Flags | None = None) -> Blocks:
+    """The whole blocks of a plane [H, W] in 0..255; a block is known where all its pixels are."""
+    top, left = offset[0] % BLOCK, offset[1] % BLOCK
+    tiles = _tiles(plane[top:, left:] - 128)
+    coefficients = np.einsum("ki,rcij,lj->rckl", DCT, tiles, DCT, optimize=True)
+    everywhere = np.ones(tiles.shape[:2], bool)
+    return Blocks(coefficients, everywhere if known is None else _tiles(known[top:, left:]).all(axis=(2, 3)))
+
+
+def block_means(values: Array, offset: tuple[int, int]) -> Array:
+    """Means [R, C] of a plane over the blocks that `blocks_of` takes."""
+    means: Array = _tiles(values[offset[0] % BLOCK :, offset[1] % BLOCK :]).mean(axis=(2, 3))
+    return means
+
+
+def _tiles(plane: NDArray[np.generic]) -> NDArray[np.generic]:
+    rows, columns = plane.shape[0] // BLOCK, plane.shape[1] // BLOCK
+    cut = plane[: rows * BLOCK, : columns * BLOCK]
+    return cut.reshape(rows, BLOCK, columns, BLOCK).swapaxes(1, 2)
