@@ -36,6 +36,7 @@ from leader.restoration.repeat import Origin, describe_run
 from leader.restoration.tasks import find_task
 from leader.result import OnStep, Result
 from leader.sampler import Sampler
+from leader.trust import Verdict, verdict
 
 RESERVED = ("self", "prior", "method", "plugins", "steps")
 """Arguments of their own, which settings cannot hold."""
@@ -51,6 +52,7 @@ class Restoration:
     result   the run, cropped to the picture: images [1, C, H, W] in [-1, 1], trace, ledger, settings
     seconds  wall-clock time of the run
     origin   where prior and picture came from, for repeating the run
+    verdict  whether the answer is plausible and the measurement was what it was said to be; None where nobody looked
     """
 
     picture: Picture
@@ -58,6 +60,7 @@ class Restoration:
     result: Result
     seconds: float
     origin: Origin
+    verdict: Verdict | None = None
 
     @property
     def given(self) -> Picture:
@@ -176,11 +179,12 @@ class Preparation:
     def notes(self) -> tuple[str, ...]:
         return self.posed.notes
 
-    def run(self, on_step: OnStep | None = None) -> Restoration:
-        """Does the work; `on_step` sees every Step."""
+    def run(self, on_step: OnStep | None = None, check: bool = True) -> Restoration:
+        """Does the work; `on_step` sees every Step. `check` adds the verdict, for one network pass more."""
         begin = time.perf_counter()
         with _memory_in_words(self.problem.image_shape), _with_threads(self.threads):
             result = self.sampler.run(self.problem, self.seed, ids=self.ids, plan=self.plan, on_step=on_step)
+            judged = self._verdict(result.images) if check else None
         result = replace(
             result,
             images=self._cropped(result.images),
@@ -189,7 +193,12 @@ class Preparation:
         )
         pixels = ((result.images[0].permute(1, 2, 0) + 1) / 2).clamp(0, 1).cpu().numpy().astype(np.float32)
         seconds = time.perf_counter() - begin
-        return Restoration(self.given.with_pixels(pixels), self.posed, result, seconds, self.origin)
+        return Restoration(self.given.with_pixels(pixels), self.posed, result, seconds, self.origin, judged)
+
+    def _verdict(self, images: Tensor) -> Verdict:
+        given = torch.from_numpy(np.ascontiguousarray(self.given.pixels.transpose(2, 0, 1)))
+        image = 0 if self.ids is None else self.ids[0]
+        return verdict(self.problem, images, self.sampler.prior, given, self.seed, image, self._cropped)
 
     def _cropped(self, images: Tensor) -> Tensor:
         return images if self.posed.window is None else self.posed.window.crop(images)

@@ -1,0 +1,240 @@
+"""Does the verdict know when a restoration went wrong? Runs with right and wrong settings, and how many it recognises.
+
+    python benchmarks/self_check.py --photographs DIR [--runs N]    makes the runs that are not yet in the records
+    python benchmarks/self_check.py                                 judges the kept ones and prints the rates
+
+Parts of 96 x 96 pixels of validation photographs, one plain and one textured of each, are degraded and restored with the default
+method on 20 uniform steps. Ruined: 3 dB below the given picture (super-resolution: below bicubic interpolation). The
+photographs with even numbers served to find the thresholds; rates are those of the odd ones. Records hold the numbers that
+`judge` takes, so thresholds can be tried without running anything again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+RECORDS = Path(__file__).parent / "records" / "self-check.jsonl"
+SIDE, MARGIN, STEPS = 96, 24, 20
+ROUNDS = 12
+"""How many photographs see each case, half of them for the thresholds."""
+Pixels = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to go right or wrong.
+
+    right    whether everything that was said to the restoration is true
+    spoil    the photograph with a margin of MARGIN pixels [H, W, 3] in [0, 1] -> the given picture, 8 bits
+    choices  arguments of `prepare`
+    """
+
+    name: str
+    right: bool
+    spoil: Callable[[Pixels, np.random.Generator], Image.Image]
+    choices: dict[str, Any] = field(default_factory=dict)
+
+
+def _centre(pixels: Pixels) -> Pixels:
+    return pixels[MARGIN:-MARGIN, MARGIN:-MARGIN]
+
+
+def _blurred(pixels: Pixels, std: float) -> Pixels:
+    """The centre, blurred with its true surroundings."""
+    from leader.restoration.arguments import as_kernel
+
+    kernel = as_kernel(f"gaussian:{std}")
+    whole = torch.from_numpy(pixels.transpose(2, 0, 1).copy())[:, None]
+    sides = (kernel.shape[1] // 2,) * 2 + (kernel.shape[0] // 2,) * 2
+    padded = torch.nn.functional.pad(whole, sides, mode="replicate")
+    blurred = torch.nn.functional.conv2d(padded, kernel.to(whole).flip(0, 1)[None, None])[:, 0]
+    return _centre(blurred.permute(1, 2, 0).numpy())
+
+
+def _image(pixels: Pixels, rng: np.random.Generator, noise: float = 0.0, jpeg: int | None = None) -> Image.Image:
+    noisy = pixels + noise * rng.standard_normal(pixels.shape)
+    image = Image.fromarray(np.round(255 * np.clip(noisy, 0, 1)).astype(np.uint8))
+    if jpeg is None:
+        return image
+    buffer = io.BytesIO()
+    image.save(buffer, format="JPEG", quality=jpeg)
+    with Image.open(buffer) as read:
+        return read.convert("RGB")
+
+
+def blur(std: float, noise: float = 0.0, jpeg: int | None = None) -> Callable[[Pixels, np.random.Generator], Image.Image]:
+    return lambda pixels, rng: _image(_blurred(pixels, std), rng, noise, jpeg)
+
+
+def plain(noise: float = 0.0, jpeg: int | None = None) -> Callable[[Pixels, np.random.Generator], Image.Image]:
+    return lambda pixels, rng: _image(_centre(pixels), rng, noise, jpeg)
+
+
+def small(
+    factor: int, noise: float = 0.0, jpeg: int | None = None, how: Image.Resampling = Image.Resampling.BICUBIC
+) -> Callable[[Pixels, np.random.Generator], Image.Image]:
+    def spoil(pixels: Pixels, rng: np.random.Generator) -> Image.Image:
+        image = _image(_centre(pixels), rng).resize((SIDE // factor,) * 2, how)
+        return _image(np.asarray(image) / 255, rng, noise, jpeg)
+
+    return spoil
+
+
+def _scratches(rng: np.random.Generator) -> tuple[Image.Image, Image.Image]:
+    """(mask, white where known; scratches of several greys)."""
+    mask, paint = Image.new("L", (SIDE, SIDE), 255), Image.new("L", (SIDE, SIDE), 0)
+    for _ in range(5):
+        ends = [tuple(point) for point in rng.integers(0, SIDE, (2, 2)).tolist()]
+        ImageDraw.Draw(mask).line(ends, fill=0, width=2)
+        ImageDraw.Draw(paint).line(ends, fill=int(rng.integers(200, 256)), width=2)
+    return mask, paint
+
+
+def scratched(pixels: Pixels, rng: np.random.Generator) -> Image.Image:
+    image = _image(_centre(pixels), rng)
+    mask, paint = _scratches(rng)
+    image.paste(Image.merge("RGB", [paint] * 3), mask=mask.point(lambda value: 255 - value))
+    return image
+
+
+def _mask(inverted: bool) -> Callable[[np.random.Generator], NDArray[np.float32]]:
+    def draw(rng: np.random.Generator) -> NDArray[np.float32]:
+        known = np.asarray(_scratches(rng)[0], dtype=np.float32) / 255
+        return 1 - known if inverted else known
+
+    return draw
+
+
+def _deblur(std: float, **more: Any) -> dict[str, Any]:
+    return {"task": "deblur-gaussian", "kernel": f"gaussian:{std}", **more}
+
+
+CASES = (
+    Case("deblur: noise 0.02, sigma given", True, blur(1.5, 0.02), _deblur(1.5, sigma=0.02)),
+    Case("deblur: kernel 1.5 x too wide, sigma estimated", False, blur(2), _deblur(3)),
+    Case("denoise: noise 0.1, sigma estimated", True, plain(0.1), {"task": "denoise"}),
+    Case("deblur: JPEG 75, sigma estimated", False, blur(2, jpeg=75), _deblur(2)),
+    Case("sr: sigma estimated", True, small(4), {"task": "sr", "factor": 4}),
+    Case("deblur: sharp picture, sigma estimated", False, plain(), _deblur(2)),
+    Case("inpaint: scratches", True, scratched, {"task": "inpaint", "sigma": 0.0, "mask": _mask(False)}),
+    Case("inpaint: inverted mask", False, scratched, {"task": "inpaint", "sigma": 0.0, "mask": _mask(True)}),
+    Case("deblur: sigma estimated", True, blur(2), _deblur(2)),
+    Case("deblur: JPEG 95, sigma estimated", False, blur(2, jpeg=95), _deblur(2)),
+    Case("denoise: noise 0.05, sigma given", True, plain(0.05), {"task": "denoise", "sigma": 0.05}),
+    Case("deblur: noise 0.02, sigma 0", False, blur(1.5, 0.02), _deblur(1.5, sigma=0.0)),
+    Case("sr: noise 0.02, sigma given", True, small(2, 0.02), {"task": "sr", "factor": 2, "sigma": 0.02}),
+    Case("sr: nearest-neighbour thumbnail", False, small(4, how=Image.Resampling.NEAREST), {"task": "sr", "factor": 4}),
+    Case("deblur: noise 0.05, sigma estimated", True, blur(1.5, 0.05), _deblur(1.5)),
+    Case("deblur: noise 0.02, sigma half", False, blur(1.5, 0.02), _deblur(1.5, sigma=0.01)),
+    Case("inpaint: scratches, sigma estimated", True, scratched, {"task": "inpaint", "mask": _mask(False)}),
+    Case("deblur: noise 0.02, kernel 1.5 x too wide", False, blur(1.5, 0.02), _deblur(2.25, sigma=0.02)),
+    Case("denoise: clean picture", True, plain(), {"task": "denoise"}),
+    Case("deblur: noise 0.02, sigma double", False, blur(1.5, 0.02), _deblur(1.5, sigma=0.04)),
+    Case("deblur: kernel 1.5 x too narrow", False, blur(2), _deblur(1.33)),
+    Case("denoise: noise 0.1, sigma half", False, plain(0.1), {"task": "denoise", "sigma": 0.05}),
+    Case("denoise: noise 0.05, sigma double", False, plain(0.05), {"task": "denoise", "sigma": 0.1}),
+    Case("denoise: noise 0.05, JPEG 75", False, plain(0.05, 75), {"task": "denoise"}),
+    Case("sr: JPEG 75", False, small(2, jpeg=75), {"task": "sr", "factor": 2}),
+)
+
+
+def part(path: Path, textured: bool) -> Pixels:
+    """A part of a photograph with its margin: the most textured of a raster of places, or the median one."""
+    with Image.open(path) as image:
+        pixels = np.asarray(image.convert("RGB"), dtype=np.float64) / 255
+    side = SIDE + 2 * MARGIN
+    places = [
+        (top, left)
+        for top in range(0, pixels.shape[0] - side + 1, SIDE)
+        for left in range(0, pixels.shape[1] - side + 1, SIDE)
+    ]
+    order = sorted(places, key=lambda place: _texture(pixels[place[0] :, place[1] :][:side, :side]))
+    top, left = order[-1] if textured else order[len(order) // 2]
+    return pixels[top : top + side, left : left + side]
+
+
+def _texture(pixels: Pixels) -> float:
+    return float(np.abs(np.diff(_centre(pixels), axis=0)).mean())
+
+
+def psnr(one: Pixels, other: Pixels) -> float:
+    return -10 * math.log10(max(float(((one - other) ** 2).mean()), 1e-12))
+
+
+def planned(count: int) -> list[tuple[int, int, bool]]:
+    """(case, photograph, textured) of every run, such that any beginning of the list is balanced."""
+    return [
+        (case, (2 * case + 7 * turn) % count, (case + turn) % 2 == 1)
+        for turn in range(ROUNDS)
+        for case in range(len(CASES))
+    ]
+
+
+def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any) -> dict[str, Any]:
+    """One restoration and its numbers."""
+    from leader.restoration.restore import prepare
+
+    truth = part(path, textured)
+    given = case.spoil(truth, np.random.default_rng(number))
+    choices = dict(case.choices)
+    if callable(choices.get("mask")):
+        choices["mask"] = choices["mask"](np.random.default_rng(number))
+    ready = prepare(given, prior=prior, steps=STEPS, seed=number, threads=1, settings={"grid": "uniform"}, **choices)
+    restored = ready.run()
+    centre = np.round(255 * _centre(truth)) / 255
+    shown = np.asarray(given.resize((SIDE, SIDE), Image.Resampling.BICUBIC)) / 255
+    assert restored.verdict is not None
+    return {
+        "case": case.name,
+        "photograph": path.stem,
+        "textured": textured,
+        "number": number,
+        "sigma_from": restored.sigma_from,
+        "psnr_given": round(psnr(shown, centre), 3),
+        "psnr": round(psnr(np.asarray(restored.image) / 255, centre), 3),
+        "numbers": {name: value if value is None else float(f"{value:.5g}") for name, value in restored.verdict.numbers.items()},
+    }
+
+
+def kept() -> list[dict[str, Any]]:
+    """The records, in order; a half-written last line is left out."""
+    if not RECORDS.exists():
+        return []
+    lines = RECORDS.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines[:-1] if line]
+
+
+def make(photographs: Path, runs: int) -> None:
+    """Makes the runs that are missing among the first `runs`."""
+    from leader.priors.loading import load_prior
+
+    paths = sorted(photographs.glob("*.jpg"))
+    have = {(row["case"], row["photograph"], row["textured"]) for row in kept()}
+    prior = load_prior("embedded")
+    for case, photograph, textured in planned(len(paths))[:runs]:
+        if (CASES[case].name, paths[photograph].stem, textured) in have:
+            continue
+        row = run_one(CASES[case], paths[photograph], textured, photograph, prior)
+        with RECORDS.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--photographs", type=Path)
+    parser.add_argument("--runs", type=int, default=ROUNDS * len(CASES))
+    arguments = parser.parse_args()
+    if arguments.photographs is not None:
+        make(arguments.photographs, arguments.runs)
