@@ -106,7 +106,8 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert content["sigma_from"] == "estimated" and content["network"]["calls"] == len(content["trace"])
     same = restore("in.png", "sr", factor=2, steps=4)
     assert same.uncertainty is not None
-    ((path, views, spread),) = drawn
+    ((path, views, spread, words_below),) = drawn
+    assert same.verdict is not None and words_below == f"Verdict: {same.verdict.in_words()}"
     assert path == Path("figure.png") and [title for title, _ in views] == ["given", "restored"]
     assert np.array_equal(views[0][1], read_picture(folder / "in.png").pixels)
     assert np.array_equal(views[1][1], same.array) and np.array_equal(spread, same.uncertainty)

@@ -6,6 +6,7 @@ numbers can be judged again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -24,6 +25,29 @@ Crop = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
+class Limits:
+    """Beyond which a number is doubtful, and beyond which the run has failed."""
+
+    doubtful: float
+    failed: float
+
+
+NEVER = math.inf
+# Found on one half of the runs of benchmarks/self_check.py; docs/verdict.md has the rates on the other half.
+INVENTED = Limits(0.25, 0.5)
+GROWTH = Limits(2.5, 4.0)
+EXCESS = Limits(0.005, 0.02)
+MISFIT = Limits(3.0, 6.0)
+TOO_CLOSE = Limits(1.8, NEVER)
+COLOUR = Limits(0.3, NEVER)
+BLOCKS = Limits(1.4, NEVER)
+WORTH_A_LOOK = 1.3
+"""Times the noise below which the colour of a residual does not matter."""
+LEAST_DETAIL = 1 / 255
+"""Detail of a picture that counts as flat."""
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What became of a run.
 
@@ -35,6 +59,10 @@ class Verdict:
     level: Level
     reasons: tuple[str, ...] = ()
     numbers: Numbers = field(default_factory=dict)
+
+    def in_words(self) -> str:
+        """One sentence: the level and every reason."""
+        return f"{self.level}: {'; '.join(self.reasons)}." if self.reasons else f"{self.level}."
 
 
 @torch.no_grad()
@@ -108,6 +136,58 @@ def verdict(
     return judge(measure(problem, x, prior, given, seed, image, crop))
 
 
+def misfit(numbers: Mapping[str, Any]) -> float:
+    """How many times larger the residual is than the noise it should be, which is at least that of rounding to 8 bits."""
+    return float(numbers["residual"]) / max(float(numbers["sigma"]), residual.ROUNDING)
+
+
+def growth(numbers: Mapping[str, Any]) -> float:
+    """How much more detail the picture has than the given one, whose noise counts as detail; the given one is taken to have some."""
+    return float(numbers["detail"]) / max(float(numbers["given_detail"]), LEAST_DETAIL)
+
+
 def judge(numbers: Mapping[str, Any]) -> Verdict:
     """The verdict that follows from the numbers of `measure`."""
-    return Verdict("fine", (), dict(numbers))
+    failed, doubtful = [], []
+    for value, limits, words in _findings(numbers):
+        if value > limits.failed:
+            failed.append(words)
+        elif value > limits.doubtful:
+            doubtful.append(words)
+    level: Level = "failed" if failed else "doubtful" if doubtful else "fine"
+    return Verdict(level, (*failed, *doubtful), dict(numbers))
+
+
+def _findings(numbers: Mapping[str, Any]) -> list[tuple[float, Limits, str]]:
+    """(value, limits, what to say beyond them), the gravest kind first."""
+    sigma, ratio, more = float(numbers["sigma"]), misfit(numbers), growth(numbers)
+    excess, invented, blocks = (float(numbers[name]) for name in ("excess", "invented", "blockiness"))
+    said = f"white noise of {sigma:.2g}" if sigma > residual.ROUNDING else "rounding to 8 bits"
+    return [
+        (invented, INVENTED, f"{100 * invented:.0f} % of the picture is far from anything known: is the mask inverted?"),
+        (more, GROWTH, f"the picture has {more:.2g} times the detail of the given one: are kernel and sigma right?"),
+        (excess, EXCESS, f"the answer leaves black and white by {255 * excess:.2g} grey levels: are kernel and sigma right?"),
+        (ratio, MISFIT, f"the measurement is not explained by {said}: the residual is {ratio:.2g} times as large"),
+        (
+            1 / ratio if ratio > 0 and sigma > residual.ROUNDING else 0.0,
+            TOO_CLOSE,
+            f"the residual is only {ratio:.2g} times the noise of {sigma:.2g}: sigma is too large, or noise was kept as detail",
+        ),
+        (
+            abs(float(numbers["correlation"] or 0.0)) if ratio > WORTH_A_LOOK else 0.0,
+            COLOUR,
+            f"what {said} should explain is not white: neighbours have a correlation of {numbers['correlation'] or 0.0:.2f}",
+        ),
+        (blocks, BLOCKS, "the given picture has the 8 x 8 blocks of JPEG, which no noise level describes"),
+    ]
+
+
+def improves(later: Verdict, earlier: Verdict) -> bool:
+    """Whether a repetition explains the measurement better and looks more like a picture."""
+    closer = _distance(later.numbers) < _distance(earlier.numbers)
+    return closer and growth(later.numbers) < growth(earlier.numbers)
+
+
+def _distance(numbers: Mapping[str, Any]) -> float:
+    """How far the residual is from the noise, two-sided, on a logarithmic scale."""
+    return abs(math.log(max(misfit(numbers), 1e-6)))
