@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from leader.trust.verdict import Level, Verdict, improves
+from leader.trust.judging import Level, Verdict, improves
 
 if TYPE_CHECKING:
     from leader.restoration.restore import Preparation, Restoration
@@ -28,7 +28,7 @@ class Try:
 
 
 def run_with_second_try(ready: Preparation, run: Callable[[Preparation], Restoration]) -> Restoration:
-    """`run(ready)`; again with twice and four times the noise level, as long as the verdict is "failed" and it was estimated."""
+    """`run(ready)`; where that failed and sigma was estimated, again with twice and four times the noise level."""
     best = run(ready)
     if best.verdict is None or best.verdict.level != "failed" or best.sigma_from != "estimated":
         return best

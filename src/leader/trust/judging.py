@@ -142,7 +142,7 @@ def misfit(numbers: Mapping[str, Any]) -> float:
 
 
 def growth(numbers: Mapping[str, Any]) -> float:
-    """How much more detail the picture has than the given one, whose noise counts as detail; the given one is taken to have some."""
+    """How much more detail the picture has than the given one, whose noise counts as detail."""
     return float(numbers["detail"]) / max(float(numbers["given_detail"]), LEAST_DETAIL)
 
 
@@ -165,13 +165,17 @@ def _findings(numbers: Mapping[str, Any]) -> list[tuple[float, Limits, str]]:
     said = f"white noise of {sigma:.2g}" if sigma > residual.ROUNDING else "rounding to 8 bits"
     return [
         (invented, INVENTED, f"{100 * invented:.0f} % of the picture is far from anything known: is the mask inverted?"),
-        (more, GROWTH, f"the picture has {more:.2g} times the detail of the given one: are kernel and sigma right?"),
-        (excess, EXCESS, f"the answer leaves black and white by {255 * excess:.2g} grey levels: are kernel and sigma right?"),
-        (ratio, MISFIT, f"the measurement is not explained by {said}: the residual is {ratio:.2g} times as large"),
+        (more, GROWTH, f"the picture has {_number(more)} times the detail of the given one: are kernel and sigma right?"),
+        (
+            excess,
+            EXCESS,
+            f"the answer leaves black and white by {_number(255 * excess)} grey levels: are kernel and sigma right?",
+        ),
+        (ratio, MISFIT, f"the measurement is not explained by {said}: the residual is {_number(ratio)} times as large"),
         (
             1 / ratio if ratio > 0 and sigma > residual.ROUNDING else 0.0,
             TOO_CLOSE,
-            f"the residual is only {ratio:.2g} times the noise of {sigma:.2g}: sigma is too large, or noise was kept as detail",
+            f"the residual is only {ratio:.2f} times the noise of {sigma:.2g}: sigma is too large, or noise was kept as detail",
         ),
         (
             abs(float(numbers["correlation"] or 0.0)) if ratio > WORTH_A_LOOK else 0.0,
@@ -180,6 +184,10 @@ def _findings(numbers: Mapping[str, Any]) -> list[tuple[float, Limits, str]]:
         ),
         (blocks, BLOCKS, "the given picture has the 8 x 8 blocks of JPEG, which no noise level describes"),
     ]
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
 
 
 def improves(later: Verdict, earlier: Verdict) -> bool:
