@@ -35,9 +35,9 @@ class Limits:
 NEVER = math.inf
 # Found on one half of the runs of benchmarks/self_check.py; docs/verdict.md has the rates on the other half.
 INVENTED = Limits(0.25, 0.5)
-GROWTH = Limits(2.5, 4.0)
-EXCESS = Limits(0.005, 0.02)
-MISFIT = Limits(3.0, 6.0)
+GROWTH = Limits(3.0, 5.0)
+EXCESS = Limits(0.001, 0.005)
+MISFIT = Limits(3.0, 7.0)
 TOO_CLOSE = Limits(1.8, NEVER)
 COLOUR = Limits(0.3, NEVER)
 BLOCKS = Limits(1.4, NEVER)
@@ -62,7 +62,8 @@ class Verdict:
 
     def in_words(self) -> str:
         """One sentence: the level and every reason."""
-        return f"{self.level}: {'; '.join(self.reasons)}." if self.reasons else f"{self.level}."
+        text = f"{self.level}: {'; '.join(self.reasons)}" if self.reasons else self.level
+        return text if text.endswith("?") else f"{text}."
 
 
 @torch.no_grad()
