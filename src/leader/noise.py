@@ -17,7 +17,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError, unknown_name
 
-NAMES = ("measurement", "start", "step", "observation", "travel", "extra", "origin", "origin-noise")
+NAMES = ("measurement", "start", "step", "observation", "travel", "extra", "origin", "origin-noise", "check")
 """What draws are for. Two draws of one name at one position are the same numbers, so nobody may invent a name."""
 
 

@@ -18,7 +18,8 @@ from leader.restoration.restore import prepare, restore
 from tests.cli.conftest import OtherPrior
 
 runner = CliRunner()
-BASE = ["restore", "in.png", "out.png", "--steps", "4"]
+BASE = ["restore", "in.png", "out.png", "--steps", "4", "--keep-failed"]
+"""The cheap prior makes pictures that deserve no better verdict."""
 
 
 def run(*words: str) -> dict[str, Any]:
@@ -105,7 +106,8 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert content["sigma_from"] == "estimated" and content["network"]["calls"] == len(content["trace"])
     same = restore("in.png", "sr", factor=2, steps=4)
     assert same.uncertainty is not None
-    ((path, views, spread),) = drawn
+    ((path, views, spread, words_below),) = drawn
+    assert same.verdict is not None and words_below == f"Verdict: {same.verdict.in_words()}"
     assert path == Path("figure.png") and [title for title, _ in views] == ["given", "restored"]
     assert np.array_equal(views[0][1], read_picture(folder / "in.png").pixels)
     assert np.array_equal(views[1][1], same.array) and np.array_equal(spread, same.uncertainty)
@@ -113,6 +115,20 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read_picture(folder / name)
     assert runner.invoke(app, [*BASE, "--task", "sr", "--factor", "2", "--map", "raw.npy", "--force"]).exit_code == 0
     assert np.array_equal(np.load("raw.npy"), same.uncertainty)
+
+
+def test_a_failed_picture_is_written_on_request_alone(folder: Path) -> None:
+    words = ["restore", "in.png", "out.png", "--steps", "4", "--task", "sr", "--sigma", "0.1", "--json", "run.json"]
+    result = runner.invoke(app, [*words, "--figure", "figure.png"])
+    assert result.exit_code == 3 and "Verdict: failed: " in result.stderr and "--keep-failed" in result.stderr
+    assert not Path("out.png").exists() and not Path("figure.png").exists() and result.stdout.split() == ["run.json"]
+    content = json.loads(Path("run.json").read_text())
+    assert content["verdict"]["level"] == "failed" and content["tries"] == []  # sigma was given: no repetition
+    kept = runner.invoke(app, [*words, "--keep-failed", "--force"])
+    assert kept.exit_code == 0 and "Verdict: failed: " in kept.stderr
+    written = Path("out.png").read_bytes()
+    unchecked = runner.invoke(app, [*words, "--no-check", "--force"])
+    assert unchecked.exit_code == 0 and "Verdict" not in unchecked.stderr and Path("out.png").read_bytes() == written
 
 
 def test_the_run_on_stdout(folder: Path) -> None:

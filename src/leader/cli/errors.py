@@ -2,6 +2,7 @@
 
 1    the request could not be served (LeaderError): a damaged picture, a full disk, too little memory
 2    the words of the command are wrong (UsageError, and what the parser refuses)
+3    a picture was restored and judged to have failed, so it was not written (`leader restore` without --keep-failed)
 70   a bug of this package; LEADER_TRACEBACK=1 shows where
 130  interrupted
 """
@@ -20,7 +21,7 @@ from typer.core import TyperGroup
 from leader.cli.console import accept_any_letter, let_go, to_stderr
 from leader.errors import LeaderError, UsageError
 
-FAILED, WRONG_USAGE, BUG, INTERRUPTED = 1, 2, 70, 130
+FAILED, WRONG_USAGE, NO_ANSWER, BUG, INTERRUPTED = 1, 2, 3, 70, 130
 TRACEBACK = "LEADER_TRACEBACK"
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -36,7 +36,7 @@ CONTEXT = {"allow_extra_args": True}
 """More names than two reach the command, which says what to do with many pictures."""
 STDOUT = Path("-")
 
-_BESIDE_A_RUN = ("picture", "out", "map_file", "figure", "json_file", "settings", "force")
+_BESIDE_A_RUN = ("picture", "out", "map_file", "figure", "json_file", "settings", "force", "check", "keep_failed")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Outputs:
 
     def write(self, restored: Restoration) -> None:
         """Writes all of them, and names each on stdout as soon as it is there."""
-        say = to_stderr if self.json == STDOUT else to_stdout
+        say = self._say
         restored.save(self.picture)
         say(str(self.picture))
         if self.map is not None:
@@ -74,14 +74,23 @@ class Outputs:
             from leader.pictures.figures import draw_side_by_side
 
             views = [("given", restored.given.pixels), ("restored", restored.array)]
-            draw_side_by_side(self.figure, views, restored.uncertainty)
+            words = "" if restored.verdict is None else f"Verdict: {restored.verdict.in_words()}"
+            draw_side_by_side(self.figure, views, restored.uncertainty, words)
             say(str(self.figure))
-        if self.json is not None:
-            if self.json == STDOUT:
-                to_stdout(_run_text(restored))
-                return
-            write_run(self.json, restored)
-            say(str(self.json))
+        self.write_run(restored)
+
+    def write_run(self, restored: Restoration) -> None:
+        """Writes the run alone, where it was asked for."""
+        if self.json is None:
+            return
+        if self.json == STDOUT:
+            to_stdout(_run_text(restored))
+            return
+        write_run(self.json, restored)
+        self._say(str(self.json))
+
+    def _say(self, text: str) -> None:
+        (to_stderr if self.json == STDOUT else to_stdout)(text)
 
 
 def restore(
@@ -124,13 +133,18 @@ def restore(
         Path | None,
         typer.Option("--settings", help="Settings of method and plug-ins (TOML, JSON), or a run kept by --json."),
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Judge the result: one more network pass; exit code 3 where it failed.")
+    ] = True,
+    keep_failed: Annotated[bool, typer.Option("--keep-failed", help="Write OUT even where the verdict is failed.")] = False,
     force: options.Force = False,
 ) -> None:
     """Restores a degraded picture."""
+    from leader.cli.errors import NO_ANSWER
     from leader.cli.outputs import existing_files
     from leader.cli.running import run_and_tell
     from leader.cli.settings import is_run, read_settings, with_options
-    from leader.files import check_readable
+    from leader.files import check_readable, printable
     from leader.pictures import check_format
     from leader.pictures.container import SUFFIX
     from leader.restoration.arguments import as_sigma
@@ -171,7 +185,11 @@ def restore(
             settings=with_options(content, plugins or (), budget=budget, estimator=estimator),
         )
     check_format(out, ready.given.alpha is not None)
-    restored = run_and_tell(ready)
+    restored = run_and_tell(ready, check)
+    if restored.verdict is not None and restored.verdict.level == "failed" and not keep_failed:
+        outputs.write_run(restored)
+        to_stderr(f"{printable(out)} was not written; see what was said of the picture, or use --keep-failed to look at it.")
+        raise typer.Exit(NO_ANSWER)
     outputs.write(restored)
 
 

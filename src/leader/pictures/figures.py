@@ -5,6 +5,7 @@ Each is made by a function that returns it, so that a notebook can show it and a
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -73,8 +74,10 @@ def map_figure(spread: NDArray[np.float32]) -> Any:
     return figure
 
 
-def side_by_side_figure(pictures: Sequence[tuple[str, NDArray[np.float32]]], spread: NDArray[np.float32] | None = None) -> Any:
-    """Titled pictures [H, W, C] in [0, 1] of any size beside each other, the uncertainty map last."""
+def side_by_side_figure(
+    pictures: Sequence[tuple[str, NDArray[np.float32]]], spread: NDArray[np.float32] | None = None, words: str = ""
+) -> Any:
+    """Titled pictures [H, W, C] in [0, 1] of any size beside each other, the uncertainty map last, `words` below."""
     count = len(pictures) + (spread is not None)
     height, width = pictures[-1][1].shape[:2]
     figure = _new(4.2 * count, max(2.0, 4.0 * height / width + 0.4))
@@ -83,6 +86,8 @@ def side_by_side_figure(pictures: Sequence[tuple[str, NDArray[np.float32]]], spr
         _show(axes, pixels, title)
     if spread is not None:
         _show_uncertainty(figure, places[-1], spread, "uncertainty")
+    if words:
+        figure.supxlabel(textwrap.fill(words, 52 * count), fontsize="medium")
     return figure
 
 
@@ -111,11 +116,14 @@ def draw_map(path: Path, spread: NDArray[np.float32]) -> None:
 
 
 def draw_side_by_side(
-    path: Path, pictures: Sequence[tuple[str, NDArray[np.float32]]], spread: NDArray[np.float32] | None = None
+    path: Path,
+    pictures: Sequence[tuple[str, NDArray[np.float32]]],
+    spread: NDArray[np.float32] | None = None,
+    words: str = "",
 ) -> None:
     """Writes `side_by_side_figure`."""
     check_figure(path)
-    _save(side_by_side_figure(pictures, spread), path)
+    _save(side_by_side_figure(pictures, spread, words), path)
 
 
 def draw_path(path: Path, visits: Sequence[Visit]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,11 @@ from leader.problem import Problem
 from leader.restoration.arguments import ImageLike, as_picture, as_seed, as_sigma
 from leader.restoration.pose import PosedProblem, pose_container, pose_picture
 from leader.restoration.repeat import Origin, describe_run
+from leader.restoration.second_try import Try, run_with_second_try
 from leader.restoration.tasks import find_task
 from leader.result import OnStep, Result
 from leader.sampler import Sampler
+from leader.trust import Verdict, verdict
 
 RESERVED = ("self", "prior", "method", "plugins", "steps", "quality", "look")
 """Arguments of their own, which settings cannot hold."""
@@ -53,6 +55,8 @@ class Restoration:
     result   the run, cropped to the picture: images [1, C, H, W] in [-1, 1], trace, ledger, settings
     seconds  wall-clock time of the run
     origin   where prior and picture came from, for repeating the run
+    verdict  whether the answer is plausible and the measurement was what it was said to be; None where nobody looked
+    tries    the runs it took where a failed one was repeated, in order (see `second_try`)
     """
 
     picture: Picture
@@ -60,6 +64,8 @@ class Restoration:
     result: Result
     seconds: float
     origin: Origin
+    verdict: Verdict | None = None
+    tries: tuple[Try, ...] = ()
 
     @property
     def given(self) -> Picture:
@@ -120,6 +126,8 @@ class Restoration:
             "seconds": round(self.seconds, 3),
             "network": self.result.ledger.total.as_dict(),
             "mean_uncertainty": None if spread is None else float(spread.mean()),
+            "verdict": None if self.verdict is None else asdict(self.verdict),
+            "tries": [asdict(item) for item in self.tries],
             "trace": [
                 {"t": visit.t, "u": visit.u, "U": visit.U, "jump": visit.jump}
                 for visits in self.result.trace.values()
@@ -178,11 +186,12 @@ class Preparation:
     def notes(self) -> tuple[str, ...]:
         return self.posed.notes
 
-    def run(self, on_step: OnStep | None = None) -> Restoration:
-        """Does the work; `on_step` sees every Step."""
+    def run(self, on_step: OnStep | None = None, check: bool = True) -> Restoration:
+        """Does the work; `on_step` sees every Step. `check` adds the verdict, for one network pass more."""
         begin = time.perf_counter()
         with _memory_in_words(self.problem.image_shape), _with_threads(self.threads):
             result = self.sampler.run(self.problem, self.seed, ids=self.ids, plan=self.plan, on_step=on_step)
+            judged = self._verdict(result.images) if check else None
         result = replace(
             result,
             images=self._cropped(result.images),
@@ -191,7 +200,18 @@ class Preparation:
         )
         pixels = ((result.images[0].permute(1, 2, 0) + 1) / 2).clamp(0, 1).cpu().numpy().astype(np.float32)
         seconds = time.perf_counter() - begin
-        return Restoration(self.given.with_pixels(pixels), self.posed, result, seconds, self.origin)
+        return Restoration(self.given.with_pixels(pixels), self.posed, result, seconds, self.origin, judged)
+
+    def _verdict(self, images: Tensor) -> Verdict:
+        given = torch.from_numpy(np.ascontiguousarray(self.given.pixels.transpose(2, 0, 1)))
+        image = 0 if self.ids is None else self.ids[0]
+        return verdict(self.problem, images, self.sampler.prior, given, self.seed, image, self._cropped)
+
+    def with_sigma(self, sigma: float, note: str) -> Preparation:
+        """The same with another noise level for [0, 1] images; everything that depends on it is chosen anew."""
+        problem = replace(self.problem, sigma=torch.full_like(self.problem.sigma, 2 * sigma))
+        posed = replace(self.posed, problem=problem, sigma=sigma, notes=(*self.notes, note))
+        return replace(self, posed=posed, plan=self.sampler.plan(problem))
 
     def _cropped(self, images: Tensor) -> Tensor:
         return images if self.posed.window is None else self.posed.window.crop(images)
@@ -206,7 +226,9 @@ class Preparation:
         ]
 
 
-def restore(image: ImageLike, task: str | None = None, *, on_step: OnStep | None = None, **choices: Any) -> Restoration:
+def restore(
+    image: ImageLike, task: str | None = None, *, on_step: OnStep | None = None, check: bool = True, **choices: Any
+) -> Restoration:
     """Restores a degraded picture.
 
     image     a path (a picture, or a container written by `leader degrade`), Pillow image, array or tensor in
@@ -214,10 +236,12 @@ def restore(image: ImageLike, task: str | None = None, *, on_step: OnStep | None
     task      sr (default), deblur-gaussian, deblur-motion, deblur, inpaint, colourise, denoise; containers
               know theirs
     on_step   called with every Step, for progress and previews
+    check     whether the result gets a verdict, for one network pass more; where it failed and sigma was estimated, the run
+              is repeated with a larger one, at most twice
     choices   those of `prepare`: sigma, method, plugins, steps, prior, seed, ids, device, dtype, threads, settings, and
               the task's own: kernel, mask, factor, down
     """
-    return prepare(image, task, **choices).run(on_step)
+    return run_with_second_try(prepare(image, task, **choices), lambda ready: ready.run(on_step, check))
 
 
 def prepare(

@@ -1,0 +1,321 @@
+"""Does the verdict know when a restoration went wrong? Runs with right and wrong settings, and how many it recognises.
+
+    python benchmarks/self_check.py --photographs DIR [--runs N]    makes the runs that are not yet in the records
+    python benchmarks/self_check.py                                 judges the kept ones and prints the rates
+
+Parts of 64 x 64 pixels of validation photographs, one plain and one textured of each, are degraded and restored with the
+default method on 20 uniform steps. Ruined: 3 dB below the given picture (super-resolution: below bicubic interpolation). The
+photographs with even numbers served to find the thresholds; rates are those of the odd ones. Records hold the numbers that
+`judge` takes, so thresholds can be tried without running anything again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+RECORDS = Path(__file__).parent / "records" / "self-check.jsonl"
+SIDE, MARGIN, STEPS = 64, 16, 20
+ROUNDS = 12
+"""How many photographs see each case, half of them for the thresholds."""
+CLEAN = 40.0
+"""PSNR in dB above which nobody sees a difference: what was 60 dB and became 45 is no ruin."""
+Pixels = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to go right or wrong.
+
+    right    whether everything that was said to the restoration is true
+    spoil    the photograph with a margin of MARGIN pixels [H, W, 3] in [0, 1] -> the given picture, 8 bits
+    choices  arguments of `prepare`
+    """
+
+    name: str
+    right: bool
+    spoil: Callable[[Pixels, np.random.Generator], Image.Image]
+    choices: dict[str, Any] = field(default_factory=dict)
+
+
+def _centre(pixels: Pixels) -> Pixels:
+    return pixels[MARGIN:-MARGIN, MARGIN:-MARGIN]
+
+
+def _blurred(pixels: Pixels, std: float) -> Pixels:
+    """The centre, blurred with its true surroundings."""
+    from leader.restoration.arguments import as_kernel
+
+    kernel = as_kernel(f"gaussian:{std}")
+    whole = torch.from_numpy(pixels.transpose(2, 0, 1).copy())[:, None]
+    sides = (kernel.shape[1] // 2,) * 2 + (kernel.shape[0] // 2,) * 2
+    padded = torch.nn.functional.pad(whole, sides, mode="replicate")
+    blurred = torch.nn.functional.conv2d(padded, kernel.to(whole).flip(0, 1)[None, None])[:, 0]
+    return _centre(blurred.permute(1, 2, 0).numpy())
+
+
+def _image(pixels: Pixels, rng: np.random.Generator, noise: float = 0.0, jpeg: int | None = None) -> Image.Image:
+    noisy = pixels + noise * rng.standard_normal(pixels.shape) if noise else pixels
+    image = Image.fromarray(np.round(255 * np.clip(noisy, 0, 1)).astype(np.uint8))
+    if jpeg is None:
+        return image
+    buffer = io.BytesIO()
+    image.save(buffer, format="JPEG", quality=jpeg)
+    with Image.open(buffer) as read:
+        return read.convert("RGB")
+
+
+def blur(std: float, noise: float = 0.0, jpeg: int | None = None) -> Callable[[Pixels, np.random.Generator], Image.Image]:
+    return lambda pixels, rng: _image(_blurred(pixels, std), rng, noise, jpeg)
+
+
+def plain(noise: float = 0.0, jpeg: int | None = None) -> Callable[[Pixels, np.random.Generator], Image.Image]:
+    return lambda pixels, rng: _image(_centre(pixels), rng, noise, jpeg)
+
+
+def small(
+    factor: int, noise: float = 0.0, jpeg: int | None = None, how: Image.Resampling = Image.Resampling.BICUBIC
+) -> Callable[[Pixels, np.random.Generator], Image.Image]:
+    def spoil(pixels: Pixels, rng: np.random.Generator) -> Image.Image:
+        image = _image(_centre(pixels), rng).resize((SIDE // factor,) * 2, how)
+        return _image(np.asarray(image) / 255, rng, noise, jpeg)
+
+    return spoil
+
+
+def _scratches(rng: np.random.Generator) -> tuple[Image.Image, Image.Image]:
+    """(mask, white where known; scratches of several greys)."""
+    mask, paint = Image.new("L", (SIDE, SIDE), 255), Image.new("L", (SIDE, SIDE), 0)
+    for _ in range(5):
+        ends = [tuple(point) for point in rng.integers(0, SIDE, (2, 2)).tolist()]
+        ImageDraw.Draw(mask).line(ends, fill=0, width=2)
+        ImageDraw.Draw(paint).line(ends, fill=int(rng.integers(200, 256)), width=2)
+    return mask, paint
+
+
+def scratched(pixels: Pixels, rng: np.random.Generator) -> Image.Image:
+    image = _image(_centre(pixels), rng)
+    mask, paint = _scratches(rng)
+    image.paste(Image.merge("RGB", [paint] * 3), mask=mask.point(lambda value: 255 - value))
+    return image
+
+
+def _mask(inverted: bool) -> Callable[[np.random.Generator], NDArray[np.float32]]:
+    def draw(rng: np.random.Generator) -> NDArray[np.float32]:
+        known = np.asarray(_scratches(rng)[0], dtype=np.float32) / 255
+        return 1 - known if inverted else known
+
+    return draw
+
+
+def _deblur(std: float, **more: Any) -> dict[str, Any]:
+    return {"task": "deblur-gaussian", "kernel": f"gaussian:{std}", **more}
+
+
+CASES = (
+    Case("deblur: noise 0.02, sigma given", True, blur(1.5, 0.02), _deblur(1.5, sigma=0.02)),
+    Case("deblur: kernel 1.5 x too wide, sigma estimated", False, blur(1.5), _deblur(2.25)),
+    Case("denoise: noise 0.1, sigma estimated", True, plain(0.1), {"task": "denoise"}),
+    Case("deblur: JPEG 75, sigma estimated", False, blur(1.5, jpeg=75), _deblur(1.5)),
+    Case("sr: sigma estimated", True, small(2), {"task": "sr", "factor": 2}),
+    Case("deblur: sharp picture, sigma estimated", False, plain(), _deblur(1.5)),
+    Case("inpaint: scratches", True, scratched, {"task": "inpaint", "sigma": 0.0, "mask": _mask(False)}),
+    Case("inpaint: inverted mask", False, scratched, {"task": "inpaint", "sigma": 0.0, "mask": _mask(True)}),
+    Case("deblur: sigma estimated", True, blur(1.5), _deblur(1.5)),
+    Case("deblur: JPEG 95, sigma estimated", False, blur(1.5, jpeg=95), _deblur(1.5)),
+    Case("denoise: noise 0.05, sigma given", True, plain(0.05), {"task": "denoise", "sigma": 0.05}),
+    Case("deblur: noise 0.02, sigma 0", False, blur(1.5, 0.02), _deblur(1.5, sigma=0.0)),
+    Case("sr: noise 0.02, sigma given", True, small(2, 0.02), {"task": "sr", "factor": 2, "sigma": 0.02}),
+    Case("sr: nearest-neighbour thumbnail", False, small(2, how=Image.Resampling.NEAREST), {"task": "sr", "factor": 2}),
+    Case("deblur: noise 0.05, sigma estimated", True, blur(1.5, 0.05), _deblur(1.5)),
+    Case("deblur: noise 0.02, sigma half", False, blur(1.5, 0.02), _deblur(1.5, sigma=0.01)),
+    Case("inpaint: scratches, sigma estimated", True, scratched, {"task": "inpaint", "mask": _mask(False)}),
+    Case("deblur: noise 0.02, kernel 1.5 x too wide", False, blur(1.5, 0.02), _deblur(2.25, sigma=0.02)),
+    Case("denoise: clean picture", False, plain(), {"task": "denoise"}),
+    Case("deblur: noise 0.02, sigma double", False, blur(1.5, 0.02), _deblur(1.5, sigma=0.04)),
+    Case("deblur: kernel 1.5 x too narrow", False, blur(1.5), _deblur(1)),
+    Case("denoise: noise 0.1, sigma half", False, plain(0.1), {"task": "denoise", "sigma": 0.05}),
+    Case("denoise: noise 0.05, sigma double", False, plain(0.05), {"task": "denoise", "sigma": 0.1}),
+    Case("denoise: noise 0.05, JPEG 75", False, plain(0.05, 75), {"task": "denoise"}),
+    Case("sr: JPEG 75", False, small(2, jpeg=75), {"task": "sr", "factor": 2}),
+)
+
+
+def part(path: Path, textured: bool) -> Pixels:
+    """A part of a photograph with its margin: the most textured of a raster of places, or the median one."""
+    with Image.open(path) as image:
+        pixels = np.asarray(image.convert("RGB"), dtype=np.float64) / 255
+    side = SIDE + 2 * MARGIN
+    places = [
+        (top, left) for top in range(0, pixels.shape[0] - side + 1, SIDE) for left in range(0, pixels.shape[1] - side + 1, SIDE)
+    ]
+    order = sorted(places, key=lambda place: _texture(pixels[place[0] :, place[1] :][:side, :side]))
+    top, left = order[-1] if textured else order[len(order) // 2]
+    return pixels[top : top + side, left : left + side]
+
+
+def _texture(pixels: Pixels) -> float:
+    return float(np.abs(np.diff(_centre(pixels), axis=0)).mean())
+
+
+def psnr(one: Pixels, other: Pixels) -> float:
+    return -10 * math.log10(max(float(((one - other) ** 2).mean()), 1e-6))  # 60 dB at most: rounding alone leaves 59
+
+
+def planned(count: int) -> list[tuple[int, int, bool]]:
+    """(case, photograph, textured) of every run, such that any beginning of the list is balanced."""
+    return [
+        (case, (2 * case + 7 * turn) % count, (case + turn) % 2 == 1) for turn in range(ROUNDS) for case in range(len(CASES))
+    ]
+
+
+def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any) -> dict[str, Any]:
+    """One restoration and its numbers."""
+    from leader.restoration.restore import prepare
+
+    begin = time.process_time()
+    truth = part(path, textured)
+    given = case.spoil(truth, np.random.default_rng(number))
+    choices = dict(case.choices)
+    if callable(choices.get("mask")):
+        choices["mask"] = choices["mask"](np.random.default_rng(number))
+    ready = prepare(given, prior=prior, steps=STEPS, seed=number, threads=1, settings={"grid": "uniform"}, **choices)
+    restored = ready.run()
+    seconds = time.process_time() - begin
+    centre = np.round(255 * _centre(truth)) / 255
+    shown = np.asarray(given.resize((SIDE, SIDE), Image.Resampling.BICUBIC)) / 255
+    assert restored.verdict is not None
+    return {
+        "case": case.name,
+        "photograph": path.stem,
+        "textured": textured,
+        "number": number,
+        "cpu_seconds": round(seconds, 2),
+        "sigma_from": restored.sigma_from,
+        "psnr_given": round(psnr(shown, centre), 3),
+        "psnr": round(psnr(np.asarray(restored.image) / 255, centre), 3),
+        "numbers": {
+            name: value if value is None else float(f"{value:.5g}") for name, value in restored.verdict.numbers.items()
+        },
+    }
+
+
+def kept() -> list[dict[str, Any]]:
+    """The records, in order; a half-written last line is left out."""
+    if not RECORDS.exists():
+        return []
+    lines = RECORDS.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines[:-1] if line]
+
+
+def make(photographs: Path, runs: int) -> None:
+    """Makes the runs that are missing among the first `runs`."""
+    from leader.priors.loading import load_prior
+
+    paths = sorted(photographs.glob("*.jpg"))
+    have = {(row["case"], row["photograph"], row["textured"]) for row in kept()}
+    prior = load_prior("embedded")
+    for case, photograph, textured in planned(len(paths))[:runs]:
+        if (CASES[case].name, paths[photograph].stem, textured) in have:
+            continue
+        row = run_one(CASES[case], paths[photograph], textured, photograph, prior)
+        with RECORDS.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def upper_bound(count: int, total: int, confidence: float = 0.95) -> float:
+    """Clopper and Pearson's one-sided upper bound of a rate of which `count` of `total` were seen."""
+    if count >= total:
+        return 1.0
+    low, high = count / total, 1.0
+    for _ in range(60):
+        rate = (low + high) / 2
+        at_most = sum(math.comb(total, k) * rate**k * (1 - rate) ** (total - k) for k in range(count + 1))
+        low, high = (rate, high) if at_most > 1 - confidence else (low, rate)
+    return high
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A record, judged: how many dB the restoration gained, and the verdict's level now."""
+
+    case: Case
+    psnr: float
+    gain: float
+    level: str
+    held_out: bool
+    reasons: tuple[str, ...]
+
+
+def judged(rows: Iterable[dict[str, Any]]) -> list[Judged]:
+    from leader.trust import judge
+
+    cases = {case.name: case for case in CASES}
+    found = []
+    for row in rows:
+        verdict = judge(row["numbers"])
+        gain = row["psnr"] - row["psnr_given"]
+        found.append(Judged(cases[row["case"]], row["psnr"], gain, verdict.level, row["number"] % 2 == 1, verdict.reasons))
+    return found
+
+
+def _line(title: str, rows: list[Judged], bound: bool = False) -> str:
+    failed, doubtful = (sum(row.level == level for row in rows) for level in ("failed", "doubtful"))
+    if not rows:
+        return f"{title}: no runs"
+    text = f"{title}: failed {failed} of {len(rows)} ({100 * failed / len(rows):.1f} %), doubtful {doubtful}"
+    return text + (f"; failed at most {100 * upper_bound(failed, len(rows)):.1f} % (95 %)" if bound else "")
+
+
+def report(rows: list[Judged]) -> str:
+    """The rates of some runs, in lines."""
+    lost = [row for row in rows if row.gain <= -3]
+    lines = [
+        _line("ruined (3 dB and more below the given picture)", lost),
+        _line(f"  of these below {CLEAN:.0f} dB", [row for row in lost if row.psnr < CLEAN]),
+        _line("1 to 3 dB below", [row for row in rows if -3 < row.gain <= -1]),
+        _line("false alarms, not harmed (above -1 dB)", [row for row in rows if row.gain > -1], True),
+        _line("  of these with right settings", [row for row in rows if row.gain > -1 and row.case.right], True),
+        _line("  of these with wrong settings", [row for row in rows if row.gain > -1 and not row.case.right], True),
+    ]
+    return "\n".join(lines)
+
+
+def table(rows: list[Judged]) -> str:
+    """Case by case, as Markdown."""
+    lines = ["| case | runs | gain in dB: least, median | ruined | fine | doubtful | failed |", "|---|---|---|---|---|---|---|"]
+    for case in CASES:
+        own = [row for row in rows if row.case is case]
+        if own:
+            gains = [row.gain for row in own]
+            counts = [sum(row.level == level for row in own) for level in ("fine", "doubtful", "failed")]
+            ruined = sum(gain <= -3 for gain in gains)
+            cells = (case.name, len(own), f"{min(gains):.1f}, {np.median(gains):.1f}", ruined, *counts)
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--photographs", type=Path, help="the folder of validation photographs (.jpg)")
+    parser.add_argument("--runs", type=int, default=ROUNDS * len(CASES), help="how many runs there should be in all")
+    arguments = parser.parse_args()
+    if arguments.photographs is not None:
+        make(arguments.photographs, arguments.runs)
+    everything = judged(kept())
+    for title, half in (("held out", True), ("thresholds found on these", False)):
+        chosen = [row for row in everything if row.held_out is half]
+        print(f"{title}: {len(chosen)} runs\n{report(chosen)}\n")
+    print(table(everything))

@@ -1,0 +1,122 @@
+"""When a failed run is repeated, which one is kept, and what a restoration says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from leader.restoration import restore as module
+from leader.restoration.repeat import arguments_of
+from leader.restoration.restore import Preparation, Restoration, prepare, restore
+from leader.restoration.second_try import run_with_second_try
+from leader.trust import Verdict
+from tests.cheap_prior import CheapPrior, photograph
+
+FAILED = {
+    "sigma": 0.01,
+    "residual": 0.5,
+    "detail": 0.9,
+    "given_detail": 0.01,
+    "excess": 0.2,
+    "invented": 0.0,
+    "blockiness": 1.0,
+    "correlation": 0.0,
+}
+
+
+def ready(**choices: Any) -> Preparation:
+    noisy = photograph() + 0.02 * torch.randn(3, 48, 64, generator=torch.Generator().manual_seed(0))
+    return prepare(noisy.clamp(0, 1), "denoise", prior=CheapPrior(), steps=3, **choices)
+
+
+class Scripted:
+    """Real runs, whose verdicts are those of a script."""
+
+    def __init__(self, *verdicts: Verdict) -> None:
+        self.verdicts, self.sigmas = list(verdicts), list[float]()
+
+    def __call__(self, one: Preparation) -> Restoration:
+        self.sigmas.append(one.sigma)
+        return replace(one.run(), verdict=self.verdicts[len(self.sigmas) - 1])
+
+
+def failed(residual: float, detail: float) -> Verdict:
+    return Verdict("failed", ("x",), {**FAILED, "residual": residual, "detail": detail})
+
+
+def test_a_failed_run_is_repeated_with_twice_the_estimate_and_the_kept_one_says_so() -> None:
+    script = Scripted(failed(0.5, 0.9), Verdict("fine", (), {**FAILED, "residual": 0.01, "detail": 0.01}))
+    first = ready()
+    best = run_with_second_try(first, script)
+    assert script.sigmas == [first.sigma, 2 * first.sigma]
+    assert best.sigma == 2 * first.sigma and best.sigma_from == "estimated"
+    assert [(item.level, item.kept) for item in best.tries] == [("failed", True), ("fine", True)]
+    assert any("raised" in note for note in best.notes)
+    summary = best.summary()
+    assert summary["sigma"] == best.sigma and [item["kept"] for item in summary["tries"]] == [True, True]
+    again = restore(best.given.pixels, **arguments_of(summary, prior=CheapPrior()))
+    assert np.array_equal(again.array, best.array) and not again.tries
+
+
+@pytest.mark.parametrize(("residual", "detail"), [(0.1, 0.95), (0.6, 0.1)])
+def test_a_repetition_that_improves_one_thing_alone_is_not_kept(residual: float, detail: float) -> None:
+    script = Scripted(failed(0.5, 0.9), failed(residual, detail), failed(residual, detail))
+    first = ready()
+    best = run_with_second_try(first, script)
+    assert len(script.sigmas) == 3 and script.sigmas[2] == 4 * first.sigma
+    assert best.sigma == first.sigma and [item.kept for item in best.tries] == [True, False, False]
+
+
+def test_what_was_given_or_is_not_failed_is_run_once() -> None:
+    for one, level in ((ready(sigma=0.02), "failed"), (ready(), "doubtful")):
+        script = Scripted(Verdict(level, ("x",), FAILED))  # type: ignore[arg-type]  # two of the three levels
+        best = run_with_second_try(one, script)
+        assert len(script.sigmas) == 1 and best.tries == () and best.sigma == one.sigma
+
+
+def test_the_check_does_not_touch_the_picture_and_repeats() -> None:
+    noisy = ready().given.pixels
+    choices: dict[str, Any] = {"prior": CheapPrior(), "steps": 3, "seed": 5}
+    one, same, without = (restore(noisy, "denoise", check=check, **choices) for check in (True, True, False))
+    assert without.verdict is None and without.summary()["verdict"] is None
+    assert one.verdict is not None and one.verdict == same.verdict
+    assert np.array_equal(one.array, without.array)
+    assert one.summary()["verdict"]["numbers"] == one.verdict.numbers
+    assert one.summary()["network"] == without.summary()["network"]
+    other = restore(noisy, "denoise", prior=CheapPrior(), steps=3, seed=6).verdict
+    assert other is not None and other.numbers["change"] != one.verdict.numbers["change"]
+
+
+@pytest.mark.parametrize("task", ["sr", "deblur", "inpaint", "colourise", "denoise"])
+def test_every_task_is_judged(task: str) -> None:
+    options: dict[str, dict[str, Any]] = {
+        "sr": {"factor": 2},
+        "deblur": {"kernel": "gaussian:1"},
+        "inpaint": {"mask": np.eye(40, 52) < 1},
+    }
+    picture = photograph(40, 52, 1 if task == "colourise" else 3)
+    judged = restore(picture, task, prior=CheapPrior(), sigma=0.02, steps=3, **options.get(task, {})).verdict
+    assert judged is not None and judged.numbers["residual"] is not None
+    assert all(value is None or np.isfinite(value) for value in judged.numbers.values())
+
+
+def test_the_frame_around_a_blurred_picture_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the picture the measurement is a continuation: whatever happens there changes no number but the network's."""
+    one = prepare(photograph(40, 52), "deblur", kernel="gaussian:1", prior=CheapPrior(), sigma=0.02, steps=3)
+    seen: list[dict[str, Any]] = []
+    real = module.verdict
+
+    def watch(problem: Any, x: torch.Tensor, *rest: Any) -> Verdict:
+        spoilt = x.clone()
+        spoilt[..., :3, :] = 1.0
+        seen.extend(real(problem, part, *rest).numbers for part in (x, spoilt))
+        return real(problem, x, *rest)
+
+    monkeypatch.setattr(module, "verdict", watch)
+    one.run()
+    clean, spoilt = seen
+    assert clean == pytest.approx(spoilt, rel=1e-4)  # transforms of the whole frame round differently

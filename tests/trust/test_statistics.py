@@ -1,0 +1,117 @@
+"""The numbers behind a verdict, on pictures whose numbers are known."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.nn import functional as F
+
+from leader.trust import plausibility, residual
+from tests.cheap_prior import CheapPrior, photograph
+
+
+def white(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def everywhere(x: torch.Tensor) -> torch.Tensor:
+    return torch.ones_like(x, dtype=torch.bool)
+
+
+def checkerboard(side: int = 16) -> torch.Tensor:
+    rows = torch.arange(side)
+    return (1.0 - 2.0 * ((rows[:, None] + rows) % 2))[None]
+
+
+def test_level_counts_what_is_reached_alone() -> None:
+    left = torch.tensor([[3.0, 4.0, 100.0]])
+    assert residual.level(left, torch.tensor([[True, True, False]])) == pytest.approx(math.sqrt(12.5))
+    assert residual.level(left, torch.zeros(1, 3, dtype=torch.bool)) == 0
+
+
+def test_correlation_of_white_smooth_and_alternating_residuals() -> None:
+    noise = white(3, 96, 96)
+    assert abs(residual.neighbour_correlation(noise, everywhere(noise)) or 1) < 0.02
+    smooth = F.avg_pool2d(noise[None], 3, stride=1)[0]  # neighbours share 6 of 9 draws
+    assert residual.neighbour_correlation(smooth, everywhere(smooth)) == pytest.approx(2 / 3, abs=0.03)
+    board = checkerboard()
+    assert residual.neighbour_correlation(board, everywhere(board)) == pytest.approx(-1)
+
+
+def test_correlation_looks_at_neighbours_that_are_both_known() -> None:
+    noise = white(1, 64, 64)
+    known = (torch.arange(64) % 4 < 2)[None, None, :].expand(1, 64, 64)
+    twins = noise.clone()
+    twins[..., 1::4] = twins[..., 0::4]  # known columns come in equal pairs; rows are independent
+    twins[..., 2::4] = twins[..., 3::4] = 50.0
+    pairs_across, pairs_down = 64 * 16, 63 * 32
+    expected = pairs_across / (pairs_across + pairs_down)
+    assert residual.neighbour_correlation(twins, known) == pytest.approx(expected, abs=0.05)
+    lonely = torch.zeros(1, 64, 64, dtype=torch.bool)
+    lonely[:, ::2, ::2] = True
+    assert residual.neighbour_correlation(noise, lonely) is None
+    assert residual.neighbour_correlation(0 * noise, everywhere(noise)) is None
+
+
+@pytest.mark.parametrize("shift", [0, 3])
+def test_blocks_are_seen_wherever_they_begin(shift: int) -> None:
+    x = photograph(72, 72) + 0.03 * white(3, 72, 72)
+    image = Image.fromarray((255 * x.clamp(0, 1)).permute(1, 2, 0).numpy().astype(np.uint8))
+    buffer = io.BytesIO()
+    image.save(buffer, format="JPEG", quality=25)
+    blocky = torch.from_numpy(np.asarray(Image.open(buffer)).transpose(2, 0, 1) / 255)
+    part = (slice(None), slice(shift, shift + 64), slice(shift, shift + 64))
+    assert residual.blockiness(x[part]) < 1.2
+    assert residual.blockiness(blocky[part]) > 1.4
+    assert residual.blockiness(torch.zeros(3, 64, 64)) == 1 and residual.blockiness(blocky[:, :16, :16]) == 1
+
+
+def test_invented_is_what_lies_far_from_everything_known() -> None:
+    known = torch.zeros(3, 20, 30, dtype=torch.bool)
+    known[:, 10, 10] = True
+    assert residual.invented_share(known) == pytest.approx(1 - 49 / 600)
+    scattered = torch.rand(1, 200, 200, generator=torch.Generator().manual_seed(1)) > 0.92
+    assert residual.invented_share(scattered) < 0.05
+    assert residual.invented_share(~known) == 0
+
+
+def test_detail_of_a_ramp_and_of_known_pixels() -> None:
+    ramp = (0.01 * torch.arange(32.0))[None, None, :].expand(3, 32, 32)
+    assert plausibility.detail(ramp) == pytest.approx(0.01 / math.sqrt(2))
+    spoilt = ramp.clone()
+    spoilt[:, 5, 5] = 9.0
+    known = torch.ones(32, 32, dtype=torch.bool)
+    known[5, 5] = False
+    assert plausibility.detail(spoilt, known) == pytest.approx(0.01 / math.sqrt(2), rel=1e-3)
+    assert plausibility.detail(spoilt, torch.zeros(32, 32, dtype=torch.bool)) == 0
+
+
+def test_fine_detail_and_saturation() -> None:
+    assert plausibility.fine_detail(checkerboard()) == pytest.approx(8 / 9)
+    assert plausibility.fine_detail(torch.arange(20.0).expand(1, 20, 20)) == pytest.approx(0, abs=1e-9)
+    picture = torch.tensor([[[0.0, 0.001, 0.5, 0.9, 1.0, 0.9999, 0.99, 0.5]]])
+    assert plausibility.saturated(picture) == pytest.approx(4 / 8)
+
+
+def test_a_small_picture_is_enlarged_and_another_left_alone() -> None:
+    small = photograph(12, 16)
+    assert plausibility.brought_to_size(small, (48, 64)).shape == (3, 48, 64)
+    assert plausibility.brought_to_size(small, (12, 16)) is small
+
+
+def test_the_look_is_one_pass_at_the_clock_with_known_answers() -> None:
+    prior = CheapPrior()
+    x, noise = 2 * photograph(16, 16)[None] - 1, white(1, 3, 16, 16)
+    seen = plausibility.look(prior, x, noise)
+    abar = float(prior.schedule.abar(plausibility.CLOCK))
+    state = math.sqrt(abar) * x + math.sqrt(1 - abar) * noise
+    gain = 0.25 * math.sqrt(abar) / (0.25 * abar + 1 - abar)
+    torch.testing.assert_close(seen.change, (x - gain * state)[0] / 2, atol=1e-6, rtol=1e-4)
+    assert seen.spread is not None
+    expected = math.sqrt(0.25 * (1 - abar) / (0.25 * abar + 1 - abar)) / 2
+    torch.testing.assert_close(seen.spread, torch.full_like(seen.spread, expected))
