@@ -23,7 +23,7 @@ from typing import Annotated
 import torch
 import typer
 from figures import draw
-from lengths import HOSTS_TAKEN, chosen, lengths, starts
+from lengths import HOSTS_TAKEN, STAGES, chosen, lengths, starts
 from measure import Record, Records, stored, varied
 from points import GRIDS, HOSTS, TASKS, Start, times_of
 from recipes import Recipe, expected_cost, table_of_work
@@ -53,6 +53,7 @@ def run(
     trials: Annotated[int, typer.Option(min=0, help="Trials besides the presets, for the screen.")] = TRIALS,
     grids: Annotated[str, typer.Option(help="Comma-separated, for the screen.")] = ",".join(GRIDS),
     ranks: Annotated[int, typer.Option(min=1, max=HOSTS_TAKEN, help="Hosts a task, for the lengths.")] = HOSTS_TAKEN,
+    stages: Annotated[str, typer.Option(help="Comma-separated, of the lengths.")] = ",".join(STAGES),
     keep: Annotated[int, typer.Option(min=1, help="Best scores of a length that go on, for the lengths.")] = 3,
     photographs: Annotated[int, typer.Option(min=1, help="Photographs of `today`.")] = 8,
     folder: Folder = RECORDS,
@@ -69,7 +70,7 @@ def run(
     elif name == "today":
         walk = today(photos, records, wanted, photographs)
     elif name == "lengths":
-        walk = lengths(photos, _rows(folder, "screen"), records, wanted, ranks, keep)
+        walk = lengths(photos, _rows(folder, "screen"), records, wanted, stages.split(","), ranks, keep)
     else:
         walk = survivors(photos, earlier, records, wanted)
     begun, before = time.perf_counter(), len(records.rows)

@@ -1,8 +1,9 @@
 """Round two: the best hosts of the screen through lengths and starts.
 
-Stages, each for all tasks before the next begins: (1) starts at the top and late ones, at ten calls and at the work of
-`STANDARD`; (2) the best two of each length on the other grids and from the data at the same t0; (3) 25 and 50 calls, EquS+ and
-the paper's SATP. All begin with a look on two photographs; the best of every length go on to four, and in the end to eight.
+Stages, each for all tasks before the next begins: `starts`, at the top and late, at ten calls and at the work of `STANDARD`;
+`refine`, the best two of each length on the other grids and from the data at the same t0; `long`, 25 and 50 calls; `others`,
+EquS+ and the paper's SATP. All begin with a look on two photographs; the best of every length go on to four, and in `final` to
+eight.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from recipes import STANDARD, Recipe, expected_cost
 from rounds import LOOK_PHOTOS, SCREEN_PHOTOS
 from scores import Mean, means, pareto
 
-from leader.errors import LeaderError
+from leader.errors import LeaderError, unknown_name
 
 DRAFT_CALLS = 10
 LATE = (100, 200, 300, 500)
@@ -25,6 +26,7 @@ BUDGETS = (0.01, 0.05, 0.1)
 SATP_ETA = 0.7
 HOSTS_TAKEN = 4
 FINAL_PHOTOS = 8
+STAGES = ("starts", "refine", "long", "others", "final")
 LONGEST = 41.2
 """Full-resolution passes of a hundred uniform steps."""
 BEHIND = 1.5
@@ -51,14 +53,14 @@ def _recipe(mean: Mean, start: Start, calls: int | None) -> Recipe:
 
 
 def starts(mean: Mean) -> Iterator[Recipe]:
-    """Stage 1, for one host with the settings and the grid that the screen found."""
-    for calls in (DRAFT_CALLS, None):
+    """For one host with the settings and the grid that the screen found."""
+    for calls in (None, DRAFT_CALLS):
         for start in (Start(), *(Start("late", t0) for t0 in LATE)):
             yield _recipe(mean, start, calls)
 
 
 def refinements(found: Sequence[Mean], cap: int | None) -> Iterator[Recipe]:
-    """Stage 2: around the best two of a length."""
+    """Around the best two of a length."""
     for mean in sorted(found, key=lambda mean: -mean.score)[:2]:
         start = Start.parse(mean.first["start"])
         plain = _recipe(mean, start, cap)
@@ -68,7 +70,7 @@ def refinements(found: Sequence[Mean], cap: int | None) -> Iterator[Recipe]:
 
 
 def long_runs(found: Sequence[Mean]) -> Iterator[Recipe]:
-    """Stage 3: the best two hosts with more calls, as far as they cost less than a hundred uniform steps."""
+    """The best two hosts with more calls, as far as they cost less than a hundred uniform steps."""
     hosts: dict[str, Mean] = {}
     for mean in sorted(found, key=lambda mean: -mean.score):
         hosts.setdefault(mean.first["method"], mean)
@@ -80,7 +82,7 @@ def long_runs(found: Sequence[Mean]) -> Iterator[Recipe]:
 
 
 def others(screened: Sequence[Record], task: str) -> Iterator[Recipe]:
-    """Stage 3 too: EquS+ on DDNM and on the best host, the paper's SATP on DDNM's hundred steps."""
+    """EquS+ on DDNM and on the best host, the paper's SATP on DDNM's hundred steps."""
     ddnm = in_force(task, "ddnm", {})
     yield Recipe("ddnm", ddnm, "quadratic", Start(), 25, ("equs+",))
     first = chosen(screened, task)[0]
@@ -122,9 +124,18 @@ def again(mean: Mean, index: int) -> Point:
 
 
 def lengths(
-    photos: Sequence[Path], screened: Sequence[Record], records: Records, tasks: Sequence[str], ranks: int, keep: int
+    photos: Sequence[Path],
+    screened: Sequence[Record],
+    records: Records,
+    tasks: Sequence[str],
+    stages: Sequence[str] = STAGES,
+    ranks: int = HOSTS_TAKEN,
+    keep: int = 3,
 ) -> Iterator[Record]:
-    """All stages; the best host of every task comes before the second best of any. With fewer `ranks` stage 1 only."""
+    """The stages asked for, each for all tasks; the best host of every task comes before the second best of any.
+
+    ranks  hosts a task; keep: best scores of a length that go on to more photographs
+    """
     if not screened:
         raise LeaderError("The lengths start from the records of the screen, of which there are none; run the screen first.")
 
@@ -140,16 +151,29 @@ def lengths(
         for task in tasks:
             yield from run((again(mean, i) for mean in winners(found(task, seen), keep) for i in range(count)), photos, records)
 
-    for rank in range(ranks):
-        for task in tasks:
-            yield from look(task, (item for mean in chosen(screened, task)[rank : rank + 1] for item in starts(mean)))
-    yield from promote(LOOK_PHOTOS, SCREEN_PHOTOS)
-    if ranks < HOSTS_TAKEN:
-        return
-    for task in tasks:
+    def refined(task: str) -> list[Recipe]:
         groups = lanes(found(task, SCREEN_PHOTOS))
-        yield from look(task, [*refinements(groups["draft"], DRAFT_CALLS), *refinements(groups["standard"], None)])
-    for task in tasks:
-        yield from look(task, [*long_runs(found(task, SCREEN_PHOTOS)), *others(screened, task)])
-    yield from promote(LOOK_PHOTOS, SCREEN_PHOTOS)
-    yield from promote(SCREEN_PHOTOS, FINAL_PHOTOS)
+        return [*refinements(groups["draft"], DRAFT_CALLS), *refinements(groups["standard"], None)]
+
+    def stage(name: str) -> Iterator[Record]:
+        if name == "starts":
+            for rank in range(ranks):
+                for task in tasks:
+                    yield from look(task, (item for mean in chosen(screened, task)[rank : rank + 1] for item in starts(mean)))
+        elif name == "final":
+            yield from promote(SCREEN_PHOTOS, FINAL_PHOTOS)
+            return
+        else:
+            for task in tasks:
+                if name == "refine":
+                    yield from look(task, refined(task))
+                elif name == "long":
+                    yield from look(task, long_runs(found(task, SCREEN_PHOTOS)))
+                else:
+                    yield from look(task, others(screened, task))
+        yield from promote(LOOK_PHOTOS, SCREEN_PHOTOS)
+
+    for name in stages:
+        if name not in STAGES:
+            raise unknown_name("stage", name, STAGES)
+        yield from stage(name)
