@@ -39,14 +39,15 @@ def test_grey_files_have_one_table_and_others_none(tmp_path: Path) -> None:
 def test_the_transform_is_that_of_jpeg(tmp_path: Path) -> None:
     """Coefficients of the decoded luma are multiples of the steps, in the order of Pillow's table."""
     assert np.allclose(DCT @ DCT.T, np.eye(8))
-    photograph(6, side=64, grey=True).save(tmp_path / "slanted.jpg", qtables=[SLANTED])
+    dull = photograph(6, side=64, grey=True).point(lambda value: 60 + value // 2)  # nothing is clipped when it is decoded
+    dull.save(tmp_path / "slanted.jpg", qtables=[SLANTED])
     picture = read_picture(tmp_path / "slanted.jpg")
     assert picture.history is not None
     steps = picture.history.luma_steps()
     coefficients = blocks_of(luma_of(picture.pixels.astype(np.float64))).coefficients
     away = np.abs(coefficients - np.rint(coefficients / steps) * steps)
     assert steps[0, 7] == 31 and steps[7, 0] == 10
-    assert np.median(away) < 0.5 and np.quantile(away[..., 1:, 1:], 0.99) < 1.5
+    assert np.median(away) < 0.5 and away.max() < 2
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from PIL import ImageFilter
+from PIL import Image, ImageFilter
 
 from leader.pictures import from_pil, read_picture
 from leader.pictures.jpeg_history import history_of, standard_luma
@@ -20,8 +21,8 @@ BOTH: tuple[tuple[str, dict[str, str]], ...] = (("denoise", {}), ("deblur", {"ke
 CHOSEN = (1, 6, 12)
 
 
-def of_file(*arguments: object, **options: object) -> NoiseEstimate:
-    picture = from_pil(jpeg(*arguments, **options))  # type: ignore[arg-type]
+def of_file(image: Image.Image, quality: int, subsampling: int = 2, **options: Any) -> NoiseEstimate:
+    picture = from_pil(jpeg(image, quality, subsampling, **options))
     return measure_noise(picture.pixels, None, picture.bits, picture.history)
 
 

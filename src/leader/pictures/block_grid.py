@@ -120,8 +120,8 @@ def _score(values: Array, step: float) -> tuple[float, int]:
 
 def _unclipped(pixels: Array) -> Flags:
     """Where no channel touches black or white: clipping moves coefficients away from their multiples."""
-    inside: Flags = ((pixels > 0.5 / 255) & (pixels < 254.5 / 255)).all(axis=2)
-    return inside
+    inside = (pixels > 0.5 / 255) & (pixels < 254.5 / 255)
+    return np.asarray(inside.all(axis=2))
 
 
 def _sample(plane: Array, clear: Flags, offset: tuple[int, int], most: int) -> NDArray[np.float64]:

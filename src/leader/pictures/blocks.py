@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,8 +72,10 @@ def blocks_of(plane: Array, offset: tuple[int, int] = (0, 0), known: Flags | Non
     top, left = offset[0] % BLOCK, offset[1] % BLOCK
     tiles = _tiles(plane[top:, left:] - 128)
     coefficients = np.einsum("ki,rcij,lj->rckl", DCT, tiles, DCT, optimize=True)
-    everywhere = np.ones(tiles.shape[:2], bool)
-    return Blocks(coefficients, everywhere if known is None else _tiles(known[top:, left:]).all(axis=(2, 3)))
+    whole = np.ones(tiles.shape[:2], bool)
+    if known is not None:
+        whole = np.asarray(_tiles(known[top:, left:]).all(axis=(2, 3)))
+    return Blocks(coefficients, whole)
 
 
 def block_means(values: Array, offset: tuple[int, int]) -> Array:
@@ -81,7 +84,7 @@ def block_means(values: Array, offset: tuple[int, int]) -> Array:
     return means
 
 
-def _tiles(plane: NDArray[np.generic]) -> NDArray[np.generic]:
+def _tiles(plane: NDArray[Any]) -> NDArray[Any]:
     rows, columns = plane.shape[0] // BLOCK, plane.shape[1] // BLOCK
     cut = plane[: rows * BLOCK, : columns * BLOCK]
     return cut.reshape(rows, BLOCK, columns, BLOCK).swapaxes(1, 2)
