@@ -5,7 +5,7 @@
 
 Parts of 64 x 64 pixels of validation photographs, one plain and one textured of each, are degraded and restored with the
 default method on 20 uniform steps. Ruined: 3 dB below the given picture (super-resolution: below bicubic interpolation). The
-photographs with even numbers served to find the thresholds; rates are those of the odd ones. Records hold the numbers that
+photographs with even numbers served to find the thresholds; docs/verdict.md says how far the odd ones are a test. Records hold the numbers that
 `judge` takes, so thresholds can be tried without running anything again.
 """
 
@@ -255,7 +255,7 @@ class Judged:
     psnr: float
     gain: float
     level: str
-    held_out: bool
+    odd: bool
     reasons: tuple[str, ...]
 
 
@@ -315,7 +315,7 @@ if __name__ == "__main__":
     if arguments.photographs is not None:
         make(arguments.photographs, arguments.runs)
     everything = judged(kept())
-    for title, half in (("held out", True), ("thresholds found on these", False)):
-        chosen = [row for row in everything if row.held_out is half]
+    for title, half in (("odd photographs", True), ("even photographs, which set the thresholds", False)):
+        chosen = [row for row in everything if row.odd is half]
         print(f"{title}: {len(chosen)} runs\n{report(chosen)}\n")
     print(table(everything))

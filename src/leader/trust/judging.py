@@ -33,7 +33,7 @@ class Limits:
 
 
 NEVER = math.inf
-# Found on one half of the runs of benchmarks/self_check.py; docs/verdict.md has the rates on the other half.
+# From runs of benchmarks/self_check.py; docs/verdict.md says what they reach and what they do not.
 INVENTED = Limits(0.25, 0.5)
 GROWTH = Limits(3.0, 5.0)
 EXCESS = Limits(0.001, 0.005)
