@@ -5,7 +5,8 @@
 
 Parts of 64 x 64 pixels of validation photographs, one plain and one textured of each, are degraded and restored with the
 default method on 20 uniform steps. Ruined: 3 dB below the given picture (super-resolution: below bicubic interpolation). The
-photographs with even numbers served to find the thresholds; docs/verdict.md says how far the odd ones are a test. Records hold the numbers that
+photographs with even numbers served to find the thresholds; docs/verdict.md says how far the odd ones are a test.
+Records hold the numbers that
 `judge` takes, so thresholds can be tried without running anything again.
 """
 
