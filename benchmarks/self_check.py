@@ -5,7 +5,8 @@
 
 Parts of 64 x 64 pixels of validation photographs, one plain and one textured of each, are degraded and restored with the
 default method on 20 uniform steps. Ruined: 3 dB below the given picture (super-resolution: below bicubic interpolation). The
-photographs with even numbers served to find the thresholds; rates are those of the odd ones. Records hold the numbers that
+photographs with even numbers served to find the thresholds; docs/verdict.md says how far the odd ones are a test.
+Records hold the numbers that
 `judge` takes, so thresholds can be tried without running anything again.
 """
 
@@ -114,8 +115,8 @@ def scratched(pixels: Pixels, rng: np.random.Generator) -> Image.Image:
 
 def _mask(inverted: bool) -> Callable[[np.random.Generator], NDArray[np.float32]]:
     def draw(rng: np.random.Generator) -> NDArray[np.float32]:
-        known = np.asarray(_scratches(rng)[0], dtype=np.float32) / 255
-        return 1 - known if inverted else known
+        known: NDArray[np.float32] = (np.asarray(_scratches(rng)[0]) / 255).astype(np.float32)
+        return np.asarray(1 - known if inverted else known, dtype=np.float32)
 
     return draw
 
@@ -255,7 +256,7 @@ class Judged:
     psnr: float
     gain: float
     level: str
-    held_out: bool
+    odd: bool
     reasons: tuple[str, ...]
 
 
@@ -315,7 +316,7 @@ if __name__ == "__main__":
     if arguments.photographs is not None:
         make(arguments.photographs, arguments.runs)
     everything = judged(kept())
-    for title, half in (("held out", True), ("thresholds found on these", False)):
-        chosen = [row for row in everything if row.held_out is half]
+    for title, half in (("odd photographs", True), ("even photographs, which set the thresholds", False)):
+        chosen = [row for row in everything if row.odd is half]
         print(f"{title}: {len(chosen)} runs\n{report(chosen)}\n")
     print(table(everything))

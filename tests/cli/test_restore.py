@@ -117,14 +117,14 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(np.load("raw.npy"), same.uncertainty)
 
 
-def test_a_failed_picture_is_written_on_request_alone(folder: Path) -> None:
+def test_a_failed_picture_is_told_and_can_be_refused(folder: Path) -> None:
     words = ["restore", "in.png", "out.png", "--steps", "4", "--task", "sr", "--sigma", "0.1", "--json", "run.json"]
-    result = runner.invoke(app, [*words, "--figure", "figure.png"])
+    result = runner.invoke(app, [*words, "--refuse-failed", "--figure", "figure.png"])
     assert result.exit_code == 3 and "Verdict: failed: " in result.stderr and "--keep-failed" in result.stderr
     assert not Path("out.png").exists() and not Path("figure.png").exists() and result.stdout.split() == ["run.json"]
     content = json.loads(Path("run.json").read_text())
     assert content["verdict"]["level"] == "failed" and content["tries"] == []  # sigma was given: no repetition
-    kept = runner.invoke(app, [*words, "--keep-failed", "--force"])
+    kept = runner.invoke(app, [*words, "--force"])
     assert kept.exit_code == 0 and "Verdict: failed: " in kept.stderr
     written = Path("out.png").read_bytes()
     unchecked = runner.invoke(app, [*words, "--no-check", "--force"])

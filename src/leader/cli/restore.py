@@ -134,9 +134,12 @@ def restore(
         typer.Option("--settings", help="Settings of method and plug-ins (TOML, JSON), or a run kept by --json."),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check/--no-check", help="Judge the result: one more network pass; exit code 3 where it failed.")
+        bool, typer.Option("--check/--no-check", help="Judge the result: is it plausible, and explained by the noise?")
     ] = True,
-    keep_failed: Annotated[bool, typer.Option("--keep-failed", help="Write OUT even where the verdict is failed.")] = False,
+    keep_failed: Annotated[
+        bool,
+        typer.Option("--keep-failed/--refuse-failed", help="Whether OUT is written where the verdict is failed; else exit 3."),
+    ] = True,
     force: options.Force = False,
 ) -> None:
     """Restores a degraded picture."""

@@ -83,8 +83,7 @@ def standard_chroma(quality: int) -> Steps:
 
 def _scaled(table: str, quality: int) -> Steps:
     percent = 5000 // quality if quality < 50 else 200 - 2 * quality
-    steps: Steps = np.clip((np.array(table.split(), dtype=int) * percent + 50) // 100, 1, 255).astype(np.float64)
-    return steps
+    return np.clip((np.array(table.split(), dtype=int) * percent + 50) // 100, 1, 255).astype(np.float64)  # type: ignore[no-any-return]
 
 
 def _transposed(table: tuple[int, ...]) -> tuple[int, ...]:

@@ -187,7 +187,7 @@ class Preparation:
         return self.posed.notes
 
     def run(self, on_step: OnStep | None = None, check: bool = True) -> Restoration:
-        """Does the work; `on_step` sees every Step. `check` adds the verdict, for one network pass more."""
+        """Does the work; `on_step` sees every Step. `check` adds the verdict."""
         begin = time.perf_counter()
         with _memory_in_words(self.problem.image_shape), _with_threads(self.threads):
             result = self.sampler.run(self.problem, self.seed, ids=self.ids, plan=self.plan, on_step=on_step)
@@ -236,7 +236,7 @@ def restore(
     task      sr (default), deblur-gaussian, deblur-motion, deblur, inpaint, colourise, denoise; containers
               know theirs
     on_step   called with every Step, for progress and previews
-    check     whether the result gets a verdict, for one network pass more; where it failed and sigma was estimated, the run
+    check     whether the result gets a verdict; where it failed and sigma was estimated, the run
               is repeated with a larger one, at most twice
     choices   those of `prepare`: sigma, method, plugins, steps, prior, seed, ids, device, dtype, threads, settings, and
               the task's own: kernel, mask, factor, down

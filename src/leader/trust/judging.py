@@ -1,6 +1,6 @@
 """The verdict on a finished run: fine, doubtful or failed, and why, in words.
 
-`measure` costs one network pass and a few sums; `judge` turns its numbers into a verdict by thresholds alone, so that kept
+`measure` costs a few sums, and one network pass where asked to look; `judge` turns its numbers into a verdict by thresholds alone, so that kept
 numbers can be judged again.
 """
 
@@ -33,7 +33,7 @@ class Limits:
 
 
 NEVER = math.inf
-# Found on one half of the runs of benchmarks/self_check.py; docs/verdict.md has the rates on the other half.
+# From runs of benchmarks/self_check.py; docs/verdict.md says what they reach and what they do not.
 INVENTED = Limits(0.25, 0.5)
 GROWTH = Limits(3.0, 5.0)
 EXCESS = Limits(0.001, 0.005)
@@ -68,26 +68,35 @@ class Verdict:
 
 @torch.no_grad()
 def measure(
-    problem: Problem, x: Tensor, prior: Prior, given: Tensor, seed: int, image: int = 0, crop: Crop | None = None
+    problem: Problem,
+    x: Tensor,
+    prior: Prior,
+    given: Tensor,
+    seed: int,
+    image: int = 0,
+    crop: Crop | None = None,
+    look: bool = False,
 ) -> Numbers:
-    """The numbers of a finished run of one image, for [0, 1] images; one network pass.
+    """The numbers of a finished run of one image, for [0, 1] images.
 
     x      [1, C, H, W] in [-1, 1], the whole frame of the problem, not clamped
     given  [C, h, w] in [0, 1]: the degraded picture
     image  its id, which with the seed chooses the noise of the pass
     crop   the picture's part of the frame, where that is larger
+    look   ask the network once more, for "change" and "spread": no limit rests on them yet
     """
     cut: Crop = crop or (lambda whole: whole)
     inside = x.clamp(-1, 1)
-    noise = SeededNoise(seed)([image], [0], "check", x.shape[1:])
-    seen = plausibility.look(prior, inside, noise)
+    seen = None
+    if look:
+        seen = plausibility.look(prior, inside, SeededNoise(seed)([image], [0], "check", x.shape[1:]))
     shown = cut(inside)[0].cpu() / 2 + 0.5
     before = plausibility.brought_to_size(given.cpu().float(), (int(shown.shape[-2]), int(shown.shape[-1])))
     return {
         **_of_residual(problem, inside, given, cut),
         "excess": float((cut(x) / 2 - cut(inside) / 2).double().square().mean().sqrt()),
-        "change": float(cut(seen.change).double().square().mean().sqrt()),
-        "spread": None if seen.spread is None else float(cut(seen.spread).double().mean()),
+        "change": None if seen is None else float(cut(seen.change).double().square().mean().sqrt()),
+        "spread": None if seen is None or seen.spread is None else float(cut(seen.spread).double().mean()),
         "detail": plausibility.detail(shown),
         "fine_detail": plausibility.fine_detail(shown),
         "saturated": plausibility.saturated(shown),
@@ -131,10 +140,17 @@ def _of_given(problem: Problem, before: Tensor) -> Numbers:
 
 
 def verdict(
-    problem: Problem, x: Tensor, prior: Prior, given: Tensor, seed: int, image: int = 0, crop: Crop | None = None
+    problem: Problem,
+    x: Tensor,
+    prior: Prior,
+    given: Tensor,
+    seed: int,
+    image: int = 0,
+    crop: Crop | None = None,
+    look: bool = False,
 ) -> Verdict:
     """The verdict on a finished run of one image: `measure`, then `judge`."""
-    return judge(measure(problem, x, prior, given, seed, image, crop))
+    return judge(measure(problem, x, prior, given, seed, image, crop, look))
 
 
 def misfit(numbers: Mapping[str, Any]) -> float:
