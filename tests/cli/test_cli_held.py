@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from leader.cli import app
@@ -91,3 +92,11 @@ def test_the_demos_seed_draws_noise_and_start(tmp_path: Path, monkeypatch: pytes
         out = tmp_path / seed
         assert runner.invoke(app, ["demo", "--out", str(out), "--steps", "1", "--seed", seed]).exit_code == 0
     assert [seed for seed, _ in seen] == [0, 3] and seen[0][1] != seen[1][1]
+
+
+def test_the_threads_asked_for_are_those_of_the_run(folder: Path) -> None:
+    count = torch.get_num_threads() + 1
+    words = ["restore", "in.png", "out.png", "--task", "denoise", "--sigma", "0.1", "--steps", "1", "--json", "-"]
+    result = runner.invoke(app, [*words, "--threads", str(count)])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["settings"]["threads"] == count == torch.get_num_threads() + 1
