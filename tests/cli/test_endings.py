@@ -108,7 +108,13 @@ def test_letters_that_stdout_does_not_have(folder: Path) -> None:
 def test_a_real_interruption(folder: Path) -> None:
     """The embedded prior, interrupted while it works."""
     command = [sys.executable, "-c", START, *WORDS[:-4], "--steps", "1000", "--plugin", "none", "--sigma", "0.1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background of a shell ignores it
+    ) as process:
         assert process.stderr is not None
         assert "Noise level" in process.stderr.readline()
         time.sleep(0.3)
