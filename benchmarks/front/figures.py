@@ -35,20 +35,23 @@ def draw(rows: Sequence[Record], now: Sequence[Record], indices: Sequence[int], 
                     mean.cost, getattr(mean, measure), shape, ms=5, mfc=fill, mec=colours[mean.first["method"]], alpha=0.8
                 )
             _staircase(panel, found, measure)
-            for mean in means((r for r in now if r["task"] == task), indices):
-                if mean.first["plugins"]:
-                    panel.plot(mean.cost, getattr(mean, measure), "*", ms=14, color="black")
+            default = means((r for r in now if r["task"] == task), indices)
+            for mean in default:
+                panel.plot(mean.cost, getattr(mean, measure), "*" if mean.first["plugins"] else "x", ms=9, color="black")
             panel.set_title(TASKS[task].label, fontsize=10)
             panel.set_xlabel("work (full-resolution passes)", fontsize=8)
             panel.set_ylabel(label, fontsize=8)
             panel.set_xscale("log")
             panel.grid(alpha=0.3)
-            _limits(panel, [getattr(mean, measure) for mean in found], measure)
+            panel.set_xticks([5, 10, 20, 40], ["5", "10", "20", "40"])
+            panel.set_xticks([], minor=True)
+            _limits(panel, [getattr(mean, measure) for mean in [*found, *default]], measure)
         handles = [plt.Line2D([], [], marker="o", ls="", color=colours[host], label=host) for host in HOSTS]
         handles += [
             plt.Line2D([], [], marker=mark, ls="", color="grey", label=f"start: {kind}") for kind, mark in MARKS.items()
         ]
         handles.append(plt.Line2D([], [], marker="*", ls="", ms=12, color="black", label="DDNM + LEADer, 100 uniform"))
+        handles.append(plt.Line2D([], [], marker="x", ls="", color="black", label="DDNM, 100 uniform"))
         figure.legend(handles=handles, loc="outside lower center", ncols=7, fontsize=8)
         path = folder / f"front-{measure}.png"
         figure.savefig(path, dpi=110)
