@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -164,7 +165,7 @@ def _start(name: str) -> Path | None:
     if name == "scratch":
         return None
     path = shipped_weights() if name == "embedded" else Path(name)
-    if not path.is_file():
+    if not os.path.isfile(path):  # says no to names that no file can have, where Path.is_file raises
         raise LeaderError(f"--start takes 'embedded', 'scratch' or a .safetensors file; found '{name}'.")
     return path
 

@@ -112,6 +112,8 @@ def read_container(path: Path) -> Measurement:
         raise LeaderError(f"{name} is an .npz file but no '{FORMAT}'; write one with `leader degrade`.")
     try:
         return _assembled(arrays)
+    except RecursionError as error:
+        raise LeaderError(f"{name} describes itself in too many levels; write it again with `leader degrade`.") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise LeaderError(f"{name} lacks or misstates what a container needs ({error}); write it again.") from error
 

@@ -1,7 +1,7 @@
 """The verdict on a finished run: fine, doubtful or failed, and why, in words.
 
-`measure` costs a few sums, and one network pass where asked to look; `judge` turns its numbers into a verdict by thresholds alone, so that kept
-numbers can be judged again.
+`measure` costs a few sums, and one network pass where asked to look; `judge` turns its numbers into a verdict by
+thresholds alone, so that kept numbers can be judged again.
 """
 
 from __future__ import annotations
