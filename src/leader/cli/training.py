@@ -155,7 +155,7 @@ def _fit_spectrum(network: Prior, head: VarianceHead, images: Path, checkpoint: 
         return
     target = checkpoint.with_name(checkpoint.stem + SUFFIX)
     fit_spectrum(headed, crops[:count]).save(target)
-    to_stdout(str(target))
+    to_stderr(f"The spectrum of {count} crops is in {target}.")
 
 
 def _start(name: str) -> Path | None:

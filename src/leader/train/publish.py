@@ -43,7 +43,7 @@ def publish(
     output.with_suffix(".json").write_text(json.dumps(settings, indent=1) + "\n")
     crops = central_crops(calibration, min(size, SPECTRUM_SIDE))[:SPECTRUM_CROPS]
     if len(crops) > 1:
-        fit_spectrum(prior, 2 * crops - 1, say=say).save(beside(output))
+        fit_spectrum(prior, 2 * crops - 1).save(beside(output))
     return PyramidPrior.load(output)
 
 

@@ -83,6 +83,11 @@ class Rings:
         power = []
         for where in self.members:
             rows = coefficients[..., where].permute(1, 0, 2).reshape(channels, -1)
-            power.append(rows @ rows.T / rows.shape[1])
+            power.append(_definite(rows @ rows.T / rows.shape[1]))
         first = coefficients[..., 0, 0]
-        return torch.stack(power), first.T @ first / len(first) / self.pixels
+        return torch.stack(power), _definite(first.T @ first / len(first) / self.pixels)
+
+
+def _definite(matrix: Tensor) -> Tensor:
+    """A channel matrix with a little of its mean on the diagonal: of two pictures it is singular, and is stored rounded."""
+    return matrix + 1e-4 * matrix.diagonal().mean() * torch.eye(len(matrix), dtype=matrix.dtype)
