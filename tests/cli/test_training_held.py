@@ -18,17 +18,17 @@ from tests.train.pictures import write_pictures
 def test_minutes_and_seed_reach_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[variance.FitSettings] = []
 
-    class Enough(Exception):
+    class EnoughError(Exception):
         pass
 
     def fit(prior: Any, images: Any, target: Any, settings: variance.FitSettings, say: Any = None) -> Any:
         asked.append(settings)
-        raise Enough
+        raise EnoughError
 
     monkeypatch.setattr(variance, "fit_variance", fit)
     monkeypatch.setattr(loading, "load_prior", lambda *_, **__: CheapPrior())
     pictures, out = write_pictures(tmp_path / "pictures", count=1), tmp_path / "x.variance.safetensors"
-    with pytest.raises(Enough):
+    with pytest.raises(EnoughError):
         training.fit_variance(prior="embedded", images=pictures, out=out, minutes=2.5, seed=11)
     assert asked[0].seconds == 150 and asked[0].seed == 11
 
