@@ -110,7 +110,7 @@ def test_dtype_and_device_reach_the_loader(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("leader.priors.loading.load_prior", load)
     done = run(prior="embedded", dtype="bfloat16", device="cpu")
-    assert seen == [{"device": torch.device("cpu"), "dtype": "bfloat16"}]
+    assert seen == [{"device": "cpu", "dtype": "bfloat16"}]
     assert done.summary()["dtype"] == "bfloat16"
     run(prior="embedded")
     assert seen[1] == {}

@@ -200,3 +200,14 @@ def test_masks_that_look_inverted_are_doubted() -> None:
     assert any("unknown" in note for note in pose_picture(alpha, "inpaint", 0.01, {}).notes)
     with pytest.raises(LeaderError, match=r"give sigma \(0 for none\), and see that the mask is white"):
         pose_picture(given, "inpaint", None, {"mask": 1 - hole})
+
+
+def test_a_blurred_picture_goes_on_beyond_its_frame() -> None:
+    """Zeros there would be a black border that the blur carries into the picture."""
+    posed = pose_picture(picture(), "deblur", 0.0, {"kernel": "gaussian:1"})
+    assert posed.window is not None
+    y = (posed.problem.y + 1) / 2
+    inside = posed.window.crop(y)
+    torch.testing.assert_close(inside[0], torch.from_numpy(picture().pixels).permute(2, 0, 1))
+    steps = y.diff(dim=-1).abs().amax()
+    assert float(steps) <= 1.5 * float(inside.diff(dim=-1).abs().amax())

@@ -287,7 +287,7 @@ def prepare(
     level = None if sigma is None else as_sigma(sigma)
     origin_seed, names = as_seed(seed), _names(ids)
     asked = None if device is None else loading.device_named(device)
-    model = _prior(prior, asked, dtype)
+    model = _prior(prior, device, dtype)
     choice = _Choice(model, quality, look, method, plugins, steps, _checked(settings))  # wrong names first, then the picture
     place = model.weights_device() or asked or torch.device("cpu")
     with _memory_in_words(None), _with_threads(threads):
@@ -346,7 +346,7 @@ class _Choice:
         )
 
 
-def _prior(prior: str | Path | Prior, device: torch.device | None, dtype: torch.dtype | str | None) -> Prior:
+def _prior(prior: str | Path | Prior, device: torch.device | str | None, dtype: torch.dtype | str | None) -> Prior:
     if isinstance(prior, Prior):
         if dtype is not None:
             raise UsageError("The dtype belongs to a prior by name; load this one with load_prior(..., dtype=...) instead.")
