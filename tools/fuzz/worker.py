@@ -15,9 +15,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import leader
 from leader.cli.errors import BUG, TRACEBACK
 from tools.fuzz.cases import Case, make_case
 
+PACKAGE = f"{Path(leader.__file__).parent}/"
+"""Where the package lies: a checkout may be called leader too."""
 SECONDS = 20
 MEMORY = 4 << 30
 READY = "ready"
@@ -138,7 +141,7 @@ def run_case(case: Case, folder: Path, alarm: Alarm) -> Outcome:
 
 def _bug(case: Case, said: str, folder: Path) -> Outcome:
     """What the command line itself called a bug; it has printed the traceback (see TRACEBACK)."""
-    frames = re.findall(r'File "[^"]*/leader/([^"]+)", line (\d+), in (\S+)', said)
+    frames = re.findall(rf'File "{re.escape(PACKAGE)}([^"]+)", line (\d+), in (\S+)', said)
     inside = [frame for frame in frames if not frame[0].startswith("cli/errors")]
     place = "{}:{} in {}".format(*inside[-1]) if inside else "outside the package"
     told = re.search(r"Error: (\w+): (.*?)\(this is a bug", " ".join(said.split()))
@@ -166,11 +169,11 @@ def place_of(error: BaseException | None) -> str:
     """The innermost line of the package in an error's traceback, as file:line in function."""
     if error is None:
         return ""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/leader/" in frame.filename]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(PACKAGE)]
     if not frames:
         return "outside the package"
     last = frames[-1]
-    return f"{last.filename.rpartition('/leader/')[2]}:{last.lineno} in {last.name}"
+    return f"{last.filename.removeprefix(PACKAGE)}:{last.lineno} in {last.name}"
 
 
 def _short(text: str, folder: Path) -> str:
