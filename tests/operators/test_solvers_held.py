@@ -1,0 +1,31 @@
+"""Conjugate gradients image by image, and the order in which sequency takes its patterns."""
+
+from __future__ import annotations
+
+import torch
+
+from leader.operators.cg import conjugate_gradients, damped_least_squares
+from leader.operators.hadamard import measured_indices, sequency
+
+
+def test_images_of_a_batch_are_solved_each_for_itself() -> None:
+    """Two systems of very different scale: with steps of one for both, neither is solved."""
+    generator = torch.Generator().manual_seed(0)
+    scale = torch.tensor([1e-3, 1e3], dtype=torch.float64).reshape(2, 1)
+    diagonal = scale * torch.linspace(1, 4, 6, dtype=torch.float64)
+    right = torch.randn(2, 6, generator=generator, dtype=torch.float64)
+    solved, residual = conjugate_gradients(lambda v: diagonal * v, right, 1e-10, 20)
+    assert residual < 1e-9 and torch.allclose(solved, right / diagonal, rtol=1e-7)
+    weights = diagonal.sqrt()
+    found, _ = damped_least_squares(
+        lambda x: weights * x, lambda y: weights * y, right, torch.zeros(2, 1, dtype=torch.float64), 1e-12, 60
+    )
+    assert torch.allclose(found, right / weights, rtol=1e-5)
+
+
+def test_sequency_takes_the_coarsest_patterns_of_both_axes_first() -> None:
+    chosen = measured_indices(8, 8, 6 / 64, order="sequency")
+    rows, columns = sequency(8)[chosen // 8], sequency(8)[chosen % 8]
+    assert sorted((rows + columns).tolist()) == [0, 1, 1, 2, 2, 2]
+    tall = measured_indices(16, 4, 3 / 64, order="sequency")  # relative to the side: a change in 16 rows counts a quarter
+    assert sorted(zip(sequency(16)[tall // 4].tolist(), sequency(4)[tall % 4].tolist())) == [(0, 0), (1, 0), (2, 0)]
