@@ -1,0 +1,85 @@
+"""leader web: the page on this machine."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from leader.cli.console import to_stdout
+from leader.errors import UsageError
+
+EXAMPLES = """
+Examples:
+
+    leader web
+
+    leader web --port 8080 --jobs 2 --max-pixels 4000000
+
+    LEADER_WEB_AUTH=name:password leader web --host 0.0.0.0
+"""
+AUTH = "LEADER_WEB_AUTH"
+
+
+def web(
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen on; 127.0.0.1 is this machine alone.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to listen on.")] = 7860,
+    auth: Annotated[
+        str | None,
+        typer.Option(
+            "--auth", metavar="NAME:PASSWORD", envvar=AUTH, help="Asked of every visitor; better given in LEADER_WEB_AUTH."
+        ),
+    ] = None,
+    max_megabytes: Annotated[float, typer.Option("--max-megabytes", help="Of a file that is handed in.")] = 64.0,
+    max_pixels: Annotated[int, typer.Option("--max-pixels", help="Of a picture, given or restored.")] = 16_000_000,
+    queue: Annotated[int, typer.Option("--queue", help="Pictures that may wait.")] = 64,
+    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds that one picture may take.")] = 3600.0,
+    keep: Annotated[float, typer.Option("--keep", help="Seconds that pictures and results are kept.")] = 3600.0,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Pictures at once; by default as the cores allow.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads for each; the bits depend on them.")] = None,
+) -> None:
+    """Opens a page on this machine: drop a picture in and watch it come back."""
+    from leader.web.limits import fitted
+    from leader.web.server import serve
+
+    pair = _pair(auth)
+    limits = fitted(
+        jobs=jobs,
+        threads=threads,
+        upload_bytes=int(max_megabytes * 2**20),
+        pixels=max_pixels,
+        waiting=queue,
+        seconds=time_limit,
+        keep_seconds=keep,
+    )
+    _check_port(host, port)
+    to_stdout(f"Open http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port} in a browser; Ctrl-C ends it.")
+    serve(host, port, limits, pair)
+
+
+def _pair(auth: str | None) -> tuple[str, str] | None:
+    if auth is None:
+        return None
+    name, colon, password = auth.partition(":")
+    if not (name and colon and password):
+        raise UsageError(f"A visitor's name and password are given as NAME:PASSWORD, in --auth or in {AUTH}.")
+    os.environ.pop(AUTH, None)
+    return name, password
+
+
+def _check_port(host: str, port: int) -> None:
+    """Refuses an address that cannot be had, before anything is loaded."""
+    import socket
+
+    from leader.errors import LeaderError
+
+    try:
+        with socket.create_server((host, port)):
+            pass
+    except OSError as error:
+        raise LeaderError(
+            f"{host}:{port} cannot be listened on ({error.strerror}); choose another --port or --host."
+        ) from error

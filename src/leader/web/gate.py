@@ -1,0 +1,102 @@
+"""The gate before every route: who may come in, which browser it is, and what its page may load.
+
+Plain ASGI, so that streams pass through untouched.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import re
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+COOKIE = "leader_client"
+CLIENT = re.compile(r"[0-9a-f]{32}")
+HEALTH = "/health"
+CLOSED = ("/gradio_api/upload", "/upload", "/gradio_api/runs", "/gradio_api/stream")
+"""Routes of Gradio that would keep files under a visitor's names, or that nothing here needs."""
+POLICY = (
+    "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
+    "script-src 'self' 'unsafe-inline' 'unsafe-eval'; worker-src 'self' blob:; connect-src 'self'; object-src 'none'; "
+    "base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+
+
+def client_of(cookies: Any) -> str | None:
+    """The client that a cookie names, or None."""
+    found = cookies.get(COOKIE) if cookies else None
+    return found if isinstance(found, str) and CLIENT.fullmatch(found) else None
+
+
+class Gate:
+    """Wraps an app: asks for name and password where there is one, marks each browser, forbids foreign addresses."""
+
+    def __init__(self, app: App, auth: tuple[str, str] | None = None) -> None:
+        self._app = app
+        self._wanted = None if auth is None else f"{auth[0]}:{auth[1]}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path, headers = scope["path"], dict(scope["headers"])
+        if path != HEALTH and not self._may_enter(headers.get(b"authorization", b"")):
+            extra = (b"www-authenticate", b'Basic realm="leader", charset="UTF-8"')
+            await _answer(send, 401, "This page asks for a name and a password.", extra)
+            return
+        if path.startswith(CLOSED):
+            await _answer(send, 404, "There is nothing here.")
+            return
+        fresh = None
+        if client_of(_cookies(headers.get(b"cookie", b""))) is None and path == "/":
+            fresh = secrets.token_hex(16)
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+                if fresh is not None:
+                    cookie = f"{COOKIE}={fresh}; Path=/; HttpOnly; SameSite=Strict"
+                    message["headers"].append((b"set-cookie", cookie.encode()))
+            await send(message)
+
+        await self._app(scope, receive, marked)
+
+    def _may_enter(self, header: bytes) -> bool:
+        if self._wanted is None:
+            return True
+        kind, _, rest = header.partition(b" ")
+        try:
+            given = base64.b64decode(rest, validate=True)
+        except binascii.Error:
+            return False
+        return kind.lower() == b"basic" and hmac.compare_digest(given, self._wanted)
+
+
+def _cookies(header: bytes) -> dict[str, str]:
+    try:
+        return {name: morsel.value for name, morsel in SimpleCookie(header.decode("latin-1")).items()}
+    except CookieError:
+        return {}
+
+
+async def _answer(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
+    body = text.encode()
+    length = (b"content-length", str(len(body)).encode())
+    kind = (b"content-type", b"text/plain; charset=utf-8")
+    await send({"type": "http.response.start", "status": status, "headers": [kind, length, *HEADERS, *headers]})
+    await send({"type": "http.response.body", "body": body})

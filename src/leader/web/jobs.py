@@ -1,0 +1,144 @@
+"""The desk: jobs wait in line, run a few at a time, tell how far they are, and stop when they are told to.
+
+A job runs in a thread of its own; `Job.on_step` sees every step of its restoration, and raising there is what stops it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from leader.engines.pool import trim_memory
+from leader.errors import LeaderError
+from leader.web.limits import Limits
+
+State = Literal["waiting", "running", "done", "stopped", "refused"]
+Work = Callable[["Job"], Any]
+
+BUSY = "One picture at a time, please: your last one is still being restored; wait for it or stop it."
+LOST = "Something went wrong inside the program, which is our fault; try another picture or other settings."
+
+
+class StoppedError(Exception):
+    """Raised inside a job that was told to stop."""
+
+
+@dataclass(eq=False)
+class Job:
+    """One visitor's work.
+
+    share    of the work that is done, 0 to 1; seconds_left: None before that is known
+    words    what is being done now
+    preview  the estimate so far, as a small JPEG, and how many there were
+    result   what the work returned; error: one sentence where it was refused
+    """
+
+    client: str
+    limit: float
+    state: State = "waiting"
+    share: float = 0.0
+    seconds_left: float | None = None
+    words: str = ""
+    preview: bytes | None = None
+    previews: int = 0
+    result: Any = None
+    error: str = ""
+    began: float | None = None
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def stop(self) -> None:
+        """Asks the job to end at its next step."""
+        self._stop.set()
+
+    def check(self) -> None:
+        """Raises where the job must end: it was told to, or took too long."""
+        if self._stop.is_set():
+            raise StoppedError
+        if self.began is not None and time.monotonic() - self.began > self.limit:
+            raise LeaderError(
+                f"This took longer than the {self.limit:.0f} seconds a picture may take here; "
+                "choose a lower quality or a smaller picture."
+            )
+
+    @property
+    def over(self) -> bool:
+        return self.state in ("done", "stopped", "refused")
+
+
+class Desk:
+    """Takes jobs in, one per client, and runs `limits.jobs` of them at once."""
+
+    def __init__(self, limits: Limits, begin: Callable[[], None] = lambda: None) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._jobs: list[Job] = []
+        self._pool = ThreadPoolExecutor(limits.jobs, "leader-job", initializer=begin)
+
+    def submit(self, client: str, work: Work) -> Job:
+        """A job in line; refused where the client has one already or the line is too long."""
+        job = Job(client, self._limits.seconds)
+        with self._lock:
+            if any(other.client == client for other in self._jobs):
+                raise LeaderError(BUSY)
+            waiting = sum(other.state == "waiting" for other in self._jobs)
+            if waiting >= self._limits.waiting:
+                raise LeaderError(f"{waiting} pictures are waiting already, which is all there is room for; try again later.")
+            self._jobs.append(job)
+        self._pool.submit(self._run, job, work)
+        return job
+
+    def ahead(self, job: Job) -> int:
+        """How many jobs wait before this one."""
+        with self._lock:
+            waiting = [other for other in self._jobs if other.state == "waiting"]
+        return waiting.index(job) if job in waiting else 0
+
+    def count(self, state: State) -> int:
+        with self._lock:
+            return sum(job.state == state for job in self._jobs)
+
+    def stop(self, client: str) -> None:
+        """Stops the job of a client, if there is one."""
+        with self._lock:
+            for job in [other for other in self._jobs if other.client == client]:
+                job.stop()
+                if job.state == "waiting":  # it leaves the line at once, so that its client may come again
+                    self._jobs.remove(job)
+                    job.state = "stopped"
+
+    def close(self) -> None:
+        """Stops every job and waits for the end of each."""
+        with self._lock:
+            everyone = list(self._jobs)
+        for job in everyone:
+            job.stop()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, job: Job, work: Work) -> None:
+        with self._lock:
+            if job.state != "waiting":
+                return
+            job.state = "running"
+        state: State = "refused"
+        try:
+            job.began = time.monotonic()
+            job.check()
+            job.result = work(job)
+            state = "done"
+        except StoppedError:
+            state = "stopped"
+        except LeaderError as error:
+            job.error = str(error)
+        except Exception:
+            logging.getLogger("leader.web").exception("A job ended in an error of the program.")
+            job.error = LOST
+        finally:
+            trim_memory()  # a server that waits for days keeps no more than it needs
+            with self._lock:
+                self._jobs.remove(job)
+            job.state = state  # last: who sees the end sees all of it

@@ -1,0 +1,36 @@
+"""What the page sees in a picture, and the repair it proposes: the diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from leader.restoration.diagnose import diagnose
+from leader.web.choices import kind_of
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Plain sentences, and (task, options) of the repair; task None: none is proposed."""
+
+    words: tuple[str, ...] = ()
+    task: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str | None:
+        return None if self.task is None else kind_of(self.task)
+
+    @property
+    def repair(self) -> tuple[str, Mapping[str, Any]] | None:
+        return None if self.task is None else (self.task, self.options)
+
+
+def propose(path: Path) -> Proposal:
+    """The diagnosis of a picture file."""
+    found = diagnose(path)
+    advice = found.advice
+    words = tuple(found.sentences())
+    return Proposal(words) if advice is None else Proposal(words, advice.task, dict(advice.options))

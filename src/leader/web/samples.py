@@ -1,0 +1,71 @@
+"""Samples to try the page with: the photographs of the package, spoiled as `leader degrade` would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leader.errors import UsageError
+from leader.pictures import Picture, read_picture, write_picture
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A photograph of the package and what is done to it."""
+
+    title: str
+    photograph: str
+    kind: str
+    task: str
+    sigma: float = 0.01
+    options: dict[str, Any] = field(default_factory=dict)
+    wish: dict[str, Any] = field(default_factory=dict)
+
+
+SAMPLES = {
+    "small": Sample("Small", "BuddiesOfBudgie_5bf63903e7.png", "small", "sr", 0.01, {"factor": 4}, {"factor": 4}),
+    "blurred": Sample(
+        "Blurred",
+        "BuddiesOfBudgie_e620f959a3.png",
+        "blurred",
+        "deblur-gaussian",
+        0.01,
+        {"kernel": "gaussian:2"},
+        {"blur": 2.0},
+    ),
+    "noisy": Sample("Noisy", "BuddiesOfBudgie_a4823d5794.png", "noisy", "denoise", 0.1),
+    "torn": Sample("Scratched", "BuddiesOfBudgie_38d7effaac.png", "missing", "scratch", 0.0),
+    "grey": Sample("Grey", "BuddiesOfBudgie_5b325ab9d6.png", "grey", "colourise", 0.005),
+}
+
+
+def make_sample(name: object, path: Path) -> Sample:
+    """Writes a sample, always the same, as a PNG."""
+    from leader.restoration.degrade import degrade
+
+    if not isinstance(name, str) or name not in SAMPLES:
+        raise UsageError(f"There is no sample '{str(name)[:40]}'; choose one of {', '.join(SAMPLES)}.")
+    sample = SAMPLES[name]
+    with resources.as_file(resources.files("leader.samples") / "test" / sample.photograph) as file:
+        if sample.task == "scratch":
+            picture = _scratched(read_picture(file))
+        else:
+            picture = degrade(file, sample.task, sigma=sample.sigma, seed=0, **sample.options).picture
+    target = path.with_suffix(".png")
+    write_picture(target, picture)
+    target.rename(path)
+    return sample
+
+
+def _scratched(picture: Picture) -> Picture:
+    """Two long scratches, transparent: what is missing needs no brush."""
+    width, height = picture.size
+    rows, columns = np.mgrid[:height, :width] / np.array([height, width]).reshape(2, 1, 1)
+    first = np.abs(columns - 0.3 - 0.25 * rows + 0.02 * np.sin(12 * rows)) < 0.02
+    second = np.abs(rows - 0.75 + 0.3 * columns) < 0.018
+    alpha = 1 - (first | second).astype(np.float32)
+    return Picture(picture.pixels * alpha[..., None], alpha, picture.bits, picture.icc)

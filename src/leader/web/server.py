@@ -1,0 +1,92 @@
+"""The server: the page, our routes and the gate as one ASGI app, on 127.0.0.1 unless told otherwise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from leader.errors import LeaderError
+from leader.web.limits import Limits
+
+MISSING = "The page needs the extra 'web'; install it with: pip install '.[web]'."
+SWEEP = 60.0
+"""Seconds between two looks for what is too old."""
+
+
+def quiet_environment() -> None:
+    """Before Gradio is imported: no analytics, no look for newer versions, no hub."""
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    os.environ["GRADIO_MCP_SERVER"] = "False"
+    os.environ["GRADIO_SSR_MODE"] = "False"
+
+
+def application(limits: Limits, auth: tuple[str, str] | None = None) -> Any:
+    """The ASGI app of one site, which it makes at its start and removes at its end."""
+    quiet_environment()
+    try:
+        import gradio as gr
+        from fastapi import FastAPI
+    except ImportError as error:
+        raise LeaderError(MISSING) from error
+    import anyio
+
+    from leader.web.gate import Gate
+    from leader.web.page import build, static, theme
+    from leader.web.routes import routes
+    from leader.web.site import Site
+
+    site = Site(limits)
+    os.environ["GRADIO_TEMP_DIR"] = str(site.store.root / "gradio")  # removed with everything else
+
+    @asynccontextmanager
+    async def alive(_: Any) -> AsyncIterator[None]:
+        site.learn_pace()
+        async with anyio.create_task_group() as group:
+            group.start_soon(_sweeping, site)
+            try:
+                yield
+            finally:
+                group.cancel_scope.cancel()
+        site.close()
+
+    outer = FastAPI(lifespan=alive, docs_url=None, redoc_url=None, openapi_url=None, routes=routes(site))
+    page = build(site).queue(max_size=None, api_open=False)
+    app = gr.mount_gradio_app(
+        outer,
+        page,
+        "/",
+        footer_links=[],
+        run_history=False,
+        show_error=False,
+        ssr_mode=False,
+        pwa=False,
+        mcp_server=False,
+        enable_monitoring=False,
+        max_file_size=limits.upload_bytes,
+        theme=theme(),
+        css=static("page.css"),
+        head=f"<script>{static('page.js')}</script>",
+    )
+    return Gate(app, auth)
+
+
+async def _sweeping(site: Any) -> None:
+    import anyio
+
+    while True:
+        await anyio.sleep(SWEEP)
+        await anyio.to_thread.run_sync(site.store.sweep)
+
+
+def serve(host: str, port: int, limits: Limits, auth: tuple[str, str] | None = None) -> None:
+    """Serves until it is interrupted."""
+    app = application(limits, auth)
+    import torch
+    import uvicorn
+
+    torch.set_num_threads(limits.threads)
+    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=5, server_header=False)

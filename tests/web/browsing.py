@@ -1,0 +1,120 @@
+"""A server of our own and a real browser, for the tests of the page."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from tests.cheap_prior import photograph
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE = 180_000
+"""Milliseconds a test waits for what the page owes it, on a machine with other work."""
+
+
+def chromium() -> str | None:
+    """Debian's Chromium, or another one on the path."""
+    return next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+
+
+def axe() -> Path | None:
+    """axe-core's script, where `make test-web` put it, or where AXE says."""
+    places = [Path(os.environ["AXE"])] if "AXE" in os.environ else []
+    places.append(ROOT / ".venv" / "npm" / "node_modules" / "axe-core" / "axe.min.js")
+    return next((place for place in places if place.is_file()), None)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def command(*words: str) -> list[str]:
+    """`leader` with these words, in a process of its own."""
+    return [sys.executable, "-c", "from leader.cli import main; main()", *words]
+
+
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[str]:
+    """The address of `leader web`, as long as the block lasts; its temporary files lie in `folder`."""
+    port = free_port()
+    log = folder / "log.txt"
+    environment = {**os.environ, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
+    with log.open("wb") as output:
+        words = command("web", "--port", str(port), "--jobs", "1", "--threads", "1", *options)
+        process = subprocess.Popen(words, stdout=output, stderr=subprocess.STDOUT, env=environment)
+        try:
+            address = f"http://127.0.0.1:{port}"
+            _wait(address, process, log)
+            yield address
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def _wait(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + 180
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise RuntimeError(log.read_text(errors="replace"))
+        try:
+            urllib.request.urlopen(f"{address}/health", timeout=5).read()
+            return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.3)
+    raise RuntimeError("The server did not answer.")
+
+
+def small_picture(path: Path, height: int = 48, width: int = 48) -> Path:
+    """A photograph of few pixels, with a little noise."""
+    pixels = photograph(height, width).permute(1, 2, 0).numpy()
+    noisy = pixels + np.random.default_rng(0).normal(0, 0.02, pixels.shape)
+    Image.fromarray(np.round(noisy.clip(0, 1) * 255).astype(np.uint8)).save(path)
+    return path
+
+
+def hand_in(page: Any, path: Path) -> None:
+    """Chooses a file and waits until the page shows it."""
+    page.set_input_files("#file", str(path))
+    page.wait_for_selector("#seen .given img", timeout=PATIENCE)
+
+
+def choose(page: Any, block: str, words: str) -> None:
+    """Chooses one of a group of radio buttons by the beginning of its words."""
+    page.locator(f"#{block} label", has_text=words).first.click()
+
+
+def finished(page: Any) -> None:
+    """Waits for the result."""
+    page.wait_for_selector("#out .done, #out .told", timeout=PATIENCE)
+    assert page.locator("#out .told").count() == 0, page.inner_text("#out")
+
+
+def saved(page: Any, words: str, path: Path) -> bytes:
+    """What a download link gives."""
+    with page.expect_download(timeout=PATIENCE) as waiting:
+        page.get_by_role("link", name=words).first.click()
+    waiting.value.save_as(path)
+    return path.read_bytes()

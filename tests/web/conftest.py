@@ -1,0 +1,63 @@
+"""One server and one browser for all tests of a session; every test has a browser context, a client, of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.web.browsing import FLAGS, PATIENCE, chromium, serving
+
+NewPage = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def server_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="session")
+def server(server_folder: Path) -> Iterator[str]:
+    pytest.importorskip("gradio", reason="the page needs the extra web")
+    with serving(server_folder) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    found = chromium()
+    if found is None:
+        pytest.skip("No Chromium was found; install Debian's package chromium to run the tests of the page.")
+    playwright = pytest.importorskip("playwright.sync_api", reason="the tests of the page need playwright")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=found, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def new_page(server: str, browser: Any) -> Iterator[NewPage]:
+    """Opens the page as a new client; at the end, no request went anywhere but to this machine."""
+    contexts, foreign = [], []
+
+    def watch(request: Any) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme not in ("data", "blob") and parts.hostname != "127.0.0.1":
+            foreign.append(request.url)
+
+    def opened(**options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        context.on("request", watch)
+        page = context.new_page()
+        page.goto(f"{server}/", timeout=PATIENCE)
+        page.wait_for_selector("#start", timeout=PATIENCE)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not foreign

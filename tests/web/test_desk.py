@@ -1,0 +1,132 @@
+"""The desk: one job per client, a line of limited length, jobs that stop when told to."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from leader.errors import LeaderError, UsageError
+from leader.web.jobs import BUSY, LOST, Desk, Job
+from leader.web.limits import Limits, fitted
+
+
+def _until_over(job: Job) -> None:
+    end = time.monotonic() + 20
+    while not job.over:
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def _steps_for_ever(job: Job) -> None:
+    while True:
+        job.check()
+        time.sleep(0.005)
+
+
+def test_a_job_runs_and_its_result_is_there_when_it_is_over() -> None:
+    desk = Desk(Limits())
+    job = desk.submit("a", lambda one: 42)
+    _until_over(job)
+    assert (job.state, job.result, job.error) == ("done", 42, "")
+    assert desk.count("running") == 0
+    desk.close()
+
+
+def test_what_a_job_freed_is_handed_back_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    freed: list[int] = []
+    monkeypatch.setattr("leader.web.jobs.trim_memory", lambda: freed.append(1))
+    desk = Desk(Limits())
+    for work in (lambda one: 42, lambda one: 1 / 0):
+        _until_over(desk.submit("a", work))
+    assert len(freed) == 2
+    desk.close()
+
+
+def test_one_job_per_client_and_a_line_of_limited_length() -> None:
+    desk = Desk(Limits(waiting=2))
+    gate = threading.Event()
+    first = desk.submit("a", lambda one: gate.wait(20))
+    while first.state == "waiting":
+        time.sleep(0.005)
+    others = [desk.submit(client, lambda one: None) for client in ("b", "c")]
+    assert [desk.ahead(job) for job in others] == [0, 1]
+    with pytest.raises(LeaderError, match="One picture at a time") as told:
+        desk.submit("a", lambda one: None)
+    assert str(told.value) == BUSY
+    with pytest.raises(LeaderError, match="2 pictures are waiting"):
+        desk.submit("d", lambda one: None)
+    gate.set()
+    for job in (first, *others):
+        _until_over(job)
+        assert job.state == "done"
+    _until_over(desk.submit("a", lambda one: None))  # and then it may come again
+    desk.close()
+
+
+def test_stopping_ends_a_job_that_runs_and_one_that_waits_at_once() -> None:
+    desk = Desk(Limits())
+    running = desk.submit("a", _steps_for_ever)
+    waiting = desk.submit("b", lambda one: "never")
+    desk.stop("b")
+    assert waiting.state == "stopped"
+    again = desk.submit("b", lambda one: "now")  # the place in line is free again
+    desk.stop("a")
+    _until_over(running)
+    _until_over(again)
+    assert (running.state, waiting.result, again.result) == ("stopped", None, "now")
+    desk._run(waiting, lambda one: "never")  # its turn comes: it left the line, and nothing is done
+    assert (waiting.state, waiting.result, waiting.began) == ("stopped", None, None)
+    desk.close()
+
+
+def test_a_job_that_takes_too_long_is_refused_in_a_sentence() -> None:
+    desk = Desk(Limits(seconds=0.05))
+    job = desk.submit("a", _steps_for_ever)
+    _until_over(job)
+    assert job.state == "refused"
+    assert "took longer" in job.error
+    desk.close()
+    young, old = (Job("a", 10.0, began=time.monotonic() - age) for age in (5, 15))
+    young.check()
+    with pytest.raises(LeaderError, match="10 seconds"):
+        old.check()
+
+
+def test_an_error_of_ours_is_logged_and_told_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(job: Job) -> None:
+        raise KeyError("/a/path/of/ours")
+
+    def refused(job: Job) -> None:
+        raise LeaderError("This cannot be done.")
+
+    desk = Desk(Limits())
+    first = desk.submit("a", broken)
+    _until_over(first)
+    second = desk.submit("a", refused)
+    _until_over(second)
+    assert (first.error, second.error) == (LOST, "This cannot be done.")
+    assert "/a/path/of/ours" in caplog.text
+    desk.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "jobs", "threads"),
+    [
+        ({"cores": 1}, 1, 1),
+        ({"cores": 2}, 1, 2),
+        ({"cores": 8}, 4, 2),
+        ({"cores": 8, "jobs": 8}, 8, 1),
+        ({"cores": 8, "threads": 4}, 2, 4),
+        ({"cores": 2, "jobs": 3, "threads": 5}, 3, 5),
+    ],
+)
+def test_concurrency_is_fitted_to_the_cores(given: dict[str, int], jobs: int, threads: int) -> None:
+    found = fitted(**given)
+    assert (found.jobs, found.threads) == (jobs, threads)
+
+
+def test_limits_must_be_larger_than_zero() -> None:
+    with pytest.raises(UsageError, match="'pixels' must be larger than 0; found 0"):
+        Limits(pixels=0)

@@ -1,0 +1,206 @@
+"""The work behind a button, on a prior that costs nothing: previews on the way, files at the end, and what the page says."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import leader
+from leader.errors import LeaderError
+from leader.pictures import Picture, write_picture
+from leader.priors import loading
+from leader.restoration.repeat import arguments_of
+from leader.web import views, work
+from leader.web.choices import Wish
+from leader.web.jobs import Job, StoppedError
+from leader.web.limits import Limits
+from leader.web.pace import effort
+from leader.web.site import Site
+from leader.web.store import Entry
+from tests.cheap_prior import CheapPrior, photograph
+
+WISH = Wish(kind="noisy", sigma=0.1, method="ddnm", plugins="none", steps=6)
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    prior = CheapPrior()
+    monkeypatch.setattr(loading, "load_prior", lambda name, **options: prior)
+    monkeypatch.setattr(work, "PREVIEW_PAUSE", 0.0)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = Site(Limits(pixels=10_000))
+    yield made
+    made.close()
+    assert not list(tmp_path.glob("leader-web-*")), "nothing is left of the server"
+
+
+def given(site: Site, height: int = 24, width: int = 32, client: str = "c") -> Entry:
+    def fill(path: Path) -> None:
+        pixels = photograph(height, width).permute(1, 2, 0).numpy()
+        write_picture(path.with_suffix(".png"), Picture(pixels))
+        path.with_suffix(".png").rename(path)
+
+    return site.receive(client, fill)
+
+
+def done(site: Site, wish: Wish = WISH, entry: Entry | None = None) -> tuple[Job, work.Outcome]:
+    job = Job("c", 60.0)
+    return job, work.restore(job, entry or given(site), wish, site.limits, site.pace, site.store)
+
+
+def test_a_job_shows_previews_and_leaves_every_file(site: Site) -> None:
+    entry = given(site)
+    job, outcome = done(site, entry=entry)
+    assert job.previews == 6 and job.share == pytest.approx(1.0) and job.seconds_left == pytest.approx(0.0, abs=1.0)
+    shown = Image.open(io.BytesIO(job.preview or b""))
+    assert shown.format == "JPEG" and shown.size == (32, 24)
+    last = np.asarray(Image.open(outcome.entry.folder / "restored.png").convert("RGB"), dtype=float)
+    assert abs(np.asarray(shown, dtype=float).mean() - last.mean()) < 4, "the last preview is as bright as the picture"
+    names = {path.name for path in outcome.entry.folder.iterdir()}
+    assert names == set(outcome.files) == {"restored.png", "given.png", "run.json", "path.png", "cover.png", "map.png"}
+    assert outcome.entry.client == "c" and outcome.entry.token != entry.token and outcome.size == (32, 24)
+    assert Image.open(outcome.entry.folder / "cover.png").size == (32, 24)
+    assert len(site.pace._runs) == 1, "every run teaches the pace"
+    assert outcome.numbers["network calls"] == 6 and outcome.numbers["threads"] == 1 and outcome.legend
+
+
+def test_the_run_repeats_the_picture_byte_for_byte_and_holds_no_name(site: Site, tmp_path: Path) -> None:
+    entry = given(site)
+    _, outcome = done(site, entry=entry)
+    run = json.loads((outcome.entry.folder / "run.json").read_text())
+    assert run["input"]["name"] is None and len(run["input"]["sha256"]) == 64
+    leader.restore(entry.picture, **arguments_of(run)).save(tmp_path / "again.png")
+    assert (tmp_path / "again.png").read_bytes() == (outcome.entry.folder / "restored.png").read_bytes()
+
+
+def test_the_given_picture_is_shown_as_large_as_the_result_without_being_made_better(site: Site) -> None:
+    entry = given(site, 16, 20)
+    _, outcome = done(site, replace(WISH, kind="small", factor=2), entry)
+    assert outcome.size == (40, 32)
+    before = np.asarray(Image.open(outcome.entry.folder / "given.png"))
+    assert np.array_equal(before[::2, ::2], np.asarray(Image.open(entry.picture))) and np.array_equal(before[::2], before[1::2])
+
+
+def test_a_job_that_is_stopped_or_too_large_leaves_nothing(site: Site) -> None:
+    entry = given(site)
+    job, kept = Job("c", 60.0), len(site.store)
+    job.stop()
+    with pytest.raises(StoppedError):
+        work.restore(job, entry, WISH, site.limits, site.pace, site.store)
+    late = Job("c", 0.0)
+    late.began = 0.0
+    with pytest.raises(LeaderError, match="longer than"):
+        work.restore(late, entry, WISH, site.limits, site.pace, site.store)
+    with pytest.raises(LeaderError, match=r"128 x 96 pixels; at most 0.01 million"):
+        work.ready(entry, replace(WISH, kind="small", factor=4), site.limits)
+    assert len(site.store) == kept
+
+
+def test_seconds_are_told_for_every_quality_from_the_runs_of_this_machine(site: Site) -> None:
+    entry, wish = given(site), Wish(kind="noisy", sigma=0.1)
+    first = work.seconds_by_quality(entry, wish, site.limits, site.pace)
+    assert sorted(first, key=lambda name: first[name]) == ["draft", "standard", "best"]
+    made = work.ready(entry, wish, site.limits)
+    steps, pixels = effort(made)
+    site.pace.learn(steps, pixels, 10 * first["standard"])
+    again = work.seconds_by_quality(entry, wish, site.limits, site.pace)
+    assert again["standard"] == pytest.approx(10 * first["standard"]) and again["best"] > again["draft"]
+
+
+def test_the_server_learns_its_pace_when_it_starts(site: Site) -> None:
+    job = site.learn_pace()
+    while not job.over:
+        time.sleep(0.005)
+    assert job.state == "done", job.error
+    assert len(site.pace._runs) == 1 and len(site.store) == 0, "its own pictures are removed"
+
+
+def test_what_the_page_says_of_a_result(site: Site) -> None:
+    _, outcome = done(site)
+    text = views.done(outcome)
+    for name in ("given.png", "restored.png", "cover.png", "path.png"):
+        assert f"leader/files/{outcome.entry.token}/{name}" in text
+    assert 'download="restored.png"' in text and 'download="run.json"' in text and 'download="map.png"' in text
+    assert text.count("<img") == text.count("alt="), "every picture has words"
+    bad = replace(outcome, level="failed", reasons=("the <b>measurement</b> is not explained",), notes=("<script>",))
+    told = views.done(bad)
+    assert "do not use it" in told and "The &lt;b&gt;measurement" in told and "<script>" not in told
+    plain = replace(outcome, files=("restored.png", "given.png", "run.json", "path.png"))
+    assert "no trust map" in views.done(plain) and "map.png" not in views.done(plain)
+    both = views.compared(("A <x>", outcome), ("B", outcome))
+    assert both.count('class="pane"') == 2 and "A &lt;x&gt;" in both
+
+
+def test_what_the_page_says_on_the_way() -> None:
+    job = Job("c", 60.0, words="Restoring", share=0.256, seconds_left=65.0, preview=b"jpeg", previews=3)
+    text = views.running(job)
+    assert "Restoring" in text and "26 %" in text and "at most 1:05 left" in text and 'data-preview="3"' in text
+    assert "left" not in views.running(replace(job, seconds_left=None, preview=None))
+    assert "next" in views.waiting(0) and "1 picture before" in views.waiting(1) and "2 pictures before" in views.waiting(2)
+    assert "64 MB" in views.drop_zone(64) and 'data-most="67108864"' in views.drop_zone(64)
+    assert "&lt;i&gt;" in views.said(["<i>"], (1, 2)) and "3 x 4 pixels" in views.said([], (3, 4))
+
+
+def _page() -> Any:
+    return pytest.importorskip("leader.web.page", reason="the page needs the extra web")
+
+
+def test_a_form_becomes_a_wish() -> None:
+    page = _page()
+    chosen = "chosen by the quality"
+    wish = page.wish_of("", "small", 2, 0, "draft", "faithful", chosen, chosen, None, None, chosen, None, "embedded", 3)
+    assert wish == Wish(kind="small", factor=2, quality="draft", look="faithful", seed=3)
+    wish = page.wish_of("x", "blurred", 4, 1.5, "best", "natural", "ddnm", "none", 20, 0.1, "head", 0.02, "embedded", 0)
+    expected = Wish("blurred", 4, 1.5, "x", "best", "natural", "ddnm", "none", 20, 0.1, "head", 0.02)
+    assert wish == expected
+    with pytest.raises(LeaderError, match="whole number"):
+        page.wish_of("", "small", 2, 0, "draft", "natural", chosen, chosen, 2.5, None, chosen, None, "embedded", 0)
+    titles = [page._side(wish, "draft", chosen, chosen), page._side(wish, "draft", "ddrm", "none")]
+    assert [title for title, _ in titles] == ["Draft", "ddrm without plug-ins"]
+    assert titles[0][1].method is None and titles[1][1] == replace(wish, quality="draft", method="ddrm", budget=None)
+
+
+def test_a_visitor_who_leaves_stops_the_job(site: Site) -> None:
+    page = _page()
+
+    def endless(job: Job) -> None:
+        job.words = "Restoring"
+        while True:
+            job.check()
+            time.sleep(0.001)
+
+    job = site.desk.submit("c", endless)
+
+    async def visit() -> str:
+        stream = page.follow(site, job)
+        text = ""
+        async for text in stream:
+            if "Restoring" in text:
+                break
+        await stream.aclose()
+        return text
+
+    assert "Restoring" in asyncio.run(visit())
+    end = time.monotonic() + 20
+    while not job.over and time.monotonic() < end:
+        time.sleep(0.005)
+    job.stop()  # where it was not stopped: the thread ends all the same
+    assert job.state == "stopped" and "Nothing was kept" in page.ended(job, None)
+    job.state, job.error = "refused", "It is <too> large."
+    assert "&lt;too&gt;" in page.ended(job, None)
+    job.state, job.result = "done", 7
+    assert page.ended(job, lambda found: found + 1) == "8"
