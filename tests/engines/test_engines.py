@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -79,6 +80,7 @@ def test_a_fresh_process_that_dies_is_told() -> None:
 ORPHANS = """
 import os, sys, time
 from pathlib import Path
+from typing import Any
 sys.path.insert(0, sys.argv[1])
 from orphans import wait_here
 from leader.engines import PoolEngine
@@ -158,3 +160,12 @@ def test_fresh_processes_give_memory_back() -> None:
     """Peaks are compared to a per cent: holes between blocks in use must not count."""
     ((_, shrunk),) = make_engine(fresh=True).map(memory_given_back, [400])
     assert shrunk == pytest.approx(20, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"engine": "slurm"}, "local, ray"), ({"address": "auto"}, "--engine ray"), ({"engine": "ray", "fresh": True}, "Peak")],
+)
+def test_engines_that_cannot_be(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(LeaderError, match=says):
+        make_engine(2, **options)

@@ -34,6 +34,7 @@ def test_a_local_job_has_its_threads_and_the_caller_gets_his_back(three_threads:
         found.append((position, answer))
         assert torch.get_num_threads() == 3, "between jobs the caller has his own threads"
     assert found == [(0, 2), (1, 2)]
+    assert list(LocalEngine(2).each(threads_of, iter([0, 1]))) == found
     assert torch.get_num_threads() == 3
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 Job = TypeVar("Job")
@@ -27,4 +28,36 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """End what the engine keeps running; it may be used again afterwards."""
+        ...
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Stands for the answer of a job whose worker died every time it was tried.
+
+    reason  the end of a sentence: "the worker process died (signal 9), ..."
+    """
+
+    reason: str
+
+
+class Workers(Protocol):
+    """An engine for any number of jobs, of which some may kill their worker.
+
+    threads  as in `Engine`
+    """
+
+    threads: int
+
+    def each(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[tuple[int, Answer | Lost]]:
+        """(position of the job, its answer or Lost) in the order of completion.
+
+        Jobs are taken from the iterable only when a worker is about to be free, so that any number of them takes no memory.
+        Every worker gets `function` once. A worker that dies costs its own job alone, which is tried again. An exception of
+        a job ends the iteration, and leaving the iteration ends the workers.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what is kept besides the workers."""
         ...

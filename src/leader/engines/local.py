@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 
-from leader.engines.base import Answer, Job
+from leader.engines.base import Answer, Job, Lost
 
 
 class LocalEngine:
@@ -17,6 +17,12 @@ class LocalEngine:
         self.threads = threads
 
     def map(self, function: Callable[[Job], Answer], jobs: Sequence[Job]) -> Iterator[tuple[int, Answer]]:
+        for index, job in enumerate(jobs):
+            with _threads(self.threads):
+                answer = function(job)
+            yield index, answer
+
+    def each(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[tuple[int, Answer | Lost]]:
         for index, job in enumerate(jobs):
             with _threads(self.threads):
                 answer = function(job)

@@ -80,10 +80,11 @@ def _executor(workers: int, threads: int, freed: Callable[[], bool]) -> ProcessP
     # Spawned, not forked: a fork of a process with torch threads can hang, and it inherits the parent's
     # memory.
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, context, _start_worker, (threads, freed, os.getpid()))
+    return ProcessPoolExecutor(workers, context, start_worker, (threads, freed, os.getpid()))
 
 
-def _start_worker(threads: int, freed: Callable[[], bool], parent: int) -> None:
+def start_worker(threads: int, freed: Callable[[], bool], parent: int) -> None:
+    """What every worker process does first: its threads, its memory, and a watch on the process it works for."""
     torch.set_num_threads(threads)
     freed()
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
@@ -105,6 +106,12 @@ def return_freed_memory() -> bool:
     runs that differ in a few small tensors.
     """
     return _tune_malloc(2**16, 2**16)
+
+
+def trim_memory() -> bool:
+    """Hand back to the system what is free now; False where the C library is not glibc, or nothing was."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    return bool(trim is not None and trim(0))
 
 
 def _tune_malloc(mapped: int, trimmed: int) -> bool:

@@ -1,0 +1,242 @@
+"""Jobs on the machines of a Ray cluster: actors that stay, so that each loads its prior once.
+
+An actor has one job at a time and the next is handed out when it answers: any number of jobs takes no memory. A job whose
+actor or machine died is given to another actor, up to three times in all. An actor gets its first job when it has started:
+one that waits for room, since a machine is gone, keeps no job waiting.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from leader.engines.base import Answer, Job, Lost
+from leader.errors import LeaderError
+
+ATTEMPTS = 3
+"""How often a job may lose its actor."""
+WAIT_SECONDS = 600.0
+"""How long nobody at all may be at work: a cluster that has no room for us would let us wait for ever."""
+CONNECT_SECONDS = 10.0
+"""How long a cluster may take to answer at all."""
+MOST_DEATHS = 12
+"""So many more deaths in a row than there are actors, without an answer, end the run."""
+
+
+class RayEngine:
+    """Actors with `threads` cores each.
+
+    workers  how many; None: as many as the cluster has cores (or GPUs) for
+    address  "auto" or HOST:PORT of a running cluster; None: one that is running here, or a new one on this machine
+    gpus     GPUs of each actor, 0.5 for two actors that share one
+    """
+
+    def __init__(self, workers: int | None = None, threads: int = 1, address: str | None = None, gpus: float = 0.0) -> None:
+        self.workers, self.threads, self.address, self.gpus = workers, threads, address, gpus
+        self._joined = False
+
+    def map(self, function: Callable[[Job], Answer], jobs: Sequence[Job]) -> Iterator[tuple[int, Answer]]:
+        for index, answer in self.each(function, jobs):
+            if isinstance(answer, Lost):
+                raise LeaderError(f"A job could not be done: {answer.reason}.")
+            yield index, answer
+
+    def each(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[tuple[int, Answer | Lost]]:
+        ray = _ray()
+        self._connect(ray)
+        pool = _Pool(ray, self._actor_class(ray), function, self.threads, self._count(ray))
+        try:
+            yield from pool.answers(enumerate(jobs))
+        finally:
+            pool.end()
+
+    def close(self) -> None:
+        """Leaves the cluster where this engine joined it; the actors ended with the iteration."""
+        if self._joined:
+            _ray().shutdown()
+            self._joined = False
+
+    def _connect(self, ray: Any) -> None:
+        """Joins the cluster, where this process is not in one already."""
+        if ray.is_initialized():
+            return
+        if self.address:
+            _reach(self.address)
+        own = {} if self.address else {"include_dashboard": False}  # a running cluster takes no options about itself
+        try:
+            ray.init(address=self.address, log_to_driver=False, logging_level="ERROR", **own)
+        except ConnectionError as error:
+            raise _nobody(self.address) from error
+        except (ValueError, RuntimeError) as error:
+            if self.address is None:
+                raise
+            words = " ".join(str(error).split())[:200]
+            raise LeaderError(f"The Ray cluster at '{self.address}' cannot be joined ({words}).") from error
+        self._joined = True
+
+    def _count(self, ray: Any) -> int:
+        if self.workers is not None:
+            return max(1, self.workers)
+        there = ray.cluster_resources()
+        by_cores = int(there.get("CPU", 1) // self.threads)
+        by_gpus = int(there.get("GPU", 0) // self.gpus) if self.gpus else by_cores
+        if min(by_cores, by_gpus) < 1:
+            raise LeaderError(
+                f"The cluster has {there.get('CPU', 0):g} cores and {there.get('GPU', 0):g} GPUs; a worker with {self.threads} "
+                f"threads and {self.gpus:g} GPUs has no room there."
+            )
+        return min(by_cores, by_gpus)
+
+    def _actor_class(self, ray: Any) -> Any:
+        return ray.remote(_Actor).options(num_cpus=self.threads, num_gpus=self.gpus, max_restarts=0)
+
+
+class _Actor:
+    """What runs on the machines of the cluster."""
+
+    def __init__(self, function: Callable[[Any], Any], threads: int) -> None:
+        import torch
+
+        from leader.engines.pool import keep_freed_memory
+
+        torch.set_num_threads(threads)
+        keep_freed_memory()
+        self._function = function
+
+    def started(self) -> bool:
+        """Answers when it is there."""
+        return True
+
+    def do(self, job: Any) -> Any:
+        """(answer, None), or (None, what the job raised): an exception of a job is no death of its actor."""
+        try:
+            return self._function(job), None
+        except Exception as error:
+            return None, error
+
+
+class _Pool:
+    """The actors, and the job each has."""
+
+    def __init__(self, ray: Any, kind: Any, function: Callable[[Any], Any], threads: int, count: int) -> None:
+        self._ray, self._kind, self._threads, self._count = ray, kind, threads, count
+        self._function = ray.put(function)  # sent to every machine once
+        self._has: dict[Any, tuple[Any, int, Any, int]] = {}  # reference -> actor, position, job, times its actor died
+        self._starting: dict[Any, Any] = {}  # reference -> actor
+        self._idle: list[Any] = []
+        self._deaths = 0
+
+    def answers(self, jobs: Iterator[tuple[int, Job]]) -> Iterator[tuple[int, Any]]:
+        """(position, answer or Lost) in the order of completion."""
+        waiting: deque[tuple[int, Any, int]] = deque()
+        more = True
+        while True:
+            while more and len(waiting) + len(self._has) < self._count:
+                following = next(jobs, None)
+                if following is None:
+                    more = False
+                else:
+                    waiting.append((*following, 0))
+            if not waiting and not self._has:
+                return
+            self._hand_out(waiting)
+            for reference in self._ready():
+                if reference in self._starting:
+                    self._welcome(reference)
+                    continue
+                actor, index, job, died = self._has.pop(reference)
+                try:
+                    answer, raised = self._ray.get(reference)
+                except self._ray.exceptions.RayError as error:
+                    self._mourn(actor, error)
+                    if died + 1 >= ATTEMPTS:
+                        yield index, Lost(f"its worker on the cluster died {died + 1} times ({_kind_of(error)})")
+                    else:
+                        waiting.appendleft((index, job, died + 1))
+                    continue
+                self._deaths = 0
+                self._idle.append(actor)
+                if raised is not None:
+                    raise raised
+                yield index, answer
+
+    def _hand_out(self, waiting: deque[tuple[int, Any, int]]) -> None:
+        """Gives jobs to those who have none, and starts as many actors as there are jobs."""
+        while waiting and self._idle:
+            index, job, died = waiting.popleft()
+            actor = self._idle.pop()
+            self._has[actor.do.remote(job)] = (actor, index, job, died)
+        while len(self._starting) < min(len(waiting), self._count - len(self._has)):
+            actor = self._kind.remote(self._function, self._threads)
+            self._starting[actor.started.remote()] = actor
+
+    def _ready(self) -> list[Any]:
+        """What has come: an answer, a start, a death."""
+        alone = not self._has
+        ready, _ = self._ray.wait([*self._starting, *self._has], num_returns=1, timeout=WAIT_SECONDS if alone else None)
+        if not ready:
+            raise LeaderError(
+                f"No worker of the cluster answered within {WAIT_SECONDS:.0f} seconds: it has no free room for them, or "
+                "leader is not installed on its machines."
+            )
+        return list(ready)
+
+    def _welcome(self, reference: Any) -> None:
+        """An actor that has started, or died on the way."""
+        actor = self._starting.pop(reference)
+        try:
+            self._ray.get(reference)
+        except self._ray.exceptions.RayError as error:
+            self._mourn(actor, error)
+        else:
+            self._idle.append(actor)
+
+    def _mourn(self, actor: Any, error: Exception) -> None:
+        """Counts a death; too many in a row end the run."""
+        self._deaths += 1
+        self._kill(actor)
+        if self._deaths > MOST_DEATHS + self._count:
+            raise LeaderError(f"Workers of the cluster die one after the other ({_kind_of(error)}).") from error
+
+    def _kill(self, actor: Any) -> None:
+        try:
+            self._ray.kill(actor)
+        except (self._ray.exceptions.RayError, ValueError):
+            return  # gone already
+
+    def end(self) -> None:
+        """Ends all actors, whatever they are doing."""
+        for actor in [*self._idle, *self._starting.values(), *(item[0] for item in self._has.values())]:
+            self._kill(actor)
+
+
+def _reach(address: str) -> None:
+    """Refuses HOST:PORT where nobody answers: Ray itself would try for many minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise _nobody(address) from error
+
+
+def _nobody(address: str | None) -> LeaderError:
+    return LeaderError(f"There is no Ray cluster at '{address}'; start one with `ray start --head`, or leave out --address.")
+
+
+def _kind_of(error: BaseException) -> str:
+    """NodeDiedError, OutOfMemoryError, ...: the name tells most."""
+    cause = getattr(error, "cause", None)
+    name = type(cause if isinstance(cause, BaseException) else error).__name__
+    return name if name != "ActorUnavailableError" else "the machine does not answer"
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise LeaderError("The engine 'ray' needs Ray; install it with: pip install 'leader-ir[cluster]'.") from error
+    return ray

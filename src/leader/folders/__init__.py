@@ -1,0 +1,1 @@
+"""Whole folders: every picture of a tree restored once, whatever happens on the way."""

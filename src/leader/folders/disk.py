@@ -1,0 +1,199 @@
+"""Folders on a disk. Results are moved into place by one process, folder by folder from the output folder down, without
+following a symbolic link: no name can lead out of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from leader.errors import LeaderError, UsageError
+from leader.files import flush_to_disk, printable, sha256_of
+from leader.folders.manifest import LocalManifest, Manifest
+from leader.folders.names import HOME, MANIFEST, is_source_name
+from leader.folders.places import MOST_BYTES, Found
+
+_BLOCK = 1 << 20
+_BY_HANDLE = os.open in os.supports_dir_fd and os.rename in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+
+
+class DiskSource:
+    """A folder of pictures; `without` is a folder inside it that is no part of it (the output)."""
+
+    def __init__(self, folder: Path, without: Path | None = None) -> None:
+        if not folder.is_dir():
+            raise LeaderError(f"There is no folder of pictures '{printable(folder)}'; give an existing one.")
+        self.folder = folder
+        self.address = str(folder)
+        self.without = without
+        self.notes: list[str] = []
+
+    def walk(self) -> Iterator[Found]:
+        waiting = [""]
+        while waiting:
+            prefix = waiting.pop()
+            try:
+                with os.scandir(self.folder / prefix) as items:
+                    for item in items:
+                        name = f"{prefix}{item.name}"
+                        if item.is_dir(follow_symlinks=False):
+                            if not item.name.startswith(".") and not self._is_left_out(name):
+                                waiting.append(f"{name}/")
+                        elif item.is_symlink() and item.is_dir():
+                            self.notes.append(f"{printable(name)} is a symbolic link to a folder; it was not entered.")
+                        elif is_source_name(name) and item.is_file():
+                            yield Found(name, item.stat().st_size)
+            except FileNotFoundError:
+                self.notes.append(f"{printable(prefix)} vanished while the folder was read.")
+            except OSError as error:
+                self.notes.append(f"{printable(prefix or self.folder)} cannot be read ({error.strerror}); it was left out.")
+
+    def _is_left_out(self, name: str) -> bool:
+        return self.without is not None and self.without.exists() and os.path.samefile(self.folder / name, self.without)
+
+    def sha256(self, name: str) -> str:
+        return sha256_of(self.folder / name)
+
+    def fetch(self, name: str, to: Path) -> str:
+        digest, count = hashlib.sha256(), 0
+        # not blocking: a pipe that took the place of a picture would wait for its writer for ever
+        handle = os.open(self.folder / name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(handle, "rb") as source, to.open("wb") as copy:
+            if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+                raise LeaderError(f"{printable(name)} is a pipe or a device, not a picture.")
+            while block := source.read(_BLOCK):
+                count += len(block)
+                if count > MOST_BYTES:
+                    raise LeaderError(f"{printable(name)} has more than {MOST_BYTES} bytes; no picture is that large.")
+                digest.update(block)
+                copy.write(block)
+        return digest.hexdigest()
+
+
+class DiskTarget:
+    """An output folder on a disk of this machine, or on one that all machines of a cluster see."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.address = str(folder)
+
+    def open(self) -> Manifest:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / HOME).mkdir(exist_ok=True)
+        except OSError as error:
+            raise LeaderError(
+                f"{printable(self.folder)} cannot be written ({error.strerror}); choose another folder."
+            ) from error
+        if (self.folder / HOME).is_symlink() or (self.folder / MANIFEST).is_symlink():
+            raise LeaderError(f"{printable(self.folder)} holds symbolic links where leader keeps its own files; remove them.")
+        self.folder = self.folder.resolve()
+        manifest = LocalManifest(self.folder / MANIFEST)
+        try:
+            self.sweep()  # what a killed run left; no other run is here
+            self._staging.mkdir()
+        except OSError as error:
+            manifest.close()
+            raise LeaderError(f"{printable(self._staging)} cannot be emptied ({error.strerror}); remove it.") from error
+        return manifest
+
+    @property
+    def _staging(self) -> Path:
+        return self.folder / HOME / "tmp"
+
+    def staging(self) -> Path | None:
+        return self._staging
+
+    def size(self, name: str) -> int | None:
+        try:
+            found = os.lstat(self.folder / name)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return found.st_size if stat.S_ISREG(found.st_mode) else -1
+
+    def sha256(self, name: str) -> str:
+        return sha256_of(self.folder / name)
+
+    def read(self, name: str) -> bytes:
+        return (self.folder / name).read_bytes()
+
+    def keep(self, file: Path, name: str) -> None:
+        if not file.resolve().is_relative_to(self._staging):
+            raise LeaderError(f"{printable(file)} is not in the folder of unfinished results.")
+        file.chmod(0o666 & ~_umask())
+        with self._parent(name) as (handle, last):
+            if handle is None:
+                os.replace(file, self.folder / name)
+            else:
+                os.replace(file, last, dst_dir_fd=handle)
+                os.fsync(handle)
+
+    def send(self, file: Path, name: str) -> None:
+        flush_to_disk(file)
+        self.keep(file, name)
+
+    @contextmanager
+    def _parent(self, name: str) -> Iterator[tuple[int | None, str]]:
+        """(handle of the folder of a result, its last name); folders that are missing are made."""
+        *folders, last = name.split("/")
+        if not _BY_HANDLE:
+            place = self.folder.joinpath(*folders)
+            place.mkdir(parents=True, exist_ok=True)
+            if not place.resolve().is_relative_to(self.folder):
+                raise LeaderError(f"{printable(place)} leads out of the output folder; remove that link.")
+            yield None, last
+            return
+        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for folder in folders:
+                handle, parent = _entered(handle, folder, name), handle
+                os.close(parent)
+            yield handle, last
+        finally:
+            os.close(handle)
+
+    def sweep(self) -> None:
+        if self._staging.exists():
+            shutil.rmtree(self._staging)
+
+
+def _entered(parent: int, folder: str, name: str) -> int:
+    """The handle of a folder in `parent`, made where it is missing; a link or a file in its place is refused."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+    try:
+        return os.open(folder, flags, dir_fd=parent)
+    except FileNotFoundError:
+        os.mkdir(folder, dir_fd=parent)
+        os.fsync(parent)
+        return os.open(folder, flags, dir_fd=parent)
+    except (NotADirectoryError, OSError) as error:
+        found = os.stat(folder, dir_fd=parent, follow_symlinks=False)
+        if stat.S_ISDIR(found.st_mode):
+            raise
+        kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no folder"
+        raise LeaderError(
+            f"'{printable(folder)}' on the way to '{printable(name)}' is {kind}; results stay inside the output folder, so "
+            "remove it."
+        ) from error
+
+
+def check_apart(source: Path, out: Path) -> None:
+    """Refuses an output folder that is the source, or holds it: results would take the place of pictures."""
+    pictures, results = source.resolve(), out.resolve()
+    if pictures == results:
+        raise UsageError("The results would take the place of the pictures; give another output folder.")
+    if pictures.is_relative_to(results):
+        raise UsageError(
+            f"The pictures lie inside the output folder {printable(out)}, where results could take their place; give another."
+        )
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,178 @@
+"""The manifest of an output folder: a line of JSON for every picture that was dealt with, only ever added to.
+
+A line is written whole and synced before the next picture counts as done. The rest of a line that a crash cut short is
+cut off; a line that cannot be read any more costs its picture alone, which is restored again. The last line about a
+picture counts. The settings have a line of their own, once, named by their digest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from leader.errors import LeaderError
+from leader.files import claim, drop_torn_end, printable
+
+FORMAT = "folder 1"
+DONE, REFUSED, FAILED = "done", "refused", "failed"
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is kept in memory of a picture's last line.
+
+    status    "done", "refused" (its verdict was failed and it was not to be kept) or "failed" (no result; tried again)
+    content   SHA-256 of the source; stamp: what its store said of it, or None
+    settings  digest of the choices
+    files     kind -> (name, SHA-256, bytes)
+    place     where the line is, for `Manifest.line`
+    """
+
+    status: str
+    content: str | None
+    stamp: str | None
+    settings: str
+    files: dict[str, tuple[str, str, int]]
+    place: tuple[int, int]
+
+
+class Manifest(Protocol):
+    """The lines of an output folder.
+
+    entries  source name -> what its last line says
+    settings digests that have a line
+    fresh    whether there was none before
+    damaged  numbers of the lines that cannot be read
+    """
+
+    entries: dict[str, Entry]
+    settings: set[str]
+    fresh: bool
+    damaged: list[int]
+
+    def append(self, line: Line) -> None:
+        """Adds a line; it is safe when this returns (for an object store: when `flush` does)."""
+        ...
+
+    def line(self, name: str) -> Line:
+        """The last line about a source."""
+        ...
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class LocalManifest:
+    """A file that this process alone writes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.entries: dict[str, Entry] = {}
+        self.settings: set[str] = set()
+        self.damaged: list[int] = []
+        self.fresh = not path.exists() or path.stat().st_size == 0
+        try:
+            self._lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+        except OSError as error:
+            raise LeaderError(f"{printable(path)} cannot be written ({error.strerror}); choose another folder.") from error
+        try:
+            claim(self._lock, path)
+            drop_torn_end(path)
+            self._end = 0
+            with path.open("rb") as file:
+                for number, text in enumerate(file, 1):
+                    self._take(text, number)
+            self._handle = os.open(path, os.O_WRONLY | os.O_APPEND)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _take(self, text: bytes, number: int) -> None:
+        if not note(parsed(text), (self._end, len(text)), self):
+            self.damaged.append(number)
+        self._end += len(text)
+
+    def append(self, line: Line) -> None:
+        text = encoded(line)
+        try:
+            written = os.write(self._handle, text)
+            if written != len(text):
+                raise OSError(28, "No space left on device")
+            os.fsync(self._handle)
+        except OSError as error:
+            os.ftruncate(self._lock, self._end)  # never a torn line in the middle
+            raise LeaderError(
+                f"{printable(self.path)} cannot be written any more ({error.strerror}); put that right and run the same "
+                "command again, which goes on where this one stopped."
+            ) from error
+        note(line, (self._end, len(text)), self)
+        self._end += len(text)
+
+    def line(self, name: str) -> Line:
+        start, length = self.entries[name].place
+        os.lseek(self._lock, start, os.SEEK_SET)
+        found = parsed(os.read(self._lock, length))
+        if found is None:
+            raise LeaderError(f"{printable(self.path)} was changed while it was in use; run the same command again.")
+        return found
+
+    def flush(self) -> None:
+        """Every line was synced when it was written."""
+
+    def close(self) -> None:
+        os.close(self._handle)
+        os.close(self._lock)
+
+
+def encoded(line: Line) -> bytes:
+    """A line with its end; equal lines give equal bytes."""
+    return (json.dumps({"leader": FORMAT, **line}, sort_keys=True, separators=(",", ":"), default=str) + "\n").encode()
+
+
+def parsed(text: bytes) -> Line | None:
+    """The line in some bytes; None where it is none."""
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return line if isinstance(line, dict) and line.get("leader", FORMAT) == FORMAT else None
+
+
+def note(line: Line | None, place: tuple[int, int], manifest: Manifest) -> bool:
+    """Enters a line into the index; False where it says nothing that could be used."""
+    if line is None:
+        return False
+    if line.get("kind") == "settings":
+        digest = line.get("digest")
+        if not isinstance(digest, str):
+            return False
+        manifest.settings.add(digest)
+        return True
+    entry = _entry(line, place)
+    if entry is None or not isinstance(line.get("name"), str):
+        return False
+    manifest.entries[line["name"]] = entry
+    return True
+
+
+def _entry(line: Line, place: tuple[int, int]) -> Entry | None:
+    status, content, stamp = line.get("status"), line.get("content"), line.get("stamp")
+    files, settings = line.get("files", {}), line.get("settings")
+    if status not in (DONE, REFUSED, FAILED) or not isinstance(files, dict) or not isinstance(settings, str):
+        return None
+    if not all(value is None or isinstance(value, str) for value in (content, stamp)):
+        return None
+    if status != FAILED and content is None:
+        return None
+    try:
+        kept = {kind: (str(item["name"]), str(item["sha256"]), int(item["bytes"])) for kind, item in files.items()}
+    except (KeyError, TypeError, ValueError, OverflowError):  # JSON may say Infinity
+        return None
+    if status == DONE and "picture" not in kept:
+        return None
+    return Entry(status, content, stamp, settings, kept, place)

@@ -1,0 +1,82 @@
+"""The names of results: those of the pictures, never a way out of the output folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from leader.errors import LeaderError, UsageError
+from leader.files import printable
+from leader.pictures.container import SUFFIX
+from leader.pictures.listing import is_picture_name
+from leader.pictures.writing import FORMATS
+
+HOME = ".leader"
+"""The folder inside an output folder that holds what is no result; hidden, so that no walk enters it."""
+MANIFEST = "leader-manifest.jsonl"
+REPORT = "leader-report.html"
+MAPS = (".png", ".npy", ".pdf", ".svg", ".jpg")
+
+
+def is_source_name(name: str) -> bool:
+    """Whether a file is one to restore: a picture or a container, neither hidden nor in a hidden folder."""
+    parts = name.split("/")
+    if any(part.startswith(".") for part in parts):
+        return False
+    path = Path(parts[-1])
+    return path.suffix.lower() == SUFFIX or is_picture_name(path)
+
+
+def check_name(name: str) -> None:
+    """Refuses a name that could lead out of the output folder, or that no file can have."""
+    parts = name.split("/")
+    if not name or any(part in ("", ".", "..") for part in parts):
+        raise LeaderError(f"The name '{printable(name)}' leads out of its folder; rename it.")
+    if "\0" in name or "\\" in name or ":" in parts[0]:
+        raise LeaderError(
+            f"The name '{printable(name)}' holds a character that means a folder or a drive elsewhere; rename it."
+        )
+    if parts[0] == HOME or name in (MANIFEST, REPORT):
+        raise LeaderError(f"The name '{printable(name)}' is kept for what leader itself writes; rename it.")
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise LeaderError(f"The file name '{printable(name)}' is not valid UTF-8; rename it.") from error
+
+
+def result_names(name: str, maps: str | None) -> dict[str, str]:
+    """What is written for a source: kind ("picture", "map") -> name; `maps` is a suffix or None.
+
+    Containers, and pictures of formats that cannot be written, give PNG.
+    """
+    picture = name if Path(name).suffix.lower() in FORMATS else f"{name}.png"
+    return {"picture": picture} | ({} if maps is None else {"map": f"{name}.map{maps}"})
+
+
+def strip_name(name: str) -> str:
+    """Where the thumbnails of a source are kept."""
+    return f"{HOME}/strips/{name}.webp"
+
+
+def map_suffix(word: str | None) -> str | None:
+    """--maps as the suffix of the maps' files."""
+    if word is None:
+        return None
+    suffix = "." + word.lower().lstrip(".")
+    if suffix not in MAPS:
+        raise UsageError(f"Maps are written as {', '.join(item[1:] for item in MAPS)}; found '{printable(word)}'.")
+    return suffix
+
+
+def twice(names: Iterable[str], maps: str | None) -> dict[str, str]:
+    """Sources whose results would take the name of an earlier one's, with the sentence that says so."""
+    owner: dict[str, str] = {}
+    wrong: dict[str, str] = {}
+    for name in names:
+        results = result_names(name, maps).values()
+        taken = next((owner[result] for result in results if result in owner), None)
+        if taken is None:
+            owner.update(dict.fromkeys(results, name))
+        else:
+            wrong[name] = f"Its result would have the name of that of {printable(taken)}; rename one of them."
+    return wrong

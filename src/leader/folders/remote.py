@@ -1,0 +1,203 @@
+"""Folders behind an address: object stores and whatever else fsspec knows.
+
+A store of objects writes an object whole or not at all, but cannot add to one and has no lock. So workers send results
+to their place themselves, and the manifest is a row of small objects, each with the lines of a few seconds. A run that
+is killed restores again what its last object would have held. Two runs into one address at a time are not noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from leader.errors import LeaderError
+from leader.files import printable
+from leader.folders.manifest import Entry, Line, Manifest, encoded, note, parsed
+from leader.folders.names import HOME, is_source_name
+from leader.folders.places import MOST_BYTES, Found
+
+SEGMENT_LINES = 64
+SEGMENT_SECONDS = 5.0
+"""A segment of the manifest is sent when it has so many lines, or its first line is so old."""
+_BLOCK = 1 << 20
+_STAMPS = ("ETag", "etag", "md5Hash", "crc32c", "mtime", "LastModified", "last_modified", "updated", "created")
+
+
+class _Remote:
+    """A folder behind an address."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError as error:
+            raise LeaderError(
+                f"The address {printable(address)} needs fsspec; install it with: pip install 'leader-ir[cluster]'."
+            ) from error
+        self.address = address
+        with _in_words(address):
+            self.store, root = url_to_fs(address)
+        self.root = str(root).rstrip("/")
+
+    def _at(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def sha256(self, name: str) -> str:
+        digest = hashlib.sha256()
+        with _in_words(self.address), self.store.open(self._at(name), "rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+        return digest.hexdigest()
+
+
+class RemoteSource(_Remote):
+    """A folder of pictures."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.notes: list[str] = []
+
+    def walk(self) -> Iterator[Found]:
+        with _in_words(self.address):
+            self.store.invalidate_cache()
+            listed = self.store.find(self.root, detail=True)
+        start = f"{self.root}/"
+        for path, about in listed.items():
+            name = str(path).removeprefix(start)
+            if is_source_name(name):
+                size = int(about.get("size") or 0)
+                yield Found(name, size, _stamp(about, size))
+
+    def fetch(self, name: str, to: Path) -> str:
+        digest, count = hashlib.sha256(), 0
+        with _in_words(self.address), self.store.open(self._at(name), "rb") as source, to.open("wb") as copy:
+            while block := source.read(_BLOCK):
+                count += len(block)
+                if count > MOST_BYTES:
+                    raise LeaderError(f"{printable(name)} has more than {MOST_BYTES} bytes; no picture is that large.")
+                digest.update(block)
+                copy.write(block)
+        return digest.hexdigest()
+
+
+class RemoteTarget(_Remote):
+    """An output folder."""
+
+    def open(self) -> Manifest:
+        with _in_words(self.address):
+            self.store.invalidate_cache()
+            self._sizes = {
+                str(path).removeprefix(f"{self.root}/"): int(about.get("size") or 0)
+                for path, about in self._everything().items()
+            }
+            segments = sorted(name for name in self._sizes if name.startswith(f"{HOME}/manifest/"))
+            return _SegmentManifest(self, [(name, self.read(name)) for name in segments])
+
+    def _everything(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = self.store.find(self.root, detail=True)
+        except FileNotFoundError:
+            return {}
+        return found
+
+    def staging(self) -> Path | None:
+        return None
+
+    def size(self, name: str) -> int | None:
+        """As listed when the run began: asking for each of a million objects would take hours."""
+        return self._sizes.get(name)
+
+    def read(self, name: str) -> bytes:
+        with _in_words(self.address):
+            data: bytes = self.store.cat_file(self._at(name))
+        return data
+
+    def keep(self, file: Path, name: str) -> None:
+        self.send(file, name)
+
+    def send(self, file: Path, name: str) -> None:
+        self.write(file.read_bytes(), name)
+
+    def write(self, data: bytes, name: str) -> None:
+        """An object, whole or not at all."""
+        with _in_words(self.address):
+            place = self._at(name)
+            self.store.makedirs(place.rsplit("/", 1)[0], exist_ok=True)
+            self.store.pipe_file(place, data)
+
+    def sweep(self) -> None:
+        """Objects appear when they are complete: nothing is temporary."""
+
+
+class _SegmentManifest:
+    """The lines of an output folder in numbered objects."""
+
+    def __init__(self, target: RemoteTarget, segments: list[tuple[str, bytes]]) -> None:
+        self._target = target
+        self.entries: dict[str, Entry] = {}
+        self.settings: set[str] = set()
+        self.damaged: list[int] = []
+        self.fresh = not segments
+        self._kept: list[Line] = []
+        self._waiting: list[bytes] = []
+        self._since = 0.0
+        last = segments[-1][0].rsplit("/", 1)[-1].split(".")[0] if segments else "0"
+        self._next = int(last) + 1 if last.isdigit() else len(segments) + 1
+        number = 0
+        for _, data in segments:
+            for text in data.splitlines():
+                number += 1
+                if not self._note(parsed(text)):
+                    self.damaged.append(number)
+
+    def _note(self, line: Line | None) -> bool:
+        self._kept.append(line or {})
+        return note(line, (len(self._kept) - 1, 0), self)
+
+    def append(self, line: Line) -> None:
+        self._note(line)
+        self._since = self._since if self._waiting else time.monotonic()
+        self._waiting.append(encoded(line))
+        if len(self._waiting) >= SEGMENT_LINES or time.monotonic() - self._since >= SEGMENT_SECONDS:
+            self.flush()
+
+    def line(self, name: str) -> Line:
+        return self._kept[self.entries[name].place[0]]
+
+    def flush(self) -> None:
+        if self._waiting:
+            self._target.write(b"".join(self._waiting), f"{HOME}/manifest/{self._next:08d}.jsonl")
+            self._waiting = []
+            self._next += 1
+
+    def close(self) -> None:
+        self.flush()
+
+
+def _stamp(about: dict[str, Any], size: int) -> str | None:
+    """What a store says of an object's content; None where it says nothing that would change with it."""
+    found = next((about[key] for key in _STAMPS if about.get(key) is not None), None)
+    return None if found is None else f"{size} {found}"
+
+
+@contextmanager
+def _in_words(address: str) -> Iterator[None]:
+    """One sentence for whatever a store raises; files that are not there and disks here keep their own errors."""
+    try:
+        yield
+    except (LeaderError, FileNotFoundError, MemoryError):
+        raise
+    except OSError as error:
+        if error.errno is not None and error.strerror:
+            raise
+        raise LeaderError(f"{printable(address)} cannot be used ({_short(error)}); check it, and your right to it.") from error
+    except Exception as error:  # every store has errors of its own
+        raise LeaderError(f"{printable(address)} cannot be used ({_short(error)}); check it, and your right to it.") from error
+
+
+def _short(error: Exception) -> str:
+    text = " ".join(str(error).split())[:200]
+    return printable(text) or type(error).__name__

@@ -1,0 +1,163 @@
+"""The contact sheet: one HTML page with every picture before and after, its map and its verdict, sorted by a click.
+
+The page holds everything itself, asks nothing of any server and runs no script but its own few lines. It is written
+picture by picture, so that its size takes no memory.
+"""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from leader.errors import LeaderError
+from leader.files import flush_to_disk, printable
+from leader.folders.manifest import DONE, FAILED, Line, Manifest
+from leader.folders.names import REPORT
+from leader.folders.places import Source, Target
+from leader.folders.strips import GAP, SIDE, WHITE_AT, write_strip
+
+COLUMNS = ("picture", "before, after, map", "verdict", "noise level", "uncertainty", "network calls", "pixels", "seconds")
+_ORDER = {"failed": 0, "error": 0, "refused": 1, "doubtful": 2, "fine": 3}
+
+_HEAD = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Restored pictures</title>
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; \
+script-src 'unsafe-inline'">
+<style>
+body{font:15px/1.4 system-ui,sans-serif;margin:1.5rem;color:#222}
+table{border-collapse:collapse}
+th{position:sticky;top:0;background:#fff;text-align:left;padding:0}
+th button{font:inherit;font-weight:600;background:none;border:0;padding:.5rem;cursor:pointer}
+th[aria-sort=ascending] button::after{content:" \\25B2"}
+th[aria-sort=descending] button::after{content:" \\25BC"}
+td{border-top:1px solid #ddd;padding:.4rem .5rem;vertical-align:middle}
+td:first-child{max-width:22rem;overflow-wrap:anywhere}
+td.n{text-align:right;font-variant-numeric:tabular-nums}
+img{display:block}
+.fine{color:#1b6e2c}.doubtful{color:#8a5a00}.failed,.error,.refused{color:#a3121c;font-weight:600}
+small{display:block;color:#555;font-weight:400;max-width:26rem}
+</style></head><body>
+"""
+_TAIL = """</tbody></table>
+<script>
+const body=document.querySelector("tbody");
+document.querySelectorAll("th").forEach((head,column)=>head.firstChild.addEventListener("click",()=>{
+ const down=head.getAttribute("aria-sort")==="ascending";
+ document.querySelectorAll("th").forEach(other=>other.removeAttribute("aria-sort"));
+ head.setAttribute("aria-sort",down?"descending":"ascending");
+ const key=row=>row.children[column].dataset.key;
+ const rows=[...body.rows].map(row=>[key(row),row]);
+ const compare=head.dataset.kind==="n"?(a,b)=>a[0]-b[0]:(a,b)=>a[0].localeCompare(b[0],undefined,{numeric:true});
+ rows.sort((a,b)=>down?compare(b,a):compare(a,b));
+ body.append(...rows.map(pair=>pair[1]));
+}));
+</script></body></html>
+"""
+
+
+def write_report(source: Source, target: Target, manifest: Manifest, names: Iterable[str]) -> None:
+    """Writes the page into the output folder; `names` are the sources it shows."""
+    lines = (manifest.line(name) for name in names if name in manifest.entries)
+    staging = target.staging()
+    with tempfile.TemporaryDirectory(prefix="report-", dir=staging) as folder:
+        file = Path(folder) / "report.html"
+        try:
+            with file.open("w", encoding="utf-8") as page:
+                page.writelines(page_text(lines, lambda line: _strip(line, source, target, Path(folder))))
+            flush_to_disk(file)
+            (target.send if staging is None else target.keep)(file, REPORT)
+        except OSError as error:
+            raise LeaderError(f"The report could not be written ({error.strerror or error}).") from error
+
+
+def page_text(lines: Iterable[Line], strip: Any) -> Iterator[str]:
+    """The page in pieces. strip: a picture's line -> WebP bytes of its thumbnails, or None."""
+    yield _HEAD
+    yield "<h1>Restored pictures</h1>\n<p>Click a heading to sort. The map shows the standard deviation of every pixel on a "
+    yield f"fixed scale: black is 0, pale yellow {WHITE_AT:.0%} of the range or more.</p>\n<table><thead><tr>"
+    for position, title in enumerate(COLUMNS):
+        yield f'<th data-kind="{"s" if position == 0 else "n"}"><button type="button">{title}</button></th>'
+    yield "</tr></thead><tbody>\n"
+    for number, line in enumerate(lines):
+        yield _row(number, line, strip(line))
+    yield _TAIL
+
+
+def _row(number: int, line: Line, strip: bytes | None) -> str:
+    run = _table(line.get("run"))
+    level, reasons = _level(line, _table(run.get("verdict")))
+    name = escape(printable(line["name"]))
+    shown = line.get("files", {}).get("picture") if line.get("status") == DONE else None
+    link = name if shown is None else f'<a href="{escape(quote(shown["name"]))}">{name}</a>'
+    image = ""
+    if strip is not None:
+        data = base64.b64encode(strip).decode("ascii")
+        width = 3 * SIDE + 2 * GAP
+        image = f'<img alt="before, after, map of {name}" width="{width}" height="{SIDE}" src="data:image/webp;base64,{data}">'
+    size = run.get("size") or [0, 0]
+    calls = _table(run.get("network")).get("calls")
+    cells = [
+        f'<td data-key="{name}">{link}</td>',
+        f'<td data-key="{number}">{image}</td>',
+        f'<td data-key="{_ORDER.get(level, 4)}"><span class="{escape(level)}">{escape(level)}</span>'
+        f"<small>{escape(reasons)}</small></td>",
+        _number(run.get("sigma"), "{:.4f}"),
+        _number(run.get("mean_uncertainty"), "{:.4f}"),
+        _number(calls, "{:.0f}"),
+        f'<td class="n" data-key="{size[0] * size[1]}">{size[0]} × {size[1]}</td>',
+        _number(line.get("seconds"), "{:.1f}"),
+    ]
+    return f"<tr>{''.join(cells)}</tr>\n"
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _level(line: Line, verdict: Mapping[str, Any]) -> tuple[str, str]:
+    """The word of a row, and why."""
+    if line.get("status") == FAILED:
+        return "error", str(line.get("error", ""))
+    reasons = " ".join(str(reason) for reason in verdict.get("reasons", ()))
+    if line.get("status") != DONE:
+        return "refused", reasons
+    return str(verdict.get("level", "not judged")), reasons
+
+
+def _number(value: Any, pattern: str) -> str:
+    if not isinstance(value, (int, float)):
+        return '<td class="n" data-key="-1">–</td>'
+    return f'<td class="n" data-key="{value!r}">{pattern.format(value)}</td>'
+
+
+def _strip(line: Line, source: Source, target: Target, folder: Path) -> bytes | None:
+    """The thumbnails of a picture: those kept with its result, or new ones, without map, where none were kept."""
+    if line.get("status") != DONE:
+        return None
+    files = line.get("files", {})
+    try:
+        if "strip" in files:
+            return target.read(files["strip"]["name"])
+        from leader.pictures import read_picture
+
+        copy = folder / f"before{Path(line['name']).suffix}"
+        source.fetch(line["name"], copy)
+        after = read_picture(_saved(target.read(files["picture"]["name"]), folder, files["picture"]["name"])).rgb()
+        before = after if copy.suffix.lower() == ".npz" else read_picture(copy).rgb()
+        strip = folder / "strip.webp"
+        write_strip(strip, before, after, None)
+        return strip.read_bytes()
+    except (OSError, LeaderError):
+        return None  # a picture that was moved away since has no thumbnail
+
+
+def _saved(data: bytes, folder: Path, name: str) -> Path:
+    file = folder / f"after{Path(name).suffix}"
+    file.write_bytes(data)
+    return file

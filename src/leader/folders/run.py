@@ -1,0 +1,349 @@
+"""A folder restored: what is to do, who does it, what is kept.
+
+One process decides and keeps: it alone moves results into place and writes the manifest, a result first and its line
+after. Killed between the two, it finds a file without a line next time, restores the picture again and sees that the
+bytes are the same.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from leader.engines.base import Lost, Workers
+from leader.errors import LeaderError, UsageError
+from leader.files import printable, sha256_of
+from leader.folders.choices import Choices
+from leader.folders.disk import DiskSource, check_apart
+from leader.folders.manifest import DONE, FAILED, REFUSED, Entry, Line, Manifest
+from leader.folders.names import check_name, result_names, strip_name, twice
+from leader.folders.places import Found, Source, Target, local_path, open_source, open_target
+from leader.folders.progress import FolderMeter
+from leader.folders.report import write_report
+from leader.folders.work import Answer, Task, restore_some
+
+MOST_JOB_BYTES = 4 << 20
+"""Of the files of a job of several pictures, which a worker holds at once."""
+MOST_WRITE_FAILURES = 3
+"""After so many results in a row that could not be written the run ends: the next ones would be computed in vain."""
+
+
+@dataclass
+class Outcome:
+    """What a run did: how many pictures were restored, found done, refused by their verdict, and failed (name, why)."""
+
+    restored: int = 0
+    found: int = 0
+    refused: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    levels: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return self.restored + self.found + self.refused + len(self.failed)
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who is told what happens.
+
+    note      one sentence about the folder
+    listed    what lies ahead, once
+    finished  after every picture: its name, and what is wrong with it or None
+    """
+
+    note: Callable[[str], None] = lambda text: None
+    listed: Callable[[FolderMeter], None] = lambda meter: None
+    finished: Callable[[str, str | None], None] = lambda name, error: None
+
+
+def run_folder(
+    source: str,
+    out: str,
+    choices: Choices,
+    workers: Workers,
+    *,
+    maps: str | None = None,
+    report: bool = False,
+    force: bool = False,
+    watcher: Watcher | None = None,
+) -> Outcome:
+    """Restores every picture of `source` (path or address) whose result is not in `out` yet.
+
+    maps    suffix of the uncertainty maps, None for none
+    report  write the contact sheet, and keep thumbnails for it
+    force   replace files that this program did not write
+    """
+    given, target = _opened(source, out)
+    with closing(target.open()) as manifest:
+        try:
+            run = _Run(given, target, manifest, choices, maps, report, force, watcher or Watcher())
+            run.go(workers)
+            if report:
+                write_report(given, target, manifest, run.listed)
+            return run.outcome
+        finally:
+            manifest.flush()
+            target.sweep()
+
+
+def _opened(source: str, out: str) -> tuple[Source, Target]:
+    given, target = open_source(source), open_target(out)
+    pictures, results = local_path(source), local_path(out)
+    if isinstance(given, DiskSource) and pictures is not None and results is not None:
+        check_apart(pictures, results)
+        given.without = results
+        given.address = str(pictures.resolve())
+    elif given.address.rstrip("/") == target.address.rstrip("/"):
+        raise UsageError("The results would take the place of the pictures; give another output folder.")
+    return given, target
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A picture to restore. unsure: a file without a line lies where its result belongs."""
+
+    found: Found
+    unsure: bool
+
+
+def shared(work: list[_Work], count: int) -> list[list[_Work]]:
+    """The pictures in jobs of at most `count`, whose files are small together: a large one is a job of its own."""
+    jobs: list[list[_Work]] = []
+    size = 0
+    for item in work:
+        if not jobs or len(jobs[-1]) == count or size + item.found.size > MOST_JOB_BYTES:
+            jobs.append([])
+            size = 0
+        jobs[-1].append(item)
+        size += item.found.size
+    return jobs
+
+
+class _Run:
+    """One run over one folder."""
+
+    def __init__(
+        self,
+        source: Source,
+        target: Target,
+        manifest: Manifest,
+        choices: Choices,
+        maps: str | None,
+        strips: bool,
+        force: bool,
+        watcher: Watcher,
+    ) -> None:
+        self.source, self.target, self.manifest, self.choices = source, target, manifest, choices
+        self.maps, self.strips, self.force, self.watcher = maps, strips, force, watcher
+        self.outcome = Outcome()
+        self.listed: list[str] = []
+        self._unwritable = 0
+
+    def go(self, workers: Workers) -> None:
+        for number in self.manifest.damaged:
+            self.watcher.note(f"Line {number} of the manifest cannot be read; what it alone was about is restored again.")
+        work = self._listed()
+        if self.choices.digest not in self.manifest.settings:
+            self.manifest.append({"kind": "settings", "digest": self.choices.digest, "choices": self.choices.described()})
+        meter = FolderMeter(item.found.size for item in work)
+        self.watcher.listed(meter)
+        staging = self.target.staging()
+        task = Task(
+            self.choices,
+            self.source.address,
+            self.target.address if staging is None else str(staging.parent.parent),
+            None if staging is None else str(staging),
+            self.maps,
+            self.strips,
+        )
+        lost: list[_Work] = []
+        for items, answers in self._answers(workers, task, shared(work, self.choices.together)):
+            if isinstance(answers, Lost) and len(items) > 1:
+                lost += items  # one of them was too much for its worker: each alone
+                continue
+            self._settle(items, answers, workers.threads, meter)
+        for items, answers in self._answers(workers, task, [[item] for item in lost]):
+            self._settle(items, answers, workers.threads, meter)
+
+    @staticmethod
+    def _answers(workers: Workers, task: Task, jobs: list[list[_Work]]) -> Iterator[tuple[list[_Work], list[Answer] | Lost]]:
+        names = (tuple(item.found.name for item in items) for items in jobs)
+        for index, answers in workers.each(partial(restore_some, task), names):
+            yield jobs[index], answers
+
+    def _settle(self, items: list[_Work], answers: list[Answer] | Lost, threads: int, meter: FolderMeter) -> None:
+        if isinstance(answers, Lost):
+            answers = [Answer(FAILED, f"It could not be restored: {answers.reason}.")]
+        for item, answer in zip(items, answers, strict=True):
+            error = self._settled(item, answer, threads)
+            meter.done(item.found.size, error is not None)
+            self.watcher.finished(item.found.name, error)
+
+    def _listed(self) -> list[_Work]:
+        """What is to be restored, in the order of names; the rest is counted, and told where it is wrong."""
+        files = sorted(self.source.walk())
+        for text in self.source.notes:
+            self.watcher.note(text)
+        if not files:
+            raise LeaderError(f"No pictures were found in '{printable(self.source.address)}'.")
+        wrong = twice((item.name for item in files), self.maps)
+        work = []
+        for item in files:
+            try:
+                check_name(item.name)
+                if item.name in wrong:
+                    raise LeaderError(wrong[item.name])
+                decided = self._decided(item)
+            except (LeaderError, OSError) as error:
+                known = isinstance(error, LeaderError)
+                words = str(error) if known else f"It cannot be looked at ({getattr(error, 'strerror', None) or error})."
+                self._fail(item, words)
+                self.watcher.finished(item.name, words)
+            else:
+                if decided is not None:
+                    work.append(decided)
+        self.listed = [item.name for item in files]
+        return work
+
+    def _decided(self, item: Found) -> _Work | None:
+        """None where a picture is done: the same content, the same settings, and its results are there."""
+        entry = self.manifest.entries.get(item.name)
+        names = result_names(item.name, self.maps)
+        if entry is not None and entry.status != FAILED and entry.settings == self.choices.digest:
+            there = entry.status == REFUSED or all(self._is_there(entry, kind, name) for kind, name in names.items())
+            if there and self._same_content(item, entry):
+                self.outcome.found += 1
+                self._count(entry, item.name)
+                return None
+        unsure = False
+        for kind, name in names.items():
+            size = self.target.size(name)
+            if size is None or self.force:
+                continue
+            kept = None if entry is None else entry.files.get(kind)
+            if size < 0 or self.manifest.fresh or (kept is not None and self._foreign(kept)):
+                raise LeaderError(
+                    f"{printable(name)} in the output folder was not written, or was changed since, by this program; move it "
+                    "away, or add --force to replace it."
+                )
+            unsure = unsure or kept is None
+        return _Work(item, unsure)
+
+    def _foreign(self, kept: tuple[str, str, int]) -> bool:
+        name, digest, size = kept
+        found = self.target.size(name)
+        return found is not None and (found != size or self.target.sha256(name) != digest)
+
+    def _is_there(self, entry: Entry, kind: str, name: str) -> bool:
+        kept = entry.files.get(kind)
+        return kept is not None and kept[0] == name and self.target.size(name) == kept[2]
+
+    def _same_content(self, item: Found, entry: Entry) -> bool:
+        if item.stamp is not None and item.stamp == entry.stamp:
+            return True
+        return self.source.sha256(item.name) == entry.content
+
+    def _settled(self, item: _Work, answer: Answer, threads: int) -> str | None:
+        """Keeps what a worker made, or tells why not; the sentence where there is no result."""
+        found = item.found
+        error = answer.error
+        if answer.wrong in ("words", "prior") and not self.outcome.restored and not self.outcome.found:
+            raise (UsageError if answer.wrong == "words" else LeaderError)(answer.error or "")
+        failed_to_write = answer.wrong == "output"
+        if answer.status == DONE:
+            try:
+                self._keep(item, answer)
+            except (LeaderError, OSError) as problem:
+                error = str(problem) if isinstance(problem, LeaderError) else _unwritten(problem)
+                failed_to_write = isinstance(problem, OSError)
+            finally:
+                if answer.folder is not None:
+                    shutil.rmtree(answer.folder, ignore_errors=True)
+        if error is not None:
+            self._fail(found, error)
+            self._unwritable = self._unwritable + 1 if failed_to_write else 0
+            if self._unwritable >= MOST_WRITE_FAILURES:
+                raise LeaderError(
+                    f"{self._unwritable} results in a row could not be written, the last one because: {error} Put that right "
+                    "and run the same command again, which goes on where this one stopped."
+                )
+            return error
+        self._unwritable = 0
+        line: Line = {
+            "kind": "picture",
+            "name": found.name,
+            "status": answer.status,
+            "content": answer.content,
+            "stamp": found.stamp,
+            "settings": self.choices.digest,
+            "threads": threads,
+            "seconds": answer.seconds,
+            "files": {kind: _without_file(about) for kind, about in answer.files.items()},
+            "run": answer.run,
+        }
+        self.manifest.append(line)
+        if answer.status == REFUSED:
+            self.outcome.refused += 1
+        else:
+            self.outcome.restored += 1
+            self._level((answer.run or {}).get("verdict"))
+        return None
+
+    def _keep(self, item: _Work, answer: Answer) -> None:
+        """Moves the files of a result into place, the picture last: where it is, all is."""
+        if answer.folder is None:
+            return
+        for kind in sorted(answer.files, key=lambda kind: kind == "picture"):
+            about = answer.files[kind]
+            file = Path(answer.folder) / about["file"]
+            expected = {**result_names(item.found.name, self.maps), "strip": strip_name(item.found.name)}
+            if about["name"] != expected.get(kind):
+                raise LeaderError(f"A worker named a result '{printable(about['name'])}' that was not asked for.")
+            size = self.target.size(about["name"]) if item.unsure and kind != "strip" else None
+            if size is not None and self.target.sha256(about["name"]) != sha256_of(file):
+                raise LeaderError(
+                    f"{printable(about['name'])} in the output folder was not written by this program; move it away, or add "
+                    "--force to replace it."
+                )
+            self.target.keep(file, about["name"])
+
+    def _fail(self, item: Found, error: str) -> None:
+        self.outcome.failed.append((item.name, error))
+        before = self.manifest.entries.get(item.name)
+        said = before is not None and (before.status, before.settings) == (FAILED, self.choices.digest)
+        if said and self.manifest.line(item.name).get("error") == error:
+            return
+        files = {} if before is None else {k: {"name": n, "sha256": s, "bytes": b} for k, (n, s, b) in before.files.items()}
+        line: Line = {
+            "kind": "picture",
+            "name": item.name,
+            "status": FAILED,
+            "settings": self.choices.digest,
+            "files": files,  # what an earlier run wrote is still ours
+            "error": error,
+        }
+        self.manifest.append(line)
+
+    def _count(self, entry: Entry, name: str) -> None:
+        """The verdict of a picture that was found done."""
+        if entry.status == DONE:
+            self._level((self.manifest.line(name).get("run") or {}).get("verdict"))
+
+    def _level(self, verdict: Any) -> None:
+        if isinstance(verdict, dict):
+            level = str(verdict.get("level"))
+            self.outcome.levels[level] = self.outcome.levels.get(level, 0) + 1
+
+
+def _without_file(about: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in about.items() if key != "file"}
+
+
+def _unwritten(error: OSError) -> str:
+    return f"The result could not be written ({error.strerror or error})."

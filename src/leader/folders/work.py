@@ -1,0 +1,273 @@
+"""What a worker does: pictures fetched, restored, and left as finished files. It never raises for a picture's sake."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leader.errors import LeaderError, UsageError
+from leader.files import flush_to_disk, printable, sha256_of
+from leader.folders.choices import Choices
+from leader.folders.manifest import DONE, FAILED, REFUSED
+from leader.folders.names import result_names, strip_name
+from leader.folders.places import Source, open_source, open_target
+
+if TYPE_CHECKING:
+    from leader.priors.base import Prior
+    from leader.restoration.restore import Preparation, Restoration
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all pictures of a run have in common; every worker gets it once.
+
+    source, out  addresses; staging: the folder here for finished files, or None where they are sent
+    maps         suffix of the uncertainty maps, or None for none
+    strips       whether thumbnails are kept
+    """
+
+    choices: Choices
+    source: str
+    out: str
+    staging: str | None
+    maps: str | None = None
+    strips: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a picture.
+
+    status   "done", "refused" or "failed"
+    error    the sentence where it failed
+    content  SHA-256 of what was read
+    files    kind -> name, sha256, bytes
+    folder   where the files lie, where they were not sent; the receiver removes it
+    wrong    "words" where the request itself is wrong, "prior" where that cannot be used, "output" where results cannot be
+             written: the next picture will fare the same
+    """
+
+    status: str
+    error: str | None = None
+    content: str | None = None
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    folder: str | None = None
+    run: dict[str, Any] | None = None
+    wrong: str | None = None
+    seconds: float = 0.0
+
+
+class _OutputError(LeaderError):
+    """The place of results, not the picture, is at fault."""
+
+
+def restore_some(task: Task, names: Sequence[str]) -> list[Answer]:
+    """Restores pictures of the source: one, or several of which alike ones share a pass of the network."""
+    from leader.restoration.together import run_all
+
+    begin = time.perf_counter()
+    items = [_Item(task, name) for name in names]
+    for item in items:
+        item.attempt(item.fetch)
+    waiting = [item for item in items if item.ready is not None]
+    for item, made in zip(waiting, run_all([item.ready for item in waiting if item.ready is not None], task.choices.check)):
+        item.attempt(partial(item.finish, made))
+    seconds = round((time.perf_counter() - begin) / len(items), 3)
+    return [item.answered(seconds) for item in items]
+
+
+class _Item:
+    """A picture on its way: its folder, what was read, what became of it."""
+
+    def __init__(self, task: Task, name: str) -> None:
+        self.task, self.name = task, name
+        self.folder: Path | None = None
+        self.content: str | None = None
+        self.ready: Preparation | None = None
+        self._answer: Answer | None = None
+
+    def attempt(self, part: Callable[[], None]) -> None:
+        """Does a part of the work; what it raises is this picture's answer."""
+        try:
+            part()
+        except Exception as error:
+            self._answer = Answer(FAILED, _sentence(error, self.name, self.folder), wrong=_wrong(error))
+
+    def answered(self, seconds: float) -> Answer:
+        """What became of it; where that is no result nothing is left of it."""
+        answer = self._answer
+        assert answer is not None
+        if self.folder is not None and (answer.status != DONE or self.task.staging is None):
+            shutil.rmtree(self.folder, ignore_errors=True)
+        return replace(answer, seconds=seconds)
+
+    def fetch(self) -> None:
+        """Copies the picture and makes every choice of its restoration."""
+        from leader.pictures import check_format
+
+        self.folder = _own_folder(self.task)
+        copy = self.folder / "in" / self.name.rsplit("/", 1)[-1]
+        self.content = _fetch(open_source(self.task.source), self.name, copy)
+        picture = Path(result_names(self.name, self.task.maps)["picture"])
+        check_format(picture)
+        ready = _model(self.task.choices).prepare(copy)
+        check_format(picture, ready.given.alpha is not None)
+        copy.unlink()
+        self.ready = ready
+
+    def finish(self, made: Restoration | Exception) -> None:
+        """Writes what the first run gave, or what a second try did."""
+        from leader.restoration.second_try import run_with_second_try
+
+        if isinstance(made, Exception):
+            raise made
+        assert self.ready is not None
+        first, choices = self.ready, self.task.choices
+        restored = run_with_second_try(first, lambda one: made if one is first else one.run(check=choices.check))
+        run = _described(restored)
+        if restored.verdict is not None and restored.verdict.level == "failed" and not choices.keep_failed:
+            self._answer = Answer(REFUSED, content=self.content, run=run)
+        else:
+            folder = None if self.task.staging is None else str(self.folder)
+            self._answer = Answer(DONE, content=self.content, files=self._kept(restored), folder=folder, run=run)
+
+    def _kept(self, restored: Restoration) -> dict[str, dict[str, Any]]:
+        """Leaves the files of a result, or sends them: kind -> name, sha256, bytes."""
+        assert self.folder is not None
+        names, strip = result_names(self.name, self.task.maps), strip_name(self.name) if self.task.strips else None
+        files = {}
+        try:
+            for kind, (file, final) in _written(self.task, restored, names, strip, self.folder).items():
+                files[kind] = {"name": final, "sha256": sha256_of(file), "bytes": file.stat().st_size, "file": file.name}
+                if self.task.staging is None:
+                    open_target(self.task.out).send(file, final)
+        except OSError as error:
+            raise _OutputError(f"The result cannot be written ({error.strerror or error}).") from error
+        except LeaderError as error:
+            # a write that failed inside leader.files carries the system's error
+            raise (_OutputError(str(error)) if isinstance(error.__cause__, OSError) else error) from error
+        return files
+
+
+def _own_folder(task: Task) -> Path:
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="leader-", dir=task.staging))
+        (folder / "in").mkdir()
+    except FileNotFoundError as error:
+        raise _OutputError(
+            f"This machine does not see the folder {printable(task.out)}; share it with all machines, or give an address such "
+            "as s3://BUCKET/NAME."
+        ) from error
+    except OSError as error:
+        raise _OutputError(f"Results cannot be written ({error.strerror}).") from error
+    return folder
+
+
+def _fetch(source: Source, name: str, copy: Path) -> str:
+    try:
+        return source.fetch(name, copy)
+    except FileNotFoundError as error:
+        raise LeaderError("It vanished since the folder was listed.") from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            raise _OutputError(f"It could not be copied ({error.strerror}).") from error
+        raise LeaderError(f"It cannot be read ({error.strerror or error}).") from error
+
+
+def _written(
+    task: Task, restored: Restoration, names: Mapping[str, str], strip: str | None, folder: Path
+) -> dict[str, tuple[Path, str]]:
+    """The files of a result, complete and on the disk: kind -> (file, the name it will have)."""
+    from leader.folders.strips import write_strip
+    from leader.restoration.saving import write_map
+
+    made = {kind: (folder / f"{kind}{Path(final).suffix.lower()}", final) for kind, final in names.items()}
+    restored.save(made["picture"][0], task.choices.location)
+    if "map" in made:
+        write_map(made["map"][0], restored)
+    if strip is not None:
+        made["strip"] = (folder / "strip.webp", strip)
+        write_strip(made["strip"][0], restored.given.rgb(), restored.picture.rgb(), restored.uncertainty)
+    for file, _ in made.values():
+        flush_to_disk(file)
+    return made
+
+
+def _described(restored: Restoration) -> dict[str, Any]:
+    """The summary of a run without its path and without tables, which are those of the settings."""
+    summary = restored.summary()
+    summary["options"] = {key: value for key, value in summary["options"].items() if not isinstance(value, Mapping)}
+    del summary["trace"], summary["versions"]
+    return summary
+
+
+class _Model:
+    """A prior that was loaded once, for all pictures of this process."""
+
+    def __init__(self, choices: Choices) -> None:
+        import torch
+
+        from leader.priors import loading
+        from leader.restoration.repeat import arguments_of, weights_hash
+
+        self.source = choices.prior
+        self.arguments = dict(choices.arguments) if choices.run is None else arguments_of(choices.run)
+        self.arguments.pop("prior", None)
+        dtype, device = self.arguments.pop("dtype", None), self.arguments.get("device")
+        options = {key: value for key, value in (("device", device), ("dtype", dtype)) if value is not None}
+        self.prior: Prior = loading.load_prior(self.source, **options)
+        self.sha256 = weights_hash(self.source)
+        self.dtype = str(dtype or torch.float32).removeprefix("torch.")
+
+    def prepare(self, copy: Path) -> Preparation:
+        """The Preparation of a picture, as `prepare` with the prior by name would make it."""
+        from leader.restoration.restore import prepare
+
+        ready = prepare(copy, **self.arguments, prior=self.prior)
+        origin = replace(ready.origin, prior=self.source, prior_sha256=self.sha256, dtype=self.dtype)
+        return replace(ready, origin=origin)
+
+
+class _PriorError(LeaderError):
+    """The prior cannot be used."""
+
+
+_models: dict[str, _Model] = {}
+
+
+def _model(choices: Choices) -> _Model:
+    if choices.digest not in _models:
+        _models.clear()
+        try:
+            _models[choices.digest] = _Model(choices)
+        except UsageError:
+            raise
+        except LeaderError as error:
+            raise _PriorError(str(error)) from error
+    return _models[choices.digest]
+
+
+def _wrong(error: Exception) -> str | None:
+    kinds = ((UsageError, "words"), (_PriorError, "prior"), (_OutputError, "output"))
+    return next((word for kind, word in kinds if isinstance(error, kind)), None)
+
+
+def _sentence(error: Exception, name: str, folder: Path | None) -> str:
+    """What went wrong, with the name of the source instead of that of its copy."""
+    if isinstance(error, MemoryError):
+        return "The memory does not suffice for it; use fewer --jobs, or restore a part of it."
+    if isinstance(error, (LeaderError, OSError)):
+        text = str(error)
+    else:
+        text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]} (this is a bug of leader, please report it)."
+    if folder is not None:
+        text = text.replace(f"{printable(folder)}{os.sep}in{os.sep}", "")
+    return text

@@ -1,0 +1,111 @@
+"""A real Ray cluster of three nodes on this machine, one of which is killed while it works."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leader.engines import LocalEngine, Lost
+from leader.errors import LeaderError
+from leader.folders.choices import Choices
+from leader.folders.run import Outcome, Watcher, run_folder
+from tests.folders.conftest import results, save_picture
+
+ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.slow
+
+CHOICES = Choices({"task": "denoise", "sigma": 0.05, "quality": "draft", "prior": "embedded", "seed": 5})
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A head without room for work, and three nodes with room for one worker each."""
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # a busy machine would hardly let them start
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": 80 << 20})
+    made.workers = [made.add_node(num_cpus=1, object_store_memory=80 << 20) for _ in range(3)]
+    made.wait_for_nodes()
+    ray.init(address=made.address, log_to_driver=False)
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+def engine() -> Any:
+    from leader.engines.ray import RayEngine
+
+    return RayEngine(threads=1)
+
+
+def placed(job: tuple[str, int]) -> tuple[int, str, int]:
+    """The number, the node and the process; 7 kills its process, the first time or always (-7)."""
+    folder, number = job
+    seen = Path(folder) / str(number)
+    if number == -7 or (number == 7 and not seen.exists()):
+        seen.touch()
+        os._exit(1)
+    if number == 99:
+        raise LeaderError("99 is too many")
+    time.sleep(0.2)
+    return number, ray.get_runtime_context().get_node_id(), os.getpid()
+
+
+def test_jobs_survive_their_workers_and_their_node(cluster: Any, tmp_path: Path) -> None:
+    taken: list[int] = []
+
+    def jobs() -> Iterator[tuple[str, int]]:
+        for number in [*range(30), -7]:
+            taken.append(number)
+            yield str(tmp_path), number
+
+    answers: dict[int, Any] = {}
+    nodes: set[str] = set()
+    for index, answer in engine().each(placed, jobs()):
+        if not answers:
+            assert len(taken) <= 4, "jobs wait until a worker is free"
+        assert index not in answers
+        answers[index] = answer
+        if not isinstance(answer, Lost):
+            nodes.add(answer[1])
+        if len(nodes) == 3 and len(cluster.workers) == 3:
+            cluster.remove_node(cluster.workers.pop(), allow_graceful=False)
+    assert sorted(answers) == list(range(31)) and len(cluster.workers) == 2
+    assert [answers[index][0] for index in range(30)] == list(range(30))
+    assert isinstance(answers[30], Lost) and "died 3 times" in answers[30].reason
+    with pytest.raises(LeaderError, match="99 is too many"):
+        list(engine().map(placed, [(str(tmp_path), 99)]))
+    with pytest.raises(LeaderError, match="could not be done"):
+        list(engine().map(placed, [(str(tmp_path), -7)]))
+
+
+def test_a_folder_arrives_though_a_node_dies_and_equals_the_local_run(cluster: Any, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    (source / "sub").mkdir(parents=True)
+    for number in range(12):
+        save_picture(source / ("sub" if number % 2 else "") / f"{number}.png", 24 + number)
+    killed: list[str] = []
+
+    def kill_one(name: str, error: str | None) -> None:
+        if not killed and name:
+            killed.append(name)
+            cluster.remove_node(cluster.workers[0], allow_graceful=False)
+
+    outcome: Outcome = run_folder(
+        str(source), str(tmp_path / "ray"), CHOICES, engine(), maps=".npy", watcher=Watcher(finished=kill_one)
+    )
+    assert killed and outcome.restored == 12 and outcome.failed == []
+    run_folder(str(source), str(tmp_path / "here"), CHOICES, LocalEngine(1), maps=".npy")
+    assert results(tmp_path / "ray") == results(tmp_path / "here")
+
+
+def test_a_cluster_that_is_not_there_is_told() -> None:
+    from leader.engines.ray import RayEngine
+
+    with pytest.raises(LeaderError, match=r"no Ray cluster|cannot be joined"):
+        list(RayEngine(1, address="127.0.0.1:1").each(placed, [("", 0)]))

@@ -1,0 +1,133 @@
+"""Small things of folders that larger tests pass over: each was once broken on trial and nobody noticed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from leader.errors import LeaderError
+from leader.folders import run as run_module
+from leader.folders import work
+from leader.folders.choices import Choices
+from leader.folders.names import check_name, is_source_name
+from leader.folders.remote import _stamp
+from leader.folders.report import page_text
+from leader.folders.strips import coloured
+from leader.folders.work import restore_some
+from tests.folders.conftest import ARGUMENTS, go, results, save_picture
+
+
+def test_whether_results_are_judged_is_a_setting() -> None:
+    assert Choices(dict(ARGUMENTS)).digest != Choices(dict(ARGUMENTS), check=False).digest
+
+
+@pytest.mark.parametrize("name", ["../x.png", "a/../x.png", "./x.png", "/x.png", "a//x.png", ""])
+def test_names_that_lead_out(name: str) -> None:
+    with pytest.raises(LeaderError, match="leads out"):
+        check_name(name)
+
+
+@pytest.mark.parametrize("name", ["a\\x.png", "C:/x.png", "a\0.png"])
+def test_names_of_other_systems(name: str) -> None:
+    with pytest.raises(LeaderError, match="means a folder or a drive"):
+        check_name(name)
+    check_name("a/b:c.png")
+
+
+def test_what_a_source_is() -> None:
+    assert is_source_name("a/b.PNG") and is_source_name("x.npz") and not is_source_name("a.txt")
+    assert not is_source_name(".leader/strips/a.png") and not is_source_name("a/.b/c.png") and not is_source_name(".a.png")
+
+
+def test_objects_are_told_apart_by_what_their_store_says() -> None:
+    assert _stamp({"ETag": "a"}, 3) == _stamp({"ETag": "a"}, 3) != _stamp({"ETag": "b"}, 3)
+    assert _stamp({"ETag": "a"}, 3) != _stamp({"ETag": "a"}, 4) and _stamp({"name": "a"}, 3) is None
+
+
+def test_failed_ones_are_sorted_to_the_front() -> None:
+    def key(level: str, status: str = "done") -> str:
+        line = {"name": "a.png", "status": status, "run": {"verdict": {"level": level}}, "files": {}}
+        line["files"] = {"picture": {"name": "a.png"}}
+        row = next(text for text in page_text([line], lambda _: None) if text.startswith("<tr><td"))
+        return row.split("data-key=")[3].split('"')[1]
+
+    assert [key("failed"), key("", "failed"), key("", "refused"), key("doubtful"), key("fine")] == ["0", "0", "1", "2", "3"]
+
+
+def test_thumbnails_of_maps_have_one_scale() -> None:
+    colours = np.asarray(coloured(np.array([[0.0, 0.1, 0.2, 0.9]], np.float32)))[0]
+    assert colours.tolist() == [[0, 0, 4], [183, 55, 121], [252, 253, 191], [252, 253, 191]]
+
+
+def test_a_file_that_is_there_before_the_first_run_is_nobody_of_ours(tree: Path, tmp_path: Path) -> None:
+    """Not even one with the right bytes: without a manifest nothing says that we made it."""
+    go(tree, tmp_path / "one")
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two/a.png").write_bytes((tmp_path / "one/a.png").read_bytes())
+    outcome = go(tree, tmp_path / "two")
+    assert outcome.restored == 2 and [name for name, _ in outcome.failed] == ["a.png"]
+
+
+def test_a_link_in_the_way_is_nobody_of_ours(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    go(tree, out)
+    save_picture(tree / "d.png")
+    os.symlink(tmp_path / "nothing.png", out / "d.png")
+    outcome = go(tree, out)
+    assert (outcome.restored, outcome.found) == (0, 3) and "--force" in outcome.failed[0][1]
+    assert not (tmp_path / "nothing.png").exists()
+
+
+def test_a_worker_cannot_name_its_results(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lying(task: Any, names: Any) -> Any:
+        return [
+            replace(answer, files={kind: {**about, "name": "../evil.png"} for kind, about in answer.files.items()})
+            for answer in restore_some(task, names)
+        ]
+
+    monkeypatch.setattr(run_module, "restore_some", lying)
+    outcome = go(tree, tmp_path / "out")
+    assert len(outcome.failed) == 3 and "not asked for" in outcome.failed[0][1]
+    assert not (tmp_path / "evil.png").exists() and results(tmp_path / "out") == {}
+
+
+def test_nothing_is_left_where_results_are_sent(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fsspec").filesystem("memory").store.clear()
+    here = tmp_path / "tmp"
+    here.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(here))
+    (tree / "bad.png").write_text("no picture")
+    assert go(tree, "memory://sent").restored == 3
+    assert list(here.iterdir()) == []
+
+
+def test_a_second_try_is_a_run_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leader.restoration.restore import Preparation
+    from tests.cheap_prior import CheapPrior
+
+    calls: list[int] = []
+    real, judge = CheapPrior._predict, Preparation._verdict
+
+    def counted(self: CheapPrior, x: Any, t: Any) -> Any:
+        calls.append(1)
+        return real(self, x, t)
+
+    monkeypatch.setattr(CheapPrior, "_predict", counted)
+    monkeypatch.setattr(Preparation, "_verdict", lambda self, images: replace(judge(self, images), level="failed"))
+    (tmp_path / "in").mkdir()
+    save_picture(tmp_path / "in/a.png", 48, 48)
+    go(tmp_path / "in", tmp_path / "given")
+    alone = len(calls)
+    go(tmp_path / "in", tmp_path / "estimated", {"sigma": None})
+    assert len(calls) - alone == 3 * alone, "what was estimated is doubled twice; what was given is kept"
+
+
+def test_one_prior_stays_in_memory(tree: Path, tmp_path: Path, cheap: list[str]) -> None:
+    go(tree, tmp_path / "out")
+    go(tree, tmp_path / "out", {"seed": 9})
+    assert len(work._models) == 1 and len(cheap) == 2

@@ -1,0 +1,91 @@
+"""The proofs of benchmarks/folders.py in small, and the simulation of large clusters."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+def program(name: str) -> Any:
+    """A benchmark, which is a program and not part of a package."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        return import_module(name)
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
+def test_killed_runs_end_in_the_same_bytes() -> None:
+    figures = program("folders").kill(count=8, side=32, kills=3, seed=1)
+    assert figures["exit_code"] == 0 and figures["same_files"] and figures["same_lines"]
+    assert figures["restored_twice_once_recorded"] == figures["temporary_files"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
+def test_memory_stays_flat() -> None:
+    figures = program("folders").memory(count=60)
+    assert figures["pictures"] == 60 and figures["worker_growth"] < 0.1 and figures["parent_growth"] < 0.1
+
+
+def _counting(real: Callable[[Any, str], Any], asked: list[str]) -> Callable[[Any, str], Any]:
+    def counted(self: Any, word: str) -> Any:
+        asked.append(word)
+        return real(self, word)
+
+    return counted
+
+
+def test_done_files_are_found_in_linear_time(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: how often the disk is asked, and every line read once."""
+    from leader.folders.disk import DiskSource, DiskTarget
+    from tests.folders.conftest import go, save_picture
+
+    asked: list[str] = []
+    for kind, name in ((DiskTarget, "size"), (DiskSource, "sha256"), (DiskTarget, "sha256")):
+        monkeypatch.setattr(kind, name, _counting(getattr(kind, name), asked))
+    counts = []
+    for number in (5, 10):
+        source = tmp_path / f"in{number}"
+        source.mkdir()
+        for index in range(number):
+            save_picture(source / f"{index}.png")
+        go(source, tmp_path / f"out{number}")
+        asked.clear()
+        assert go(source, tmp_path / f"out{number}").found == number
+        counts.append(len(asked))
+    assert counts[1] == 2 * counts[0]
+
+
+def test_a_cluster_without_trouble_takes_what_it_must() -> None:
+    size = program("cluster_size")
+    calm = size.Scenario("calm", 10, size.MEASURED_PIXELS, 4, hours=1e9, slow=0.0)
+    course = size.simulate(calm, [3600.0])
+    assert (course.hours, course.retries, course.lost, course.wasted) == (3.0, 0, 0, 0.0) and course.ideal == 2.5
+    double = size.Scenario("calm", 10, 2 * size.MEASURED_PIXELS, 4, speed=4.0, hours=1e9, slow=0.0)
+    assert size.simulate(double, [3600.0]).hours == 1.5
+
+
+def test_trouble_costs_retries_time_and_a_few_pictures() -> None:
+    size = program("cluster_size")
+    words = {"pictures": 4000, "pixels": size.MEASURED_PIXELS, "workers": 20, "restart": 0.0}
+    calm = size.simulate(size.Scenario("calm", hours=1e9, **words), [60.0])
+    wild = size.simulate(size.Scenario("wild", hours=0.5, **words), [60.0])
+    share = 60 / 1800  # of pictures that meet a death, nearly: 5 % of the workers take twice as long
+    assert calm.retries == 0 < wild.retries and 0.8 * share < wild.retries / 4000 < 1.5 * share
+    assert wild.hours > calm.hours and wild.wasted > 0 and wild.lost <= 4
+    assert size.simulate(size.Scenario("slow", hours=1e9, slow=1.0, **words), [60.0]).hours == pytest.approx(2 * 4000 / 20 / 60)
+
+
+def test_measured_times_are_those_of_the_standard_quality() -> None:
+    times = program("cluster_size").measured_times()
+    assert len(times) == 96 and all(0.5 < seconds < 10 for seconds in times)

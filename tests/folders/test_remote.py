@@ -1,0 +1,90 @@
+"""Folders behind an address: the same results as on a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leader.errors import LeaderError
+from leader.folders import remote
+from leader.folders.places import is_address, local_path
+from tests.folders.conftest import go, results, save_picture
+
+fsspec = pytest.importorskip("fsspec")
+
+
+@pytest.fixture
+def memory(tree: Path) -> Iterator[Any]:
+    """The tree in a store of objects that lives in this process."""
+    store = fsspec.filesystem("memory")
+    store.store.clear()
+    for path in tree.rglob("*.*"):
+        store.pipe_file(f"/in/{path.relative_to(tree)}", path.read_bytes())
+    yield store
+    store.store.clear()
+
+
+def objects(store: Any, root: str = "/out/") -> dict[str, bytes]:
+    return {path.removeprefix(root): store.cat_file(path) for path in store.find(root) if "/.leader/" not in path}
+
+
+def test_what_an_address_is() -> None:
+    assert is_address("s3://bucket/x") and is_address("memory://x") and not is_address("C://x") and not is_address("a/b")
+    assert (
+        local_path("file:///tmp/a%20b") == Path("/tmp/a b") and local_path("s3://b/x") is None and local_path("a") == Path("a")
+    )
+
+
+def test_a_store_gives_what_a_disk_gives(tree: Path, tmp_path: Path, memory: Any) -> None:
+    go(tree, tmp_path / "out", maps=".npy", report=True)
+    assert go("memory://in", "memory://out", maps=".npy", report=True).restored == 3
+    there, here = objects(memory), results(tmp_path / "out")
+    assert set(there) == {name for name in here if not name.startswith(".leader/")}
+    assert all(there[name] == here[name] for name in there if name != "leader-report.html")
+    assert go("memory://in", "memory://out", maps=".npy").found == 3
+    assert go(f"file://{tree}", "memory://out", maps=".npy").found == 3, "the same content from another place"
+
+
+def test_changed_objects_are_restored_again(tmp_path: Path, memory: Any) -> None:
+    go("memory://in", "memory://out")
+    before = objects(memory)
+    save_picture(tmp_path / "new.png", 40)
+    memory.pipe_file("/in/b.png", (tmp_path / "new.png").read_bytes())
+    memory.rm_file("/out/sub/c.png")
+    outcome = go("memory://in", "memory://out")
+    assert (outcome.restored, outcome.found) == (2, 1)
+    after = objects(memory)
+    assert after["b.png"] != before["b.png"] and {**after, "b.png": b""} == {**before, "b.png": b""}
+
+
+def test_lines_are_sent_in_segments_and_a_lost_one_costs_its_pictures(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "SEGMENT_LINES", 2)
+    go("memory://in", "memory://out")
+    segments = sorted(memory.find("/out/.leader/manifest"))
+    assert len(segments) == 2
+    memory.pipe_file(segments[1], memory.cat_file(segments[1]).splitlines()[0] + b"\n{torn")
+    outcome = go("memory://in", "memory://out")
+    assert (outcome.restored, outcome.found) == (1, 2)
+    assert len(memory.find("/out/.leader/manifest")) == 3, "no segment is written twice"
+
+
+def test_objects_that_nobody_recorded_are_not_replaced_unasked(memory: Any) -> None:
+    memory.pipe_file("/out/a.png", b"mine")
+    outcome = go("memory://in", "memory://out")
+    assert [name for name, _ in outcome.failed] == ["a.png"] and memory.cat_file("/out/a.png") == b"mine"
+
+
+def test_names_of_objects_that_lead_out(tree: Path, tmp_path: Path, memory: Any) -> None:
+    memory.store["/in/../x.png"] = memory.store["/in/a.png"]
+    outcome = go("memory://in", tmp_path / "out")
+    assert outcome.restored == 3 and not (tmp_path / "x.png").exists()
+    assert all(name == "../x.png" for name, _ in outcome.failed)
+
+
+@pytest.mark.parametrize("address", ["nosuch://bucket/x", "memory://nothing"])
+def test_addresses_that_lead_nowhere(tmp_path: Path, address: str) -> None:
+    with pytest.raises(LeaderError):
+        go(address, tmp_path / "out")

@@ -1,0 +1,101 @@
+"""The contact sheet: self-contained, complete, and safe whatever pictures are called."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from leader.folders.strips import GAP, SIDE, WHITE_AT, coloured
+from tests.folders.conftest import go, save_picture
+
+
+class Page(HTMLParser):
+    """What a browser would see."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.rows: list[list[dict[str, str | None]]] = []
+        self.images: list[bytes] = []
+        self.links: list[str] = []
+        self.tags: dict[str, int] = {}
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        about = dict(attrs)
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        if tag == "tr":
+            self.rows.append([])
+        if tag == "td":
+            self.rows[-1].append(about)
+        if tag == "a":
+            self.links.append(str(about["href"]))
+        if tag == "img":
+            kind, data = str(about["src"]).split(",")
+            assert kind == "data:image/webp;base64"
+            self.images.append(base64.b64decode(data))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def page_of(out: Path) -> Page:
+    return Page((out / "leader-report.html").read_text(encoding="utf-8"))
+
+
+def test_every_picture_has_a_row_with_thumbnails_and_keys_to_sort_by(tree: Path, tmp_path: Path) -> None:
+    (tree / "bad.png").write_text("no picture")
+    go(tree, tmp_path / "out", report=True)
+    page = page_of(tmp_path / "out")
+    rows = [row for row in page.rows if row]
+    assert [row[0]["data-key"] for row in rows] == ["a.png", "b.png", "bad.png", "sub/c.png"]
+    assert page.links == ["a.png", "b.png", "sub/c.png"] and len(page.images) == 3
+    assert {len(row) for row in rows} == {page.tags["th"]}
+    for row in rows:
+        assert all(re.fullmatch(r"-?[\d.e-]+", str(cell["data-key"])) for cell in row[1:])
+    assert any("known format" in word for word in page.words)
+    strip = np.asarray(Image.open(io.BytesIO(page.images[0])))
+    assert strip.shape == (SIDE, 3 * SIDE + 2 * GAP, 3)
+    given = np.asarray(Image.open(tree / "a.png").resize((SIDE, round(SIDE * 16 / 24)), Image.Resampling.NEAREST), np.float32)
+    top = (SIDE - given.shape[0]) // 2
+    assert np.abs(strip[top : top + given.shape[0], :SIDE] - given).mean() < 12, "the first thumbnail is the picture given"
+
+
+def test_the_page_asks_nothing_of_anybody(tree: Path, tmp_path: Path) -> None:
+    go(tree, tmp_path / "out", report=True)
+    text = (tmp_path / "out/leader-report.html").read_text(encoding="utf-8")
+    assert "http://" not in text and "https://" not in text and "default-src 'none'" in text
+    assert page_of(tmp_path / "out").tags.get("link") is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names that Windows has not")
+def test_names_are_text(tree: Path, tmp_path: Path) -> None:
+    name = '<img src=x onerror="alert(1)">&.png'
+    save_picture(tree / name)
+    go(tree, tmp_path / "out", report=True)
+    page = page_of(tmp_path / "out")
+    assert page.tags["img"] == 4 and page.tags["script"] == 1 and name in page.words
+
+
+def test_pictures_of_runs_without_a_report_are_shown_too(tree: Path, tmp_path: Path) -> None:
+    go(tree, tmp_path / "out")
+    assert go(tree, tmp_path / "out", report=True).found == 3
+    page = page_of(tmp_path / "out")
+    assert len(page.images) == 3
+    (tmp_path / "out/a.png").unlink()
+    (tree / "a.png").unlink()
+    go(tree, tmp_path / "out", report=True)
+    assert len(page_of(tmp_path / "out").images) == 2, "a picture that is gone has no row"
+
+
+def test_colours_of_maps_have_a_fixed_scale() -> None:
+    levels = np.asarray(coloured(np.array([[0, WHITE_AT / 2, WHITE_AT, 1]], np.float32))).astype(int).sum(-1)[0]
+    assert levels[0] < levels[1] < levels[2] == levels[3]

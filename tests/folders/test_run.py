@@ -1,0 +1,320 @@
+"""A folder restored: names kept, done work found again, bad files told, nothing half-written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leader
+from leader.engines import LocalEngine, Lost
+from leader.errors import LeaderError, UsageError
+from leader.folders import run as run_module
+from leader.folders.choices import Choices, with_tables
+from leader.folders.disk import DiskTarget
+from leader.folders.work import restore_some
+from tests.folders.conftest import ARGUMENTS, go, results, save_picture
+
+
+def lines(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in (out / "leader-manifest.jsonl").read_text().splitlines()]
+
+
+def test_a_folder_gives_what_single_restorations_give(tree: Path, tmp_path: Path, cheap: list[str]) -> None:
+    out = tmp_path / "out"
+    outcome = go(tree, out, maps=".npy")
+    assert (outcome.restored, outcome.found, outcome.failed) == (3, 0, [])
+    assert cheap == ["embedded"], "the prior is loaded once"
+    for name in ("a.png", "b.png", "sub/c.png"):
+        single = leader.restore(tree / name, threads=1, **ARGUMENTS)
+        single.save(tmp_path / "single.png")
+        assert (out / name).read_bytes() == (tmp_path / "single.png").read_bytes()
+        spread = np.load(out / f"{name}.map.npy")
+        assert single.uncertainty is not None and np.array_equal(spread, single.uncertainty)
+        (line,) = [line for line in lines(out) if line.get("name") == name]
+        kept = line["run"]
+        expected = json.loads(json.dumps(single.summary(), default=str))
+        for left_out in ("trace", "versions", "options", "seconds"):
+            expected.pop(left_out)
+            kept.pop(left_out, None)
+        assert kept == expected
+    assert sorted(results(out)) == sorted(
+        ["a.png", "a.png.map.npy", "b.png", "b.png.map.npy", "sub/c.png", "sub/c.png.map.npy"]
+    ), "nothing temporary is left"
+
+
+def test_done_pictures_are_found_by_content_and_settings(tree: Path, tmp_path: Path, cheap: list[str]) -> None:
+    out = tmp_path / "out"
+    go(tree, out)
+    before, manifest = results(out), (out / "leader-manifest.jsonl").read_bytes()
+    cheap.clear()
+    again = go(tree, out)
+    assert (again.restored, again.found) == (0, 3) and sum(again.levels.values()) == 3
+    assert results(out) == before and (out / "leader-manifest.jsonl").read_bytes() == manifest and cheap == []
+
+    os.utime(tree / "a.png", (0, 0))  # a date is no content
+    save_picture(tree / "b.png", 20)  # the same name, another picture
+    assert (go(tree, out).restored, (out / "a.png").read_bytes()) == (1, before["a.png"])
+    assert (out / "b.png").read_bytes() != before["b.png"]
+
+    (out / "sub/c.png").unlink()
+    assert go(tree, out).restored == 1 and (out / "sub/c.png").read_bytes() == before["sub/c.png"]
+    assert go(tree, out, {"seed": 4}).restored == 3
+    assert go(tree, out, {"threads": 1, "seed": 4}).found == 3, "threads change roundings at most"
+
+
+def test_maps_asked_for_later_are_made(tree: Path, tmp_path: Path) -> None:
+    go(tree, tmp_path / "out")
+    assert go(tree, tmp_path / "out", maps=".npy").restored == 3
+    assert go(tree, tmp_path / "out", maps=".npy").found == 3 and (tmp_path / "out/sub/c.png.map.npy").exists()
+
+
+def test_bad_files_are_told_and_do_not_stop_the_rest(tree: Path, tmp_path: Path) -> None:
+    (tree / "aa.png").write_text("no picture")
+    (tree / "empty.jpg").write_bytes(b"")
+    os.symlink(tree / "gone.png", tree / "dangling.png")
+    outcome = go(tree, tmp_path / "out")
+    assert outcome.restored == 3 and [name for name, _ in outcome.failed] == ["aa.png", "empty.jpg"]
+    assert all("tmp" not in text and ".leader" not in text for _, text in outcome.failed), outcome.failed
+    count = len(lines(tmp_path / "out"))
+    save_picture(tree / "empty.jpg")
+    again = go(tree, tmp_path / "out")
+    assert (again.restored, again.found, len(again.failed)) == (1, 3, 1)
+    assert len(lines(tmp_path / "out")) == count + 1, "what was told before is not told twice"
+
+
+def test_foreign_files_are_not_replaced_unasked(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "a.png").write_text("mine")
+    first = go(tree, out)
+    assert [name for name, _ in first.failed] == ["a.png"] and "--force" in first.failed[0][1]
+    (out / "b.png").write_text("edited")
+    second = go(tree, out)
+    assert {name for name, _ in second.failed} == {"a.png", "b.png"}
+    assert (out / "a.png").read_text() == "mine" and (out / "b.png").read_text() == "edited"
+    assert go(tree, out, force=True).restored == 2 and (out / "a.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_file_without_a_line_is_taken_over_where_its_bytes_agree(tree: Path, tmp_path: Path) -> None:
+    """What a run that was killed between a result and its line leaves."""
+    out = tmp_path / "out"
+    go(tree, out)
+    manifest = out / "leader-manifest.jsonl"
+    kept = manifest.read_bytes().splitlines(keepends=True)
+    manifest.write_bytes(b"".join(kept[:-1]) + kept[-1][:40])  # the last line is torn
+    again = go(tree, out)
+    assert (again.restored, again.found, again.failed) == (1, 2, [])
+    assert [line["name"] for line in lines(out)[1:]] == ["a.png", "b.png", "sub/c.png"]
+
+
+def test_a_damaged_line_costs_its_own_picture(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    told: list[str] = []
+    go(tree, out)
+    manifest = out / "leader-manifest.jsonl"
+    kept = manifest.read_text().splitlines()
+    kept[1] = kept[1][:50] + "#" + kept[1][51:90]
+    kept[2] = json.dumps({**json.loads(kept[2]), "files": {"picture": {"name": "b.png"}}})
+    manifest.write_text("\n".join([*kept, "[1]", '{"kind":"picture"}']) + "\n")
+    again = go(tree, out, watcher=run_module.Watcher(note=told.append))
+    assert (again.restored, again.found) == (2, 1)
+    assert [text.split()[1] for text in told] == ["2", "3", "5", "6"]
+
+
+@pytest.mark.parametrize("where", ["in", "in/..", "."])
+def test_results_never_take_the_place_of_pictures(tree: Path, tmp_path: Path, where: str) -> None:
+    with pytest.raises(UsageError, match="place"):
+        go(tree, tmp_path / where)
+
+
+def test_an_output_folder_inside_the_source_is_no_source(tree: Path) -> None:
+    assert go(tree, tree / "restored").restored == 3
+    again = go(tree, tree / "restored")
+    assert (again.restored, again.found) == (0, 3)
+
+
+def test_links_lead_nowhere_else(tree: Path, tmp_path: Path) -> None:
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    for folder in (out, elsewhere):
+        folder.mkdir()
+    os.symlink(elsewhere, out / "sub")
+    os.symlink(elsewhere, tree / "linked")
+    os.symlink(elsewhere / "a.png", out / "a.png")
+    told: list[str] = []
+    outcome = go(tree, out, watcher=run_module.Watcher(note=told.append), force=True)
+    assert list(elsewhere.iterdir()) == []
+    assert [name for name, _ in outcome.failed] == ["sub/c.png"] and "symbolic link" in outcome.failed[0][1]
+    assert any("linked" in text for text in told) and not (out / "a.png").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["../x.png", "/x.png", "a/../../x.png", "a//x.png", "C:/x.png", "a\\x.png", ".leader/x.png"])
+def test_names_that_lead_out_are_refused(tree: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk gives no such names; an object store may."""
+    from leader.folders.disk import DiskSource
+    from leader.folders.places import Found
+
+    monkeypatch.setattr(DiskSource, "walk", lambda self: iter([Found("a.png", 1), Found(name, 1)]))
+    outcome = go(tree, tmp_path / "out")
+    assert [bad for bad, _ in outcome.failed] == [name] and outcome.restored == 1
+    assert sorted(results(tmp_path / "out")) == ["a.png"]
+
+
+def test_two_sources_of_one_name(tree: Path, tmp_path: Path) -> None:
+    (tree / "x.npz").write_text("no container")
+    save_picture(tree / "x.npz.png")
+    outcome = go(tree, tmp_path / "out")
+    reasons = dict(outcome.failed)
+    assert set(reasons) == {"x.npz", "x.npz.png"} and "name of that of x.npz" in reasons["x.npz.png"]
+
+
+def test_a_source_that_vanishes_or_changes(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = restore_some
+
+    def meddling(task: Any, names: Any) -> Any:
+        if names == ("a.png",):
+            (tree / "b.png").unlink()
+            save_picture(tree / "sub/c.png", 30)
+        return real(task, names)
+
+    monkeypatch.setattr(run_module, "restore_some", meddling)
+    outcome = go(tree, tmp_path / "out")
+    assert outcome.restored == 2 and [name for name, _ in outcome.failed] == ["b.png"] and "vanished" in outcome.failed[0][1]
+    monkeypatch.undo()
+    assert go(tree, tmp_path / "out").found == 2, "the line holds the content that was restored"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
+def test_results_that_cannot_be_written(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """One is told; three in a row end the run, since all others would be computed in vain."""
+    for name in ("d.png", "e.png"):
+        save_picture(tree / name)
+
+    def full(self: DiskTarget, file: Path, name: str) -> None:
+        raise OSError(number, os.strerror(number))
+
+    real = DiskTarget.keep
+    monkeypatch.setattr(
+        DiskTarget, "keep", lambda self, file, name: full(self, file, name) if name == "b.png" else real(self, file, name)
+    )
+    outcome = go(tree, tmp_path / "one")
+    assert outcome.restored == 4 and os.strerror(number) in outcome.failed[0][1]
+    monkeypatch.setattr(DiskTarget, "keep", full)
+    with pytest.raises(LeaderError, match=r"3 results in a row.*run the same command again"):
+        go(tree, tmp_path / "all")
+    assert results(tmp_path / "all") == {} and len(lines(tmp_path / "all")) == 4
+    monkeypatch.undo()
+    assert go(tree, tmp_path / "all").restored == 5
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_manifest_on_a_full_disk_ends_the_run(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leader.folders.manifest import LocalManifest
+
+    manifest = LocalManifest(tmp_path / "m.jsonl")
+    manifest.append({"kind": "settings", "digest": "x"})
+    full, own = os.open("/dev/full", os.O_WRONLY), manifest._handle
+    manifest._handle = full
+    with pytest.raises(LeaderError, match=r"No space left.*same command"):
+        manifest.append({"kind": "settings", "digest": "y"})
+    os.close(full)
+    manifest._handle = own
+    manifest.close()
+    assert (tmp_path / "m.jsonl").read_text().count("\n") == 1
+
+
+def test_a_second_run_into_the_folder_is_refused(tree: Path, tmp_path: Path) -> None:
+    manifest = DiskTarget(tmp_path / "out").open()
+    with pytest.raises(LeaderError, match="Another run"):
+        go(tree, tmp_path / "out")
+    manifest.close()
+    assert go(tree, tmp_path / "out").restored == 3
+
+
+def test_a_lost_worker_is_told_for_its_picture(tree: Path, tmp_path: Path) -> None:
+    class Losing(LocalEngine):
+        def each(self, function: Any, jobs: Any) -> Any:
+            for index, answer in super().each(function, jobs):
+                yield index, Lost("its worker process was killed") if index == 1 else answer
+
+    outcome = go(tree, tmp_path / "out", workers=Losing(1))
+    assert outcome.restored == 2 and "killed" in outcome.failed[0][1]
+    assert sorted(results(tmp_path / "out")) == ["a.png", "sub/c.png"]
+
+
+def test_wrong_words_end_the_run_at_once(tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Unknown method"):
+        go(tree, tmp_path / "out", {"method": "ddmn"})
+    assert results(tmp_path / "out") == {}
+
+
+def test_a_bug_in_one_picture_is_told_as_such(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.cheap_prior import CheapPrior
+
+    monkeypatch.setattr(CheapPrior, "_predict", lambda self, x, t: dict[str, Any]()["x"])
+    outcome = go(tree, tmp_path / "out")
+    assert len(outcome.failed) == 3 and "KeyError" in outcome.failed[0][1] and "bug" in outcome.failed[0][1]
+
+
+def test_refused_pictures_are_not_written_and_not_tried_again(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leader.restoration.restore import Preparation
+    from leader.trust import Verdict
+
+    real = Preparation._verdict
+
+    def failed(self: Preparation, images: Any) -> Verdict:
+        from dataclasses import replace
+
+        return replace(real(self, images), level="failed")
+
+    monkeypatch.setattr(Preparation, "_verdict", failed)
+    out = tmp_path / "out"
+    choices = Choices(dict(ARGUMENTS), keep_failed=False)
+    outcome = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1))
+    assert outcome.refused == 3 and results(out) == {}
+    assert run_module.run_folder(str(tree), str(out), choices, LocalEngine(1)).found == 3
+    assert go(tree, out).restored == 3, "with --keep-failed they are"
+
+
+def test_masks_and_kernels_are_read_once(tree: Path, tmp_path: Path) -> None:
+    known = np.ones((16, 24), np.float32)
+    known[4:9, 3:8] = 0
+    np.save(tmp_path / "mask.npy", known)
+    words = {"task": "inpaint", "mask": tmp_path / "mask.npy", "sigma": 0.0}
+    chosen = Choices(with_tables({**ARGUMENTS, **words}))
+    known[0] = 0
+    np.save(tmp_path / "mask.npy", known)
+    other = Choices(with_tables({**ARGUMENTS, **words}))
+    assert chosen.digest != other.digest and with_tables({"kernel": "gaussian:2"}) == {"kernel": "gaussian:2"}
+    for name in ("b.png", "sub/c.png"):
+        (tree / name).unlink()
+    run_module.run_folder(str(tree), str(tmp_path / "out"), other, LocalEngine(1))
+    leader.restore(tree / "a.png", **{**ARGUMENTS, **words}, threads=1).save(tmp_path / "single.png")
+    assert (tmp_path / "out/a.png").read_bytes() == (tmp_path / "single.png").read_bytes()
+
+
+def test_an_interruption_leaves_whole_results_and_nothing_else(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.cheap_prior import CheapPrior
+
+    calls, real = [], CheapPrior._predict
+
+    def interrupted(self: CheapPrior, x: Any, t: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real(self, x, t)
+
+    monkeypatch.setattr(CheapPrior, "_predict", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        go(tree, tmp_path / "out")
+    assert sorted(results(tmp_path / "out")) == ["a.png"]
+    assert go(tree, tmp_path / "out").restored == 2

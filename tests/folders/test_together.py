@@ -1,0 +1,98 @@
+"""A worker with a GPU is given several pictures at a time; each has a line, a fault and a result of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leader.engines import LocalEngine, Lost
+from leader.folders.choices import Choices
+from leader.folders.places import Found
+from leader.folders.run import MOST_JOB_BYTES, _Work, shared
+from leader.priors import loading
+from tests.cheap_prior import CheapPrior
+from tests.folders.conftest import ARGUMENTS, go, results, save_picture
+from tests.restoration.test_together import WidePrior
+
+
+class Counting(LocalEngine):
+    """Keeps what every job was."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.jobs: list[Any] = []
+
+    def each(self, function: Any, jobs: Any) -> Any:
+        def noted() -> Any:
+            for job in jobs:
+                self.jobs.append(job)
+                yield job
+
+        return super().each(function, noted())
+
+
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> list[WidePrior]:
+    made: list[WidePrior] = []
+
+    def load(name: Any, **options: Any) -> CheapPrior:
+        made.append(WidePrior())
+        return made[-1]
+
+    monkeypatch.setattr(loading, "load_prior", load)
+    return made
+
+
+def test_pictures_that_share_a_pass_become_what_they_become_alone(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wide: list[WidePrior]
+) -> None:
+    for name in ("d.png", "sub/e.png"):
+        save_picture(tree / name)  # of the size of a.png
+    (tree / "bad.png").write_text("no picture")
+    go(tree, tmp_path / "alone", maps=".npy")
+    assert max(wide[0].sizes) == 1
+    monkeypatch.setattr(Choices, "together", property(lambda self: 4))
+    workers = Counting()
+    outcome = go(tree, tmp_path / "together", maps=".npy", workers=workers)
+    assert workers.jobs == [("a.png", "b.png", "bad.png", "d.png"), ("sub/c.png", "sub/e.png")]
+    assert outcome.restored == 5 and [name for name, _ in outcome.failed] == ["bad.png"]
+    assert max(wide[0].sizes) == 2, "a.png and d.png have one size"
+    alone, some = results(tmp_path / "alone"), results(tmp_path / "together")
+    assert {name: data for name, data in some.items() if name.endswith(".png")} == {
+        name: data for name, data in alone.items() if name.endswith(".png")
+    }
+    assert set(some) == set(alone)
+    assert go(tree, tmp_path / "together", maps=".npy").found == 5
+
+
+def test_a_job_of_several_whose_worker_dies_is_tried_one_by_one(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Dying(LocalEngine):
+        def each(self, function: Any, jobs: Any) -> Any:
+            for index, job in enumerate(jobs):
+                yield index, Lost("its worker process was killed") if "b.png" in job else function(job)
+
+    monkeypatch.setattr(Choices, "together", property(lambda self: 2))
+    outcome = go(tree, tmp_path / "out", workers=Dying(1))
+    assert outcome.restored == 2 and [name for name, _ in outcome.failed] == ["b.png"] and "killed" in outcome.failed[0][1]
+    assert sorted(results(tmp_path / "out")) == ["a.png", "sub/c.png"]
+
+
+def test_jobs_are_small_and_in_order() -> None:
+    work = [
+        _Work(Found(str(number), size), False) for number, size in enumerate([1, 2, MOST_JOB_BYTES, 1, MOST_JOB_BYTES - 1, 1])
+    ]
+    assert [[item.found.name for item in job] for job in shared(work, 3)] == [["0", "1"], ["2"], ["3", "4"], ["5"]]
+    assert [len(job) for job in shared(work, 1)] == [1] * 6 and shared([], 4) == []
+
+
+def test_several_at_a_time_only_where_a_gpu_was_asked_for() -> None:
+    assert Choices(dict(ARGUMENTS)).together == 1 and not Choices({"device": "cpu"}).on_gpu
+    for device in ("cuda", "cuda:1", "mps"):
+        assert Choices({"device": device}).on_gpu and Choices({}, {"device": device}).together == 16
+    assert not Choices({"device": "cuda"}, {"device": "cpu"}).on_gpu, "a kept run says itself where it ran"
+    assert Choices({**ARGUMENTS, "average": 1, "settings": {}}).digest == Choices(dict(ARGUMENTS)).digest
+    assert Choices({**ARGUMENTS, "average": 2}).digest != Choices(dict(ARGUMENTS)).digest
