@@ -1,13 +1,12 @@
 """Does the verdict know when a restoration went wrong? Runs with right and wrong settings, and how many it recognises.
 
-    python benchmarks/self_check.py --photographs DIR [--runs N]    makes the runs that are not yet in the records
-    python benchmarks/self_check.py                                 judges the kept ones and prints the rates
+    python benchmarks/self_check.py --photographs DIR [--part val|fresh] [--runs N]    makes the runs that are not yet kept
+    python benchmarks/self_check.py                                                    judges the kept ones, prints the rates
 
-Parts of 64 x 64 pixels of validation photographs, one plain and one textured of each, are degraded and restored with the
-default method on 20 uniform steps. Ruined: 3 dB below the given picture (super-resolution: below bicubic interpolation). The
-photographs with even numbers served to find the thresholds; docs/verdict.md says how far the odd ones are a test.
-Records hold the numbers that
-`judge` takes, so thresholds can be tried without running anything again.
+Parts of 64 x 64 pixels of photographs, a plain or a textured one of each, are degraded and restored with the default method
+and quality. Ruined: 3 dB below the given picture (super-resolution: below bicubic interpolation). The limits of the verdict
+were set on the runs of `val`, validation photographs; those of `fresh`, training photographs that nobody had looked at, are the
+test. Records hold the numbers that `judge` takes, so limits can be tried without running anything again.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 RECORDS = Path(__file__).parent / "records" / "self-check.jsonl"
-SIDE, MARGIN, STEPS = 64, 16, 20
-ROUNDS = 12
-"""How many photographs see each case, half of them for the thresholds."""
+SIDE, MARGIN = 64, 16
+ROUNDS = {"val": 8, "fresh": 8}
+"""How many photographs see each case, by part."""
 CLEAN = 40.0
 """PSNR in dB above which nobody sees a difference: what was 60 dB and became 45 is no ruin."""
 Pixels = NDArray[np.float64]
@@ -151,6 +150,11 @@ CASES = (
     Case("denoise: noise 0.05, sigma double", False, plain(0.05), {"task": "denoise", "sigma": 0.1}),
     Case("denoise: noise 0.05, JPEG 75", False, plain(0.05, 75), {"task": "denoise"}),
     Case("sr: JPEG 75", False, small(2, jpeg=75), {"task": "sr", "factor": 2}),
+    Case("deblur: kernel 2.5, noise 0.01, sigma given", True, blur(2.5, 0.01), _deblur(2.5, sigma=0.01)),
+    Case("denoise: noise 0.02, sigma 0.1", False, plain(0.02), {"task": "denoise", "sigma": 0.1}),
+    Case("sr: factor 4, sigma given", True, small(4), {"task": "sr", "factor": 4, "sigma": 0.0}),
+    Case("sr: noise 0.05, sigma 0", False, small(2, 0.05), {"task": "sr", "factor": 2, "sigma": 0.0}),
+    Case("denoise: noise 0.02, sigma estimated", True, plain(0.02), {"task": "denoise"}),
 )
 
 
@@ -175,16 +179,16 @@ def psnr(one: Pixels, other: Pixels) -> float:
     return -10 * math.log10(max(float(((one - other) ** 2).mean()), 1e-6))  # 60 dB at most: rounding alone leaves 59
 
 
-def planned(count: int) -> list[tuple[int, int, bool]]:
+def planned(count: int, rounds: int) -> list[tuple[int, int, bool]]:
     """(case, photograph, textured) of every run, such that any beginning of the list is balanced."""
     return [
-        (case, (2 * case + 7 * turn) % count, (case + turn) % 2 == 1) for turn in range(ROUNDS) for case in range(len(CASES))
+        (case, (2 * case + 7 * turn) % count, (case + turn) % 2 == 1) for turn in range(rounds) for case in range(len(CASES))
     ]
 
 
-def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any) -> dict[str, Any]:
+def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any, part_name: str) -> dict[str, Any]:
     """One restoration and its numbers."""
-    from leader.restoration.restore import prepare
+    from leader.restoration.restore import restore
 
     begin = time.process_time()
     truth = part(path, textured)
@@ -192,13 +196,13 @@ def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any) -> 
     choices = dict(case.choices)
     if callable(choices.get("mask")):
         choices["mask"] = choices["mask"](np.random.default_rng(number))
-    ready = prepare(given, prior=prior, steps=STEPS, seed=number, threads=1, settings={"grid": "uniform"}, **choices)
-    restored = ready.run()
+    restored = restore(given, prior=prior, seed=number, threads=1, **choices)
     seconds = time.process_time() - begin
     centre = np.round(255 * _centre(truth)) / 255
     shown = np.asarray(given.resize((SIDE, SIDE), Image.Resampling.BICUBIC)) / 255
     assert restored.verdict is not None
     return {
+        "part": part_name,
         "case": case.name,
         "photograph": path.stem,
         "textured": textured,
@@ -221,17 +225,17 @@ def kept() -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines[:-1] if line]
 
 
-def make(photographs: Path, runs: int) -> None:
-    """Makes the runs that are missing among the first `runs`."""
+def make(photographs: Path, part_name: str, runs: int) -> None:
+    """Makes the runs of a part that are missing among the first `runs`."""
     from leader.priors.loading import load_prior
 
     paths = sorted(photographs.glob("*.jpg"))
-    have = {(row["case"], row["photograph"], row["textured"]) for row in kept()}
+    have = {(row["case"], row["photograph"], row["textured"]) for row in kept() if row["part"] == part_name}
     prior = load_prior("embedded")
-    for case, photograph, textured in planned(len(paths))[:runs]:
+    for case, photograph, textured in planned(len(paths), ROUNDS[part_name])[:runs]:
         if (CASES[case].name, paths[photograph].stem, textured) in have:
             continue
-        row = run_one(CASES[case], paths[photograph], textured, photograph, prior)
+        row = run_one(CASES[case], paths[photograph], textured, photograph, prior, part_name)
         with RECORDS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
@@ -250,13 +254,13 @@ def upper_bound(count: int, total: int, confidence: float = 0.95) -> float:
 
 @dataclass(frozen=True)
 class Judged:
-    """A record, judged: how many dB the restoration gained, and the verdict's level now."""
+    """A record, judged: the part it is of, how many dB the restoration gained, and the verdict's level now."""
 
     case: Case
     psnr: float
     gain: float
     level: str
-    odd: bool
+    part: str
     reasons: tuple[str, ...]
 
 
@@ -268,7 +272,7 @@ def judged(rows: Iterable[dict[str, Any]]) -> list[Judged]:
     for row in rows:
         verdict = judge(row["numbers"])
         gain = row["psnr"] - row["psnr_given"]
-        found.append(Judged(cases[row["case"]], row["psnr"], gain, verdict.level, row["number"] % 2 == 1, verdict.reasons))
+        found.append(Judged(cases[row["case"]], row["psnr"], gain, verdict.level, row["part"], verdict.reasons))
     return found
 
 
@@ -310,13 +314,13 @@ def table(rows: list[Judged]) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--photographs", type=Path, help="the folder of validation photographs (.jpg)")
-    parser.add_argument("--runs", type=int, default=ROUNDS * len(CASES), help="how many runs there should be in all")
+    parser.add_argument("--photographs", type=Path, help="a folder of photographs (.jpg)")
+    parser.add_argument("--part", choices=list(ROUNDS), default="val", help="what the runs are for")
+    parser.add_argument("--runs", type=int, default=10**9, help="how many runs of the part there should be")
     arguments = parser.parse_args()
     if arguments.photographs is not None:
-        make(arguments.photographs, arguments.runs)
+        make(arguments.photographs, arguments.part, arguments.runs)
     everything = judged(kept())
-    for title, half in (("odd photographs", True), ("even photographs, which set the thresholds", False)):
-        chosen = [row for row in everything if row.odd is half]
-        print(f"{title}: {len(chosen)} runs\n{report(chosen)}\n")
-    print(table(everything))
+    for name, words in (("fresh", "fresh photographs"), ("val", "validation photographs, which set the limits")):
+        chosen = [row for row in everything if row.part == name]
+        print(f"{words}: {len(chosen)} runs\n{report(chosen)}\n{table(chosen)}\n")

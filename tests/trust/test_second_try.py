@@ -89,7 +89,7 @@ def test_the_check_does_not_touch_the_picture_and_repeats() -> None:
     assert one.summary()["network"] == without.summary()["network"]
     other = restore(noisy, "denoise", prior=CheapPrior(), steps=3, seed=6).verdict
     assert other is not None and other.numbers["residual"] != one.verdict.numbers["residual"]
-    assert one.verdict.numbers["change"] is None  # nobody asked the network again
+    assert one.verdict.numbers["change"] is not None  # a look that the ledger of the run does not count
 
 
 @pytest.mark.parametrize("task", ["sr", "deblur", "inpaint", "colourise", "denoise"])
@@ -107,17 +107,32 @@ def test_every_task_is_judged(task: str) -> None:
 
 def test_the_frame_around_a_blurred_picture_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the picture the measurement is a continuation: whatever happens there changes no number but the network's."""
-    one = prepare(photograph(40, 52), "deblur", kernel="gaussian:1", prior=CheapPrior(), sigma=0.02, steps=3)
+    known: dict[str, Any] = {"kernel": "gaussian:1", "kernel_doubt": 0}  # doubt is whitened across the border
+    one = prepare(photograph(40, 52), "deblur", prior=CheapPrior(), sigma=0.02, steps=3, **known)
     seen: list[dict[str, Any]] = []
     real = verdict
 
-    def watch(problem: Any, x: torch.Tensor, *rest: Any) -> Verdict:
+    def watch(problem: Any, x: torch.Tensor, *rest: Any, **more: Any) -> Verdict:
         spoilt = x.clone()
         spoilt[..., :3, :] = 1.0
-        seen.extend(real(problem, part, *rest).numbers for part in (x, spoilt))
-        return real(problem, x, *rest)
+        seen.extend(real(problem, part, *rest, **more).numbers for part in (x, spoilt))
+        return real(problem, x, *rest, **more)
 
     monkeypatch.setattr(module, "verdict", watch)
     one.run()
     clean, spoilt = ({key: value for key, value in numbers.items() if value is not None} for numbers in seen)
     assert clean == pytest.approx(spoilt, rel=1e-4)  # transforms of the whole frame round differently
+
+
+def test_the_verdict_knows_the_pictures_own_noise_where_nothing_else_was_to_be_removed() -> None:
+    rng = np.random.default_rng(2)
+    noisy = np.clip(0.25 + 0.5 * photograph(64, 64).permute(1, 2, 0).numpy() + 0.05 * rng.standard_normal((64, 64, 3)), 0, 1)
+    judged = restore(noisy, "denoise", prior=CheapPrior(), steps=3, sigma=0.05).verdict
+    assert judged is not None and judged.numbers["noise"] == pytest.approx(0.05, rel=0.15)
+    assert judged.numbers["change"] is not None, "the network was asked once more"
+    larger = restore(noisy[:16, :16], "sr", prior=CheapPrior(), steps=3, sigma=0.05).verdict
+    assert larger is not None and larger.numbers["noise"] is None and larger.numbers["enlarged"] == 16
+    tiny = restore(noisy[:9, :9], "denoise", prior=CheapPrior(), steps=3, sigma=0.05).verdict
+    assert tiny is not None and tiny.numbers["noise"] is None, "too small for an estimate"
+    guessed = restore(noisy, "denoise", prior=CheapPrior(), steps=3).verdict
+    assert guessed is not None and guessed.numbers["noise"] is None, "an estimate rests on the same picture"

@@ -10,7 +10,27 @@ import torch
 from leader.operators.tasks import build_task
 from leader.problem import Problem
 from leader.trust import Verdict, judge, verdict
-from leader.trust.judging import BLOCKS, COLOUR, EXCESS, GROWTH, INVENTED, MISFIT, NEVER, TOO_CLOSE, Limits, improves
+from leader.trust.judging import (
+    BLOCKS,
+    COLOUR,
+    ENLARGED_GROWTH,
+    EXCESS,
+    GROWTH,
+    INVENTED,
+    KEPT_NOISE,
+    LITTLE_GROWTH,
+    LOST,
+    MISFIT,
+    NEVER,
+    NOT_WHITE,
+    TAKES_DETAIL,
+    TOO_CLOSE,
+    WAVES,
+    Limits,
+    improves,
+    waves,
+)
+from leader.trust.plausibility import CLOCK, look
 from leader.trust.residual import ROUNDING
 from tests.cheap_prior import CheapPrior, photograph
 
@@ -24,9 +44,15 @@ GOOD: dict[str, Any] = {
     "detail": 0.05,
     "given_detail": 0.05,
 }
+FLAT: dict[str, Any] = {f"{name}{k}": -8.0 if name == "band" else -12.0 for name in ("band", "given_band") for k in range(6)}
 EDGES: list[tuple[Limits, str, Any]] = [
     (INVENTED, "mask", lambda limit: {"invented": limit}),
     (GROWTH, "detail", lambda limit: {"detail": 0.05 * limit}),
+    (GROWTH, "detail", lambda limit: {"detail": 0.2 * limit, "removed": 4.0}),
+    (ENLARGED_GROWTH, "detail", lambda limit: {"detail": 0.05 * limit, "enlarged": 4.0}),
+    (KEPT_NOISE, "noise of", lambda limit: {"change": limit, "removed": 1.01 * TAKES_DETAIL, "detail": 0.07}),
+    (LOST, "too large", lambda limit: {"residual": 0.02, "noise": 0.02 / limit}),
+    (WAVES, "waves", lambda limit: {**FLAT, "band4": limit - 8.0}),
     (EXCESS, "grey levels", lambda limit: {"excess": limit}),
     (MISFIT, "not explained by white noise of 0.02", lambda limit: {"residual": 0.02 * limit}),
     (TOO_CLOSE, "too large", lambda limit: {"residual": 0.02 / limit}),
@@ -91,5 +117,74 @@ def test_worms_fail_and_a_coloured_residual_is_told() -> None:
     worms = 4 * torch.nn.functional.avg_pool2d(torch.randn(1, 3, 66, 66, generator=generator), 3, stride=1)
     judged = verdict(problem, truth + worms, CheapPrior(), given, seed=0)
     assert judged.level == "failed" and (judged.numbers["excess"] or 0) > EXCESS.failed
-    drifted = verdict(problem, truth + 0.15, CheapPrior(), given, seed=0)
+    drifted = verdict(problem, truth + 0.1, CheapPrior(), given, seed=0)
     assert drifted.level == "doubtful" and any("not white" in reason for reason in drifted.reasons)
+
+
+def test_waves_are_what_rises_above_photographs_and_above_the_given_picture() -> None:
+    assert waves(GOOD) == 0 and waves(FLAT) == 0
+    assert waves({**FLAT, "band3": -5.0}) == 3
+    assert waves({**FLAT, "band3": -5.0, "given_band3": -5.5}) == 0.5, "noise that the given picture has is not new"
+    assert waves({**FLAT, "band0": -3.0}) == 0, "lower frequencies may be strong"
+    assert waves({**FLAT, "band5": -4.0, "given_band2": None}) == 0, "a picture with holes has no spectrum"
+
+
+def test_some_numbers_count_only_where_they_mean_something() -> None:
+    noisy = {**GOOD, "change": 2 * KEPT_NOISE.failed}
+    assert judge({**noisy, "removed": 0.99 * TAKES_DETAIL}).level == "fine", "the given picture had that texture"
+    assert judge({**noisy, "removed": 1.01 * TAKES_DETAIL}).level == "failed"
+    assert judge({**GOOD, "change": None, "removed": 4.0}).level == "fine", "nobody looked"
+    assert judge({**GOOD, "noise": 0.02 / (1.01 * NOT_WHITE)}).level == "fine", "its noise is not white"
+    assert judge({**GOOD, "noise": 0.02 / (0.99 * NOT_WHITE)}).level == "failed"
+    faint = {**GOOD, **FLAT, "band4": 2 * WAVES.failed - 8.0}
+    assert judge({**faint, "detail": 0.05 * 0.99 * LITTLE_GROWTH}).level == "doubtful"
+    assert judge({**faint, "detail": 0.05 * 1.01 * LITTLE_GROWTH}).level == "failed"
+
+
+def test_too_large_a_sigma_takes_more_than_the_noise_away() -> None:
+    problem, truth, given = _noisy(0.05, 0.05)
+    right = verdict(problem, truth, CheapPrior(), given, seed=0, noise=0.05)
+    assert right.level == "fine" and right.numbers["noise"] == 0.05 and right.numbers["enlarged"] == 1
+    smooth = truth.mean((2, 3), keepdim=True).expand_as(truth)
+    wrong = verdict(_noisy(0.05, 0.3)[0], smooth, CheapPrior(), given, seed=0, noise=0.05)
+    assert wrong.level == "failed" and "taken away" in wrong.reasons[0]
+
+
+def test_the_look_is_of_the_picture_with_the_noise_of_its_time() -> None:
+    """The cheap prior's answer is known in closed form: variance 1/4 about the mean of the marginal."""
+    prior = CheapPrior()
+    x = 2 * photograph(32, 32)[None] - 1
+    noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(1))
+    seen = look(prior, x, noise)
+    t = prior.schedule.at_clock(CLOCK)
+    abar = float(prior.schedule.abar(t))
+    expected = prior.predict(abar**0.5 * x + (1 - abar) ** 0.5 * noise, torch.tensor([t]))
+    torch.testing.assert_close(seen.change, ((x - expected.x0)[0] / 2), atol=1e-6, rtol=1e-5)
+    assert seen.spread is not None and expected.variance is not None
+    torch.testing.assert_close(seen.spread, expected.variance[0].sqrt() / 2)
+
+
+def test_an_enlarged_picture_is_told_by_its_size() -> None:
+    truth = 0.2 + 0.6 * photograph(64, 64)[None]
+    problem = Problem.simulate(truth, build_task("sr", (3, 64, 64), factor=4))
+    numbers = verdict(problem, 2 * truth - 1, CheapPrior(), (problem.y[0] + 1) / 2, seed=0).numbers
+    assert numbers["enlarged"] == 16 and numbers["noise"] is None
+    assert (numbers["distance"] or 0) > 0
+
+
+def test_a_wrong_kernel_makes_waves_and_the_right_one_none() -> None:
+    """A picture with the spectrum of photographs, blurred, and undone with the right kernel and with one too wide."""
+    size = 64
+    generator = torch.Generator().manual_seed(2)
+    rows = torch.fft.fftfreq(size, dtype=torch.float64)
+    radius = (rows[:, None] ** 2 + rows**2).sqrt().clamp_min(1 / size)
+    truth = torch.fft.ifft2(torch.fft.fft2(torch.randn(size, size, generator=generator, dtype=torch.float64)) / radius).real
+    truth = (0.5 + 0.1 * truth / truth.std()).float().expand(1, 3, size, size).contiguous()
+    problems = {std: Problem.simulate(truth, build_task("deblur-gaussian", (3, size, size), std=std)) for std in (1.5, 2.25)}
+    given = ((problems[1.5].y + 1) / 2)[0]
+    right = verdict(problems[1.5], 2 * truth - 1, CheapPrior(), given, 0)
+    assert right.level == "fine" and right.numbers["removed"] == pytest.approx(4.4, rel=0.15)
+    wider = problems[2.25].operator
+    undone = wider.regularised_pinv(problems[1.5].y, 1e-5)
+    wrong = verdict(Problem.internal(problems[1.5].y, wider), undone, CheapPrior(), given, 0)
+    assert wrong.level == "failed" and waves(wrong.numbers) > WAVES.failed > waves(right.numbers)

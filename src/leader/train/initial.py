@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 
 from torch import Tensor
 
 from leader.errors import LeaderError
+from leader.priors.pyramid import embedded_file
 from leader.priors.pyramid_net import Body, PyramidNet
 from leader.priors.tensor_files import check_weights, read, read_safetensors
 
@@ -34,7 +34,7 @@ def load_ffdnet(path: Path) -> dict[str, Tensor]:
 
 def shipped_weights() -> Path:
     """The embedded prior's weights; its settings are the .json beside them."""
-    return Path(str(resources.files("leader.priors") / "weights" / "pyramid.safetensors"))
+    return embedded_file()
 
 
 def load_pyramid(path: Path) -> dict[str, Tensor]:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from leader.noise import SeededNoise
+from leader.operators.whitened import physical
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.trust import plausibility, residual
@@ -35,8 +36,13 @@ class Limits:
 NEVER = math.inf
 # From runs of benchmarks/self_check.py; docs/verdict.md says what they reach and what they do not.
 INVENTED = Limits(0.25, 0.5)
-GROWTH = Limits(3.0, 5.0)
-EXCESS = Limits(0.001, 0.005)
+GROWTH = Limits(1.3, 1.8)
+ENLARGED_GROWTH = Limits(0.7, 0.77)
+"""Of pictures made larger, which end with less detail than the spectrum of photographs promises."""
+WAVES = Limits(1.2, 1.85)
+KEPT_NOISE = Limits(0.023, 0.026)
+LOST = Limits(1.35, 1.5)
+EXCESS = Limits(0.002, 0.03)
 MISFIT = Limits(3.0, 7.0)
 TOO_CLOSE = Limits(1.8, NEVER)
 COLOUR = Limits(0.3, NEVER)
@@ -45,6 +51,12 @@ WORTH_A_LOOK = 1.3
 """Times the noise below which the colour of a residual does not matter."""
 LEAST_DETAIL = 1 / 255
 """Detail of a picture that counts as flat."""
+LITTLE_GROWTH = 0.4
+"""Times the detail to be expected below which waves are too faint to have ruined a picture."""
+TAKES_DETAIL = 1.5
+"""Times the detail that A takes from photographs above which noise in the answer was not in what was given."""
+NOT_WHITE = 8.0
+"""Times its white noise beyond which a picture's noise is not white, as after JPEG, and says nothing."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,7 @@ def measure(
     image: int = 0,
     crop: Crop | None = None,
     look: bool = False,
+    noise: float | None = None,
 ) -> Numbers:
     """The numbers of a finished run of one image, for [0, 1] images.
 
@@ -83,7 +96,8 @@ def measure(
     given  [C, h, w] in [0, 1]: the degraded picture
     image  its id, which with the seed chooses the noise of the pass
     crop   the picture's part of the frame, where that is larger
-    look   ask the network once more, for "change" and "spread": no limit rests on them yet
+    look   ask the network once more, for "change" and "spread"
+    noise  of the given picture by its own estimate, where A is the identity
     """
     cut: Crop = crop or (lambda whole: whole)
     inside = x.clamp(-1, 1)
@@ -94,12 +108,16 @@ def measure(
     before = plausibility.brought_to_size(given.cpu().float(), (int(shown.shape[-2]), int(shown.shape[-1])))
     return {
         **_of_residual(problem, inside, given, cut),
+        "noise": noise,
         "excess": float((cut(x) / 2 - cut(inside) / 2).double().square().mean().sqrt()),
         "change": None if seen is None else float(cut(seen.change).double().square().mean().sqrt()),
         "spread": None if seen is None or seen.spread is None else float(cut(seen.spread).double().mean()),
+        "distance": _distance_from(before, shown, problem),
         "detail": plausibility.detail(shown),
         "fine_detail": plausibility.fine_detail(shown),
         "saturated": plausibility.saturated(shown),
+        "removed": 1.0 if _is_mask(problem) else plausibility.removed(physical(problem.operator), problem.image_shape),
+        **{f"band{number}": value for number, value in enumerate(plausibility.bands(shown))},
         **_of_given(problem, before),
     }
 
@@ -116,6 +134,7 @@ def _of_residual(problem: Problem, x: Tensor, given: Tensor, cut: Crop) -> Numbe
         "correlation": residual.neighbour_correlation(left[0], reached[0]) if is_picture else None,
         "blockiness": residual.blockiness(given) if is_picture and bool(reached.all()) else 1.0,
         "invented": residual.invented_share(reached[0]) if _is_mask(problem) else 0.0,
+        "enlarged": x[0, 0].numel() / y[0, 0].numel() if is_picture else 1.0,
     }
 
 
@@ -123,6 +142,14 @@ def _is_mask(problem: Problem) -> bool:
     """Whether the measurement is a picture of the same size with holes."""
     y = problem.y
     return tuple(y.shape[1:]) == tuple(problem.image_shape) and not bool(problem.operator.reached(y).all())
+
+
+def _distance_from(before: Tensor, shown: Tensor, problem: Problem) -> float:
+    """Root mean square of the answer minus the given picture, both [C, H, W] in [0, 1]; of known pixels where it has holes."""
+    square = (before - shown).double().square()
+    if _is_mask(problem):
+        square = square[:, problem.operator.reached(problem.y).expand_as(problem.y)[0].all(0).cpu()]
+    return float(square.mean().sqrt()) if square.numel() else 0.0
 
 
 def _of_given(problem: Problem, before: Tensor) -> Numbers:
@@ -134,6 +161,7 @@ def _of_given(problem: Problem, before: Tensor) -> Numbers:
     return {
         "given_detail": plausibility.detail(before, known),
         "given_fine_detail": plausibility.fine_detail(before) if known is None else None,
+        **({} if known is not None else {f"given_band{n}": value for n, value in enumerate(plausibility.bands(before))}),
         "given_saturated": plausibility.saturated(chosen),
         "given_contrast": float(chosen.double().flatten(1).std(1).mean()),
     }
@@ -148,9 +176,10 @@ def verdict(
     image: int = 0,
     crop: Crop | None = None,
     look: bool = False,
+    noise: float | None = None,
 ) -> Verdict:
     """The verdict on a finished run of one image: `measure`, then `judge`."""
-    return judge(measure(problem, x, prior, given, seed, image, crop, look))
+    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise))
 
 
 def misfit(numbers: Mapping[str, Any]) -> float:
@@ -159,8 +188,35 @@ def misfit(numbers: Mapping[str, Any]) -> float:
 
 
 def growth(numbers: Mapping[str, Any]) -> float:
-    """How much more detail the picture has than the given one, whose noise counts as detail."""
-    return float(numbers["detail"]) / max(float(numbers["given_detail"]), LEAST_DETAIL)
+    """How many times the detail the picture has that undoing A would give the given one, whose noise counts as detail."""
+    return float(numbers["detail"]) / max(float(numbers["given_detail"]), LEAST_DETAIL) / float(numbers.get("removed", 1.0))
+
+
+def lost(numbers: Mapping[str, Any]) -> float:
+    """How many times the given picture's own noise was taken away; 0 where A is not the identity, or noise not white."""
+    noise = numbers.get("noise")
+    ratio = 0.0 if noise is None else float(numbers["residual"]) / max(float(noise), residual.ROUNDING)
+    return ratio if ratio <= NOT_WHITE else 0.0
+
+
+def kept_noise(numbers: Mapping[str, Any]) -> float:
+    """What the network would change of the answer, where noise in it was not in the given picture; 0 without a look."""
+    change = numbers.get("change")
+    return float(change) if change is not None and float(numbers.get("removed", 1.0)) > TAKES_DETAIL else 0.0
+
+
+def waves(numbers: Mapping[str, Any]) -> float:
+    """How far the spectrum rises above the 1/f of photographs, in octaves of power, where the given picture's does not.
+
+    A band of frequencies counts by how much it exceeds the mean of those below it, and the same band of the given picture: what
+    inverting a wrong kernel amplifies. 0 where the given picture has holes, whose spectrum says nothing.
+    """
+    found = [[numbers.get(f"{name}{k}") for k in range(len(plausibility.BANDS) - 1)] for name in ("band", "given_band")]
+    if any(value is None for row in found for value in row):
+        return 0.0
+    bands, before = ([float(value) for value in row if value is not None] for row in found)
+    rises = [min(bands[k] - sum(bands[:k]) / k, bands[k] - before[k]) for k in range(1, len(bands))]
+    return float(max(0.0, *rises))
 
 
 def judge(numbers: Mapping[str, Any]) -> Verdict:
@@ -177,17 +233,33 @@ def judge(numbers: Mapping[str, Any]) -> Verdict:
 
 def _findings(numbers: Mapping[str, Any]) -> list[tuple[float, Limits, str]]:
     """(value, limits, what to say beyond them), the gravest kind first."""
-    sigma, ratio, more = float(numbers["sigma"]), misfit(numbers), growth(numbers)
+    sigma, ratio, more, wavy = float(numbers["sigma"]), misfit(numbers), growth(numbers), waves(numbers)
+    noisy, gone = kept_noise(numbers), lost(numbers)
     excess, invented, blocks = (float(numbers[name]) for name in ("excess", "invented", "blockiness"))
     said = f"white noise of {sigma:.2g}" if sigma > residual.ROUNDING else "rounding to 8 bits"
     return [
         (invented, INVENTED, f"{100 * invented:.0f} % of the picture is far from anything known: is the mask inverted?"),
-        (more, GROWTH, f"the picture has {_number(more)} times the detail of the given one: are kernel and sigma right?"),
+        (
+            more,
+            ENLARGED_GROWTH if float(numbers.get("enlarged", 1.0)) > 1 else GROWTH,
+            f"the picture has {_number(more)} times the detail to be expected: are kernel and sigma right?",
+        ),
+        (
+            wavy if more > LITTLE_GROWTH else min(wavy, WAVES.failed),
+            WAVES,
+            f"the picture has waves {2 ** (wavy / 2):.1f} times as strong as in photographs: are kernel and sigma right?",
+        ),
         (
             excess,
             EXCESS,
             f"the answer leaves black and white by {_number(255 * excess)} grey levels: are kernel and sigma right?",
         ),
+        (
+            noisy,
+            KEPT_NOISE,
+            f"the network sees noise of {_number(255 * noisy)} grey levels in the answer: is sigma too small?",
+        ),
+        (gone, LOST, f"{_number(gone)} times as much as the picture's own noise was taken away: sigma is too large"),
         (ratio, MISFIT, f"the measurement is not explained by {said}: the residual is {_number(ratio)} times as large"),
         (
             1 / ratio if ratio > 0 and sigma > residual.ROUNDING else 0.0,

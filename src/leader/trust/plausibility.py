@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from leader.operators.base import LinearOperator
 from leader.priors.base import Prior
+from leader.trust.strips import strips
 
 CLOCK = 20
 """The time of the standard clock at which the network looks at the finished picture: noise of about 0.03 of [0, 1] images."""
@@ -38,29 +42,81 @@ def look(prior: Prior, x: Tensor, noise: Tensor) -> Look:
 
 def detail(picture: Tensor, known: Tensor | None = None) -> float:
     """Root mean square of neighbouring differences of a picture [C, H, W], right and below, where both are known [H, W]."""
-    x = picture.double()
-    total, count = 0.0, 0.0
-    for axis in (-1, -2):
-        size = x.shape[axis]
-        step = x.narrow(axis, 1, size - 1) - x.narrow(axis, 0, size - 1)
-        weight = torch.ones_like(step)
-        if known is not None:
-            both = known.narrow(axis, 1, size - 1) & known.narrow(axis, 0, size - 1)
-            weight = both.to(step).expand_as(step)
-        total += float((weight * step.square()).sum())
-        count += float(weight.sum())
+    total, count, end = 0.0, 0.0, 0
+    for rows in strips(picture.shape[-2], picture.shape[-1], more=1):
+        x, seen = picture[..., rows, :].double(), None if known is None else known[rows]
+        new = slice(end - rows.start, None)  # the first row of all but the first strip was the last of the one before
+        end = rows.stop
+        for axis, lines in ((-1, new), (-2, slice(None))):
+            part, there = x[..., lines, :], None if seen is None else seen[lines]
+            size = part.shape[axis]
+            square = (part.narrow(axis, 1, size - 1) - part.narrow(axis, 0, size - 1)).square()
+            if there is not None:
+                both = (there.narrow(axis, 1, size - 1) & there.narrow(axis, 0, size - 1)).to(square).expand_as(square)
+                square = both * square
+                count += float(both.sum())
+            else:
+                count += square.numel()
+            total += float(square.sum())
     return (total / count) ** 0.5 if count else 0.0
 
 
 def fine_detail(picture: Tensor) -> float:
     """Root mean square of what a 3 x 3 mean takes away from a picture [C, H, W]: its finest detail."""
-    smooth = F.avg_pool2d(picture.double()[None], 3, stride=1)[0]
-    return float((picture.double()[..., 1:-1, 1:-1] - smooth).square().mean().sqrt())
+    total, count = 0.0, 0
+    for rows in strips(picture.shape[-2], picture.shape[-1], more=2):
+        x = picture[..., rows, :].double()
+        if x.shape[-2] >= 3:
+            rough = (x[..., 1:-1, 1:-1] - F.avg_pool2d(x[None], 3, stride=1)[0]).square()
+            total, count = total + float(rough.sum()), count + rough.numel()
+    return math.sqrt(total / count)
+
+
+BANDS = (0.03, 0.06, 0.11, 0.18, 0.27, 0.38, 0.5)
+"""Edges of bands of spatial frequency, in cycles per pixel."""
+
+
+def bands(picture: Tensor) -> list[float]:
+    """Power of a picture [C, H, W] in `BANDS`, channels averaged, times frequency squared: flat for photographs; in octaves.
+
+    log2 of the mean of |FFT|^2 f^2 / pixels of each band, under a Hann window; -60 where there is nothing.
+    """
+    height, width = picture.shape[-2:]
+    grey = picture.double().mean(0)
+    window = torch.hann_window(height, False, dtype=torch.float64)[:, None] * torch.hann_window(
+        width, False, dtype=torch.float64
+    )
+    power = torch.fft.fft2((grey - (grey * window).sum() / window.sum()) * window).abs().square() / window.square().sum()
+    rows, columns = (torch.fft.fftfreq(side, dtype=torch.float64) for side in (height, width))
+    radius = (rows[:, None] ** 2 + columns**2).sqrt()
+    found = []
+    for low, high in pairwise(BANDS):
+        inside = (radius >= low) & (radius < high)
+        mean = float((power * radius.square())[inside].mean()) if bool(inside.any()) else 0.0
+        found.append(math.log2(max(mean, 2.0**-60)))
+    return found
+
+
+def removed(operator: LinearOperator, shape: tuple[int, int, int]) -> float:
+    """How many times more detail a picture with the spectrum of photographs, 1/f, has than what A makes of it."""
+    channels, height, width = shape
+    rows, columns = (torch.fft.fftfreq(side, dtype=torch.float64) for side in (height, width))
+    radius = (rows[:, None] ** 2 + columns**2).sqrt()
+    radius[0, 0] = math.inf
+    white = torch.randn(height, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    picture = torch.fft.ifft2(torch.fft.fft2(white) / radius).real
+    picture = (picture / picture.std() / 4).float().expand(1, channels, height, width).contiguous()
+    seen = operator.A(picture)
+    if seen.ndim != 4:
+        seen = operator.pinv(seen)
+    after = F.interpolate(seen, size=(height, width), mode="bicubic") if seen.shape[-2:] != picture.shape[-2:] else seen
+    return detail(picture[0]) / max(detail(after[0]), 1e-9)
 
 
 def saturated(picture: Tensor) -> float:
     """Share of values of a picture [C, H, W] in [0, 1] that are black or white to 8 bits."""
-    return float(((picture < 0.5 / 255) | (picture > 1 - 0.5 / 255)).double().mean())
+    found = torch.count_nonzero((picture < 0.5 / 255) | (picture > 1 - 0.5 / 255))
+    return int(found) / picture.numel()
 
 
 def brought_to_size(given: Tensor, size: tuple[int, int]) -> Tensor:

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from leader.trust.strips import strips
+
 ROUNDING = 1 / 255 / math.sqrt(12)
 """Standard deviation of rounding to 8 bits, of the range 0 to 1: the least noise a measurement kept in 8 bits has."""
 BLOCK = 8
@@ -20,22 +22,33 @@ FEWEST = 64
 
 def level(residual: Tensor, reached: Tensor) -> float:
     """Root mean square of the residual over the entries that depend on the image (`reached`, of its shape)."""
-    chosen = residual.double()[reached]
-    return float(chosen.square().mean().sqrt()) if chosen.numel() else 0.0
+    flat, known = residual.reshape(-1, residual.shape[-1]), reached.reshape(-1, reached.shape[-1])
+    total, count = 0.0, 0
+    for rows in strips(*flat.shape):
+        chosen = flat[rows].double()[known[rows]]
+        total, count = total + float(chosen.square().sum()), count + chosen.numel()
+    return math.sqrt(total / count) if count else 0.0
 
 
 def neighbour_correlation(residual: Tensor, reached: Tensor) -> float | None:
     """Correlation of neighbours of a residual [C, H, W], right and below: 0 for white noise, towards 1 for what is smooth,
     negative for what alternates; None where too few neighbours are known.
     """
-    known = reached.double()
-    values = torch.where(reached, residual.double(), 0)
-    power, count = float(values.square().sum()), float(known.sum())
-    pairs = float((known[..., 1:] * known[..., :-1]).sum() + (known[..., 1:, :] * known[..., :-1, :]).sum())
+    power = count = pairs = products = 0.0
+    end = 0
+    for rows in strips(residual.shape[-2], residual.shape[-1], more=1):
+        known = reached[..., rows, :].double()
+        values = torch.where(reached[..., rows, :], residual[..., rows, :].double(), 0)
+        new = slice(end - rows.start, None)  # the first row of all but the first strip was the last of the one before
+        end = rows.stop
+        power, count = power + float(values[..., new, :].square().sum()), count + float(known[..., new, :].sum())
+        pairs += float((known[..., new, 1:] * known[..., new, :-1]).sum() + (known[..., 1:, :] * known[..., :-1, :]).sum())
+        products += float(
+            (values[..., new, 1:] * values[..., new, :-1]).sum() + (values[..., 1:, :] * values[..., :-1, :]).sum()
+        )
     if power == 0 or pairs < FEWEST:
         return None
-    products = (values[..., 1:] * values[..., :-1]).sum() + (values[..., 1:, :] * values[..., :-1, :]).sum()
-    return float(products) / pairs / (power / count)
+    return products / pairs / (power / count)
 
 
 def blockiness(picture: Tensor) -> float:
@@ -45,10 +58,17 @@ def blockiness(picture: Tensor) -> float:
     """
     if min(picture.shape[-2:]) < 4 * BLOCK:
         return 1.0
-    x = picture.double()
-    across = (x[..., 3:] - 3 * x[..., 2:-1] + 3 * x[..., 1:-2] - x[..., :-3]).abs().mean((0, 1))
-    down = (x[..., 3:, :] - 3 * x[..., 2:-1, :] + 3 * x[..., 1:-2, :] - x[..., :-3, :]).abs().mean((0, 2))
-    return math.sqrt(_strongest_phase(across) * _strongest_phase(down))
+    height, width = picture.shape[-2:]
+    across, down = torch.zeros(width - 3, dtype=torch.float64), []
+    end = 0
+    for rows in strips(height, width, more=3):
+        x = picture[..., rows, :].double()
+        down.append((x[..., 3:, :] - 3 * x[..., 2:-1, :] + 3 * x[..., 1:-2, :] - x[..., :-3, :]).abs().mean((0, 2)))
+        x = x[..., end - rows.start :, :]
+        end = rows.stop
+        part = (x[..., 3:] - 3 * x[..., 2:-1] + 3 * x[..., 1:-2] - x[..., :-3]).abs().mean(0).sum(0)
+        across += part.cpu() / height
+    return math.sqrt(_strongest_phase(across) * _strongest_phase(torch.cat(down)))
 
 
 def _strongest_phase(steps: Tensor) -> float:

@@ -1,0 +1,242 @@
+"""How far the trust map can be trusted: coverage, calibration error, AUSE and rank of it and of what else could be shown.
+
+    python benchmarks/trust.py --store DIR [--referee FILE] --part val|test|between [--write]    judges kept runs
+    python benchmarks/trust.py                                                                   prints the kept records
+
+DIR holds the runs of benchmarks/trust_runs.py. Known pixels are left out. Intervals are of a bootstrap over photographs. The
+records (benchmarks/records/trust.jsonl) hold one line a run and map, so that tables are made without any run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from leader.metrics.uncertainty import block_rank_correlation, calibration_error, interval_coverage, sparsification_curve
+from leader.priors.base import Prior
+from leader.priors.loading import load_prior
+from leader.train.trust_runs import KeptRun, RunCase, kept
+from leader.trust.calibration import GAUSSIAN, LEVELS, SHOWN, Calibration, beside, family_of
+from leader.trust.error_map import with_known_pixels
+from leader.trust.evidence import local_contrast
+from leader.trust.referee import Referee
+from leader.uncertainty.covariance import error_covariance
+
+RECORDS = Path(__file__).parent / "records" / "trust.jsonl"
+WEIGHTS = Path(__file__).parents[1] / "src" / "leader" / "priors" / "weights" / "pyramid.referee"
+STEPS = 20
+"""Points of a sparsification curve."""
+DRAWS = 2000
+PROBES = 4
+Map = tuple[Tensor, dict[float, float]]
+
+
+def maps_of(run: KeptRun, referee: Referee, table: Calibration | None) -> dict[str, Map]:
+    """Every map that is compared: standard deviation [H, W] and the multiples of it that should cover the levels."""
+    sigma = run.evidence.sigma.sqrt()
+    std, level = referee.std(run.evidence), dict(GAUSSIAN)
+    if table is not None:
+        factors, _ = table.at(family_of(str(run.case["task"]), run.evidence.known), float(run.case["noise"]))
+        level = dict(zip(LEVELS, factors))
+    return {
+        "referee": (with_known_pixels(std, run.evidence), level),
+        "Sigma at t = 20": (sigma[0], dict(GAUSSIAN)),
+        "Sigma at t = 120": (sigma[2], dict(GAUSSIAN)),
+        "local contrast": (local_contrast(run.evidence.restored), dict(GAUSSIAN)),
+    }
+
+
+def covariance_given_y(run: KeptRun, prior: Prior) -> Map:
+    """The covariance given y with the prior's spectrum and Sigma at t = 60: `PROBES` solves, smoothed over 5 x 5 pixels."""
+    case = RunCase(**run.case)
+    spread = run.evidence.sigma[1].expand(1, 3, -1, -1).contiguous()
+    draw = torch.Generator().manual_seed(0)
+    probes = torch.randint(0, 2, (PROBES, *spread.shape[1:]), generator=draw).float() * 2 - 1
+    posterior = error_covariance(prior, prior.schedule.at_clock(60), spread).given(case.operator(), run.evidence.noise)
+    diagonal = (probes * posterior.product(probes, 1e-2)).mean((0, 1))
+    smooth = F.avg_pool2d(diagonal[None, None], 5, 1, 2, count_include_pad=False)[0, 0]
+    return smooth.clamp_min(1e-8).sqrt(), dict(GAUSSIAN)
+
+
+def scores(run: KeptRun, std: Tensor, level: dict[float, float]) -> dict[str, Any]:
+    """The numbers of one map of one run."""
+    is_open = run.open
+    error = run.error[:, is_open][None, :, None]
+    spread = std[is_open].expand_as(error)
+    curve = sparsification_curve(error, spread, STEPS)[0]
+    best = sparsification_curve(error, error.abs(), STEPS)[0]
+    hidden = torch.where(is_open, run.error, 0.0)[None], torch.where(is_open, std.expand_as(run.error), 0.0)[None]
+    return {
+        "coverage": {
+            str(name): round(float(interval_coverage(error, spread, multiple)), 4) for name, multiple in level.items()
+        },
+        "calibration_error": float(calibration_error(error, spread, level)),
+        "ause": float(((curve - best) / best[0]).mean()),
+        "rank": float(block_rank_correlation(*hidden, block=8)),
+        "curve": [round(float(value / best[0]), 4) for value in curve],
+        "best": [round(float(value / best[0]), 4) for value in best],
+    }
+
+
+def judged(run: KeptRun, part: str, maps: dict[str, Map]) -> Iterable[dict[str, Any]]:
+    """Records of the maps of one run."""
+    family = family_of(str(run.case["task"]), run.evidence.known)
+    about = {"part": part, "family": family, "noise": run.case["noise"], "method": run.case["method"] or "path"}
+    for name, (std, level) in maps.items():
+        found = scores(run, std, level)
+        if name != next(iter(maps)):
+            del found["best"]  # the same for every map of a run
+        rounded = {key: value if isinstance(value, (list, dict)) else round(value, 4) for key, value in found.items()}
+        yield {**about, "photograph": run.case["picture"], "crop": run.case["crop"], "map": name, **rounded}
+
+
+def spread_of_many(files: Sequence[Path]) -> tuple[KeptRun, dict[str, Map]]:
+    """The first of several runs of one problem, and the spread of all, raw and smoothed over 5 x 5 pixels."""
+    runs = [kept(file) for file in files]
+    variance = torch.stack([run.evidence.restored for run in runs]).var(0).mean(0)
+    smooth = F.avg_pool2d(variance[None, None], 5, 1, 2, count_include_pad=False)[0, 0]
+    count = len(files)
+    return runs[0], {
+        f"spread of {count}": (variance.sqrt(), dict(GAUSSIAN)),
+        f"spread of {count}, smoothed": (smooth.sqrt(), dict(GAUSSIAN)),
+    }
+
+
+def measure(store: Path, part: str, weights: Path, covariances: int = 0) -> list[dict[str, Any]]:
+    """The records of all kept runs of a part; of the first `covariances` runs also of the covariance given y."""
+    prior = load_prior("embedded") if covariances else None
+    referee = Referee.load(weights)
+    table = Calibration.load(beside(weights)) if beside(weights).is_file() else None
+    found: list[dict[str, Any]] = []
+    for number, file in enumerate(sorted((store / part).glob("*.npz")) if part != "many" else ()):
+        run = kept(file)
+        maps = maps_of(run, referee, table)
+        if prior is not None and number < covariances:
+            maps["covariance given y"] = covariance_given_y(run, prior)
+        if bool(run.open.any()):
+            found.extend(judged(run, part, maps))
+    groups: dict[str, list[Path]] = {}
+    for file in sorted((store / "many").glob("*.npz")) if part == "many" else ():
+        groups.setdefault(file.stem.split("-")[0], []).append(file)
+    for files in groups.values():
+        if len(files) == max(map(len, groups.values())):
+            run, spreads = spread_of_many(files)
+            found.extend(judged(run, part, {**maps_of(run, referee, table), **spreads}))
+    return found
+
+
+def bootstrap(rows: Sequence[dict[str, Any]], values: Sequence[float], seed: int = 0) -> tuple[float, float, float]:
+    """Mean and its 95 % interval, photographs drawn with replacement."""
+    rng = np.random.default_rng(seed)
+    numbers = np.array(values, dtype=np.float64)
+    owner = np.array([row["photograph"] for row in rows])
+    names = np.unique(owner)
+    sums = np.array([[numbers[owner == name].sum(), (owner == name).sum()] for name in names])
+    drawn = sums[rng.integers(0, len(names), (DRAWS, len(names)))].sum(1)
+    low, high = np.quantile(drawn[:, 0] / drawn[:, 1], [0.025, 0.975])
+    return float(numbers.mean()), float(low), float(high)
+
+
+def _cell(rows: Sequence[dict[str, Any]], values: Sequence[float], digits: int = 3) -> str:
+    mean, low, high = bootstrap(rows, values)
+    return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def tables(rows: Sequence[dict[str, Any]], part: str) -> str:
+    """Coverage of the calibrated map, then AUSE and rank of every map, as Markdown."""
+    own = [row for row in rows if row["part"] == part]
+    families = sorted({row["family"] for row in own})
+    lines = [f"### {part}: {len({(r['family'], r['photograph'], r['crop'], r['noise']) for r in own})} runs", ""]
+    lines += [
+        "| task | runs | 50 % | 80 % | 90 % | 95 % | single pictures, 90 % | calibration error |",
+        "|---" * 8 + "|",
+    ]
+    for family in (*families, "all"):
+        chosen = [row for row in own if row["map"] == "referee" and family in (row["family"], "all")]
+        covers = [[row["coverage"][str(level)] for row in chosen] for level in LEVELS]
+        nine = covers[LEVELS.index(SHOWN)]
+        inside = np.mean([0.75 <= value <= 0.98 for value in nine])
+        cells = [f"{100 * np.mean(values):.1f}" for values in covers]
+        cells[2] = "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * v for v in bootstrap(chosen, nine)))
+        below = sum(value < 0.6 for value in nine)
+        picture = f"{100 * min(nine):.0f} to {100 * max(nine):.0f}; {100 * inside:.0f} % in 75 to 98; {below} below 60"
+        off = _cell(chosen, [row["calibration_error"] for row in chosen])
+        lines.append(f"| {family} | {len(chosen)} | {' | '.join(cells)} | {picture} | {off} |")
+    names = list(dict.fromkeys(row["map"] for row in own))
+    for key, title in (("ause", "AUSE, lower is better"), ("rank", "rank correlation of 8 x 8 blocks, higher is better")):
+        lines += ["", f"| {title} | {' | '.join((*families, 'all'))} |", "|---" * (len(families) + 2) + "|"]
+        for name in names:
+            cells = []
+            for family in (*families, "all"):
+                chosen = [r for r in own if r["map"] == name and family in (r["family"], "all") and np.isfinite(r[key])]
+                cells.append(_cell(chosen, [row[key] for row in chosen]))
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += ["", *_paired(own, names)]
+    return "\n".join(lines)
+
+
+def _paired(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
+    """AUSE of the referee minus that of every other map, run by run."""
+
+    def key(row: dict[str, Any]) -> tuple[Any, ...]:
+        return row["family"], row["photograph"], row["crop"], row["noise"], row["method"]
+
+    own = {key(row): row["ause"] for row in rows if row["map"] == "referee"}
+    lines = []
+    for name in names[1:]:
+        other = [row for row in rows if row["map"] == name and key(row) in own]
+        lines.append(f"referee minus {name}: AUSE {_cell(other, [own[key(row)] - row['ause'] for row in other], 4)}")
+    return lines
+
+
+def draw(rows: Sequence[dict[str, Any]], part: str, path: Path) -> None:
+    """Sparsification curves by task: error of what is left when the least trusted pixels are removed."""
+    from matplotlib.figure import Figure
+
+    own = [row for row in rows if row["part"] == part]
+    families = sorted({row["family"] for row in own})
+    figure = Figure(figsize=(3.2 * len(families), 3.0), layout="constrained")
+    removed = np.arange(STEPS) / STEPS
+    for axes, family in zip(figure.subplots(1, len(families), squeeze=False, sharey=True)[0], families):
+        for name in dict.fromkeys(row["map"] for row in own):
+            curves = [row["curve"] for row in own if row["family"] == family and row["map"] == name]
+            axes.plot(removed, np.mean(curves, axis=0), label=name)
+        best = [row["best"] for row in own if row["family"] == family and row["map"] == "referee"]
+        axes.plot(removed, np.mean(best, axis=0), "k:", label="by the true error")
+        axes.set_title(family)
+        axes.set_xlabel("removed share")
+    figure.axes[0].set_ylabel("error of the rest")
+    figure.axes[-1].legend(fontsize="x-small")
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--referee", type=Path, default=WEIGHTS)
+    parser.add_argument("--part", choices=["val", "calib", "test", "between", "many"], default="test")
+    parser.add_argument("--write", action="store_true", help="replace the kept records of this part")
+    parser.add_argument("--figure", type=Path, help="draw the sparsification curves of the part")
+    parser.add_argument("--covariances", type=int, default=0, help="compare the covariance given y on so many runs")
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    before = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+    rows = before if chosen.store is None else measure(chosen.store, chosen.part, chosen.referee, chosen.covariances)
+    if chosen.write and chosen.store is not None:
+        kept_rows = [row for row in before if row["part"] != chosen.part] + rows
+        RECORDS.write_text("".join(json.dumps(row) + "\n" for row in kept_rows))
+    print(tables(rows, chosen.part))
+    if chosen.figure is not None:
+        draw(rows, chosen.part, chosen.figure)
+
+
+if __name__ == "__main__":
+    main()

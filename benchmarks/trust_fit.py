@@ -1,0 +1,104 @@
+"""Fits the referee of the embedded prior to kept runs, shows it on others, and measures its factors.
+
+    python benchmarks/trust_fit.py --store DIR fit FILE [--seconds S] [--seed K]    on the runs of train, scored on val
+    python benchmarks/trust_fit.py --store DIR score FILE                           scored on val again
+    python benchmarks/trust_fit.py --store DIR calibrate FILE                       factors from the runs of calib, beside FILE
+    python benchmarks/trust_fit.py --store DIR time PICTURE                         the map's share of a run's time, one thread
+
+DIR holds the runs of benchmarks/trust_runs.py. On val, half of the photographs give the factors by family of tasks and the
+other half is judged, then the other way round: what is chosen there never meets calib or test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from leader.metrics.uncertainty import sparsification_error
+from leader.priors.loading import load_prior
+from leader.problem import Problem
+from leader.train.trust_fit import FitSettings, fit_calibration, fit_referee, ratios, read_lessons
+from leader.train.trust_runs import KeptRun, RunCase, crop_of, kept
+from leader.trust.calibration import LEVELS, SHOWN, beside, quantiles
+from leader.trust.error_map import error_map
+from leader.trust.evidence import Watch, gather
+from leader.trust.referee import Referee
+
+
+def read(store: Path, part: str) -> list[KeptRun]:
+    """The kept runs of a part whose errors are a question."""
+    runs = [kept(file) for file in sorted((store / part).glob("*.npz"))]
+    return [run for run in runs if bool(run.open.any())]
+
+
+def score(referee: Referee, runs: list[KeptRun]) -> str:
+    """Coverage over all and of single pictures with factors of the other half of the photographs, and AUSE."""
+    found = list(zip(runs, ratios(referee, runs)))
+    covered = []
+    for half in (0, 1):
+        for family in sorted({name for _, (name, _, _) in found}):
+            own = [(run.case["picture"] % 2 == half, values) for run, (name, _, values) in found if name == family]
+            others = [values for mine, values in own if not mine]
+            if others:
+                factors = quantiles(others)
+                covered += [[float((values <= f).double().mean()) for f in factors] for mine, values in own if mine]
+    shares = np.array(covered)
+    nine = shares[:, LEVELS.index(SHOWN)]
+    ause = []
+    for run in runs:
+        error = run.error[:, run.open][None, :, None]
+        ause.append(float(sparsification_error(error, referee.std(run.evidence)[run.open].expand_as(error))))
+    means = ", ".join(f"{100 * level:.0f} %: {100 * mean:.1f}" for level, mean in zip(LEVELS, shares.mean(0)))
+    inside = 100 * float(((nine >= 0.75) & (nine <= 0.98)).mean())
+    singles = f"{inside:.0f} % of single pictures in 75 to 98, least {100 * nine.min():.0f}, deviation {100 * nine.std():.1f}"
+    return f"{len(runs)} runs: {means}; {singles}; AUSE {np.mean(ause):.4f}"
+
+
+def timing(picture: Path) -> str:
+    """Processor time of the map over that of its run: DDNM, quality standard, Gaussian deblurring with noise."""
+    prior = load_prior("embedded")
+    lines = []
+    for side in (64, 128):
+        case = RunCase("deblur-gaussian", 0.05, 0, 0, method="ddnm", side=side)
+        problem = Problem.simulate(crop_of(picture.parent, case, [picture])[None], case.operator(), case.noise)
+        sampler = case.sampler(prior)
+        for _ in range(2):  # the first is for the caches
+            watch, begin = Watch(prior.schedule), time.process_time()
+            result = sampler.run(problem, on_step=watch)
+            between = time.process_time()
+            evidence = gather(problem, result.images, watch)
+            assert evidence is not None
+            error_map(prior, problem, evidence)
+            spent = time.process_time() - between
+        lines.append(f"{side} px: {1000 * spent:.0f} ms, {100 * spent / (between - begin):.1f} % of the run")
+    return "; ".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("what", choices=["fit", "score", "calibrate", "time"])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--seconds", type=float, default=240.0, help="for the fit")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    if chosen.what == "fit":
+        lessons = read_lessons(sorted((chosen.store / "train").glob("*.npz")))
+        settings = FitSettings(steps=4000, seconds=chosen.seconds, seed=chosen.seed)
+        fit_referee([one for one in lessons if bool(one.open.any())], settings, print).save(chosen.file)
+        print(f"fitted to {len(lessons)} runs")
+    if chosen.what == "time":
+        print(timing(chosen.file))
+    elif chosen.what == "calibrate":
+        fit_calibration(Referee.load(chosen.file), read(chosen.store, "calib")).save(beside(chosen.file))
+    else:
+        print(score(Referee.load(chosen.file), read(chosen.store, "val")))
+
+
+if __name__ == "__main__":
+    main()

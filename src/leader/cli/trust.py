@@ -1,0 +1,168 @@
+"""`leader fit-trust` and `leader calibrate`: a prior's own referee, and what its numbers are worth."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leader.cli.console import to_stderr, to_stdout
+from leader.cli.training import Images, check_folder
+from leader.errors import LeaderError, UsageError
+from leader.train import defaults
+
+if TYPE_CHECKING:
+    from leader.engines import Workers
+    from leader.priors.base import Prior
+    from leader.train.trust_runs import RunCase
+
+FIT_EXAMPLE = "Example: leader fit-trust --prior my-model.safetensors --images photos/train"
+CALIBRATE_EXAMPLE = "Example: leader calibrate --prior my-model.safetensors --images photos/held-out"
+
+PriorName = Annotated[str, typer.Option("--prior", help="A checkpoint, a diffusers folder or a registered name.")]
+Store = Annotated[
+    Path | None, typer.Option(help="Keep the runs in this folder, so that a stopped command goes on; else they are forgotten.")
+]
+Jobs = Annotated[int | None, typer.Option(help="Worker processes that make the runs; 0, the default: none.", min=0)]
+EngineName = Annotated[str, typer.Option("--engine", help="Who makes the runs: local, or ray for a Ray cluster.")]
+Address = Annotated[str | None, typer.Option(help="Of the Ray cluster: auto, or HOST:PORT.")]
+
+
+def fit_trust(
+    images: Images,
+    prior: PriorName = "embedded",
+    out: Annotated[Path | None, typer.Option(help="The referee's file; beside the prior's weights by default.")] = None,
+    minutes: Annotated[float, typer.Option(help="Time for runs; the fit takes a third.", min=0.0)] = defaults.TRUST_MINUTES,
+    store: Store = None,
+    seed: Annotated[int, typer.Option(help="Chooses crops, tasks and noise.", min=0)] = defaults.SEED,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    address: Address = None,
+) -> None:
+    """Fits the referee that says how large the errors of a prior's restorations are."""
+    from leader.files import check_writable
+    from leader.pictures import list_pictures
+    from leader.train.trust_fit import FitSettings, fit_referee, read_lessons
+    from leader.train.trust_runs import training_cases
+
+    check_folder(images)
+    _check_minutes(minutes)
+    workers = _workers(jobs, engine, address)
+    model = _opened(prior)
+    target = _target(prior, out)
+    check_writable(target)
+    with _folder(store) as kept:
+        cases = training_cases(len(list_pictures(images)), defaults.TRUST_RUNS, seed)
+        files = _made(model, images, cases, kept, 60 * minutes, workers, prior)
+        to_stderr(f"{len(files)} runs; now the referee.")
+        fit_referee(read_lessons(files), FitSettings(seconds=20 * minutes, seed=seed), to_stderr).save(target)
+    to_stderr("It is not calibrated yet: run 'leader calibrate' with pictures that it has not seen.")
+    to_stdout(str(target))
+
+
+def calibrate(
+    images: Images,
+    prior: PriorName = "embedded",
+    referee: Annotated[Path | None, typer.Option(help="The referee's file; beside the prior's weights by default.")] = None,
+    minutes: Annotated[float, typer.Option(help="Time for runs.", min=0.0)] = defaults.TRUST_MINUTES,
+    crops: Annotated[int, typer.Option(help="Crops of each picture.", min=1, max=1000)] = 4,
+    store: Store = None,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    address: Address = None,
+) -> None:
+    """Measures, on pictures of your own, by how much the trust map must be scaled for every task and noise level."""
+    from leader.files import check_writable
+    from leader.pictures import list_pictures
+    from leader.train.trust_fit import fit_calibration
+    from leader.train.trust_runs import FAMILIES, SIMPLE, calibration_cases, kept
+    from leader.trust.calibration import LEVELS, SHOWN, beside
+    from leader.trust.referee import Referee
+
+    check_folder(images)
+    _check_minutes(minutes)
+    workers = _workers(jobs, engine, address)
+    model = _opened(prior)
+    source = _target(prior, referee)
+    if not source.is_file():
+        raise LeaderError(f"The prior '{prior}' has no referee at {source}; fit one first with 'leader fit-trust'.")
+    judge = Referee.load(source)
+    target = beside(source)
+    check_writable(target)
+    with _folder(store) as folder:
+        cases = calibration_cases(len(list_pictures(images)), crops, FAMILIES + SIMPLE)
+        files = _made(model, images, cases, folder, 60 * minutes, workers, prior)
+        table = fit_calibration(judge, (kept(file) for file in files))
+    table.save(target)
+    for family, nodes in table.families.items():
+        said = ", ".join(f"{node.noise:g}: {node.factors[LEVELS.index(SHOWN)]:.2f} ({node.runs} runs)" for node in nodes)
+        to_stderr(f"{family}: nine of ten errors lie within so many of the referee's standard deviations, by noise: {said}.")
+    to_stdout(str(target))
+
+
+def _opened(name: str) -> Prior:
+    from leader.priors.loading import load_prior
+
+    return load_prior(name)
+
+
+def _target(name: str, given: Path | None) -> Path:
+    """The referee's file: the one named, or that beside the prior's weights."""
+    from leader.trust.referee import SUFFIX, beside, weights_of
+
+    if given is not None:
+        if not given.name.endswith(SUFFIX):
+            raise UsageError(f"The referee's file must end in {SUFFIX}; found {given}.")
+        return given
+    weights = weights_of(name)
+    if weights is None:
+        raise UsageError(f"'{name}' is not a file or folder of its own: say where its referee lies.")
+    return beside(weights)
+
+
+def _workers(jobs: int | None, engine: str, address: str | None) -> Workers | None:
+    """Who makes the runs besides this process; None for nobody."""
+    from leader.cli.folder import FolderWords, make_workers
+
+    if engine == "local" and address is None and not jobs:
+        return None
+    return make_workers(FolderWords(jobs, engine, address), None)
+
+
+def _made(
+    model: Prior, images: Path, cases: list[RunCase], store: Path, seconds: float, workers: Workers | None, prior: str
+) -> list[Path]:
+    """The files of as many runs as fit into the time, at least `FEWEST_RUNS`, in the order of the cases."""
+    from leader.train.trust_runs import make_runs
+
+    begin = time.monotonic()
+    files = []
+    source = str(Path(prior).expanduser().resolve()) if Path(prior).expanduser().exists() else prior
+    with closing(make_runs(model, images, cases, store, to_stderr, workers, source)) as runs:
+        for file in runs:
+            files.append(file)
+            if time.monotonic() - begin > seconds and len(files) >= defaults.FEWEST_RUNS:
+                break
+    if workers is not None:
+        workers.close()
+    return sorted(files)
+
+
+@contextmanager
+def _folder(store: Path | None) -> Iterator[Path]:
+    """The folder of the runs: the one named, or one that goes away."""
+    if store is not None:
+        yield store
+        return
+    with tempfile.TemporaryDirectory(prefix="leader-runs-") as folder:
+        yield Path(folder)
+
+
+def _check_minutes(minutes: float) -> None:
+    if not 0 < minutes < float("inf"):
+        raise UsageError(f"--minutes must be above 0; found {minutes}.")

@@ -1,0 +1,153 @@
+"""Fits a referee to kept runs (`trust_runs`), and its factors to others."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.train.trust_runs import KeptRun, kept
+from leader.trust import calibration
+from leader.trust.calibration import GAUSSIAN, SHOWN, Calibration, family_of
+from leader.trust.error_map import with_known_pixels
+from leader.trust.referee import Referee
+
+LEAST_ERROR = 1e-3
+"""Error of a pixel that counts as none, [-1, 1] units: an eighth of a grey level."""
+STEEPNESS = 0.15
+"""Natural logarithms over which an error passes from covered to not, in the picture's own coverage."""
+FAR = 2.0
+"""Natural logarithms beyond its standard deviation at which an error counts no more in the likelihood, which it would rule."""
+EVEN = 3.0
+"""How much it counts that every single picture is covered as often as all are together."""
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How a referee is fitted: steps of so many crops, or as many as fit into the time."""
+
+    steps: int = 1500
+    batch: int = 8
+    crop: int = 64
+    rate: float = 4e-3
+    seconds: float = math.inf
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One run ready for fitting: features [F, H, W], |error| [C, H, W], and where it is a question [H, W] bool."""
+
+    features: Tensor
+    error: Tensor
+    open: Tensor
+
+
+def lesson(run: KeptRun) -> Lesson:
+    """What a referee learns of a run."""
+    return Lesson(run.evidence.features(), run.error.abs().clamp_min(LEAST_ERROR), run.open)
+
+
+def read_lessons(paths: Iterable[Path]) -> list[Lesson]:
+    """Lessons of the runs in files."""
+    return [lesson(kept(path)) for path in paths]
+
+
+def fit_referee(
+    lessons: Sequence[Lesson], settings: FitSettings | None = None, say: Callable[[str], None] | None = None
+) -> Referee:
+    """A referee by `loss`, over the open pixels of random crops, turned and mirrored."""
+    if not lessons:
+        raise LeaderError("There are no runs to fit a referee to; give more pictures.")
+    chosen = settings or FitSettings()
+    generator = torch.Generator().manual_seed(chosen.seed)
+    with torch.random.fork_rng():
+        torch.manual_seed(chosen.seed)
+        referee = Referee()
+    best = torch.optim.Adam(referee.parameters(), lr=chosen.rate)
+    begin = time.monotonic()
+    mean = 0.0
+    for step in range(chosen.steps):
+        spent = (time.monotonic() - begin) / chosen.seconds
+        if spent >= 1:
+            break
+        share = max(step / chosen.steps, spent)
+        for group in best.param_groups:
+            group["lr"] = chosen.rate * min(1.0, (step + 1) / 20) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
+        features, error, is_open = _batch(lessons, chosen, generator)
+        off = loss(referee(features), error, is_open)
+        best.zero_grad()
+        off.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(referee.parameters(), 1.0)
+        best.step()
+        mean += (float(off.detach()) - mean) / min(step + 1, 50)
+        if say is not None and (step + 1) % 100 == 0:
+            say(f"step {step + 1} of {chosen.steps}: {mean:.3f}")
+    return referee.eval().requires_grad_(False)
+
+
+def loss(log_std: Tensor, error: Tensor, is_open: Tensor) -> Tensor:
+    """How badly log standard deviations [B, H, W] tell the size of errors |e| [B, C, H, W]; every picture counts the same.
+
+    The pinball loss of log |e| at 50, 80, 90 and 95 %, whose minimum has these shares of the errors within as many standard
+    deviations as of a Gaussian, however heavy the tails; the likelihood log s + e^2 / 2 s^2, which cares for large errors; and
+    the square by which a picture's own coverage misses nine of ten.
+    """
+    weight = is_open / is_open.sum((1, 2), keepdim=True)
+    size = error.log()
+    total = log_std + 0.5 * (2 * (size - log_std[:, None]).clamp_max(FAR)).exp().mean(1)
+    for level, multiple in GAUSSIAN.items():
+        over = size - (log_std + math.log(multiple))[:, None]
+        total = total + torch.maximum(level * over, (level - 1) * over).mean(1)
+    inside = torch.sigmoid(((log_std + math.log(GAUSSIAN[SHOWN]))[:, None] - size) / STEEPNESS).mean(1)
+    covered = (inside * weight).sum((1, 2))
+    return ((total * weight).sum((1, 2)) + EVEN * (covered - SHOWN).square()).mean()
+
+
+def _batch(lessons: Sequence[Lesson], settings: FitSettings, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    parts: list[tuple[Tensor, Tensor, Tensor]] = []
+    while len(parts) < settings.batch:
+        one = lessons[_below(len(lessons), generator)]
+        size = min(settings.crop, *one.open.shape)
+        top, left = (_below(side - size + 1, generator) for side in one.open.shape)
+        cut = [part[..., top : top + size, left : left + size] for part in (one.features, one.error, one.open)]
+        if not bool(cut[2].any()):
+            continue
+        turns, mirrored = _below(4, generator), _below(2, generator)
+        cut = [torch.rot90(part, turns, (-2, -1)) for part in cut]
+        cut = [part.flip(-1) for part in cut] if mirrored else cut
+        parts.append((cut[0], cut[1], cut[2]))
+    features, error, is_open = (torch.stack(column) for column in zip(*parts))
+    return features, error, is_open
+
+
+def _below(bound: int, generator: torch.Generator) -> int:
+    return int(torch.randint(bound, (1,), generator=generator))
+
+
+def ratios(referee: Referee, runs: Iterable[KeptRun]) -> list[tuple[str, float, Tensor]]:
+    """(family, noise for [0, 1] images, |error| / std over the open pixels) of runs, as `calibration.fitted` takes them."""
+    found = []
+    for run in runs:
+        std = with_known_pixels(referee.std(run.evidence), run.evidence)
+        is_open = run.open
+        if bool(is_open.any()):
+            family = family_of(task_of(run), run.evidence.known)
+            found.append((family, float(run.case["noise"]), (run.error.abs() / std)[:, is_open]))
+    return found
+
+
+def task_of(run: KeptRun) -> str:
+    """The operator's task of a kept run."""
+    return str(run.case["task"])
+
+
+def fit_calibration(referee: Referee, runs: Iterable[KeptRun]) -> Calibration:
+    """Factors that make the referee's intervals cover what they say, on runs that it was not fitted to."""
+    return calibration.fitted(ratios(referee, runs))

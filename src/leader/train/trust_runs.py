@@ -1,0 +1,317 @@
+"""Runs whose truth is known, kept for fitting and calibrating a referee: evidence and error of many restorations.
+
+Photographs are degraded as the tasks do it, restored with the prior, and what a referee would have seen is stored beside the
+truth, one small file a run: a stopped fit goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from leader.engines.base import Lost, Workers
+from leader.errors import LeaderError
+from leader.files import replacing
+from leader.operators.base import LinearOperator
+from leader.operators.tasks import build_task
+from leader.pictures import list_pictures
+from leader.presets.paths import find_path
+from leader.priors.base import Prior
+from leader.problem import Problem
+from leader.sampler import Sampler
+from leader.train.data import decode, halved
+from leader.trust.evidence import Evidence, Watch, gather
+
+SIDE = 64
+"""Of the crops, in pixels."""
+LOW_NOISE, HIGH_NOISE = 0.01, 0.1
+"""Between these the noise of training runs is drawn, for [0, 1] images, where there is any."""
+NOISE_FREE = 0.4
+"""Share of the training runs without noise."""
+
+
+@dataclass(frozen=True)
+class RunCase:
+    """One restoration to be made.
+
+    task      of `leader.operators.tasks`; options: of its operator; masks drawn by "keep" follow the seed
+    noise     for [0, 1] images
+    quality   of `leader.presets.paths`, where no method is named; a method by name runs the steps of that quality
+    picture   number of the photograph in its folder; crop: which part of it
+    halvings  how often the photograph is halved before; None: every other crop once
+    """
+
+    task: str
+    noise: float
+    picture: int
+    crop: int
+    options: dict[str, Any] = field(default_factory=dict)
+    method: str | None = None
+    quality: str = "standard"
+    look: str = "natural"
+    seed: int = 0
+    side: int = SIDE
+    halvings: int | None = None
+
+    def operator(self) -> LinearOperator:
+        """A, for RGB crops."""
+        drawn = {"seed": self.seed} if "keep" in self.options else {}
+        return build_task(self.task, (3, self.side, self.side), **self.options, **drawn)
+
+    def sampler(self, prior: Prior) -> Sampler:
+        """What runs."""
+        path = find_path(prior.name, self.operator().task, self.noise, self.quality, self.look)
+        if self.method is None:
+            steps = min(path.steps, len(prior.schedule))
+            return Sampler(prior, path.method, path.plugins, steps, grid=path.grid, **path.settings)
+        plain = find_path(prior.name, "denoise", self.noise, self.quality, self.look)
+        return Sampler(prior, self.method, (), min(plain.steps, len(prior.schedule)), grid=plain.grid)
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """Evidence and truth [C, H, W] in [-1, 1] of one run, and the case it is of."""
+
+    case: dict[str, Any]
+    evidence: Evidence
+    truth: Tensor
+
+    @property
+    def error(self) -> Tensor:
+        """The clamped answer minus the truth, [C, H, W]."""
+        return self.evidence.restored - self.truth
+
+    @property
+    def open(self) -> Tensor:
+        """Pixels whose error is a question [H, W] bool."""
+        return self.evidence.open
+
+
+def training_cases(pictures: int, count: int, seed: int = 0, side: int = SIDE) -> list[RunCase]:
+    """Cases over all tasks, methods and lengths, of `pictures` photographs in turn."""
+    return [_drawn(np.random.default_rng((seed, number)), number, number % pictures, side) for number in range(count)]
+
+
+DRAWS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
+    "sr": lambda rng, side: {"factor": int(rng.choice([2, 4, 4])), "down": str(rng.choice(["bicubic", "bicubic", "average"]))},
+    "deblur-gaussian": lambda rng, side: {} if rng.random() < 0.3 else {"std": float(rng.uniform(0.8, 3.5))},
+    "deblur-motion": lambda rng, side: {"seed": int(rng.integers(1000)), "intensity": float(rng.uniform(0.2, 0.8))},
+    "inpaint": lambda rng, side: {"keep": float(rng.uniform(0.2, 0.8))},
+    "hole": lambda rng, side: {"box": _box(rng, side)},
+    "cs": lambda rng, side: {
+        "ratio": float(rng.uniform(0.1, 0.5)),
+        "seed": int(rng.integers(1000)),
+        "order": str(rng.choice(["random", "sequency"])),
+    },
+    "denoise": lambda rng, side: {},
+    "colourise": lambda rng, side: {},
+}
+"""Options of the operators of training runs; "hole" is inpainting with one large hole."""
+TURN = ("sr", "deblur-gaussian", "deblur-motion", "inpaint", "hole", "cs", "sr", "deblur-gaussian", "deblur-motion", "inpaint")
+RARE = ("denoise", "colourise")
+
+
+def _drawn(rng: np.random.Generator, number: int, picture: int, side: int) -> RunCase:
+    turn, place = divmod(number, len(TURN) + 1)
+    name = TURN[place] if place < len(TURN) else RARE[turn % len(RARE)]
+    noise = 0.0 if rng.random() < NOISE_FREE and name != "denoise" else _log_uniform(rng, LOW_NOISE, HIGH_NOISE)
+    size = _cs_side(side) if name == "cs" else side
+    options = DRAWS[name](rng, size)
+    method = str(rng.choice(["ddnm", "diffpir"])) if rng.random() < 0.6 else None
+    quality = "draft" if rng.random() < 0.3 or (name == "cs" and method is None) else "standard"
+    look = str(rng.choice(["natural", "faithful"]))
+    task = "inpaint" if name == "hole" else name
+    halvings = int(rng.choice([0, 0, 1, 1, 2]))
+    return RunCase(task, noise, picture, int(rng.integers(1 << 16)), options, method, quality, look, number, size, halvings)
+
+
+def _cs_side(side: int) -> int:
+    """The largest power of two that is no larger: what the operator of compressed sensing takes."""
+    return 1 << side.bit_length() - 1
+
+
+def _box(rng: np.random.Generator, side: int) -> list[int]:
+    height, width = (int(rng.integers(side // 6, side // 2)) for _ in range(2))
+    return [int(rng.integers(0, side - height)), int(rng.integers(0, side - width)), height, width]
+
+
+def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    return float(np.exp(rng.uniform(math.log(low), math.log(high))))
+
+
+NODES = (0.0, 0.02, 0.05, 0.1)
+"""Noise levels at which factors are fitted, for [0, 1] images."""
+METHODS = (None, "ddnm", "diffpir")
+"""Of calibration runs, in turn; None: what the quality stands for."""
+
+
+def standard_options(name: str, number: int, side: int) -> dict[str, Any]:
+    """The operator of a family on which factors are fitted and tried: kernels and masks differ from run to run."""
+    rng = np.random.default_rng((7, number))
+    third = side // 3
+    chosen: dict[str, dict[str, Any]] = {
+        "sr": {"factor": 4},
+        "deblur-gaussian": {} if rng.random() < 0.5 else {"std": float(rng.choice([1.0, 1.5, 2.0, 2.5, 3.0]))},
+        "deblur-motion": {"seed": number},
+        "inpaint": {"keep": 0.5},
+        "hole": {"box": [*(int(v) for v in rng.integers(side // 8, side // 2, 2)), third, third]},
+        "cs": {"ratio": 0.25, "seed": number},
+        "denoise": {},
+        "colourise": {},
+    }
+    return chosen[name]
+
+
+FAMILIES = ("sr", "deblur-gaussian", "deblur-motion", "inpaint", "hole", "cs")
+SIMPLE = ("denoise", "colourise")
+"""Families that are calibrated on fewer crops: their operators do not vary."""
+
+
+def calibration_cases(
+    pictures: int,
+    crops: int = 4,
+    families: Sequence[str] = FAMILIES,
+    nodes: Sequence[float] = NODES,
+    methods: Sequence[str | None] = METHODS,
+    side: int = SIDE,
+) -> list[RunCase]:
+    """Every crop with every family once.
+
+    The crops of a photograph have the noise levels in turn, and so no level rests on some of the photographs alone.
+    """
+    cases = []
+    for number in range(pictures * crops):
+        crop, picture = divmod(number, pictures)
+        for place, name in enumerate(families):
+            size = _cs_side(side) if name == "cs" else side
+            noise = nodes[(picture + crop + place) % len(nodes)]
+            method = methods[(picture // len(nodes) + crop // 2 + place) % len(methods)]
+            quality = "draft" if name == "cs" and method is None else "standard"
+            task = "inpaint" if name == "hole" else name
+            options = standard_options(name, number, size)
+            cases.append(RunCase(task, noise, picture, crop, options, method, quality, seed=number, side=size))
+    return cases
+
+
+def crop_of(folder: Path, case: RunCase, chosen: Sequence[Path] | None = None) -> Tensor:
+    """The crop [3, S, S] in [0, 1] that a case asks for; a photograph is halved only while it stays large enough."""
+    files = list_pictures(folder) if chosen is None else chosen
+    picture = decode(files[case.picture])
+    for _ in range(case.crop % 2 if case.halvings is None else case.halvings):
+        if min(picture.size) >= 2 * case.side:
+            picture = halved(picture)
+    return _part(picture, case.crop // 2, case.side, files[case.picture])
+
+
+def _part(picture: Image.Image, number: int, side: int, path: Path) -> Tensor:
+    """A crop whose place follows from its number: places spread evenly and far from each other."""
+    pixels = np.asarray(picture)
+    room = [pixels.shape[axis] - side for axis in (0, 1)]
+    if min(room) < 0:
+        raise LeaderError(f"{path.name} is smaller than {side} x {side} pixels: leave it out, or give larger pictures.")
+    golden = [0.7548776662, 0.5698402910]
+    top, left = (int(((number + 1) * step % 1) * space) for step, space in zip(golden, room))
+    return torch.from_numpy(pixels[top : top + side, left : left + side].copy()).permute(2, 0, 1).float() / 255
+
+
+def run_case(prior: Prior, case: RunCase, picture: Tensor, name: int = 0) -> KeptRun:
+    """Makes one run of a picture [3, S, S] in [0, 1]; `name` chooses the noise of the sampler."""
+    problem = Problem.simulate(picture[None], case.operator(), case.noise, case.seed)
+    watch = Watch(prior.schedule)
+    result = case.sampler(prior).run(problem, case.seed, ids=[name], on_step=watch)
+    evidence = gather(problem, result.images, watch, name)
+    if evidence is None:
+        raise LeaderError(f"The prior '{prior.name}' estimated no Sigma, on which its referee rests; choose an estimator.")
+    return KeptRun(vars(case), evidence, 2 * picture - 1)
+
+
+def keep(path: Path, run: KeptRun) -> None:
+    """Writes a run; half the precision is plenty."""
+    evidence = {f"evidence_{k}": v for k, v in vars(run.evidence).items() if isinstance(v, Tensor)}
+    arrays = {name: _small(value) for name, value in {**evidence, "truth": run.truth}.items()}
+    said = json.dumps({"case": run.case, "noise": run.evidence.noise, "residual": run.evidence.residual})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, said=np.array(said), **arrays)
+
+
+def kept(path: Path) -> KeptRun:
+    """Reads a run."""
+    with np.load(path, allow_pickle=False) as content:
+        said = json.loads(str(content["said"]))
+        arrays = {name: _wide(torch.from_numpy(content[name])) for name in content.files if name != "said"}
+    truth = arrays.pop("truth")
+    maps: dict[str, Any] = {name.removeprefix("evidence_"): value for name, value in arrays.items()}
+    return KeptRun(
+        said["case"], Evidence(**{"known": None, "given": None, **maps}, noise=said["noise"], residual=said["residual"]), truth
+    )
+
+
+def make_runs(
+    prior: Prior,
+    folder: Path,
+    cases: Sequence[RunCase],
+    store: Path,
+    say: Callable[[str], None] | None = None,
+    workers: Workers | None = None,
+    source: str = "embedded",
+) -> Generator[Path, None, None]:
+    """Makes the runs that `store` does not hold yet; yields the file of each as it is there, in order where nobody helps.
+
+    workers  who makes them; None: this process. They must see `folder`; the runs come back and are kept here
+    source   name or path from which workers load the prior, once each
+    """
+    files = [path.resolve() for path in list_pictures(folder)]
+    paths = [store / f"{number:05d}.npz" for number in range(len(cases))]
+    missing = [number for number, path in enumerate(paths) if not path.exists()]
+    if workers is None:
+        for path, case in zip(paths, cases):
+            if not path.exists():
+                _keep_and_say(path, run_case(prior, case, crop_of(folder, case, files)), len(cases), say)
+            yield path
+        return
+    yield from (path for path in paths if path.exists())
+    jobs = ((cases[number], files[cases[number].picture]) for number in missing)
+    for index, run in workers.each(partial(_run_elsewhere, source), jobs):
+        if isinstance(run, Lost):
+            raise LeaderError(f"A run could not be made: {run.reason}.")
+        path = paths[missing[index]]
+        _keep_and_say(path, run, len(cases), say)
+        yield path
+
+
+@lru_cache(maxsize=1)
+def _loaded(source: str) -> Prior:
+    from leader.priors.loading import load_prior
+
+    return load_prior(source)
+
+
+def _run_elsewhere(source: str, job: tuple[RunCase, Path]) -> KeptRun:
+    case, file = job
+    return run_case(_loaded(source), case, crop_of(file.parent, replace(case, picture=0), [file]))
+
+
+def _keep_and_say(path: Path, run: KeptRun, count: int, say: Callable[[str], None] | None) -> None:
+    keep(path, run)
+    if say is not None and int(path.stem) % 20 == 0:
+        say(f"run {int(path.stem) + 1} of {count}")
+
+
+def _small(value: Tensor) -> Any:
+    array = value.cpu().numpy()
+    return array if array.dtype == bool else array.astype(np.float16)
+
+
+def _wide(value: Tensor) -> Tensor:
+    return value if value.dtype == torch.bool else value.float()

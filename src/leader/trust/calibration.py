@@ -1,0 +1,181 @@
+"""What a referee's numbers are worth: factors, by task and noise, that make its intervals cover what they say.
+
+Conformal: on photographs that neither trained nor chose the referee, the quantile of |error| / std at a level is the factor
+with which an interval of so many std covers that share of the pixels. Factors are kept by family of tasks and noise level,
+log-linear between the noise levels; a task that was never calibrated gets the widest of all, and that is said.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.files import replacing
+from leader.priors.json_files import number, read_json, row, table
+from leader.trust.evidence import LEAST_NOISE
+from leader.trust.residual import invented_share
+
+SUFFIX = ".json"
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+"""Shares of pixels that intervals should cover."""
+SHOWN = 0.9
+"""The level at which `error_std` is exact: 1.6449 of it cover nine of ten."""
+GAUSSIAN = {0.5: 0.6745, 0.8: 1.2816, 0.9: 1.6449, 0.95: 1.9600}
+"""Standard deviations of a Gaussian within which these shares lie."""
+HOLE = 0.002
+"""Share of a picture far from anything known above which inpainting fills a hole and does not join dots."""
+LEAN = 8
+"""Runs of its whole family that a noise level counts beside its own."""
+Factors = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Node:
+    """The factors at one noise level (for [0, 1] images), one for each of `LEVELS`, from so many runs."""
+
+    noise: float
+    factors: Factors
+    runs: int
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Factors by family of tasks, each at ascending noise levels."""
+
+    families: Mapping[str, tuple[Node, ...]]
+
+    def at(self, family: str, noise: float) -> tuple[Factors, bool]:
+        """The factors for a family at a noise level, and whether that family was calibrated."""
+        if family in self.families:
+            return _between(self.families[family], noise), True
+        every = [_between(nodes, noise) for nodes in self.families.values()]
+        return tuple(max(values) for values in zip(*every)), False
+
+    def save(self, path: Path) -> None:
+        """Writes the tables as JSON."""
+        content = {
+            "levels": list(LEVELS),
+            "families": {
+                name: [{"noise": node.noise, "factors": _rounded(node.factors), "runs": node.runs} for node in nodes]
+                for name, nodes in self.families.items()
+            },
+        }
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Calibration:
+        """The tables of a file; anything else is refused."""
+        what, remedy = "factors of `leader calibrate`", "make it again with `leader calibrate`"
+        content = read_json(path, what, remedy)
+        if content.get("levels") != list(LEVELS):
+            raise LeaderError(f"{path} holds no factors for the levels {', '.join(map(str, LEVELS))}: {remedy}.")
+        families = table(content.get("families"), f"The families of {path}")
+        if not families:
+            raise LeaderError(f"{path} holds factors for no task: {remedy}.")
+        return cls({name: _nodes(nodes, f"The factors for {name[:40]} in {path}", remedy) for name, nodes in families.items()})
+
+
+def _nodes(given: Any, what: str, remedy: str) -> tuple[Node, ...]:
+    nodes = []
+    for item in row(given, what, 1, 64):
+        entry = table(item, what)
+        values = row(entry.get("factors"), what, len(LEVELS), len(LEVELS))
+        factors = tuple(number(value, what, 0.0, 1e6) for value in values)
+        if list(factors) != sorted(factors):
+            raise LeaderError(f"{what} must not fall from level to level: {remedy}.")
+        runs = number(entry.get("runs"), what, 0, 1e9)
+        nodes.append(Node(number(entry.get("noise"), what, 0.0, 10.0), factors, int(runs)))
+    noises = [node.noise for node in nodes]
+    if noises != sorted(set(noises)):
+        raise LeaderError(f"{what} must stand in the order of their noise levels: {remedy}.")
+    return tuple(nodes)
+
+
+def _between(nodes: Sequence[Node], noise: float) -> Factors:
+    """Log-linear between noise levels, where none counts as that of one grey level; constant beyond the ends."""
+    places = [math.log(max(node.noise, LEAST_NOISE / 2)) for node in nodes]
+    here = math.log(max(noise, LEAST_NOISE / 2))
+    if here <= places[0] or len(nodes) == 1:
+        return nodes[0].factors
+    for (low, first), (high, second) in zip(zip(places, nodes), zip(places[1:], nodes[1:])):
+        if here <= high:
+            share = (here - low) / (high - low)
+            return _blended(second.factors, first.factors, share)
+    return nodes[-1].factors
+
+
+def _blended(first: Factors, second: Factors, share: float) -> Factors:
+    """The geometric mean, with `share` of the first."""
+    return tuple(a**share * b ** (1 - share) for a, b in zip(first, second))
+
+
+def family_of(task: str, known: Tensor | None) -> str:
+    """The family of an operator's task; inpainting that fills a hole is another than joining dots (known [H, W] bool)."""
+    if task.startswith("sr"):
+        return "sr"
+    if task == "deblur":
+        return "deblur-motion"
+    if task == "inpaint" and known is not None and invented_share(known[None]) > HOLE:
+        return "hole"
+    return task
+
+
+def fitted(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
+    """Factors from runs: (family, noise for [0, 1] images, |error| / std of its open pixels).
+
+    Every run has the same weight, however many pixels it has. A noise level with few runs leans on its family: as if `LEAN`
+    runs of all levels were among its own.
+    """
+    families: dict[str, tuple[Node, ...]] = {}
+    for family in sorted({name for name, _, _ in ratios}):
+        own = [(noise, values) for name, noise, values in ratios if name == family]
+        whole = quantiles([values for _, values in own])
+        nodes = []
+        for level in sorted({noise for noise, _ in own}):
+            chosen = [values for noise, values in own if noise == level]
+            share = len(chosen) / (len(chosen) + LEAN)
+            nodes.append(Node(level, _blended(quantiles(chosen), whole, share), len(chosen)))
+        families[family] = tuple(nodes)
+    if not families:
+        raise LeaderError("There are no runs to calibrate with; give more pictures.")
+    return Calibration(families)
+
+
+def quantiles(runs: Sequence[Tensor], levels: Sequence[float] = LEVELS) -> Factors:
+    """Quantiles of values of several runs that count the same each, whatever their number of pixels."""
+    values = torch.cat([run.flatten().double() for run in runs])
+    weights = torch.cat([torch.full((run.numel(),), 1 / run.numel(), dtype=torch.float64) for run in runs])
+    order = values.argsort()
+    total = weights[order].cumsum(0)
+    places = torch.searchsorted(total, torch.tensor(levels, dtype=torch.float64) * len(runs)).clamp_max(len(values) - 1)
+    return tuple(float(value) for value in values[order][places])
+
+
+def beside(referee: Path) -> Path:
+    """Where the factors of a referee are stored."""
+    return referee.with_name(referee.name + SUFFIX)
+
+
+def calibration_of(referee: Path) -> Calibration | None:
+    """The factors that lie beside a referee, where it was calibrated."""
+    file = beside(referee)
+    return _opened(file, file.stat().st_mtime_ns) if file.is_file() else None
+
+
+@lru_cache(maxsize=8)
+def _opened(file: Path, changed: int) -> Calibration:
+    return Calibration.load(file)
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [float(f"{value:.4g}") for value in values]

@@ -1,0 +1,111 @@
+"""How large the errors of a finished run are, pixel by pixel: the referee's word, calibrated, and what is known anyhow.
+
+known pixels of a noise-free mask   the error is the answer minus the pixel, which is 0 for methods that keep it
+a prior with a referee              its standard deviation times the factor of task and noise
+a prior without one                 the model's own spread; that is said
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from leader.priors.base import Prior
+from leader.problem import Problem
+from leader.result import Result
+from leader.trust.calibration import GAUSSIAN, LEVELS, SHOWN, calibration_of, family_of
+from leader.trust.evidence import Evidence, Watch, gather
+from leader.trust.referee import file_of, referee_of
+
+LEAST = 1 / 255
+"""Differences from a known pixel that rounding to 8 bits explains, [-1, 1] units: half a grey level."""
+
+
+@dataclass(frozen=True)
+class ErrorMap:
+    """The standard deviation of the error, and what it is worth.
+
+    std      [H, W] in [-1, 1] units, such that 1.645 of it cover nine of ten pixels
+    level    multiples of `std` that cover 50, 80, 90 and 95 % of the pixels
+    source   "calibrated", "other tasks" (the widest factors of the tasks that were calibrated) or "uncalibrated"
+    """
+
+    std: Tensor
+    level: dict[float, float]
+    source: str
+
+    @property
+    def note(self) -> str | None:
+        """What to tell where the map is worth less than it could be."""
+        if self.source == "other tasks":
+            return "The trust map was never calibrated for this task; it uses the widest factors of the tasks that were."
+        if self.source == "uncalibrated":
+            return "The trust map is the referee's own, not calibrated for this prior: run 'leader calibrate'."
+        return None
+
+
+def error_map(prior: Prior, problem: Problem, evidence: Evidence) -> ErrorMap | None:
+    """The error map of one image; None where the prior has no referee."""
+    referee, file = referee_of(prior), file_of(prior)
+    if referee is None or file is None:
+        return None
+    std = referee.std(evidence)
+    calibration = calibration_of(file)
+    level, source = dict(GAUSSIAN), "uncalibrated"
+    if calibration is not None:
+        family = family_of(problem.operator.task, evidence.known)
+        factors, measured = calibration.at(family, evidence.noise / 2)
+        shown = factors[LEVELS.index(SHOWN)]
+        std = std * shown / GAUSSIAN[SHOWN]
+        level = {name: GAUSSIAN[SHOWN] * value / shown for name, value in zip(LEVELS, factors)}
+        source = "calibrated" if measured else "other tasks"
+    return ErrorMap(with_known_pixels(std, evidence), level, source)
+
+
+def with_known_pixels(std: Tensor, evidence: Evidence) -> Tensor:
+    """`std` [H, W] with the true error where a noise-free mask hands pixels over: 0 up to rounding for most methods."""
+    if evidence.known is None or evidence.given is None or evidence.noise > 0:
+        return std
+    error = (evidence.restored - evidence.given.to(evidence.restored)).abs().amax(0)
+    return torch.where(evidence.known, torch.where(error > LEAST, error, 0.0), std)
+
+
+def left_open(spread: Tensor, evidence: Evidence) -> Tensor:
+    """What y leaves of the model's spread [C, H, W], a standard deviation, where an operator measures pixels one by one.
+
+    Variance p and noise s^2 make p s^2 / (p + s^2): 0 without noise. Elsewhere the spread stays.
+    """
+    if evidence.known is None:
+        return spread
+    variance, noise = spread.square(), evidence.noise**2
+    after = (variance * noise / (variance + noise).clamp_min(torch.finfo(variance.dtype).tiny)).sqrt()
+    return torch.where(evidence.known, after, spread)
+
+
+def with_errors(prior: Prior, problem: Problem, result: Result, watch: Watch) -> tuple[Result, list[ErrorMap]]:
+    """The result of a watched run with its error, and with the spread that y leaves open; the error map of every image.
+
+    Without a referee, or where no Sigma was estimated, there is no error map.
+    """
+    stds, spreads, maps = [], [], []
+    for row, name in enumerate(result.settings["ids"]):
+        one = problem if problem.batch == 1 else problem.select(torch.tensor([row]))
+        evidence = gather(one, result.images[row : row + 1], watch, name)
+        if evidence is None:
+            return result, []
+        if result.posterior_std is not None:
+            spreads.append(left_open(result.posterior_std[row], evidence))
+        found = error_map(prior, one, evidence)
+        if found is not None:
+            maps.append(found)
+            stds.append(found.std.expand(result.images.shape[1:]))
+    return (
+        replace(
+            result,
+            posterior_std=torch.stack(spreads) if spreads else None,
+            error_std=torch.stack(stds) if stds else None,
+        ),
+        maps,
+    )

@@ -1,0 +1,206 @@
+"""What a finished run leaves for its referee: the answer, Sigma at late times, what A sees of each pixel, the misfit.
+
+Everything is of one image, in [-1, 1] units, over the frame of its problem. Nothing here asks the network: `Watch` keeps what
+the loop shows, the rest are a few products with A.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from leader.problem import Problem
+from leader.result import Step
+from leader.schedule import Schedule
+from leader.trust.strips import LARGE
+
+CLOCKS = (20, 60, 120, 200)
+"""Times of the standard clock at which Sigma is looked at: of the visited ones, the nearest."""
+MOVES = (20, 60, 120, 200)
+"""Times from which on the way of the answer is looked at."""
+SCALES = (0.6, 0.06)
+"""Standard deviations of a picture and of its fine detail: a pixel counts as seen where A tells more than these and noise."""
+SURROUNDINGS = (5, 33)
+"""Sides in pixels of the windows in which the seen share is averaged: how deep in a hole a pixel lies."""
+PROBES = 4
+LEAST_NOISE = 0.01
+"""Noise level assumed at least of a measurement, [-1, 1] units: about one grey level."""
+CHANNELS = 3 + 1 + len(CLOCKS) + len(MOVES) + 1 + len(SCALES) + len(SURROUNDINGS) + 3
+"""Of `Evidence.features`."""
+
+
+class Watch:
+    """Keeps, of every image of a run, Sigma and the answer at the visited times nearest to `CLOCKS`; called with every Step."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self._sigma: dict[tuple[int, int], tuple[float, Tensor]] = {}
+        self._x0: dict[tuple[int, int], tuple[float, Tensor]] = {}
+
+    def __call__(self, step: Step) -> None:
+        for row, name in enumerate(step.ids):
+            place = math.log1p(self.schedule.clock_of(int(step.t[row])))
+            for clock in CLOCKS:
+                distance = abs(place - math.log1p(clock))
+                if step.sigma is not None and distance <= self._sigma.get((name, clock), (math.inf,))[0]:
+                    self._sigma[name, clock] = distance, step.sigma[row].clamp_min(0).mean(0)
+                if clock in MOVES and distance <= self._x0.get((name, clock), (math.inf,))[0]:
+                    self._x0[name, clock] = (
+                        distance,
+                        step.x0_hat[row].half(),
+                    )  # a thousandth is plenty, and pictures may be large
+
+    def seen(self, name: int) -> tuple[Tensor, Tensor] | None:
+        """Sigma [4, H, W], channels averaged, and the estimates on the way [4, C, H, W]; None where no Sigma was estimated."""
+        if (name, CLOCKS[0]) not in self._sigma:
+            return None
+        sigma = torch.stack([self._sigma[name, clock][1] for clock in CLOCKS])
+        return sigma, torch.stack([self._x0[name, clock][1] for clock in MOVES])
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the referee of one image looks at.
+
+    restored  the answer [C, H, W], clamped
+    sigma     Sigma at `CLOCKS` [4, H, W], channels averaged
+    moved     rms over channels of the answer minus the estimates at `MOVES` [4, H, W]
+    added     rms over channels of the answer minus what y alone gives, the regularised inverse of y [H, W]
+    seen      share of a pixel's variance that A tells beside noise, at `SCALES` [2, H, W] in [0, 1]
+    misfit    rms over channels of the back-projected residual [H, W]
+    known     what an operator that acts pixel by pixel measures [H, W] bool; None for others
+    given     A^+ y [C, H, W] where `known`
+    noise     standard deviation of the measurement's noise
+    residual  rms of A x - y
+    """
+
+    restored: Tensor
+    sigma: Tensor
+    moved: Tensor
+    added: Tensor
+    seen: Tensor
+    misfit: Tensor
+    known: Tensor | None
+    given: Tensor | None
+    noise: float
+    residual: float
+
+    @property
+    def open(self) -> Tensor:
+        """Pixels whose error is a question [H, W] bool: all but those that a noise-free mask hands over."""
+        if self.known is None or self.noise > 0:
+            return torch.ones_like(self.misfit, dtype=torch.bool)
+        return ~self.known
+
+    def features(self) -> Tensor:
+        """The channels that the referee sees [CHANNELS, H, W], of order one."""
+        picture = self.restored.expand(3, -1, -1) if self.restored.shape[0] == 1 else self.restored[:3]
+        noise = max(self.noise, LEAST_NOISE)
+        levels = [math.log(noise) + 3, math.log(max(self.residual, LEAST_NOISE / 10) / noise)]
+        maps = [
+            *picture,
+            _log(local_contrast(self.restored)),
+            *_log(self.sigma.sqrt()),
+            *_log(self.moved),
+            _log(_mean(self.added.square(), 5).sqrt()),
+            *(2 * self.seen - 1),
+            *(2 * _mean(self.seen[1], side) - 1 for side in SURROUNDINGS),
+            _log(_mean(self.misfit.square(), 5).sqrt()),
+            *(torch.full_like(self.misfit, level) for level in levels),
+        ]
+        return torch.stack(maps)
+
+    def cropped(self, top: int, left: int, height: int, width: int) -> Evidence:
+        """A part of the frame."""
+        parts = {
+            item.name: getattr(self, item.name)[..., top : top + height, left : left + width]
+            for item in fields(self)
+            if isinstance(getattr(self, item.name), Tensor)
+        }
+        return replace(self, **parts)
+
+
+def local_contrast(picture: Tensor, side: int = 5) -> Tensor:
+    """Standard deviation in a window of side x side around every pixel of [C, H, W], channels joined -> [H, W]."""
+    mean, square = _mean(picture, side), _mean(picture.square(), side)
+    return (square - mean.square()).clamp_min(0).mean(0).sqrt()
+
+
+@torch.no_grad()
+def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence | None:
+    """The evidence of a finished run of one image, x [1, C, H, W]; None where its loop estimated no Sigma."""
+    kept = watch.seen(name)
+    if kept is None:
+        return None
+    sigma, estimates = kept
+    inside = x.clamp(-1, 1).float()
+    noise = float(problem.sigma[0])
+    seen, pointwise = _seen(problem, inside, noise)
+    level = (max(noise, LEAST_NOISE) / SCALES[0]) ** 2
+    residual = problem.residual(inside)
+    back = problem.operator.regularised_pinv(residual, level)
+    plain = problem.operator.regularised_pinv(problem.y, level)
+    known = given = None
+    if pointwise is not None:
+        known, given = pointwise, problem.operator.pinv(problem.y)[0]
+    return Evidence(
+        inside[0],
+        sigma.float(),
+        (inside - estimates.to(inside)).square().mean(1).sqrt(),
+        (inside - plain)[0].square().mean(0).sqrt(),
+        seen,
+        back[0].square().mean(0).sqrt(),
+        known,
+        given,
+        noise,
+        float(residual.square().mean().sqrt()),
+    )
+
+
+def _seen(problem: Problem, like: Tensor, noise: float) -> tuple[Tensor, Tensor | None]:
+    """The seen shares [2, H, W] and, where A acts pixel by pixel and fully, what it measures [H, W] bool.
+
+    diag A^T (A A^T + eta)^{-1} A from random signs: exact where A does not mix pixels, so that the probes agree; a local mean
+    elsewhere.
+    """
+    draw = torch.Generator().manual_seed(0)
+    shape = like.shape[1:]
+    together = PROBES if like[0, 0].numel() <= LARGE else 1  # a large picture has room for one probe
+    sums: list[Tensor] = [like.new_zeros(shape[1:]) for _ in SCALES]
+    firsts: list[Tensor] = []
+    apart = [0.0] * len(SCALES)
+    begun: tuple[Tensor, Tensor] | None = None
+    for _ in range(0, PROBES, together):
+        signs = (torch.randint(0, 2, (together, *shape), generator=draw, dtype=torch.int8) * 2 - 1).to(like)
+        measured = problem.operator.A(signs)
+        begun = begun or (signs[:1], measured[:1])
+        for number, scale in enumerate(SCALES):
+            eta = (max(noise, LEAST_NOISE) / scale) ** 2
+            each = signs * problem.operator.regularised_pinv(measured, eta)
+            if len(firsts) <= number:
+                firsts.append(each[:1])
+            apart[number] = max(apart[number], float((each - firsts[number]).abs().max()))
+            sums[number] = sums[number] + each.mean((0, 1)) * (together / PROBES)
+    exact = max(apart) < 1e-4
+    shares = [joined.clamp(0, 1) if exact else _mean(joined, 7).clamp(0, 1) for joined in sums]
+    known = None
+    if exact and begun is not None:
+        answer = (begun[0] * problem.operator.AT(begun[1]))[0]
+        known = (answer > 1e-3).all(0)
+    return torch.stack(shares), known
+
+
+def _mean(values: Tensor, side: int) -> Tensor:
+    """The mean in a window of side x side over what lies inside, [..., H, W]."""
+    flat = values.reshape(1, -1, *values.shape[-2:])
+    rows = F.avg_pool2d(flat, (side, 1), 1, (side // 2, 0), count_include_pad=False)
+    return F.avg_pool2d(rows, (1, side), 1, (0, side // 2), count_include_pad=False).reshape(values.shape)
+
+
+def _log(values: Tensor) -> Tensor:
+    """A standard deviation on a scale of order one; a tenth of a grey level is the least."""
+    return values.clamp_min(1e-3).log() + 3

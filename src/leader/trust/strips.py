@@ -1,0 +1,17 @@
+"""Rows of a large picture, a few at a time: sums over them take little memory beside the picture itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+LARGE = 4_000_000
+"""Pixels of a picture from which on memory counts more than time; smaller ones are one strip."""
+STRIP = 500_000
+"""Pixels of a strip of a large picture."""
+
+
+def strips(height: int, width: int, more: int = 0) -> Iterator[slice]:
+    """Slices of rows that begin where the one before ended, each with `more` rows of the next, where there are any."""
+    rows = height if height * width <= LARGE else max(1, STRIP // width)
+    for first in range(0, height, rows):
+        yield slice(first, min(height, first + rows + more))

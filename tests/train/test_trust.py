@@ -1,0 +1,218 @@
+"""Runs kept for a referee, the fit, and the two commands, on a prior that costs nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+from leader.cli import app, trust
+from leader.engines import LocalEngine, Lost
+from leader.errors import LeaderError
+from leader.pictures import list_pictures
+from leader.priors import loading
+from leader.train import defaults
+from leader.train import trust_runs as runs
+from leader.train.trust_fit import FitSettings, Lesson, fit_calibration, fit_referee, lesson, loss
+from leader.trust.calibration import Calibration, beside
+from leader.trust.evidence import CHANNELS
+from leader.trust.referee import Referee
+from tests.cheap_prior import CheapPrior, photograph
+
+SIDE = 32
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two photographs, 80 x 96."""
+    photographs = tmp_path / "photos"
+    photographs.mkdir()
+    for number in range(2):
+        pixels = photograph(80, 96).permute(1, 2, 0).numpy()[:: 1 - 2 * number]
+        Image.fromarray(np.round(255 * pixels).astype(np.uint8)).save(photographs / f"{number}.png")
+    return photographs
+
+
+def test_every_kind_of_case_can_be_run_and_kept(folder: Path, tmp_path: Path) -> None:
+    prior = CheapPrior()
+    cases = runs.training_cases(2, 22, side=SIDE)
+    assert {case.task for case in cases} == {"sr", "deblur-gaussian", "deblur-motion", "inpaint", "cs", "denoise", "colourise"}
+    assert {case.quality for case in cases} == {"draft", "standard"} and {case.method for case in cases} >= {None, "ddnm"}
+    assert any("box" in case.options for case in cases) and any(case.noise == 0 for case in cases)
+    one_of_each = {(case.task, "box" in case.options): case for case in cases}
+    for place, case in enumerate(one_of_each.values()):
+        quick = replace(case, method="ddnm", quality="draft")
+        run = runs.run_case(prior, quick, runs.crop_of(folder, quick))
+        runs.keep(tmp_path / f"{place}.npz", run)
+        again = runs.kept(tmp_path / f"{place}.npz")
+        assert again.case["task"] == case.task and again.evidence.noise == pytest.approx(2 * case.noise)
+        torch.testing.assert_close(again.error, run.error, atol=2e-3, rtol=1e-3)
+        torch.testing.assert_close(again.evidence.features(), run.evidence.features(), atol=0.1, rtol=0.1)
+        assert torch.equal(again.open, run.open)
+        if case.task == "inpaint":
+            assert bool(run.open.all()) is (case.noise > 0)
+
+
+def test_runs_that_are_there_are_not_made_again(folder: Path, tmp_path: Path) -> None:
+    prior = CheapPrior()
+    cases = [replace(case, quality="draft", method="ddnm") for case in runs.calibration_cases(2, 1, ("sr", "inpaint"))]
+    assert [case.picture for case in cases] == [0, 0, 1, 1] and len({case.noise for case in cases}) > 1
+    store = tmp_path / "store"
+    first = list(runs.make_runs(prior, folder, cases, store))
+    stamps = [file.stat().st_mtime_ns for file in first]
+    first[1].unlink()
+    second = list(runs.make_runs(prior, folder, cases, store))
+    assert second == first and [file.stat().st_mtime_ns == stamp for file, stamp in zip(second, stamps)] == [1, 0, 1, 1]
+
+
+def test_every_photograph_sees_every_noise_level_and_every_method() -> None:
+    cases = runs.calibration_cases(16, nodes=(0.0, 0.05), methods=("ddnm", "diffpir"))
+    assert len(cases) == 16 * 4 * len(runs.FAMILIES)
+    for picture in range(16):
+        for family in range(len(runs.FAMILIES)):
+            own = [case for case in cases[family :: len(runs.FAMILIES)] if case.picture == picture]
+            assert {(case.noise, case.method) for case in own} == {(n, m) for n in (0.0, 0.05) for m in ("ddnm", "diffpir")}
+            assert [case.crop for case in own] == [0, 1, 2, 3]
+    four = [case for case in runs.calibration_cases(16) if case.task == "sr" and case.picture == 5]
+    assert sorted(case.noise for case in four) == list(runs.NODES)
+
+
+def test_a_photograph_is_halved_as_often_as_asked_while_it_is_large_enough(folder: Path) -> None:
+    case = runs.RunCase("sr", 0.0, 0, 0, side=16, halvings=2)
+    whole = torch.from_numpy(np.asarray(Image.open(list_pictures(folder)[0])).copy()).permute(2, 0, 1).float() / 255
+    quarter = torch.nn.functional.avg_pool2d(whole[None], 4)[0]
+    crop = runs.crop_of(folder, case)
+    places = quarter.unfold(1, 16, 1).unfold(2, 16, 1)
+    assert float((places - crop[:, None, None]).abs().mean((0, 3, 4)).min()) < 0.02
+    assert torch.equal(runs.crop_of(folder, replace(case, halvings=9)), crop), "80 pixels are halved twice for a side of 16"
+
+
+def test_the_loss_is_least_at_the_size_of_the_errors_and_every_picture_counts_the_same() -> None:
+    draw = torch.Generator().manual_seed(0)
+    error = torch.randn(2, 3, 64, 64, generator=draw).abs().clamp_min(1e-3) * torch.tensor([0.01, 0.5]).view(2, 1, 1, 1)
+    is_open = torch.ones(2, 64, 64, dtype=torch.bool)
+    stds = torch.tensor([0.01, 0.5]).log().view(2, 1, 1).expand(2, 64, 64)
+    best = float(loss(stds, error, is_open))
+    for factor in (0.8, 1.25):
+        for row in range(2):
+            shifted = stds + np.log(factor) * (torch.arange(2) == row).view(2, 1, 1)
+            assert float(loss(shifted, error, is_open)) > best + 0.005
+    half = is_open.clone()
+    half[0, 32:] = False
+    spoilt = torch.where(half[:, None], error, 7.0)
+    assert float(loss(stds, spoilt, half)) == pytest.approx(best, abs=0.03), "what is no question does not count"
+
+
+def test_workers_make_the_same_runs(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[str] = []
+
+    def load(name: str) -> CheapPrior:
+        loads.append(name)
+        return CheapPrior()
+
+    class Backward(LocalEngine):
+        """Answers in another order than it was asked."""
+
+        def each(self, function: Any, jobs: Any) -> Any:
+            yield from reversed(list(super().each(function, jobs)))
+
+    monkeypatch.setattr(loading, "load_prior", load)
+    runs._loaded.cache_clear()
+    cases = [replace(case, quality="draft", method="ddnm") for case in runs.calibration_cases(1, 4, ("sr",))]
+    here = list(runs.make_runs(CheapPrior(), folder, cases, tmp_path / "here"))
+    runs.keep(tmp_path / "there" / "00002.npz", runs.kept(here[2]))
+    there = list(runs.make_runs(CheapPrior(), folder, cases, tmp_path / "there", None, Backward(1), "mine"))
+    runs._loaded.cache_clear()
+    assert loads == ["mine"] and [path.name for path in there] == [f"{n:05d}.npz" for n in (2, 3, 1, 0)]
+    for one, other in zip(here, sorted(there)):
+        assert torch.equal(runs.kept(one).truth, runs.kept(other).truth) and runs.kept(one).case == runs.kept(other).case
+        assert torch.equal(runs.kept(one).evidence.restored, runs.kept(other).evidence.restored)
+
+    class Losing(LocalEngine):
+        def each(self, function: Any, jobs: Any) -> Any:
+            yield 0, Lost("its worker died")
+
+    with pytest.raises(LeaderError, match="its worker died"):
+        list(runs.make_runs(CheapPrior(), folder, cases, tmp_path / "lost", None, Losing(1)))
+
+
+def test_crops_are_of_the_picture_and_differ(folder: Path) -> None:
+    case = runs.RunCase("sr", 0.0, 0, 0, side=SIDE)
+    crops = [runs.crop_of(folder, replace(case, crop=number)) for number in range(4)]
+    assert all(crop.shape == (3, SIDE, SIDE) for crop in crops)
+    assert len({round(float(crop.sum()), 3) for crop in crops}) == 4
+    whole = torch.from_numpy(np.asarray(Image.open(list_pictures(folder)[0])).copy()).permute(2, 0, 1) / 255
+    places = whole.unfold(1, SIDE, 1).unfold(2, SIDE, 1)
+    assert float((places - crops[0][:, None, None]).abs().amax((0, 3, 4)).min()) < 1e-6, "even numbers are of the full size"
+    with pytest.raises(LeaderError, match="smaller than"):
+        runs.crop_of(folder, replace(case, side=200))
+
+
+def test_a_referee_learns_the_size_of_errors_and_looks_at_open_pixels_alone() -> None:
+    generator = torch.Generator().manual_seed(0)
+    lessons = []
+    for _ in range(6):
+        features = torch.randn(CHANNELS, 32, 32, generator=generator)
+        std = (0.6 * features[4] - 2).exp()
+        is_open = torch.rand(32, 32, generator=generator) < 0.7
+        error = (std * torch.randn(3, 32, 32, generator=generator)).abs()
+        lessons.append(Lesson(features, torch.where(is_open, error, 10.0), is_open))
+    referee = fit_referee(lessons, FitSettings(steps=100, crop=32, rate=1e-2))
+    fresh = torch.randn(1, CHANNELS, 40, 40, generator=generator)
+    off = (referee(fresh)[0] - (0.6 * fresh[0, 4] - 2)).abs()
+    assert float(off.mean()) < 0.25
+    with pytest.raises(LeaderError, match="no runs"):
+        fit_referee([])
+
+
+def test_calibration_makes_the_intervals_of_kept_runs_cover(folder: Path) -> None:
+    prior = CheapPrior()
+    cases = [replace(c, quality="draft", method="ddnm") for c in runs.calibration_cases(2, 4, ("sr",), nodes=(0.05,))]
+    made = [runs.run_case(prior, case, runs.crop_of(folder, case)) for case in cases]
+    referee = Referee()
+    table = fit_calibration(referee, made)
+    (node,) = table.families["sr"]
+    assert node.noise == 0.05 and node.runs == 8
+    covered = [float((run.error.abs() <= node.factors[2] * referee.std(run.evidence)).double().mean()) for run in made]
+    assert np.mean(covered) == pytest.approx(0.9, abs=0.01)
+    assert lesson(made[0]).features.shape == (CHANNELS, 64, 64)
+
+
+def test_the_commands_write_a_referee_and_its_factors(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prior = CheapPrior()
+    weights = tmp_path / "weights.safetensors"
+    weights.write_bytes(b"")
+    monkeypatch.setattr(trust, "_opened", lambda name: prior)
+    monkeypatch.setattr(defaults, "FEWEST_RUNS", 2)
+    runner = CliRunner()
+    words = ["--prior", str(weights), "--images", str(folder), "--minutes", "0.001"]
+    early = runner.invoke(app, ["calibrate", *words])
+    assert early.exit_code == 1 and "fit-trust" in early.stderr
+    fit = runner.invoke(app, ["fit-trust", *words, "--store", str(tmp_path / "runs")])
+    assert fit.exit_code == 0, fit.output
+    file = tmp_path / "weights.referee"
+    assert fit.stdout.strip() == str(file) and len(list((tmp_path / "runs").glob("*.npz"))) == 2
+    Referee.load(file)
+    calibrated = runner.invoke(app, ["calibrate", *words, "--crops", "1"])
+    assert calibrated.exit_code == 0, calibrated.output
+    assert len(Calibration.load(beside(file)).families) == 2 and json.loads(beside(file).read_text())["levels"][2] == 0.9
+    wrong = runner.invoke(app, ["calibrate", *words, "--engine", "slurm"])
+    assert wrong.exit_code == 2 and "local, ray" in wrong.stderr
+    wrong = runner.invoke(app, ["calibrate", *words, "--address", "auto"])
+    assert wrong.exit_code == 2 and "--engine ray" in wrong.stderr
+    monkeypatch.setattr(loading, "load_prior", lambda name: prior)
+    monkeypatch.setattr("leader.cli.folder.make_workers", lambda *_: LocalEngine(1))
+    first = beside(file).read_text()
+    helped = runner.invoke(app, ["calibrate", *words, "--crops", "1", "--engine", "ray"])
+    assert helped.exit_code == 0 and beside(file).read_text() == first, helped.output
+    wrong = runner.invoke(app, ["fit-trust", "--images", str(folder), "--out", "a.bin"])
+    assert wrong.exit_code == 2 and ".referee" in wrong.stderr
+    nothing = runner.invoke(app, ["fit-trust", "--images", str(folder), "--minutes", "0"])
+    assert nothing.exit_code == 2 and "--minutes" in nothing.stderr

@@ -1,0 +1,273 @@
+"""The error map: what the referee says is scaled, what is known is known, and what is not calibrated is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from leader.errors import LeaderError
+from leader.operators.base import LinearOperator
+from leader.problem import Problem
+from leader.restoration.restore import restore
+from leader.sampler import Sampler
+from leader.trust import calibration
+from leader.trust.calibration import Calibration, Node, family_of, fitted, quantiles
+from leader.trust.error_map import with_errors
+from leader.trust.evidence import CHANNELS, CLOCKS, MOVES, Watch, gather
+from leader.trust.referee import Referee, attach, beside
+from tests.cheap_prior import CheapPrior, photograph
+
+SIZE = 24
+
+
+def prior_with(folder: Path, bias: float = 0.5, families: Mapping[str, tuple[Node, ...]] | None = None) -> CheapPrior:
+    """A prior whose referee says exp(bias - 3) everywhere."""
+    prior = CheapPrior()
+    file = beside(folder / "weights.safetensors")
+    attach(prior, file)
+    referee = Referee()
+    assert referee.out.bias is not None
+    referee.out.bias.data.fill_(bias)
+    referee.save(file)
+    if families is not None:
+        Calibration(families).save(calibration.beside(file))
+    return prior
+
+
+def run(problem: Problem, prior: CheapPrior, steps: int = 12) -> Any:
+    watch = Watch(prior.schedule)
+    result = Sampler(prior, "ddnm", (), steps).run(problem, on_step=watch)
+    return result, watch
+
+
+def masked(sigma: float = 0.0) -> tuple[Problem, torch.Tensor]:
+    from leader.operators import build_task
+
+    mask = torch.ones(SIZE, SIZE)
+    mask[5:11, 8:14] = 0
+    x = photograph(SIZE, SIZE)[None]
+    return Problem.simulate(x, build_task("inpaint", (3, SIZE, SIZE), mask=mask), sigma), mask > 0
+
+
+def test_evidence_of_a_mask_knows_what_it_hands_over() -> None:
+    problem, known = masked()
+    result, watch = run(problem, CheapPrior())
+    evidence = gather(problem, result.images, watch)
+    assert evidence is not None and evidence.known is not None and torch.equal(evidence.known, known)
+    assert float(evidence.seen[:, known].min()) > 0.95 and float(evidence.seen[:, ~known].max()) == 0
+    assert evidence.features().shape == (CHANNELS, SIZE, SIZE) and bool(torch.isfinite(evidence.features()).all())
+    assert float(evidence.misfit[~known].max()) == 0 and torch.equal(evidence.open, ~known)
+    assert evidence.residual == pytest.approx(
+        float(problem.residual(result.images.clamp(-1, 1)).square().mean().sqrt()), abs=1e-6
+    )
+    assert evidence.moved.shape == (len(MOVES), SIZE, SIZE)
+    plain = evidence.restored[:, ~known].square().mean(0).sqrt()
+    torch.testing.assert_close(evidence.added[~known], plain, atol=1e-4, rtol=1e-3)
+    part = evidence.cropped(2, 3, 10, 12)
+    assert torch.equal(part.sigma, evidence.sigma[:, 2:12, 3:15]) and part.noise == evidence.noise
+
+
+def test_features_are_of_order_one_and_each_says_what_it_should() -> None:
+    problem, _ = masked(0.1)
+    result, watch = run(problem, CheapPrior())
+    evidence = gather(problem, result.images, watch)
+    assert evidence is not None and bool(evidence.open.all()), "noisy pixels are a question"
+    features = evidence.features()
+    assert float(features.abs().max()) < 12
+    torch.testing.assert_close(features[:3], evidence.restored)
+    x = evidence.restored.double().numpy()
+    window = x[:, 8:13, 10:15]
+    assert float(features[3, 10, 12]) == pytest.approx(np.log(np.sqrt(window.var((1, 2)).mean())) + 3, abs=1e-3)
+    torch.testing.assert_close(features[4:8], evidence.sigma.sqrt().clamp_min(1e-3).log() + 3)
+    torch.testing.assert_close(features[8:12], evidence.moved.clamp_min(1e-3).log() + 3)
+    assert float(features[-2, 0, 0]) == pytest.approx(np.log(0.2) + 3, abs=1e-5)
+    assert float(features[-1, 0, 0]) == pytest.approx(np.log(evidence.residual / 0.2), abs=1e-4)
+
+
+def test_a_referee_takes_any_size_and_sees_far() -> None:
+    torch.manual_seed(0)
+    referee = Referee()
+    torch.nn.init.normal_(referee.out.weight, std=0.3)
+    features = torch.randn(1, CHANNELS, 37, 90)
+    before = referee(features)
+    assert before.shape == (1, 37, 90)
+    features[..., 60:] += 1
+    changed = (referee(features) - before).abs()[0]
+    assert float(changed[:, 40:55].max()) > 1e-6, "what lies twenty pixels away counts"
+    assert sum(parameter.numel() for parameter in referee.parameters()) * 2 < 300_000
+
+
+def test_the_watch_keeps_sigma_at_the_times_nearest_to_its_clocks() -> None:
+    problem, _ = masked(0.1)
+    prior = CheapPrior()
+    result, watch = run(problem, prior, 40)
+    visited = np.array([visit.t for visit in result.trace[0]])
+    kept = watch.seen(0)
+    assert kept is not None
+    for place, clock in enumerate(CLOCKS):
+        t = int(visited[np.abs(np.log1p(visited) - np.log1p(clock)).argmin()])
+        abar = float(prior.schedule.abar(t))
+        expected = 0.25 * (1 - abar) / (0.25 * abar + 1 - abar)
+        assert float(kept[0][place].mean()) == pytest.approx(expected, rel=1e-5)
+
+
+def test_known_pixels_have_no_error_without_noise_and_the_true_one_where_they_were_changed(tmp_path: Path) -> None:
+    problem, known = masked()
+    prior = prior_with(tmp_path)
+    result, watch = run(problem, prior)
+    found, maps = with_errors(prior, problem, result, watch)
+    assert found.error_std is not None and found.posterior_std is not None and maps[0].source == "uncalibrated"
+    assert float(found.error_std[0, :, known].max()) == 0 and float(found.posterior_std[0, :, known].max()) == 0
+    np.testing.assert_allclose(found.error_std[0, :, ~known], np.exp(-2.5), rtol=1e-3)
+    assert result.posterior_std is not None
+    assert torch.equal(found.posterior_std[0, :, ~known], result.posterior_std[0, :, ~known])
+    result.images[0, 1, 0, 0] += 0.25
+    again, _ = with_errors(prior, problem, result, watch)
+    assert again.error_std is not None and float(again.error_std[0, 0, 0, 0]) == pytest.approx(0.25, abs=1e-5)
+
+
+def test_noisy_known_pixels_get_the_scalar_update() -> None:
+    problem, known = masked(0.1)
+    result, watch = run(problem, CheapPrior())
+    found, maps = with_errors(CheapPrior(), problem, result, watch)
+    assert maps == [] and found.error_std is None and found.posterior_std is not None and result.posterior_std is not None
+    p, noise = result.posterior_std[0].square(), 0.2**2
+    expected = torch.where(known, p * noise / (p + noise), p).sqrt()
+    torch.testing.assert_close(found.posterior_std[0], expected)
+
+
+def test_factors_scale_the_map_and_an_unknown_task_gets_the_widest_and_says_so(tmp_path: Path) -> None:
+    factors = {
+        "inpaint": (Node(0.0, (1.0, 2.0, 3.2898, 4.0), 8),),
+        "hole": (Node(0.0, (1.0, 2.0, 3.2898, 4.0), 8),),
+        "sr": (Node(0.0, (0.5, 1.0, 4.9347, 9.0), 8),),
+    }
+    prior = prior_with(tmp_path, families=factors)
+    problem, known = masked()
+    found, (one,) = with_errors(prior, problem, *run(problem, prior))
+    assert found.error_std is not None and one.source == "calibrated" and one.note is None
+    np.testing.assert_allclose(found.error_std[0, 0][~known], 2 * np.exp(-2.5), rtol=1e-3)
+    assert one.level == pytest.approx({0.5: 0.5, 0.8: 1.0, 0.9: 1.6449, 0.95: 2.0}, rel=1e-3)
+
+    class Own(LinearOperator):
+        def A(self, x: torch.Tensor) -> torch.Tensor:
+            return (x + x.flip(-1)) / 2
+
+        def AT(self, y: torch.Tensor) -> torch.Tensor:
+            return self.A(y)
+
+    own = Problem.simulate(photograph(SIZE, SIZE)[None], Own((3, SIZE, SIZE)))
+    _, (other,) = with_errors(prior, own, *run(own, prior))
+    assert other.source == "other tasks" and other.note is not None and "never calibrated" in other.note
+    np.testing.assert_allclose(other.std, 3 * np.exp(-2.5), rtol=1e-3)
+
+
+def test_between_noise_levels_factors_are_log_linear_and_beyond_them_constant() -> None:
+    nodes = (Node(0.01, (1.0, 1.0, 1.0, 1.0), 1), Node(0.1, (4.0, 4.0, 4.0, 4.0), 1))
+    table = Calibration({"sr": nodes})
+    for noise, factor in ((0.0, 1), (0.01, 1), (10**-1.5, 2), (0.1, 4), (0.5, 4)):
+        factors, known = table.at("sr", noise)
+        assert known and factors == pytest.approx((factor,) * 4)
+
+
+def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> None:
+    generator = torch.Generator().manual_seed(0)
+    tails = [torch.randn(3, 3000, generator=generator).abs() ** 1.5 for _ in range(6)]
+    table = fitted([("cs", 0.05, part) for part in tails])
+    factors, known = table.at("cs", 0.05)
+    assert known and list(factors) == sorted(factors)
+    fresh = torch.randn(60_000, generator=generator).abs() ** 1.5
+    for level, factor in zip(calibration.LEVELS, factors):
+        assert float((fresh <= factor).double().mean()) == pytest.approx(level, abs=0.01)
+    small, large = torch.full((10,), 1.0), torch.full((10_000,), 2.0)
+    assert quantiles([small, small, large], (0.5,)) == (1.0,)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        "{}",
+        '{"levels": [0.5, 0.8, 0.9, 0.95], "families": {}}',
+        '{"levels": [0.5, 0.8, 0.9], "families": {"sr": []}}',
+        '{"levels": [0.5, 0.8, 0.9, 0.95], "families": {"sr": [{"noise": 0, "factors": [4, 3, 2, 1], "runs": 1}]}}',
+        '{"levels": [0.5, 0.8, 0.9, 0.95], "families": {"sr": [{"noise": "a", "factors": [1, 2, 3, 4], "runs": 1}]}}',
+    ],
+)
+def test_a_damaged_table_is_refused_in_a_sentence(tmp_path: Path, content: str) -> None:
+    (tmp_path / "f.json").write_text(content)
+    with pytest.raises(LeaderError):
+        Calibration.load(tmp_path / "f.json")
+
+
+def test_a_table_and_a_referee_are_read_as_they_were_written(tmp_path: Path) -> None:
+    table = Calibration({"sr": (Node(0.0, (0.5, 1.0, 1.5, 2.5), 3), Node(0.05, (0.25, 1.0, 1.5, 2.5), 4))})
+    table.save(tmp_path / "f.json")
+    assert Calibration.load(tmp_path / "f.json") == table
+    referee = Referee()
+    referee.save(tmp_path / "r.referee")
+    other = Referee.load(tmp_path / "r.referee")
+    given = torch.randn(1, CHANNELS, 8, 8)
+    torch.testing.assert_close(referee(given), other(given), atol=1e-2, rtol=1e-2)
+    assert json.dumps({"a": 1}) and (tmp_path / "r.referee").stat().st_size < 300_000
+    (tmp_path / "r.referee").write_bytes(b"no")
+    with pytest.raises(LeaderError, match="cannot be read"):
+        Referee.load(tmp_path / "r.referee")
+
+
+def test_families() -> None:
+    dots = torch.ones(32, 32, dtype=torch.bool)
+    dots[::2, ::2] = False
+    hole = dots.clone()
+    hole[4:20, 4:20] = False
+    assert [family_of("inpaint", mask) for mask in (dots, hole)] == ["inpaint", "hole"]
+    assert (
+        family_of("sr-bicubic", None) == "sr" and family_of("deblur", None) == "deblur-motion" and family_of("cs", None) == "cs"
+    )
+
+
+def test_a_restoration_shows_the_error_where_there_is_a_referee(tmp_path: Path) -> None:
+    prior = prior_with(tmp_path)
+    restored = restore(photograph(SIZE, SIZE), "sr", factor=2, prior=prior, steps=4, plugins=(), sigma=0.05)
+    assert restored.uncertainty is not None and restored.uncertainty.shape == (2 * SIZE, 2 * SIZE)
+    np.testing.assert_allclose(restored.uncertainty, np.exp(-2.5) / 2, rtol=1e-3)
+    assert restored.summary()["trust"]["source"] == "uncalibrated" and any(
+        "leader calibrate" in note for note in restored.notes
+    )
+    plain = restore(photograph(SIZE, SIZE), "sr", factor=2, prior=CheapPrior(), steps=4, plugins=(), sigma=0.05)
+    assert np.array_equal(plain.array, restored.array) and plain.trust is None and plain.uncertainty is not None
+
+
+@pytest.mark.parametrize("task", ["inpaint", "sr", "deblur"])
+def test_large_pictures_are_judged_in_pieces_and_probe_by_probe(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the referee of a small picture says does not change where the picture counts as large."""
+    from leader.operators import build_task, gaussian_kernel
+
+    every: dict[str, dict[str, Any]] = {
+        "inpaint": {"mask": (torch.arange(320 * 24).reshape(320, 24) % 7 > 0).float()},
+        "sr": {"factor": 4},
+        "deblur": {"kernel": gaussian_kernel(1.5)},
+    }
+    problem = Problem.simulate(photograph(320, 24)[None], build_task(task, (3, 320, 24), **every[task]), 0.05)
+    result, watch = run(problem, CheapPrior())
+    torch.manual_seed(0)
+    judge = Referee()
+    torch.nn.init.normal_(judge.out.weight)
+    whole = gather(problem, result.images, watch)
+    assert whole is not None
+    expected = judge.std(whole)
+    monkeypatch.setattr("leader.trust.evidence.LARGE", 319 * 24)
+    monkeypatch.setattr("leader.trust.referee.LARGE", 319 * 24)
+    monkeypatch.setattr("leader.trust.referee.PIECE", 40)
+    parts = gather(problem, result.images, watch)
+    assert parts is not None and (parts.known is None) == (whole.known is None)
+    torch.testing.assert_close(parts.seen, whole.seen, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(judge.std(parts), expected, rtol=1e-4, atol=1e-6)
+    assert float(expected.std()) > 0
