@@ -20,6 +20,8 @@ from leader.operators import (
     SeparableOperator,
     SpectralOperator,
     WalshHadamard,
+    WeightedPixels,
+    WhitenedBlur,
     gaussian_taps,
     paper_gaussian_taps,
     random_mask,
@@ -35,6 +37,17 @@ def _randn(seed: int, *shape: int) -> Tensor:
 def _blur(shape: Shape, seed: int) -> Blur:
     height, width = 1 + seed % 6, 1 + seed % 5
     return Blur(shape, _randn(seed, height, width).abs())
+
+
+def symmetric_power(seed: int, *shape: int) -> Tensor:
+    """A random noise power [K, H, W] between 0.1 and 10, the same at f and -f."""
+    half = _randn(seed, *shape).clamp(-2.3, 2.3)
+    return torch.exp((half + half.flip((1, 2)).roll((1, 1), (1, 2))) / 2)
+
+
+def _whitened(shape: Shape, seed: int) -> WhitenedBlur:
+    axes = shape[0] if seed % 2 else 1
+    return WhitenedBlur(shape, _blur(shape, seed).kernel[0, 0], symmetric_power(seed, axes, *shape[1:]))
 
 
 def _hadamard(shape: Shape, seed: int) -> WalshHadamard:
@@ -57,6 +70,9 @@ BUILDERS: dict[str, Callable[[Shape, int], SpectralOperator]] = {
         shape, _randn(seed, shape[1] + 2, shape[1]), _randn(seed + 1, max(1, shape[2] - 2), shape[2]), 3e-2
     ),
     "circular blur": _blur,
+    "weighted pixels": lambda shape, seed: WeightedPixels(shape, 0.1 + _randn(seed, *shape).abs()),
+    "whitened blur": _whitened,
+    "whitened colours": lambda shape, seed: _whitened(shape, 2 * (seed // 2) + 1),
     "hadamard": _hadamard,
 }
 

@@ -23,6 +23,20 @@ def test_images_of_a_batch_are_solved_each_for_itself() -> None:
     assert torch.allclose(found, right / weights, rtol=1e-5)
 
 
+def test_a_step_of_damped_least_squares_is_the_images_own() -> None:
+    """Stopped after two steps, an image has come as far in a batch as alone."""
+    generator = torch.Generator().manual_seed(1)
+    scale = torch.tensor([0.1, 1.0, 7.0], dtype=torch.float64).reshape(3, 1)
+    weights = scale * torch.linspace(1, 4, 6, dtype=torch.float64)
+    right = torch.randn(3, 6, generator=generator, dtype=torch.float64)
+    eta = torch.tensor([0.3, 0.1, 2.0], dtype=torch.float64).reshape(3, 1)
+    together, _ = damped_least_squares(weights.mul, weights.mul, right, eta, 1e-12, 2)
+    for i in range(3):
+        one = slice(i, i + 1)
+        alone, _ = damped_least_squares(weights[one].mul, weights[one].mul, right[one], eta[one], 1e-12, 2)
+        assert torch.allclose(together[one], alone, rtol=1e-10)
+
+
 def test_sequency_takes_the_coarsest_patterns_of_both_axes_first() -> None:
     chosen = measured_indices(8, 8, 6 / 64, order="sequency")
     rows, columns = sequency(8)[chosen // 8], sequency(8)[chosen % 8]

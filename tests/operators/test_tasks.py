@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -23,6 +25,7 @@ SHAPE = (3, 16, 16)
 NEEDED: dict[str, dict[str, Option]] = {
     "deblur": {"kernel": gaussian_kernel(1.0)},
     "inpaint": {"mask": random_mask(16, 16)},
+    "jpeg": {"luma": torch.full((8, 8), 4.0), "chroma": torch.full((8, 8), 4.0)},
 }
 
 
@@ -82,3 +85,29 @@ def test_wrong_requests_are_refused() -> None:
         build_task("deblur", SHAPE)
     with pytest.raises(UsageError, match="give std too"):
         build_task("deblur-gaussian", SHAPE, size=5)
+
+
+def test_masks_by_share_and_by_hole() -> None:
+    half = build_task("inpaint", (3, 40, 30), keep=0.3, seed=4)
+    expected = torch.rand(40, 30, generator=torch.Generator().manual_seed(4)) < 0.3
+    x = torch.ones(1, 3, 40, 30)
+    assert torch.equal(half.A(x)[0, 1] > 0, expected)
+    hole: Any = [2, 3, 10, 20]
+    known = build_task("inpaint", (3, 40, 30), box=hole).A(x)[0, 0]
+    assert float(known.sum()) == 40 * 30 - 200 and float(known[2:12, 3:23].sum()) == 0
+    with pytest.raises(UsageError, match="one mask"):
+        build_task("inpaint", (3, 40, 30), box=hole, keep=0.5)
+    for wrong in (
+        [2, 3, 10],
+        [2, 3, 39, 20],
+        [2, 11, 10, 20],
+        [2, 3, 0, 20],
+        [2, 3, 10.5, 20],
+        [2, -1, 10, 20],
+        [2, 3, 4, 5, 6],
+    ):
+        with pytest.raises(UsageError, match="hole"):
+            build_task("inpaint", (3, 40, 30), box=wrong)  # type: ignore[arg-type]
+    for share in (0.0, 1.0, -0.5):
+        with pytest.raises(UsageError, match="share"):
+            build_task("inpaint", (3, 40, 30), keep=share)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from leader.errors import LeaderError, UsageError
 from leader.pictures import figures
@@ -32,7 +33,7 @@ def test_panels_in_order_with_their_own_pixels() -> None:
     np.testing.assert_array_equal(drawn(panels[0]).get_array(), colour)
     np.testing.assert_array_equal(drawn(panels[1]).get_array(), grey[..., 0])
     assert drawn(panels[1]).get_clim() == (0, 1), "a grey picture is not stretched"
-    np.testing.assert_array_equal(drawn(panels[2]).get_array(), spread)
+    np.testing.assert_allclose(drawn(panels[2]).get_array(), np.clip(1.6449 * 255 * spread, 1, 40))
     without = figures.side_by_side_figure([("a", colour), ("b", grey)])
     assert [axes.get_title() for axes in without.axes] == ["a", "b"]
 
@@ -43,27 +44,30 @@ def test_values_beyond_the_range_are_clipped_not_wrapped() -> None:
     np.testing.assert_array_equal(drawn(figure.axes[0]).get_array(), [[0, 0.25], [0.5, 1]])
 
 
-def test_the_map_shows_the_spread_itself_and_its_scale() -> None:
-    spread = np.linspace(0, 0.2, 1000, dtype=np.float32).reshape(20, 50)
-    figure = figures.map_figure(spread)
-    image = drawn(figure.axes[0])
-    np.testing.assert_array_equal(image.get_array(), spread)
-    low, high = image.get_clim()
-    assert low == 0 and high == pytest.approx(0.199, abs=1e-4)  # the 99.5 % quantile
-    bar = figure.axes[1]
-    assert bar.get_ylim() == (low, high) and "of the range 0 to 1" in bar.get_ylabel()
+def test_the_map_has_one_scale_for_every_picture() -> None:
+    bright, dark = (np.full((20, 50), value, np.float32) for value in (0.2, 0.01))
+    limits = []
+    for spread in (bright, dark):
+        figure = figures.map_figure(spread)
+        image = drawn(figure.axes[0])
+        np.testing.assert_allclose(image.get_array(), np.clip(1.6449 * 255 * spread, 1, 40))
+        limits.append(image.get_clim())
+        bar = figure.axes[1]
+        assert [text.get_text() for text in bar.get_yticklabels()] == ["within 2", "within 5", "within 10", "within 20"]
+        assert "levels of 255" in bar.get_ylabel()
+    assert limits == [(1, 40), (1, 40)]
 
 
 def test_the_map_of_a_restoration_is_in_units_of_the_unit_range() -> None:
-    """CheapPrior's variance in closed form, in [-1, 1] units: its root, halved, is what the map draws."""
+    """CheapPrior's variance in closed form, in [-1, 1] units: what noise of 0.1 leaves of it, its root, halved."""
     prior = CheapPrior()
     restored = restore(photograph(24, 24), "denoise", sigma=0.1, prior=prior, steps=10, plugins=())
     time = next(visit.t for visit in restored.result.trace[0] if visit.t <= 100)
     abar = float(prior.schedule.abar(time))
-    expected = (0.25 * (1 - abar) / (0.25 * abar + 1 - abar)) ** 0.5 / 2
+    variance = 0.25 * (1 - abar) / (0.25 * abar + 1 - abar)
+    expected = (variance * 0.04 / (variance + 0.04)) ** 0.5 / 2
     assert restored.uncertainty is not None
-    image = drawn(figures.map_figure(restored.uncertainty).axes[0])
-    np.testing.assert_allclose(image.get_array(), expected, rtol=1e-5)
+    np.testing.assert_allclose(restored.uncertainty, expected, rtol=1e-5)
 
 
 def test_the_path_draws_every_visit() -> None:
@@ -90,6 +94,24 @@ def test_files_are_written_whole(tmp_path: Path) -> None:
         figures.draw_map(tmp_path / "m.xyz", spread)
 
 
+def test_the_ending_says_what_a_map_is_written_as(tmp_path: Path) -> None:
+    spread = np.linspace(0, 0.2, 12 * 16, dtype=np.float32).reshape(12, 16)
+    pixels = np.full((12, 16, 3), 0.25, np.float32)
+    for name in ("m.npy", "m.16.png", "m.fade.png", "m.png", "m.jpg", "m.svg"):
+        figures.draw_map(tmp_path / name, spread, pixels)
+    assert np.array_equal(np.load(tmp_path / "m.npy"), spread)
+    with Image.open(tmp_path / "m.16.png") as image:
+        np.testing.assert_allclose(np.asarray(image) / 65535, spread, atol=0.5 / 65535)
+    with Image.open(tmp_path / "m.fade.png") as image:
+        faded = np.asarray(image)
+    assert faded.shape == (12, 16, 3) and tuple(faded[0, 0]) == (64, 64, 64) and faded[-1, -1, 0] > 180
+    for name, kind in (("m.png", "PNG"), ("m.jpg", "JPEG")):
+        with Image.open(tmp_path / name) as image:
+            assert image.format == kind and image.height > 12  # the legend lies below
+    with pytest.raises(LeaderError, match="needs the picture"):
+        figures.draw_map(tmp_path / "n.fade.png", spread)
+
+
 def test_without_matplotlib_the_advice_works_in_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
@@ -100,4 +122,5 @@ def test_without_matplotlib_the_advice_works_in_a_checkout(tmp_path: Path, monke
 
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(LeaderError, match=r"pip install '\.\[figures\]'"):
-        figures.draw_map(tmp_path / "m.png", np.zeros((8, 8), np.float32))
+        figures.draw_map(tmp_path / "m.pdf", np.zeros((8, 8), np.float32))
+    figures.draw_map(tmp_path / "m.png", np.zeros((8, 8), np.float32))  # which needs none

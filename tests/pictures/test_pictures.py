@@ -15,7 +15,7 @@ from PIL import Image, ImageCms
 from leader.errors import LeaderError, UsageError
 from leader.pictures import FORMATS, Picture, check_format, from_pil, read_picture, write_picture
 
-LOSSY = (".jpg", ".jpeg")
+LOSSY = (".jpg", ".jpeg", ".avif")
 
 
 def random_picture(channels: int, alpha: bool, bits: int, seed: int = 0) -> Picture:
@@ -33,10 +33,10 @@ def test_every_format_there_and_back(tmp_path: Path, suffix: str, channels: int)
     picture = random_picture(channels, False, 8)
     write_picture(tmp_path / f"a{suffix}", picture)
     back = read_picture(tmp_path / f"a{suffix}")
-    if suffix == ".webp":  # the format has no grey
+    if suffix in (".webp", ".avif"):  # their decoders give no grey
         back = Picture(back.pixels[..., :channels])
     assert back.pixels.shape == picture.pixels.shape
-    tolerance = 0.12 if suffix in LOSSY else 1e-6  # JPEG of noise at quality 95
+    tolerance = 0.12 if suffix in LOSSY else 1e-6  # JPEG and AVIF of noise at quality 95
     assert np.abs(back.pixels - picture.pixels).max() <= tolerance
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"a{suffix}"]
 
@@ -227,3 +227,19 @@ def test_what_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         write_picture(tmp_path / "a.png", picture)
     assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
     assert (tmp_path / "a.png").read_bytes() == b"before"
+
+
+def test_a_small_file_that_wants_all_memory_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PNG's chunk may declare four gigabytes; where a picture is large, the memory is what is short."""
+    Image.new("L", (20, 12)).save(tmp_path / "a.png")
+
+    def load(self: Image.Image) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Image.Image, "load", load)
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", load)
+    with pytest.raises(LeaderError, match=r"a\.png is damaged .* absurd length"):
+        read_picture(tmp_path / "a.png")
+    monkeypatch.setattr("leader.pictures.reading.SMALL", 100)
+    with pytest.raises(MemoryError):
+        read_picture(tmp_path / "a.png")

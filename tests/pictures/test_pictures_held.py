@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 
 from leader.errors import LeaderError
 from leader.pictures import Picture, container, figures, read_picture, write_picture
@@ -67,20 +69,17 @@ def test_pictures_stand_under_their_titles_and_the_map_is_last(monkeypatch: pyte
     figures.draw_side_by_side(Path("both.png"), [("given", before), ("restored", after)], spread)
     axes = [item for item in kept[0].axes if item.images]
     assert [item.get_title() for item in axes] == ["given", "restored", "uncertainty"]
-    expectations: list[Any] = [before, after, spread]
+    expectations: list[Any] = [before, after, np.clip(1.6449 * 255 * spread, 1, 40)]
     for place, expected in zip(axes, expectations, strict=True):
         assert np.allclose(shown(place), expected)
     assert axes[0].images[0].get_clim() == (0, 1), "pictures are not stretched"
 
 
-def test_the_scale_of_a_map_ends_near_its_largest_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scale_of_a_map_does_not_depend_on_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = drawn(monkeypatch)
-    spread = np.full((20, 20), 0.01, np.float32)
-    spread[:, :2] = 0.08
-    spread[0, 0] = 0.9
-    figures.draw_map(Path("map.png"), spread)
-    low, high = kept[0].axes[0].images[0].get_clim()
-    assert low == 0 and high == pytest.approx(0.08), "a single pixel must not darken the rest"
+    for largest in (0.002, 0.9):
+        figures.draw_map(Path("map.pdf"), np.full((20, 20), largest, np.float32))
+    assert [figure.axes[0].images[0].get_clim() for figure in kept] == [(1, 40), (1, 40)]
 
 
 def test_the_path_draws_uncertainty_above_and_jumps_below(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,3 +149,55 @@ def test_the_photograph_of_a_phone_is_its_first_picture(tmp_path: Path) -> None:
     with Image.open(tmp_path / "phone.jpg") as image:
         assert image.format == "MPO" and getattr(image, "n_frames", 1) == 2
     assert read_picture(tmp_path / "phone.jpg").pixels.mean() == pytest.approx(200 / 255, abs=0.01)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_transparency_is_turned_with_the_pixels(orientation: int, tmp_path: Path) -> None:
+    """As Pillow turns them, for every orientation there is."""
+    samples = np.random.default_rng(0).integers(0, 256, (3, 5, 4)).astype(np.uint8)
+    exif = Image.Exif()
+    exif[274] = orientation
+    image = Image.fromarray(samples)
+    image.save(tmp_path / "turned.png", exif=exif)
+    found = read_picture(tmp_path / "turned.png")
+    with Image.open(tmp_path / "turned.png") as stored:
+        expected = np.asarray(ImageOps.exif_transpose(stored)).astype(np.float32) / 255
+    assert found.alpha is not None
+    np.testing.assert_allclose(np.concatenate([found.pixels, found.alpha[..., None]], 2), expected, atol=1e-6)
+
+
+def test_numbers_beyond_16_bits_are_refused(tmp_path: Path) -> None:
+    for value, fits in ((65535, True), (65536, False), (-1, False)):
+        Image.fromarray(np.full((8, 8), value, np.int32)).save(tmp_path / "wide.tif")
+        if fits:
+            assert float(read_picture(tmp_path / "wide.tif").pixels.max()) == 1
+            continue
+        with pytest.raises(LeaderError, match=r"outside 0\.\.65535"):
+            read_picture(tmp_path / "wide.tif")
+
+
+def test_a_container_holds_one_measurement(tmp_path: Path) -> None:
+    write_container(tmp_path / "two.npz", Measurement("denoise", torch.zeros(2, 1, 8, 8), (1, 8, 8), 0.1))
+    with pytest.raises(LeaderError, match="y has shape"):
+        read_container(tmp_path / "two.npz")
+
+
+def test_values_beyond_the_range_are_held_when_a_picture_is_written(tmp_path: Path) -> None:
+    loud = Picture(np.array([[[-0.5], [1.5], [0.5]]], np.float32).repeat(8, 0))
+    for name, bits, half in (("a.png", 8, 128 / 255), ("b.png", 16, 32768 / 65535)):
+        write_picture(tmp_path / name, replace(loud, bits=bits))
+        found = read_picture(tmp_path / name)
+        np.testing.assert_allclose(found.pixels[0, :, 0], [0, 1, half], atol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", ['"image_shape": [3, Infinity, 8]', '"bits": Infinity', '"image_shape": [1e400, 8, 8]'])
+def test_numbers_without_end_in_a_container_are_told(wrong: str, tmp_path: Path) -> None:
+    write_container(tmp_path / "m.npz", Measurement("denoise", torch.zeros(1, 1, 8, 8), (1, 8, 8), 0.1))
+    with np.load(tmp_path / "m.npz") as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    name = wrong.partition(":")[0].strip('"')
+    about = json.loads(str(arrays["about"]))
+    arrays["about"] = np.array(json.dumps({key: value for key, value in about.items() if key != name})[:-1] + f", {wrong}}}")
+    np.savez(tmp_path / "m.npz", **arrays)
+    with pytest.raises(LeaderError, match="misstates"):
+        read_container(tmp_path / "m.npz")

@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
+from leader.errors import LeaderError
 from leader.pictures import from_pil, read_picture
 from leader.pictures.jpeg_history import history_of, standard_luma
 from leader.pictures.noise_level import estimate_noise
+from leader.pictures.noise_spectrum import NoiseSpectrum
 from leader.pictures.quantised_noise import compression_error, noise_before
 from leader.pictures.real_noise import NoiseEstimate, measure_noise
 from leader.restoration.pose import pose_picture
 from tests.pictures.jpegs import jpeg, photograph, unit
 
-BOTH: tuple[tuple[str, dict[str, str]], ...] = (("denoise", {}), ("deblur", {"kernel": "gaussian:2"}))
+BOTH: tuple[tuple[str, dict[str, Any]], ...] = (("denoise", {}), ("deblur", {"kernel": "gaussian:2", "kernel_doubt": 0.0}))
 CHOSEN = (1, 6, 12)
 
 
@@ -106,8 +108,9 @@ def test_where_detail_is_amplified_compression_counts_more_in_a_smooth_picture()
     pixels, history = unit(smooth), history_of(smooth)
     plain, amplified = (measure_noise(pixels, None, 8, history, flag).sigma for flag in (False, True))
     assert plain < amplified == pytest.approx(0.0097, rel=0.02)
-    levels = [pose_picture(from_pil(smooth), task, None, options).sigma for task, options in BOTH]
-    assert levels == pytest.approx([plain, amplified], rel=1e-4)
+    posed = [pose_picture(from_pil(smooth), task, None, options) for task, options in BOTH]
+    assert posed[0].noise is None and posed[0].sigma == pytest.approx(plain, rel=1e-4)
+    assert isinstance(posed[1].noise, NoiseSpectrum) and plain < posed[1].sigma  # by band: the low ones count for more
 
 
 def test_the_note_says_what_set_the_level(tmp_path: Path) -> None:
@@ -120,3 +123,14 @@ def test_the_note_says_what_set_the_level(tmp_path: Path) -> None:
     copy = from_pil(jpeg(photograph(6), 75).convert("RGB"))
     (note,) = pose_picture(copy, "denoise", None, {}).notes
     assert note.startswith("The file was once a JPEG of about quality 7")
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("size", [(8, 8), (12, 20), (15, 40), (16, 16), (21, 15)])
+def test_small_pictures_are_measured_or_refused_in_a_sentence(size: tuple[int, int], channels: int) -> None:
+    values = np.random.default_rng(0).random((*size, channels)) * 0.2 + 0.4
+    for known in (None, np.ones(size, bool)):
+        try:
+            assert measure_noise(values, known).sigma > 0
+        except LeaderError as error:
+            assert "give sigma" in str(error)

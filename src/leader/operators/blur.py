@@ -26,7 +26,7 @@ class Blur(SpectralOperator):
     task = "deblur"
 
     def __init__(self, image_shape: tuple[int, int, int], kernel: Tensor, rcond: float = 1e-3) -> None:
-        self.kernel = _kernel_stack(kernel)
+        self.kernel = kernel_stack(kernel)
         transfer = torch.fft.fft2(centred(self.kernel, image_shape[1], image_shape[2]))
         spectrum = transfer.abs()
         largest = spectrum.amax(dim=(1, 2, 3), keepdim=True)
@@ -96,7 +96,7 @@ def centred(kernel: Tensor, height: int, width: int) -> Tensor:
     return kernel.new_zeros(*kernel.shape[:-2], height, width).index_add_(-1, columns, tall)
 
 
-def _kernel_stack(kernel: Tensor) -> Tensor:
+def kernel_stack(kernel: Tensor) -> Tensor:
     """A kernel [kh, kw] or kernels [B, 1, kh, kw], checked and normalised, as float64 [1 or B, 1, kh, kw]."""
     values = torch.as_tensor(kernel)
     if values.ndim == 2:

@@ -8,23 +8,31 @@ for by name as well.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.operators.base import LinearOperator
 from leader.operators.blur import Blur
 from leader.operators.hadamard import WalshHadamard
+from leader.operators.jpeg import Jpeg
 from leader.operators.kernels import gaussian_kernel, motion_kernel, paper_gaussian_taps
 from leader.operators.pointwise import Colourisation, Denoising, Inpainting
+from leader.operators.published import ReflectedBlur, ReleasedBlur, ReleasedColourisation
 from leader.operators.resize import AveragePoolSR, BicubicSR
 from leader.operators.separable_blur import SeparableBlur
 
 Shape = tuple[int, int, int]
 Option = float | int | str | bool | Tensor | None
 
+BOUNDARIES = ("circular", "reflected")
+"""Beyond the border of a blurred image: its other side, or its mirror image, as published with DPS and SITCOM."""
+FORMS = ("corrected", "published")
+SAMPLINGS = {"4:4:4": (1, 1), "4:2:2": (1, 2), "4:4:0": (2, 1), "4:2:0": (2, 2), "4:1:1": (1, 4)}
+"""Rows and columns of luma for one of chroma."""
 DOWNSAMPLING = {"bicubic": BicubicSR, "average": AveragePoolSR}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {f"sr-{down}": ("sr", {"down": down}) for down in DOWNSAMPLING}
 """Names that stand for a task with some of its options fixed."""
@@ -67,37 +75,106 @@ def _super_resolution(shape: Shape, factor: int = 4, down: str = "bicubic") -> L
     return DOWNSAMPLING[down](shape, factor)
 
 
-def _gaussian_blur(shape: Shape, std: float | None = None, size: int | None = None) -> LinearOperator:
-    if std is None:
-        if size is not None:
-            raise UsageError("The size of a Gaussian kernel was given without its standard deviation; give std too.")
-        return SeparableBlur(shape, paper_gaussian_taps())
-    return _circular(shape, gaussian_kernel(float(std), size), "deblur-gaussian")
+def _gaussian_blur(
+    shape: Shape, std: float | None = None, size: int | None = None, boundary: str = "circular", form: str = "corrected"
+) -> LinearOperator:
+    """form: of the papers' five taps, "published" with the slips of the released classes."""
+    published = _is_published(form)
+    if std is not None:
+        if published:
+            raise UsageError("The form 'published' is that of the papers' five taps; leave out std or the form.")
+        return _blur(shape, gaussian_kernel(float(std), size), "deblur-gaussian", boundary)
+    if size is not None:
+        raise UsageError("The size of a Gaussian kernel was given without its standard deviation; give std too.")
+    if boundary != "circular":
+        raise UsageError("The papers' five taps have a zero boundary; give std for a Gaussian kernel with another.")
+    return ReleasedBlur(shape, paper_gaussian_taps()) if published else SeparableBlur(shape, paper_gaussian_taps())
 
 
 def _motion_blur(
-    shape: Shape, seed: int = 0, size: int = 61, intensity: float = 0.5, kernel: Tensor | None = None
+    shape: Shape,
+    seed: int = 0,
+    size: int = 61,
+    intensity: float = 0.5,
+    kernel: Tensor | None = None,
+    boundary: str = "circular",
 ) -> LinearOperator:
     drawn = motion_kernel(seed, size, intensity) if kernel is None else kernel
-    return _circular(shape, drawn, "deblur-motion")
+    return _blur(shape, drawn, "deblur-motion", boundary)
 
 
-def _user_blur(shape: Shape, kernel: Tensor | None = None) -> LinearOperator:
+def _user_blur(shape: Shape, kernel: Tensor | None = None, boundary: str = "circular") -> LinearOperator:
     if kernel is None:
         raise LeaderError("The task 'deblur' needs the kernel of the blur; give one, or use 'deblur-gaussian'.")
-    return _circular(shape, kernel, "deblur")
+    return _blur(shape, kernel, "deblur", boundary)
 
 
-def _inpainting(shape: Shape, mask: Tensor | None = None) -> LinearOperator:
-    if mask is None:
+def _inpainting(
+    shape: Shape,
+    mask: Tensor | None = None,
+    keep: float | None = None,
+    seed: int = 0,
+    box: Sequence[int] | None = None,
+) -> LinearOperator:
+    """mask: 1 where the picture is known; or keep: that share of the pixels, drawn with the seed; or box: all but a hole."""
+    given = [name for name, value in (("mask", mask), ("keep", keep), ("box", box)) if value is not None]
+    if not given:
         raise LeaderError("The task 'inpaint' needs a mask; give one that is 1 where the picture is known.")
+    if len(given) > 1:
+        raise UsageError(f"The task 'inpaint' takes one mask; found {' and '.join(given)}, so leave out all but one.")
+    if keep is not None:
+        mask = drawn_mask(shape[1:], keep, seed)
+    elif box is not None:
+        mask = mask_with_hole(shape[1:], box)
+    assert mask is not None
     return Inpainting(shape, mask)
 
 
-def _circular(shape: Shape, kernel: Tensor, task: str) -> Blur:
-    operator = Blur(shape, kernel)
+def drawn_mask(size: tuple[int, int], keep: float, seed: int = 0) -> Tensor:
+    """1 with the chance `keep`, pixel by pixel, else 0: [H, W]."""
+    if not 0 < keep < 1:
+        raise UsageError(f"The share of known pixels must lie between 0 and 1; found {keep}.")
+    known: Tensor = torch.rand(size, generator=torch.Generator().manual_seed(seed)) < keep
+    return known.float()
+
+
+def mask_with_hole(size: tuple[int, int], box: Sequence[int]) -> Tensor:
+    """1 but for a rectangle of 0, box = (top, left, height, width) in pixels: [H, W]."""
+    numbers = [value for value in box if isinstance(value, int) and value >= 0] if isinstance(box, Sequence) else []
+    if len(numbers) != 4 or len(box) != 4 or 0 in numbers[2:] or any(numbers[k] + numbers[k + 2] > size[k] for k in (0, 1)):
+        raise UsageError(f"A hole is top, left, height and width inside {size[1]} x {size[0]} pixels; found {box}.")
+    top, left, height, width = numbers
+    known = torch.ones(size)
+    known[top : top + height, left : left + width] = 0
+    return known
+
+
+def _colourisation(shape: Shape, form: str = "corrected") -> LinearOperator:
+    """form: "published" for the released grey row (0.3333, 0.3334, 0.3333)."""
+    return ReleasedColourisation(shape) if _is_published(form) else Colourisation(shape)
+
+
+def _jpeg(shape: Shape, luma: Tensor | None = None, chroma: Tensor | None = None, sampling: str = "4:2:0") -> LinearOperator:
+    """luma, chroma: quantisation tables [8, 8], the second for colour images."""
+    if luma is None:
+        raise LeaderError("The task 'jpeg' needs the quantisation table of luma, and that of chroma for colour images.")
+    if sampling not in SAMPLINGS:
+        raise unknown_name("sampling of chroma", sampling, SAMPLINGS)
+    return Jpeg(shape, luma, chroma, SAMPLINGS[sampling] if chroma is not None else (1, 1))
+
+
+def _blur(shape: Shape, kernel: Tensor, task: str, boundary: str) -> LinearOperator:
+    if boundary not in BOUNDARIES:
+        raise unknown_name("boundary", boundary, BOUNDARIES)
+    operator = Blur(shape, kernel) if boundary == "circular" else ReflectedBlur(shape, kernel)
     operator.task = task
     return operator
+
+
+def _is_published(form: str) -> bool:
+    if form not in FORMS:
+        raise unknown_name("form", form, FORMS)
+    return form == "published"
 
 
 TASKS: dict[str, Callable[..., LinearOperator]] = {
@@ -107,7 +184,8 @@ TASKS: dict[str, Callable[..., LinearOperator]] = {
     "deblur": _user_blur,
     "inpaint": _inpainting,
     "cs": WalshHadamard,
-    "colourise": Colourisation,
+    "colourise": _colourisation,
     "denoise": Denoising,
+    "jpeg": _jpeg,
 }
 """Builders by task: the shape (C, H, W) of images and options -> operator."""

@@ -114,7 +114,7 @@ def read_container(path: Path) -> Measurement:
         return _assembled(arrays)
     except RecursionError as error:
         raise LeaderError(f"{name} describes itself in too many levels; write it again with `leader degrade`.") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise LeaderError(f"{name} lacks or misstates what a container needs ({error}); write it again.") from error
 
 

@@ -2,7 +2,7 @@
 
 Reading: Pillow's decoders keep one byte of each 16-bit sample, chosen by the byte order they are told.
 Decoding a file twice, with the true and with the swapped order, gives the high and the low bytes. Writing:
-PNG and TIFF, deflated, without a library.
+PNG and TIFF, deflated, without a library; TIFF of 8 bits too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from PIL import Image, ImageFile
 
 from leader.errors import LeaderError
 from leader.files import printable
+from leader.pictures.exif import LONG, SHORT, UNDEFINED, Tag, Tree, block_of, directory_bytes
 
 Deep = NDArray[np.uint16]
+Shallow = NDArray[np.uint8]
 
 _SWAPPED = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}
 _SERVED = ("RGB;16", "RGBA;16")
@@ -66,8 +68,8 @@ def _with_swapped_order(tile: Any) -> Any:
     return tile._replace(args=new) if hasattr(tile, "_replace") else (*tile[:3], new)
 
 
-def write_deep_png(path: Path, samples: Deep, icc: bytes | None) -> None:
-    """samples [H, W, 1, 3 or 4] as a 16-bit PNG."""
+def write_deep_png(path: Path, samples: Deep, icc: bytes | None, tags: Tree | None = None) -> None:
+    """samples [H, W, 1, 3 or 4] as a 16-bit PNG, with the tags of EXIF."""
     height, width, channels = samples.shape
     colour_type = {1: 0, 3: 2, 4: 6}[channels]
     rows = np.ascontiguousarray(samples.astype(">u2")).view(np.uint8).reshape(height, -1)
@@ -80,6 +82,8 @@ def write_deep_png(path: Path, samples: Deep, icc: bytes | None) -> None:
         file.write(_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 16, colour_type, 0, 0, 0)))
         if icc:
             file.write(_chunk(b"iCCP", b"ICC Profile\0\0" + zlib.compress(icc)))
+        if tags:
+            file.write(_chunk(b"eXIf", block_of(tags)))
         file.write(_chunk(b"IDAT", zlib.compress(lines.tobytes(), 6)))
         file.write(_chunk(b"IEND", b""))
 
@@ -88,50 +92,38 @@ def _chunk(name: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
 
-def write_deep_tiff(path: Path, samples: Deep, icc: bytes | None) -> None:
-    """samples [H, W, 1, 3 or 4] as a 16-bit TIFF: little endian, one deflated strip with horizontal
-    differences.
+def write_tiff(path: Path, samples: Deep | Shallow, icc: bytes | None, tags: Tree | None = None) -> None:
+    """samples [H, W, 1 to 4] as a TIFF of 8 or 16 bits, with the tags of EXIF, which Pillow loses: little endian, one
+    deflated strip with horizontal differences.
     """
     height, width, channels = samples.shape
     differences = samples.copy()
     differences[:, 1:] -= samples[:, :-1]
-    strip = zlib.compress(np.ascontiguousarray(differences.astype("<u2")).tobytes(), 6)
-    short, long, undefined = 3, 4, 7
-    tags: list[tuple[int, int, list[int] | bytes]] = [
-        (256, long, [width]),
-        (257, long, [height]),
-        (258, short, [16] * channels),
-        (259, short, [8]),  # deflate
-        (262, short, [1 if channels == 1 else 2]),  # black is zero, or RGB
-        (273, long, [8]),  # the strip follows the header
-        (277, short, [channels]),
-        (278, long, [height]),
-        (279, long, [len(strip)]),
-        (284, short, [1]),  # channels interleaved
-        (317, short, [2]),  # horizontal differences
-    ]
-    if channels == 4:
-        tags.append((338, short, [2]))  # the fourth channel is an unassociated alpha
+    strip = zlib.compress(np.ascontiguousarray(differences.astype(samples.dtype.newbyteorder("<"))).tobytes(), 6)
+    tree: dict[int, Tag | Tree] = {
+        **(tags or {}),
+        256: _numbers(LONG, width),
+        257: _numbers(LONG, height),
+        258: _numbers(SHORT, *[8 * samples.itemsize] * channels),
+        259: _numbers(SHORT, 8),  # deflate
+        262: _numbers(SHORT, 1 if channels <= 2 else 2),  # black is zero, or RGB
+        273: _numbers(LONG, 8),  # the strip follows the header
+        277: _numbers(SHORT, channels),
+        278: _numbers(LONG, height),
+        279: _numbers(LONG, len(strip)),
+        284: _numbers(SHORT, 1),  # channels interleaved
+        317: _numbers(SHORT, 2),  # horizontal differences
+    }
+    if channels in (2, 4):
+        tree[338] = _numbers(SHORT, 2)  # the last channel is an unassociated alpha
     if icc:
-        tags.append((34675, undefined, icc))
+        tree[34675] = Tag(UNDEFINED, icc)
     padding = b"\0" * (len(strip) % 2)
     directory_at = 8 + len(strip) + len(padding)
     with path.open("wb") as file:
         file.write(b"II*\0" + struct.pack("<I", directory_at) + strip + padding)
-        file.write(_directory(tags, directory_at))
+        file.write(directory_bytes(tree, directory_at))
 
 
-def _directory(tags: list[tuple[int, int, list[int] | bytes]], at: int) -> bytes:
-    """A TIFF directory that starts at byte `at`; values longer than four bytes follow it."""
-    sizes = {3: "H", 4: "I"}
-    entries, overflow = b"", b""
-    overflow_at = at + 2 + 12 * len(tags) + 4
-    for tag, kind, value in tags:
-        body = value if isinstance(value, bytes) else struct.pack(f"<{len(value)}{sizes[kind]}", *value)
-        if len(body) <= 4:
-            field = body.ljust(4, b"\0")
-        else:
-            field = struct.pack("<I", overflow_at + len(overflow))
-            overflow += body + b"\0" * (len(body) % 2)
-        entries += struct.pack("<HHI", tag, kind, len(value)) + field
-    return struct.pack("<H", len(tags)) + entries + b"\0\0\0\0" + overflow
+def _numbers(kind: int, *values: int) -> Tag:
+    return Tag(kind, struct.pack(f"<{len(values)}{'H' if kind == SHORT else 'I'}", *values))

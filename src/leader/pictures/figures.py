@@ -1,4 +1,4 @@
-"""Figures of a restoration: side by side, the uncertainty map with its scale, the path of U_t and jumps.
+"""Figures of a restoration: side by side, the trust map with its scale, the path of U_t and jumps.
 
 Each is made by a function that returns it, so that a notebook can show it and a test can read the numbers it draws.
 """
@@ -16,8 +16,12 @@ from numpy.typing import NDArray
 from leader.errors import LeaderError, UsageError
 from leader.files import printable, replacing
 from leader.result import Visit
+from leader.trust import maps
 
 FORMATS = (".png", ".pdf", ".svg", ".jpg")
+HOLES = (1.0, 0.0, 1.0)
+DRAWN = (".pdf", ".svg")
+"""Formats of a map that matplotlib draws; pictures need none."""
 
 
 def check_figure(path: Path) -> None:
@@ -28,6 +32,18 @@ def check_figure(path: Path) -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise LeaderError("Figures need matplotlib; install it with: pip install '.[figures]'.") from error
+
+
+def check_map(path: Path) -> None:
+    """Refuses, before any work is done, a trust map that could not be written."""
+    suffix = path.suffix.lower()
+    if suffix not in (*FORMATS, ".npy"):
+        raise UsageError(
+            f"{printable(path)} ends in '{printable(path.suffix)}'; maps are figures or numbers, and figures are written as "
+            f"{', '.join(FORMATS)}, numbers as .npy or .16.png, the faded picture as .fade.png."
+        )
+    if suffix in DRAWN:
+        check_figure(path)
 
 
 def _new(width: float, height: float) -> Any:
@@ -54,30 +70,38 @@ def _show(axes: Any, pixels: NDArray[np.float32], title: str) -> None:
     axes.set_axis_off()
 
 
-def _show_uncertainty(figure: Any, axes: Any, spread: NDArray[np.float32], title: str) -> None:
-    drawn = axes.imshow(spread, cmap="magma", vmin=0, vmax=_upper(spread), interpolation="nearest")
+def _show_trust(figure: Any, axes: Any, spread: NDArray[np.float32], title: str) -> None:
+    """The map on the scale of `leader.trust.maps`, the same for every picture."""
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
+
+    nodes = np.log([maps.FIRST, *maps.LEVELS, maps.LAST])
+    places = (nodes - nodes[0]) / (nodes[-1] - nodes[0])
+    colours = [tuple(value / 255 for value in colour) for colour in maps.COLOURS]
+    drawn = axes.imshow(
+        maps.reach(spread).clip(maps.FIRST, maps.LAST),
+        cmap=LinearSegmentedColormap.from_list("trust", list(zip(places, colours))),
+        norm=LogNorm(maps.FIRST, maps.LAST),
+        interpolation="nearest",
+    )
     axes.set_title(title)
     axes.set_axis_off()
-    figure.colorbar(drawn, ax=axes, shrink=0.8, label="standard deviation, of the range 0 to 1")
-
-
-def _upper(spread: NDArray[np.float32]) -> float:
-    """The end of the colour scale: nearly the largest value, so that a few pixels do not darken the rest."""
-    return max(float(np.quantile(spread, 0.995)), 1e-6)
+    bar = figure.colorbar(drawn, ax=axes, shrink=0.8, label="grey levels of 255, nine times of ten")
+    bar.set_ticks(list(maps.LEVELS), labels=[f"within {level}" for level in maps.LEVELS])
+    bar.ax.minorticks_off()
 
 
 def map_figure(spread: NDArray[np.float32]) -> Any:
-    """The uncertainty [H, W] of a [0, 1] image as a coloured map with its scale."""
+    """The standard deviation [H, W] of a [0, 1] image as a coloured map with its scale."""
     height, width = spread.shape
     figure = _new(6.5, max(2.0, 5.2 * height / width))
-    _show_uncertainty(figure, figure.subplots(), spread, "uncertainty")
+    _show_trust(figure, figure.subplots(), spread, "uncertainty")
     return figure
 
 
 def side_by_side_figure(
     pictures: Sequence[tuple[str, NDArray[np.float32]]], spread: NDArray[np.float32] | None = None, words: str = ""
 ) -> Any:
-    """Titled pictures [H, W, C] in [0, 1] of any size beside each other, the uncertainty map last, `words` below."""
+    """Titled pictures [H, W, C] in [0, 1] of any size beside each other, the trust map last, `words` below."""
     count = len(pictures) + (spread is not None)
     height, width = pictures[-1][1].shape[:2]
     figure = _new(4.2 * count, max(2.0, 4.0 * height / width + 0.4))
@@ -85,10 +109,17 @@ def side_by_side_figure(
     for axes, (title, pixels) in zip(places, pictures):
         _show(axes, pixels, title)
     if spread is not None:
-        _show_uncertainty(figure, places[-1], spread, "uncertainty")
+        _show_trust(figure, places[-1], spread, "uncertainty")
     if words:
         figure.supxlabel(textwrap.fill(words, 52 * count), fontsize="medium")
     return figure
+
+
+def with_holes(pixels: NDArray[np.float32], known: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Pixels [H, W, C] in colour, with those that known [H, W] leaves out in a colour that no picture is full of."""
+    shown: NDArray[np.float32] = np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels.copy()
+    shown[~known] = HOLES
+    return shown
 
 
 def path_figure(visits: Sequence[Visit]) -> Any:
@@ -109,10 +140,33 @@ def path_figure(visits: Sequence[Visit]) -> Any:
     return figure
 
 
-def draw_map(path: Path, spread: NDArray[np.float32]) -> None:
-    """Writes `map_figure`."""
-    check_figure(path)
-    _save(map_figure(spread), path)
+def draw_map(path: Path, spread: NDArray[np.float32], pixels: NDArray[np.float32] | None = None) -> None:
+    """Writes the trust map [H, W] of a picture [H, W, C], which a faded picture needs; the name's ending says as what.
+
+    .npy       numbers: standard deviations, of the range 0 to 1
+    .16.png    the same in 16 bits: 65535 is 1
+    .fade.png  the picture, faded where it is not supported
+    otherwise  the map in colours, with its legend
+    """
+    check_map(path)
+    name = path.name.lower()
+    if name.endswith(DRAWN):
+        _save(map_figure(spread), path)
+        return
+    with replacing(path) as temporary:
+        if name.endswith(".npy"):
+            with temporary.open("wb") as file:
+                np.save(file, spread, allow_pickle=False)
+            return
+        if name.endswith(".16.png"):
+            image = maps.numbers(spread)
+        elif name.endswith(".fade.png"):
+            if pixels is None:
+                raise LeaderError("A faded picture needs the picture besides its map.")
+            image = maps.fade(pixels, spread)
+        else:
+            image = maps.heat(spread)
+        image.save(temporary, format="JPEG" if name.endswith(".jpg") else "PNG")
 
 
 def draw_side_by_side(

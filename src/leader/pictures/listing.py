@@ -8,7 +8,7 @@ from leader.errors import LeaderError
 from leader.files import printable
 from leader.pictures.writing import FORMATS
 
-SUFFIXES = tuple(FORMATS)
+SUFFIXES = (*FORMATS, ".heic", ".heif", ".hif")
 """What a file of pictures may end in, in lower case."""
 
 

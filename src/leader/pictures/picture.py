@@ -1,15 +1,17 @@
-"""Picture: pixels in [0, 1], upright, with what belongs to them: transparency, bits, colour profile."""
+"""Picture: pixels in [0, 1], upright, with what belongs to them: transparency, bits, colour profile, metadata."""
 
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from leader.pictures.jpeg_history import JpegHistory
+from leader.pictures.metadata import Metadata
 
 Floats = NDArray[np.float32]
 
@@ -21,11 +23,12 @@ MOST_PIXELS = 64_000_000
 class Picture:
     """A picture, upright.
 
-    pixels  [H, W, C] float32 in [0, 1], C = 1 (grey) or 3 (RGB)
-    alpha   [H, W] float32 in [0, 1], or None
-    bits    8 or 16 per sample in the file it came from
-    icc     its colour profile, or None
-    history how its file was compressed, where that is known and the pixels are as decoded
+    pixels    [H, W, C] float32 in [0, 1], C = 1 (grey) or 3 (RGB)
+    alpha     [H, W] float32 in [0, 1], or None
+    bits      8 or 16 per sample in the file it came from
+    icc       its colour profile, or None
+    history   how its file was compressed, where that is known and the pixels are as decoded
+    metadata  what its file says of the photograph
     """
 
     pixels: Floats
@@ -33,6 +36,7 @@ class Picture:
     bits: int = 8
     icc: bytes | None = None
     history: JpegHistory | None = None
+    metadata: Metadata = field(default_factory=Metadata)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -64,18 +68,28 @@ class Picture:
 
     def with_pixels(self, pixels: Floats) -> Picture:
         """The picture with other pixels of any size; its alpha follows the size, its profile the number of
-        channels.
+        channels, and its metadata stays.
         """
         alpha = self.alpha
         if alpha is not None and alpha.shape != pixels.shape[:2]:
             resized = Image.fromarray(alpha).resize((pixels.shape[1], pixels.shape[0]), Image.Resampling.BICUBIC)
             alpha = np.asarray(resized, dtype=np.float32).clip(0, 1)
-        return Picture(pixels, alpha, self.bits, matching_profile(self.icc, pixels.shape[2]))
+        return Picture(pixels, alpha, self.bits, matching_profile(self.icc, pixels.shape[2]), None, self.metadata)
 
 
 def matching_profile(icc: bytes | None, channels: int) -> bytes | None:
     """A profile only describes pixels of its own colour space, named in bytes 16 to 20 of its header."""
     return icc if icc and icc[16:20] == (b"GRAY" if channels == 1 else b"RGB ") else None
+
+
+def from_samples(samples: NDArray[Any], depth: int, icc: bytes | None) -> Picture:
+    """samples [H, W, 1 to 4] of unsigned integers of `depth` bits -> Picture; an even number of channels ends in alpha."""
+    values = samples.astype(np.float32)
+    values /= float(2**depth - 1)  # in place: a picture of 64 million pixels fits into memory once, not twice
+    bits, channels = 8 if depth <= 8 else 16, values.shape[2]
+    if channels in (2, 4):
+        return Picture(values[..., :-1], values[..., -1], bits, matching_profile(icc, channels - 1))
+    return Picture(values, None, bits, matching_profile(icc, channels))
 
 
 def samples_of(picture: Picture) -> Floats:

@@ -111,13 +111,19 @@ def step_error(history: JpegHistory) -> float:
 
 def _quantisation(blocks: Blocks, steps: Array) -> float:
     """Mean squared error of the coefficients of the known blocks."""
+    return float(band_errors(blocks, steps).mean())
+
+
+def band_errors(blocks: Blocks, steps: Array) -> Array:
+    """Mean squared error [8, 8] of the coefficients of the known blocks, by frequency."""
     coefficients = blocks.coefficients[blocks.known]
     if not len(coefficients):
-        return float((steps[0, 0] ** 2) / 12 / BLOCK**2)
+        return np.full((BLOCK, BLOCK), steps[0, 0] ** 2 / 12 / BLOCK**2)
     rarity = rarity_of(np.rint(coefficients / steps) != 0, steps)
     lost = np.exp(np.interp(rarity, RARITY, np.log(np.maximum(LOST, 1e-9))))
     lost[0, 0] = 1.0
-    return float((lost * steps**2 / 12).mean())
+    errors: Array = lost * steps**2 / 12
+    return errors
 
 
 def rarity_of(hit: Flags, steps: Array) -> Array:

@@ -1,6 +1,6 @@
 """Reading picture files: upright, as numbers in [0, 1].
 
-Grey, colour, palette, alpha, 16 bits, EXIF orientation and colour profiles are served; CMYK is converted with
+Grey, colour, palette, alpha, 16 bits, EXIF and its orientation and colour profiles are served; CMYK is converted with
 its own profile. What cannot be served faithfully (animations, CMYK without a profile, absurd sizes, damaged
 files) is refused in one sentence.
 """
@@ -13,21 +13,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageCms, UnidentifiedImageError
 
 from leader.errors import LeaderError
 from leader.files import check_readable, printable
 from leader.pictures.deep import is_deep, read_deep
+from leader.pictures.heif import AVIF, HEIF, can_avif, kind_of, open_still
 from leader.pictures.jpeg_history import history_of
-from leader.pictures.picture import MOST_PIXELS, Floats, Picture, matching_profile
+from leader.pictures.metadata import metadata_in, metadata_of, orientation_of
+from leader.pictures.picture import MOST_PIXELS, Floats, Picture, from_samples
 
 READ = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "PPM", "JPEG2000", "GIF")
 """The formats that are opened, whatever a file is called; among Pillow's others is one that starts a program (EPS)."""
-SERVED = "PNG, JPEG, WebP, TIFF or BMP"
+SMALL = 1_000_000
+"""Pixels of a picture that fits into any memory."""
+SERVED = "PNG, JPEG, WebP, TIFF, AVIF, HEIC or BMP"
 
 
 def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
@@ -35,26 +37,55 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
     name = printable(path)
     if check_readable(path, "picture file").st_size == 0:
         raise LeaderError(f"{name} is empty; give a {SERVED} file.")
-    with _explaining(name), Image.open(path, formats=READ) as image:
-        _check_header(image, name, most_pixels)
-        if is_deep(image) and image.mode != "CMYK":  # asked before getexif, which decodes a PNG
-            picture = _split(read_deep(path, READ), 16, image.info.get("icc_profile"))
-        else:
-            picture = _with_history(image, name)
-        return _upright(picture, _orientation(image))
+    with _explaining(name):
+        kind = kind_of(path)
+        if kind == HEIF:
+            return _read_heif(path, name, most_pixels)
+        with _opened(path, name, kind) as image:
+            _check_header(image, name, most_pixels)
+            with _within_reason(image):
+                if is_deep(image) and image.mode != "CMYK":  # asked before getexif, which decodes a PNG
+                    deep = from_samples(read_deep(path, READ), 16, image.info.get("icc_profile"))
+                    orientation = orientation_of(image)
+                    return _upright(replace(deep, metadata=metadata_of(image)), orientation)
+                return _upright(_with_history(image, name), orientation_of(image))
+
+
+def _opened(path: Path, name: str, kind: str | None) -> Image.Image:
+    """The image of a file that is no HEIC file, not yet decoded."""
+    if kind != AVIF:
+        return Image.open(path, formats=READ)
+    if not can_avif():
+        raise LeaderError(f"{name} is an AVIF file, which this Pillow cannot read; install Pillow 11.3 or newer.")
+    try:
+        return Image.open(path, formats=(AVIF,))
+    except (UnidentifiedImageError, ValueError):
+        return _without_exif(path.read_bytes())
+
+
+def _without_exif(content: bytes) -> Image.Image:
+    """The image of an AVIF file that the decoder refuses, perhaps for its EXIF: that part gets a name nobody knows."""
+    try:
+        image = Image.open(io.BytesIO(content.replace(b"Exif", b"skip")), formats=(AVIF,))
+    except UnidentifiedImageError as error:
+        raise ValueError("its parts do not fit together") from error
+    image.info.setdefault("exif", b"damaged")
+    return image
+
+
+def _read_heif(path: Path, name: str, most_pixels: int) -> Picture:
+    """The photograph of a HEIC file; what it says of its size is judged first, and its decoder holds it to that."""
+    still = open_still(path, name)
+    _check_size(still.size, name, most_pixels)
+    picture = from_samples(still.decode(), still.depth, still.icc)
+    return replace(picture, metadata=metadata_in(still.exif, *still.notes))
 
 
 def from_pil(image: Image.Image) -> Picture:
     """The picture in a Pillow image."""
     with _explaining("the image"):
         _check_header(image, "the image", MOST_PIXELS)
-        return _upright(_with_history(image, "the image"), _orientation(image))
-
-
-def _orientation(image: Image.Image) -> int:
-    """EXIF's number from 1 (upright) to 8."""
-    found = image.getexif().get(274, 1)
-    return found if isinstance(found, int) else 1
+        return _upright(_with_history(image, "the image"), orientation_of(image))
 
 
 @contextmanager
@@ -74,13 +105,28 @@ def _explaining(name: str) -> Iterator[None]:
         raise LeaderError(f"{name} is damaged and cannot be decoded ({printable(str(error))}); get an intact copy.") from error
 
 
+@contextmanager
+def _within_reason(image: Image.Image) -> Iterator[None]:
+    """A small picture that wants all the memory there is has a damaged length somewhere."""
+    try:
+        yield
+    except MemoryError as error:
+        if image.width * image.height > SMALL:
+            raise
+        raise ValueError("a part of it declares an absurd length") from error
+
+
 def _check_header(image: Image.Image, name: str, most_pixels: int) -> None:
-    width, height = image.size
-    if width * height > most_pixels:
-        raise _too_large(name, f"{width} x {height}", most_pixels)
+    _check_size(image.size, name, most_pixels)
     # phones store a depth map or preview as a second picture (MPO): the first one is the photograph
     if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":
         raise LeaderError(f"{name} holds several frames or pages; extract the one to restore into a file of its own.")
+
+
+def _check_size(size: tuple[int, int], name: str, most_pixels: int) -> None:
+    width, height = size
+    if width * height > most_pixels:
+        raise _too_large(name, f"{width} x {height}", most_pixels)
 
 
 def _too_large(name: str, found: str, most: int) -> LeaderError:
@@ -90,7 +136,7 @@ def _too_large(name: str, found: str, most: int) -> LeaderError:
 
 def _with_history(image: Image.Image, name: str) -> Picture:
     """The picture as stored, with what its file says of its compression."""
-    return replace(_from_loaded(image, name), history=history_of(image))
+    return replace(_from_loaded(image, name), history=history_of(image), metadata=metadata_of(image))
 
 
 def _from_loaded(image: Image.Image, name: str) -> Picture:
@@ -103,7 +149,7 @@ def _from_loaded(image: Image.Image, name: str) -> Picture:
         values = np.asarray(image)
         if values.min() < 0 or values.max() > 65535:
             raise LeaderError(f"{name} holds 32-bit numbers outside 0..65535; convert it to 16 bits first.")
-        return _split(values.astype(np.uint16)[..., None], 16, icc)
+        return from_samples(values.astype(np.uint16)[..., None], 16, icc)
     if mode == "F":
         floats = np.asarray(image, dtype=np.float32)
         if not np.isfinite(floats).all() or floats.min() < 0 or floats.max() > 1:
@@ -126,7 +172,7 @@ def _from_loaded(image: Image.Image, name: str) -> Picture:
     if target is None:
         raise LeaderError(f"{name} stores colours as {mode}, which is not served; convert it to RGB first.")
     samples = np.asarray(image if mode == target else image.convert(target))
-    return _split(samples[..., None] if samples.ndim == 2 else samples, 8, icc)
+    return from_samples(samples[..., None] if samples.ndim == 2 else samples, 8, icc)
 
 
 def _from_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Picture:
@@ -138,16 +184,7 @@ def _from_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Picture:
     converted = ImageCms.profileToProfile(image, ImageCms.ImageCmsProfile(io.BytesIO(icc)), target, outputMode="RGB")
     if converted is None:
         raise LeaderError(f"The colour profile of {name} could not be applied; convert it to RGB first.")
-    return _split(np.asarray(converted), 8, None)
-
-
-def _split(samples: NDArray[Any], bits: int, icc: bytes | None) -> Picture:
-    """samples [H, W, 1 to 4] of unsigned integers -> Picture; an even number of channels ends in alpha."""
-    values = samples.astype(np.float32) / float(2**bits - 1)
-    channels = values.shape[2]
-    if channels in (2, 4):
-        return Picture(values[..., :-1], values[..., -1], bits, matching_profile(icc, channels - 1))
-    return Picture(values, None, bits, matching_profile(icc, channels))
+    return from_samples(np.asarray(converted), 8, None)
 
 
 def _upright(picture: Picture, orientation: int) -> Picture:

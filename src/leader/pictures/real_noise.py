@@ -5,6 +5,8 @@ One number is sought: the standard deviation that a data term should assume of e
                and B is one of 0.669 s in luma, which keeps it where chroma is averaged over 2 x 2 pixels
   compression  the root mean square error of the last compression, from its steps and what is left of the coefficients
   rounding     that of 8 or 16 bits
+Noise without blocks that grows with brightness (`shot_noise`) or is not white (`coloured_noise`) is described besides, and
+compression by its bands where detail will be amplified (`compression_spectrum`).
 """
 
 from __future__ import annotations
@@ -16,30 +18,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.pictures.block_grid import belongs, find_history
-from leader.pictures.blocks import LUMA, LUMA_GAIN, Array, Flags, block_means, blocks_of, chroma_of, finest_detail, luma_of
+from leader.pictures.blocks import (
+    CHROMA,
+    LUMA,
+    LUMA_GAIN,
+    Array,
+    Flags,
+    block_means,
+    blocks_of,
+    chroma_of,
+    finest_detail,
+    luma_of,
+)
+from leader.pictures.coloured_noise import noise_spectrum
+from leader.pictures.compression_spectrum import compression_spectrum
 from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory
 from leader.pictures.noise_level import before_clipping, estimate_noise
+from leader.pictures.noise_spectrum import NoiseSpectrum
 from leader.pictures.quantised_noise import FEWEST, compression_error, flat_blocks, noise_before, step_error
+from leader.pictures.shot_noise import ShotNoise, shot_noise
+from leader.pictures.texture_limit import white_limit
 
 LONGEST_SIDE = 4096
 """The middle of a larger picture speaks for all of it."""
+LARGE, SIDE_OF_LARGE = 4_000_000, 1536
+"""Pixels from which on a smaller middle does: looking takes 400 bytes a pixel."""
 
 ENLARGED = 0.3
 """Finest over next finest detail of chroma: 0.2 to 0.24 behind 4:2:0, 0.5 or more in photographs without it."""
 
+CHANCE = 1.05
+"""How far the limit may be too low by chance; patches of pixels are the more precise where there is noise."""
+
 
 @dataclass(frozen=True)
 class NoiseEstimate:
-    """Standard deviations for pixels in [0, 1]; `history` is the compression that was found, or None."""
+    """Standard deviations for pixels in [0, 1]; `history` is the compression that was found, or None.
+
+    spectrum  of noise that is not white, or of the compression that sets the level where detail will be amplified
+    shot      noise that grows with brightness; at most one of both is found
+    """
 
     white: float
     compression: float
     rounding: float
     history: JpegHistory | None = None
+    spectrum: NoiseSpectrum | None = None
+    shot: ShotNoise | None = None
 
     @property
     def sigma(self) -> float:
-        return max(self.white, self.compression, self.rounding)
+        """One number: white noise, or the standard deviation of a pixel where coloured noise has more."""
+        coloured = 0.0 if self.spectrum is None or self.history is not None else self.spectrum.level
+        return max(self.white, coloured, self.compression, self.rounding)
 
     def notes(self) -> tuple[str, ...]:
         """A sentence where compression sets the noise level."""
@@ -58,6 +89,7 @@ def measure_noise(
     bits: int = 8,
     history: JpegHistory | None = None,
     amplified: bool = False,
+    jpeg: bool = True,
 ) -> NoiseEstimate:
     """The noise of image [H, W, C] in [0, 1], C = 1 or 3.
 
@@ -66,33 +98,59 @@ def measure_noise(
     history    what its file says of its compression; it is looked for in 8-bit pixels where there is none
     amplified  whether detail will be amplified: the error of compression lies where content is, so in a smooth picture
                its mean is too small there, and that of blocks with content counts
+    jpeg       whether compression is looked for at all
     """
-    rounding = 1 / float(2**bits - 1) / math.sqrt(12)
+    least = rounding(bits)
     pixels, known = _middle(np.asarray(image, dtype=np.float64), known)
-    if history is not None and not belongs(pixels, history):
-        history = None  # of a picture that was resized or edited since
-    if history is None and bits == 8:
-        history = find_history(pixels if known is None else np.where(known[..., None], pixels, 0))
+    history = last_compression(pixels, history, known, search=bits == 8) if jpeg else None
     if history is None:
-        return NoiseEstimate(_white_of_pixels(pixels, known), 0.0, rounding)
+        shot = shot_noise(pixels, known, least)
+        spectrum = noise_spectrum(pixels, known, least) if shot is None else None
+        return NoiseEstimate(_white_of_pixels(pixels, known), 0.0, least, None, spectrum, shot)
     compression = max(compression_error(pixels, history, known), step_error(history) if amplified else 0.0)
-    white = _white(pixels, known, history)
-    return NoiseEstimate(_white_of_pixels(pixels, known) if white is None else white, compression, rounding, history)
+    behind = _white(pixels, known, history)
+    white = _white_of_pixels(pixels, known) if behind is None else behind
+    errors = compression_spectrum(pixels, history, known) if amplified and white < compression else None
+    return NoiseEstimate(white, compression, least, history, errors)
+
+
+def rounding(bits: int) -> float:
+    """Root mean square error of [0, 1] pixels that were rounded to so many bits."""
+    return 1 / float(2**bits - 1) / math.sqrt(12)
+
+
+def last_compression(
+    image: NDArray[np.floating], history: JpegHistory | None, known: Flags | None = None, search: bool = True
+) -> JpegHistory | None:
+    """The compression that image [H, W, C] in [0, 1] went through last: the one its file tells of, if its pixels are still as
+    decoded, or else one that they show.
+    """
+    pixels = np.asarray(image, dtype=np.float64)
+    if history is not None and belongs(pixels, history):
+        return history  # otherwise of a picture that was resized or edited since
+    return find_history(pixels if known is None else np.where(known[..., None], pixels, 0)) if search else None
 
 
 def _middle(pixels: Array, known: Flags | None) -> tuple[Array, Flags | None]:
-    """At most LONGEST_SIDE rows and columns, cut where blocks begin."""
-    top, left = (max(0, (length - LONGEST_SIDE) // 2 // LARGEST_UNIT * LARGEST_UNIT) for length in pixels.shape[:2])
-    rows, columns = slice(top, top + LONGEST_SIDE), slice(left, left + LONGEST_SIDE)
+    """At most LONGEST_SIDE rows and columns, SIDE_OF_LARGE of a large picture, cut where blocks begin."""
+    height, width = pixels.shape[:2]
+    longest = LONGEST_SIDE if height * width <= LARGE else SIDE_OF_LARGE
+    top, left = (max(0, (length - longest) // 2 // LARGEST_UNIT * LARGEST_UNIT) for length in (height, width))
+    rows, columns = slice(top, top + longest), slice(left, left + longest)
     return pixels[rows, columns], None if known is None else known[rows, columns]
 
 
 def _white_of_pixels(pixels: Array, known: Flags | None) -> float:
     """White noise of a picture without blocks; judged by luma alone where chroma was enlarged and hides it."""
-    level = estimate_noise(pixels, known)
     if pixels.shape[2] == 1 or not _chroma_was_enlarged(pixels):
-        return level
-    return max(level, estimate_noise(luma_of(pixels)[..., None] / 255, known) / LUMA_GAIN)
+        return _without_texture(pixels, known)
+    return max(estimate_noise(pixels, known), _without_texture(luma_of(pixels)[..., None] / 255, known) / LUMA_GAIN)
+
+
+def _without_texture(pixels: Array, known: Flags | None) -> float:
+    """White noise by patches of pixels, which take texture for it, but no more than the finest detail leaves room for."""
+    chance = CHANCE if pixels.shape[2] == 3 else 1.0  # the weakest of three axes is a little too weak
+    return min(estimate_noise(pixels, known), chance * white_limit(pixels, known))
 
 
 def _chroma_was_enlarged(pixels: Array) -> bool:
@@ -113,4 +171,17 @@ def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> float | 
     means = np.stack([block_means(pixels[..., channel], history.offset) for channel in range(len(shares))], axis=-1)
     flat = flat_blocks(blocks, blocks.known)
     level = noise_before(blocks.coefficients[flat], history.luma_steps()) / (255 * gain)
+    if colour and history.sampling == (1, 1):
+        level = min(level, CHANCE * _of_chroma(pixels, history, flat))
     return before_clipping(level, means[flat].reshape(-1), np.tile(shares, int(flat.sum())))
+
+
+def _of_chroma(pixels: Array, history: JpegHistory, flat: Flags) -> float:
+    """White noise before the compression by Cb and Cr in full, where texture is weak: the larger of both."""
+    planes = (255 * (pixels @ row) + 128 for row in CHROMA)
+    chosen = [blocks_of(plane, history.offset).coefficients[flat] for plane in planes]
+    gains = np.sqrt((CHROMA**2).sum(1))
+    levels: list[float] = [
+        noise_before(one, history.chroma_steps()) / (255 * gain) for one, gain in zip(chosen, gains, strict=True)
+    ]
+    return max(*levels, 0.0)

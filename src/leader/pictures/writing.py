@@ -1,4 +1,4 @@
-"""Writing picture files without loss of what the picture has: 16 bits, transparency, colour profile."""
+"""Writing picture files without loss of what the picture has: 16 bits, transparency, colour profile, metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 
 from leader.errors import LeaderError, UsageError
 from leader.files import printable, replacing
-from leader.pictures.deep import write_deep_png, write_deep_tiff
+from leader.pictures.deep import write_deep_png, write_tiff
+from leader.pictures.heif import can_avif
+from leader.pictures.jpeg_history import JpegHistory
+from leader.pictures.metadata import Stamp
 from leader.pictures.picture import Picture, matching_profile, samples_of
 
 FORMATS: dict[str, str] = {
@@ -22,16 +25,21 @@ FORMATS: dict[str, str] = {
     ".bmp": "BMP",
     ".ppm": "PPM",
     ".jp2": "JPEG2000",
+    ".avif": "AVIF",
 }
 """What can be written, by suffix."""
 
-_HOLDS_ALPHA = ("PNG", "WEBP", "TIFF", "JPEG2000")
+_HOLDS_ALPHA = ("PNG", "WEBP", "TIFF", "JPEG2000", "AVIF")
 _HOLDS_16_BITS = ("PNG", "TIFF")
+_HOLDS_EXIF = ("PNG", "JPEG", "WEBP", "AVIF")
 _SAVE_OPTIONS: dict[str, dict[str, Any]] = {
     "JPEG": {"quality": 95, "subsampling": 0},
     "WEBP": {"lossless": True},
-    "TIFF": {"compression": "tiff_deflate"},
+    "AVIF": {"quality": 95, "subsampling": "4:4:4"},
 }
+
+_SUBSAMPLINGS = {(1, 1): 0, (1, 2): 1, (2, 2): 2}
+"""Pillow's numbers of what it can write."""
 
 
 def check_format(path: Path, alpha: bool = False) -> str:
@@ -40,6 +48,8 @@ def check_format(path: Path, alpha: bool = False) -> str:
         found = f"'{printable(path.suffix)}'" if path.suffix else "no suffix"
         raise UsageError(f"{printable(path)} has {found}; pictures are written as {', '.join(FORMATS)}.")
     name = FORMATS[path.suffix.lower()]
+    if name == "AVIF" and not can_avif():
+        raise LeaderError(f"This Pillow cannot write {printable(path.name)}; install Pillow 11.3 or newer, or write PNG.")
     if alpha and name not in _HOLDS_ALPHA:
         raise LeaderError(
             f"{name} cannot hold the transparency of the picture; write PNG, WebP or TIFF instead of {printable(path.name)}."
@@ -47,8 +57,12 @@ def check_format(path: Path, alpha: bool = False) -> str:
     return name
 
 
-def write_picture(path: Path, picture: Picture) -> None:
-    """Writes the picture whole or not at all, with 16 bits where it has them and the format can hold them."""
+def write_picture(path: Path, picture: Picture, location: bool = False, stamp: Stamp | None = None) -> None:
+    """Writes the picture whole or not at all, with 16 bits where it has them and the format can hold them.
+
+    location  whether the place where it was taken goes with it
+    stamp     what is added to its metadata
+    """
     name = check_format(path, picture.alpha is not None)
     with replacing(path) as temporary:
         if picture.bits == 16 and name in _HOLDS_16_BITS:
@@ -56,12 +70,31 @@ def write_picture(path: Path, picture: Picture) -> None:
             if samples.shape[2] == 2:
                 samples = np.concatenate([np.repeat(samples[..., :1], 3, axis=2), samples[..., 1:]], axis=2)
             deep = np.round(samples * 65535).astype(np.uint16)
-            (write_deep_png if name == "PNG" else write_deep_tiff)(temporary, deep, _profile_for(picture, deep.shape[2]))
+            write = write_deep_png if name == "PNG" else write_tiff
+            write(temporary, deep, _profile_for(picture, deep.shape[2]), picture.metadata.tree(location, stamp))
+            return
+        if name == "TIFF":
+            shallow = np.round(samples_of(picture) * 255).astype(np.uint8)
+            write_tiff(temporary, shallow, picture.icc, picture.metadata.tree(location, stamp))
             return
         options = dict(_SAVE_OPTIONS.get(name, {}))
+        if name == "JPEG" and picture.history is not None and not picture.history.found:
+            options = _as_before(picture.history)
         if picture.icc:
             options["icc_profile"] = picture.icc
+        block = picture.metadata.block(location, stamp)
+        if block is not None and name in _HOLDS_EXIF:
+            options["exif"] = block
         picture.to_pil().save(temporary, name, **options)
+
+
+def _as_before(history: JpegHistory) -> dict[str, Any]:
+    """Options by which pixels as decoded from a JPEG become that JPEG again, but for rounding."""
+    tables = [history.luma] if history.chroma is None else [history.luma, history.chroma]
+    options: dict[str, Any] = {"qtables": [list(table) for table in tables]}
+    if history.chroma is not None and history.sampling in _SUBSAMPLINGS:
+        options["subsampling"] = _SUBSAMPLINGS[history.sampling]
+    return options
 
 
 def _profile_for(picture: Picture, channels: int) -> bytes | None:

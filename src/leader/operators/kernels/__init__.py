@@ -1,4 +1,4 @@
-"""Blur kernels: Gaussian, motion, and those a user brings. All are float64 tensors [kh, kw] that sum to 1."""
+"""Blur kernels: Gaussian, disk, motion, and those a user brings. All are float64 tensors [kh, kw] that sum to 1."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.operators.kernels.motion import motion_kernel
+from leader.operators.kernels.shapes import disk_kernel, line_kernel
 
-__all__ = ["gaussian_kernel", "gaussian_taps", "load_kernel", "motion_kernel", "paper_gaussian_taps"]
+__all__ = [
+    "disk_kernel",
+    "gaussian_kernel",
+    "gaussian_taps",
+    "line_kernel",
+    "load_kernel",
+    "motion_kernel",
+    "paper_gaussian_taps",
+]
 
 
 def gaussian_taps(std: float, size: int | None = None) -> Tensor:

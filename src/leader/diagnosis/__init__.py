@@ -1,0 +1,1 @@
+"""What is wrong with a picture: noise, compression, blur, enlargement, defects, and the command that would repair it."""

@@ -1,0 +1,218 @@
+"""What JPEG measures: coefficients of 8 x 8 blocks of luma and of subsampled chroma, rounded to multiples of their steps.
+
+    A = W P G      G: RGB -> YCbCr (not orthonormal), chroma averaged over some pixels, orthonormal DCT of 8 x 8 blocks
+                   P: 1 for what was measured, 0 for coefficients that were rounded to zero, which may be any small number
+                   W: level / (noise of the row), so that the noise of every row is `level`
+
+Rounding to a multiple of q is noise of q / sqrt(12); that of samples to 8 bits before it adds a little. The level is free: it
+is taken as the error that the compression made in the picture, so that the sigma of a problem means what it means elsewhere.
+
+Every coefficient of the true picture also lies in its cell, within q / 2 of the stored multiple: `confine` holds it there,
+the zeros included.
+
+Inverses: (A A^T + eta)^-1 acts on P G G^T P + eta W^-2. G G^T is the same in every unit of blocks, and the rows of luma and
+chroma meet at an angle (cosines -0.45, -0.24 and 0.03), so that with unit diagonal its condition number is 3, at any picture
+size and for any eta and P: conjugate gradients gain a factor 3.7 a step, 1e-6 in about eleven. A decomposition would have to
+be made anew for every pattern of zeros, which differs from unit to unit, and a dense one of 4:2:0 has 384 rows a unit.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.operators.base import Eta, LinearOperator
+from leader.operators.caches import CastCache
+from leader.operators.cg import conjugate_gradients
+
+BLOCK = 8
+ROUNDED = 2 / 12
+"""Variance, in grey levels, of rounding to 8 bits twice: luma and chroma before the compression, the picture behind it."""
+SLACK = 0.5
+"""Grey levels by which a coefficient may leave its cell: encoders round luma and chroma to 8 bits first."""
+_COLOURS = [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]]
+
+
+class Jpeg(LinearOperator):
+    """Coefficients [B, N] of images [B, 1 or 3, H, W]: luma blocks row by row, 64 each, then those of Cb and of Cr.
+
+    image_shape  whole units: H and W are multiples of 8 times the sampling
+    luma         quantisation steps [8, 8], rows of vertical frequency, in grey levels of 0..255
+    chroma       the same for Cb and Cr; None for grey images
+    sampling     (rows, columns) of luma for one of chroma
+    level        the noise level of [0, 1] images that every row is scaled to; None: that of rounding every coefficient
+    measured     [N] bool, False for coefficients that were rounded to zero; None: all were measured
+    doubt        [N] in grey levels, by how much more a coefficient may leave its cell, >= 0; None: by nothing
+    """
+
+    task = "jpeg"
+
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int],
+        luma: Tensor,
+        chroma: Tensor | None = None,
+        sampling: tuple[int, int] = (1, 1),
+        level: float | None = None,
+        measured: Tensor | None = None,
+        doubt: Tensor | None = None,
+    ) -> None:
+        super().__init__(image_shape)
+        channels, height, width = image_shape
+        rows, columns = sampling
+        if channels not in (1, 3) or (channels == 3) != (chroma is not None):
+            raise LeaderError(f"JPEG needs a table for grey images and two for colour ones; found {channels} channels.")
+        if height % (BLOCK * rows) or width % (BLOCK * columns):
+            raise LeaderError(
+                f"JPEG needs whole units of {BLOCK * columns} x {BLOCK * rows} pixels; found {width} x {height}: pad the image."
+            )
+        self.sampling = sampling
+        tables = [_table(luma)] if chroma is None else [_table(luma), _table(chroma), _table(chroma)]
+        sizes = [(height // BLOCK, width // BLOCK), *2 * [(height // BLOCK // rows, width // BLOCK // columns)]][: len(tables)]
+        self._sizes = sizes
+        self._splits = [BLOCK * BLOCK * down * across for down, across in sizes]
+        steps = torch.cat([table.expand(down, across, -1, -1).reshape(-1) for table, (down, across) in zip(tables, sizes)])
+        known = torch.ones(len(steps), dtype=torch.bool) if measured is None else measured
+        if known.dtype != torch.bool or known.shape != steps.shape:
+            raise LeaderError(
+                f"JPEG needs {len(steps)} flags of what was measured; found {list(known.shape)} of {known.dtype}."
+            )
+        self.level = rounding_error(tables, channels) if level is None else float(level)
+        if not (self.level > 0 and math.isfinite(self.level)):
+            raise LeaderError(f"The noise level of JPEG must be positive and finite; found {self.level}.")
+        noise = ((steps**2 / 12 + ROUNDED).sqrt() / 255).float()
+        self._weights = CastCache(torch.where(known, self.level / noise, 0.0))
+        more = torch.zeros(1) if doubt is None else doubt
+        if more.shape not in ((1,), steps.shape) or not bool((more >= 0).all()):
+            raise LeaderError(f"JPEG needs {len(steps)} doubts >= 0 of its coefficients; found {list(more.shape)}.")
+        self._reach = CastCache(((steps / 2 + SLACK + more) * (2 / 255)).float())
+        colours = torch.tensor(_COLOURS if channels == 3 else [[1.0]], dtype=torch.float64)
+        self._colours, self._mixing = CastCache(colours), CastCache(torch.linalg.inv(colours))
+        self._dct = CastCache(dct_matrix())
+        shares = [1.0, *2 * [1 / (rows * columns)]][: len(tables)]
+        self._diagonal = [float(row.square().sum()) * share for row, share in zip(colours, shares)]
+
+    def A(self, x: Tensor) -> Tensor:
+        return self.weighted(self.coefficients(x))
+
+    def AT(self, y: Tensor) -> Tensor:
+        return self._spread(self.weighted(y))
+
+    def weighted(self, c: Tensor) -> Tensor:
+        """W P c: coefficients [B, N] as measurements, and their adjoint."""
+        return self._weights.like(c) * c
+
+    def pinv(self, y: Tensor) -> Tensor:
+        return self.regularised_pinv(y, 0.0)  # the measured rows are independent, and far from dependent
+
+    def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
+        weights = self._weights.like(r)
+        known = weights > 0
+        safe = torch.where(known, weights, 1.0)
+        shift = torch.as_tensor(eta, dtype=r.dtype, device=r.device).reshape(-1, 1) / safe.square()
+        diagonal = torch.cat([r.new_full((count,), value) for count, value in zip(self._splits, self._diagonal)])
+        scale = torch.where(known, (diagonal + shift).rsqrt(), 0.0)
+
+        def apply(v: Tensor) -> Tensor:
+            u = scale * v
+            return scale * (self.coefficients(self._spread(u)) + shift * u)
+
+        solution, self.residual = conjugate_gradients(apply, scale * r / safe, iterations=40)
+        return self._spread(scale * solution)
+
+    def confine(self, x: Tensor, y: Tensor) -> Tensor:
+        """Images x [B, C, H, W] in [-1, 1] with every coefficient taken into its cell around measurements y of such images.
+
+        Luma is changed by what luma lacks, chroma by what chroma lacks, alike over the pixels it was averaged over.
+        """
+        middle, reach, now = self._stored(y), self._reach.like(y), self.coefficients(x)
+        return x + self.lift(torch.clamp(now, middle - reach, middle + reach) - now)
+
+    def decoded(self, y: Tensor) -> Tensor:
+        """The image that a decoder shows for measurements y: zeros where nothing was measured, chroma repeated."""
+        return self.lift(self._stored(y))
+
+    def _stored(self, y: Tensor) -> Tensor:
+        """The coefficients behind measurements, 0 where nothing was measured."""
+        weights = self._weights.like(y)
+        return torch.where(weights > 0, y / torch.where(weights > 0, weights, 1.0), 0.0)
+
+    def coefficients(self, x: Tensor) -> Tensor:
+        """G x: all coefficients [B, N] of images, of their range."""
+        self.check_image(x)
+        planes = torch.einsum("pc,bchw->bphw", self._colours.like(x), x)
+        parts = [self._transformed(planes[:, :1])]
+        if planes.shape[1] == 3:
+            rows, columns = self.sampling
+            batch, _, height, width = planes.shape
+            small = planes[:, 1:].reshape(batch, 2, height // rows, rows, width // columns, columns).mean((3, 5))
+            parts.append(self._transformed(small))
+        return torch.cat(parts, 1)
+
+    def lift(self, c: Tensor) -> Tensor:
+        """Images whose coefficients are c [B, N], chroma constant over the pixels it was averaged over."""
+        return torch.einsum("cp,bphw->bchw", self._mixing.like(c), self._planes(c))
+
+    def _spread(self, c: Tensor) -> Tensor:
+        """G^T c."""
+        planes = self._planes(c)
+        if planes.shape[1] == 3:
+            planes[:, 1:] /= self.sampling[0] * self.sampling[1]
+        return torch.einsum("pc,bphw->bchw", self._colours.like(c), planes)
+
+    def _planes(self, c: Tensor) -> Tensor:
+        """Luma and chroma [B, P, H, W] of coefficients, chroma repeated."""
+        dct, (rows, columns) = self._dct.like(c), self.sampling
+        planes = []
+        for number, (part, (down, across)) in enumerate(zip(torch.split(c, self._splits, 1), self._sizes)):
+            blocks = part.reshape(-1, down, across, BLOCK, BLOCK)
+            plane = (dct.mT @ blocks @ dct).transpose(2, 3).reshape(-1, 1, BLOCK * down, BLOCK * across)
+            if number:
+                plane = plane.repeat_interleave(rows, 2).repeat_interleave(columns, 3)
+            planes.append(plane)
+        return torch.cat(planes, 1)
+
+    def _transformed(self, planes: Tensor) -> Tensor:
+        """[B, P, H, W] -> coefficients [B, P H W], block by block."""
+        batch, count, height, width = planes.shape
+        dct = self._dct.like(planes)
+        tiles = planes.reshape(batch, count, height // BLOCK, BLOCK, width // BLOCK, BLOCK).transpose(3, 4)
+        return (dct @ tiles @ dct.mT).reshape(batch, -1)
+
+    def unit_range(self) -> tuple[Tensor, Tensor]:
+        basis, colours = self._dct.constant, self._colours.constant
+        waves = torch.einsum("ki,lj->klij", basis, basis).reshape(BLOCK * BLOCK, -1)
+        up, down = waves.clamp_min(0).sum(1), waves.clamp_max(0).sum(1)
+        lows, highs = [], []
+        for row, (tall, wide) in zip(colours, self._sizes):
+            plus, minus = float(row.clamp_min(0).sum()), float(row.clamp_max(0).sum())
+            lows.append((plus * down + minus * up).repeat(tall * wide))
+            highs.append((plus * up + minus * down).repeat(tall * wide))
+        weights = self._weights.constant.double()
+        return weights * torch.cat(lows), weights * torch.cat(highs)
+
+
+def dct_matrix() -> Tensor:
+    """[8, 8] float64, orthonormal, rows by frequency: the transform of JPEG."""
+    frequency, place = torch.arange(BLOCK, dtype=torch.float64)[:, None], torch.arange(BLOCK, dtype=torch.float64)
+    rows = torch.cos(math.pi * frequency * (2 * place + 1) / (2 * BLOCK)) * math.sqrt(2 / BLOCK)
+    rows[0] /= math.sqrt(2)
+    return rows
+
+
+def rounding_error(tables: list[Tensor], channels: int) -> float:
+    """Root mean square error of [0, 1] images where every coefficient is rounded to a multiple of its step."""
+    mixing = torch.linalg.inv(torch.tensor(_COLOURS, dtype=torch.float64)) if channels == 3 else torch.ones(1, 1)
+    gains = mixing.square().mean(0).tolist()
+    total = sum(gain * float((table**2).mean()) / 12 for gain, table in zip(gains, tables))
+    return math.sqrt(total + 1 / 12) / 255
+
+
+def _table(steps: Tensor) -> Tensor:
+    table = torch.as_tensor(steps, dtype=torch.float64)
+    if table.shape != (BLOCK, BLOCK) or not bool((torch.isfinite(table) & (table > 0)).all()):
+        raise LeaderError(f"A quantisation table holds 8 x 8 positive steps; found {list(table.shape)}.")
+    return table

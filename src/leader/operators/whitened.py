@@ -1,0 +1,138 @@
+"""A circular blur whose measurement was whitened: coloured noise, for methods that know one noise level.
+
+Noise whose power depends on frequency and on colour is diagonal in Fourier and along three opponent axes, and so is the
+blur: with W = reference / (standard deviation of the noise there), the whitened measurement y_w = W y has the operator
+A = W blur and white noise of standard deviation `reference`. Its SVD is known: singular values |K(f)| w_k(f), V the
+orthonormal FFT of the opponent colours, the phase of K in U.
+
+Only ratios of noise to singular values enter the steps of the methods, so any reference gives the same run; what it chooses
+are presets and paths, which are known by a noise level. It is therefore the level that a person would quote: the geometric
+mean of the standard deviation over the frequencies that the blur passes, weighted by |K|^2. That is sigma itself where the
+noise is white, moves by no more than the share of what is noisier or cleaner elsewhere (a mean of W^2 = 1 would follow the few
+cleanest frequencies down to where clean presets begin, W <= 1 all the way), and ignores what the blur has removed anyway.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.operators.base import LinearOperator
+from leader.operators.blur import Blur
+from leader.operators.caches import CastCache
+from leader.operators.pointwise import Denoising
+from leader.operators.weighted import WeightedPixels
+
+_AXES = torch.tensor([[1, 1, 1], [1, 0, -1], [1, -2, 1]], dtype=torch.float64)
+OPPONENT = _AXES / _AXES.norm(dim=1, keepdim=True)
+"""[3, 3] orthonormal: rows are grey, red against blue, and magenta against green."""
+
+
+class WhitenedBlur(Blur):
+    """W after a circular blur; y [B, C, H, W] is a measurement of that blur to which `whiten` was applied.
+
+    kernel     [kh, kw], made to sum to 1; the delta [[1]] for denoising
+    power      [K, H, W] float64 > 0, the same at f and -f: the noise power of the blurred image at each frequency of its
+               orthonormal FFT, for [0, 1] images (white noise of sigma has sigma^2 everywhere); K = 1 for channels alike, 3
+               along the rows of OPPONENT
+    task       under which presets know it: "deblur" and its kinds, or "denoise"
+    rcond      frequencies that the blur passes with less than rcond * largest are not inverted, however clean they are; no
+               others, however noisy
+    reference  the noise level of whitened measurements, for [0, 1] images; None chooses it, see above
+    """
+
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int],
+        kernel: Tensor,
+        power: Tensor,
+        task: str = "deblur",
+        rcond: float = 1e-3,
+        reference: float | None = None,
+    ) -> None:
+        if torch.as_tensor(kernel).ndim != 2:
+            raise LeaderError(f"A whitened blur has one kernel [kh, kw]; found {list(torch.as_tensor(kernel).shape)}.")
+        super().__init__(image_shape, kernel, rcond)
+        self.task = task
+        self.power = checked_power(power, self.image_shape)
+        self.reference = _reference(self.spectrum, self.power) if reference is None else reference
+        if not (math.isfinite(self.reference) and self.reference > 0):
+            raise LeaderError(f"The reference of a whitened blur is a noise level above 0; found {self.reference}.")
+        gain = self.reference / self.power.sqrt()[None]
+        self.spectrum, self.s = self.spectrum * gain, self.s * gain
+        self._norm = float(self.spectrum.max())
+        half, phase = self._half, self._phase.constant
+        self._rotation = CastCache(OPPONENT) if len(self.power) == 3 else None
+        # copies: a view would keep the whole alive
+        self._whitening = CastCache(gain[..., :half].clone())
+        self._transfer = CastCache(phase[..., :half] * self.spectrum[..., :half])
+        self._inverse = CastCache(phase[..., :half].conj() * self.filter(torch.reciprocal, self.spectrum)[..., :half])
+
+    def whiten(self, y: Tensor) -> Tensor:
+        """W y for an ordinary measurement y [B, C, H, W] of the blur."""
+        self.check_image(y)
+        return self._filtered(y, self._whitening.like(y))
+
+    def to(self, x: Tensor) -> Tensor:
+        return super().to(self._turned(x))
+
+    def back(self, c: Tensor) -> Tensor:
+        return self._turned_back(super().back(c))
+
+    def data(self, y: Tensor) -> Tensor:
+        return super().data(self._turned(y))
+
+    def unit_range(self) -> tuple[Tensor, Tensor]:
+        """The sums of the negative and of the positive weights of every channel, from the answers to single pixels."""
+        channels, height, width = self.image_shape
+        points = torch.zeros(channels, channels, height, width, dtype=torch.float64)
+        points[range(channels), range(channels), 0, 0] = 1
+        answers = self.A(points)
+        low, high = (part.sum((0, 2, 3)).reshape(1, -1, 1, 1) for part in (answers.clamp_max(0), answers.clamp_min(0)))
+        return low, high
+
+    def select(self, keep: Tensor) -> WhitenedBlur:
+        return self
+
+    def _filtered(self, x: Tensor, gain: Tensor) -> Tensor:
+        return self._turned_back(super()._filtered(self._turned(x), gain))
+
+    def _turned(self, x: Tensor) -> Tensor:
+        """x [B, C, H, W] along the axes of the power."""
+        return x if self._rotation is None else torch.einsum("dc,bchw->bdhw", self._rotation.like(x), x)
+
+    def _turned_back(self, x: Tensor) -> Tensor:
+        return x if self._rotation is None else torch.einsum("dc,bdhw->bchw", self._rotation.like(x), x)
+
+
+def checked_power(power: Tensor, image_shape: tuple[int, int, int]) -> Tensor:
+    """power [1 or 3, H, W] on the CPU in float64; refused where it is not that of real noise on such images."""
+    values = torch.as_tensor(power).detach().to("cpu", torch.float64)
+    channels, height, width = image_shape
+    if tuple(values.shape) not in {(1, height, width), (channels if channels == 3 else 1, height, width)}:
+        raise LeaderError(
+            f"The noise power of images {list(image_shape)} has shape [1, {height}, {width}], or 3 axes for colours; "
+            f"found {list(values.shape)}."
+        )
+    if not bool(torch.isfinite(values).all()) or not float(values.min()) > 0:
+        raise LeaderError("The noise power must be finite and above 0 at every frequency.")
+    mirrored = values.flip((1, 2)).roll((1, 1), (1, 2))
+    if not torch.allclose(values, mirrored, rtol=1e-6, atol=0):
+        raise LeaderError("The noise power must be the same at opposite frequencies, as that of real noise is.")
+    return values
+
+
+def _reference(passed: Tensor, power: Tensor) -> float:
+    """The geometric mean of the noise's standard deviation [K, H, W], weighted by the square of `passed` [1, 1, H, W]."""
+    weights = passed[0].square()
+    return float(torch.exp((weights * power.log()).sum() / (len(power) * weights.sum()) / 2))
+
+
+def physical(operator: LinearOperator) -> LinearOperator:
+    """What the camera did, where an operator holds whitened measurements; any other operator itself."""
+    if isinstance(operator, WhitenedBlur):
+        return Blur(operator.image_shape, operator.kernel, operator.rcond)
+    return Denoising(operator.image_shape) if isinstance(operator, WeightedPixels) else operator

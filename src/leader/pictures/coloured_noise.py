@@ -1,0 +1,104 @@
+"""The spectrum of noise that is not white: resized, demosaiced or blotchy, stronger in one colour than in another.
+
+Blocks of 16 x 16 pixels are transformed by the DCT along the opponent axes of colour, and their power is looked at where the
+picture is flattest. Noise is the same everywhere, content is not: P(a), the mean power of the flattest share a, stays as it
+is for noise when a larger share is taken, and grows for content. With content growing by CONTRAST from the smaller to the
+larger share, what does not grow is (CONTRAST P(small) - P(large)) / (CONTRAST - 1). Uniform texture is the exception; it is
+almost without colour, and what colour it has lies along one axis. So neither of the colour axes counts for much more than the
+other, and grey for no more than the finest detail (`white_limit`) or the noise of the colour axes explains.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from leader.pictures.blocks import Array, Flags
+from leader.pictures.noise_spectrum import NoiseSpectrum
+from leader.pictures.texture_limit import OPPONENT, flattest, unsaturated, white_limit
+
+SIDE = 16
+STEP = SIDE // 2
+SMALL, LARGE = 0.05, 0.25
+"""The two shares of the blocks, the flattest, that are compared."""
+CONTRAST = 4.0
+STEEPEST = 5.0
+"""How many times the power of the next ring one of the lowest rings may have: content remains there even where it is flat."""
+HALF = 0.5
+"""Share of the blocks that is looked at even where most of a picture touches black or white."""
+FEWEST = 100
+"""Blocks that are needed for a spectrum."""
+SHARED, ALIKE = 2.0, 3.0
+"""How many times the power of the weaker colour axis grey, and the stronger one, may have at the same frequency."""
+AUDIBLE = 0.015
+"""Coloured noise weaker than this standard deviation is not told from content."""
+FAINTEST = 0.02
+"""No frequency counts for cleaner than this share of the standard deviation of a pixel."""
+NOT_WHITE = 0.6
+"""Mean distance |log2| of the power from its own mean, over frequencies and axes, from which on noise is not white."""
+
+_FREQUENCY: Array = np.hypot(*np.meshgrid(np.arange(float(SIDE)), np.arange(float(SIDE)), indexing="ij"))
+_EDGES = np.array([1.0, 1.75, 2.5, 4.0, 5.5, 7.0, 8.5, 10.0, 11.5, 13.0, 14.5])
+_GROUPS = np.digitize(_FREQUENCY, _EDGES)
+"""[16, 16] rings of frequencies that share their power: 0 is the mean of a block, the corners are one."""
+
+
+def _dct() -> Array:
+    k, n = np.meshgrid(np.arange(SIDE), np.arange(SIDE), indexing="ij")
+    rows = np.cos(np.pi * k * (2 * n + 1) / (2 * SIDE)) * np.sqrt(2 / SIDE)
+    rows[0] /= np.sqrt(2)
+    return np.asarray(rows, dtype=np.float64)
+
+
+_DCT = _dct()
+
+
+def noise_spectrum(pixels: Array, known: Flags | None, least: float) -> NoiseSpectrum | None:
+    """The spectrum of the noise of pixels [H, W, 1 or 3] in [0, 1]; None where it cannot be told from white, or at all.
+
+    In grey pictures nothing tells coloured noise from texture.
+
+    known  [H, W] marks valid pixels
+    least  standard deviation that the noise has at any frequency: that of rounding
+    """
+    powers = None if pixels.shape[2] == 1 or min(pixels.shape[:2]) < SIDE else _ring_powers(pixels, known)
+    if powers is None:
+        return None
+    limit = white_limit(pixels.mean(2, keepdims=True), known) * np.sqrt(3)
+    weaker = powers[1:].min(0)
+    powers[0] = np.minimum(powers[0], np.maximum(limit**2, SHARED * weaker))
+    powers[1:] = np.minimum(powers[1:], ALIKE * weaker)
+    sizes = np.bincount(_GROUPS.reshape(-1)) / SIDE**2
+    powers = np.maximum(powers, max(least**2, FAINTEST**2 * float((powers @ sizes).mean())))
+    mean = float((powers @ sizes).mean())
+    distance = float((np.abs(np.log2(powers / mean)) @ sizes).mean())
+    if mean < AUDIBLE**2 or distance < NOT_WHITE:
+        return None
+    table = powers[:, _GROUPS]
+    return NoiseSpectrum(np.pad(table, ((0, 0), (0, 1), (0, 1)), mode="edge"))
+
+
+def _ring_powers(pixels: Array, known: Flags | None) -> Array | None:
+    """Noise power [3, rings] per axis of colour and ring of frequencies, or None for too few blocks."""
+    if min(pixels.shape[:2]) < SIDE:
+        return None
+    windows = sliding_window_view(pixels, (SIDE, SIDE), axis=(0, 1))[::STEP, ::STEP]
+    usable = unsaturated(windows, HALF)  # clipped noise is weaker, but of the same shape
+    if known is not None:
+        usable &= np.asarray(sliding_window_view(known, (SIDE, SIDE))[::STEP, ::STEP].all(axis=(2, 3)))
+    if int(usable.sum()) < FEWEST:
+        return None
+    turned = np.einsum("ac,rxcij->arxij", OPPONENT, windows)
+    power = np.einsum("ki,arxij,lj->arxkl", _DCT, turned, _DCT, optimize=True) ** 2
+    rings = np.stack([power[..., ring == _GROUPS].mean(-1) for ring in range(_GROUPS.max() + 1)], axis=-1)
+    sizes = np.bincount(_GROUPS.reshape(-1))
+    found = []
+    for axis in rings:
+        energy = axis[..., 1:] @ sizes[1:]
+        small, large = (axis[flattest(energy, usable, share)].mean(0) for share in (SMALL, LARGE))
+        lasting = np.maximum(CONTRAST * small - large, 0) / (CONTRAST - 1)
+        for ring in (2, 1):
+            lasting[ring] = min(lasting[ring], STEEPEST * lasting[ring + 1])
+        lasting[0] = lasting[1]  # the mean of a block says nothing of its noise
+        found.append(lasting)
+    return np.array(found)

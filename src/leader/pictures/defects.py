@@ -1,0 +1,66 @@
+"""Defects of a picture found without a mask: salt and pepper, dead pixels, scratches and lines of dust."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leader.pictures.block_grid import find_history
+from leader.pictures.blocks import luma_of
+from leader.pictures.neighbours import grown
+from leader.pictures.picture import Picture
+from leader.pictures.scratches import find_drawn, find_smeared
+from leader.pictures.specks import find_specks
+
+Flags = NDArray[np.bool_]
+
+MANY_SPECKS = 0.005
+"""A larger share of specks is called salt and pepper."""
+
+FINE = 85
+"""The quality from which on JPEG smears a line by one pixel, not two."""
+
+
+@dataclass(frozen=True)
+class Defects:
+    """What was found.
+
+    known  [H, W], False at defects and what compression smeared around them
+    kinds  "salt and pepper", "dead pixels", "scratches": those that were found
+    """
+
+    known: Flags
+    kinds: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        """Of the pixels that are not known."""
+        return 1 - float(self.known.mean())
+
+    def words(self) -> str:
+        """One sentence."""
+        if not self.kinds:
+            return "No defects were found: no specks, scratches or lines of dust."
+        share = f"{100 * self.share:.1f}" if self.share >= 0.001 else f"{100 * self.share:.2g}"
+        return f"Defects were found: {' and '.join(self.kinds)}, {share} % of the pixels."
+
+
+def find_defects(picture: Picture) -> Defects:
+    """Specks and scratches of a picture; behind JPEG with what it smeared around them."""
+    pixels = picture.pixels.astype(np.float32)
+    exact = pixels.astype(np.float64)
+    history = picture.history or (find_history(exact) if picture.bits == 8 else None)
+    specks, drawn = find_specks(pixels), find_drawn(pixels)
+    smeared = np.zeros_like(specks)
+    if history is not None:
+        smeared = find_smeared((luma_of(exact) / 255).astype(np.float32)) & ~specks
+    kinds = []
+    if specks.any():
+        kinds.append("salt and pepper" if specks.mean() >= MANY_SPECKS else "dead pixels")
+    if drawn.any() or smeared.any():
+        kinds.append("scratches")
+    wide = 1 if history is None or history.quality >= FINE else 2
+    few = history is not None and specks.mean() < MANY_SPECKS  # grown, many would leave too little
+    return Defects(~(grown(specks, int(few)) | grown(drawn, 1) | grown(smeared, wide)), tuple(kinds))

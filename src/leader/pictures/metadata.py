@@ -1,0 +1,116 @@
+"""What a file says of its photograph: which of it a restored picture inherits, and what is added.
+
+Kept are the tags that describe the photograph: camera, lens, dates, exposure, caption, author and copyright. The place (GPS)
+is kept only where it is asked for. Left out is what is no longer true of other pixels (orientation, size, thumbnail), what
+only the camera's maker can read, serial numbers, and everything beside EXIF (XMP, IPTC, comments).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from PIL import Image
+
+from leader.pictures.exif import EXIF_AT, GPS_AT, PREFIX, UNDEFINED, Directory, Tag, Tree, block_of, read_block, text
+
+DESCRIPTION, SOFTWARE, VERSION, HISTORY = 270, 305, 36864, 37395
+"""Numbers of tags: caption, program, version of EXIF, and what was done to the picture."""
+ORIENTATION = 274
+MAIN = frozenset({DESCRIPTION, 271, 272, 306, 315, 33432})
+"""Caption, make, model, date of change, author, copyright."""
+EXIF = frozenset(
+    {
+        *(33434, 33437, 34850, 34855, 34864, 34866),  # exposure time, aperture, programme, sensitivity
+        *(36867, 36868, 36880, 36881, 36882, 37520, 37521, 37522),  # dates, zones, fractions of seconds
+        *range(37377, 37387),  # APEX values, distance, metering, light, flash, focal length
+        *(37510, 41495, *range(41985, 41995), 41996),  # comment; how it was taken
+        *(42034, 42035, 42036),  # lens
+    }
+)
+GPS = frozenset(range(32))
+OURS = "Restored with leader"
+"""How the caption begins that a restoration gives itself."""
+LONGEST_BLOCK = 60_000
+"""Bytes; JPEG has room for 65,000."""
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What a restoration says of itself: the program with its version, a sentence, and the same for machines."""
+
+    program: str
+    sentence: str
+    record: str
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The tags of a picture that may be kept.
+
+    main, exif, gps  by directory
+    notes            what was left out since it could not be read, one sentence each
+    """
+
+    main: Directory = field(default_factory=dict)
+    exif: Directory = field(default_factory=dict)
+    gps: Directory = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def tree(self, location: bool = False, stamp: Stamp | None = None) -> Tree:
+        """The directories to write; `location` adds the place. Empty where there is nothing to say."""
+        main, exif = dict(self.main), dict(self.exif)
+        if stamp is not None:
+            main[SOFTWARE] = text(stamp.program)
+            exif[HISTORY] = text(stamp.record)
+            if DESCRIPTION not in main or main[DESCRIPTION].data.startswith(OURS.encode()):
+                main[DESCRIPTION] = text(stamp.sentence)
+        tree: dict[int, Tag | Tree] = dict(main)
+        if exif:
+            tree[EXIF_AT] = {VERSION: Tag(UNDEFINED, b"0232"), **exif}
+        if location and self.gps:
+            tree[GPS_AT] = dict(self.gps)
+        return tree
+
+    def block(self, location: bool = False, stamp: Stamp | None = None) -> bytes | None:
+        """The EXIF block to write, with its prefix, or None where there is nothing to say."""
+        tree = self.tree(location, stamp)
+        return PREFIX + block_of(tree) if tree else None
+
+
+def metadata_in(block: bytes, *more_notes: str) -> Metadata:
+    """What may be kept of an EXIF block."""
+    found = read_block(block, MAIN, EXIF, GPS)
+    total = sum(len(tag.data) for part in (found.main, found.exif, found.gps) for tag in part.values())
+    if total > LONGEST_BLOCK:
+        return Metadata(notes=(_left_out("is absurdly long"), *more_notes))
+    notes = (_left_out("is damaged"),) if found.damaged else ()
+    return Metadata(found.main, found.exif, found.gps, (*notes, *more_notes))
+
+
+def _left_out(why: str) -> str:
+    return f"The EXIF of the file {why}; what could not be used of it is left out."
+
+
+def metadata_of(image: Image.Image) -> Metadata:
+    """What may be kept of a decoded image; damaged EXIF never raises."""
+    stored = image.info.get("exif")
+    if isinstance(stored, bytes) and stored:
+        return metadata_in(stored)
+    return _guarded(lambda: metadata_in(image.getexif().tobytes()) if len(image.getexif()) else Metadata())
+
+
+def orientation_of(image: Image.Image) -> int:
+    """EXIF's number from 1 (upright) to 8; 1 where it cannot be read."""
+    try:
+        found = image.getexif().get(ORIENTATION, 1)
+    except Exception:  # Pillow raises errors of every kind for damaged EXIF
+        return 1
+    return found if isinstance(found, int) and 1 <= found <= 8 else 1
+
+
+def _guarded(read: Callable[[], Metadata]) -> Metadata:
+    try:
+        return read()
+    except Exception:  # Pillow raises errors of every kind for damaged EXIF
+        return Metadata(notes=(_left_out("is damaged"),))

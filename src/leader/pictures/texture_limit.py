@@ -1,0 +1,87 @@
+"""How strong white noise can be at most: what the finest detail of the weakest colour leaves room for.
+
+White noise is as strong at the finest frequencies as anywhere, and along every axis of colour. Texture fades towards fine
+detail, and hardly has any across colours: a picture that is textured all over may look noisy to patches of pixels, but not
+there. In grey pictures there is no other colour to look at, and the fall of the spectrum is judged: content that fades with
+a power of frequency is fitted beside a constant (`quantised_noise.noise_before`). Chosen and checked on photographs reduced
+to a quarter: docs/real.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from leader.pictures.blocks import DCT, Array, Flags, blocks_of
+from leader.pictures.jpeg_history import BLOCK
+from leader.pictures.noise_level import SATURATED, before_clipping
+from leader.pictures.quantised_noise import FEWEST, flat_blocks, noise_before
+
+STEP = BLOCK // 2
+FINEST = np.add.outer(np.arange(BLOCK), np.arange(BLOCK)) >= 10
+"""Frequencies of a block that count as the finest."""
+STRUCTURE = np.add.outer(np.arange(BLOCK), np.arange(BLOCK)) >= 2
+SHARE = {1: 0.05, 3: 0.1}
+"""Share of the blocks that is looked at, the flattest, by the number of channels."""
+FADING = 0.65
+"""A fitted constant below this share of the finest detail means that the detail is content."""
+ENOUGH, LEAST_SHARE = 200, 0.9
+"""Blocks that a grey picture needs for that; with fewer the limit stays above this share of the finest detail."""
+
+_AXES = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]], dtype=np.float64)
+OPPONENT: Array = _AXES / np.linalg.norm(_AXES, axis=1, keepdims=True)
+"""[3, 3]: the rows of `leader.operators.OPPONENT`."""
+
+
+def white_limit(pixels: Array, known: Flags | None = None) -> float:
+    """Standard deviation that white noise of pixels [H, W, 1 or 3] in [0, 1] has at most, some per cent of chance aside.
+
+    known  [H, W] marks valid pixels; infinite where too few blocks are known
+    """
+    channels = pixels.shape[2]
+    windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
+    usable = unsaturated(windows)
+    if known is not None:
+        usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
+    if int(usable.sum()) < FEWEST:
+        return math.inf
+    planes = np.einsum("ac,rxcij->arxij", OPPONENT if channels == 3 else np.eye(1), windows)
+    coefficients = np.einsum("ki,arxij,lj->arxkl", DCT, planes, DCT, optimize=True)
+    flat = flattest((coefficients[..., STRUCTURE] ** 2).sum((0, -1)), usable, SHARE[channels])
+    level = math.sqrt(float((coefficients[:, flat][..., FINEST] ** 2).mean((1, 2)).min()))
+    if channels == 1:
+        fitted = _beside_content(pixels[..., 0], usable)
+        few = pixels[..., 0].size < ENOUGH * BLOCK**2
+        fading = fitted < FADING * level and not few
+        level = fitted if fading else max(math.sqrt(fitted * level), LEAST_SHARE * level if few else 0.0)
+    return before_clipping(level, windows[flat].mean((2, 3)).reshape(-1))
+
+
+def _beside_content(plane: Array, usable: Flags) -> float:
+    """The noise of a plane [H, W] in [0, 1] that is left when content that fades with frequency is fitted beside it."""
+    blocks = blocks_of(255 * plane)
+    rows, columns = blocks.known.shape
+    flat = flat_blocks(blocks, usable[::2, ::2][:rows, :columns])
+    return noise_before(blocks.coefficients[flat], np.ones((BLOCK, BLOCK))) / 255 if flat.any() else math.inf
+
+
+def unsaturated(windows: NDArray[np.float64], least: float = 0.1) -> Flags:
+    """Which windows [R, X, C, n, n] have few pixels at black or white; where there are hardly any, the best `least` of them."""
+    share = ((windows <= 0) | (windows >= 1)).mean(axis=(3, 4)).max(axis=2)
+    return np.asarray(share <= max(SATURATED, float(np.quantile(share, least))))
+
+
+def flattest(energy: Array, usable: Flags, share: float) -> Flags:
+    """The usable windows [R, X] whose neighbours, two steps away, have the least energy.
+
+    Judged by its neighbours, a window is not chosen for having drawn little noise.
+    """
+    weight = np.pad(usable.astype(np.float64), 2)
+    padded = np.pad(np.where(usable, energy, 0.0), 2)
+    total, count = (plane[:-4, 2:-2] + plane[4:, 2:-2] + plane[2:-2, :-4] + plane[2:-2, 4:] for plane in (padded, weight))
+    around = np.where(usable & (count > 0), total / np.maximum(count, 1), np.inf)
+    chosen: Flags = around <= np.quantile(around[usable], max(share, min(1.0, FEWEST / int(usable.sum()))))
+    return chosen & usable

@@ -1,0 +1,175 @@
+"""The whitened blur against dense matrices in NumPy, and what whitening promises of the noise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.methods import DDNM
+from leader.operators import OPPONENT, Blur, Denoising, WeightedPixels, WhitenedBlur, gaussian_kernel
+from leader.operators.whitened import physical
+from leader.problem import Problem
+from tests.operators.cases import dense, images, relative, symmetric_power
+
+SHAPE = (3, 5, 6)
+KERNEL = torch.tensor([[0.1, 0.2, 0.0], [0.3, 0.5, 0.1], [0.0, 0.2, 0.1], [0.2, 0.0, 0.4]], dtype=torch.float64)
+Matrix = NDArray[np.complex128]
+
+
+def fourier(length: int) -> Matrix:
+    n = np.arange(length)
+    return np.asarray(np.exp(-2j * np.pi * np.outer(n, n) / length) / np.sqrt(length))
+
+
+def covariance_root(power: Tensor, exponent: float) -> NDArray[np.float64]:
+    """C^exponent of noise of that power, written out as a matrix on pixels [C H W]."""
+    axes, height, width = power.shape
+    plane = np.kron(fourier(height), fourier(width))
+    parts = [np.conj(plane.T) @ np.diag(one.reshape(-1).numpy() ** exponent) @ plane for one in power]
+    if axes == 1:
+        return np.kron(np.eye(3), parts[0].real)
+    rows = OPPONENT.numpy()
+    return np.asarray(sum(np.kron(np.outer(row, row), part.real) for row, part in zip(rows, parts, strict=True)))
+
+
+@pytest.mark.parametrize("axes", [1, 3])
+def test_it_is_the_blur_times_the_root_of_the_inverse_covariance(axes: int) -> None:
+    """Also `whiten` alone, the regularised inverse and the singular values, by matrices."""
+    power = symmetric_power(4, axes, *SHAPE[1:])
+    operator = WhitenedBlur(SHAPE, KERNEL, power)
+    whitening = operator.reference * covariance_root(power, -0.5)
+    matrix = whitening @ dense(Blur(SHAPE, KERNEL)).numpy()
+    assert np.abs(dense(operator).numpy() - matrix).max() <= 1e-12
+    y = images(operator, 1, 3, torch.float64)
+    flat = y.numpy().reshape(-1)
+    assert np.abs(operator.whiten(y).numpy().reshape(-1) - whitening @ flat).max() <= 1e-12
+    assert np.abs(operator.AT(y).numpy().reshape(-1) - matrix.T @ flat).max() <= 1e-12
+    expected = matrix.T @ np.linalg.solve(matrix @ matrix.T + 0.03 * np.eye(len(matrix)), flat)
+    assert np.abs(operator.regularised_pinv(y, 0.03).numpy().reshape(-1) - expected).max() <= 1e-11
+    found = operator.spectrum.expand(1, *SHAPE).flatten().sort(descending=True).values.numpy()
+    assert np.abs(found - np.linalg.svd(matrix, compute_uv=False)).max() <= 1e-12
+    assert operator.norm == pytest.approx(found[0], rel=1e-12)
+
+
+def test_the_opponent_axes_are_orthonormal_and_the_first_is_grey() -> None:
+    assert torch.allclose(OPPONENT @ OPPONENT.T, torch.eye(3, dtype=torch.float64), atol=1e-15)
+    assert torch.allclose(OPPONENT[0], torch.full((3,), 1 / math.sqrt(3), dtype=torch.float64))
+
+
+def test_noise_of_that_power_becomes_white_of_the_reference() -> None:
+    """4000 draws: every entry of the covariance within 6 standard errors."""
+    power = symmetric_power(2, 3, *SHAPE[1:])
+    operator = WhitenedBlur(SHAPE, torch.ones(1, 1), power, task="denoise")
+    noise = torch.randn(4000, 90, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    coloured = noise @ torch.from_numpy(covariance_root(power, 0.5))
+    white = operator.whiten(coloured.reshape(-1, *SHAPE)).flatten(1) / operator.reference
+    assert float((white.T @ white / 4000 - torch.eye(90, dtype=torch.float64)).abs().max()) <= 6 * math.sqrt(2 / 4000)
+
+
+def test_white_noise_leaves_the_blur_as_it_is() -> None:
+    operator = WhitenedBlur(SHAPE, KERNEL, torch.full((1, 5, 6), 0.04**2, dtype=torch.float64))
+    assert operator.reference == pytest.approx(0.04, rel=1e-12)
+    y = images(operator, 1, 0, torch.float64)
+    assert relative(operator.whiten(y), y) <= 1e-12
+    assert relative(operator.A(y), Blur(SHAPE, KERNEL).A(y)) <= 1e-12
+
+
+def test_the_reference_is_that_of_the_frequencies_that_pass() -> None:
+    """Noise where the blur passes nothing does not count, and noise twice as strong everywhere counts twice."""
+    shape = (1, 16, 16)
+    blur = Blur(shape, gaussian_kernel(2.0, 13))
+    power = torch.where(blur.spectrum[0] > 0.05, 0.01**2, 0.3**2).double()
+    operator = WhitenedBlur(shape, gaussian_kernel(2.0, 13), power)
+    assert 0.01 < operator.reference < 0.0102
+    assert WhitenedBlur(shape, gaussian_kernel(2.0, 13), 4 * power).reference == pytest.approx(2 * operator.reference)
+    weights = blur.spectrum[0].square()
+    by_hand = math.exp(float((weights * power.sqrt().log()).sum() / weights.sum()))
+    assert operator.reference == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_what_is_asked_of_the_posterior_mean_does_not_depend_on_the_reference() -> None:
+    """x + A^T (A A^T + rho)^-1 (y - A x) with rho = c reference^2 is the same image for any reference."""
+    power = symmetric_power(6, 3, *SHAPE[1:])
+    x, y = (images(Blur(SHAPE, KERNEL), 1, seed, torch.float64) for seed in (1, 2))
+    answers = []
+    for reference in (None, 0.01, 3.0):
+        operator = WhitenedBlur(SHAPE, KERNEL, power, reference=reference)
+        rest = operator.whiten(y) - operator.A(x)
+        answers.append(x + operator.regularised_pinv(rest, 0.2 * operator.reference**2))
+    assert all(relative(answer, answers[0]) <= 1e-10 for answer in answers[1:])
+
+
+def test_bounds_are_those_of_the_matrix() -> None:
+    operator = WhitenedBlur(SHAPE, KERNEL, symmetric_power(5, 3, *SHAPE[1:]))
+    rows = dense(operator).reshape(3, -1, 90)[:, 0]
+    low, high = operator.unit_range()
+    assert torch.allclose(low.reshape(-1), rows.clamp_max(0).sum(1), atol=1e-12)
+    assert torch.allclose(high.reshape(-1), rows.clamp_min(0).sum(1), atol=1e-12)
+    assert float(low.min()) < 0
+
+
+def test_the_cut_is_that_of_the_blur_however_noisy_a_frequency_is() -> None:
+    shape, kernel = (1, 16, 16), gaussian_kernel(2.0, 13)
+    power = torch.where(torch.arange(16) % 3 == 0, 1e4, 1e-4).double().expand(1, 16, 16)
+    power = power + power.flip((1, 2)).roll((1, 1), (1, 2))
+    operator, blur = WhitenedBlur(shape, kernel, power, rcond=0.01), Blur(shape, kernel, rcond=0.01)
+    assert torch.equal(operator.s == 0, blur.s == 0) and bool((blur.s == 0).any())
+    x = images(operator, 1, 0, torch.float64)
+    assert relative(operator.pinv(operator.A(x)), blur.pinv(blur.A(x))) <= 1e-9
+
+
+def test_a_problem_of_it_is_judged_and_selected() -> None:
+    """Ranges are judged in whitened units; a batch shares the operator."""
+    power = symmetric_power(3, 3, *SHAPE[1:]) * 1e-4
+    operator = WhitenedBlur(SHAPE, KERNEL, power, task="deblur-motion")
+    x = torch.rand(2, *SHAPE, generator=torch.Generator().manual_seed(0))
+    y = operator.whiten(Blur(SHAPE, KERNEL).A(x))
+    problem = Problem(y, operator, operator.reference)
+    assert problem.select(torch.tensor([1])).operator is operator
+    assert operator.truncated().task == "deblur-motion"
+    assert relative(problem.y, operator.A(2 * x - 1)) <= 1e-5
+    with pytest.raises(LeaderError, match="divide by 255"):
+        Problem(255 * y, operator, operator.reference)
+    with pytest.raises(LeaderError, match="complex coefficients"):
+        DDNM(noise="published").check(problem)
+
+
+@pytest.mark.parametrize(
+    ("power", "message"),
+    [
+        (torch.ones(1, 6, 5), "has shape"),
+        (torch.ones(2, 5, 6), "has shape"),
+        (torch.ones(5, 6), "has shape"),
+        (torch.zeros(1, 5, 6), "above 0"),
+        (torch.full((3, 5, 6), math.nan), "finite"),
+        (torch.arange(1.0, 31.0).reshape(1, 5, 6), "opposite frequencies"),
+    ],
+)
+def test_wrong_powers_are_refused(power: Tensor, message: str) -> None:
+    with pytest.raises(LeaderError, match=message):
+        WhitenedBlur(SHAPE, KERNEL, power)
+
+
+def test_other_wrong_arguments_are_refused() -> None:
+    good = torch.ones(1, 5, 6)
+    with pytest.raises(LeaderError, match="one kernel"):
+        WhitenedBlur(SHAPE, torch.ones(2, 1, 3, 3), good)
+    with pytest.raises(LeaderError, match="a noise level above 0"):
+        WhitenedBlur(SHAPE, KERNEL, good, reference=0.0)
+    with pytest.raises(LeaderError, match="has shape"):
+        WhitenedBlur((1, 5, 6), KERNEL, torch.ones(3, 5, 6))
+
+
+def test_what_the_camera_did_behind_a_whitened_measurement() -> None:
+    """The verdict asks how much detail a blur removes; whitening removes none."""
+    blur = Blur(SHAPE, KERNEL)
+    found = physical(WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:])))
+    x = images(blur, 1, 0, torch.float64)
+    assert type(found) is Blur and relative(found.A(x), blur.A(x)) <= 1e-12
+    assert isinstance(physical(WeightedPixels(SHAPE, torch.ones(SHAPE))), Denoising) and physical(blur) is blur

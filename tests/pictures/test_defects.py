@@ -1,0 +1,204 @@
+"""Defects planted where it is known, in fields with the spectrum of photographs; and none in clean ones."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from leader.pictures import Picture, from_pil
+from leader.pictures.chains import chains_of
+from leader.pictures.defects import Defects, find_defects
+from leader.pictures.neighbours import grown, median_around, shifted
+from leader.pictures.scratches import find_drawn, on_segments, ridgeness
+from leader.pictures.specks import find_specks, speckness
+from tests.pictures.fields import Flags, colour, field, peppered, scratched
+
+SIDE = 160
+
+
+def behind_jpeg(pixels: np.ndarray, quality: int) -> Picture:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "JPEG", quality=quality)
+    return from_pil(Image.open(buffer))
+
+
+def recall_and_precision(found: Flags, truth: Flags, near: int = 0) -> tuple[float, float]:
+    hits = found & grown(truth, near)
+    return float((found & truth).sum() / truth.sum()), float(hits.sum() / max(1, found.sum()))
+
+
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.1])
+def test_salt_and_pepper(share: float) -> None:
+    """A speck with two equal ones beside it is no outlier: at 10 % some 5 % of them have that at first."""
+    spoiled, truth = peppered(colour(SIDE, 1), share, 0)
+    found = find_defects(from_pil(Image.fromarray(spoiled)))
+    recall, precision = recall_and_precision(~found.known, truth)
+    assert recall >= 0.95 and precision >= 0.99 and found.kinds == ("salt and pepper",)
+    assert found.share == pytest.approx(truth.mean(), rel=0.05)
+
+
+def test_dead_pixels_of_both_signs_and_of_one_channel() -> None:
+    spoiled, truth = peppered(colour(SIDE, 2), 0.001, 3)
+    found = find_defects(from_pil(Image.fromarray(spoiled)))
+    recall, precision = recall_and_precision(~found.known, truth)
+    assert recall >= 0.9 and precision == 1 and found.kinds == ("dead pixels",)
+    stuck = colour(SIDE, 3)
+    stuck[10:150:20, 15:150:20, 0] = 250  # red alone, so no pure white
+    assert find_defects(from_pil(Image.fromarray(stuck))).known[10:150:20, 15:150:20].mean() < 0.2
+
+
+@pytest.mark.parametrize(("shade", "width", "curved"), [(0, 1, False), (255, 3, True), (128, 2, True), (0, 2, True)])
+def test_scratches(shade: int, width: int, curved: bool) -> None:
+    clean = colour(SIDE, 4)
+    spoiled, truth = scratched(clean, shade, width, curved)
+    found = find_defects(from_pil(Image.fromarray(spoiled)))
+    visible = truth & (np.abs(spoiled.astype(int) - clean).max(2) > 25)  # grey is lost where the picture is grey
+    recall, precision = recall_and_precision(~found.known, visible)[0], recall_and_precision(~found.known, truth, near=1)[1]
+    assert recall >= (0.97 if shade != 128 else 0.7) and precision == 1 and found.kinds == ("scratches",)
+
+
+@pytest.mark.parametrize("quality", [75, 92])
+@pytest.mark.parametrize(("shade", "width", "curved"), [(0, 2, False), (255, 3, True)])
+def test_scratches_behind_jpeg(quality: int, shade: int, width: int, curved: bool) -> None:
+    spoiled, truth = scratched(colour(SIDE, 5), shade, width, curved)
+    found = find_defects(behind_jpeg(spoiled, quality))
+    recall, precision = recall_and_precision(~found.known, truth, near=3)
+    assert recall >= 0.8 and precision >= 0.9 and found.kinds == ("scratches",)
+
+
+def test_specks_behind_jpeg_and_what_it_smeared_around_them() -> None:
+    many, truth = peppered(colour(SIDE, 6), 0.05, 1)
+    found = find_defects(behind_jpeg(many, 90))
+    assert recall_and_precision(~found.known, truth)[0] >= 0.7 and found.kinds == ("salt and pepper",)
+    few = colour(SIDE, 7)
+    few[20:150:30, 20:150:30] = 255
+    known = find_defects(behind_jpeg(few, 90)).known
+    marked = np.zeros_like(known)
+    marked[20:150:30, 20:150:30] = True
+    assert (~known[grown(marked, 1)]).mean() > 0.7  # the neighbours too
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_clean_pictures_are_left_alone(seed: int) -> None:
+    pixels = colour(SIDE, 20 + seed)
+    for picture in (from_pil(Image.fromarray(pixels)), behind_jpeg(pixels, 75)):
+        found = find_defects(picture)
+        assert found.known.all() and found.kinds == () and found.share == 0
+
+
+def test_texture_stars_text_and_highlights_are_none() -> None:
+    noisy = np.clip(colour(SIDE, 30) + np.random.default_rng(0).normal(0, 25, (SIDE, SIDE, 3)), 1, 254).astype(np.uint8)
+    assert find_defects(from_pil(Image.fromarray(noisy))).kinds == ()
+    stars = np.full((SIDE, SIDE), 0.05)
+    rows, columns = np.mgrid[:SIDE, :SIDE]
+    for row, column in np.random.default_rng(1).integers(5, SIDE - 5, (40, 2)):
+        stars += 0.7 * np.exp(-((rows - row) ** 2 + (columns - column) ** 2) / (2 * 0.9**2))  # as wide as optics make them
+    assert find_defects(Picture(stars.clip(0, 1)[..., None].astype(np.float32), bits=16)).kinds == ()
+    bright = colour(SIDE, 31)
+    bright[40:60, 50:90] = 255
+    bright[100:104, 20:60] = 0  # a bar of text, four pixels thick and longer than most strokes
+    assert find_defects(from_pil(Image.fromarray(bright))).known[40:60, 50:90].all()
+
+
+def test_speckness_is_the_second_smallest_distance() -> None:
+    pixels = np.random.default_rng(2).random((6, 7, 3)).astype(np.float32)
+    known = np.random.default_rng(3).random((6, 7)) < 0.8
+    expected = np.zeros((6, 7))
+    for row in range(6):
+        for column in range(7):
+            around = [
+                np.abs(pixels[row, column] - pixels[r, c]).max()
+                for r in range(max(0, row - 1), min(6, row + 2))
+                for c in range(max(0, column - 1), min(7, column + 2))
+                if (r, c) != (row, column) and known[r, c]
+            ]
+            expected[row, column] = sorted(around)[1] if len(around) > 1 else 0
+    assert np.allclose(speckness(pixels, known), expected)
+
+
+def test_ridges_and_segments_of_a_line() -> None:
+    luma = np.full((60, 60), 0.4, np.float32)
+    luma[30, 10:50] = 0.9
+    ridge = ridgeness(luma[..., None])
+    assert np.allclose(ridge[30, 10:50], 0.5) and ridge[20].max() == 0
+    found = on_segments(luma, np.full_like(luma, 0.1))
+    assert found[30, 13:47].all() and found.sum() <= 40
+    dotted = luma.copy()
+    dotted[30, 10:50:2] = 0.4  # one in two: less than most of any segment
+    assert not on_segments(dotted, np.full_like(luma, 0.1)).any()
+
+
+def test_a_short_or_many_coloured_line_is_no_scratch() -> None:
+    plain = np.full((60, 60, 1), 0.4, np.float32)
+    plain[30, 10:24] = 0.9
+    assert not find_drawn(plain).any()
+    plain[30, 24:40] = 0.9
+    assert find_drawn(plain)[30, 10:40].all()
+    plain[30, 10:40, 0] = np.linspace(0.6, 0.95, 30)
+    assert not find_drawn(plain).any()
+
+
+def test_chains() -> None:
+    """Two lines that cross in one colour are one chain; of two colours they are two."""
+    marked = np.zeros((20, 30), dtype=bool)
+    marked[5, 3:25] = marked[2:12, 10] = marked[15, 20] = True
+    pixels = np.zeros((20, 30, 1), np.float32)
+    chains = chains_of(marked, pixels, 0.1)
+    assert sorted(chains.area) == [1, 31] and sorted(chains.length) == [1, 22] and chains.spread.max() == 0
+    pixels[2:12, 10] = 0.5
+    pixels[5, 10] = 0
+    apart = chains_of(marked, pixels, 0.1)
+    assert sorted(apart.area) == [1, 3, 6, 22]
+    assert apart.mask(apart.length >= 22, marked.shape).sum() == 22
+    flags = np.zeros_like(marked)
+    flags[15, 20] = True
+    assert apart.holds(flags).sum() == 1
+    assert len(chains_of(np.zeros_like(marked), pixels, 0.1).area) == 0
+
+
+def test_chains_equal_scipys_components() -> None:
+    from scipy.ndimage import label
+
+    marked = np.random.default_rng(4).random((40, 50)) < 0.4
+    chains = chains_of(marked, np.zeros((40, 50, 1), np.float32), 0)
+    expected, count = label(marked, np.ones((3, 3)))
+    pairs = set(zip(chains.member.tolist(), expected[chains.rows, chains.columns].tolist()))
+    assert len(pairs) == count == len(chains.area)
+
+
+def test_neighbours() -> None:
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    assert shifted(values, 1, -1)[0, 1] == values[1, 0] and shifted(values, 1, 0)[2, 0] == values[2, 0]
+    flags = np.zeros((7, 7), dtype=bool)
+    flags[3, 3] = True
+    assert grown(flags, 2)[1:6, 1:6].all() and grown(flags, 2).sum() == 25 and grown(flags, 0) is flags
+    plane = field(32, 1)
+    from scipy.ndimage import generic_filter
+
+    footprint = np.zeros((9, 9))
+    footprint[::2, ::2] = 1
+    assert np.allclose(median_around(plane, 2), generic_filter(plane, np.median, footprint=footprint, mode="nearest"))
+
+
+def test_specks_need_company() -> None:
+    """Three white pixels in a dark picture of 40,000 are highlights; with more they are defects."""
+    plane = np.full((200, 200, 1), 0.3, np.float32)
+    plane[20, 20] = plane[90, 40] = plane[150, 160] = 1.0
+    assert not find_specks(plane).any()
+    plane[60, 60] = plane[61, 100] = 0.0
+    assert find_specks(plane).sum() == 5
+
+
+def test_words() -> None:
+    known = np.ones((100, 100), dtype=bool)
+    assert Defects(known, ()).words() == "No defects were found: no specks, scratches or lines of dust."
+    known = known.copy()
+    known[:5] = False
+    assert Defects(known, ("salt and pepper", "scratches")).words() == (
+        "Defects were found: salt and pepper and scratches, 5.0 % of the pixels."
+    )
+    known[:5], known[0, :5] = True, False
+    assert "0.05 % of the pixels" in Defects(known, ("dead pixels",)).words()
