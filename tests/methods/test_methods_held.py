@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,3 +115,29 @@ def test_ddpgs_step_by_hand(mode: int) -> None:
 
 def test_default_scales_and_costs() -> None:
     assert DPS().cost.backward == 1 and SITCOM(inner=7).cost.backward == 6 and SITCOM(inner=7).cost.forward == 7
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.1])
+@pytest.mark.parametrize("name", [name for name, cls in METHODS.items() if cls.takes_origin])
+def test_a_known_origin_is_taken_to_the_noise_of_the_first_time(name: str, sigma: float) -> None:
+    """x = sqrt(abar) origin + sqrt(1 - abar) z, whatever the method would start from otherwise."""
+    prior, problem = gaussian("white", SHAPE), noisy_problem(sigma)
+    origin = torch.full((1, *SHAPE), 0.3, dtype=torch.float64)
+    here = replace(context(prior, problem), origin=origin)
+    t = torch.tensor([300])
+    abar = float(prior.schedule.abar(300))
+    state = METHODS[name]().start(here, t)
+    expected = abar**0.5 * origin + (1 - abar) ** 0.5 * here.noise("start")
+    assert torch.allclose(state.x, expected, atol=1e-6)
+
+
+def test_what_sitcom_overwrites_is_held_in_range() -> None:
+    mask = torch.ones(4, 4)
+    mask[0, 0] = 0
+    y = torch.full((1, *SHAPE), 1.4, dtype=torch.float64)
+    problem = Problem.internal(y, operators.Inpainting(SHAPE, mask), 0.3)
+    here, x0, u = context(gaussian("white", SHAPE), problem), torch.full((1, *SHAPE), 0.2).double(), torch.tensor([10])
+    nothing = Estimate(x0, Prediction(x0, x0))
+    found = SITCOM(overwrite=True).correct(here, State(x0), nothing, x0, u, u)
+    assert float(found[0, 0, 0, 0]) == pytest.approx(0.2) and bool((found[0, 0, 1:] == 1).all())
+    assert torch.equal(SITCOM().correct(here, State(x0), nothing, x0, u, u), x0)

@@ -117,6 +117,16 @@ def pirp_term(x: Array, shape: tuple[int, int, int], width: float) -> Array:
     return total
 
 
+def tv_hessian(x: Array, shape: tuple[int, int, int], smoothing: float = 0.05) -> Array:
+    """The Hessian [N, N] of sum sqrt(d^2 + r^2 + e^2), d and r the differences down and right, second derivatives by hand."""
+    down, right = difference_matrices(shape)
+    d, r = down @ x, right @ x
+    cube = (d**2 + r**2 + smoothing**2) ** 1.5
+    dd, rr, dr = (r**2 + smoothing**2) / cube, (d**2 + smoothing**2) / cube, -d * r / cube
+    cross = down.T @ np.diag(dr) @ right
+    return down.T @ np.diag(dd) @ down + right.T @ np.diag(rr) @ right + cross + cross.T
+
+
 @dataclass(frozen=True)
 class UCPM:
     """xbar = x0 - Sigma / (1 + M Sigma) grad Phi(x0), and Q."""
@@ -127,6 +137,8 @@ class UCPM:
     map: str = "local"
     sharpen: float = 0.0
     width: float = 0.01
+    argument: str = "curvature"
+    project: str = "clean"
 
     def __call__(self, world: World, x0: Array, sigma: Array) -> Array:
         if self.map == "mean":
@@ -136,7 +148,7 @@ class UCPM:
             laplacian = sum(D.T @ D for D in difference_matrices(world.shape)) @ x0
             U = sigma.mean()
             change = change + np.minimum(self.sharpen * U * np.exp(-sigma / U), 1 / 32) * laplacian
-        if world.sigma == 0:
+        if world.sigma == 0 or self.project == "always":
             change = change - world.pinv @ (world.A @ change)
         return x0 + change
 
@@ -149,6 +161,8 @@ class UCPM:
         length = np.sqrt((down @ x0) ** 2 + (right @ x0) ** 2 + 0.05**2) if self.phi == "tv" else np.ones_like(x0)
         W = np.diag(self.lam / length)
         H = down.T @ W @ down + right.T @ W @ right
+        if self.solve == "hessian":
+            return np.linalg.solve(np.diag(1 / sigma) + self.lam * tv_hessian(x0, world.shape), -H @ x0)
         if self.solve == "cg":
             return np.linalg.solve(np.diag(1 / sigma) + H, -H @ x0)
         return -sigma / (1 + 2 * np.diag(H) * sigma) * (H @ x0)
@@ -161,12 +175,15 @@ class SATP:
     budget: float = 0.01
     eta: float = 2.0
     rho: float = 1.0
+    rule: str = "scaled"
 
     def next(self, times: Sequence[int], uniform: bool, here: int, U: float) -> int:
         stop = here + 1
         while stop + 1 < len(times) - 1 and times[stop + 1] <= times[stop]:
             stop += 1  # the end of the descending run, and never past the last time before -1
         reach: float = self.eta * (self.budget / (U + 1e-8)) ** (1 / self.rho)
+        if self.rule == "written":
+            return min(here + max(1, math.floor(reach)), len(times) - 1 if times[stop + 1 :] in ((-1,), ()) else stop)
         if uniform:
             reach *= max(1.0, (len(times) - 1) / 100)
             return min(here + max(1, math.floor(reach)), stop)

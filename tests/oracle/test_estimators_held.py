@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
+from leader import Problem, Sampler
+from leader.operators import Denoising
 from leader.priors.ask import Ask
 from leader.priors.base import Prediction
 from leader.priors.ledger import Ledger, recording
-from leader.uncertainty.estimators import Difference, Hutchinson, fisher, local_mean, make_estimator
+from leader.uncertainty.estimators import (
+    Difference,
+    Hutchinson,
+    local_mean,
+    make_estimator,
+    noise_energy,
+    predicted,
+    present_name,
+)
 from tests.oracle.cases import gaussian, states
 
 SHAPE = (1, 9, 11)
@@ -32,14 +43,14 @@ def test_local_means_leave_out_what_lies_outside() -> None:
     assert torch.allclose(local_mean(torch.ones(1, 1, 9, 9)), torch.ones(1))
 
 
-def test_fisher_is_the_square_of_s_times_what_the_noise_lacks() -> None:
+def test_noise_energy_is_the_square_of_s_times_what_the_noise_lacks() -> None:
     prior, t = gaussian("correlated", SHAPE), torch.tensor([300])
     x = states(prior, 300, 1)
     prediction = prior.predict(x, t)
     abar = float(prior.schedule.abar(300))
     eps = prediction.eps[0, 0].numpy()
     expected = (1 - abar) / abar * (1 - window_mean(eps**2, 7))
-    assert np.allclose(fisher(Ask(prior), x, t, prediction, [0])[0, 0].numpy(), expected, rtol=1e-6)
+    assert np.allclose(noise_energy(Ask(prior), x, t, prediction, [0])[0, 0].numpy(), expected, rtol=1e-6)
 
 
 def test_difference_starts_at_one_and_remembers_half() -> None:
@@ -67,3 +78,66 @@ def test_the_number_of_probes_is_that_of_jvps_and_they_are_averaged() -> None:
     assert ledger.total.jvps == 3 and ledger.total.calls == 0
     assert torch.allclose(sigma, prediction.variance.double(), rtol=1e-6), "exact where pixels are independent"
     assert torch.allclose(Hutchinson(1)(Ask(prior), x, t, prediction, [0]), sigma, rtol=1e-6)
+
+
+def test_a_former_name_is_the_present_one() -> None:
+    """Kept runs and settings files may say "fisher": the run that follows says what it is called now."""
+    prior = gaussian("white", SHAPE)
+    assert make_estimator("fisher", prior) is make_estimator("noise-energy", prior) is noise_energy
+    problem = Problem(torch.zeros(1, *SHAPE), Denoising(SHAPE), 0.05)
+    plan = Sampler(prior, "ddnm", (), 3, estimator="fisher").plan(problem)
+    assert (plan.estimator, plan.settings["estimator"]) == ("noise-energy", "noise-energy")
+
+
+class Linear(Ask):
+    """x0 = J x with a fixed J that mixes every pixel, so that probes show in the answer."""
+
+    def __init__(self) -> None:
+        super().__init__(gaussian("white", SHAPE))
+        generator = torch.Generator().manual_seed(3)
+        self.matrix = torch.randn(99, 99, generator=generator) / 10 + torch.eye(99)
+        self.asked: list[torch.Tensor] = []
+
+    def jvp(self, x: torch.Tensor, t: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
+        self.asked.append(direction)
+        return (direction.flatten(1) @ self.matrix.T).reshape(x.shape)
+
+
+@pytest.mark.parametrize("window", [1, 3, 7])
+def test_hutchinson_is_the_local_mean_of_probes_times_their_images(window: int) -> None:
+    ask, x, t = Linear(), torch.zeros(2, *SHAPE), torch.tensor([100, 400])
+    found = Hutchinson(probes=2, window=window)(ask, x, t, Prediction(x, x), [3, 8])
+    assert len(ask.asked) == 2 and all(bool((probe.abs() == 1).all()) for probe in ask.asked)
+    for row, time in enumerate((100, 400)):
+        abar = float(ask.prior.schedule.abar(time))
+        product = sum(z[row].flatten() * (ask.matrix @ z[row].flatten()) for z in ask.asked) / 2
+        assert isinstance(product, torch.Tensor)
+        plain = ((1 - abar) / abar**0.5 * product).reshape(9, 11).double().numpy()
+        assert np.allclose(found[row, 0].numpy(), window_mean(plain, window), rtol=1e-4, atol=1e-6)
+
+
+def test_probes_are_an_images_own_at_every_time() -> None:
+    def probe(image: int = 0, time: int = 5, number: int = 0, seed: int = 0) -> torch.Tensor:
+        ask, x = Linear(), torch.zeros(1, *SHAPE)
+        Hutchinson(number + 1, seed=seed)(ask, x, torch.tensor([time]), Prediction(x, x), [image])
+        return ask.asked[number]
+
+    first = probe()
+    assert torch.equal(first, probe())
+    for other in (probe(image=1), probe(time=6), probe(number=1), probe(seed=1)):
+        assert not torch.equal(first, other)
+
+
+def test_former_names_and_automatic_choices() -> None:
+    assert present_name("fisher") == "noise-energy" and present_name("head") == "head" and present_name(None) is None
+    prior = gaussian("white", SHAPE)
+    assert make_estimator("fisher", prior) is noise_energy and make_estimator("auto", prior) is predicted
+
+    class Plain(type(prior)):  # type: ignore[misc]
+        source = None
+
+    bare = Plain(prior.gaussian)
+    assert make_estimator("auto", bare) == Hutchinson(1) and make_estimator("hutchinson", bare, 5) == Hutchinson(5)
+    remembering = Difference(0.25)
+    fresh = make_estimator(remembering, prior)
+    assert fresh is not remembering and fresh == remembering

@@ -22,6 +22,8 @@ from tests.oracle.scenes import IDS, ForeignNoise, Scene, scene
 
 NOISY = (0.05, 0.03)
 JUMPY = SATP(budget=0.05, eta=4.0)
+PAPER = UCPM(lam=0.3, solve="hessian", project="always")
+WRITTEN = SATP(budget=0.05, eta=4.0, rule="written")
 UNEVEN = Grid((990, 900, 870, 700, 690, 680, 610, 500, 420, 333, 290, 240, 200, 150, 90, 85, 80, 40, 20, 11, 5, 0, -1))
 
 
@@ -105,6 +107,11 @@ CASES: dict[str, Case] = {
         ("blur", NOISE), HOSTS.DDPG, "pirp", {**PIRP, "lam": 0.0}, UCPM("pirp", lam=-0.4, width=0.15), extra={"lam": 0.9}
     ),
     "ddpg": Case(("cs", NOISE), HOSTS.DDPG, "ddpg", {**PIRP, "lam": 0.0}, UCPM(lam=0.2), JUMPY),
+    "paper-ddnm+": Case(("cs", NOISE, True), HOSTS.DDNM, "ddnm", {"eta": 0.85}, PAPER, WRITTEN, tolerance=2e-5),
+    "paper-uneven": Case(("holes", NOISE), HOSTS.DDNM, "ddnm", {"eta": 0.85}, PAPER, WRITTEN, grid=UNEVEN, tolerance=2e-5),
+    "paper-fine": Case(("cs", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}, None, SATP(0.03, 8.0, 2.0, "written"), steps=250),
+    "paper-diffpir": Case(("holes", NOISE, True), HOSTS.DiffPIR, "diffpir", DIFFPIR, PAPER, WRITTEN, tolerance=2e-5),
+    "paper-projdiff": Case(("cs", NOISE, True), HOSTS.ProjDiff, "projdiff", {"step": 0.7}, PAPER, WRITTEN, tolerance=2e-5),
     "ddim": Case(("cs", CLEAN), HOSTS.DDIM, "ddim", {}, UCPM(lam=0.1), SATP(0.02, 4.0), trust_time=0),
 }
 

@@ -250,18 +250,20 @@ def test_order_of_plugins() -> None:
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "ddim": {"eta": 0.5},
-    "ddnm": {"eta": 0.3, "travel_length": 2, "travel_repeats": 2, "form": "simple"},
+    "ddnm": {"eta": 0.3, "travel_length": 2, "travel_repeats": 2, "form": "simple", "noise": "published"},
     "ddrm": {"eta": 0.3, "eta_b": 0.5},
     "dps": {"scale": 0.9, "clamp": False, "variance": "predicted"},
     "diffpir": {"lam": 70.0, "zeta": 0.9, "eta": 0.7, "clamp": False, "published_units": False, "return_noisy": True},
     "ddpg": {"gamma": 1.0, "zeta": 0.9, "eta_tilde": 3.0, "eta_floor": 0.5, "mode": 0, "ls_scale": 0.3, "inject": False},
     "idpg": {"gamma": 1.0, "zeta": None, "eta_tilde": 3.0, "eta_floor": 0.5, "mode": 1, "ls_scale": 0.3, "inject": True},
     "projdiff": {"step": 0.4, "form": "simple"},
-    "sitcom": {"inner": 2, "rate": 0.2, "lam": 3.0, "margin": 1.0, "clamp": False},
+    "sitcom": {"inner": 2, "rate": 0.2, "lam": 3.0, "margin": 1.0, "clamp": False, "overwrite": None},
     "pirp": {"lam": 0.8, "width": 0.5, "variant": "b", "argument": "gradient", "gamma": 1.0, "zeta": 0.9, "eta_tilde": 3.0}
     | {"eta_floor": 0.5, "mode": 0, "ls_scale": 0.3, "inject": False},
 }
-"""A value for every setting; None where it has nothing to act on (IDPG injects no noise to renew)."""
+"""A value for every setting; None where it has nothing to act on: IDPG injects no noise to renew, SITCOM overwrites
+known pixels, and compressed sensing has none.
+"""
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -293,7 +295,7 @@ def test_sigma_is_that_of_the_estimator() -> None:
     head = sigma_of(made, estimator="head")
     assert torch.equal(sigma_of(made, estimator="auto"), head)
     assert torch.equal(sigma_of(made, ("satp",), estimator=None), head)
-    for name in ("fisher", "hutchinson", "difference"):
+    for name in ("noise-energy", "hutchinson", "difference"):
         assert float((sigma_of(made, estimator=name) - head).abs().max()) > 1e-3, name
     step = first(made, (), estimator=None)
     assert step.sigma is None and step.U is None

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leader.priors.ask import Ask
 from leader.priors.gaussian import GaussianMixturePrior
-from leader.uncertainty.estimators import Hutchinson, exact, fisher, make_estimator
+from leader.uncertainty.estimators import Hutchinson, exact, make_estimator, noise_energy
 from tests.oracle.cases import gaussian, mixture, states
 
 SHAPE = (1, 4, 5)
@@ -85,7 +85,7 @@ def test_hutchinson_converges_at_its_derived_rate(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["white", "correlated", "mixture"])
 @pytest.mark.parametrize("t", [50, 300])
-def test_fisher_is_unbiased(name: str, t: int) -> None:
+def test_noise_energy_is_unbiased(name: str, t: int) -> None:
     """E over x_t of s_t^2 (1 - eps^2) equals E Sigma: within 4 standard errors of 400 draws."""
     prior, count = PRIORS[name](), 400
     x = states(prior, t, count, seed=3)
@@ -93,7 +93,7 @@ def test_fisher_is_unbiased(name: str, t: int) -> None:
     prediction = prior.predict(x, times)
     assert prediction.variance is not None
     # The mean over the image of a 7 x 7 mean weighs borders unevenly; one pixel of it is a plain average.
-    gap = (fisher(Ask(prior), x, times, prediction, range(count)) - prediction.variance)[:, :, 2, 2].reshape(-1)
+    gap = (noise_energy(Ask(prior), x, times, prediction, range(count)) - prediction.variance)[:, :, 2, 2].reshape(-1)
     assert abs(float(gap.mean())) <= 4 * float(gap.std()) / count**0.5
 
 

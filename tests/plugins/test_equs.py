@@ -184,3 +184,29 @@ def test_wrong_words_are_refused() -> None:
         EquS(mode="flipped")
     with pytest.raises(LeaderError, match="decreasing or published"):
         EquSPlus(times="all")
+
+
+def test_images_of_a_batch_are_turned_each_by_its_own_visits() -> None:
+    """Of two visits the last is turned: an image at its first visit is not, beside one at its last."""
+    seen: list[Tensor] = []
+
+    def predict(x: Tensor, t: Tensor) -> Prediction:
+        seen.append(x)
+        return Prediction(x + 1, x + 2, x + 3)
+
+    info = StepInfo([0, 1], [5, 0], [0, 1], torch.tensor([7, 3]), [Grid((7, 3, -1))] * 2)
+    x = torch.arange(2 * 3 * 4 * 6.0).reshape(2, 3, 4, 6)
+    turns: dict[str, Callable[[Tensor], Tensor]] = {
+        "flip": lambda v: v.flip(-1),
+        "rotate180": lambda v: v.flip(-1).flip(-2),
+        "shift": lambda v: v.roll(1, -2).roll(1, -1),
+    }
+    for transform, turn in turns.items():
+        answer = EquS(transform=transform).wrap(predict, info)(x, info.t)
+        assert torch.equal(seen[-1][0], x[0]) and torch.equal(seen[-1][1], turn(x[1]))
+        assert torch.equal(answer.x0, x + 1) and torch.equal(answer.eps, x + 2)
+        assert answer.variance is not None and torch.equal(answer.variance, x + 3)
+    tall = torch.arange(8 * 12.0).reshape(1, 1, 8, 12)
+    one = StepInfo([0], [0], [0], torch.tensor([0]), [Grid((0, -1))])
+    EquS(transform="shift").wrap(predict, one)(tall, one.t)
+    assert torch.equal(seen[-1], tall.roll(2, -2).roll(3, -1)), "a quarter of each side"

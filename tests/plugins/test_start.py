@@ -12,7 +12,7 @@ from leader import Grid, LeaderError, Problem, Sampler
 from leader.methods import METHODS
 from leader.operators import BicubicSR, Blur, Denoising, Inpainting, LinearOperator, gaussian_kernel, random_mask
 from leader.plugins import Start
-from leader.plugins.start import informed_time
+from leader.plugins.informed import informed_time
 from leader.priors.base import Prior
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.schedule import Schedule, uniform_grid

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -122,7 +124,7 @@ def test_non_uniform_grids_are_paced_by_time() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"budget": -1.0}, {"eta": -1.0}, {"rho": 0.0}])
-def test_bad_settings_are_refused(bad: dict[str, float]) -> None:
+def test_bad_settings_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(LeaderError):
         SATP(**bad)
     with pytest.raises(LeaderError):
@@ -141,3 +143,33 @@ def test_extreme_budgets_jump_to_the_end_or_not_at_all(satp: SATP) -> None:
 def test_bad_words_of_ucpm_are_refused(bad: dict[str, object]) -> None:
     with pytest.raises(LeaderError):
         UCPM(**bad)  # type: ignore[arg-type]
+
+
+def test_sharpening_adds_to_the_image_prior_and_is_each_images_own() -> None:
+    x0 = torch.cat([draw(8), draw(9)])
+    sigma = torch.cat([draw(10).exp() * 1e-4, draw(11).exp() * 1e-2])
+    both = UCPM(lam=0.3, sharpen=0.5).change(x0, sigma)
+    assert torch.allclose(both, UCPM(lam=0.3).change(x0, sigma) + UCPM(lam=0.0, sharpen=0.5).change(x0, sigma))
+    for row in range(2):
+        mean = sigma[row].mean()
+        weight = (0.5 * mean * torch.exp(-sigma[row] / mean)).clamp_max(1 / 32)
+        alone = UCPM(lam=0.0, sharpen=0.5).change(x0, sigma)[row]
+        assert torch.allclose(alone, weight * adjoint(differences(x0[row : row + 1]))[0])
+
+
+def test_a_jump_is_that_of_the_formula_to_the_last_step() -> None:
+    """Values of U at which a step more or less in the count of the grid would show."""
+    satp, U = SATP(budget=0.01, eta=2.0), 0.02 / 5.995 - 1e-8
+    assert satp.jump(U) == 5
+    assert satp.pace(uniform_grid(100), 0, U) == 5 and satp.pace(uniform_grid(1000), 0, U) == 59
+    assert satp.pace(uniform_grid(50), 0, U) == 5
+    root = SATP(budget=0.041, eta=3.0, rho=2.0)
+    assert root.jump(0.01) == 6  # 3 sqrt(4.1) = 6.07; eta is outside the root
+    assert SATP(budget=1.0, eta=0.0).jump(1e-9) == 1 and SATP(budget=0.01, eta=1.0).jump(1e-4) == 99
+
+
+def test_uneven_grids_are_paced_by_their_clock_down_to_the_last_time() -> None:
+    satp = SATP(budget=0.01, eta=2.0)
+    grid = Grid((90, 80, 70, 30, 0, -1), clock=(900, 840, 839, 400, 0, -1))
+    assert satp.pace(grid, 0, 0.0033) == 1, "sixty times of the clock: 840 itself is allowed, 839 is not"
+    assert satp.pace(grid, 0, 1e-9) == 4 and satp.pace(grid, 3, 1e-9) == 4 and satp.pace(grid, 4, 1e-9) == 5

@@ -75,6 +75,7 @@ class Context:
 
     noise(name) -> standard normal [B, C, H, W], the same whenever it is asked again.
     origin      the clean image a run begins from, [B, C, H, W], where a plug-in knows one; else it begins from noise
+    lasting     what holds for these images during the whole run, by key
     """
 
     ask: Ask
@@ -82,14 +83,16 @@ class Context:
     schedule: Schedule
     noise: Callable[[str], Tensor]
     origin: Tensor | None = None
+    lasting: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     _known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, key: Hashable, make: Callable[[], V]) -> V:
         """make() the first time `key` is asked for in this step, and the same answer from then on."""
-        if key not in self._known:
-            self._known[key] = make()
-        value: V = self._known[key]
-        return value
+        return _kept(self._known, key, make)
+
+    def always(self, key: Hashable, make: Callable[[], V]) -> V:
+        """make() the first time `key` is asked for in this run, for what depends on the problem alone."""
+        return _kept(self.lasting, key, make)
 
     def level(self, t: Tensor) -> Level:
         """Signal and noise at times t, in the dtype of the problem."""
@@ -102,6 +105,13 @@ class Context:
             return noise
         level = self.level(t)
         return level.signal * self.origin + level.noise * noise
+
+
+def _kept(known: dict[Hashable, Any], key: Hashable, make: Callable[[], V]) -> V:
+    if key not in known:
+        known[key] = make()
+    value: V = known[key]
+    return value
 
 
 class Method:

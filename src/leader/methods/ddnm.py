@@ -4,8 +4,10 @@ Noise-free data: the range-space part of x0 is replaced by A^+ y. Noisy data: DD
 operators without one get the paper's simplified form, which assumes that A^+ y carries noise of standard deviation sigma.
 
 Differs from the authors' code: V^T is applied to the predicted noise; the noise split uses the truncated spectrum, and
-components that are cut off count as unmeasured; the simplified form uses sqrt(abar) and sqrt(1 - abar), with the noise factor
-applied once; equality of the two noise levels belongs to the clean branch; every spectral operator is served when noisy.
+components that are cut off count as unmeasured (`noise = "published"` gives theirs); the simplified form uses sqrt(abar) and
+sqrt(1 - abar), with the noise factor applied once; equality of the two noise levels belongs to the clean branch; every
+spectral operator is served when noisy. Their Gaussian blur loses a tap and its singular values sit at the wrong places; ours
+has all five taps, each value in its place (the task's form "published" gives theirs).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, Method, State
 from leader.methods.shared import spectral_split
 from leader.operators.base import SpectralOperator
+from leader.operators.blur import Blur
 from leader.problem import Problem
 from leader.schedule import Grid, Schedule, grid_on, travel_grid, uniform_grid
 
@@ -47,7 +50,13 @@ class DDNM(Method):
     travel_repeats: int = 1
     """Time travel: from every travel_length-th step back up by as many, repeats - 1 times."""
     form: str = "auto"
-    """For noisy data: "spectral" (DDNM+), "simple", or "auto": spectral where the operator has an SVD."""
+    """For noisy data: "spectral" (DDNM+), "simple", "auto": spectral where the operator has an SVD; or "plain": the update for
+    clean data on noisy data too, as Algorithm 1 of the LEADer paper writes it.
+    """
+    noise: str = "rotated"
+    """DDNM+'s noise: "rotated" into the basis of the SVD, or "published": the released code takes the pixels of the predicted
+    noise for its coefficients, and splits by the spectrum before the cut.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,8 +64,10 @@ class DDNM(Method):
             raise LeaderError(f"DDNM's eta must lie in [0, 1]; found {self.eta}.")
         check_count("DDNM's travel_length", self.travel_length, 1, 1000)
         check_count("DDNM's travel_repeats", self.travel_repeats, 1, 100)
-        if self.form not in ("auto", "spectral", "simple"):
-            raise LeaderError(f"DDNM's form must be auto, spectral or simple; found '{self.form}'.")
+        if self.form not in ("auto", "spectral", "simple", "plain"):
+            raise LeaderError(f"DDNM's form must be auto, spectral, simple or plain; found '{self.form}'.")
+        if self.noise not in ("rotated", "published"):
+            raise LeaderError(f"DDNM's noise must be rotated or published; found '{self.noise}'.")
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
         if self.travel_repeats == 1:
@@ -66,6 +77,11 @@ class DDNM(Method):
     def check(self, problem: Problem) -> None:
         if self.form == "spectral" and not isinstance(problem.operator, SpectralOperator):
             raise LeaderError(f"The operator '{problem.operator.task}' has no known SVD; use form 'simple' or 'auto'.")
+        operator = None if self._exact(problem) else self._svd(problem)
+        if self.noise == "published" and operator is not None and isinstance(operator, Blur):
+            raise LeaderError(
+                "A circular blur has complex coefficients, for which no noise was published; use noise 'rotated'."
+            )
 
     def start(self, context: Context, t: Tensor) -> DDNMState:
         x = context.beginning(t)
@@ -73,29 +89,43 @@ class DDNM(Method):
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         problem = context.problem
-        if problem.noise_free:
+        if self._exact(problem):
             return x0 - problem.operator.pinv(problem.residual(x0))
         operator = self._svd(problem)
         if operator is not None:
-            return spectral_split(context, operator, u, self.eta).corrected(operator, x0, problem.y)
+            return spectral_split(context, operator, u, self.eta).corrected(context, operator, x0)
         correction, _ = _simple_split(context, u)
         return x0 - correction * problem.operator.pinv(problem.residual(x0))
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> DDNMState:
         problem, after = context.problem, context.level(u)
         predicted, fresh = estimate.prediction.eps, context.noise("step")
-        operator = None if problem.noise_free else self._svd(problem)
+        exact = self._exact(problem)
+        operator = None if exact else self._svd(problem)
         if operator is not None:
-            noise = spectral_split(context, operator, u, self.eta).noise(operator, fresh, predicted)
+            noise = self._spectral_noise(context, operator, u, fresh, predicted)
         else:
-            scale = after.noise if problem.noise_free else _simple_split(context, u)[1]
+            scale = after.noise if exact else _simple_split(context, u)[1]
             noise = scale * (self.eta * fresh + (1 - self.eta**2) ** 0.5 * predicted)
         return DDNMState(after.signal * x0_hat + noise, estimate.prediction.x0)
+
+    def _spectral_noise(
+        self, context: Context, operator: SpectralOperator, u: Tensor, fresh: Tensor, predicted: Tensor
+    ) -> Tensor:
+        if self.noise == "rotated":
+            return spectral_split(context, operator, u, self.eta).noise(operator, fresh, predicted)
+        split = spectral_split(context, operator, u, self.eta, whole=True)
+        shape = operator.to(fresh).shape
+        return operator.back(split.fresh * fresh.reshape(shape) + split.predicted * predicted.reshape(shape))
 
     def travel(self, context: Context, state: State, t: Tensor, u: Tensor) -> DDNMState:
         assert isinstance(state, DDNMState)
         up = context.level(u)
         return DDNMState(up.signal * state.x0 + up.noise * context.noise("travel"), state.x0)
+
+    def _exact(self, problem: Problem) -> bool:
+        """Whether the data are taken as they are."""
+        return problem.noise_free or self.form == "plain"
 
     def _svd(self, problem: Problem) -> SpectralOperator | None:
         if self.form == "simple" or not isinstance(problem.operator, SpectralOperator):

@@ -1,13 +1,14 @@
-"""DDPG and IDPG. Garber, Tirer, "Image restoration by denoising diffusion models with iteratively
-preconditioned guidance", CVPR 2024.
+"""DDPG and IDPG. Garber, Tirer, "Image restoration by denoising diffusion models with iteratively preconditioned
+guidance", CVPR 2024.
 
-Needs A, A^T and the regularised inverse. The data step blends back-projection, A^T (A A^T + eta)^{-1} r, at
-high noise with least squares, A^T r, near the end. DDPG renews noise at every step; IDPG carries none and is
-an optimiser.
+Needs A, A^T and the regularised inverse. The data step blends back-projection, A^T (A A^T + eta)^{-1} r, at high
+noise with least squares, A^T r, near the end. DDPG renews noise at every step; IDPG carries none and is an optimiser.
 
-Differs from the authors' code: settings out of range are refused, where theirs assert a constant; their
-legacy formula for eta is left out. As there, noisy data end in the un-guided estimate of the last step and
-clean data in the back-projected one.
+Differs from the authors' code: settings out of range are refused, where theirs assert a constant; their legacy
+formula for eta is left out. (A A^T + eta)^{-1} sees the whole spectrum of A, also what A^+ cuts off, as their FFT
+operators do; their SVD operators invert the cut spectrum, and their Gaussian blur has all taps but singular values at
+the wrong places (the form "published" of the task has both slips of DDNM's). Their motion blur is circular like ours.
+As there, noisy data end in the un-guided estimate of the last step and clean data in the back-projected one.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """DDRM. Kawar, Elad, Ermon, Song, "Denoising diffusion restoration models", NeurIPS 2022.
 
-Needs the SVD of the operator. Each spectral component is treated by comparing the noise it brings from y with
-that of the next time: where y is cleaner it replaces the estimate (share eta_b), where it is noisier it
-enters as a noise direction, and where nothing is measured the step is DDIM's. It starts from y.
+Needs the SVD of the operator. Each spectral component is treated by comparing the noise it brings from y with that of
+the next time: where y is cleaner it replaces the estimate (share eta_b), where it is noisier it enters as a noise
+direction, and where nothing is measured the step is DDIM's. It starts from y.
 
-Differs from the authors' code: components that are cut off count as unmeasured (there they enter as noise
-directions, which is right only if y was made by the truncated operator); the start is scaled by sqrt(abar),
-not by 1/s_T, so that its variance is exactly that of the forward process (2e-5 apart at 100 steps); equality
-of the two noise levels belongs to the clean branch. As there, the answer is the last estimate, not projected
-onto the data.
+Differs from the authors' code: components that are cut off count as unmeasured (there they enter as noise directions,
+which is right only if y was made by the truncated operator); the start is scaled by sqrt(abar), not by 1/s_T, so that
+its variance is exactly that of the forward process (2e-5 apart at 100 steps); equality of the two noise levels
+belongs to the clean branch; their blur loses a tap and its singular values sit at the wrong places (the form
+"published" of the task gives theirs). As there, the answer is the last estimate, not projected onto the data.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class DDRM(Method):
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         operator = spectral(context.problem, self.name)
-        return spectral_split(context, operator, u, self.eta, self.eta_b).corrected(operator, x0, context.problem.y)
+        return spectral_split(context, operator, u, self.eta, self.eta_b).corrected(context, operator, x0)
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         operator = spectral(context.problem, self.name)

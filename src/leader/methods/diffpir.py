@@ -3,13 +3,15 @@
 Needs the regularised inverse of the operator: the proximal map argmin |A x - y|^2 + rho |x - x0|^2 is x0 +
 A^T (A A^T + rho)^{-1} (y - A x0), which holds for every A and stays accurate for tiny rho.
 
-Differs from the authors' code: their algebraically equal closed form divides by rho and cancels in single
-precision; the last evaluation is returned (`return_noisy` gives their x, which still carries noise of 0.01);
-the start is y, or A^+ y where y is no image, brought to the noise of the first time by its own noise level,
-not that of the nearest time, and masked pixels start mid-grey, not black; the optional DDIM noise uses the
-beta between the two grid times, not that of one training step; times that the grid's rounding repeats are
-visited once. Kept, so that published lambdas mean what they meant: rho is formed with the noise level quoted
-for [0, 1] images (`published_units`), a quarter of its consistent value.
+Differs from the authors' code: their algebraically equal closed form divides by rho and cancels in single precision; the last
+evaluation is returned (`return_noisy` gives their x, which still carries noise of 0.01); the start is y, or A^+ y where y is
+no image, brought to the noise of the first time by its own noise level, not that of the nearest time, and masked pixels start
+mid-grey, not black; the optional DDIM noise uses the beta between the two grid times, not that of one training step; times
+that the grid's rounding repeats are visited once. Kept, so that published lambdas mean what they meant: rho is formed with the
+noise level quoted for [0, 1] images (`published_units`), a quarter of its consistent value. The regularised inverse uses the
+whole spectrum of A, also what A^+ cuts off. Their blurs are circular like ours, with other kernels: a Gaussian of a random
+width from 3 to 9 pixels, and blurred 8-bit images that lose their fractions before noise is added; their bicubic downsampling
+is inverted as if it were circular.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
-"""DPS. Chung, Kim, McCann, Klasky, Ye, "Diffusion posterior sampling for general noisy inverse problems",
-ICLR 2023.
+"""DPS. Chung, Kim, McCann, Klasky, Ye, "Diffusion posterior sampling for general noisy inverse problems", ICLR 2023.
 
-Needs A and its gradient only; differentiates the misfit |A x0(x_t) - y| (the norm, not its square) through
-the network. The step is the ancestral one of DDPM between any two grid times, minus `scale` times that
-gradient, the last step included.
+Needs A and its gradient only; differentiates the misfit |A x0(x_t) - y| (the norm, not its square) through the
+network. The step is the ancestral one of DDPM between any two grid times, minus `scale` times that gradient, the last
+step included.
 
-Differs from the authors' code: one norm per image, so that the images of a batch do not couple; entries of y
-that A cannot reach are zero on both sides and do not dilute the norm; y carries the noise it is said to
-carry. The variance is the network's own where it was trained to predict one, else the posterior variance
-beta_tilde (fixed small), which the authors never ran. The image prior of a plug-in enters the posterior mean
-only: the gradient is that of the raw estimate.
+Differs from the authors' code: one norm per image, so that the images of a batch do not couple; entries of y that A
+cannot reach are zero on both sides and do not dilute the norm; y carries the noise it is said to carry. The variance
+is the network's own where it was trained to predict one, else the posterior variance beta_tilde (fixed small), which
+the authors never ran. On a shortened grid the network's own variance is that of the move between its two times,
+beta_tilde + c^2 Var[x0 | x_t]; theirs interpolates within the shortened schedule (`variance = "respaced"`). Their
+blurs correlate with the image reflected at its borders (the option boundary = "reflected" of our tasks), ours
+convolve in a circle. The image prior of a plug-in enters the posterior mean only: the gradient is that of the raw
+estimate.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from leader import presets
 from leader.errors import LeaderError
 from leader.methods.base import Context, Cost, Estimate, Method, State
 from leader.methods.shared import detached, misfit
+from leader.priors.adapters import learned_share
 from leader.schedule import Grid, Schedule, grid_on, respaced_grid
 
 
@@ -45,15 +48,16 @@ class DPS(Method):
     """Hold x0 in [-1, 1], inside the graph."""
     variance: str = "auto"
     """"small": the posterior variance; "predicted": plus what the prior's own variance adds; "auto":
-    predicted where the network was trained to predict it.
+    predicted where the network was trained to predict it; "respaced", as published: the share v that such a network
+    predicts, between the logarithms of beta_tilde and beta of the shortened schedule.
     """
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scale is not None and self.scale < 0:
             raise LeaderError(f"DPS's scale must be >= 0; found {self.scale}.")
-        if self.variance not in ("auto", "small", "predicted"):
-            raise LeaderError(f"DPS's variance must be auto, small or predicted; found '{self.variance}'.")
+        if self.variance not in ("auto", "small", "predicted", "respaced"):
+            raise LeaderError(f"DPS's variance must be auto, small, predicted or respaced; found '{self.variance}'.")
 
     @property
     def cost(self) -> Cost:
@@ -65,6 +69,8 @@ class DPS(Method):
     def start(self, context: Context, t: Tensor) -> State:
         if self.variance == "predicted" and context.ask.prior.source is None:
             raise LeaderError(f"The prior '{context.ask.prior.name}' predicts no variance; use variance 'small'.")
+        if self.variance == "respaced" and context.ask.prior.source != "learned":
+            raise LeaderError(f"The prior '{context.ask.prior.name}' learned no range of variances; use variance 'small'.")
         return super().start(context, t)
 
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
@@ -87,6 +93,10 @@ class DPS(Method):
         if predicted is not None and (self.variance == "predicted" or (self.variance == "auto" and trained)):
             # Var[x_u | x_t] = beta_tilde + c0^2 Var[x0 | x_t]; the last step adds no noise.
             variance = variance + now.cast(to_x0**2 * (after.abar < 1)) * predicted
+        if predicted is not None and self.variance == "respaced":
+            share = learned_share(predicted, t, context.schedule)
+            ends = [now.cast(value.clamp_min(1e-300).log()) for value in (beta * (1 - after.abar) / (1 - now.abar), beta)]
+            variance = ((1 - share) * ends[0] + share * ends[1]).exp() * now.cast((after.abar < 1).double())
         noise = variance.clamp_min(0).sqrt() * context.noise("step")
         return State(mean + noise - self._strength(context) * estimate.guidance)
 

@@ -1,16 +1,15 @@
 """PIRP. Yang, Zhang, Zhang, Zeng, "Parameterized image restoration with diffusion and gradient priors",
 Knowledge-Based Systems 338, 2026.
 
-Needs what DDPG needs. To DDPG's data step it adds lam R(x0), R(x) = sum_d D_d^T (w_d D_d x) with w_d =
-exp(-L_d^2 / (2 g^2)) and L_d = D_d^T D_d x. lam > 0 sharpens (G_-, better LPIPS), lam < 0 smooths (G_+,
-better PSNR). Variant "lb" (F_lb) blends least squares and back-projection, "b" (F_b) back-projects only;
+Needs what DDPG needs, and differs where DDPG differs. To DDPG's data step it adds lam R(x0), R(x) = sum_d D_d^T (w_d
+D_d x) with w_d = exp(-L_d^2 / (2 g^2)) and L_d = D_d^T D_d x. lam > 0 sharpens (G_-, better LPIPS), lam < 0 smooths
+(G_+, better PSNR). Variant "lb" (F_lb) blends least squares and back-projection, "b" (F_b) back-projects only;
 `inject = False` gives the starred variants.
 
-Differs from the authors' code: colour channels keep their own weights (there red is weighted by blue's and
-the reverse); each image of a batch has its own term; the strength is read from the setting that exists. With
-the weight taken of the curvature, as released, R is no gradient of an energy; `argument = "gradient"` makes
-it one (Welsch's penalty). F_b with noise keeps DDPG's damping of the carried noise, on which the published
-text is silent.
+Differs from the authors' code: colour channels keep their own weights (there red is weighted by blue's and the
+reverse); each image of a batch has its own term; the strength is read from the setting that exists. With the weight
+taken of the curvature, as released, R is no gradient of an energy; `argument = "gradient"` makes it one (Welsch's
+penalty). F_b with noise keeps DDPG's damping of the carried noise, on which the published text is silent.
 """
 
 from __future__ import annotations

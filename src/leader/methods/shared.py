@@ -23,9 +23,9 @@ class SpectralSplit:
     fresh: Tensor
     predicted: Tensor
 
-    def corrected(self, operator: SpectralOperator, x0: Tensor, y: Tensor) -> Tensor:
+    def corrected(self, context: Context, operator: SpectralOperator, x0: Tensor) -> Tensor:
         """x0 moved towards the data, component by component."""
-        misfit = operator.to(x0) - operator.filter(lambda s: 1 / s, x0) * operator.data(y)
+        misfit = operator.to(x0) - seen(context, operator)
         return x0 - operator.back(self.correction * misfit)
 
     def noise(self, operator: SpectralOperator, fresh: Tensor, predicted: Tensor) -> Tensor:
@@ -33,20 +33,29 @@ class SpectralSplit:
         return operator.back(self.fresh * operator.to(fresh) + self.predicted * operator.to(predicted))
 
 
-def spectral_split(context: Context, operator: SpectralOperator, u: Tensor, eta: float, eta_b: float = 1.0) -> SpectralSplit:
+def seen(context: Context, operator: SpectralOperator) -> Tensor:
+    """y / s in the basis of the image, zero where nothing is measured; built once a run."""
+    y = context.problem.y
+    return context.always("seen", lambda: operator.filter(lambda s: 1 / s, y) * operator.data(y))
+
+
+def spectral_split(
+    context: Context, operator: SpectralOperator, u: Tensor, eta: float, eta_b: float = 1.0, *, whole: bool = False
+) -> SpectralSplit:
     """The table of DDRM, which with eta_b = 1 is that of DDNM+, for the step to times u; built once a step.
 
     Where y is cleaner than the target level the share eta_b of the misfit is corrected; where it is noisier,
     as much as keeps signal and noise together at the variance 1 - abar_u of the forward process. Components
-    cut off count as unmeasured. At u = -1 nothing is corrected: the answer is the estimate itself.
+    cut off count as unmeasured, unless `whole`, which takes all of the spectrum. At u = -1 nothing is corrected: the answer is
+    the estimate itself.
     """
-    key = ("spectral split", tuple(u.tolist()), eta, eta_b)
-    return context.once(key, lambda: _split(context, operator, u, eta, eta_b))
+    key = ("spectral split", tuple(u.tolist()), eta, eta_b, whole)
+    return context.once(key, lambda: _split(context, operator.spectrum if whole else operator.s, u, eta, eta_b))
 
 
-def _split(context: Context, operator: SpectralOperator, u: Tensor, eta: float, eta_b: float) -> SpectralSplit:
+def _split(context: Context, values: Tensor, u: Tensor, eta: float, eta_b: float) -> SpectralSplit:
     y = context.problem.y
-    s = operator.s.cpu()
+    s = values.cpu()
     abar = per_image(context.level(u).abar, s)
     sigma = per_image(context.problem.sigma, s)
     noise = (1 - abar).sqrt()

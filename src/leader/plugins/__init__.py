@@ -1,4 +1,6 @@
-"""The plug-ins and their registry. "leader" stands for both UCPM and SATP."""
+"""The plug-ins and their registry. "leader" stands for UCPM and SATP as this project has them, "leader-paper" for both as
+the paper writes them.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,18 @@ from typing import Any
 from leader.by_name import build
 from leader.errors import UsageError, unknown_name
 from leader.plugins.base import Plugin, StepInfo
+from leader.plugins.cells import Cells
 from leader.plugins.equs import EquS, EquSPlus
-from leader.plugins.satp import SATP
+from leader.plugins.pace import Pace
+from leader.plugins.satp import SATP, SATPPaper
 from leader.plugins.start import Start
-from leader.plugins.ucpm import UCPM
+from leader.plugins.ucpm import UCPM, UCPMPaper
+from leader.plugins.wiener import Wiener
 
-PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (UCPM, SATP, EquS, EquSPlus, Start)}
-BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucpm", "satp")}
+PLUGINS: dict[str, type[Plugin]] = {
+    cls.name: cls for cls in (UCPM, SATP, UCPMPaper, SATPPaper, EquS, EquSPlus, Start, Pace, Wiener, Cells)
+}
+BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucpm", "satp"), "leader-paper": ("ucpm-paper", "satp-paper")}
 
 
 def expand(plugins: Sequence[str | Plugin] | str | Plugin) -> tuple[str | Plugin, ...]:
@@ -39,4 +46,21 @@ def make_plugin(name: str, settings: dict[str, Any]) -> Plugin:
     return build("plug-in", PLUGINS, name, settings)
 
 
-__all__ = ["BUNDLES", "PLUGINS", "SATP", "UCPM", "EquS", "EquSPlus", "Plugin", "Start", "StepInfo", "expand", "make_plugin"]
+__all__ = [
+    "BUNDLES",
+    "PLUGINS",
+    "SATP",
+    "UCPM",
+    "Cells",
+    "EquS",
+    "EquSPlus",
+    "Pace",
+    "Plugin",
+    "SATPPaper",
+    "Start",
+    "StepInfo",
+    "UCPMPaper",
+    "Wiener",
+    "expand",
+    "make_plugin",
+]

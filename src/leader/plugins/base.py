@@ -9,6 +9,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from leader.by_name import check_settings
+from leader.methods.base import Method
 from leader.priors.ask import Predict
 from leader.priors.base import Prior
 from leader.problem import Problem
@@ -55,6 +56,10 @@ class Plugin:
     def takes_over(self) -> str | None:
         return None
 
+    def for_host(self, method: Method) -> Plugin:
+        """The plug-in as it acts on this method; asked once, before the method gives up a term that a plug-in takes over."""
+        return self
+
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
         """The times the one image of `problem` visits, given those the method would; asked before the run, of every image."""
         return grid
@@ -77,3 +82,7 @@ class Plugin:
     def modulate(self, x0: Tensor, sigma: Tensor, info: StepInfo, problem: Problem) -> Tensor:
         """The clean estimate x0 [B, C, H, W] changed where Sigma [B, C, H, W] says so."""
         return x0
+
+    def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
+        """What the method's data step made of x0, x0_hat [B, C, H, W], changed where a plug-in knows better."""
+        return x0_hat

@@ -1,8 +1,12 @@
-"""The image priors Phi that UCPM modulates: energy, gradient, and a diagonal majoriser of the Hessian.
+"""The image priors Phi that UCPM modulates: energy, gradient, Hessian, and two matrices above it.
 
 All are of the form Phi(x) = sum rho(D x) with D forward differences along rows and columns, so that the gradient is D^T (W D x)
-with weights W >= 0, and 2 diag(D^T W D) majorises D^T W D (Gershgorin). The majoriser, not the Hessian's diagonal, makes the
-closed-form step decrease the objective for every Sigma >= 0: with the bare diagonal a checkerboard is reflected, not damped.
+with weights W >= 0 that depend on x. Three matrices serve a step from x, none above the next for the priors here:
+
+  hessian    H, the derivative of the gradient, the change of W with x included
+  curvature  D^T W D with W frozen at x, a quadratic majoriser of Phi: equal to H for tikhonov, larger for tv
+  majoriser  2 diag(D^T W D), above D^T W D by Gershgorin. With it, not with the Hessian's diagonal, the closed-form step
+             decreases the objective for every Sigma >= 0: with the bare diagonal a checkerboard is reflected, not damped
 """
 
 from __future__ import annotations
@@ -50,11 +54,15 @@ def row_sum(weights: Pair) -> Tensor:
 
 @dataclass(frozen=True)
 class ImagePrior:
-    """Phi at strength 1, by its energy per image [B] and its weights W at x; `name` is what settings call it."""
+    """Phi at strength 1, by its energy per image [B] and its weights W at x; `name` is what settings call it.
+
+    second  the second derivative of rho at D x, applied to a pair of differences; None: found by differentiating the gradient
+    """
 
     energy: Callable[[Tensor], Tensor]
     weights: Callable[[Tensor], Pair]
     name: str = "custom"
+    second: Callable[[Tensor], Callable[[Pair], Pair]] | None = None
 
     def gradient(self, x: Tensor) -> Tensor:
         """grad Phi(x) = D^T (W D x)."""
@@ -67,7 +75,7 @@ class ImagePrior:
         return 2 * row_sum(self.weights(x))
 
     def curvature(self, x: Tensor) -> Callable[[Tensor], Tensor]:
-        """v -> D^T W D v, the quadratic majoriser at x itself, for the conjugate-gradient solve."""
+        """v -> D^T W D v with the weights at x: the quadratic majoriser of Phi, not its Hessian."""
         w_down, w_right = self.weights(x)
 
         def apply(v: Tensor) -> Tensor:
@@ -75,6 +83,16 @@ class ImagePrior:
             return adjoint((w_down * down, w_right * right))
 
         return apply
+
+    def hessian(self, x: Tensor) -> Callable[[Tensor], Tensor]:
+        """v -> H v, the derivative of the gradient at x along v: the Hessian of Phi itself, positive for a convex Phi."""
+        if self.second is None:
+            with torch.enable_grad():
+                at = x.detach().requires_grad_()
+                slope = self.gradient(at)
+            return lambda v: torch.autograd.grad(slope, at, v, retain_graph=True)[0]  # H is its own transpose
+        second = self.second(x)
+        return lambda v: adjoint(second(differences(v)))
 
 
 def total_variation(smoothing: float = 0.05) -> ImagePrior:
@@ -88,7 +106,17 @@ def total_variation(smoothing: float = 0.05) -> ImagePrior:
         weight = 1 / length(x)
         return weight, weight
 
-    return ImagePrior(lambda x: length(x).sum((1, 2, 3)), weights, "tv")
+    def second(x: Tensor) -> Callable[[Pair], Pair]:
+        weight = 1 / length(x)
+        down, right = (weight * part for part in differences(x))
+
+        def apply(pair: Pair) -> Pair:
+            along = down * pair[0] + right * pair[1]  # along the gradient a length hardly bends
+            return weight * (pair[0] - down * along), weight * (pair[1] - right * along)
+
+        return apply
+
+    return ImagePrior(lambda x: length(x).sum((1, 2, 3)), weights, "tv", second)
 
 
 def tikhonov() -> ImagePrior:
@@ -102,7 +130,7 @@ def tikhonov() -> ImagePrior:
         one = torch.ones_like(x)
         return one, one
 
-    return ImagePrior(energy, weights, "tikhonov")
+    return ImagePrior(energy, weights, "tikhonov", lambda x: lambda pair: pair)
 
 
 IMAGE_PRIORS: dict[str, Callable[[], ImagePrior]] = {"tv": total_variation, "tikhonov": tikhonov}

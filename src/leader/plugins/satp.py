@@ -1,8 +1,9 @@
 """SATP, state-aware trajectory pruning: jump as far as the current uncertainty allows. LEADer, section 4.4.
 
-Delta = max(1, floor(eta (B / (U_t + 1e-8))^(1/rho))) grid steps. The paper's formula counts steps of a 100-step grid; on finer
-grids it is scaled by T/100, and on a non-uniform grid the farthest time not below t - 10 Delta is taken. The last time before
-the clean image is always visited.
+Delta = max(1, floor(eta (B / (U_t + 1e-8))^(1/rho))) grid steps. The paper counts steps of whatever grid there is, and a jump
+may lead to the clean image itself: t_next = max(0, t - Delta); `SATPPaper` is that. Ours, `SATP`: the formula means steps of a
+100-step grid; on finer grids it is scaled by T/100, and on a non-uniform grid the farthest time not below t - 10 Delta is
+taken. The last time before the clean image is always visited.
 """
 
 from __future__ import annotations
@@ -33,11 +34,17 @@ class SATP(Plugin):
     """Scale of the jumps, calibrated once per prior and estimator."""
     rho: float = 1.0
     """Order of the local error."""
+    rule: str = "scaled"
+    """"scaled": Delta in steps of a 100-step grid, and the last time is visited; "written": in steps of the grid there is, down
+    to the clean image.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.budget >= 0 and self.eta >= 0 and self.rho > 0):
             raise LeaderError(f"SATP needs budget >= 0, eta >= 0 and rho > 0; found {self.budget}, {self.eta}, {self.rho}.")
+        if self.rule not in ("scaled", "written"):
+            raise LeaderError(f"SATP's rule is scaled or written; found '{self.rule}'.")
 
     def jump(self, uncertainty: float, scale: float = 1.0) -> int:
         """Delta in grid steps, from 1 to more than any grid has."""
@@ -52,6 +59,8 @@ class SATP(Plugin):
     def pace(self, grid: Grid, position: int, uncertainty: float) -> int:
         if self.budget == 0:
             return position + 1  # also where a non-uniform grid is finer than ten times a step
+        if self.rule == "written":
+            return min(position + self.jump(uncertainty), grid.farthest(position))
         end = max(grid.run_ends[position], position + 1)
         if grid.uniform:
             count = len(grid.times) - 1
@@ -61,3 +70,13 @@ class SATP(Plugin):
         while target < end and grid.clock[target + 1] >= floor:
             target += 1
         return target
+
+
+@dataclass(frozen=True)
+class SATPPaper(SATP):
+    """SATP as the paper writes it: lines 11 to 13 of Algorithm 1, with B = 0.01 and rho = 1."""
+
+    name: ClassVar[str] = "satp-paper"
+    summary: ClassVar[str] = "SATP as the paper writes it: B = 0.01, steps of the grid there is, down to the clean image"
+
+    rule: str = "written"

@@ -22,12 +22,10 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.plugins.base import Plugin
+from leader.plugins.informed import by_time, informed_time, open_variances, posterior_of
 from leader.priors.base import Prior
 from leader.problem import Problem
-from leader.schedule import Grid, Schedule, grid_on, noise_grid
-from leader.uncertainty.covariance import Posterior, image_covariance
-
-LANCZOS_STEPS = 10
+from leader.schedule import Grid, grid_on, noise_grid
 
 
 @dataclass(frozen=True)
@@ -60,53 +58,27 @@ class Start(Plugin):
         if not self.spread:
             return grid.cut(first)
         clock = prior.schedule.clock_of(first)
-        return grid_on(prior.schedule, min(grid.visits, clock + 1), lambda count, total: noise_grid(count, total, clock))
+        return by_time(
+            grid_on(prior.schedule, min(grid.visits, clock + 1), lambda count, total: noise_grid(count, total, clock))
+        )
 
     def first(self, prior: Prior, problem: Problem) -> int:
         """The first time, in the prior's schedule, of the one image of a problem."""
         if self.time is not None:
             return prior.schedule.at_clock(self.time)
-        probe = torch.randint(0, 2, (1, *problem.image_shape), generator=torch.Generator().manual_seed(0)).to(problem.y) * 2 - 1
-        _, posterior = _posterior(prior, problem)
-        return informed_time(prior.schedule, *posterior.eigenvalues(probe, LANCZOS_STEPS), self.share)
+        return informed_time(prior.schedule, *open_variances(prior, problem), self.share)
 
     def origin(self, prior: Prior, problem: Problem, noise: Callable[[str], Tensor]) -> Tensor:
         origins = []
         for row in range(problem.batch):
             one = problem if problem.batch == 1 else problem.select(torch.tensor([row]))
-            mean, posterior = _posterior(prior, one)
+            mean, posterior = posterior_of(prior, one)
             if not self.draw:
                 origins.append(posterior.mean(one.y, mean))
                 continue
             white, other = noise("origin")[row : row + 1], noise("origin-noise")[row : row + 1]
             origins.append(posterior.draw(one.y, mean, white, _like_measurement(other, one)))
         return torch.cat(origins)
-
-
-def informed_time(schedule: Schedule, values: Tensor, weights: Tensor, share: float) -> int:
-    """The smallest time at which sum w p r^2 / (1 + r)^2 <= share sum w p, r = p / s_t^2; the last one if there is none."""
-    allowed = share * float((weights * values).sum())
-    low, high = 0, len(schedule) - 1
-    while low < high:  # the loss falls with the noise, so halving finds the place
-        middle = (low + high) // 2
-        ratio = values / schedule.log_noise[middle].exp()
-        if float((weights * values * (ratio / (1 + ratio)) ** 2).sum()) <= allowed:
-            high = middle
-        else:
-            low = middle + 1
-    return high
-
-
-def _posterior(prior: Prior, problem: Problem) -> tuple[Tensor, Posterior]:
-    """Mean of x0 and its covariance given y, for a problem of one image."""
-    found = image_covariance(prior, torch.zeros(1, *problem.image_shape).to(problem.y))
-    if found is None:
-        raise LeaderError(
-            f"The prior '{prior.name}' has no spectrum, which an informed start needs; fit it with 'leader fit-variance', "
-            "or leave out the plug-in 'start'."
-        )
-    mean, covariance = found
-    return mean, covariance.given(problem.operator, float(problem.sigma[0]))
 
 
 def _like_measurement(white: Tensor, problem: Problem) -> Tensor:

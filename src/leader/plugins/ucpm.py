@@ -1,25 +1,31 @@
 """UCPM, uncertainty-calibrated prior modulation: an image prior acts where Sigma is large. LEADer, section 4.3.
 
-xbar = x0 - Lambda grad Phi(x0), Lambda = Sigma / (1 + M Sigma), with M a diagonal majoriser of the Hessian, so that
-J(x) = 1/2 (x - x0)^T Sigma^{-1} (x - x0) + Phi(x) never rises. Without noise only the null-space part of the change is kept, so
-that every host stays consistent with its data; with noise all of it, because a deblurring A^+ A is nearly the identity.
+J(x) = 1/2 (x - x0)^T Sigma^{-1} (x - x0) + Phi(x);  xbar = x0 - Lambda grad Phi(x0).
+
+The paper: Lambda = (Sigma^{-1} + H)^{-1} with the Hessian H of Phi, and only the null-space part of the change is kept
+(Algorithm 1); `UCPMPaper` is that. Ours, `UCPM`: Lambda = Sigma / (1 + M Sigma) with M a diagonal majoriser of H, a closed form
+with which J never rises; where there is noise all of the change is kept, because a deblurring A^+ A is nearly the identity
+and little would be left; and an optional sharpening where Sigma is small.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
+from leader.methods.base import Method
 from leader.operators.cg import conjugate_gradients
 from leader.plugins.base import Plugin, StepInfo
 from leader.plugins.image_priors import ImagePrior, adjoint, differences, image_prior
 from leader.problem import Problem
 
 MAPS = ("local", "mean", "shuffle")
+SOLVES = ("diagonal", "cg", "hessian")
+PROJECTIONS = ("clean", "always")
 LARGEST_SHARPENING = 1 / 32
 """D^T D has eigenvalues up to 8: a step raises no frequency by more than a quarter, however large U_t is at high noise."""
 
@@ -33,38 +39,57 @@ class UCPM(Plugin):
     needs_sigma: ClassVar[bool] = True
 
     phi: str | ImagePrior = "tv"
-    """The image prior: tv, tikhonov, an ImagePrior, or pirp (the host PIRP's own term, which this then replaces)."""
+    """The image prior: tv, tikhonov, an ImagePrior, pirp (the host PIRP's own term, which this then replaces), or host: the
+    host's own term with its own strength where it has one, tv elsewhere.
+    """
     lam: float = 0.2
     """Strength lambda; for pirp positive sharpens (G_-) and negative smooths (G_+)."""
     solve: str = "diagonal"
-    """"diagonal": the closed form; "cg": (Sigma^{-1} + H) d = -grad Phi by conjugate gradients."""
+    """How the change d of x0 is found. "diagonal": d = -Sigma / (1 + M Sigma) grad Phi, M a diagonal majoriser of the Hessian.
+    By conjugate gradients: "cg": (Sigma^{-1} + D^T W D) d = -grad Phi, the quadratic majoriser with the weights of x0;
+    "hessian": (Sigma^{-1} + H) d = -grad Phi with the Hessian itself, as the paper writes it. pirp's term has no Hessian
+    (it is no gradient): it always takes the diagonal form.
+    """
     map: str = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
     sharpen: float = 0.0
     """Adds `sharpen` U_t exp(-Sigma / U_t), at most 1/32, times the negative Laplacian: sharpens where Sigma is small."""
     width: float = 0.01
     """Width g of pirp's Gaussian weight."""
+    argument: str = "curvature"
+    """What pirp's weight sees: "curvature" or "gradient"."""
+    project: str = "clean"
+    """Where only the null-space part of the change is kept: "clean": for data without noise; "always": as the paper does."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.phi != "pirp":
-            prior = image_prior(self.phi)  # refuses unknown names
+            prior = self._prior  # refuses unknown names
             if self.lam < 0:
                 raise LeaderError(f"UCPM's lam must be >= 0 for the prior '{prior.name}'; found {self.lam}.")
         if self.width <= 0:
             raise LeaderError(f"UCPM's width must be > 0; found {self.width}.")
-        if self.solve not in ("diagonal", "cg") or self.map not in MAPS:
-            raise LeaderError(
-                f"UCPM's solve is diagonal or cg and its map one of {', '.join(MAPS)}; found '{self.solve}' and '{self.map}'."
-            )
+        words = (("solve", SOLVES), ("map", MAPS), ("project", PROJECTIONS), ("argument", ("curvature", "gradient")))
+        for name, allowed in words:
+            if getattr(self, name) not in allowed:
+                raise LeaderError(f"UCPM's {name} is one of {', '.join(allowed)}; found '{getattr(self, name)}'.")
 
     @property
     def takes_over(self) -> str | None:
         return "pirp" if self.phi == "pirp" else None
 
+    @property
+    def _prior(self) -> ImagePrior:
+        return image_prior("tv" if self.phi == "host" else self.phi)
+
+    def for_host(self, method: Method) -> UCPM:
+        if self.phi != "host" or method.term is None:
+            return self
+        return replace(self, phi=method.term, **{name: getattr(method, name) for name in ("lam", "width", "argument")})
+
     def modulate(self, x0: Tensor, sigma: Tensor, info: StepInfo, problem: Problem) -> Tensor:
         change = self.change(x0, self._mapped(sigma, info))
-        return x0 + (problem.operator.null(change) if problem.noise_free else change)
+        return x0 + (problem.operator.null(change) if problem.noise_free or self.project == "always" else change)
 
     def change(self, x0: Tensor, sigma: Tensor) -> Tensor:
         """xbar - x0 for Sigma [B, C, H, W]."""
@@ -81,13 +106,13 @@ class UCPM(Plugin):
 
             # G_- is concave: its best diagonal majoriser is 0. G_+ smooths with weights of at most 1 on four differences.
             damping = 1 + max(0.0, -self.lam) * 8 * sigma
-            return self.lam * sigma / damping * gradient_term(x0, self.width)
-        prior = image_prior(self.phi)
+            return self.lam * sigma / damping * gradient_term(x0, self.width, self.argument)
+        prior = self._prior
         slope = self.lam * prior.gradient(x0)
         if self.solve == "diagonal":
             return -sigma / (1 + self.lam * prior.majoriser(x0) * sigma) * slope
-        # (Sigma^{-1} + H) d = -slope with d = Sigma^{1/2} v stays definite where Sigma vanishes.
-        root, curvature = sigma.clamp_min(0).sqrt(), prior.curvature(x0)
+        # (Sigma^{-1} + C) d = -slope with d = Sigma^{1/2} v stays definite where Sigma vanishes.
+        root, curvature = sigma.clamp_min(0).sqrt(), prior.curvature(x0) if self.solve == "cg" else prior.hessian(x0)
         v, _ = conjugate_gradients(lambda v: v + self.lam * root * curvature(root * v), -root * slope)
         return root * v
 
@@ -102,3 +127,18 @@ class UCPM(Plugin):
             order = torch.randperm(one[0].numel(), generator=generator).to(sigma.device)
             shuffled.append(one.flatten(1)[:, order].reshape(one.shape))
         return torch.stack(shuffled)
+
+
+@dataclass(frozen=True)
+class UCPMPaper(UCPM):
+    """UCPM as the paper writes it: lines 7 to 9 of Algorithm 1, on PIRP with that host's own term and strength.
+
+    Of the change the null-space part is kept, with noise too; the range-space part of line 9 is the host's data step.
+    """
+
+    name: ClassVar[str] = "ucpm-paper"
+    summary: ClassVar[str] = "UCPM as the paper writes it: TV or PIRP's own term, the Hessian, the null space, no sharpening"
+
+    phi: str | ImagePrior = "host"
+    solve: str = "hessian"
+    project: str = "always"

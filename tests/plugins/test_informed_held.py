@@ -1,0 +1,149 @@
+"""The informed plug-ins: schedules of other clocks, batches, draws, and what is remembered between runs."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from leader import LeaderError, Problem
+from leader.operators import BicubicSR, Blur, Denoising, FromFunctions, gaussian_kernel
+from leader.plugins import Pace, Start, Wiener
+from leader.plugins.informed import FIRST_LABEL
+from leader.plugins.wiener import component_variances
+from leader.priors.gaussian import GaussianPrior, stationary
+from leader.schedule import Grid, Schedule, uniform_grid
+from tests.plugins.test_start import OPERATORS, SHAPE, SIGMA, problem_of
+
+
+def noise_of(schedule: Schedule, t: int) -> float:
+    """log s_t, from the betas."""
+    abar = math.prod(1 - beta for beta in schedule.betas[: t + 1].tolist())
+    return 0.5 * math.log((1 - abar) / abar)
+
+
+def cosine_prior() -> GaussianPrior:
+    return GaussianPrior(stationary(SHAPE, 0.5), Schedule.cosine(500))
+
+
+def clocks(schedule: Schedule, times: tuple[int, ...]) -> list[int]:
+    """The times of the linear schedule of 1000 steps that have the noise of these."""
+    linear = [noise_of(Schedule.linear(), t) for t in range(1000)]
+    found = []
+    for time in times:
+        distances = [abs(noise_of(schedule, time) - other) for other in linear]
+        found.append(distances.index(min(distances)))
+    return found
+
+
+def test_times_are_those_of_the_standard_clock_on_every_schedule() -> None:
+    prior, problem = cosine_prior(), problem_of(OPERATORS["sr"])
+    distances = [abs(noise_of(prior.schedule, t) - noise_of(Schedule.linear(), 200)) for t in range(500)]
+    assert Start(time=200).first(prior, problem) == distances.index(min(distances)) != 200
+    assert Start(time=0).first(prior, problem) == 0
+    spread = Start(time=200, spread=True).grid(uniform_grid(15), prior, problem)
+    assert abs(spread.clock[0] - 200) <= 2 and spread.visits == 15
+    assert clocks(prior.schedule, spread.times[:3]) == pytest.approx(spread.clock[:3], abs=2)
+    paced = Pace().grid(Grid((300, 200, 100, 0, -1)), prior, problem)
+    assert list(paced.clock[:-1]) == clocks(prior.schedule, paced.times[:-1]) and paced.clock[-1] == -1
+
+
+def test_draws_of_grids_that_are_not_cut_belong_to_their_times() -> None:
+    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), problem_of(OPERATORS["sr"])
+    for grid in (
+        Start(time=200, spread=True).grid(uniform_grid(15), prior, problem),
+        Pace().grid(uniform_grid(15), prior, problem),
+    ):
+        assert grid.labels == tuple(1_000_000 + time for time in grid.times) and FIRST_LABEL == 1_000_000
+
+
+def test_more_steps_than_there_are_times_below_the_start() -> None:
+    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), problem_of(OPERATORS["sr"])
+    spread = Start(time=9, spread=True).grid(uniform_grid(100), prior, problem)
+    assert spread.times == (*range(9, -1, -1), -1)
+    paced = Pace().grid(Grid((*range(9, -1, -1), -1)), prior, problem)
+    assert paced.times == (*range(9, -1, -1), -1)
+
+
+def test_the_cost_of_a_step_is_that_of_the_call_it_starts_from() -> None:
+    class Dear(GaussianPrior):
+        def work(self, t: int, height: int, width: int) -> float:
+            return 1000.0 if t == 5 else 1.0
+
+    problem = problem_of(OPERATORS["sr"])
+    times = Pace(power=0.0).grid(Grid((9, 6, 3, 0, -1)), Dear(stationary(SHAPE, 0.5)), problem).times
+    # from 5 to 4 hardly anything may be spent: as if there were no such step, the sum of the others is cut into three
+    plain = Schedule.linear().log_noise.diff()[:9].tolist()
+    plain[4] /= 1000
+    total = [sum(plain[:k]) for k in range(10)]
+    wanted = [min(range(10), key=lambda k: abs(total[k] - total[9] * share)) for share in (2 / 3, 1 / 3)]
+    assert times == (9, *wanted, 0, -1)
+
+
+def test_a_drawn_start_is_that_of_dense_algebra_for_each_image() -> None:
+    prior, operator = GaussianPrior(stationary(SHAPE, 0.5)), BicubicSR(SHAPE, 2)
+    generator = torch.Generator().manual_seed(1)
+    y = operator.A(prior.gaussian.sample(2, generator))
+    problem = Problem.internal(y, operator, SIGMA)
+    draws = {name: torch.randn(2, *SHAPE, generator=generator).double() for name in ("origin", "origin-noise")}
+    found = Start(draw=True).origin(prior, problem, lambda name: draws[name])
+    for row in range(2):
+        free = prior.gaussian.scale(draws["origin"][row], prior.gaussian.variances.sqrt())
+        noise = draws["origin-noise"][row].flatten()[: y[0].numel()].reshape(y[0].shape)
+        target = y[row] - SIGMA * noise - operator.A(free[None])[0]
+        moved = prior.gaussian.posterior(operator, target, SIGMA)[0]
+        assert torch.allclose(found[row], free + moved, atol=5e-3)
+    means = Start().origin(prior, problem, lambda name: draws[name])
+    for row in range(2):
+        assert torch.allclose(means[row], prior.gaussian.posterior(operator, y[row], SIGMA)[0], atol=2e-3)
+
+
+def test_a_measurement_larger_than_the_image_has_no_drawn_start() -> None:
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, x], 1)
+
+    operator = FromFunctions(SHAPE, twice, lambda y: y[:, :3] + y[:, 3:])
+    y = torch.zeros(2, 6, 8, 8)
+    draws = torch.zeros(2, *SHAPE)
+    with pytest.raises(LeaderError, match="no larger than the image"):
+        Start(draw=True).origin(GaussianPrior(stationary(SHAPE, 0.5)), Problem.internal(y, operator, SIGMA), lambda _: draws)
+
+
+def test_the_wiener_factor_knows_priors_and_noise_levels_apart() -> None:
+    operator = Blur(SHAPE, gaussian_kernel(1.0))
+    weak, strong = (GaussianPrior(stationary(SHAPE, std)) for std in (0.05, 1.0))
+    x0, x0_hat = torch.zeros(2, *SHAPE), torch.randn(2, *SHAPE, generator=torch.Generator().manual_seed(0))
+    y = operator.A(x0)
+    problem = Problem.internal(y, operator, torch.tensor([0.1, 0.4]))
+    first = Wiener().settle(x0, x0_hat, weak, problem)
+    second = Wiener().settle(x0, x0_hat, strong, problem)
+    assert float(second.norm()) > 1.2 * float(first.norm())
+    fresh = Blur(SHAPE, gaussian_kernel(1.0))  # nothing is remembered of this one
+    again = Wiener().settle(x0, x0_hat, strong, Problem.internal(y, fresh, torch.tensor([0.1, 0.4])))
+    assert torch.equal(second, again)
+    for row, sigma in enumerate((0.1, 0.4)):
+        alone = Wiener().settle(x0[row, None], x0_hat[row, None], strong, Problem.internal(y[row, None], operator, sigma))
+        assert torch.allclose(alone[0], second[row], atol=1e-6)
+        variances = component_variances(strong, operator, SHAPE)
+        power = 8.0 * operator.s**2 * variances
+        gain = power / (power + sigma**2)
+        expected = operator.back(gain[0].to(torch.complex64) * operator.to(x0_hat[row, None]))
+        assert torch.allclose(second[row], expected[0], atol=1e-5)
+
+
+def test_the_wiener_factor_leaves_clean_data_alone() -> None:
+    prior, operator = GaussianPrior(stationary(SHAPE, 0.5)), Blur(SHAPE, gaussian_kernel(3.0, 7))
+    x = torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(0))
+    problem = Problem.internal(operator.A(x), operator, 0.0)
+    assert Wiener().settle(torch.zeros_like(x), x, prior, problem) is x
+
+
+def test_an_informed_start_is_told_the_noise_in_its_own_units() -> None:
+    """The posterior of a denoising problem has p s^2 / (p + s^2) with s the noise of [-1, 1] images."""
+    prior = GaussianPrior(stationary(SHAPE, 0.5))
+    x = prior.gaussian.sample(1, torch.Generator().manual_seed(0))
+    problem = Problem.internal(x, Denoising(SHAPE), 0.4)
+    found = Start().origin(prior, problem, lambda _: x)
+    gain = prior.gaussian.variances / (prior.gaussian.variances + 0.4**2)
+    assert torch.allclose(found[0], prior.gaussian.scale(x[0], gain), atol=1e-3)
