@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from leader import Grid, Problem, Sampler, operators, presets
+from leader.methods import METHODS
+from leader.noise import SeededNoise
 from leader.plugins import Plugin, StepInfo
 from leader.priors.ask import Predict
 from leader.priors.base import Prediction
@@ -192,3 +194,33 @@ def test_a_mixed_batch_uses_each_images_kernel() -> None:
     assert torch.allclose(chosen.operator.A(x[1:]), problem.y[1:], atol=1e-6)
     images = Sampler(gaussian("white", SHAPE), "ddnm", (), steps=3).run(problem).images
     assert float((operator.truncated().A(images) - operator.truncated().A(x)).abs().max()) < 1e-3
+
+
+def test_a_repeated_time_is_asked_again() -> None:
+    """A grid may stay where it is, as EquS+ does; only moves upward are travel, which costs no call."""
+    problem, prior = make_problem(), mixture(SHAPE)
+    result = Sampler(prior, "ddnm", (), grid=Grid((900, 500, 500, 100, 0, -1)), use_presets=False).run(problem)
+    assert [visit.t for visit in result.trace[0]] == [900, 500, 500, 100, 0] and result.ledger.total.calls == 5
+
+
+NO_DRAWS: tuple[str, ...] = ("start",)
+EVERY_STEP: tuple[str, ...] = ("start", "step")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("sigma", [0.0, 0.1])
+def test_draws_for_different_ends_have_different_names(method: str, sigma: float) -> None:
+    """One draw is used for one end: a step and what it observes, say, never share theirs."""
+    asked: dict[str, set[int]] = {}
+
+    def noise(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
+        asked.setdefault(name, set()).update(positions)
+        return SeededNoise(0)(ids, positions, name, shape)
+
+    settings: dict[str, Any] = {"inner": 2} if method == "sitcom" else {}
+    Sampler(mixture(SHAPE), method, (), 4, use_presets=False, **settings).run(make_problem(sigma=sigma), noise=noise)
+    expected = NO_DRAWS if method in ("ddim", "idpg") else EVERY_STEP
+    if method == "projdiff" and sigma > 0:
+        expected = (*EVERY_STEP, "extra", "observation")
+    assert set(asked) == set(expected)
+    assert all(positions == ({0} if name in ("start", "extra") else {0, 1, 2, 3}) for name, positions in asked.items())

@@ -160,11 +160,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"steps": 1001}, "found 1001"),
     ({"steps": 10.0}, r"found 10\.0"),
     ({"steps": True}, "found True"),
-    ({"estimator": "fischer"}, "did you mean 'fisher'"),
+    ({"estimator": "noise-enrgy"}, "did you mean 'noise-energy'"),
     ({"estimator": Hutchinson}, "as an object such as Hutchinson"),
     ({"estimator": 3}, "found 3"),
     ({"estimator": "hutchinson", "probes": 10**9}, "from 1 to 1000"),
-    ({"estimator": "fisher", "probes": 4}, "Probes belong to the estimator 'hutchinson'"),
+    ({"estimator": "noise-energy", "probes": 4}, "Probes belong to the estimator 'hutchinson'"),
     ({"estimator": Hutchinson(2), "probes": 4}, "Probes belong"),
     ({"trust_time": "late"}, "trust time must be a whole number"),
 ]
@@ -380,3 +380,13 @@ def test_custom_grid() -> None:
     problem, prior = make_problem(1), mixture(SHAPE)
     result = Sampler(prior, "ddnm", (), grid=Grid((900, 500, 100, 10, 0, -1))).run(problem)
     assert [visit.t for visit in result.trace[0]] == [900, 500, 100, 10, 0]
+
+
+def test_a_variance_that_is_not_a_number_is_told() -> None:
+    class Broken(Hutchinson):
+        def __call__(self, *arguments: Any, **named: Any) -> Tensor:
+            return super().__call__(*arguments, **named) * float("nan")
+
+    problem, prior = make_problem(1, 0.1), mixture(SHAPE)
+    with pytest.raises(LeaderError, match="not a number at time"):
+        Sampler(prior, "ddnm", "satp", 5, use_presets=False, estimator=Broken(1)).run(problem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
 
 from leader.schedule import Grid, Schedule
 
@@ -29,3 +30,15 @@ def test_the_cosine_schedule_ends_at_its_largest_beta() -> None:
 def test_a_time_visited_again_costs_a_call_and_a_move_upward_none() -> None:
     assert Grid((7, 7, 3, -1)).visits == 3
     assert Grid((7, 3, 7, 3, -1)).visits == 3
+
+
+def test_a_level_is_signal_noise_and_their_ratio() -> None:
+    schedule = Schedule.linear()
+    times = torch.tensor([0, 250, 999, -1])
+    level = schedule.level(times, torch.zeros(1, dtype=torch.float64))
+    for row, time in enumerate(times.tolist()):
+        abar = math.prod(1 - beta for beta in schedule.betas[: time + 1].tolist()) if time >= 0 else 1.0
+        found = [float(value[row]) for value in (level.abar, level.signal, level.noise, level.sigma)]
+        expected = [abar, math.sqrt(abar), math.sqrt(1 - abar), math.sqrt((1 - abar) / abar)]
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert level.signal.dtype == torch.float64 and schedule.level(times).signal.dtype == torch.float32

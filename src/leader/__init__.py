@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from leader.priors.loading import load_prior
     from leader.problem import Problem
     from leader.restoration.degrade import Degraded, degrade
+    from leader.restoration.diagnose import Diagnosis, diagnose
+    from leader.restoration.ensemble import Ensemble, ensemble
     from leader.restoration.restore import Restoration, prepare, restore
     from leader.result import Result, Step
     from leader.sampler import Sampler
@@ -24,6 +26,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "Degraded": "restoration.degrade",
     "DenoiserPrior": "priors.adapters",
+    "Diagnosis": "restoration.diagnose",
+    "Ensemble": "restoration.ensemble",
     "Grid": "schedule",
     "LeaderError": "errors",
     "Prediction": "priors.base",
@@ -36,6 +40,8 @@ _HOMES = {
     "Step": "result",
     "UsageError": "errors",
     "degrade": "restoration.degrade",
+    "diagnose": "restoration.diagnose",
+    "ensemble": "restoration.ensemble",
     "load_prior": "priors.loading",
     "prepare": "restoration.restore",
     "restore": "restoration.restore",
@@ -58,6 +64,8 @@ def __dir__() -> list[str]:
 __all__ = [
     "Degraded",
     "DenoiserPrior",
+    "Diagnosis",
+    "Ensemble",
     "Grid",
     "LeaderError",
     "Prediction",
@@ -70,6 +78,8 @@ __all__ = [
     "Step",
     "UsageError",
     "degrade",
+    "diagnose",
+    "ensemble",
     "load_prior",
     "metrics",
     "operators",

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,7 +104,7 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
         yield temporary
         temporary.chmod(0o666 & ~_umask())  # temporary files are private; the finished one is like any other
         if durable:
-            _flush(temporary)
+            flush_to_disk(temporary)
         os.replace(temporary, path)
     except OSError as error:
         raise LeaderError(f"{shown} could not be written ({error.strerror or error}).") from error
@@ -120,12 +121,43 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _flush(path: Path) -> None:
+def flush_to_disk(path: Path) -> None:
+    """Returns when the content of a file is on the disk."""
     handle = os.open(path, os.O_RDWR)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def claim(handle: int, path: Path) -> None:
+    """Makes this process the only one that writes an open file, until it closes it or dies; refuses where another does."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise LeaderError(f"Another run is writing '{path}'; wait for it or end it first.") from None
+
+
+def drop_torn_end(path: Path) -> None:
+    """Cuts off what follows the last line end of a file, where there is one: the rest of a line that a crash cut short."""
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        whole = size = file.seek(0, os.SEEK_END)
+        while whole > 0:
+            start = max(0, whole - (1 << 16))
+            file.seek(start)
+            found = file.read(whole - start).rfind(b"\n")
+            if found >= 0:
+                whole = start + found + 1
+                break
+            whole = start
+        if whole != size:
+            file.truncate(whole)
 
 
 def _umask() -> int:

@@ -18,7 +18,7 @@ from leader.plugins.image_priors import ImagePrior
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.schedule import Grid, Schedule, make_grid
-from leader.uncertainty.estimators import Estimator, check_estimator, describe
+from leader.uncertainty.estimators import Estimator, check_estimator, describe, present_name
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,12 @@ class Choices:
         use_presets: bool,
         settings: Mapping[str, Any],
     ) -> None:
-        self.method, self.grid, self.estimator, self.use_presets = method, grid, estimator, bool(use_presets)
+        self.method, self.grid, self.use_presets = method, grid, bool(use_presets)
         self.plugins = expand(plugins)
         self.own = {key: value for key, value in settings.items() if key not in PLUGINS}
         self.of_plugins = {key: value for key, value in settings.items() if key in PLUGINS}
         check_estimator(estimator, probes)
+        self.estimator = present_name(estimator)
         self.probes, self.trust_time = int(probes), check_count("The trust time", trust_time, 0, 2**31 - 1)
         self.steps = steps if isinstance(grid, Grid) else check_count("The number of steps", steps, 1, len(schedule))
         self._check_method()
@@ -108,6 +109,7 @@ class Choices:
             item if isinstance(item, Plugin) else make_plugin(item, {**found.get(item, {}), **self.of_plugins.get(item, {})})
             for item in self.plugins
         )
+        plugins = tuple(item.for_host(method) for item in plugins)
         if method.term is not None and any(item.takes_over == method.term for item in plugins):
             method = method.without_term()
         method.check(problem)
@@ -131,7 +133,7 @@ class Choices:
     def _estimator(self, prior: Prior, read: bool) -> str | Estimator | None:
         """Where a plug-in reads Sigma there is one; where none does, no network is differentiated for a map alone."""
         estimator = "auto" if self.estimator is None and read else self.estimator
-        return "fisher" if estimator == "auto" and prior.source is None and not read else estimator
+        return "noise-energy" if estimator == "auto" and prior.source is None and not read else estimator
 
     def _grids(self, method: Method, plugins: Sequence[Plugin], prior: Prior, problem: Problem) -> tuple[Grid, ...]:
         """The times of each image: plug-ins see one at a time."""

@@ -14,7 +14,7 @@ same bits alone, in any batch and in any order.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,6 +38,8 @@ from leader.uncertainty.estimators import Estimator, make_estimator
 
 TRUST_TIME = 100
 """Default time at which the posterior spread is kept for the Result."""
+
+DIVERGED = "The restoration diverged to NaN or infinite values; use smaller step sizes or more steps."
 
 
 class Sampler:
@@ -199,9 +201,16 @@ def _loop(run: _Run, names: list[int], seed: int, trust_time: int) -> Generator[
         yield step
     answer = torch.stack([restored[name] for name in names])
     if not bool(torch.isfinite(answer).all()):
-        raise LeaderError("The restoration diverged to NaN or infinite values; use smaller step sizes or more steps.")
+        raise LeaderError(DIVERGED)
     stds = torch.stack([spread[name] for name in names]) if len(spread) == len(names) else None
     return Result(answer, stds, None, trace, run.ledger, seed, {**run.plan.settings, "seed": seed, "ids": names})
+
+
+def _not_a_number(x0: Tensor, t: int) -> LeaderError:
+    """Why Sigma at time t is not finite: the run itself, or the prior's variance alone."""
+    if not bool(torch.isfinite(x0).all()):
+        return LeaderError(DIVERGED)
+    return LeaderError(f"The prior's variance is not a number at time {t}; check its head, or choose another estimator.")
 
 
 class _Run:
@@ -213,7 +222,7 @@ class _Run:
         self.estimator: Estimator | None = None
         if plan.estimator is not None:
             self.estimator = make_estimator(plan.estimator, prior, plan.settings["probes"])
-        self._problems: dict[tuple[int, ...], Problem] = {}
+        self._problems: dict[tuple[int, ...], tuple[Problem, dict[Hashable, Any]]] = {}
 
     def start(self, images: Sequence[_Image]) -> State:
         parts = []
@@ -265,12 +274,16 @@ class _Run:
             if sigma.shape != x0.shape:
                 raise LeaderError(f"The estimator of Sigma answered {list(sigma.shape)}; expected {list(x0.shape)}.")
             mean = sigma.mean((1, 2, 3))
+            if not bool(torch.isfinite(mean).all()):
+                raise _not_a_number(x0, int(t.max()))
         there = [self._pace(grids[i], position, None if mean is None else float(mean[i])) for i, position in enumerate(here)]
         u = torch.tensor([grid.times[p] for grid, p in zip(grids, there)])
         if sigma is not None:
             for item in plan.plugins:
                 x0 = item.modulate(x0, sigma, info, context.problem)
         x0_hat = plan.method.correct(context, state, estimate, x0, t, u)
+        for item in plan.plugins:
+            x0_hat = item.settle(x0, x0_hat, self.prior, context.problem)
         moved = plan.method.advance(context, state, estimate, x0_hat, t, u)
         jump = torch.tensor([b - a for a, b in zip(here, there)])
         return Step(tuple(names), index, t, u, moved, x0, x0_hat, sigma, mean, jump)
@@ -281,13 +294,13 @@ class _Run:
             return there
         for item in self.plan.plugins:
             there = max(there, item.pace(grid, position, uncertainty))
-        if there > max(grid.run_ends[position], position + 1):
+        if there > grid.farthest(position):
             raise LeaderError("A plug-in paced past the end of the current descending run of the grid.")
         return there
 
     def _context(self, images: Sequence[_Image], info: StepInfo | None = None) -> Context:
         rows = [image.row for image in images]
-        problem = self._problem(tuple(rows))
+        problem, lasting = self._problem(tuple(rows))
         predict: Predict = self.prior.predict
         if info is not None:
             for item in self.plan.plugins:
@@ -299,7 +312,7 @@ class _Run:
             names, labels = [image.name for image in images], [self._grid(image).labels[image.position] for image in images]
             return self.noise(names, labels, name, problem.image_shape).to(problem.y)
 
-        return Context(Ask(self.prior, predict), problem, self.prior.schedule, noise)
+        return Context(Ask(self.prior, predict), problem, self.prior.schedule, noise, lasting=lasting)
 
     def _grid(self, image: _Image) -> Grid:
         return self.plan.grids[image.row]
@@ -311,11 +324,12 @@ class _Run:
         found = (item.origin(self.prior, context.problem, context.noise) for item in self.plan.plugins)
         return next((origin for origin in found if origin is not None), None)
 
-    def _problem(self, rows: tuple[int, ...]) -> Problem:
+    def _problem(self, rows: tuple[int, ...]) -> tuple[Problem, dict[Hashable, Any]]:
+        """The problem of some images, and what methods keep about it."""
         if rows not in self._problems:
             if len(rows) > 1:
                 self._problems.clear()  # batches shrink as images leave: keep the current one only
-            self._problems[rows] = self.problem.select(torch.tensor(rows))
+            self._problems[rows] = (self.problem.select(torch.tensor(rows)), {})
         return self._problems[rows]
 
     def _groups(self, images: Sequence[_Image]) -> list[Sequence[_Image]]:

@@ -178,13 +178,18 @@ class Grid:
     def run_ends(self) -> tuple[int, ...]:
         """For each position the last position of its descending run, short of the final -1.
 
-        A pacer may jump to at most this position: it is where time travel turns, or the last time before -1.
+        It is where time travel turns, or the last time before -1.
         """
         last = len(self.times) - 2
         ends = [last] * len(self.times)
         for i in range(last - 1, -1, -1):
             ends[i] = i if self.times[i + 1] > self.times[i] else ends[i + 1]
         return tuple(ends)
+
+    def farthest(self, position: int) -> int:
+        """The position a pacer may jump to at most: where time travel turns, or, after all of it, the final -1."""
+        end = self.run_ends[position]
+        return end + 1 if end == len(self.times) - 2 else max(end, position + 1)
 
 
 def _check(count: int, total: int) -> None:

@@ -79,7 +79,7 @@ def test_names_do_not_determine_a_record_and_everything_else_does(cell: Cell) ->
         {"settings": Frozen({"eta": 0.5})},
         {"steps": 6},
         {"grid": "quadratic"},
-        {"estimator": "fisher"},
+        {"estimator": "noise-energy"},
         {"seed": 1},
         {"timing": True},
         {"memory": True},

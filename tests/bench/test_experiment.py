@@ -93,7 +93,7 @@ def test_an_unknown_experiment_names_the_nearest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_every_committed_experiment_has_both_forms_and_a_cost(path: Path, tmp_path: Path) -> None:
-    for form, prior in (("small", "embedded"), ("full", "celebahq-256"), ("full-imagenet", "imagenet-256")):
+    for form, prior in (("small", "embedded"), ("full", "celebahq-256-repaint"), ("full-imagenet", "imagenet-256")):
         experiment = load_experiment(path, form, count=1)
         if form != "small":
             experiment = experiment.restricted(tasks=experiment.tasks[-1].label)
@@ -121,3 +121,67 @@ def test_steps_and_settings_come_from_the_row_then_the_method_then_the_form(tmp_
     assert [cells[row].recipe.steps for row in ("DDNM", "DDPG", "mine", "DDNM, uniform")] == [5, 3, 9, None]
     assert cells["DDPG"].recipe.settings == {"zeta": 0.25, "gamma": 2.0}
     assert cells["mine"].recipe.settings == {"zeta": 0.5, "gamma": 2.0}
+
+
+def test_rows_may_belong_to_some_forms(tmp_path: Path) -> None:
+    extra = '[[rows]]\nmethods = ["ddrm"]\nforms = ["large"]\n\n[form.small]'
+    text = TOML.replace("[form.small]", extra) + "\n[form.large]\nprior = 'gaussian'\n"
+    path = write_tiny(tmp_path, text)
+    labels = {form: {row.label for row in load_experiment(path, form).rows} for form in ("small", "large")}
+    assert labels["large"] - labels["small"] == {"DDRM"} and labels["small"] < labels["large"]
+    with pytest.raises(UsageError, match="'large'"):
+        load_experiment(write_tiny(tmp_path, text.replace('["large"]', '["lage"]')))
+
+
+PAPER_ROWS = {
+    "table1": [
+        "DDRM",
+        "DPS",
+        "DiffPIR",
+        "IDPG",
+        "DDNM",
+        "DDNM + EquS+",
+        "DDNM + LEADer (paper)",
+        "DDPG",
+        "DDPG + EquS",
+        "DDPG + LEADer (paper)",
+        "ProjDiff",
+        "ProjDiff + EquS+",
+        "ProjDiff + LEADer (paper)",
+        "SITCOM",
+        "SITCOM + EquS",
+        "SITCOM + LEADer (paper)",
+        "PIRP",
+        "PIRP + EquS",
+        "PIRP + LEADer (paper)",
+    ],
+    "table2": [
+        "DDNM",
+        "DDNM + UCPM (paper)",
+        "DDNM, T = 93",
+        "DDNM + SATP (paper)",
+        "DDNM + UCPM (paper), T = 93",
+        "DDNM + LEADer (paper)",
+    ],
+    "table3": [f"PIRP F_lb G_- + LEADer (paper), B = {B}" for B in ("0", "0.001", "0.005", "0.01", "0.05", "0.1")],
+    "table4": [f"{host}{plug}" for host in ("DDNM", "DDPG", "SITCOM", "PIRP") for plug in ("", " + LEADer (paper)")],
+    "fid": ["DDNM", "DDNM + LEADer (paper)"],
+    "figure5": [
+        f"{host}{plug}, T = {T}" for host in ("DDNM", "DDPG") for plug in ("", " + LEADer (paper)") for T in (10, 20, 50, 100)
+    ],
+    "figure6": ["DDNM", "DDNM + LEADer (paper)"],
+}
+"""The rows of the paper's tables and figures, in its own words as far as we have them."""
+
+
+@pytest.mark.parametrize("form", ["full", "full-imagenet"])
+@pytest.mark.parametrize("name", PAPER_ROWS)
+def test_the_full_forms_print_the_paper_s_rows(name: str, form: str, tmp_path: Path) -> None:
+    """In a dry run, on 1,000 pictures where the paper has as many."""
+    made = load_experiment(Path("experiments") / f"{name}.toml", form, count=1)
+    lines: list[str] = []
+    dry_run(made.restricted(tasks=made.tasks[0].label), Store(tmp_path, made.name), lines.append)
+    for label in PAPER_ROWS[name]:
+        assert any(line.split("\t")[0] == label for line in lines), label
+    if name != "table4":
+        assert load_experiment(Path("experiments") / f"{name}.toml", form).form.count == 1000

@@ -99,7 +99,7 @@ def test_where_a_number_differs_its_path_alone_runs_again(made: tuple[Experiment
 
     def wrong(record: Record) -> Record:
         is_it = record["method"] == "ddpg" and record["task"] == "sr"
-        return {**record, "residual_raw": record["residual_raw"] + 1e-6, "seconds": 77.0} if is_it else record
+        return {**record, "residual_raw": record["residual_raw"] + 1e-5, "seconds": 77.0} if is_it else record
 
     rewrite(folder, experiment, wrong)
     untouched = renewed(experiment, folder, only_agreeing=True)
@@ -326,3 +326,19 @@ def test_renewal_does_not_claim_a_metric_that_was_never_computed(
     assert renewed(experiment, folder).restamped == RECORDS
     found = gather(experiment, Store(folder, experiment.name))
     assert (found.older, found.lacking) == (0, {"again": RECORDS})
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "same"),
+    [
+        (0.450465, 0.450466, True),  # another machine's rounding
+        (0.450465, 0.450468, False),
+        (24.00001, 24.0, True),
+        (24.0001, 24.0, False),
+        (100, 101, False),
+        ("a", "b", False),
+        ([[1, 2.0]], [[1, 2.0]], True),
+    ],
+)
+def test_numbers_agree_but_for_the_rounding_of_another_machine(new: object, old: object, same: bool) -> None:
+    assert module._alike(new, old) is same

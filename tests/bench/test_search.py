@@ -12,7 +12,7 @@ from leader.bench.records import Store
 from leader.bench.schema import parse_toml
 from leader.engines import make_engine
 from leader.methods import METHODS, make_method
-from leader.plugins import make_plugin
+from leader.plugins import BUNDLES, make_plugin
 from tests.bench.tiny import tiny
 
 FOLDER = Path(__file__).parents[2] / "experiments"
@@ -30,12 +30,12 @@ def search() -> ModuleType:
 
 def test_every_host_has_ranges_whose_points_it_accepts(search: ModuleType) -> None:
     ranges = parse_toml(FOLDER / "search.toml")
-    assert set(ranges) - {"leader"} == set(METHODS) - {"ddim"}
+    assert set(ranges) - set(BUNDLES) == set(METHODS) - {"ddim"}
     for name, bounds in ranges.items():
         for number in range(20):
             point = search.draw(bounds, f"{name}/{number}")
             assert point == search.draw(bounds, f"{name}/{number}")
-            if name == "leader":
+            if name in BUNDLES:
                 for plugin, settings in point.items():
                     make_plugin(plugin, settings)
             else:

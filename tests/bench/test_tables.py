@@ -174,8 +174,9 @@ def test_columns_are_the_metrics_own_and_one_table_of_the_rest(numbers: Numbers)
         assert columns()[name] is metric.column
         assert metric.column.better in (1, -1) and metric.column.digits > 0 and metric.column.title.lower() == name
     better = {name: column.better for name, column in OTHERS.items()}
-    assert better.pop("residual") == better.pop("residual_raw") == 0
-    assert set(better.values()) == {-1}, "everything else is a cost"
+    level = ("residual", "residual_raw", "coverage", "coverage_50", "coverage_80", "coverage_95")
+    assert all(better.pop(name) == 0 for name in level), "what should be as said, neither more nor less"
+    assert better.pop("rank") == 1 and set(better.values()) == {-1}, "everything else is a cost"
     numbers.experiment.table["metrics"] = ["psnr", "speed"]
     with pytest.raises(UsageError, match="number of a table 'speed'"):
         render_table(numbers)

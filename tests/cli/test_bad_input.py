@@ -52,7 +52,7 @@ BAD = [
     (["in.png", "out.png", "--json", "fifo.json"], 1, "pipe"),
     (["in.png", "out.png", "--json", "/dev/null"], 1, "device"),
     (["in.png", "out.png", "--map", "map.xyz"], 2, "figures are written"),
-    (["in.png", "a.png", "b.png"], 2, "one picture IN and one name OUT; found 3 names"),
+    (["in.png", "a.png", "b.png"], 2, "one picture or folder IN and one name OUT; found 3 names"),
     (["in.png"], 2, "OUT"),
     (["in.png", "out.png", "--settings", "none.toml"], 1, "no file"),
     (["in.png", "out.png", "--settings", "fifo.json"], 1, "pipe"),
@@ -120,22 +120,41 @@ def test_a_name_that_is_no_utf_8(folder: Path) -> None:
 
 
 def test_a_kept_run_that_was_changed_by_hand(folder: Path) -> None:
-    words = ["restore", "in.png", "out.png", "--task", "denoise", "--steps", "2", "--json", "run.json"]
+    words = ["restore", "in.png", "out.png", "--task", "denoise", "--steps", "2", "--json", "run.json", "--keep-failed"]
     assert runner.invoke(app, words).exit_code == 0
     content = json.loads(Path("run.json").read_text())
     for key in ("", *content):
         broken = {**content, key: [{"x": None}]} if key and key != "leader" else {"leader": "run 1"}
         Path("broken.json").write_text(json.dumps(broken))
         result = runner.invoke(app, ["restore", "in.png", "new.png", "--settings", "broken.json"])
-        assert result.exit_code in (0, 1, 2), f"{key}: {result.output}"  # what is not read may say anything
+        assert result.exit_code in (0, 1, 2, 3), f"{key}: {result.output}"  # what is not read may say anything
         if result.exit_code == 0:
             assert key and Path("new.png").read_bytes() == Path("out.png").read_bytes()
             Path("new.png").unlink()
         assert not Path("new.png").exists()
 
 
-def test_the_task_must_be_said(folder: Path) -> None:
+def test_the_task_must_be_said_where_nothing_is_found(folder: Path) -> None:
     result = runner.invoke(app, ["restore", "in.png", "out.png"])
-    assert result.exit_code == 2 and not Path("out.png").exists()
-    for name in ("sr", "deblur", "inpaint", "denoise", "leader restore in.png out.png --task sr"):
+    assert result.exit_code == 1 and not Path("out.png").exists()
+    for name in ("Nothing was found to repair in in.png", "--task", "sr", "deblur", "inpaint", "denoise"):
         assert name in result.stderr
+    Path("many").mkdir()
+    several = runner.invoke(app, ["restore", "many", "out"])
+    assert several.exit_code == 2 and "leader restore many out --task sr" in several.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["restore", "LONG", "out.png", "--task", "sr"],
+        ["diagnose", "LONG"],
+        ["degrade", "LONG", "out.png", "--task", "sr"],
+        ["bench", "run", "LONG", "--dry-run"],
+        ["bench", "run", "table1", "--dry-run", "--images", "LONG"],
+        ["fit-variance", "--images", "LONG"],
+    ],
+)
+def test_names_that_no_file_can_have(folder: Path, words: list[str]) -> None:
+    result = runner.invoke(app, ["n" * 300 if word == "LONG" else word for word in words])
+    assert result.exit_code in (1, 2) and "bug" not in result.output, result.output

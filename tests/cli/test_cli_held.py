@@ -22,17 +22,33 @@ runner = CliRunner()
 
 
 def test_options_win_over_the_settings_file() -> None:
-    file: dict[str, Any] = {"eta": 0.5, "estimator": "fisher", "satp": {"budget": 9.0, "eta": 3.0}}
+    file: dict[str, Any] = {"eta": 0.5, "estimator": "noise-energy", "satp": {"budget": 9.0, "eta": 3.0}}
     merged = with_options(file, ("leader",), budget=0.05, estimator="hutchinson")
     assert merged == {"eta": 0.5, "estimator": "hutchinson", "satp": {"budget": 0.05, "eta": 3.0}}
     assert with_options(file, ("leader",), estimator="none")["estimator"] is None
     assert with_options(file, ("leader",)) == file
     assert file["satp"]["budget"] == 9.0, "the file's content is not changed"
+    assert with_options({}, ("leader-paper",), budget=0.05) == {"satp-paper": {"budget": 0.05}}
+    with pytest.raises(UsageError, match="belongs to the plug-in 'satp'"):
+        with_options({}, ("equs", "ucpm-paper"), budget=0.05)
 
 
 def test_a_setting_of_zero_is_a_setting(folder: Path) -> None:
     (folder / "zero.toml").write_text("eta = 0.0\n")
-    words = ["restore", "in.png", "out.png", "--task", "denoise", "--sigma", "0.1", "--steps", "2", "--settings", "zero.toml"]
+    words = [
+        "restore",
+        "in.png",
+        "out.png",
+        "--task",
+        "denoise",
+        "--sigma",
+        "0.1",
+        "--steps",
+        "2",
+        "--settings",
+        "zero.toml",
+        "--keep-failed",
+    ]
     result = runner.invoke(app, [*words, "--json", "-"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["settings"]["method"]["eta"] == 0.0
@@ -48,13 +64,28 @@ def test_none_stands_alone() -> None:
 def test_transparency_that_out_cannot_hold_is_refused_before_the_work(folder: Path) -> None:
     alpha = np.linspace(0, 1, 24 * 32, dtype=np.float32).reshape(24, 32)
     write_picture(folder / "alpha.png", Picture(np.full((24, 32, 3), 0.5, np.float32), alpha))
-    result = runner.invoke(app, ["restore", "alpha.png", "out.jpg", "--task", "denoise", "--sigma", "0.1", "--steps", "2"])
+    result = runner.invoke(
+        app, ["restore", "alpha.png", "out.jpg", "--task", "denoise", "--sigma", "0.1", "--steps", "2", "--keep-failed"]
+    )
     assert result.exit_code == 1 and "transparency" in result.stderr and not (folder / "out.jpg").exists()
     assert "network calls" not in result.stderr, "it was found out after the work"
 
 
 def test_the_calls_told_are_those_of_the_network(folder: Path) -> None:
-    words = ["restore", "in.png", "out.png", "--task", "denoise", "--sigma", "0.1", "--steps", "3", "--plugin", "none"]
+    words = [
+        "restore",
+        "in.png",
+        "out.png",
+        "--task",
+        "denoise",
+        "--sigma",
+        "0.1",
+        "--steps",
+        "3",
+        "--plugin",
+        "none",
+        "--keep-failed",
+    ]
     result = runner.invoke(app, words)
     assert "with 3 network calls" in result.stderr and "32 x 24 pixels" in result.stderr, result.output
 
@@ -96,7 +127,20 @@ def test_the_demos_seed_draws_noise_and_start(tmp_path: Path, monkeypatch: pytes
 
 def test_the_threads_asked_for_are_those_of_the_run(folder: Path) -> None:
     count = torch.get_num_threads() + 1
-    words = ["restore", "in.png", "out.png", "--task", "denoise", "--sigma", "0.1", "--steps", "1", "--json", "-"]
+    words = [
+        "restore",
+        "in.png",
+        "out.png",
+        "--task",
+        "denoise",
+        "--sigma",
+        "0.1",
+        "--steps",
+        "1",
+        "--json",
+        "-",
+        "--keep-failed",
+    ]
     result = runner.invoke(app, [*words, "--threads", str(count)])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["settings"]["threads"] == count == torch.get_num_threads() + 1

@@ -53,7 +53,7 @@ def test_degrade_then_restore(folder: Path, task: str, extra: list[str]) -> None
     write_picture(folder / "square.png", Picture(photograph(64, 64).permute(1, 2, 0).numpy()))
     made = runner.invoke(app, ["degrade", "square.png", "m.npz", "--task", task, "--sigma", "0.05", *extra])
     assert made.exit_code == 0, made.output
-    done = runner.invoke(app, ["restore", "m.npz", "out.png", "--steps", "2"])
+    done = runner.invoke(app, ["restore", "m.npz", "out.png", "--steps", "2", "--keep-failed"])
     assert done.exit_code == 0, done.output
     assert "0.0500 (from the container)" in done.stderr
     refused = runner.invoke(app, ["degrade", "in.png", "no.png", "--task", "cs"])

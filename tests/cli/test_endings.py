@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import signal
 import subprocess
@@ -14,11 +15,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from leader.cli import app
+from leader.cli import app, errors
 from tests.cheap_prior import CheapPrior
 
 runner = CliRunner()
-WORDS = ["restore", "in.png", "out.png", "--task", "denoise", "--steps", "2", "--sigma", "0.1"]
+WORDS = ["restore", "in.png", "out.png", "--task", "denoise", "--steps", "2", "--sigma", "0.1", "--keep-failed"]
 START = "from leader.cli import main; main()"
 
 
@@ -99,6 +100,18 @@ def test_a_reader_that_has_seen_enough() -> None:
     assert ended.stderr == b"" and ended.returncode in (0, 1)
 
 
+def test_a_broken_pipe_at_the_end_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(io.StringIO):
+        def flush(self) -> None:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(errors, "let_go", lambda stream: None)
+    monkeypatch.setattr(sys, "stdout", Broken())
+    codes = [errors._flushed(code) for code in (0, 2, 70)]
+    monkeypatch.undo()
+    assert codes == [1, 2, 70]
+
+
 def test_letters_that_stdout_does_not_have(folder: Path) -> None:
     ended = leader("degrade", "in.png", "größe.png", "--task", "sr", PYTHONIOENCODING="ascii")
     assert ended.returncode == 0, ended.stderr
@@ -107,7 +120,7 @@ def test_letters_that_stdout_does_not_have(folder: Path) -> None:
 
 def test_a_real_interruption(folder: Path) -> None:
     """The embedded prior, interrupted while it works."""
-    command = [sys.executable, "-c", START, *WORDS[:-4], "--steps", "1000", "--plugin", "none", "--sigma", "0.1"]
+    command = [sys.executable, "-c", START, *WORDS[:5], "--steps", "1000", "--plugin", "none", "--sigma", "0.1"]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

@@ -14,7 +14,7 @@ from leader.cli.outputs import check_outputs
 from leader.errors import UsageError
 
 runner = CliRunner()
-RESTORE = ["restore", "--task", "inpaint", "--steps", "2", "--sigma", "0.1"]
+RESTORE = ["restore", "--task", "inpaint", "--steps", "2", "--sigma", "0.1", "--keep-failed"]
 
 SAME = [
     ["in.png", "in.png", "--mask", "known.png"],

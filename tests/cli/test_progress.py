@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from leader.cli import app, progress
@@ -60,12 +62,29 @@ def test_jumps_count_as_steps_done() -> None:
     assert steps < 20 and where(left).startswith("step 20 of 20, at most 0:00")
 
 
+def test_work_is_counted_by_position_and_weight() -> None:
+    """From 0 at the start to 1 at the end; a jump takes all that it leaves out, and steps still ahead cost a + b work."""
+    ready = prepare(photograph(16, 16), "denoise", sigma=0.1, prior=CheapPrior(), steps=20, plugins=())
+    step = next(ready.sampler.iterate(ready.problem))
+    now = [0.0]
+    left = WorkLeft(ready, clock=lambda: now[0])
+    assert left.done == 0 and left.seconds_left is None
+    now[0] = 3.0
+    left.step(replace(step, jump=torch.tensor([5])))
+    assert left.position == 5 and left.done == pytest.approx(5 / 20)
+    assert left.seconds_left == pytest.approx(15 * 3.0)  # every step alike: as long as the first
+    left.step(replace(step, u=torch.tensor([-1])))
+    assert left.done == 1 and left.seconds_left == 0
+
+
 def test_durations() -> None:
     assert [duration(s) for s in (61, 150, 3500, 9000)] == ["1 minute", "2 minutes", "58 minutes", "2.5 hours"]
 
 
 def test_lines_reach_stderr_where_there_is_no_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Announcer.__call__, "__defaults__", (0.0,))
-    result = runner.invoke(app, ["restore", "in.png", "out.png", "--task", "denoise", "--steps", "4", "--plugin", "none"])
+    result = runner.invoke(
+        app, ["restore", "in.png", "out.png", "--task", "denoise", "--steps", "4", "--plugin", "none", "--keep-failed"]
+    )
     assert result.exit_code == 0, result.output
     assert "step 1 of 4, at most" in result.stderr and result.stdout == "out.png\n"

@@ -13,8 +13,13 @@ from typer.testing import CliRunner
 
 from leader import defaults
 from leader.cli import app
-from leader.pictures import figures, read_picture
+from leader.pictures import Picture, figures, read_picture, write_picture
+from leader.pictures.exif import ASCII, Tag
+from leader.pictures.metadata import Metadata
+from leader.presets import paths
+from leader.restoration import restore as restoration
 from leader.restoration.restore import prepare, restore
+from leader.trust import maps
 from tests.cli.conftest import OtherPrior
 
 runner = CliRunner()
@@ -43,13 +48,15 @@ SEEN: list[tuple[list[str], dict[str, Any]]] = [
     (["--task", "denoise", "--sigma", "0.2", "-p", "none"], {"task": "denoise", "sigma": 0.2, "plugins": ()}),
     (["--task", "denoise", "--sigma", "0.2", "-p", "ucpm"], {"task": "denoise", "sigma": 0.2, "plugins": ("ucpm",)}),
     (["--task", "denoise", "--sigma", "0.2", "--steps", "7"], {"task": "denoise", "sigma": 0.2, "steps": 7}),
+    (["--task", "denoise", "--sigma", "0.2", "--quality", "draft"], {"task": "denoise", "sigma": 0.2, "quality": "draft"}),
+    (["--task", "denoise", "--sigma", "0.2", "--average", "2"], {"task": "denoise", "sigma": 0.2, "average": 2}),
     (
         ["--task", "denoise", "--sigma", "0.2", "--budget", "50"],
         {"task": "denoise", "sigma": 0.2, "settings": {"satp": {"budget": 50.0}}},
     ),
     (
-        ["--task", "denoise", "--sigma", "0.2", "--estimator", "fisher"],
-        {"task": "denoise", "sigma": 0.2, "settings": {"estimator": "fisher"}},
+        ["--task", "denoise", "--sigma", "0.2", "--estimator", "noise-energy"],
+        {"task": "denoise", "sigma": 0.2, "settings": {"estimator": "noise-energy"}},
     ),
 ]
 
@@ -62,16 +69,54 @@ def test_every_option_of_the_run_changes_the_picture_as_the_python_call_does(fol
         written = (folder / "out.png").read_bytes()
         restore("in.png", **{"steps": 4, **arguments}).save("python.png")
         assert written == (folder / "python.png").read_bytes(), words
-        assert written not in seen, f"{words} and {seen[written]} wrote the same picture"
-        seen[written] = str(words)
+        pixels = read_picture(folder / "out.png").pixels.tobytes()
+        assert pixels not in seen, f"{words} and {seen[pixels]} wrote the same picture"
+        seen[pixels] = str(words)
+
+
+def test_the_place_where_it_was_taken(folder: Path) -> None:
+    place = Metadata(gps={1: Tag(ASCII, b"N\0")})
+    write_picture(folder / "placed.jpg", Picture(read_picture(folder / "in.png").pixels, metadata=place), location=True)
+    for words, kept in (([], {}), (["--keep-location"], place.gps)):
+        result = runner.invoke(
+            app, ["restore", "placed.jpg", "out.jpg", "--task", "denoise", "--steps", "2", "-f", "--no-check", *words]
+        )
+        assert result.exit_code == 0, result.output
+        assert read_picture(folder / "out.jpg").metadata.gps == kept
+        assert ("--keep-location keeps it" in result.stderr) is not bool(kept)
+        many = ["restore", ".", "../many", "--task", "denoise", "--steps", "2", "--jobs", "0", "-f", "--no-check", *words]
+        runner.invoke(app, many)
+        assert read_picture(folder.parent / "many" / "placed.jpg").metadata.gps == kept
+
+
+def test_quality_and_look_reach_the_choice_of_the_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def find(*which: Any) -> paths.RunPath:
+        asked.append(which)
+        return paths.RunPath("ddnm", 3, "here")
+
+    monkeypatch.setattr(restoration, "find_path", find)
+    run("--task", "denoise", "--sigma", "0.2", "--quality", "best", "--look", "faithful")
+    run("--task", "denoise", "--sigma", "0.2")
+    level = pytest.approx(0.2)
+    assert asked == [("cheap", "denoise", level, "best", "faithful"), ("cheap", "denoise", level, "standard", "natural")]
+
+
+def test_what_was_chosen_is_told(folder: Path) -> None:
+    result = runner.invoke(app, [*BASE, "--task", "denoise", "--sigma", "0.25"])
+    assert result.exit_code == 0 and result.stdout == "out.png\n"
+    assert "Noise level sigma = 0.2500 (as given)." in result.stderr and "Restored 32 x 24 pixels with " in result.stderr
+    again = runner.invoke(app, [*BASE, "--task", "deblur-gaussian", "--sigma", "0.25", "--force"])
+    assert again.exit_code == 0 and "No kernel was given" in again.stderr
 
 
 def test_names_reach_the_run(folder: Path) -> None:
     words = ["--task", "denoise", "--method", "ddrm", "--plugin", "satp", "--plugin", "ucpm", "--prior", "other"]
-    settings = run(*words, "--estimator", "fisher")["settings"]
+    settings = run(*words, "--estimator", "noise-energy")["settings"]
     assert settings["method"]["name"] == "ddrm" and settings["prior"] == OtherPrior.name
     assert [item["name"] for item in settings["plugins"]] == ["satp", "ucpm"]
-    assert settings["estimator"] == "fisher"
+    assert settings["estimator"] == "noise-energy"
     assert [item["name"] for item in run("--task", "denoise")["settings"]["plugins"]] == ["ucpm", "satp"]
 
 
@@ -98,14 +143,16 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(figures, "draw_side_by_side", draw)
     words = ["--task", "sr", "--factor", "2", "--map", "map.png", "--figure", "figure.png", "--json", "run.json"]
+    words += ["--map", "map.fade.png"]
     result = runner.invoke(app, [*BASE, *words])
     assert result.exit_code == 0, result.output
-    assert result.stdout.split() == ["out.png", "map.png", "figure.png", "run.json"]
+    assert result.stdout.split() == ["out.png", "map.png", "map.fade.png", "figure.png", "run.json"]
     assert "estimated from the picture" in result.stderr
     content = json.loads(Path("run.json").read_text())
     assert content["sigma_from"] == "estimated" and content["network"]["calls"] == len(content["trace"])
     same = restore("in.png", "sr", factor=2, steps=4)
     assert same.uncertainty is not None
+    assert content["known_to_within"] == maps.shares(same.uncertainty)
     ((path, views, spread, words_below),) = drawn
     assert same.verdict is not None and words_below == f"Verdict: {same.verdict.in_words()}"
     assert path == Path("figure.png") and [title for title, _ in views] == ["given", "restored"]
@@ -117,14 +164,14 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(np.load("raw.npy"), same.uncertainty)
 
 
-def test_a_failed_picture_is_told_and_can_be_refused(folder: Path) -> None:
+def test_a_failed_picture_is_told_and_not_written_unless_asked(folder: Path) -> None:
     words = ["restore", "in.png", "out.png", "--steps", "4", "--task", "sr", "--sigma", "0.1", "--json", "run.json"]
-    result = runner.invoke(app, [*words, "--refuse-failed", "--figure", "figure.png"])
+    result = runner.invoke(app, [*words, "--figure", "figure.png"])
     assert result.exit_code == 3 and "Verdict: failed: " in result.stderr and "--keep-failed" in result.stderr
     assert not Path("out.png").exists() and not Path("figure.png").exists() and result.stdout.split() == ["run.json"]
     content = json.loads(Path("run.json").read_text())
     assert content["verdict"]["level"] == "failed" and content["tries"] == []  # sigma was given: no repetition
-    kept = runner.invoke(app, [*words, "--force"])
+    kept = runner.invoke(app, [*words, "--force", "--keep-failed"])
     assert kept.exit_code == 0 and "Verdict: failed: " in kept.stderr
     written = Path("out.png").read_bytes()
     unchecked = runner.invoke(app, [*words, "--no-check", "--force"])
@@ -157,7 +204,7 @@ def test_without_an_estimator_there_is_no_map(folder: Path) -> None:
     [
         ["--task", "sr", "--factor", "2", "--down", "average", "--seed", "5"],
         ["--task", "deblur", "--kernel", "kernel.npy", "--method", "diffpir", "--budget", "0.2"],
-        ["--task", "inpaint", "--mask", "known.png", "--plugin", "none", "--estimator", "fisher"],
+        ["--task", "inpaint", "--mask", "known.png", "--plugin", "none", "--estimator", "noise-energy"],
         ["--task", "denoise", "--sigma", "0.25", "--prior", "other", "--settings", "s.toml"],
     ],
     ids=lambda words: words[1],
@@ -167,10 +214,12 @@ def test_a_kept_run_gives_the_same_picture_again(folder: Path, words: list[str])
     run(*words)
     for name in ("kernel.npy", "known.png", "s.toml"):
         Path(name).unlink()
-    again = runner.invoke(app, ["restore", "in.png", "again.png", "--settings", "run.json", "--json", "second.json"])
+    again = runner.invoke(
+        app, ["restore", "in.png", "again.png", "--settings", "run.json", "--json", "second.json", "--keep-failed"]
+    )
     assert again.exit_code == 0, again.output
     assert Path("again.png").read_bytes() == Path("out.png").read_bytes()
-    third = runner.invoke(app, ["restore", "in.png", "third.png", "--settings", "second.json"])
+    third = runner.invoke(app, ["restore", "in.png", "third.png", "--settings", "second.json", "--keep-failed"])
     assert third.exit_code == 0 and Path("third.png").read_bytes() == Path("out.png").read_bytes()
 
 
@@ -181,7 +230,7 @@ def test_beside_a_kept_run_only_outputs_are_named(folder: Path) -> None:
         result = runner.invoke(app, [*words, *extra])
         option = {"-m": "--method"}.get(extra[0], extra[0])
         assert result.exit_code == 2 and option in result.stderr and not Path("again.png").exists()
-    assert runner.invoke(app, [*words, "--map", "map.npy", "--force"]).exit_code == 0
+    assert runner.invoke(app, [*words, "--map", "map.npy", "--force", "--keep-failed"]).exit_code == 0
     Path("later.json").write_text(json.dumps({**json.loads(Path("run.json").read_text()), "leader": "run 99"}))
     later = runner.invoke(app, ["restore", "in.png", "later.png", "--settings", "later.json"])
     assert later.exit_code == 1 and "run 1" in later.stderr
@@ -189,7 +238,7 @@ def test_beside_a_kept_run_only_outputs_are_named(folder: Path) -> None:
 
 def test_a_container_knows_its_task(folder: Path) -> None:
     assert runner.invoke(app, ["degrade", "in.png", "m.npz", "--task", "sr", "--factor", "2"]).exit_code == 0
-    assert runner.invoke(app, ["restore", "m.npz", "out.png", "--steps", "2"]).exit_code == 0
+    assert runner.invoke(app, ["restore", "m.npz", "out.png", "--steps", "2", "--keep-failed"]).exit_code == 0
     assert read_picture(folder / "out.png").size == (32, 24)
 
 

@@ -39,9 +39,9 @@ def test_fid_is_the_formula_with_a_general_matrix_root() -> None:
 
 
 def test_fid_refuses_small_sets_and_offers_kid() -> None:
-    x = correlated(2047, 4, 0)
-    with pytest.raises(LeaderError, match=r"at least 2,048 samples .* has 2,047; use KID"):
-        fid(correlated(2048, 4, 1), x)
+    x = correlated(999, 4, 0)
+    with pytest.raises(LeaderError, match=r"at least 1,000 samples .* has 999; use KID"):
+        fid(correlated(1000, 4, 1), x)
 
 
 def test_squared_mmd_is_the_double_sum() -> None:

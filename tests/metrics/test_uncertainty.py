@@ -6,7 +6,14 @@ import torch
 from scipy.stats import spearmanr
 
 from leader.errors import LeaderError
-from leader.metrics import block_rank_correlation, coverage, sparsification_curve, sparsification_error
+from leader.metrics import (
+    block_rank_correlation,
+    calibration_error,
+    coverage,
+    interval_coverage,
+    sparsification_curve,
+    sparsification_error,
+)
 
 
 def draws(seed: int, *shape: int) -> torch.Tensor:
@@ -82,3 +89,18 @@ def test_wrong_maps_are_refused() -> None:
         coverage(maps, maps, maps - 1)
     with pytest.raises(LeaderError, match="fewer than two blocks"):
         block_rank_correlation(maps, maps)
+
+
+def test_interval_coverage_counts_and_calibration_error_is_the_mean_distance() -> None:
+    error = torch.tensor([[0.5, -1.0, 1.5, -3.0], [0.0, 0.0, 0.0, 9.0]]).reshape(2, 1, 1, 4)
+    std = torch.ones(2, 1, 1, 4)
+    assert interval_coverage(error, std, 1.0).tolist() == [0.5, 0.75]
+    assert interval_coverage(error, 2 * std, 1.0).tolist() == [0.75, 0.75]
+    off = calibration_error(error, std, {0.5: 1.0, 0.9: 2.0})
+    assert off.tolist() == pytest.approx([(0 + 0.15) / 2, (0.25 + 0.15) / 2])
+    gaussian = torch.randn(1, 3, 100, 100, generator=torch.Generator().manual_seed(0))
+    exact = {0.5: 0.6745, 0.9: 1.6449}
+    assert float(calibration_error(0.3 * gaussian, torch.full_like(gaussian, 0.3), exact)) < 0.005
+    assert float(calibration_error(0.3 * gaussian, torch.full_like(gaussian, 0.2), exact)) > 0.1
+    with pytest.raises(LeaderError, match="at least one level"):
+        calibration_error(error, std, {})

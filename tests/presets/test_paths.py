@@ -6,7 +6,8 @@ import pytest
 
 from leader.errors import LeaderError
 from leader.methods import METHODS, make_method
-from leader.plugins import expand
+from leader.plugins import expand, make_plugin
+from leader.presets import paths
 from leader.presets.paths import LOOKS, QUALITIES, _entries, find_path
 from leader.schedule import GRIDS
 
@@ -16,8 +17,10 @@ TASKS = ("sr-bicubic", "sr-average", "deblur-gaussian", "deblur-motion", "deblur
 def test_every_entry_can_run_and_says_where_it_comes_from() -> None:
     for entry in _entries():
         assert entry["method"] in METHODS and entry.get("grid", "uniform") in GRIDS and 1 <= entry["steps"] <= 100
-        make_method(entry["method"], entry.get("settings", {}))
-        expand(tuple(entry.get("plugins", ())))
+        plugins, settings = expand(tuple(entry.get("plugins", ()))), entry.get("settings", {})
+        make_method(entry["method"], {name: value for name, value in settings.items() if name not in plugins})
+        for name in plugins:
+            make_plugin(str(name), settings.get(name, {}))
         assert entry["source"] and entry["quality"] in (*QUALITIES, "any") and entry["look"] in (*LOOKS, "any")
 
 
@@ -31,7 +34,7 @@ def test_more_quality_never_means_fewer_steps(task: str, sigma: float) -> None:
 
 def test_the_most_specific_entry_wins() -> None:
     clean = find_path("embedded", "sr-bicubic", 0.0, "standard", "natural")
-    assert (clean.method, clean.grid, clean.steps, clean.settings) == ("ddnm", "quadratic", 23, {"eta": 0.985})
+    assert (clean.method, clean.grid, clean.steps, clean.settings) == ("ddnm", "quadratic", 21, {"eta": 0.985})
     # the rounding of 8 bits is no noise to speak of: the nearest level is that of clean pictures
     assert find_path("embedded", "sr-bicubic", 0.0011, "standard", "natural").settings == {"eta": 0.985}
     assert find_path("embedded", "sr-bicubic", 0.04, "standard", "natural").settings == {}
@@ -39,6 +42,33 @@ def test_the_most_specific_entry_wins() -> None:
     # ProjDiff is for noisy blurs only
     assert find_path("embedded", "deblur-gaussian", 0.05, "standard", "natural").method == "projdiff"
     assert find_path("embedded", "deblur-gaussian", 0.005, "standard", "natural").method == "ddnm"
+
+
+def test_a_quality_and_a_look_that_were_measured_win_over_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [
+        {"prior": "any", "quality": quality, "look": look, "method": "ddnm", "steps": steps, "source": "here"}
+        for quality, look, steps in (
+            ("draft", "natural", 1),
+            ("draft", "any", 2),
+            ("any", "natural", 3),
+            ("any", "any", 4),
+        )
+    ]
+    for given in (entries, entries[::-1]):
+        monkeypatch.setattr(paths, "_entries", lambda given=tuple(given): given)
+        for quality, look, steps in (
+            ("draft", "natural", 1),
+            ("draft", "faithful", 2),
+            ("best", "natural", 3),
+            ("best", "faithful", 4),
+        ):
+            assert find_path("x", "denoise", 0.0, quality, look).steps == steps
+
+
+def test_of_equal_entries_the_later_one_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"prior": "any", "quality": "any", "look": "any", "method": "ddnm", "steps": 1, "source": "here"}
+    monkeypatch.setattr(paths, "_entries", lambda: (one, {**one, "steps": 2}))
+    assert find_path("x", "denoise", 0.0, "best", "natural").steps == 2
 
 
 def test_priors_that_were_never_measured_get_the_papers_path() -> None:

@@ -85,7 +85,13 @@ def test_published_rows() -> None:
     assert find("celebahq-256", "ddnm", "cs", 0.1)["eta"] == 0.85
     assert find("embedded", "ddnm", "sr-bicubic", 0.0)["eta"] == 0.985
     assert find("embedded", "ddnm", "sr-bicubic", 0.05)["eta"] == 0.646
-    assert find("unheard-of", "ddnm", "cs", 0.1) == {"ucpm": {"phi": "tv", "lam": 0.2}, "satp": {"budget": 0.01, "eta": 2.0}}
+    assert find("unheard-of", "ddnm", "cs", 0.1) == {
+        "ucpm": {"phi": "tv", "lam": 0.2},
+        "satp": {"budget": 0.01, "eta": 2.0},
+        "ucpm-paper": {"lam": 0.2},
+        "satp-paper": {"budget": 0.01, "eta": 2.0},
+    }
+    assert find("embedded", "ddnm", "cs", 0.05)["satp-paper"] == {"budget": 0.01, "eta": 0.7}
     assert find("embedded", "ddnm", "cs", 0.05)["ucpm"]["lam"] == 0.155
     assert find("embedded", "ddnm", "cs", 0.05)["satp"] == {"budget": 0.003, "eta": 0.7}, "entries fill what others leave open"
 

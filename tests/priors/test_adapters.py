@@ -183,3 +183,15 @@ def test_a_label_goes_to_every_image() -> None:
             return x + label.reshape(-1, 1, 1, 1)
 
     assert LabelledNetwork(Conditional(), 7)(torch.zeros(2, 1, 1, 1), torch.zeros(2)).reshape(-1).tolist() == [7, 7]
+
+
+def test_images_of_a_batch_are_asked_at_their_own_times() -> None:
+    """On the CPU a batch is asked image by image; each has its own time."""
+
+    class Tells(nn.Module):
+        def forward(self, x: Tensor, t: Tensor) -> Tensor:
+            return t.reshape(-1, 1, 1, 1).to(x).expand_as(x)
+
+    prior = NetworkPrior(Tells(), SCHEDULE, predicts="x0")
+    answer = prior.predict(torch.zeros(3, 3, 8, 8), TIMES)
+    assert answer.x0[:, 0, 0, 0].tolist() == TIMES.tolist()

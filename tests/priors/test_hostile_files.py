@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import struct
 import zipfile
@@ -17,10 +18,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.priors import catalogue
+from leader.priors import catalogue, tensor_files
 from leader.priors.inspection import inspect
 from leader.priors.loading import load_prior
 from leader.priors.networks import DDPM, DDPMConfig
+from leader.priors.pickle_check import is_harmless
 from leader.priors.variance_head import NODES, OLD_NODES, HeadShape, VarianceHead
 from tests.priors.limits import bounded, sentence
 from tests.priors.test_checkpoints import OPTIONS, tiny
@@ -152,6 +154,49 @@ def test_archives_that_grow(checkpoint: Path) -> None:
         archive.writestr("archive/version", "3")
     assert checkpoint.stat().st_size < 1 << 20
     assert "compressed" in refused(checkpoint, **OPTIONS)
+
+
+def doubled(depth: int, use: bytes) -> bytes:
+    """A pickle that names a tuple of 2^depth parts in four bytes a level, and what is done with it."""
+    levels = b"".join(b"h" + bytes([i]) + b"\x86q" + bytes([i + 1]) for i in range(depth))
+    return b"\x80\x02" + use.replace(b"T", b")q\x00" + levels) + b"."
+
+
+KEYS = {"a key": b"}TK\x01s", "keys": b"}(TK\x01K\x02K\x03u", "a value": b"}K\x01Ts", "bare": b"T", "in a slice": b"(Tt"}
+
+
+@pytest.mark.parametrize("use", KEYS)
+@pytest.mark.parametrize("legacy", [False, True])
+def test_tuples_without_end_are_refused_before_they_are_hashed(use: str, legacy: bool, checkpoint: Path) -> None:
+    with zipfile.ZipFile(checkpoint) as archive:
+        content = {item.filename: archive.read(item) for item in archive.infolist()}
+    pickled = doubled(60, KEYS[use])
+    if legacy:
+        magic = b"".join(pickle.dumps(item, 2) for item in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}))
+        checkpoint.write_bytes(magic + pickled + pickle.dumps([], 2))
+    else:
+        with zipfile.ZipFile(checkpoint, "w") as archive:
+            for name, data in content.items():
+                archive.writestr(name, pickled if name.endswith("data.pkl") else data)
+    assert "tuples inside tuples" in refused(checkpoint)
+
+
+def test_a_key_that_is_named_too_often_is_refused() -> None:
+    """Each of the 5,000 keys is small enough; all of them together would be hashed for minutes."""
+    levels = b"".join(b"h" + bytes([i]) + b"\x86q" + bytes([i + 1]) for i in range(12))
+    few, many = (b"\x80\x02})q\x00" + levels + b"K\x01s" + b"h\x0cK\x01s" * count + b"." for count in (10, 5000))
+    assert is_harmless(few) and not is_harmless(many)
+
+
+def test_files_that_torch_writes_are_harmless(tmp_path: Path) -> None:
+    content = {"state": tiny(), "step": 3, "betas": (0.9, 0.999), ("a", (1, 2)): [torch.zeros(2, 3)], "words": {"x"}}
+    for name, new in (("new.pt", True), ("old.pt", False)):
+        torch.save(content, tmp_path / name, _use_new_zipfile_serialization=new)
+        assert tensor_files.read(tmp_path / name)["step"] == 3
+    for protocol in range(6):
+        pickled = pickle.dumps({**content, "state": None}, protocol)
+        assert is_harmless(pickled) and is_harmless(pickled[:-3])
+    assert is_harmless(b"no pickle at all") and is_harmless(b"")
 
 
 def test_tensors_that_claim_more_than_their_file(checkpoint: Path) -> None:

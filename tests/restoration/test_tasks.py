@@ -15,6 +15,8 @@ from leader.errors import LeaderError, UsageError
 from leader.operators.tasks import VARIANTS, options_of
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
+from leader.pictures.thumbnails import recognise
+from leader.restoration import invention
 from leader.restoration.borders import extended_blur
 from leader.restoration.degrade import degrade
 from leader.restoration.pose import pose_picture
@@ -77,7 +79,8 @@ def test_names_and_options_that_are_wrong() -> None:
 
 
 EXACT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("sr", {"factor": 2}, {"factor": 2}),
+    ("sr", {"factor": 2, "down": "bicubic"}, {"factor": 2}),
+    ("sr", {"factor": 2, "down": "lanczos"}, {"factor": 2, "down": "lanczos"}),
     ("deblur-gaussian", {"kernel": "gaussian:1.5"}, {"std": 1.5}),
     ("deblur-gaussian", {}, {}),
     ("deblur-motion", {}, {"seed": 7}),
@@ -106,7 +109,7 @@ def test_a_restoration_assumes_what_the_camera_did(task: str, given: dict[str, A
     scene = 0.2 + 0.6 * photograph(32, 32)
     given = {"kernel": np.diag([1.0, 2, 3])} if task == "deblur-motion" else given
     seen = degrade(scene, task, **given).picture
-    posed = pose_picture(seen, task, 0.0, given)
+    posed = pose_picture(seen, task, 0.0, {**given, "kernel_doubt": 0} if task.startswith("deblur") else given)
     if posed.window is None:
         again = posed.problem.operator.A(2 * scene[None] - 1)
         assert float((again - posed.problem.y).abs().max()) <= 1e-5
@@ -162,8 +165,9 @@ def test_nothing_is_seen_of_missing_pixels() -> None:
 
 
 def test_defaults() -> None:
-    values = TASKS["sr"].read({}, Request(picture()))
+    values = TASKS["sr"].read({}, Request(picture(), seed=0))
     assert values == {"factor": 4, "down": "bicubic"}
+    assert TASKS["sr"].read({}, Request(picture()))["down"] == recognise(picture(), 4).down
     assert TASKS["sr"].shape(picture(), values) == (3, 128, 160)
     assert TASKS["colourise"].shape(picture(channels=1), {}) == (3, 32, 40)
     taps = TASKS["deblur-gaussian"].read({}, Request(picture()))["kernel"]
@@ -188,13 +192,14 @@ def test_masks_that_look_inverted_are_doubted() -> None:
     hole = np.ones((32, 40))
     hole[5:9, 6:12] = 0
     assert pose_picture(given, "inpaint", 0.01, {"mask": hole}).notes == ()
-    (note,) = pose_picture(given, "inpaint", 0.01, {"mask": 1 - hole}).notes
+    note, _ = pose_picture(given, "inpaint", 0.01, {"mask": 1 - hole}).notes
     assert "98 % of the picture unknown" in note and "is the mask inverted?" in note
     painted = given.pixels.copy()
     painted[:16] = 1  # half of it is painted over in white, and the mask marks the paint
     half = np.zeros((32, 40))
     half[:16] = 1
-    (note,) = pose_picture(Picture(painted), "inpaint", 0.01, {"mask": half}).notes
+    note, also = pose_picture(Picture(painted), "inpaint", 0.01, {"mask": half}).notes
+    assert also == invention.NOTE
     assert "one colour" in note and "inverted" in note
     alpha = Picture(given.pixels, (1 - hole).astype(np.float32))
     assert any("unknown" in note for note in pose_picture(alpha, "inpaint", 0.01, {}).notes)
@@ -204,7 +209,7 @@ def test_masks_that_look_inverted_are_doubted() -> None:
 
 def test_a_blurred_picture_goes_on_beyond_its_frame() -> None:
     """Zeros there would be a black border that the blur carries into the picture."""
-    posed = pose_picture(picture(), "deblur", 0.0, {"kernel": "gaussian:1"})
+    posed = pose_picture(picture(), "deblur", 0.0, {"kernel": "gaussian:1", "kernel_doubt": 0})
     assert posed.window is not None
     y = (posed.problem.y + 1) / 2
     inside = posed.window.crop(y)

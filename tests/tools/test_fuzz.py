@@ -59,7 +59,7 @@ def run(tmp_path: Path, alarm: Alarm, *words: str) -> Outcome:
     return run_case(case_of(folder, *words), folder, alarm)
 
 
-GOOD = ("restore", "@in.png", "@out.png", "--task", "denoise", "--sigma", "0.1", "--steps", "1")
+GOOD = ("restore", "@in.png", "@out.png", "--task", "denoise", "--sigma", "0.1", "--keep-failed", "--steps", "1")
 
 
 def test_damage_follows_from_the_generator_alone() -> None:

@@ -15,6 +15,7 @@ from leader.priors.gaussian import Gaussian, GaussianPrior, stationary
 from leader.priors.spectrum import Spectrum, dct_radius
 from leader.uncertainty import covariance
 from leader.uncertainty.dct import dct2, idct2
+from tests.cheap_prior import CheapPrior
 
 SHAPE = (3, 8, 8)
 SIGMA = 0.1
@@ -169,3 +170,43 @@ def test_the_floor_and_grey() -> None:
     assert S.given(Denoising((1, 4, 4)), 0.0).sigma == covariance.FLOOR
     grey = toy_spectrum().grey()
     assert grey.channels == 1 and float(grey.power[0, 0]) == pytest.approx(float(toy_spectrum().power[0, 0].mean()))
+
+
+def test_the_diagonal_and_the_trace_from_probes() -> None:
+    operator = OPERATORS["sr"]
+    gaussian = stationary(SHAPE, 0.5)
+    found = covariance.image_covariance(GaussianPrior(gaussian), torch.zeros(1, *SHAPE, dtype=torch.float64))
+    assert found is not None
+    posterior = found[1].given(operator, SIGMA)
+    expected = gaussian.posterior(operator, torch.zeros(operator.measurement_shape, dtype=torch.float64), SIGMA)[1]
+    # of +-1 probes: exactly z (P z), and its sum
+    probes = torch.randint(0, 2, (3, *SHAPE), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
+    flat = probes.reshape(3, -1)
+    assert torch.allclose(posterior.diagonal(probes).flatten(), (flat * (flat @ expected)).mean(0), atol=1e-3)
+    assert posterior.trace(probes[:1]) == pytest.approx(float(flat[0] @ expected @ flat[0]), rel=1e-3)
+
+
+def test_a_photographs_model_has_its_colour_and_its_channels() -> None:
+    prior = CheapPrior()
+    prior.spectrum = toy_spectrum()
+    found = covariance.image_covariance(prior, torch.zeros(1, *SHAPE, dtype=torch.float64))
+    assert found is not None and torch.allclose(found[0][0, :, 3, 5], prior.spectrum.colour)
+    expected = covariance.stationary(prior.spectrum.photographs(8, 8), torch.zeros(1, dtype=torch.float64))
+    x = torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert torch.allclose(found[1].product(x), expected.product(x))
+    grey = covariance.image_covariance(prior, torch.zeros(1, 1, 8, 8, dtype=torch.float64))
+    assert grey is not None and grey[0].shape == (1, 1, 8, 8) and grey[1].product(x[:, :1]).shape == (1, 1, 8, 8)
+    assert float(grey[0].mean()) == pytest.approx(float(prior.spectrum.colour.mean()))
+    assert covariance.image_covariance(prior, torch.zeros(1, 2, 8, 8)) is None
+
+
+def test_lanczos_stays_orthogonal_in_single_precision() -> None:
+    """A spectrum over six orders of magnitude: in float32 the bare recurrence finds large values again and again."""
+    values = torch.logspace(2, -4, 60)
+    probe = torch.ones(1, 1, 1, 60)
+    nodes, weights = covariance.lanczos(lambda v: v * values.reshape(1, 1, 1, -1), probe, 40)
+    assert float((weights * nodes).sum()) == pytest.approx(float(values.sum()), rel=0.02)
+    large = nodes[nodes > 20]
+    assert len(large) == int((values > 20).sum()) and torch.allclose(
+        large.sort(descending=True).values, values[values > 20].double(), rtol=1e-3
+    )

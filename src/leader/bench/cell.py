@@ -13,8 +13,10 @@ from typing import Any
 
 BASELINES = {"reference": "Reference", "measurement": "Measurement", "pinv": "A⁺ y"}
 """Not methods, with their names in tables: the picture itself, the measurement as a picture (A^+ y where it is none), A^+ y."""
-KEEP = ("restored", "path", "trace")
-"""What a record can keep besides numbers: the restored picture, x0_hat and Sigma along the way, every step's (t, jump, U_t)."""
+KEEP = ("restored", "path", "trace", "trust")
+"""What a record can keep besides numbers: the restored picture, x0_hat and Sigma along the way, every step's (t, jump, U_t); or
+what the trust map is worth.
+"""
 
 Place = tuple[str, str, int, int]
 """Where a number goes in a table: row, task, image, seed."""

@@ -12,6 +12,16 @@ OTHERS: dict[str, Column] = {
     "backwards": Column("backwards", 1, -1),
     "work": Column("work", 1, -1, "full-resolution passes that the calls amount to"),
     "seconds": Column("seconds", 2, -1, "wall-clock time of one image with one thread; compare within a table only"),
+    "trust_seconds": Column("map seconds", 3, -1, "wall-clock time of the error map, after the run"),
+    "coverage": Column("90 % intervals", 3, 0, "share of open pixels whose truth lies in the interval said to hold 90 %"),
+    "coverage_50": Column("50 %", 3, 0, "the same for 50 %"),
+    "coverage_80": Column("80 %", 3, 0, "the same for 80 %"),
+    "coverage_95": Column("95 %", 3, 0, "the same for 95 %"),
+    "calibration_error": Column(
+        "calibration error", 3, -1, "mean distance of coverage from 50, 80, 90 and 95 %, image by image"
+    ),
+    "ause": Column("AUSE", 3, -1, "area between the sparsification curves by the map and by the true error, over the error"),
+    "rank": Column("rank", 3, 1, "Spearman correlation of error and map over blocks of 8 x 8 pixels"),
     "peak_mb": Column("peak MB", 1, -1, "peak resident memory of a fresh process, in MB"),
     "run_mb": Column("run MB", 1, -1, "the part of the peak that came after the prior was loaded, in MB"),
 }

@@ -13,6 +13,7 @@ grid = "quadratic"
 calls_of = "DDNM + SATP"                as many steps, image by image, as that row made calls
 label = "..."                           the row's name, with {} for the varied value
 against = "DDNM"                        the row it is compared with; by default the same without plug-ins
+forms = ["full"]                        the forms that have these rows; by default all
 
 [form.small]                            where it runs and on what: the fields of Form
 [form.small.methods.sitcom]             steps and settings of one method in this form
@@ -23,7 +24,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -36,11 +38,20 @@ from leader.methods import METHODS
 from leader.plugins import BUNDLES, PLUGINS, expand
 from leader.schedule import GRIDS
 
-PLUGIN_LABELS = {"leader": "LEADer", "ucpm": "UCPM", "satp": "SATP", "equs": "EquS", "equs+": "EquS+"}
+PLUGIN_LABELS = {
+    "leader": "LEADer",
+    "leader-paper": "LEADer (paper)",
+    "ucpm": "UCPM",
+    "ucpm-paper": "UCPM (paper)",
+    "satp": "SATP",
+    "satp-paper": "SATP (paper)",
+    "equs": "EquS",
+    "equs+": "EquS+",
+}
 _TOP = ("title", "note", "tasks", "task", "rows", "form", "table", "figure")
-_ROWS = ("methods", "plugins", "settings", "vary", "steps", "grid", "calls_of", "label", "against", "estimator")
+_ROWS = ("methods", "plugins", "settings", "vary", "steps", "grid", "calls_of", "label", "against", "estimator", "forms")
 _TASK = ("label", "name", "options", "sigma")
-_TABLE = ("metrics", "std", "baseline", "kind")
+_TABLE = ("metrics", "std", "baseline", "kind", "parts")
 _FIGURE = ("kind", "metrics", "images", "image")
 _MOST_STEPS = 100_000
 _LARGEST_SIZE = 4096
@@ -134,7 +145,7 @@ class Experiment:
         """
         form = self.form
         images: list[Path | None] = [None] * form.count
-        if not (dry and (not form.images or not Path(form.images).is_dir()) and form.images != "test"):
+        if not (dry and (not form.images or not os.path.isdir(form.images)) and form.images != "test"):
             if not form.images:
                 raise LeaderError(f"The experiment '{self.name}' needs a folder of pictures; give it with --images.")
             found = list_images(form.images)
@@ -184,7 +195,7 @@ def _settings_of(row: Row, settings: dict[str, Any]) -> dict[str, Any]:
 def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
     """The file of an experiment given by its path or its name in `folder`."""
     for path in (Path(name), folder / f"{name}.toml"):
-        if path.is_file():
+        if os.path.isfile(path):  # False also for a name that no file can have
             return path
     known = [path.stem for path in all_experiments(folder)]
     if not known:
@@ -206,7 +217,8 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
     if form not in forms:
         raise unknown_name(f"form of '{path.stem}'", form, forms)
     chosen = _form(Table(forms[form], f"the form '{form}' of {where}", [item.name for item in fields(Form)]), changes)
-    rows = tuple(row for block in document.tables("rows") for row in _expand(Table(block, f"the rows of {where}", _ROWS)))
+    blocks = [Table(block, f"the rows of {where}", _ROWS) for block in document.tables("rows")]
+    rows = tuple(row for block in blocks for row in _expand(block) if form in _forms_of_rows(block, forms))
     _check_rows(rows, path)
     tasks = tuple(_task(name, definitions) for name in document.texts("tasks"))
     labels = [task.label for task in tasks]
@@ -235,6 +247,14 @@ def load_tasks(path: Path, names: list[str] | None = None) -> list[Task]:
 def forms_of(path: Path) -> list[str]:
     """The names of the forms of an experiment's file."""
     return list(Table(parse_toml(path), f"'{path.name}'", _TOP).named_tables("form"))
+
+
+def _forms_of_rows(block: Table, forms: Collection[str]) -> Collection[str]:
+    """The forms that have the rows of a block."""
+    for name in (named := block.texts("forms", ())):
+        if name not in forms:
+            raise unknown_name(f"form of {block.where}", name, forms)
+    return named or forms
 
 
 def _form(table: Table, changes: dict[str, Any]) -> Form:
@@ -283,6 +303,7 @@ def _shown(table: Table) -> dict[str, Any]:
     table.texts("metrics", ())
     table.flag("std", True)
     table.integer("images", 1, 1, _MOST_IMAGES)
+    table.integer("parts", 1, 1, 8)
     table.integer("image", 0, 0, _MOST_IMAGES)
     return table.values
 

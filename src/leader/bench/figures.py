@@ -45,7 +45,7 @@ def draw_figure(experiment: Experiment, records: Records, store: Store, out: Pat
         raise LeaderError(f"A figure is written as .png or .svg; found '{out.name}'.")
     blank = {"Date": None, "Creator": None} if out.suffix == ".svg" else {"Software": None}
     buffer = io.BytesIO()
-    with _style():
+    with drawing():
         make_figure(experiment, records, store).savefig(buffer, format=out.suffix[1:], metadata=blank)
     write_atomically(out, buffer.getvalue())
 
@@ -59,7 +59,8 @@ def make_figure(experiment: Experiment, records: Records, store: Store) -> Any:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def drawing() -> Iterator[None]:
+    """matplotlib without a screen, in the style of all figures."""
     try:
         import matplotlib
     except ImportError:

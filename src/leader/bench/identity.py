@@ -6,16 +6,19 @@ from functools import lru_cache
 
 from leader.bench.cell import BASELINES, Cell, Recipe
 from leader.bench.images import file_hash
-from leader.bench.priors import fingerprint, roots_of_prior
+from leader.bench.priors import fingerprint, referee_fingerprint, roots_of_prior
 from leader.bench.records import Record, digest
 from leader.bench.setup import plan_of
 from leader.bench.version import code_version, root_of
 from leader.methods import METHODS
 from leader.metrics import METRICS
+from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING
 from leader.operators.tasks import TASKS, resolve
 
 RUNNING = "leader.bench.running:numbers_and_pictures"
 """The root of all that a run does: reading the picture, its noise, the loop, scores and counts."""
+TRUSTED = "leader.bench.trusting:trusted_numbers"
+"""The same for a run whose error map is judged."""
 
 
 def identity(cell: Cell) -> Record:
@@ -35,6 +38,7 @@ def identity(cell: Cell) -> Record:
         "memory": recipe.memory,
         "keep": sorted(recipe.keep),
         **_choices(recipe),
+        **({"referee": referee_fingerprint(recipe.prior, recipe.size)} if "trust" in recipe.keep else {}),
     }
     return identified(what, code_of(recipe))
 
@@ -78,7 +82,10 @@ def _choices(recipe: Recipe) -> Record:
 @lru_cache(maxsize=4096)
 def code_of(recipe: Recipe) -> str:
     """The version of the code that runs a recipe."""
-    roots = [RUNNING, root_of(TASKS[resolve(recipe.task, {})[0]])]
+    roots = [TRUSTED if "trust" in recipe.keep else RUNNING, root_of(TASKS[resolve(recipe.task, {})[0]])]
+    down = recipe.options.plain().get("down")
+    if down in PILLOW_DOWNSAMPLING:  # not in what that builder leads to
+        roots.append(root_of(PILLOW_DOWNSAMPLING[down]))
     if recipe.method not in BASELINES:
         plan, prior = plan_of(recipe)
         taken = {plugin.takes_over for plugin in plan.plugins} - {None}

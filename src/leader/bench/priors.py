@@ -36,6 +36,16 @@ def fingerprint(name: str) -> str:
     return "+".join(file_hash(path) for path in files) if files else "absent"
 
 
+def referee_fingerprint(name: str, size: int) -> str:
+    """What identifies the referee of a prior and its factors: hashes of their files; "absent" where there is none."""
+    from leader.trust import calibration, referee
+
+    file = referee.file_of(stand_in(name, size))
+    if file is None or not file.is_file():
+        return "absent"
+    return "+".join(file_hash(path) for path in (file, calibration.beside(file)) if path.is_file())
+
+
 def roots_of_prior(name: str, prior: Prior) -> list[str]:
     """Where the code of a prior starts, for the version of what it does; `prior` may be a stand-in."""
     if name == GAUSSIAN:

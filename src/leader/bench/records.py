@@ -12,7 +12,6 @@ import json
 import math
 import os
 import re
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from leader.errors import LeaderError
-from leader.files import replacing
+from leader.files import claim, drop_torn_end, replacing
 
 Record = dict[str, Any]
 """A cell's record. Always there: "key" (hash of everything that determines it), "cell" (the same without the code
@@ -95,7 +94,7 @@ class Store:
         except OSError as error:
             raise LeaderError(f"Records cannot be written to '{self.path}' ({error.strerror}); choose --records.") from error
         try:
-            _claim(lock, self.path)
+            claim(lock, self.path)
             drop_torn_end(self.path)
             yield
         finally:
@@ -226,16 +225,6 @@ def _is_visit(t: Any, jump: Any, mean: Any) -> bool:
     return isinstance(t, int) and isinstance(jump, int) and (mean is None or isinstance(mean, (int, float)))
 
 
-def drop_torn_end(path: Path) -> None:
-    """Cuts off what follows the last line end."""
-    if not path.exists():
-        return
-    data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole != len(data):
-        os.truncate(path, whole)
-
-
 def write_atomically(path: Path, data: bytes) -> None:
     """The file either keeps its old content or has all of the new; its folder is made if it is not there."""
     try:
@@ -244,14 +233,3 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise LeaderError(f"'{path}' cannot be written ({error.strerror}); choose another place.") from error
     with replacing(path, durable=True) as temporary:
         temporary.write_bytes(data)
-
-
-def _claim(handle: int, path: Path) -> None:
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise LeaderError(f"Another run is writing '{path}'; wait for it or end it first.") from None

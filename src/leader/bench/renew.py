@@ -1,4 +1,4 @@
-"""Carrying records to the present code: re-run a few cells of every code path, restamp the path where all bits agree.
+"""Carrying records to the present code: re-run a few cells of every code path, restamp the path where all numbers agree.
 
 A code path is a method with its plug-ins on a task, with its noise, prior and estimator. Its variants differ in what
 else can lead elsewhere in the code: the size, what is kept, words among the settings, and which of them are zero. Of every
@@ -29,6 +29,8 @@ from leader.errors import LeaderError
 
 NOT_COMPARED = frozenset({"key", "cell", "code", "what", "scored", "pictures", "seconds", "peak_mb", "run_mb"})
 """Identities, and what differs between two runs of the same code."""
+LAST_DIGIT = 1.5e-6
+"""Differences of numbers, which are stored with six decimals, up to which they agree."""
 _FIELDS = frozenset({"image", "index", "fit", "size", "task", "options", "sigma", "method", "device", "memory", "keep"})
 """What an identity has at least."""
 _LEAST_SECONDS = 0.3
@@ -301,7 +303,7 @@ def difference(record: Record, answer: Answer, store: Store) -> str | None:
     if "error" in new and "error" not in record:
         return f"it fails now: {new['error']}"
     for name in sorted(record.keys() - NOT_COMPARED):
-        if name not in new or new[name] != record[name]:
+        if name not in new or not _alike(new[name], record[name]):
             return f"{name} was {_short(record[name])} and is {_short(new.get(name))} ({record.get('image', '')})"
     for kind, name in sorted(record.get("pictures", {}).items()):
         path = store.folder / PICTURES / name
@@ -309,6 +311,17 @@ def difference(record: Record, answer: Answer, store: Store) -> str | None:
         if not path.is_file() or data is None or path.read_bytes() != data:
             return f"the picture '{kind}' is another one ({record.get('image', '')})"
     return None
+
+
+def _alike(new: Any, old: Any) -> bool:
+    """Whether two stored values are the same; of decimal numbers the sixth decimal may be off by one.
+
+    Sums of a network's answers are rounded differently by processors with other instructions: the LPIPS of one and the same
+    picture differs there between machines.
+    """
+    if isinstance(new, float) and isinstance(old, float):
+        return abs(new - old) <= LAST_DIGIT * max(1.0, abs(old))
+    return bool(new == old)
 
 
 def _short(value: Any) -> str:

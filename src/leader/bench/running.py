@@ -53,8 +53,14 @@ def run_cell(cell: Cell) -> Answer:
         "seed": recipe.seed,
     }
     versions = score_versions(cell)
+    pictures: dict[str, bytes] = {}
     try:
-        numbers, pictures = numbers_and_pictures(cell, tuple(versions))
+        if "trust" in recipe.keep:
+            from leader.bench.trusting import trusted_numbers  # which takes its problems from here
+
+            numbers = trusted_numbers(cell, tuple(versions))
+        else:
+            numbers, pictures = numbers_and_pictures(cell, tuple(versions))
     except LeaderError as error:
         return Answer({**record, "error": str(error)}, {})
     names = {kind: picture_name(who["key"], kind) for kind in pictures}

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from leader.cli import degrade, demo, lists, priors, restore, training
+from leader.cli import degrade, demo, diagnose, lists, priors, restore, training, trust, web
 from leader.cli.bench import app as bench
 from leader.cli.errors import OneSentenceGroup
 
@@ -21,8 +21,10 @@ app = typer.Typer(
     epilog="Try it: **leader demo**. Then: **leader restore small.png large.png --task sr**",
 )
 app.command("restore", epilog=restore.EXAMPLES, context_settings=restore.CONTEXT)(restore.restore)
+app.command("diagnose", epilog=diagnose.EXAMPLES)(diagnose.diagnose)
 app.command("degrade", epilog=degrade.EXAMPLES)(degrade.degrade)
 app.command("demo")(demo.demo)
+app.command("web", epilog=web.EXAMPLES)(web.web)
 app.command("methods")(lists.methods)
 app.command("tasks")(lists.tasks)
 app.command("plugins")(lists.plugins)
@@ -32,6 +34,8 @@ app.add_typer(bench, name="bench")
 app.command("train", epilog=training.TRAIN_EXAMPLE)(training.train)
 app.command("publish", epilog=training.PUBLISH_EXAMPLE)(training.publish)
 app.command("fit-variance", epilog=training.FIT_EXAMPLE)(training.fit_variance)
+app.command("fit-trust", epilog=trust.FIT_EXAMPLE)(trust.fit_trust)
+app.command("calibrate", epilog=trust.CALIBRATE_EXAMPLE)(trust.calibrate)
 
 
 def _version(wanted: bool) -> None:

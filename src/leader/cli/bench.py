@@ -52,6 +52,8 @@ def run(
     tasks: Tasks = None,
     device: Device = None,
     workers: Workers = 2,
+    engine_name: Annotated[str, typer.Option("--engine", help="local, or ray for a Ray cluster.")] = "local",
+    address: Annotated[str | None, typer.Option("--address", help="Of the Ray cluster: auto, or HOST:PORT.")] = None,
     records: Records = RECORDS,
     prune: Annotated[bool, typer.Option("--prune", help="Drop records this experiment does not ask for.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List every cell and its cost; run nothing.")] = False,
@@ -68,7 +70,7 @@ def run(
         list_cells(chosen, store, typer.echo)
         return
     device_named(chosen.form.device)
-    with closing(make_engine(workers, fresh=chosen.form.memory)) as engine:
+    with closing(make_engine(workers, fresh=chosen.form.memory, engine=engine_name, address=address)) as engine:
         outcome = run_experiment(chosen, store, engine, prune=prune)
     typer.echo(
         f"{chosen.name}: {outcome.ran} cells run, {outcome.found} found, {outcome.failed} failed; records in {store.path}",
@@ -98,8 +100,8 @@ def renew(
     """Carry records that another version of the code made to the present one.
 
     A few cells of every code path (method, plug-ins, task, prior, estimator) run again. Where all stored numbers but times
-    and memory come out the same, to the last digit, the records of the path get the present stamp; where one differs, all
-    cells of the path run again. Interrupted renewals go on where they were.
+    and memory come out the same, but for one in the sixth decimal, the records of the path get the present stamp; where one
+    differs, all cells of the path run again. Interrupted renewals go on where they were.
     """
     from leader.bench.renew import find_stale, forecast, renew_text, requests_for
     from leader.bench.renew import renew as renew_records
@@ -173,6 +175,17 @@ def figure(
     store = Store(records, chosen.name)
     found = _gathered(chosen, store, partial=partial)
     draw_figure(chosen, found.places, store, out)
+    typer.echo(f"{out}", err=True)
+
+
+@app.command()
+def architecture(
+    out: Annotated[Path, typer.Option(help="The file to write, .png or .svg.")] = Path("figure2.svg"),
+) -> None:
+    """Draw one step of the loop and who takes part in it, from the code itself."""
+    from leader.bench.architecture import draw_architecture
+
+    draw_architecture(out)
     typer.echo(f"{out}", err=True)
 
 

@@ -20,6 +20,8 @@ Examples:
 
     leader degrade photo.png holes.npz --task inpaint --mask random:0.5
 
+    leader degrade photo.png blocky.jpg --task jpeg --quality 20
+
     leader degrade square.png measured.npz --task cs --ratio 0.25 --sigma 0.05
 """
 
@@ -36,6 +38,7 @@ def degrade(
     down: options.Down = None,
     ratio: Annotated[float | None, typer.Option("--ratio", help="Share of coefficients cs measures (0.25).")] = None,
     order: Annotated[str | None, typer.Option("--order", help="Which ones: random, sequency or published.")] = None,
+    quality: Annotated[int | None, typer.Option("--quality", min=1, max=100, help="Of the JPEG that jpeg makes (75).")] = None,
     force: options.Force = False,
 ) -> None:
     """Degrades a good picture, to try a restoration on known ground."""
@@ -58,6 +61,7 @@ def degrade(
         down=down,
         ratio=ratio,
         order=order,
+        quality=quality,
     )
     for note in notes:
         to_stderr(note)

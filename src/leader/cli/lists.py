@@ -13,13 +13,13 @@ from leader.errors import unknown_name
 Name = Annotated[str | None, typer.Argument(help="One of them, for details.")]
 
 ESTIMATORS = {
-    "auto": "the variance the prior predicts; without one a Hutchinson probe for plug-ins, fisher for the map; the default",
+    "auto": "the variance the prior predicts; else a Hutchinson probe for plug-ins, noise-energy for the map; the default",
     "head": "the variance that a fitted head of the prior predicts; no extra work",
     "learned": "the variance that the network itself was trained to predict; no extra work",
-    "fisher": "from the size of the predicted noise: a fair mean at low noise, hardly a map; no extra work",
+    "noise-energy": "from the size of the predicted noise: a fair mean at low noise, hardly a map; no extra work",
     "difference": "from how much the estimate has changed since the last step; no extra work",
-    "hutchinson": "from the network's derivative along random signs; one derivative a probe and step",
-    "exact": "the whole derivative of the network, pixel by pixel; for tests and tiny pictures",
+    "hutchinson": "the paper's: the network's derivative along random signs; one derivative a probe and step",
+    "exact": "the paper's: the whole derivative of the network, pixel by pixel; for tests and tiny pictures",
     "none": "no uncertainty, where no plug-in needs one",
 }
 """How Sigma is estimated, in words; the names are those of leader.uncertainty, and auto and none."""

@@ -47,14 +47,24 @@ RequiredTask = Annotated[
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option("--kernel", metavar="FILE|gaussian:S|motion:SEED", help="The kernel of the blur."),
+    typer.Option("--kernel", metavar="auto|FILE|gaussian:S|...", help="The kernel of the blur, see leader tasks deblur."),
+]
+KernelDoubt = Annotated[
+    float | None,
+    typer.Option("--kernel-doubt", metavar="NUMBER", help="Relative error of the kernel's width (0.1 = 10 %), 0 for none."),
 ]
 Mask = Annotated[
     str | None,
-    typer.Option("--mask", metavar="FILE|random:SHARE", help="White where the picture is known, black where it is missing."),
+    typer.Option(
+        "--mask",
+        metavar="FILE|random:SHARE|auto",
+        help="White where the picture is known; auto looks for specks and scratches.",
+    ),
 ]
 Factor = Annotated[int | None, typer.Option("--factor", help="How much larger sr makes a picture (default 4).")]
-Down = Annotated[str | None, typer.Option("--down", help="How it became small: bicubic (default) or average.")]
+Down = Annotated[
+    str | None, typer.Option("--down", help="How it became small: auto (default), lanczos, box, ...: see leader tasks sr.")
+]
 Quality = Annotated[
     str | None,
     typer.Option("--quality", "-q", help="How much work to spend: draft, standard (the default) or best."),
@@ -86,6 +96,17 @@ Steps = Annotated[
     int | None, typer.Option("--steps", "-n", help="Network steps; fewer are faster. By default those of the quality.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another draw.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=0, max=4096, help="For folders: worker processes (1), which share the cores; 0 for none."),
+]
+EngineName = Annotated[str, typer.Option("--engine", help="For folders: local, or ray for a Ray cluster.")]
+Address = Annotated[str | None, typer.Option("--address", help="Of the Ray cluster: auto, or HOST:PORT.")]
+Maps = Annotated[
+    str | None,
+    typer.Option("--maps", metavar="png|npy", help="For folders: the uncertainty of every picture beside it (NAME.map.png)."),
+]
+Report = Annotated[bool, typer.Option("--report", help="For folders: one page with all pictures, before and after.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
 
 

@@ -18,14 +18,17 @@ LONG = 60.0
 
 
 @contextmanager
-def progress_bar(ready: Preparation, label: str) -> Iterator[Callable[[Step], None]]:
-    """Shows the progress on stderr while the block runs; hands out the callback for its steps."""
+def progress_bar(ready: Preparation, label: str, told: bool = False) -> Iterator[Callable[[Step], None]]:
+    """Shows the progress on stderr while the block runs; hands out the callback for its steps.
+
+    told  whether it was said already how long it will take
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     console = Console(stderr=True)
     left = WorkLeft(ready)
-    announced = Announcer(left)
+    announced = Announcer(left, told=told)
     if not console.is_terminal:
         yield announced
         return
@@ -44,11 +47,15 @@ class Announcer:
     """Says once how long a long run will take, and every few seconds how far it is."""
 
     def __init__(
-        self, left: WorkLeft, say: Callable[[str], None] = to_stderr, clock: Callable[[], float] = time.monotonic
+        self,
+        left: WorkLeft,
+        say: Callable[[str], None] = to_stderr,
+        clock: Callable[[], float] = time.monotonic,
+        told: bool = False,
     ) -> None:
         self.left, self._say, self._clock = left, say, clock
         self._last = clock()
-        self._first = True
+        self._first = not told
 
     def __call__(self, step: Step, every: float | None = SILENCE) -> None:
         """Takes note of a step; a line after `every` seconds of silence, None for no such lines."""

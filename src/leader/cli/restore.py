@@ -15,6 +15,7 @@ from leader.cli.console import to_stderr, to_stdout
 from leader.errors import LeaderError, UsageError
 
 if TYPE_CHECKING:
+    from leader.cli.folder import FolderWords
     from leader.restoration.restore import Preparation, Restoration
 
 EXAMPLES = """
@@ -24,19 +25,50 @@ Examples:
 
     leader restore shaken.jpg steady.png --task deblur --kernel kernel.png --map trust.png
 
+    leader restore blurred.jpg sharp.png --task deblur --kernel auto
+
     leader restore blurred.png sharp.png --task deblur-gaussian --kernel gaussian:2.5 --sigma 0.02
 
+    leader restore blocky.jpg smooth.png --task jpeg
+
     leader restore torn.png whole.png --task inpaint --mask known.png --figure both.png
+
+    leader restore scratched.png whole.png --task inpaint --mask auto
 
     leader restore measured.npz picture.png --plugin leader --budget 0.05 --json run.json
 
     leader restore measured.npz again.png --settings run.json
+
+    leader restore photos restored --task sr --jobs 2 --report
 """
 CONTEXT = {"allow_extra_args": True}
 """More names than two reach the command, which says what to do with many pictures."""
 STDOUT = Path("-")
 
-_BESIDE_A_RUN = ("picture", "out", "map_file", "figure", "json_file", "settings", "force", "check", "keep_failed")
+_OF_FOLDERS = ("jobs", "engine", "address", "maps", "report")
+_BESIDE_A_RUN = (
+    "picture",
+    "out",
+    "map_files",
+    "figure",
+    "json_file",
+    "settings",
+    "force",
+    "check",
+    "keep_failed",
+    "keep_location",
+    "yes",
+    *_OF_FOLDERS,
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What becomes of results: whether they are judged, written though they failed, and written with their place."""
+
+    check: bool
+    keep_failed: bool
+    keep_location: bool
 
 
 @dataclass(frozen=True)
@@ -44,36 +76,45 @@ class Outputs:
     """The files a restoration is written to; None where none was asked for."""
 
     picture: Path
-    map: Path | None
+    maps: tuple[Path, ...]
     figure: Path | None
     json: Path | None
+    location: bool = False
 
     def check(self, inputs: dict[str, Path], force: bool) -> None:
         """Refuses, before any work is done, what could not or must not be written."""
         from leader.cli.outputs import check_outputs
         from leader.pictures import check_format
-        from leader.pictures.figures import check_figure
+        from leader.pictures.figures import check_figure, check_map
 
         check_format(self.picture)
         kept = None if self.json == STDOUT else self.json
-        files = {"OUT": self.picture, "--map": self.map, "--figure": self.figure, "--json": kept}
-        check_outputs(inputs, files, force)
-        for path in (self.map, self.figure):
-            if path is not None and not (path is self.map and path.suffix.lower() == ".npy"):
-                check_figure(path)
+        maps = {"--map" if number == 0 else f"--map {number + 1}": path for number, path in enumerate(self.maps)}
+        check_outputs(inputs, {"OUT": self.picture, **maps, "--figure": self.figure, "--json": kept}, force)
+        for path in self.maps:
+            check_map(path)
+        if self.figure is not None:
+            check_figure(self.figure)
 
     def write(self, restored: Restoration) -> None:
         """Writes all of them, and names each on stdout as soon as it is there."""
         say = self._say
-        restored.save(self.picture)
+        restored.save(self.picture, self.location)
         say(str(self.picture))
-        if self.map is not None:
-            _write_map(self.map, restored)
-            say(str(self.map))
+        if restored.picture.metadata.gps and not self.location:
+            to_stderr("Where the picture was taken is left out of the result; --keep-location keeps it.")
+        for path in self.maps:
+            from leader.restoration.saving import write_map
+
+            write_map(path, restored)
+            say(str(path))
         if self.figure is not None:
-            from leader.pictures.figures import draw_side_by_side
+            from leader.pictures.figures import draw_side_by_side, with_holes
 
             views = [("given", restored.given.pixels), ("restored", restored.array)]
+            mask = restored.posed.options.get("mask")
+            if mask is not None:
+                views.insert(1, ("filled in", with_holes(restored.given.pixels, mask.numpy() > 0)))
             words = "" if restored.verdict is None else f"Verdict: {restored.verdict.in_words()}"
             draw_side_by_side(self.figure, views, restored.uncertainty, words)
             say(str(self.figure))
@@ -95,14 +136,19 @@ class Outputs:
 
 def restore(
     ctx: typer.Context,
-    picture: Annotated[Path, typer.Argument(metavar="IN", help="A picture, or a container (.npz) of leader degrade.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The picture to write: .png, .jpg, .webp, .tif, .bmp, ...")],
+    picture: Annotated[
+        Path, typer.Argument(metavar="IN", help="A picture, a container (.npz) of leader degrade, or a folder.")
+    ],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The picture to write: .png, .jpg, .webp, .tif, .bmp, ...; or a folder.")
+    ],
     task: options.Task = None,
     sigma: Annotated[
         str | None,
         typer.Option("--sigma", metavar="NUMBER", help="Noise level, 0.05 = 5 % of the range; estimated if left out."),
     ] = None,
     kernel: options.Kernel = None,
+    kernel_doubt: options.KernelDoubt = None,
     mask: options.Mask = None,
     factor: options.Factor = None,
     down: options.Down = None,
@@ -121,11 +167,16 @@ def restore(
     dtype: options.Precision = None,
     threads: options.Threads = None,
     seed: options.Seed = defaults.SEED,
-    map_file: Annotated[
-        Path | None,
-        typer.Option("--map", help="Write the uncertainty: a coloured map (.png, .pdf) or numbers (.npy)."),
+    average: Annotated[
+        int, typer.Option("--average", metavar="N", min=1, help="The mean of N runs: closer to the truth, N times the work.")
+    ] = 1,
+    map_files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--map", help="Write the trust map: colours (.png, .pdf), numbers (.npy, .16.png) or the faded picture (.fade.png)."
+        ),
     ] = None,
-    figure: Annotated[Path | None, typer.Option("--figure", help="Write before, after and uncertainty side by side.")] = None,
+    figure: Annotated[Path | None, typer.Option("--figure", help="Write before, after and the trust map side by side.")] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the whole run: --settings repeats it; - for stdout.")
     ] = None,
@@ -138,12 +189,25 @@ def restore(
     ] = True,
     keep_failed: Annotated[
         bool,
-        typer.Option("--keep-failed/--refuse-failed", help="Whether OUT is written where the verdict is failed; else exit 3."),
+        typer.Option("--keep-failed", help="Write OUT even where the verdict is failed, which else ends with exit code 3."),
+    ] = False,
+    keep_location: Annotated[
+        bool, typer.Option("--keep-location", help="Keep where the picture was taken (GPS), which is left out otherwise.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Begin runs of more than ten minutes without a question.")] = False,
+    jpeg: Annotated[
+        bool, typer.Option("--jpeg/--no-jpeg", help="Make use of the traces of JPEG compression, in the file or in its pixels.")
     ] = True,
     force: options.Force = False,
+    jobs: options.Jobs = None,
+    engine: options.EngineName = "local",
+    address: options.Address = None,
+    maps: options.Maps = None,
+    report: options.Report = False,
 ) -> None:
-    """Restores a degraded picture."""
+    """Restores a degraded picture, or every picture of a folder."""
     from leader.cli.errors import NO_ANSWER
+    from leader.cli.folder import FolderWords, is_folder
     from leader.cli.outputs import existing_files
     from leader.cli.running import run_and_tell
     from leader.cli.settings import is_run, read_settings, with_options
@@ -154,46 +218,119 @@ def restore(
     from leader.restoration.restore import prepare
 
     _refuse_more_names(ctx, picture, out)
-    outputs = Outputs(out, map_file, figure, json_file)
-    words = {"IN": picture, "--mask": mask, "--kernel": kernel, "--settings": settings, "--prior": prior}
-    outputs.check(existing_files(words), force)
+
+    def arguments(content: dict[str, Any]) -> dict[str, Any]:
+        """Those of `prepare`, from the command line and a file of settings."""
+        plugins = options.plugin_names(plugin)
+        if plugins is None and budget is not None:
+            plugins = ("leader",)  # whose budget it is
+        return {
+            "task": task,
+            "sigma": None if sigma is None else as_sigma(sigma),
+            "kernel": kernel,
+            "kernel_doubt": kernel_doubt,
+            "mask": mask,
+            "factor": factor,
+            "down": down,
+            "quality": quality,
+            "look": look,
+            "method": method,
+            "plugins": plugins,
+            "steps": steps,
+            "prior": prior,
+            "device": device,
+            "dtype": dtype,
+            "threads": threads,
+            "seed": seed,
+            "average": average,
+            "settings": with_options(content, plugins or (), budget=budget, estimator=estimator),
+            **({} if jpeg else {"jpeg": False}),
+        }
+
+    words = FolderWords(jobs, engine, address, maps, report)
+    if is_folder(picture):
+        _refuse_of_one(map_files, figure, json_file)
+        content = read_settings(settings)
+        run = content if is_run(content) else None
+        outcome = Outcome(check, keep_failed, keep_location)
+        _folder(ctx, picture, out, {} if run else arguments(content), run, outcome, words, force)
+        return
+    words.refuse()
+    outputs = Outputs(out, tuple(map_files or ()), figure, json_file, keep_location)
+    read = {"IN": picture, "--mask": mask, "--kernel": kernel, "--settings": settings, "--prior": prior}
+    outputs.check(existing_files(read), force)
     check_readable(picture, "picture")
     content = read_settings(settings)
     if is_run(content):
         ready = _again(ctx, picture, content)
     else:
+        chosen = arguments(content)
         if task is None and picture.suffix.lower() != SUFFIX:
-            raise _no_task(picture, out)
-        plugins = options.plugin_names(plugin)
-        if plugins is None and budget is not None:
-            plugins = ("leader",)  # whose budget it is
-        ready = prepare(
-            picture,
-            task,
-            sigma=None if sigma is None else as_sigma(sigma),
-            kernel=kernel,
-            mask=mask,
-            factor=factor,
-            down=down,
-            quality=quality,
-            look=look,
-            method=method,
-            plugins=plugins,
-            steps=steps,
-            prior=prior,
-            device=device,
-            dtype=dtype,
-            threads=threads,
-            seed=seed,
-            settings=with_options(content, plugins or (), budget=budget, estimator=estimator),
-        )
+            chosen = _advised(picture, chosen)
+        ready = prepare(picture, **chosen)
     check_format(out, ready.given.alpha is not None)
-    restored = run_and_tell(ready, check)
+    restored = run_and_tell(ready, check, ask=not yes)
     if restored.verdict is not None and restored.verdict.level == "failed" and not keep_failed:
         outputs.write_run(restored)
         to_stderr(f"{printable(out)} was not written; see what was said of the picture, or use --keep-failed to look at it.")
         raise typer.Exit(NO_ANSWER)
     outputs.write(restored)
+
+
+def _folder(
+    ctx: typer.Context,
+    source: Path,
+    out: Path,
+    arguments: dict[str, Any],
+    run: dict[str, Any] | None,
+    outcome: Outcome,
+    words: FolderWords,
+    force: bool,
+) -> None:
+    """A folder restored with what the command line says, or with a kept run."""
+    from leader.cli.folder import address_of, restore_folder
+    from leader.folders.choices import Choices, with_tables
+    from leader.restoration.repeat import arguments_of
+    from leader.restoration.tasks import find_task
+
+    if run is not None:
+        _only_the_run(ctx)
+        threads = arguments_of(run)["threads"]
+    else:
+        if arguments["task"] is None:
+            raise _no_task(source, out)
+        find_task(arguments["task"])
+        threads = arguments.pop("threads")
+    choices = Choices(with_tables(arguments), run, outcome.check, outcome.keep_failed, outcome.keep_location)
+    restore_folder(address_of(source), address_of(out), choices, words, threads, force)
+
+
+def _advised(picture: Path, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with what the diagnosis of a picture advises, told on stderr."""
+    from leader.files import printable
+    from leader.restoration.diagnose import diagnose
+    from leader.restoration.tasks import TASKS
+
+    given = sorted({option.name for one in TASKS.values() for option in one.options if arguments.get(option.name) is not None})
+    if given:
+        word = given[0].replace("_", "-")
+        raise UsageError(f"--{word} belongs to a task; say which with --task, or leave it out to have the picture looked at.")
+    found = diagnose(picture)
+    for sentence in found.sentences():
+        to_stderr(sentence)
+    if found.advice is None:
+        names = ", ".join(TASKS)
+        raise LeaderError(f"Nothing was found to repair in {printable(picture)}; say what to do with --task, one of {names}.")
+    to_stderr(f"What is done, unless you say something else with --task: {' '.join(found.advice.words())}")
+    return {**arguments, "task": found.advice.task, **found.advice.options}
+
+
+def _refuse_of_one(map_files: list[Path] | None, figure: Path | None, json_file: Path | None) -> None:
+    """Refuses the files of one restoration where a folder is restored."""
+    instead = {"--map": (map_files, "--maps png"), "--figure": (figure, "--report"), "--json": (json_file, "the manifest")}
+    for option, (given, other) in instead.items():
+        if given:
+            raise UsageError(f"{option} is a file of one restoration; IN is a folder, for which there is {other}.")
 
 
 def _again(ctx: typer.Context, picture: Path, run: dict[str, Any]) -> Preparation:
@@ -202,6 +339,12 @@ def _again(ctx: typer.Context, picture: Path, run: dict[str, Any]) -> Preparatio
     from leader.restoration.restore import prepare
 
     arguments = arguments_of(run)
+    _only_the_run(ctx)
+    return prepare(picture, **arguments)
+
+
+def _only_the_run(ctx: typer.Context) -> None:
+    """Refuses options beside a kept run that it says itself."""
     given = [
         max(item.opts, key=len)
         for item in ctx.command.params
@@ -211,7 +354,6 @@ def _again(ctx: typer.Context, picture: Path, run: dict[str, Any]) -> Preparatio
         raise UsageError(
             f"The settings file is a kept run, which says everything itself; leave out {', '.join(given)} or the file."
         )
-    return prepare(picture, **arguments)
 
 
 def _was_given(ctx: typer.Context, name: str) -> bool:
@@ -224,9 +366,9 @@ def _refuse_more_names(ctx: typer.Context, picture: Path, out: Path) -> None:
         return
     count = 2 + len(ctx.args)
     raise UsageError(
-        f"restore takes one picture IN and one name OUT; found {count} names ({picture}, {out}, {ctx.args[0]}"
-        f"{', ...' if count > 3 else ''}): for many pictures call it once for each, as in "
-        '`for f in *.jpg; do leader restore "$f" "restored-$f" --task sr; done`.'
+        f"restore takes one picture or folder IN and one name OUT; found {count} names ({picture}, {out}, {ctx.args[0]}"
+        f"{', ...' if count > 3 else ''}): for many pictures put them into a folder, as in "
+        "`leader restore photos restored --task sr`."
     )
 
 
@@ -237,24 +379,6 @@ def _no_task(picture: Path, out: Path) -> UsageError:
         f"What happened to {picture} must be said with --task, one of {', '.join(TASKS)}; for example: "
         f"leader restore {picture} {out} --task sr"
     )
-
-
-def _write_map(path: Path, restored: Restoration) -> None:
-    """The uncertainty as a coloured map or as numbers."""
-    spread = restored.uncertainty
-    if spread is None:
-        raise LeaderError("This run estimated no uncertainty, so there is no map; leave out --map or the estimator 'none'.")
-    if path.suffix.lower() == ".npy":
-        import numpy as np
-
-        from leader.files import replacing
-
-        with replacing(path) as temporary, temporary.open("wb") as file:
-            np.save(file, spread, allow_pickle=False)
-        return
-    from leader.pictures.figures import draw_map
-
-    draw_map(path, spread)
 
 
 def write_run(path: Path, restored: Restoration) -> None:

@@ -89,6 +89,9 @@ def with_options(
         return merged
     if not (math.isfinite(budget) and budget >= 0):
         raise UsageError(f"The budget must be finite and >= 0; found {budget}.")
-    if not {"leader", "satp"} & set(plugins):
+    from leader.plugins import expand
+
+    pacers = [name for name in expand(plugins) if name in ("satp", "satp-paper")]
+    if not pacers:
         raise UsageError("A budget belongs to the plug-in 'satp'; add --plugin leader or --plugin satp.")
-    return {**merged, "satp": {**merged.get("satp", {}), "budget": budget}}
+    return {**merged, **{name: {**merged.get(name, {}), "budget": budget} for name in map(str, pacers)}}

@@ -56,7 +56,7 @@ def train(
 
     from leader.train.run import TrainConfig, expert_task, main_task, train
 
-    _check_folder(images)
+    check_folder(images)
     main, expert = main_task(), expert_task()
     config = TrainConfig(
         images=images,
@@ -96,7 +96,7 @@ def publish(
     from leader.train.publish import publish_state
 
     for folder in (state, images, calibration):
-        _check_folder(folder)
+        check_folder(folder)
     publish_state(state, images, calibration, out, say=to_stderr)
     to_stdout(str(out))
 
@@ -116,7 +116,7 @@ def fit_variance(
     from leader.train.variance import FitSettings
     from leader.train.variance import fit_variance as fit
 
-    _check_folder(images)
+    check_folder(images)
     if not 0 < minutes < float("inf"):
         raise LeaderError(f"--minutes must be above 0; found {minutes}.")
     source = catalogue.ENTRIES[prior].path if prior in catalogue.ENTRIES else Path(prior)
@@ -170,8 +170,9 @@ def _start(name: str) -> Path | None:
     return path
 
 
-def _check_folder(folder: Path) -> None:
-    if not folder.is_dir():
+def check_folder(folder: Path) -> None:
+    """Refuses what is no folder."""
+    if not os.path.isdir(folder):
         raise LeaderError(f"{folder} is not a folder: give an existing one.")
 
 

@@ -7,7 +7,9 @@ from leader.metrics.metric import METRICS, Column, Metric
 from leader.metrics.perceptual import lpips
 from leader.metrics.uncertainty import (
     block_rank_correlation,
+    calibration_error,
     coverage,
+    interval_coverage,
     sparsification_curve,
     sparsification_error,
 )
@@ -18,11 +20,13 @@ __all__ = [
     "Kid",
     "Metric",
     "block_rank_correlation",
+    "calibration_error",
     "coverage",
     "data_consistency",
     "fid",
     "frechet_distance",
     "inception_features",
+    "interval_coverage",
     "kid",
     "lpips",
     "psnr",

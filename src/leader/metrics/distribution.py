@@ -12,7 +12,10 @@ import torch
 
 from leader.errors import LeaderError
 
-FID_SMALLEST_SET = 2048
+FID_SMALLEST_SET = 1000
+"""As many as the papers take; fewer are refused."""
+FID_FULL_RANK = 2048
+"""As many as there are features: with fewer the covariance has no full rank."""
 
 
 class Kid(NamedTuple):
@@ -28,8 +31,8 @@ def fid(features: torch.Tensor, reference: torch.Tensor) -> float:
     """Fréchet inception distance between two sets of features [N, D] and [M, D]: 0 for equal Gaussians,
     lower is better.
 
-    Refuses fewer than 2,048 samples a set: the covariance of 2,048 features has no full rank before, and
-    FID's bias, which falls as 1 / N, would outweigh the differences it is asked about.
+    Refuses fewer than 1,000 samples a set. FID is biased upwards, by an amount that falls as 1 / N, and below 2,048
+    samples the covariance of 2,048 features has no full rank: compare only sets of equal size.
     """
     _check(features, reference)
     smaller = min(len(features), len(reference))

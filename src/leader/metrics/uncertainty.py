@@ -1,11 +1,13 @@
-"""How well a predicted uncertainty says where the errors are: coverage, sparsification, rank correlation.
+"""How well a predicted uncertainty says where the errors are: coverage, calibration, sparsification, rank correlation.
 
 `error` is truth minus estimate and `std` the predicted standard deviation of that error, both [B, C, H, W]
-in the same unit (any: the three are unchanged by a common scale). One number per image, [B] float64, unless
+in the same unit (any: all are unchanged by a common scale). One number per image, [B] float64, unless
 stated.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +24,23 @@ def coverage(truth: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> t
     if bool((lower > upper).any()):
         raise LeaderError("Some intervals have their lower end above their upper end; swap the two.")
     return ((truth >= lower) & (truth <= upper)).double().flatten(1).mean(dim=1)
+
+
+def interval_coverage(error: torch.Tensor, std: torch.Tensor, multiple: float) -> torch.Tensor:
+    """Share of pixels whose error is at most `multiple` standard deviations, [B] in [0, 1]."""
+    _same_shape(error, std)
+    return (error.abs() <= multiple * std).double().flatten(1).mean(dim=1)
+
+
+def calibration_error(error: torch.Tensor, std: torch.Tensor, multiples: Mapping[float, float]) -> torch.Tensor:
+    """Mean distance of coverage from nominal level, [B] in [0, 1]; 0 where every interval covers what it says.
+
+    multiples  nominal level -> standard deviations to either side, as {0.5: 0.6745, 0.9: 1.6449} for a Gaussian
+    """
+    if not multiples:
+        raise LeaderError("A calibration error needs at least one level; give levels and their multiples.")
+    off = [(interval_coverage(error, std, multiple) - level).abs() for level, multiple in multiples.items()]
+    return torch.stack(off).mean(dim=0)
 
 
 def sparsification_curve(error: torch.Tensor, std: torch.Tensor, steps: int = 20) -> torch.Tensor:

@@ -38,16 +38,27 @@ def learned_variance(raw: Tensor, t: Tensor, schedule: Schedule) -> Tensor:
     that Sigma = (1 - abar) expm1(v L) / expm1(L) with L = log(beta / beta_tilde). `schedule` must hold the
     betas of training.
     """
+    length, largest = _learned_range(t, schedule, raw)
+    share = ((raw + 1) / 2).clamp(0, 1)
+    return largest * torch.expm1(share * length) / torch.expm1(length)
+
+
+def learned_share(variance: Tensor, t: Tensor, schedule: Schedule) -> Tensor:
+    """v of such a network, in [0, 1], from its diag Cov[x0 | x_t]: the inverse of `learned_variance`."""
+    length, largest = _learned_range(t, schedule, variance)
+    return (torch.log1p(variance / largest * torch.expm1(length)) / length).clamp(0, 1)
+
+
+def _learned_range(t: Tensor, schedule: Schedule, like: Tensor) -> tuple[Tensor, Tensor]:
+    """log(beta / beta_tilde) and 1 - abar at times t, broadcastable over `like`."""
     abar = schedule.abar_table
     before = torch.cat([abar.new_ones(1), abar[:-1]])
     smallest = schedule.betas * (1 - before) / (1 - abar)
     smallest[0] = smallest[1]  # beta_tilde_0 = 0 has no logarithm: training uses the next one
     range_ = (schedule.betas / smallest).log()
     times = t.cpu()
-    length = range_[times].to(raw.device, raw.dtype).reshape(-1, 1, 1, 1)
-    largest = (1 - abar[times]).to(raw.device, raw.dtype).reshape(-1, 1, 1, 1)
-    share = ((raw + 1) / 2).clamp(0, 1)
-    return largest * torch.expm1(share * length) / torch.expm1(length)
+    length = range_[times].to(like.device, like.dtype).reshape(-1, 1, 1, 1)
+    return length, (1 - abar[times]).to(like.device, like.dtype).reshape(-1, 1, 1, 1)
 
 
 class NetworkPrior(Prior):
@@ -193,7 +204,7 @@ class WrappedPrior(Prior):
         super().__init__(base.schedule)
         self.base = base
         self.name, self.channels, self.source = base.name, base.channels, base.source
-        self.size, self.multiple, self.spectrum = base.size, base.multiple, base.spectrum
+        self.size, self.multiple, self.spectrum, self.home = base.size, base.multiple, base.spectrum, base.home
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         return self.base._predict(x, t)

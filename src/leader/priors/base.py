@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +40,7 @@ class Prior(nn.Module):
                batch; the default on the CPU
     spectrum   how its errors hang together between pixels and channels, where that was fitted
     source     where the variance of its predictions comes from: "head", "learned", "exact" or None
+    home       the file or folder of its weights, beside which lies what was fitted to it; None for a prior made by hand
     """
 
     name: str = "prior"
@@ -47,6 +49,7 @@ class Prior(nn.Module):
     size: tuple[int, int] | None = None
     source: str | None = None
     spectrum: Spectrum | None = None
+    home: Path | None = None
 
     def __init__(self, schedule: Schedule) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ from leader.priors.base import Prior
 from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, side_car
 from leader.priors.diffusers_folder import HUB
 from leader.priors.networks import ADM, DDPM
-from leader.priors.pyramid import PyramidPrior
+from leader.priors.pyramid import PyramidPrior, embedded_file
 from leader.priors.spectrum import spectrum_of
 from leader.priors.tiling import any_size
 from leader.priors.variance_head import SUFFIX, VarianceHead, beside
@@ -64,7 +64,9 @@ def load_prior(
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
     if compile:
         _network(prior).compile(**({"backend": compile} if isinstance(compile, str) else {}))
-    return prior if whole else any_size(prior, tile, overlap)
+    ready = prior if whole else any_size(prior, tile, overlap)
+    ready.home = home or ready.home
+    return ready
 
 
 def _given(prior: nn.Module, options: Options) -> tuple[Prior, None]:
@@ -98,7 +100,7 @@ def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | Non
         raise LeaderError("The name of the prior is empty: give a name of `leader priors`, or a path.")
     if name == EMBEDDED:
         prior = _pyramid(None, options)
-        prior.name = EMBEDDED
+        prior.name, prior.home = EMBEDDED, embedded_file()
         return prior, None
     if name.startswith(HUB):
         folder = diffusers_folder.fetch(name)

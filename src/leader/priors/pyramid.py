@@ -134,6 +134,11 @@ def _scale(found: dict[str, Any], file: Path) -> VarianceScale:
     return VarianceScale(sigma, factor)
 
 
+def embedded_file() -> Path:
+    """The weights that ship with the package."""
+    return Path(str(resources.files("leader.priors") / "weights" / "pyramid.safetensors"))
+
+
 class PyramidPrior(Prior):
     """The embedded prior. Any size; RGB, or grey (one channel)."""
 

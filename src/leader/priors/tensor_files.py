@@ -15,6 +15,7 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from leader.errors import LeaderError
+from leader.priors.pickle_check import LEGACY_PICKLES, is_harmless
 
 ARCHIVE, PICKLE = b"PK\x03\x04", b"\x80"  # how torch files begin; those without an archive cannot be mapped
 LARGEST_INDEX = 16 << 20
@@ -37,6 +38,8 @@ def read(path: Path) -> Any:
             start = file.read(len(ARCHIVE))
         if start == ARCHIVE:
             _check_archive(path)
+        else:
+            _check_legacy(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about pickle protocols: what cannot be read is refused below
             return torch.load(path, map_location="cpu", weights_only=True, mmap=start == ARCHIVE)
@@ -79,6 +82,19 @@ def _check_archive(path: Path) -> None:
                 raise LeaderError(
                     f"{path} is a compressed or oversized archive, which torch does not write: convert it with torch.save."
                 )
+            if item.filename.endswith(".pkl") and not is_harmless(archive.read(item)):
+                raise _endless(path)
+
+
+def _check_legacy(path: Path) -> None:
+    """The same for files that are no archives: a few pickles, then the bytes of the tensors."""
+    with path.open("rb") as file:
+        if not is_harmless(file.read(LARGEST_INDEX), LEGACY_PICKLES):
+            raise _endless(path)
+
+
+def _endless(path: Path) -> LeaderError:
+    return LeaderError(f"{path} names tuples inside tuples without end, which no network needs: use another checkpoint.")
 
 
 def _damaged(path: Path) -> LeaderError:

@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
-from leader.operators import gaussian_kernel, load_kernel, motion_kernel, random_mask
+from leader.operators import disk_kernel, gaussian_kernel, line_kernel, load_kernel, motion_kernel, random_mask
 from leader.pictures import MOST_PIXELS, Picture, from_pil, read_picture
 from leader.pictures.container import WIDEST_KERNEL
 from leader.restoration.tables import read_table
@@ -118,18 +118,23 @@ def as_seed(seed: Any, what: str = "seed") -> int:
 
 
 def as_kernel(kernel: TableLike) -> Tensor:
-    """gaussian:STD, motion:SEED, a file (.npy, .txt, .csv or a picture), or a table of numbers -> [kh, kw]
-    that sums to 1.
+    """gaussian:STD, disk:RADIUS, line:LENGTH:ANGLE, motion:SEED, a file (.npy, .txt, .csv or a picture), or a table of
+    numbers -> [kh, kw] that sums to 1.
     """
     if isinstance(kernel, Exactly):
         return _exact_kernel(kernel.values)
-    drawn = _words(kernel, ("gaussian", "motion"))
+    drawn = _words(kernel, ("gaussian", "disk", "line", "motion"))
     if drawn is not None:
         kind, text = drawn
         if kind == "motion":
             return motion_kernel(_integer(text, f"The seed of the motion kernel '{kernel}'"))
-        std = gaussian_std(kernel)
-        return gaussian_kernel(std)
+        if kind == "gaussian":
+            return gaussian_kernel(gaussian_std(kernel))
+        size, colon, angle = text.partition(":")
+        if kind == "disk":
+            return disk_kernel(_width(text, kernel, "RADIUS", (WIDEST_KERNEL - 1) / 2))
+        degrees = _number(angle, f"the kernel '{kernel}'") if colon else 0.0
+        return line_kernel(_width(size, kernel, "LENGTH", WIDEST_KERNEL - 1), degrees)
     if isinstance(kernel, (str, Path)):
         return load_kernel(_narrow(read_table(Path(kernel), "kernel", WIDEST_KERNEL**2)))
     return load_kernel(_narrow(kernel))
@@ -146,6 +151,13 @@ def gaussian_std(kernel: TableLike) -> float:
             f"The kernel '{kernel}' would be about {8 * std:g} pixels wide; STD is in pixels and at most {WIDEST_KERNEL // 8}."
         )
     return std
+
+
+def _width(text: str, kernel: TableLike, name: str, largest: float) -> float:
+    value = _number(text, f"the kernel '{kernel}'")
+    if not 0 < value <= largest:
+        raise UsageError(f"The {name} of the kernel '{kernel}' is in pixels, above 0 and at most {largest:g}; found {text}.")
+    return value
 
 
 def _exact_kernel(values: Tensor) -> Tensor:

@@ -78,12 +78,14 @@ def degrade(
     seed     of the noise, of the motion kernel and of the index set where none is given
     exact    a measurement that keeps every decimal and its operator, instead of a picture
     options  of the task, as in `leader.restore`: factor, down, kernel, mask; for compressed sensing ratio (share of
-             coefficients) and order ("random", "sequency" or "published")
+             coefficients) and order ("random", "sequency" or "published"); for jpeg its quality (1 to 100)
     """
     chosen, given = task_options(task, options)
     level, origin = as_sigma(sigma), as_seed(seed)
     if not (chosen.is_picture or exact):
         raise UsageError(f"A measurement of the task '{chosen.name}' is no picture; write a container (.npz) or use exact.")
+    if exact and not chosen.in_containers:
+        raise UsageError(f"The task '{chosen.name}' lives in pictures; write a .png or .jpg file instead of a container.")
     picture = as_picture(image)
     request = Request(picture, origin)
     values = chosen.read(given, request)
@@ -101,7 +103,7 @@ def degrade(
     if share > CLIPPED:
         request.notes.append(f"{100 * share:.0f} % of the values were clipped to the range; a container ({SUFFIX}) keeps them.")
     pixels = np.ascontiguousarray(noisy[0].permute(1, 2, 0).clamp(0, 1).numpy(), dtype=np.float32)
-    return Degraded(picture.with_pixels(pixels), chosen.name, level, tuple(request.notes))
+    return Degraded(chosen.developed(picture.with_pixels(pixels), values), chosen.name, level, tuple(request.notes))
 
 
 def degrade_file(image: ImageLike, out: str | Path, task: str = "sr", **options: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,15 +13,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
+from leader.operators import LinearOperator
 from leader.operators.tasks import resolve
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
-from leader.pictures.real_noise import NoiseEstimate, measure_noise
+from leader.pictures.noise_spectrum import NoiseSpectrum
+from leader.pictures.real_noise import NoiseEstimate, measure_noise, rounding
 from leader.problem import Problem
+from leader.restoration import invention
 from leader.restoration.arguments import as_sigma
 from leader.restoration.borders import Window, extend
 from leader.restoration.memory import check_memory
 from leader.restoration.tasks import Measured, Request, task_options
+from leader.restoration.whitening import Coloured, NoiseShape, can_be_whitened, whitened
 
 CPU = torch.device("cpu")
 
@@ -34,6 +39,7 @@ class PosedProblem:
     window      where the picture lies in the frame of the problem, if that is larger
     notes       choices made on the way, one sentence each
     options     of the task, as they were read: kernels and masks as tables
+    noise       the picture's noise where the problem holds a whitened measurement: sigma is then that of its operator
     """
 
     problem: Problem
@@ -44,6 +50,7 @@ class PosedProblem:
     window: Window | None = None
     notes: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    noise: NoiseShape | None = None
 
 
 def pose_container(
@@ -73,34 +80,77 @@ def pose_container(
 
 
 def pose_picture(
-    picture: Picture, task: str, sigma: float | None, options: Mapping[str, Any], device: torch.device = CPU
+    picture: Picture,
+    task: str,
+    sigma: float | Coloured | None,
+    options: Mapping[str, Any],
+    device: torch.device = CPU,
+    jpeg: bool = True,
 ) -> PosedProblem:
-    """The problem of a degraded picture; sigma None is estimated."""
+    """The problem of a degraded picture; sigma None is estimated, that of a run to be repeated may be `Coloured`.
+
+    jpeg  whether traces of JPEG are looked for
+    """
     chosen, given = task_options(task, options)
-    request = Request(picture)
+    if not jpeg and chosen.name == "jpeg":
+        raise UsageError("The task 'jpeg' is all about JPEG; leave out --no-jpeg (jpeg=False), or choose another task.")
+    request = Request(picture, notes=list(picture.metadata.notes))
     values = chosen.read(given, request)
+    if chosen.invents(picture, values):
+        request.notes.append(invention.NOTE)
     check_memory(chosen.shape(picture, values))
     measured = chosen.measured(picture, values)
-    level, origin = sigma, "given"
-    if level is None:
-        noise = _estimated(measured, chosen.amplifies)
-        level, origin = noise.sigma, "estimated"
-        request.notes.extend(noise.notes())
+    measured = replace(measured, doubt=math.hypot(measured.doubt, *request.doubts))
+    level, noise = _noise(measured, sigma, chosen.amplifies, request.notes, jpeg)
+    request.notes.extend(measured.notes)
     pixels, window = measured.pixels, measured.window
-    y = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))[None]
-    if window is not None:
-        y = extend(y, measured.operator, window)
-    # beyond its frame a picture is a continuation, which need not be one of an image in range
-    problem = Problem(y.to(device), measured.operator, level, in_range=window is None)
-    shown = replace(measured.picture, pixels=pixels)
-    return PosedProblem(problem, shown, chosen.name, level, origin, window, tuple(request.notes), values)
+    operator: LinearOperator = measured.operator
+    y = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))[None] if measured.y is None else measured.y
+    if window is not None and measured.y is None:
+        y = extend(y, operator, window)
+    if noise is not None:
+        weighed = whitened(operator, noise, measured.doubt_power, pixels)
+        operator, y = weighed, weighed.whiten(y)
+        level = sigma.sigma if isinstance(sigma, Coloured) else weighed.reference
+    # beyond its frame a picture is a continuation, and an operator that was guessed may be another one: neither need be that of
+    # an image in range
+    problem = Problem(y.to(device), operator, level, in_range=window is None and not request.doubts)
+    shown, origin = replace(measured.picture, pixels=pixels), "estimated" if sigma is None else "given"
+    return PosedProblem(problem, shown, chosen.name, level, origin, window, tuple(request.notes), values, noise)
 
 
-def _estimated(measured: Measured, amplified: bool) -> NoiseEstimate:
+def _noise(
+    measured: Measured, given: float | Coloured | None, amplified: bool, notes: list[str], jpeg: bool = True
+) -> tuple[float, NoiseShape | None]:
+    """The noise level, for white noise; and the noise of the picture where its measurement is to be whitened."""
+    if isinstance(given, Coloured):
+        if not can_be_whitened(measured.operator, given.shape):
+            raise UsageError(
+                f"Noise that is not white cannot be whitened for '{measured.operator.task}'; give one noise level."
+            )
+        return given.sigma, given.shape
+    level = given
+    if level is None and measured.sigma is not None:
+        level = measured.sigma
+    if level is None:
+        noise = _estimated(measured, amplified, jpeg)
+        level, shape = math.hypot(noise.sigma, measured.doubt), noise.shot or noise.spectrum
+        notes.extend(noise.notes())
+        if shape is not None and can_be_whitened(measured.operator, shape):
+            notes.append(f"{shape.words()}; it is weighed accordingly.")
+            return level, shape.raised(measured.doubt)
+        if shape is not None:
+            notes.append(f"{shape.words()}; it counts as white noise of {level:.2g}.")
+    if measured.doubt_power is None or not can_be_whitened(measured.operator):
+        return level, None
+    return level, NoiseSpectrum.white(max(level, rounding(measured.picture.bits)))
+
+
+def _estimated(measured: Measured, amplified: bool, jpeg: bool) -> NoiseEstimate:
     """The noise of the picture, with that of its compression and of its rounding to 8 or 16 bits."""
     try:
         picture = measured.picture
-        return measure_noise(measured.pixels, measured.known, picture.bits, picture.history, amplified)
+        return measure_noise(measured.pixels, measured.known, picture.bits, picture.history, amplified, jpeg)
     except LeaderError as error:
         if measured.known is None or measured.known.mean() > 0.5:
             raise

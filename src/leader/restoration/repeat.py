@@ -23,9 +23,12 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.files import printable, sha256_of
 from leader.pictures import MOST_PIXELS
+from leader.pictures.noise_spectrum import NoiseSpectrum
+from leader.pictures.shot_noise import ShotNoise
 from leader.priors.base import Prior
-from leader.restoration.arguments import Exactly, ImageLike
+from leader.restoration.arguments import Exactly, ImageLike, as_sigma
 from leader.restoration.pose import PosedProblem
+from leader.restoration.whitening import Coloured, NoiseShape
 from leader.result import Result
 from leader.schedule import Grid
 
@@ -99,6 +102,7 @@ def describe_run(posed: PosedProblem, result: Result, origin: Origin) -> dict[st
         "options": {name: _packed(value) if isinstance(value, Tensor) else value for name, value in posed.options.items()},
         "sigma": posed.sigma,
         "sigma_from": posed.sigma_from,
+        **_shape_of_noise(posed.noise),
         "seed": result.seed,
         "settings": result.settings,
         "uniform_grid": origin.uniform_grid,
@@ -155,9 +159,10 @@ def arguments_of(summary: Mapping[str, Any], prior: Prior | None = None) -> dict
     settings = _field(summary, "settings", dict)
     arguments = {
         "task": _field(summary, "task", str),
-        "sigma": float(_field(summary, "sigma", (int, float))),
+        "sigma": _sigma_of(summary),
         "seed": _field(settings, "seed", int, "settings"),
         "ids": tuple(_field(settings, "ids", list, "settings")),
+        "average": max(1, len(_field(settings, "ids", list, "settings"))),
         "threads": _field(settings, "threads", int, "settings"),
         "steps": _field(settings, "steps", int, "settings"),
         "device": _field(summary, "device", str),
@@ -169,6 +174,27 @@ def arguments_of(summary: Mapping[str, Any], prior: Prior | None = None) -> dict
             raise _malformed("options", "options of the task", name)
         arguments[name] = _unpacked(name, value) if isinstance(value, Mapping) else value
     return arguments
+
+
+def _shape_of_noise(noise: NoiseShape | None) -> dict[str, Any]:
+    """The picture's noise where its measurement was whitened."""
+    return {
+        "noise_spectrum": noise.table.tolist() if isinstance(noise, NoiseSpectrum) else None,
+        "shot_noise": [noise.gain, noise.floor, noise.least] if isinstance(noise, ShotNoise) else None,
+    }
+
+
+def _sigma_of(summary: Mapping[str, Any]) -> float | Coloured:
+    """The noise level; with the picture's noise where the measurement was whitened."""
+    sigma = as_sigma(_field(summary, "sigma", (int, float)))
+    table, line = summary.get("noise_spectrum"), summary.get("shot_noise")
+    try:
+        if line is not None:
+            gain, floor, least = line
+            return Coloured(sigma, ShotNoise(gain, floor, least))
+        return sigma if table is None else Coloured(sigma, NoiseSpectrum(np.array(table, dtype=np.float64)))
+    except (TypeError, ValueError, OverflowError, LeaderError) as error:
+        raise _malformed("noise_spectrum or shot_noise", "that of a kept run", error) from error
 
 
 def _method_and_plugins(settings: Mapping[str, Any], uniform: bool) -> dict[str, Any]:
@@ -202,7 +228,7 @@ def _method_and_plugins(settings: Mapping[str, Any], uniform: bool) -> dict[str,
 def _row(settings: Mapping[str, Any], name: str) -> tuple[int, ...]:
     """The row of the one image of a table of whole numbers; empty where the run needed none."""
     rows = settings.get(name, [[]])
-    one = rows[0] if isinstance(rows, list) and len(rows) == 1 else None
+    one = rows[0] if isinstance(rows, list) and rows and all(other == rows[0] for other in rows) else None
     if not isinstance(one, list) or not all(type(number) is int for number in one):
         raise _malformed(f"settings.{name}", "a list of integers for one image", rows)
     return tuple(one)

@@ -2,6 +2,10 @@
 
 Sigma_t = (1 - abar) / sqrt(abar)  d x0 / d x_t.
 
+The paper writes it with the observed Fisher information, F_t = -grad^2 log p_t(x_t): Sigma_t = s_t^2 (I - (1 - abar) F_t), the
+same matrix. Its diagonal is what `exact` computes and `hutchinson` estimates: these two are the paper's Sigma_t. `head`
+and `learned` are variances that a network was fitted to predict, `noise-energy` and `difference` are cheap stand-ins.
+
 Only the diagonal is used. Estimates are clamped to [0, 1]: x_0 in [-1, 1] has variance at most 1 (the bound s_t^2 of the paper
 holds for log-concave p_t alone). The word "epistemic" is the paper's: Sigma_t is the posterior spread under the model.
 """
@@ -46,8 +50,11 @@ def predicted(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Seque
     return prediction.variance
 
 
-def fisher(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
-    """s_t^2 (1 - G * eps^2): a fair mean at low noise, no map. No extra work."""
+def noise_energy(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
+    """`noise-energy`: s_t^2 (1 - G * eps^2). A fair mean at low noise, no map. No extra work.
+
+    The local mean of the score's square stands for minus the score's derivative: equal in expectation over x_t, not at one x_t.
+    """
     level = ask.prior.schedule.level(t, x)
     return level.sigma**2 * (1 - local_mean(prediction.eps**2))
 
@@ -126,13 +133,20 @@ def exact(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[
     return scale * diagonal
 
 
-ESTIMATORS = ("head", "learned", "fisher", "difference", "hutchinson", "exact")
+ESTIMATORS = ("head", "learned", "noise-energy", "difference", "hutchinson", "exact")
+FORMER_NAMES = {"fisher": "noise-energy"}
+"""Names that kept runs and settings files may still use."""
 MOST_PROBES = 1000
+
+
+def present_name(given: str | Estimator | None) -> str | Estimator | None:
+    """An estimator as it is called today; anything but a former name is itself."""
+    return FORMER_NAMES.get(given, given) if isinstance(given, str) else given
 
 
 def check_estimator(given: str | Estimator | None, probes: int = 1) -> None:
     """Refuses what is no estimator, by name or as an object, and probes for one that takes none."""
-    if isinstance(given, str) and given not in (*ESTIMATORS, "auto"):
+    if isinstance(given, str) and given not in (*ESTIMATORS, *FORMER_NAMES, "auto"):
         raise unknown_name("estimator", given, [*ESTIMATORS, "auto"])
     if given is not None and not isinstance(given, str) and (isinstance(given, type) or not callable(given)):
         raise UsageError(f"An estimator is given by its name or as an object such as Hutchinson(4); found {given!r}.")
@@ -154,6 +168,7 @@ def describe(given: str | Estimator | None) -> Any:
 def make_estimator(given: str | Estimator, prior: Prior, probes: int = 1) -> Estimator:
     """An estimator by name or object, with a fresh memory. `auto`: the prior's own variance, or one Hutchinson probe."""
     check_estimator(given, probes)
+    given = present_name(given) or given
     if not isinstance(given, str):
         fresh = getattr(given, "fresh", None)
         made: Estimator = given if fresh is None else fresh()
@@ -164,11 +179,11 @@ def make_estimator(given: str | Estimator, prior: Prior, probes: int = 1) -> Est
         if prior.source is None:
             raise LeaderError(
                 f"The prior '{prior.name}' predicts no variance; fit a head with 'leader fit-variance' or use the "
-                "estimator fisher or hutchinson."
+                "estimator hutchinson or noise-energy."
             )
         return predicted
     if given == "difference":
         return Difference()
     if given == "hutchinson":
         return Hutchinson(probes)
-    return fisher if given == "fisher" else exact
+    return noise_energy if given == "noise-energy" else exact

@@ -13,6 +13,7 @@ from leader.operators.tasks import VARIANTS, resolve
 from leader.restoration.tasks.base import Measured, Option, Request, Task
 from leader.restoration.tasks.blurs import Deblur, DeblurGaussian, DeblurMotion
 from leader.restoration.tasks.inpainting import Inpainting
+from leader.restoration.tasks.jpeg import JpegArtefacts
 from leader.restoration.tasks.pointwise import Colourisation, Denoising
 from leader.restoration.tasks.sensing import CompressedSensing
 from leader.restoration.tasks.super_resolution import SuperResolution
@@ -28,6 +29,7 @@ TASKS: dict[str, Task] = {
         CompressedSensing(),
         Colourisation(),
         Denoising(),
+        JpegArtefacts(),
     )
 }
 

@@ -27,11 +27,13 @@ class Request:
     picture  the picture in question: degraded already, or good where `seed` is set
     seed     of `degrade`, for what it draws where nothing is given; None when restoring
     notes    choices made for the user, one sentence each; readers add to it
+    doubts   standard deviations, for [0, 1] images, of what is uncertain of those choices; readers add to it
     """
 
     picture: Picture
     seed: int | None = None
     notes: list[str] = field(default_factory=list)
+    doubts: list[float] = field(default_factory=list)
 
     @property
     def degrading(self) -> bool:
@@ -68,6 +70,13 @@ class Measured:
     picture   what the result inherits its alpha, bits and profile from
     known     [H, W], where pixels are valid, or None for everywhere
     window    where the picture lies in a larger frame that the operator works on, or None
+    y         [1, ...] for [0, 1] images, where the measurement is not the pixels themselves
+    sigma     the noise level for [0, 1] images, where the task knows it itself and nobody gives another
+    doubt     standard deviation, for [0, 1] images, that white noise gains by what is uncertain of the operator
+    doubt_power  the same by frequency, where the operator is a blur or denoises: [1 or 3, H, W] >= 0, noise power of [0, 1]
+              images at every frequency of the FFT of the operator's frame (white noise of sigma: sigma^2), the same at f and
+              -f; 3 along the rows of `leader.operators.OPPONENT`. It counts also where the noise level is given
+    notes     what was found out about the picture, one sentence each
     """
 
     operator: LinearOperator
@@ -75,16 +84,23 @@ class Measured:
     picture: Picture
     known: NDArray[bool_] | None = None
     window: Window | None = None
+    y: Tensor | None = None
+    sigma: float | None = None
+    doubt: float = 0.0
+    doubt_power: Tensor | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Task:
     """A degradation that can be undone. Subclasses say what differs from denoising, and are listed in `TASKS`.
 
-    title        a few words
-    description  one or two sentences, with the options
-    example      a command line
-    is_picture   whether its measurement is a picture; otherwise it lives in containers only
-    amplifies    whether undoing it amplifies what is wrong with the detail of the picture
+    title          a few words
+    description    one or two sentences, with the options
+    example        a command line
+    is_picture     whether its measurement is a picture; otherwise it lives in containers only
+    in_containers  whether a container can hold its measurement; otherwise it lives in pictures only
+    amplifies      whether undoing it amplifies what is wrong with the detail of the picture
+    plugins        plug-ins that belong to its measurement: they join whatever method runs
     """
 
     name: ClassVar[str]
@@ -93,6 +109,8 @@ class Task:
     example: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()
     is_picture: ClassVar[bool] = True
+    in_containers: ClassVar[bool] = True
+    plugins: ClassVar[tuple[str, ...]] = ()
     amplifies: ClassVar[bool] = False
 
     def read(self, given: Values, request: Request) -> dict[str, Any]:
@@ -118,6 +136,10 @@ class Task:
         """A degraded picture as a measurement."""
         return Measured(build_task(self.name, self.shape(picture, values), **values), picture.pixels, picture)
 
+    def invents(self, picture: Picture, values: Values) -> bool:
+        """Whether so much is missing that faces and writing in the result are likely to be invented."""
+        return False
+
     def exact(self, given: Values, values: Values, seed: int) -> dict[str, Any]:
         """The options of the exact operator that a container names: by default what was given, as it was read.
 
@@ -128,6 +150,10 @@ class Task:
     def photographed(self, x: Tensor, values: Values) -> Tensor:
         """A good image [1, C, H, W] as a camera would see it, before noise."""
         return build_task(self.name, (int(x.shape[1]), int(x.shape[2]), int(x.shape[3])), **values).A(x)
+
+    def developed(self, picture: Picture, values: Values) -> Picture:
+        """A degraded picture as its file gives it back."""
+        return picture
 
     def hidden(self, y: Tensor, values: Values) -> Tensor:
         """y with what cannot be seen, not even its noise, set to 0."""

@@ -1,29 +1,68 @@
-"""Blurs, removed with a known kernel. Photographs have no circular borders: the frame is extended, see `borders`."""
+"""Blurs, removed with a kernel that is known or found. Photographs have no circular borders: the frame is extended, see
+`borders`. No kernel of a photograph is known exactly: what is uncertain of it counts as noise, see `leader.diagnosis.doubt`.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
+from leader.diagnosis.doubt import doubt_power, scene_behind
+from leader.diagnosis.kernels import find_blur
+from leader.diagnosis.periodogram import luma_plane
+from leader.diagnosis.views import middle
+from leader.errors import LeaderError, UsageError
 from leader.operators import paper_gaussian_taps
 from leader.pictures.picture import Picture
+from leader.pictures.real_noise import NoiseEstimate, measure_noise, rounding
 from leader.restoration.arguments import Exactly, as_kernel, gaussian_std
 from leader.restoration.borders import blurred_by_camera, extended_blur
+from leader.restoration.invention import strong_blur
 from leader.restoration.tasks.base import Measured, Option, Request, Task, Values
 
-SYNTAX = "FILE|gaussian:STD|motion:SEED"
-HELP = "the kernel of the blur; STD in pixels"
+AUTO = "auto"
+SHAPES = "FILE|gaussian:STD|disk:RADIUS|line:LENGTH:ANGLE|motion:SEED"
+SYNTAX = f"{AUTO}|{SHAPES}"
+HELP = "the kernel of the blur, in pixels and degrees; auto finds it"
+DOUBT = 0.1
+"""Relative uncertainty of the width of a kernel that somebody gives."""
+LARGEST_DOUBT = 0.5
 
 
 def _kernel(kernel: Any, request: Request) -> Tensor:
     return as_kernel(kernel)
 
 
+def _doubt(value: Any, request: Request) -> float:
+    if request.degrading:
+        raise UsageError("A kernel that degrades a picture is known exactly; leave kernel_doubt out.")
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not 0 <= number <= LARGEST_DOUBT:
+        raise UsageError(
+            f"The doubt of a kernel is the relative error of its width, 0 (none) to {LARGEST_DOUBT}; found {str(value)[:40]}."
+        )
+    return number
+
+
+KERNEL_DOUBT = Option(
+    "kernel_doubt",
+    "NUMBER",
+    "relative error of the kernel's width, which counts as noise; 0: the kernel is exact",
+    float,
+    _doubt,
+    lambda request: 0.0 if request.degrading else DOUBT,
+    f"{DOUBT:g}, or what was found",
+)
+
+
 def _needed(task: str) -> LeaderError:
-    return LeaderError(f"The task '{task}' needs the kernel of the blur; give motion:SEED, gaussian:STD or a file.")
+    return LeaderError(f"The task '{task}' needs the kernel of the blur; give auto to have it looked for, or one of {SHAPES}.")
 
 
 def _no_kernel(request: Request) -> Tensor:
@@ -51,17 +90,56 @@ def _paper_kernel(request: Request) -> Tensor:
     return torch.outer(taps, taps)
 
 
+def _with_found_kernel(given: Values, request: Request) -> Values:
+    """The options with the kernel that is found in the picture, and its error, where the kernel is "auto"."""
+    kernel = given.get("kernel")
+    if not isinstance(kernel, str) or kernel != AUTO:
+        return given
+    if request.degrading:
+        raise UsageError(f"A kernel can be found in blurred pictures only; give one of {SHAPES}.")
+    search = find_blur(request.picture)
+    if search.blur is None:
+        raise LeaderError(f"{search.seen.rstrip('.')}; give the kernel yourself if you know it.")
+    request.notes.append(f"The blur was found in the picture: {search.blur.in_words()}, --kernel {search.blur.kernel}.")
+    doubt = given.get("kernel_doubt")
+    return {**given, "kernel": search.blur.kernel, "kernel_doubt": search.blur.error if doubt is None else doubt}
+
+
+def _noise(picture: Picture) -> NoiseEstimate:
+    """The noise of a picture; that of its rounding where it is too small to say."""
+    try:
+        return measure_noise(picture.pixels, None, picture.bits, picture.history)
+    except LeaderError:
+        return NoiseEstimate(0.0, 0.0, rounding(picture.bits))
+
+
 class Deblur(Task):
     name: ClassVar[str] = "deblur"
-    title: ClassVar[str] = "deblurring with a known kernel"
-    description: ClassVar[str] = "Removes the blur of a kernel that you provide, circular. Option: kernel, a table of numbers."
-    example: ClassVar[str] = "leader restore blurred.png sharp.png --task deblur --kernel kernel.npy"
-    options: ClassVar[tuple[Option, ...]] = (Option("kernel", SYNTAX, HELP, Tensor, _kernel, _no_kernel, "none"),)
+    title: ClassVar[str] = "deblurring with a kernel of your own"
+    description: ClassVar[str] = (
+        "Removes the blur of a kernel that you provide or that is found in the picture (auto), circular. Options: kernel, a "
+        "table of numbers; kernel_doubt, the relative error of its width."
+    )
+    example: ClassVar[str] = "leader restore blurred.png sharp.png --task deblur --kernel auto"
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("kernel", SYNTAX, HELP, Tensor, _kernel, _no_kernel, "none"),
+        KERNEL_DOUBT,
+    )
     amplifies: ClassVar[bool] = True
+
+    def read(self, given: Values, request: Request) -> dict[str, Any]:
+        return super().read(_with_found_kernel(given, request), request)
 
     def measured(self, picture: Picture, values: Values) -> Measured:
         operator, window = extended_blur(self.shape(picture, values), values["kernel"], self.name)
-        return Measured(operator, picture.pixels, picture, window=window)
+        doubt = None
+        if values["kernel_doubt"] > 0:
+            scene = scene_behind(luma_plane(picture.pixels[middle(picture.pixels.shape)]), values["kernel"], _noise(picture))
+            doubt = doubt_power(values["kernel"], scene, values["kernel_doubt"], operator.image_shape[1:])
+        return Measured(operator, picture.pixels, picture, window=window, doubt_power=doubt)
+
+    def invents(self, picture: Picture, values: Values) -> bool:
+        return strong_blur(values["kernel"])
 
     def photographed(self, x: Tensor, values: Values) -> Tensor:
         return blurred_by_camera(x, values["kernel"], self.name)
@@ -71,14 +149,15 @@ class DeblurMotion(Deblur):
     name = "deblur-motion"
     title = "motion deblurring"
     description = (
-        "Removes the blur of a shaken camera, circular. Option: kernel, a table of numbers, or motion:SEED for a random "
-        "one; in experiments seed, size (default 61) and intensity (default 0.5)."
+        "Removes the blur of a shaken camera, circular. Options: kernel, a table of numbers, or motion:SEED for a random "
+        "one; kernel_doubt, the relative error of its width; in experiments seed, size (default 61) and intensity (default "
+        "0.5)."
     )
     example = "leader restore shaken.png steady.png --task deblur-motion --kernel motion:3"
-    options = (Option("kernel", SYNTAX, HELP, Tensor, _kernel, _drawn_kernel, "when degrading, motion:SEED"),)
+    options = (Option("kernel", SYNTAX, HELP, Tensor, _kernel, _drawn_kernel, "when degrading, motion:SEED"), KERNEL_DOUBT)
 
     def exact(self, given: Values, values: Values, seed: int) -> dict[str, Any]:
-        return dict(values)  # a kernel that was drawn must be kept too
+        return {"kernel": values["kernel"]}  # one that was drawn must be kept too
 
 
 class DeblurGaussian(Deblur):
@@ -86,10 +165,14 @@ class DeblurGaussian(Deblur):
     title = "Gaussian deblurring"
     description = (
         "Removes a Gaussian blur. Without options the papers' five taps of standard deviation 10 with "
-        "zero boundary; with std (and size) a Gaussian kernel of that width in pixels, circular."
+        "zero boundary; with std (and size) a Gaussian kernel of that width in pixels, circular. For pictures kernel_doubt, "
+        "the relative error of the width."
     )
     example = "leader restore blurred.png sharp.png --task deblur-gaussian --kernel gaussian:2.5"
-    options = (Option("kernel", "gaussian:STD", HELP, Tensor, _gaussian, _paper_kernel, "the papers' 5 x 5 taps"),)
+    options = (
+        Option("kernel", "gaussian:STD", HELP, Tensor, _gaussian, _paper_kernel, "the papers' 5 x 5 taps"),
+        KERNEL_DOUBT,
+    )
 
     def exact(self, given: Values, values: Values, seed: int) -> dict[str, Any]:
         return {} if given.get("kernel") is None else {"std": gaussian_std(given["kernel"])}

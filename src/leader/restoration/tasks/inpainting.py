@@ -5,23 +5,41 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
 from leader.operators import build_task
+from leader.pictures.defects import find_defects
 from leader.pictures.picture import Picture
 from leader.restoration.arguments import as_mask
+from leader.restoration.invention import large_holes
 from leader.restoration.tasks.base import Measured, Option, Request, Task, Values
 
+AUTO = "auto"
 MOSTLY_MISSING = 0.9
 ONE_COLOUR = 1 / 255
 
 
 def _mask(mask: Any, request: Request) -> Tensor:
+    if isinstance(mask, str) and mask == AUTO:
+        return _found(request)
     read = as_mask(mask, request.picture.size)
     if not request.degrading:
         request.notes.extend(_doubts(read, request.picture))
     return read
+
+
+def _found(request: Request) -> Tensor:
+    """The mask of the defects that the picture itself shows."""
+    if request.degrading:
+        raise UsageError("The mask 'auto' finds defects; to make some, give a mask file or random:SHARE.")
+    defects = find_defects(request.picture)
+    if not defects.kinds:
+        raise LeaderError(f"{defects.words()[:-1]}; give a mask if there are some.")
+    request.notes.append(defects.words())
+    return torch.from_numpy(defects.known.astype(np.float32))
 
 
 def _no_mask(request: Request) -> None:
@@ -51,12 +69,15 @@ def _doubts(mask: Tensor, picture: Picture) -> list[str]:
 class Inpainting(Task):
     name = "inpaint"
     title = "inpainting"
-    description = "Fills in missing pixels. Option: mask, 1 (white) where the picture is known."
+    description = (
+        "Fills in missing pixels. Option: mask, 1 (white) where the picture is known; auto looks for salt and pepper, dead "
+        "pixels and scratches, and fills those in. Haze is none of them."
+    )
     example = "leader restore torn.png whole.png --task inpaint --mask mask.png"
     options = (
         Option(
             "mask",
-            "FILE|random:SHARE[:SEED]",
+            "FILE|random:SHARE[:SEED]|auto",
             "white where the picture is known; SHARE is missing",
             Tensor,
             _mask,
@@ -74,6 +95,10 @@ class Inpainting(Task):
         known = mask.numpy() > 0
         operator = build_task(self.name, self.shape(picture, values), mask=mask)
         return Measured(operator, picture.pixels * known[..., None], picture, known)
+
+    def invents(self, picture: Picture, values: Values) -> bool:
+        mask = values["mask"]
+        return large_holes(as_mask(picture.alpha, picture.size) if mask is None and picture.alpha is not None else mask)
 
     def hidden(self, y: Tensor, values: Values) -> Tensor:
         masked: Tensor = y * values["mask"]

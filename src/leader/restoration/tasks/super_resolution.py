@@ -6,7 +6,10 @@ from typing import Any
 
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.operators.tasks import DOWNSAMPLING
+from leader.pictures.enlarged import enlarged_by
 from leader.pictures.picture import MOST_PIXELS, Picture
+from leader.pictures.thumbnails import as_told, recognise
+from leader.restoration.invention import LARGE_FACTOR
 from leader.restoration.tasks.base import Option, Request, Shape, Task, Values
 
 
@@ -16,24 +19,56 @@ def _factor(factor: Any, request: Request) -> int:
     return factor
 
 
+AUTO = "auto"
+
+
 def _down(down: Any, request: Request) -> str:
-    if down not in DOWNSAMPLING:
-        raise unknown_name("way of downsampling", str(down), DOWNSAMPLING)
+    if down == AUTO and request.degrading:
+        raise UsageError(f"How a picture is to become small must be said; choose one of {', '.join(DOWNSAMPLING)}.")
+    if down not in (*DOWNSAMPLING, AUTO):
+        raise unknown_name("way of downsampling", str(down), [*DOWNSAMPLING, AUTO])
     return str(down)
+
+
+def _usual(request: Request) -> str:
+    return "bicubic" if request.degrading else AUTO
 
 
 class SuperResolution(Task):
     name = "sr"
     title = "super-resolution"
     description = (
-        "Enlarges a small picture by an integer factor. Options: factor (default 4); down = bicubic "
-        "(antialiased, what image programs do) or average (what sensors do). Also called sr-bicubic and sr-average."
+        "Enlarges a small picture by an integer factor. Options: factor (default 4); down = nearest, box, bilinear, "
+        "pillow-bicubic or lanczos (as Pillow makes thumbnails), bicubic (the same with mirrored borders), average (what "
+        "sensors do), or auto, the default: which it was is recognised, and what is left of the doubt counts as noise. "
+        "sr-bicubic and sr-average are names for two of these."
     )
     example = "leader restore small.png large.png --task sr"
     options = (
         Option("factor", "1 to 16", "how much larger the picture becomes", int, _factor, lambda _: 4, "4"),
-        Option("down", "bicubic|average", "how it became small", str, _down, lambda _: "bicubic", "bicubic"),
+        Option("down", "|".join([AUTO, *DOWNSAMPLING]), "how it became small", str, _down, _usual, AUTO),
     )
+
+    def read(self, given: Values, request: Request) -> dict[str, Any]:
+        values = super().read(given, request)
+        if request.degrading:
+            return values
+        picture, factor, down = request.picture, values["factor"], values["down"]
+        before = enlarged_by(picture)
+        if before is not None:
+            request.notes.append(
+                f"The picture seems to have been enlarged {before:.2g} times already: reduce it by that first, and it will be "
+                "restored better."
+            )
+        if down == AUTO:
+            found = recognise(picture, factor)
+            request.notes.append(found.words())
+        elif down == "nearest":  # the single pixels alone leave a prior too little to begin with
+            found = as_told(picture, factor, down)
+        else:
+            return values
+        request.doubts.append(found.doubt)
+        return {**values, "down": found.down}
 
     def shape(self, picture: Picture, values: Values) -> Shape:
         channels, height, width = super().shape(picture, values)
@@ -43,3 +78,6 @@ class SuperResolution(Task):
                 f"The result would have {large[2]} x {large[1]} pixels; crop the picture or use a smaller factor."
             )
         return large
+
+    def invents(self, picture: Picture, values: Values) -> bool:
+        return int(values["factor"]) >= LARGE_FACTOR

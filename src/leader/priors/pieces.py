@@ -1,0 +1,116 @@
+"""The embedded prior on large pictures: piece by piece, with the answer of the whole.
+
+Its network sees a finite way around every pixel (`receptive_radius`), so a piece that is cut out with that much of its
+surroundings gives what the whole picture gives, up to the rounding of sums in another order. The memory of the network is that
+of one piece. Levels that average many pixels work on small images and are left whole, as is everything that is
+differentiated.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from leader.priors.adapters import AutocastPrior, WrappedPrior
+from leader.priors.base import Prediction, Prior, from_x0
+from leader.priors.pyramid import PyramidPrior
+from leader.priors.pyramid_net import Plan, plan, receptive_radius
+
+MOST_WHOLE = 4_000_000
+"""Pixels of a picture up to which nothing is cut: about 1.3 GB for the network."""
+PIECE = 3_000_000
+"""Pixels, at the level where the network answers, of a piece with its surroundings."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A stretch of one side: `begin` to `end` with its surroundings, of which `first` to `last` are kept."""
+
+    begin: int
+    end: int
+    first: int
+    last: int
+
+
+def cuts(length: int, longest: int, margin: int, multiple: int) -> list[Cut]:
+    """A side in stretches of about equal length, about `longest` with a `margin` on both ends, that begin at multiples.
+
+    margin is a multiple of `multiple`; at the ends of the side there is none. Half of `longest` is kept at least.
+    """
+    count = math.ceil(length / max(longest - 2 * margin, longest // 2))
+    bounds = [round(length * number / count / multiple) * multiple for number in range(count)] + [length]
+    return [
+        Cut(max(0, first - margin), min(length, last + margin), first, last) for first, last in pairwise(bounds) if last > first
+    ]
+
+
+class PiecewisePrior(WrappedPrior):
+    """A pyramid prior evaluated on at most `piece` pixels at a time."""
+
+    def __init__(self, base: Prior, pyramid: PyramidPrior, piece: int = PIECE) -> None:
+        super().__init__(base)
+        self.one_by_one = base.one_by_one
+        self._pyramid, self.piece = [pyramid], piece  # in a list: its weights are counted as those of `base` already
+
+    def _layout(self, t: int, height: int, width: int, channels: int) -> tuple[list[Cut], list[Cut]]:
+        """How a picture is cut at time t; one stretch each way where it stays whole."""
+        pyramid = self._pyramid[0]
+        sigma = pyramid.sigma(t) * (math.sqrt(3) if channels == 1 else 1)  # what the network is told of grey pictures
+        where = plan(sigma, height, width, pyramid.net.config)
+        whole = [Cut(0, height, 0, height)], [Cut(0, width, 0, width)]
+        if not where.fits or height * width <= self.piece * 4**where.level:
+            return whole
+        return self._cut(where, height, width)
+
+    def _cut(self, where: Plan, height: int, width: int) -> tuple[list[Cut], list[Cut]]:
+        multiple = where.multiple
+        reach = receptive_radius(self._pyramid[0].net.config, where.level, where.guides)
+        margin = math.ceil(reach / multiple) * multiple
+        side = math.isqrt(self.piece) * 2**where.level
+        short, long = sorted((height, width))
+        first = cuts(short, side, margin, multiple)
+        tallest = max(cut.end - cut.begin for cut in first)
+        second = cuts(long, max(side, self.piece * 4**where.level // tallest), margin, multiple)
+        return (first, second) if height <= width else (second, first)
+
+    def work(self, t: int, height: int, width: int) -> float:
+        rows, columns = self._layout(t, height, width, self.channels or 3)
+        if len(rows) == len(columns) == 1:
+            return self.base.work(t, height, width)
+        return sum(self.base.work(t, row.end - row.begin, column.end - column.begin) for row in rows for column in columns)
+
+    def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+        times = set(t.tolist())
+        if len(times) > 1 or (torch.is_grad_enabled() and x.requires_grad):
+            return self.base._predict(x, t)
+        rows, columns = self._layout(times.pop(), x.shape[-2], x.shape[-1], x.shape[1])
+        if len(rows) == len(columns) == 1:
+            return self.base._predict(x, t)
+        estimates, variances = [], []
+        for row in rows:
+            answers = [self._piece(x, t, row, column) for column in columns]
+            estimates.append(torch.cat([estimate for estimate, _ in answers], -1))
+            variances.append(torch.cat([variance for _, variance in answers], -1))
+        estimate = torch.cat(estimates, -2)
+        estimates.clear()  # as large as what they were joined to
+        return from_x0(x, t, estimate, self.schedule, torch.cat(variances, -2))
+
+    def _piece(self, x: Tensor, t: Tensor, row: Cut, column: Cut) -> tuple[Tensor, Tensor]:
+        answer = self.base._predict(x[..., row.begin : row.end, column.begin : column.end].contiguous(), t)
+        kept = (
+            ...,
+            slice(row.first - row.begin, row.last - row.begin),
+            slice(column.first - column.begin, column.last - column.begin),
+        )
+        assert answer.variance is not None  # a pyramid has a head
+        return answer.x0[kept].clone(), answer.variance[kept].clone()
+
+
+def in_pieces(prior: Prior, height: int, width: int, most: int = MOST_WHOLE) -> Prior:
+    """The prior for pictures of this size: the embedded kind in pieces where it is large, any other as it is."""
+    inner = prior.base if isinstance(prior, AutocastPrior) else prior
+    return PiecewisePrior(prior, inner) if isinstance(inner, PyramidPrior) and height * width > most else prior

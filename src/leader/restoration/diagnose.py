@@ -1,0 +1,205 @@
+"""diagnose: what is wrong with a picture, in words and as data, and the command that would repair it.
+
+One repair is advised, the most urgent of those that are sure: parts that are missing, defects, blur, noise, compression.
+Nothing is enlarged and nothing gets colours unless somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from leader.diagnosis.findings import Findings, examine
+from leader.files import printable
+from leader.pictures.real_noise import NoiseEstimate
+from leader.restoration.arguments import ImageLike, as_picture
+from leader.restoration.tasks import TASKS
+
+FORMAT = "diagnosis 1"
+SMALL = 256
+"""Pixels of the longer side up to which a picture is called small."""
+SAMPLING = {(1, 1): "4:4:4", (1, 2): "4:2:2", (2, 2): "4:2:0", (2, 1): "4:4:0", (1, 4): "4:1:1"}
+OUT = "restored.png"
+NOISES = {
+    "white": "white noise",
+    "coloured": "noise that is not white but blotchy or coloured,",
+    "shot": "noise that grows with the light,",
+}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A repair: the task and its options, as `leader.restore` takes them."""
+
+    task: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def words(self) -> list[str]:
+        """The options of the command line."""
+        given = [word for name, value in self.options.items() for word in (f"--{name.replace('_', '-')}", f"{value}")]
+        return ["--task", self.task, *given]
+
+    def command(self, picture: str, out: str = OUT) -> str:
+        """The command line that does it, quoted for a shell."""
+        names = [f"./{name}" if name.startswith("-") else name for name in (picture, out)]
+        return shlex.join(["leader", "restore", *names, *self.words()])
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found in a picture, and the repair that is advised, or None.
+
+    file  the name that was given, or None where the picture was no file
+    """
+
+    findings: Findings
+    advice: Advice | None
+    file: str | None = None
+
+    @property
+    def command(self) -> str | None:
+        """The command that would repair the picture, quoted for a shell."""
+        return None if self.advice is None else self.advice.command(self.file or "photo.png")
+
+    def sentences(self) -> list[str]:
+        """What was found, one sentence each."""
+        return _sentences(self.findings)
+
+    def in_words(self) -> str:
+        """What was found and what to do, a line each."""
+        return "\n".join([*self.sentences(), self.conclusion()])
+
+    def conclusion(self) -> str:
+        """What to do."""
+        if self.advice is None:
+            return "Nothing was found that would be repaired without being asked for; say what to do with --task."
+        return f"To repair it: {self.command}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as JSON values; docs/diagnose.md names the fields."""
+        found = self.findings
+        noise, history, blur = found.noise, found.history, found.blur.blur
+        return {
+            "leader": FORMAT,
+            "file": None if self.file is None else printable(self.file),
+            "size": list(found.size),
+            "bits": found.bits,
+            "grey": found.grey,
+            "jpeg": None
+            if history is None or noise is None
+            else {
+                "quality": history.quality,
+                "sampling": None if history.chroma is None else SAMPLING.get(history.sampling, "other"),
+                "resaved": history.found,
+                "error": noise.compression,
+                "visible": found.blocky,
+            },
+            "noise": None
+            if noise is None
+            else {
+                "level": found.noise_level,
+                "white": noise.spectrum is None and noise.shot is None,
+                "kind": _kind(noise),
+                "visible": found.noisy,
+            },
+            "blur": None
+            if blur is None
+            else {
+                "family": blur.shape.family,
+                "width": blur.shape.width,
+                "angle": blur.shape.angle if blur.shape.family == "line" else None,
+                "width_error": blur.error * blur.shape.width,
+                "confidence": blur.confidence,
+                "kernel": blur.kernel,
+            },
+            "blur_seen": found.blur.seen,
+            "enlarged": found.enlarged,
+            "defects": {"kinds": list(found.defects), "share": found.defect_share},
+            "missing": found.missing,
+            "advice": None
+            if self.advice is None
+            else {"task": self.advice.task, "options": dict(self.advice.options), "command": self.command},
+            "words": [*self.sentences(), self.conclusion()],
+        }
+
+    def __repr__(self) -> str:
+        task = "nothing to repair" if self.advice is None else " ".join(self.advice.words())
+        return f"<Diagnosis {self.findings.size[0]} x {self.findings.size[1]} pixels: {task}>"
+
+
+def diagnose(image: ImageLike) -> Diagnosis:
+    """What is wrong with a picture: a path, Pillow image, array or tensor in [0, 1].
+
+    The middle of a large picture speaks for all of it.
+    """
+    findings = examine(as_picture(image))
+    return Diagnosis(findings, _advice(findings), str(image) if isinstance(image, (str, Path)) else None)
+
+
+def _advice(found: Findings) -> Advice | None:
+    if found.missing:
+        return Advice("inpaint")
+    if found.defects:
+        return Advice("inpaint", {"mask": "auto"})
+    blur = found.blur.blur
+    if blur is not None:
+        return Advice("deblur", {"kernel": blur.kernel, "kernel_doubt": round(blur.error, 3)})
+    if found.noisy:
+        return Advice("denoise")
+    if found.blocky and "jpeg" in TASKS:
+        return Advice("jpeg")
+    return None
+
+
+def _sentences(found: Findings) -> list[str]:
+    width, height = found.size
+    colour = "without colour" if found.grey else "in colour"
+    said = [f"The picture has {width} x {height} pixels of {found.bits} bits, {colour}."]
+    if found.missing:
+        said.append(f"{100 * found.missing:.2g} % of it are missing: transparent.")
+    if found.defects:
+        said.append(f"It shows {' and '.join(found.defects)}, {100 * found.defect_share:.2g} % of its pixels.")
+    said += [*_compression(found), *_noise(found)]
+    said.append(found.blur.seen)
+    if found.enlarged is not None:
+        said.append(
+            f"Reduced to {round(width / found.enlarged)} x {round(height / found.enlarged)} pixels it loses nothing, and could "
+            "then be enlarged by --task sr."
+        )
+    elif max(width, height) <= SMALL:
+        said.append("It is small; --task sr would enlarge it.")
+    if found.grey:
+        said.append("--task colourise would give it colours.")
+    return said
+
+
+def _compression(found: Findings) -> list[str]:
+    history, noise = found.history, found.noise
+    if history is None or noise is None:
+        return []
+    was = "It was a JPEG before it was saved in its present form" if history.found else "It is a JPEG"
+    sampling = SAMPLING.get(history.sampling)
+    chroma = "" if history.chroma is None or sampling is None else f", {sampling}"
+    shows = "which shows" if found.blocky else "which hardly shows"
+    return [
+        f"{was}, of about quality {history.quality}{chroma}, {shows} (an error of {255 * noise.compression:.1f} grey levels)."
+    ]
+
+
+def _noise(found: Findings) -> list[str]:
+    noise = found.noise
+    if noise is None:
+        return ["Its noise cannot be told: it is too small or too empty for that."]
+    if not found.noisy:
+        return [f"Its noise is weak (at most {found.noise_level:.3f} of the range)."]
+    level = f"{found.noise_level:.3f} of the range, {255 * found.noise_level:.0f} grey levels"
+    return [f"It is noisy: {NOISES[_kind(noise)]} of {level}."]
+
+
+def _kind(noise: NoiseEstimate) -> str:
+    if noise.spectrum is not None:
+        return "coloured"
+    return "white" if noise.shot is None else "shot"

@@ -1,0 +1,33 @@
+"""What a task leaves open, and the sentence for where that is enough to invent a face or a word."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+NOTE = "So much detail is missing that the model invents what it shows instead: do not trust faces or writing in the result."
+LARGE_FACTOR = 3
+"""From this enlargement on one number in nine is measured; letters and eyes are then a few pixels wide."""
+KEPT = 1 / LARGE_FACTOR**2
+"""The same share of what is measured, for other tasks."""
+HEARD = 0.1
+"""A frequency that a blur leaves less of than this is taken as lost: noise and rounding hide it."""
+WIDE = 8
+"""Pixels from the nearest known one, in rows or columns, beyond which a hole is large."""
+
+
+def strong_blur(kernel: Tensor) -> bool:
+    """Whether a kernel [h, w] loses as many frequencies as making a picture three times smaller does."""
+    side = max(128, *(2 * length for length in kernel.shape))
+    response = torch.fft.fft2(kernel.double() / kernel.double().sum(), s=(side, side)).abs()
+    return float((response >= HEARD).double().mean()) < KEPT
+
+
+def large_holes(known: Tensor) -> bool:
+    """Whether a mask [H, W], 1 where known, has a hole wider than twice WIDE, or leaves next to nothing."""
+    plane = (known > 0).float()[None, None]
+    if float(plane.mean()) < KEPT:
+        return True
+    near = functional.max_pool2d(plane, 2 * WIDE + 1, stride=1, padding=WIDE)
+    return bool((near == 0).any())

@@ -1,0 +1,73 @@
+"""leader diagnose, and leader restore without a task, at the command line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from scipy import ndimage
+from typer.testing import CliRunner
+
+from leader.cli import app
+from tests.restoration.test_diagnose import image, scene
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def photos(folder: Path) -> Path:
+    image(ndimage.gaussian_filter(scene(), (2, 2, 0))).save(folder / "it's soft.png")
+    image(scene()).save(folder / "clean.png")
+    return folder
+
+
+def test_words_json_and_a_command_that_runs(photos: Path) -> None:
+    said = runner.invoke(app, ["diagnose", "it's soft.png"])
+    assert said.exit_code == 0 and "Gaussian blur" in said.stdout
+    command = said.stdout.splitlines()[-1].removeprefix("To repair it: ")
+    content = json.loads(runner.invoke(app, ["diagnose", "it's soft.png", "--json"]).stdout)
+    assert content["advice"]["command"] == command and content["file"] == "it's soft.png"
+    words = shlex.split(command)
+    assert words[:4] == ["leader", "restore", "it's soft.png", "restored.png"]
+    run = runner.invoke(app, [*words[1:], "--steps", "2", "--method", "ddnm", "--keep-failed"])
+    assert run.exit_code == 0, run.output
+    assert (photos / "restored.png").exists()
+
+
+def test_restore_without_a_task_does_what_is_advised(photos: Path) -> None:
+    run = runner.invoke(
+        app, ["restore", "it's soft.png", "out.png", "--steps", "2", "--method", "ddnm", "--keep-failed", "--json", "run.json"]
+    )
+    assert run.exit_code == 0, run.output
+    assert "What is done, unless you say something else with --task: --task deblur --kernel gaussian:" in run.output
+    assert json.loads((photos / "run.json").read_text())["task"] == "deblur"
+
+
+def test_restore_without_a_task_leaves_a_clean_picture_alone(photos: Path) -> None:
+    run = runner.invoke(app, ["restore", "clean.png", "out.png"])
+    assert run.exit_code == 1 and not (photos / "out.png").exists()
+    assert "Nothing was found to repair in clean.png; say what to do with --task" in run.output
+
+
+def test_options_of_a_task_need_the_task(photos: Path) -> None:
+    run = runner.invoke(app, ["restore", "clean.png", "out.png", "--factor", "2"])
+    assert run.exit_code == 2 and "--factor belongs to a task" in run.output
+
+
+def test_a_folder_still_needs_a_task(photos: Path) -> None:
+    run = runner.invoke(app, ["restore", ".", "restored"])
+    assert run.exit_code == 2 and "must be said with --task" in run.output
+
+
+def test_what_is_no_picture_is_refused_in_a_sentence(photos: Path) -> None:
+    for name in ("text.png", "empty.png", "nowhere.png", "dot.png"):
+        run = runner.invoke(app, ["diagnose", name])
+        assert run.exit_code == 1 and run.output.startswith("Error: ") and len(run.output.strip().splitlines()) == 1
+
+
+def test_a_kernel_that_was_found_is_judged_by_its_result(photos: Path) -> None:
+    run = runner.invoke(app, ["restore", "it's soft.png", "out.png", "--task", "deblur", "--kernel", "auto", "--steps", "2"])
+    assert "The blur was found in the picture: a Gaussian blur" in run.output and "Verdict: failed" in run.output
+    assert run.exit_code == 3 and not (photos / "out.png").exists()

@@ -1,0 +1,97 @@
+"""Large pictures in pieces: the answer of the whole, at every noise level, for every remainder; the memory of a piece."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from leader.priors import load_prior
+from leader.priors.adapters import AutocastPrior
+from leader.priors.pieces import MOST_WHOLE, PiecewisePrior, cuts, in_pieces
+from leader.priors.pyramid import PyramidPrior
+from leader.priors.pyramid_net import PyramidConfig, PyramidNet
+from tests.cheap_prior import CheapPrior
+
+
+@pytest.fixture(scope="module")
+def pyramid() -> PyramidPrior:
+    """A small network with the ranges of the real one."""
+    torch.manual_seed(0)
+    whole = load_prior("embedded")
+    assert isinstance(whole, PyramidPrior)
+    config = PyramidConfig(width=6, depth=3, head_width=4)
+    return PyramidPrior(PyramidNet(config).eval().requires_grad_(False), whole.coarse, whole.schedule, whole.scale)
+
+
+def state(channels: int, height: int, width: int) -> Tensor:
+    return torch.randn(1, channels, height, width, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("length", [1, 16, 100, 101, 640, 1023])
+@pytest.mark.parametrize(("longest", "margin", "multiple"), [(64, 16, 8), (64, 24, 8), (200, 32, 16), (40, 32, 16)])
+def test_every_pixel_is_kept_once(length: int, longest: int, margin: int, multiple: int) -> None:
+    found = cuts(length, longest, margin, multiple)
+    assert [pixel for cut in found for pixel in range(cut.first, cut.last)] == list(range(length))
+    for cut in found:
+        assert cut.begin % multiple == 0 and cut.begin <= cut.first < cut.last <= cut.end <= length
+        assert cut.first - cut.begin == min(margin, cut.first) and cut.end - cut.last == min(margin, length - cut.last)
+        assert cut.end - cut.begin <= max(longest, longest // 2 + 2 * margin) + multiple
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("height", "width"), [(150, 203), (97, 260), (300, 64)])
+@pytest.mark.parametrize("t", [0, 20, 100, 250, 420, 600, 999])
+def test_pieces_say_what_the_whole_says(pyramid: PyramidPrior, t: int, height: int, width: int, channels: int) -> None:
+    """To 2e-5 everywhere, seams and borders included: convolutions may add in another order."""
+    x, when = state(channels, height, width), torch.tensor([t])
+    cut = PiecewisePrior(pyramid, pyramid, piece=90 * 90)
+    whole, pieces = pyramid.predict(x, when), cut.predict(x, when)
+    for name in ("x0", "eps", "variance"):
+        torch.testing.assert_close(getattr(pieces, name), getattr(whole, name), rtol=2e-5, atol=2e-5)
+
+
+def test_how_many_pieces_there_are(pyramid: PyramidPrior, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = PiecewisePrior(pyramid, pyramid, piece=100 * 100)
+    seen: list[tuple[int, int]] = []
+    real = pyramid._predict
+
+    def predict(x: Tensor, t: Tensor) -> object:
+        seen.append((int(x.shape[-2]), int(x.shape[-1])))
+        return real(x, t)
+
+    monkeypatch.setattr(pyramid, "_predict", predict)
+    for t in (5, 100, 600):
+        seen.clear()
+        cut.predict(state(3, 210, 320), torch.tensor([t]))
+        level = pyramid.plan(t, 210, 320).level
+        assert all(height * width <= 2 * 4**level * 100 * 100 for height, width in seen)
+        assert (len(seen) > 1) == (4**level * 100 * 100 < 210 * 320)
+        assert cut.work(t, 210, 320) == pytest.approx(sum(pyramid.work(t, *size) for size in seen))
+
+
+def test_small_pictures_and_gradients_stay_whole(pyramid: PyramidPrior) -> None:
+    cut = PiecewisePrior(pyramid, pyramid, piece=64 * 64)
+    small = state(3, 64, 64)
+    when = torch.tensor([20])
+    assert torch.equal(cut.predict(small, when).x0, pyramid.predict(small, when).x0)
+    large = state(3, 120, 90).requires_grad_(True)
+    (slope,) = torch.autograd.grad(cut.predict(large, when).x0.square().sum(), large)
+    (expected,) = torch.autograd.grad(pyramid.predict(large, when).x0.square().sum(), large)
+    assert torch.equal(slope, expected)
+    times = torch.tensor([20, 300])
+    both = state(3, 120, 90).expand(2, -1, -1, -1).contiguous()
+    torch.testing.assert_close(cut.predict(both, times).x0, pyramid.predict(both, times).x0, rtol=2e-5, atol=2e-5)
+
+
+def test_which_priors_are_cut(pyramid: PyramidPrior) -> None:
+    side = 2000
+    assert side * side == MOST_WHOLE
+    assert in_pieces(pyramid, side, side) is pyramid
+    large = in_pieces(pyramid, side, side + 1)
+    assert isinstance(large, PiecewisePrior) and large.base is pyramid and large.name == pyramid.name
+    assert sum(p.numel() for p in large.parameters()) == sum(p.numel() for p in pyramid.parameters())
+    half = AutocastPrior(pyramid, torch.bfloat16)
+    assert isinstance(in_pieces(half, side, side + 1), PiecewisePrior)
+    other = CheapPrior()
+    assert in_pieces(other, side, side + 1) is other

@@ -1,0 +1,97 @@
+"""The kernel 'auto', kernels of shapes, and the doubt of a kernel, from the picture to the problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from scipy import ndimage
+
+from leader.errors import LeaderError, UsageError
+from leader.operators import Blur, WhitenedBlur, disk_kernel, gaussian_kernel, line_kernel
+from leader.pictures import from_pil
+from leader.restoration.arguments import as_kernel
+from leader.restoration.degrade import degrade
+from leader.restoration.pose import pose_picture
+from leader.restoration.repeat import arguments_of
+from leader.restoration.restore import prepare
+from leader.restoration.tasks import TASKS, Request
+from leader.restoration.tasks.blurs import DOUBT
+from tests.cheap_prior import CheapPrior
+from tests.restoration.test_diagnose import image, scene
+
+
+@pytest.fixture(scope="module")
+def blurred() -> Image.Image:
+    return image(ndimage.gaussian_filter(scene(), (2, 2, 0)))
+
+
+def test_auto_finds_the_kernel_and_its_doubt(blurred: Image.Image) -> None:
+    request = Request(from_pil(blurred))
+    values = TASKS["deblur"].read({"kernel": "auto"}, request)
+    width = (
+        float((values["kernel"].sum(0) * (torch.arange(len(values["kernel"])) - len(values["kernel"]) // 2) ** 2).sum()) ** 0.5
+    )
+    assert width == pytest.approx(2, rel=0.1)
+    assert 0.03 <= values["kernel_doubt"] < 0.2
+    assert len(request.notes) == 1 and "--kernel gaussian:" in request.notes[0]
+    given = TASKS["deblur-motion"].read({"kernel": "auto", "kernel_doubt": 0.2}, Request(from_pil(blurred)))
+    assert given["kernel_doubt"] == 0.2
+
+
+def test_auto_refuses_sharp_pictures_and_degrading() -> None:
+    with pytest.raises(LeaderError, match=r"No blur was found.*give the kernel yourself"):
+        TASKS["deblur"].read({"kernel": "auto"}, Request(from_pil(image(scene()))))
+    with pytest.raises(UsageError, match="blurred pictures only"):
+        degrade(image(scene(64)), "deblur", kernel="auto")
+    with pytest.raises(UsageError, match="known exactly"):
+        degrade(image(scene(64)), "deblur", kernel="gaussian:1", kernel_doubt=0.1)
+
+
+def test_a_kernel_that_is_given_is_doubted_by_default(blurred: Image.Image) -> None:
+    picture = from_pil(blurred)
+    default = pose_picture(picture, "deblur", 0.01, {"kernel": "gaussian:2"})
+    assert default.options["kernel_doubt"] == DOUBT
+    exact = pose_picture(picture, "deblur", 0.01, {"kernel": "gaussian:2", "kernel_doubt": 0})
+    assert isinstance(default.problem.operator, WhitenedBlur) and type(exact.problem.operator) is Blur
+    power = default.problem.operator.power
+    assert float(power.min()) >= 0.01**2 * (1 - 1e-9) and float(power.max()) > 1.3 * 0.01**2
+    more = pose_picture(picture, "deblur", 0.01, {"kernel": "gaussian:2", "kernel_doubt": 0.2}).problem.operator
+    assert isinstance(more, WhitenedBlur) and float(more.power.sum()) > float(power.sum())
+
+
+@pytest.mark.parametrize("doubt", [-0.1, 0.6, "much", float("nan"), True])
+def test_nonsense_doubts_are_refused(blurred: Image.Image, doubt: Any) -> None:
+    with pytest.raises(UsageError, match="relative error of its width"):
+        pose_picture(from_pil(blurred), "deblur", 0.01, {"kernel": "gaussian:2", "kernel_doubt": doubt})
+
+
+def test_a_run_with_auto_is_repeated_to_the_bit(blurred: Image.Image) -> None:
+    prior = CheapPrior()
+    first = prepare(blurred, "deblur", kernel="auto", prior=prior, method="ddnm", plugins=(), steps=2).run(check=False)
+    again = prepare(blurred, **arguments_of(first.summary(), prior)).run(check=False)
+    assert np.array_equal(first.array, again.array)
+
+
+def test_containers_are_never_doubted(tmp_path: Any) -> None:
+    degrade(image(scene(64)), "deblur", kernel="gaussian:1.5", exact=True).save(tmp_path / "exact.npz")
+    ready = prepare(tmp_path / "exact.npz", prior=CheapPrior(), method="ddnm", plugins=(), steps=2, sigma=0.01)
+    assert type(ready.problem.operator) is Blur
+    motion = degrade(image(scene(64)), "deblur-motion", kernel="line:5:30", exact=True)
+    assert set(motion.measurement.options) == {"kernel"}
+
+
+def test_kernels_in_words() -> None:
+    assert torch.equal(as_kernel("disk:2.5"), disk_kernel(2.5))
+    assert torch.equal(as_kernel("line:9:30"), line_kernel(9, 30))
+    assert torch.equal(as_kernel("line:9"), line_kernel(9, 0))
+    assert torch.equal(as_kernel("gaussian:1.5"), gaussian_kernel(1.5))
+
+
+@pytest.mark.parametrize("words", ["disk:", "disk:0", "disk:-1", "disk:1e9", "line:x", "line:9:", "line:9:up", "line:1e6:0"])
+def test_wrong_words_are_refused(words: str) -> None:
+    with pytest.raises(UsageError, match=r"pixels|number was expected"):
+        as_kernel(words)

@@ -1,0 +1,184 @@
+"""diagnose: what is found, in words and JSON, and commands that run."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+from scipy import ndimage
+
+import leader
+from leader.errors import LeaderError
+from leader.pictures import Picture
+from leader.pictures.defects import Defects
+from leader.restoration.diagnose import Advice, Diagnosis, diagnose
+from tests.diagnosis.fields import field
+
+FIELDS: dict[str, type | tuple[type, ...]] = {
+    "leader": str,
+    "file": (str, type(None)),
+    "size": list,
+    "bits": int,
+    "grey": bool,
+    "jpeg": (dict, type(None)),
+    "noise": (dict, type(None)),
+    "blur": (dict, type(None)),
+    "blur_seen": str,
+    "enlarged": (float, type(None)),
+    "defects": dict,
+    "missing": float,
+    "advice": (dict, type(None)),
+    "words": list,
+}
+
+
+def scene(side: int = 192, seed: int = 0) -> NDArray[np.float64]:
+    """A random scene in colour [side, side, 3], 0..255."""
+    grey = field(seed=seed, side=side, noise=0.0) - 0.5
+    tint = field(seed=seed + 1, side=side, noise=0.0) - 0.5
+    return np.asarray(255 * (0.5 + 1.5 * np.stack([grey + 0.3 * tint, grey, grey - 0.3 * tint], axis=2)))
+
+
+def image(values: NDArray[np.float64]) -> Image.Image:
+    return Image.fromarray(values.round().clip(0, 255).astype(np.uint8))
+
+
+def jpeg(picture: Image.Image, quality: int) -> Image.Image:
+    buffer = io.BytesIO()
+    picture.save(buffer, "JPEG", quality=quality)
+    return Image.open(buffer)
+
+
+def checked(found: Diagnosis) -> dict[str, Any]:
+    """Its JSON, whose fields are what the documentation says."""
+    content: dict[str, Any] = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert list(content) == list(FIELDS) and content["leader"] == "diagnosis 1"
+    for name, kinds in FIELDS.items():
+        assert isinstance(content[name], kinds), name
+    assert content["words"] == found.in_words().splitlines()
+    return content
+
+
+def test_a_clean_picture_gets_no_advice() -> None:
+    found = diagnose(image(scene()))
+    content = checked(found)
+    assert found.advice is None and found.command is None and content["advice"] is None
+    assert content["size"] == [192, 192] and not content["grey"] and content["jpeg"] is None and content["blur"] is None
+    assert "say what to do with --task" in found.in_words()
+
+
+def test_a_blurred_picture() -> None:
+    found = diagnose(image(ndimage.gaussian_filter(scene(), (2, 2, 0))))
+    content = checked(found)
+    blur = content["blur"]
+    assert set(blur) == {"family", "width", "angle", "width_error", "confidence", "kernel"}
+    assert blur["family"] == "gaussian" and blur["width"] == pytest.approx(2, rel=0.1) and blur["angle"] is None
+    assert 0.7 <= blur["confidence"] < 1 and 0 < blur["width_error"] < 0.4
+    assert found.advice is not None and found.advice.task == "deblur" and found.advice.options["kernel"] == blur["kernel"]
+    assert content["advice"]["command"] == found.command
+    assert "standard deviation 2.0 pixels" in found.in_words()
+
+
+def test_a_noisy_picture() -> None:
+    noisy = scene() + 20 * np.random.default_rng(0).standard_normal((192, 192, 3))
+    found = diagnose(image(noisy))
+    content = checked(found)
+    assert content["noise"]["level"] == pytest.approx(20 / 255, rel=0.15) and content["noise"]["visible"]
+    assert content["noise"]["white"] and content["noise"]["kind"] == "white"
+    assert found.advice == Advice("denoise")
+
+
+def test_a_jpeg_and_its_copy() -> None:
+    file = jpeg(image(scene()), 40)
+    content = checked(diagnose(file))
+    assert content["jpeg"]["quality"] == 40 and content["jpeg"]["sampling"] == "4:2:0" and not content["jpeg"]["resaved"]
+    assert content["jpeg"]["visible"] and content["jpeg"]["error"] > 0.012
+    copy = checked(diagnose(file.convert("RGB")))
+    assert copy["jpeg"]["resaved"] and abs(copy["jpeg"]["quality"] - 40) <= 6
+    assert "was a JPEG before" in " ".join(copy["words"])
+
+
+def test_an_enlarged_picture_is_told_and_not_enlarged_again() -> None:
+    found = diagnose(image(scene(96)).resize((192, 192), Image.Resampling.BICUBIC))
+    assert checked(found)["enlarged"] == pytest.approx(2, rel=0.02) and found.advice is None
+    assert "This picture was only enlarged, by about 2." in found.sentences()
+    assert "96 x 96" in found.in_words()
+
+
+def test_holes_and_grey() -> None:
+    pixels = np.full((192, 192, 4), 255, np.uint8)
+    pixels[..., :3] = np.asarray(image(scene()))
+    pixels[50:70, 60:90, 3] = 0
+    found = diagnose(Image.fromarray(pixels))
+    assert checked(found)["missing"] == pytest.approx(600 / 192**2) and found.advice == Advice("inpaint")
+    grey = diagnose(image(scene()).convert("L").convert("RGB"))
+    assert checked(grey)["grey"] and "colourise" in grey.in_words() and grey.advice is None
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [
+        np.zeros((8, 8, 3), np.uint8),
+        np.full((8, 300, 3), 255, np.uint8),
+        np.full((100, 100), 0.5, np.float32),
+        np.zeros((70, 70, 4), np.uint8),
+        (np.random.default_rng(0).random((80, 80)) * 65535).astype(np.uint16),
+        np.random.default_rng(0).random((64, 65, 2)).astype(np.float32),
+    ],
+    ids=["tiny", "narrow", "flat grey", "transparent", "16 bits", "grey with alpha"],
+)
+def test_odd_pictures_get_an_answer(pixels: NDArray[Any]) -> None:
+    checked(diagnose(pixels))
+
+
+def test_pictures_that_cannot_be_served_are_refused_in_a_sentence() -> None:
+    with pytest.raises(LeaderError, match="at least 8 x 8"):
+        diagnose(np.zeros((4, 4), np.uint8))
+
+
+def test_the_middle_of_a_large_picture_speaks_for_it() -> None:
+    pixels = np.zeros((8, 4000, 3), np.uint8)
+    assert checked(diagnose(pixels))["size"] == [4000, 8]
+
+
+def test_commands_are_quoted_for_a_shell() -> None:
+    advice = Advice("deblur", {"kernel": "line:9:40", "kernel_doubt": 0.05})
+    command = advice.command("it's $HOME.jpg", "-out.png")
+    assert shlex.split(command) == [
+        *("leader", "restore", "it's $HOME.jpg", "./-out.png"),
+        *("--task", "deblur", "--kernel", "line:9:40", "--kernel-doubt", "0.05"),
+    ]
+
+
+def test_it_is_at_the_door_of_the_package() -> None:
+    assert leader.diagnose is diagnose and leader.Diagnosis is Diagnosis
+    assert "nothing to repair" in repr(diagnose(np.zeros((20, 20), np.uint8)))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "share", "told"),
+    [
+        (("scratches",), 0.001, False),
+        (("scratches",), 0.003, True),
+        (("dead pixels",), 0.0001, True),
+        (("salt and pepper", "scratches"), 0.001, True),
+        (("salt and pepper",), 0.4, False),
+    ],
+)
+def test_a_stray_scratch_and_a_picture_of_defects_are_not_told(
+    kinds: tuple[str, ...], share: float, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(picture: Picture) -> Defects:
+        known = np.ones(picture.pixels.shape[:2], bool)
+        known.reshape(-1)[: round(share * known.size)] = False
+        return Defects(known, kinds)
+
+    monkeypatch.setattr("leader.diagnosis.findings.find_defects", found)
+    findings = diagnose(image(scene(128))).findings
+    assert (findings.defects == kinds) is told and (findings.defect_share > 0) is told

@@ -1,0 +1,143 @@
+"""The task jpeg from file to picture: what is read, what is refused, what belongs to every run of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from leader.errors import LeaderError, UsageError
+from leader.operators import Jpeg
+from leader.pictures import read_picture
+from leader.plugins.cells import Cells
+from leader.restoration.degrade import degrade, degrade_file
+from leader.restoration.pose import pose_picture
+from leader.restoration.repeat import arguments_of
+from leader.restoration.restore import prepare, restore
+from tests.cheap_prior import CheapPrior
+from tests.pictures.jpegs import jpeg, photograph, unit
+
+
+def truth(side: int = 96) -> torch.Tensor:
+    """[1, 3, H, W] in [0, 1]."""
+    return torch.from_numpy(unit(photograph(3, side=side))).float().permute(2, 0, 1)[None]
+
+
+@pytest.mark.parametrize(("subsampling", "size"), [(0, (96, 96)), (1, (96, 96)), (2, (96, 96)), (2, (75, 90)), (0, (61, 50))])
+def test_the_measurement_is_that_of_the_true_picture_but_for_rounding(subsampling: int, size: tuple[int, int]) -> None:
+    """y - A x of the picture before its compression has the level that the problem says, and x lies in the cells."""
+    image = photograph(3, side=96).crop((0, 0, *size))
+    posed = pose_picture(restore_input(image, 40, subsampling), "jpeg", None, {})
+    operator = posed.problem.operator
+    assert isinstance(operator, Jpeg)
+    x = np.pad(unit(image), [(0, operator.image_shape[1] - size[1]), (0, operator.image_shape[2] - size[0]), (0, 0)], "edge")
+    x_internal = 2 * torch.from_numpy(x).float().permute(2, 0, 1)[None] - 1
+    reached = operator.reached(posed.problem.y)
+    left = posed.problem.residual(x_internal)[0, reached]
+    assert 0.6 <= float(left.square().mean().sqrt()) / float(posed.problem.sigma[0]) <= 1.3
+    moved = operator.confine(x_internal, posed.problem.y) - x_internal
+    assert float(moved.square().mean().sqrt()) <= 0.01
+    assert posed.sigma_from == "estimated" and posed.sigma == operator.level
+    assert (posed.window is None) == (size == (96, 96))
+
+
+def restore_input(image: Image.Image, quality: int, subsampling: int) -> Any:
+    from leader.pictures.reading import from_pil
+
+    return from_pil(jpeg(image, quality, subsampling))
+
+
+def test_every_run_holds_the_cells_whatever_method_is_given() -> None:
+    file = restore_input(photograph(3, side=64), 30, 2)
+    choices: list[dict[str, Any]] = [{}, {"method": "ddnm"}, {"method": "dps"}, {"plugins": ()}, {"plugins": "ucpm"}]
+    for choice in choices:
+        ready = prepare(file, "jpeg", prior=CheapPrior(), steps=3, **choice)
+        assert [item.name for item in ready.plan.plugins].count("cells") == 1
+    given = prepare(file, "jpeg", prior=CheapPrior(), steps=3, method="ddnm", plugins=Cells(begin=2.0))
+    assert [item.name for item in given.plan.plugins] == ["cells"]
+    restored = restore(file, "jpeg", prior=CheapPrior(), steps=3, method="ddnm", check=False)
+    problem, image = given.problem, restored.result.images
+    operator = problem.operator
+    assert isinstance(operator, Jpeg)
+    assert torch.allclose(operator.confine(image, problem.y), image, atol=1e-5)
+    other = prepare(file, "denoise", prior=CheapPrior(), steps=3)
+    assert "cells" not in [item.name for item in other.plan.plugins]
+
+
+def test_a_run_without_drawn_noise_is_the_same_for_every_seed() -> None:
+    file = restore_input(photograph(3, side=64), 30, 2)
+    first, second = (restore(file, "jpeg", prior=CheapPrior(), seed=seed, check=False).array for seed in (0, 5))
+    np.testing.assert_allclose(first, second, atol=1e-5)
+    ready = prepare(file, "jpeg", prior=CheapPrior())
+    begin = 4 * float(ready.problem.sigma[0])
+    assert ready.plan.grid.times[0] == CheapPrior().schedule.nearest(begin) and ready.plan.grid.visits == 6
+
+
+def test_the_repeat_gives_the_same_bits() -> None:
+    prior = CheapPrior()
+    file = restore_input(photograph(3, side=75), 30, 2)
+    first = restore(file, "jpeg", prior=prior, method="ddnm", steps=3, check=False)
+    again = restore(file, check=False, **arguments_of(first.summary(), prior))
+    assert np.array_equal(first.array, again.array)
+    by_path = restore(file, "jpeg", prior=prior, check=False)
+    again = restore(file, check=False, **arguments_of(by_path.summary(), prior))
+    assert np.array_equal(by_path.array, again.array) and first.array.shape == (75, 75, 3)
+
+
+def test_a_png_of_a_jpeg_and_a_crop_of_it(tmp_path: Path) -> None:
+    decoded = jpeg(photograph(3), 30, 2).convert("RGB")
+    decoded.save(tmp_path / "whole.png")
+    decoded.crop((5, 11, 180, 170)).save(tmp_path / "part.png")
+    whole, part = (prepare(tmp_path / name, "jpeg", prior=CheapPrior()) for name in ("whole.png", "part.png"))
+    assert (
+        "quality 30, 4:2:0, as its pixels show" in whole.notes[-1] and "quality 30, 4:2:0, as its pixels show" in part.notes[-1]
+    )
+    assert whole.posed.window is None and part.posed.window is not None
+    assert part.run(check=False).picture.size == (175, 159)
+
+
+def test_what_has_no_history_is_refused() -> None:
+    with pytest.raises(LeaderError, match="no trace of JPEG"):
+        prepare(photograph(3, noise=4, side=96), "jpeg", prior=CheapPrior())
+    with pytest.raises(UsageError, match="no use for a kernel"):
+        prepare(restore_input(photograph(3, side=64), 30, 2), "jpeg", kernel="gaussian:1", prior=CheapPrior())
+    with pytest.raises(UsageError, match="read from the picture"):
+        pose_picture(restore_input(photograph(3, side=64), 30, 2), "jpeg", None, {"quality": 30})
+
+
+def test_no_jpeg_switches_the_care_off() -> None:
+    file = restore_input(photograph(3), 20, 2)
+    careful = pose_picture(file, "denoise", None, {})
+    careless = pose_picture(file, "denoise", None, {}, jpeg=False)
+    assert careless.sigma < 0.7 * careful.sigma
+    assert prepare(file, "denoise", prior=CheapPrior(), jpeg=False).sigma == careless.sigma
+    with pytest.raises(UsageError, match="all about JPEG"):
+        prepare(file, "jpeg", prior=CheapPrior(), jpeg=False)
+
+
+def test_degrading(tmp_path: Path) -> None:
+    made = degrade(truth(), "jpeg", quality=30)
+    assert made.picture.history is not None and made.picture.history.quality == 30
+    np.testing.assert_array_equal(made.picture.pixels, unit(jpeg(photograph(3, side=96), 30, 2)).astype(np.float32))
+    for name in ("blocky.jpg", "blocky.png"):
+        degrade_file(truth(), tmp_path / name, "jpeg", quality=30)
+        again = read_picture(tmp_path / name)
+        assert float(np.abs(again.pixels - made.picture.pixels).mean()) <= 0.5 / 255
+        notes = prepare(tmp_path / name, "jpeg", prior=CheapPrior()).notes
+        assert "a JPEG of quality 30, 4:2:0" in notes[-1]
+    assert "quality 75" in degrade(truth(), "jpeg").notes[0]
+    with pytest.raises(UsageError, match="lives in pictures"):
+        degrade_file(truth(), tmp_path / "blocky.npz", "jpeg", quality=30)
+    for wrong in (0, 101, 7.5, "30", True):
+        with pytest.raises(UsageError, match="whole number from 1 to 100"):
+            degrade(truth(), "jpeg", quality=wrong)
+
+
+def test_grey_pictures() -> None:
+    file = restore_input(photograph(3, side=64, grey=True), 30, 0)
+    restored = restore(file, "jpeg", prior=CheapPrior(), check=False)
+    assert restored.array.shape == (64, 64, 1) and "grey" in restored.notes[0]

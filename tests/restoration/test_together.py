@@ -1,0 +1,142 @@
+"""Several pictures in one pass: each becomes what it becomes alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from leader.errors import LeaderError
+from leader.restoration import together
+from leader.restoration.restore import Preparation, Restoration, prepare
+from tests.cheap_prior import CheapPrior, photograph
+
+
+class WidePrior(CheapPrior):
+    """Takes a batch at once, as priors on a GPU do, and counts its passes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one_by_one = False
+        self.sizes: list[int] = []
+
+    def _predict(self, x: torch.Tensor, t: torch.Tensor) -> Any:
+        self.sizes.append(len(x))
+        return super()._predict(x, t)
+
+
+def picture(number: int, height: int = 32, width: int = 24) -> Any:
+    noise = np.random.default_rng(number).normal(0, 0.02 + 0.02 * number, (height, width, 3))
+    return (photograph(height, width).permute(1, 2, 0).numpy() + noise).clip(0, 1).astype(np.float32)
+
+
+def prepared(prior: CheapPrior, number: int = 0, height: int = 32, **choices: Any) -> Preparation:
+    return prepare(picture(number, height), **{"task": "denoise", "quality": "draft", "seed": 4, **choices}, prior=prior)
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "noise as found": {},
+    "small": {"task": "sr", "factor": 2, "sigma": 0.02, "quality": "standard"},
+    "blurred": {"task": "deblur", "kernel": "gaussian:1.5", "sigma": 0.03, "quality": "standard", "kernel_doubt": 0.0},
+    "torn": {"task": "inpaint", "mask": np.tile([1, 1, 0, 1], (32, 6)).astype(np.float32), "sigma": 0.0},
+    "grey": {"task": "colourise", "sigma": 0.01},
+    "a method with pruning": {"quality": None, "method": "diffpir", "plugins": ("leader",), "steps": 12},
+    "another id": {"ids": 7, "quality": None, "method": "ddrm", "plugins": (), "steps": 6},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_together_gives_what_alone_gives(case: str) -> None:
+    prior = WidePrior()
+    ready = [prepared(prior, number, **CASES[case]) for number in range(3)]
+    if case == "noise as found":
+        assert len({one.sigma for one in ready}) == 3, "noise levels may differ within a pass"
+    assert together.passes(ready) == [[0, 1, 2]]
+    prior.sizes.clear()
+    found = together.run_all(ready)
+    assert max(prior.sizes) == 3
+    for one, made in zip(ready, found):
+        alone = one.run()
+        assert isinstance(made, Restoration)
+        np.testing.assert_allclose(made.array, alone.array, atol=2e-5)
+        assert made.uncertainty is not None and alone.uncertainty is not None
+        np.testing.assert_allclose(made.uncertainty, alone.uncertainty, atol=2e-5)
+        told, expected = made.summary(), alone.summary()
+        for key in ("network", "settings", "sigma", "seed", "size", "input", "options", "notes"):
+            assert told[key] == expected[key], key
+        assert [(visit["t"], visit["u"]) for visit in told["trace"]] == [(v["t"], v["u"]) for v in expected["trace"]]
+        assert made.verdict is not None and alone.verdict is not None and made.verdict.level == alone.verdict.level
+        assert made.given is one.given and made.seconds > 0
+    assert together.run_all(ready, check=False)[0].verdict is None  # type: ignore[union-attr]
+
+
+def test_each_walks_its_own_times() -> None:
+    words: dict[str, Any] = {"quality": None, "method": "ddnm", "plugins": (), "steps": 6}
+    prior = WidePrior()
+    ready = [prepared(prior, 0, settings={"grid": grid}, **words) for grid in ("uniform", "quadratic")]
+    assert together.passes(ready) == [[0, 1]]
+    for one, made in zip(ready, together.run_all(ready)):
+        alone = one.run()
+        assert isinstance(made, Restoration) and made.summary()["settings"] == alone.summary()["settings"]
+        assert [visit["t"] for visit in made.summary()["trace"]] == [visit["t"] for visit in alone.summary()["trace"]]
+        np.testing.assert_allclose(made.array, alone.array, atol=2e-5)
+
+
+def test_on_a_processor_each_runs_alone() -> None:
+    ready = [prepared(CheapPrior(), number) for number in range(2)]
+    assert together.passes(ready) == [[0], [1]]
+    for one, made in zip(ready, together.run_all(ready)):
+        assert isinstance(made, Restoration) and np.array_equal(made.array, one.run().array)
+
+
+def test_only_alike_pictures_share_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    prior = WidePrior()
+    first = prepared(prior)
+    others = {
+        "size": prepared(prior, height=36),
+        "task": prepared(prior, task="colourise"),
+        "seed": prepared(prior, seed=5),
+        "quality": prepared(prior, quality="standard"),
+        "noise-free": prepared(prior, sigma=0.0, quality=None, method="ddnm", plugins=()),
+        "several runs": prepared(prior, average=2),
+        "its own draws": prepared(prior, settings={"estimator": "hutchinson"}),
+        "threads": prepared(prior, threads=1),
+        "prior": prepared(WidePrior()),
+    }
+    ready = [first, *others.values(), prepared(prior, 1)]
+    assert together.passes(ready)[0] == [0, len(others) + 1]
+    assert sorted(len(rows) for rows in together.passes(ready)) == [1] * len(others) + [2]
+    masks = [np.roll(np.tile([1, 1, 0, 1], (32, 6)), shift).astype(np.float32) for shift in (0, 1)]
+    torn = [prepared(prior, task="inpaint", mask=mask, sigma=0.0) for mask in masks]
+    assert together.passes(torn) == [[0], [1]]
+    six = [replace(first) for _ in range(6)]
+    monkeypatch.setattr(together, "MOST_TOGETHER", 4)
+    assert together.passes(six) == [[0, 1, 2, 3], [4, 5]]
+    monkeypatch.setattr(together, "MOST_PIXELS", 2 * 32 * 24 + 1)
+    assert together.passes(six) == [[0, 1], [2, 3], [4, 5]]
+    monkeypatch.setattr(together, "MOST_PIXELS", 10)
+    assert together.passes(six[:2]) == [[0], [1]]
+
+
+def test_one_that_cannot_be_done_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    prior = WidePrior()
+    ready = [prepared(prior, number, sigma=0.05) for number in range(3)]
+    bad, real = ready[1].problem.y.clone(), WidePrior._predict
+
+    def fails(self: WidePrior, x: torch.Tensor, t: torch.Tensor) -> Any:
+        if len(x) > 1:
+            raise RuntimeError("CUDA out of memory")
+        return real(self, x, t)
+
+    monkeypatch.setattr(WidePrior, "_predict", fails)
+    monkeypatch.setattr(Preparation, "_verdict", lambda self, images: _raise() if torch.equal(self.problem.y, bad) else None)
+    found = together.run_all(ready)
+    assert isinstance(found[0], Restoration) and isinstance(found[2], Restoration)
+    assert isinstance(found[1], LeaderError) and "spoiled" in str(found[1])
+
+
+def _raise() -> None:
+    raise LeaderError("The second one is spoiled.")

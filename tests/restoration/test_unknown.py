@@ -1,0 +1,144 @@
+"""What the picture is asked for itself: how it became small, and where its defects are."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from leader.cli import app
+from leader.errors import LeaderError, UsageError
+from leader.folders.choices import with_tables
+from leader.pictures import Picture, from_pil, read_picture
+from leader.pictures.defects import find_defects
+from leader.pictures.thumbnails import KERNELS, as_told, recognise
+from leader.restoration.degrade import degrade
+from leader.restoration.pose import PosedProblem, pose_picture
+from leader.restoration.repeat import arguments_of
+from leader.restoration.restore import restore
+from tests.cheap_prior import CheapPrior
+from tests.pictures.fields import colour, peppered, scratched
+
+runner = CliRunner()
+
+
+def small(kernel: str = "lanczos") -> Picture:
+    return from_pil(Image.fromarray(colour(192, 1)).resize((48, 48), Image.Resampling[kernel.upper()]))
+
+
+def posed(picture: Picture, **options: Any) -> PosedProblem:
+    return pose_picture(picture, "sr", None, {"factor": 4, **options})
+
+
+def test_by_default_the_kernel_is_recognised_and_the_doubt_is_noise() -> None:
+    for kernel in ("nearest", "lanczos"):
+        picture = small(kernel)
+        found, told = recognise(picture, 4), posed(picture, down="box")
+        auto = posed(picture)
+        assert auto.options == posed(picture, down="auto").options == {"factor": 4, "down": found.down}
+        assert auto.sigma == pytest.approx(math.hypot(told.sigma, found.doubt)) and auto.sigma > told.sigma
+        assert found.words() in auto.notes and not any("reduced by" in note for note in told.notes)
+
+
+def test_a_nearest_neighbour_is_never_taken_literally() -> None:
+    picture = small("nearest")
+    told = posed(picture, down="nearest")
+    assert told.options["down"] == "soft-nearest" and told.problem.operator.task == "sr-nearest"
+    assert told.sigma == pytest.approx(math.hypot(posed(picture, down="box").sigma, as_told(picture, 4, "nearest").doubt))
+
+
+def test_a_noise_level_that_is_given_stays() -> None:
+    assert pose_picture(small(), "sr", 0.01, {}).sigma == 0.01
+
+
+@pytest.mark.parametrize("down", ["bicubic", "average", *KERNELS.values()])
+def test_what_is_given_is_taken(down: str) -> None:
+    assert posed(small(), down=down).options["down"] == down
+
+
+def test_names_of_variants_and_degrading_stay_what_they_were() -> None:
+    assert pose_picture(small(), "sr-bicubic", None, {}).options["down"] == "bicubic"
+    large = Picture(np.asarray(colour(64, 2), dtype=np.float32) / np.float32(255))
+    assert np.array_equal(degrade(large, "sr").picture.pixels, degrade(large, "sr-bicubic").picture.pixels)
+    with pytest.raises(UsageError, match="must be said"):
+        degrade(large, "sr", down="auto")
+    with pytest.raises(UsageError, match="did you mean 'lanczos'"):
+        posed(small(), down="lanczo")
+
+
+def test_degrading_makes_pillows_thumbnails_and_containers_hold_them() -> None:
+    samples = colour(64, 3)
+    expected = np.asarray(Image.fromarray(samples).resize((16, 16), Image.Resampling.LANCZOS)) / 255
+    made = degrade(samples, "sr", down="lanczos").picture.pixels
+    assert np.abs(made - expected).max() <= 1.5 / 255
+    held = degrade(samples, "sr", down="lanczos", exact=True).measurement
+    assert held.options == {"down": "lanczos"} and type(held.operator()).__name__ == "LanczosSR"
+
+
+def test_an_enlarged_picture_is_told_to_be_reduced_first() -> None:
+    image = Image.fromarray(colour(80, 4))
+    enlarged = from_pil(image.resize((240, 240), Image.Resampling.BICUBIC))
+    notes = pose_picture(enlarged, "sr", None, {"factor": 2}).notes
+    assert sum("enlarged 3 times already: reduce it by that first" in note for note in notes) == 1
+    assert not any("enlarged" in note for note in posed(from_pil(image)).notes)
+
+
+def test_a_recognised_run_is_repeated_to_the_byte(tmp_path: Path) -> None:
+    file = tmp_path / "small.png"
+    Image.fromarray(colour(160, 5)).resize((40, 40), Image.Resampling.BILINEAR).save(file)
+    first = restore(file, "sr", factor=2, prior=CheapPrior(), steps=3, plugins=(), threads=1)
+    again = restore(file, **arguments_of(first.summary(), CheapPrior()))
+    assert np.array_equal(first.array, again.array) and again.sigma == first.sigma
+
+
+def scratched_file(folder: Path) -> Path:
+    spoiled, _ = scratched(peppered(colour(96, 6), 0.03, 1)[0], 255, 2, True)
+    Image.fromarray(spoiled).save(folder / "spoiled.png")
+    return folder / "spoiled.png"
+
+
+def test_defects_are_the_mask_and_are_told(tmp_path: Path) -> None:
+    file = scratched_file(tmp_path)
+    found = find_defects(read_picture(file))
+    first = restore(file, "inpaint", mask="auto", prior=CheapPrior(), steps=3, threads=1)
+    assert np.array_equal(first.posed.options["mask"].numpy() > 0, found.known)
+    assert found.words() in first.notes and "salt and pepper and scratches" in found.words()
+    again = restore(file, **arguments_of(first.summary(), CheapPrior()))
+    assert np.array_equal(first.array, again.array) and not any("Defects" in note for note in again.notes)
+
+
+def test_no_defects_is_one_sentence() -> None:
+    with pytest.raises(LeaderError, match="No defects were found"):
+        restore(colour(96, 7), "inpaint", mask="auto", prior=CheapPrior())
+    with pytest.raises(UsageError, match="to make some, give a mask"):
+        degrade(colour(96, 7), "inpaint", mask="auto")
+
+
+def test_folders_look_for_defects_in_every_picture() -> None:
+    assert with_tables({"mask": "auto"})["mask"] == "auto"
+    with pytest.raises(LeaderError):
+        with_tables({"mask": "automatic.png"})
+
+
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leader.pictures import figures
+    from leader.priors import loading
+
+    monkeypatch.setattr(loading, "load_prior", lambda *_, **__: CheapPrior())
+    monkeypatch.chdir(tmp_path)
+    file, drawn = scratched_file(tmp_path), []
+    monkeypatch.setattr(figures, "draw_side_by_side", lambda path, views, *_: drawn.extend(views))
+    words = ["--task", "inpaint", "--mask", "auto", "--steps", "2", "--keep-failed"]
+    done = runner.invoke(app, ["restore", str(file), "out.png", "--figure", "both.png", *words])
+    assert done.exit_code == 0 and "Defects were found: salt and pepper and scratches" in done.output
+    assert [title for title, _ in drawn] == ["given", "filled in", "restored"]
+    holes = (drawn[1][1] == figures.HOLES).all(2)
+    assert np.array_equal(~holes, find_defects(read_picture(file)).known)
+    Image.fromarray(colour(96, 7)).save("clean.png")
+    refused = runner.invoke(app, ["restore", "clean.png", "none.png", *words])
+    assert refused.exit_code == 1 and "No defects were found" in refused.output and not Path("none.png").exists()
