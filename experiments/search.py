@@ -37,9 +37,9 @@ from leader.bench.schema import parse_toml
 from leader.bench.setup import operator_of
 from leader.engines import Engine, make_engine
 from leader.errors import LeaderError, unknown_name
+from leader.plugins import BUNDLES
 
 HERE = Path(__file__).parent
-LEADER = "leader"
 Settings = dict[str, Any]
 
 
@@ -186,6 +186,8 @@ def main(
     weight: Annotated[float, typer.Option(help="Decibels that a unit of LPIPS is worth.")] = 10.0,
     save: Annotated[float, typer.Option(help="Share of the host's calls that LEADer must save.")] = 0.03,
     hosts_only: Annotated[bool, typer.Option("--hosts-only", help="Leave LEADer for later.")] = False,
+    host_trials: Annotated[int, typer.Option(min=0, help="Trials per host; 0: as many as --trials, 1: its presets.")] = 0,
+    plugins: Annotated[str, typer.Option(help="leader or leader-paper: whose settings follow the host's.")] = "leader",
     seed: int = 0,
     workers: int = 2,
 ) -> None:
@@ -193,7 +195,9 @@ def main(
     if objective not in ("sum", "both"):
         raise unknown_name("objective", objective, ("sum", "both"))
     ranges = parse_toml(HERE / "search.toml")
-    hosts = methods.split(",") if methods else [name for name in ranges if name != LEADER]
+    if plugins not in BUNDLES or plugins not in ranges:
+        raise unknown_name("set of plug-ins with ranges in search.toml", plugins, [name for name in ranges if name in BUNDLES])
+    hosts = methods.split(",") if methods else [name for name in ranges if name not in BUNDLES]
     for host in hosts:
         if host not in ranges:
             raise unknown_name("host with ranges in search.toml", host, ranges)
@@ -208,16 +212,16 @@ def main(
         for task in load_tasks(HERE / "tasks.toml", tasks.split(",") if tasks else None):
             for host in hosts:
                 cells = _cells(photos, task, host, prior, fit, size)
-                best, tried = search(cells, ranges[host], trials, goal, store, engine, seed=seed)
+                best, tried = search(cells, ranges[host], host_trials or trials, goal, store, engine, seed=seed)
                 _log(log, task, host, (), tried, best)
                 top = best
                 if not hosts_only:
-                    tuned = [_with(cell, best.settings).altered(plugins=(LEADER,)) for cell in cells]
+                    tuned = [_with(cell, best.settings).altered(plugins=(plugins,)) for cell in cells]
                     limit = (1 - save) * best.calls
                     top, more = search(
-                        tuned, ranges[LEADER], trials, goal, store, engine, calls_limit=limit, host=best, seed=seed
+                        tuned, ranges[plugins], trials, goal, store, engine, calls_limit=limit, host=best, seed=seed
                     )
-                    _log(log, task, host, (LEADER,), more, top)
+                    _log(log, task, host, (plugins,), more, top)
                 found = merged(best.settings, top.settings)
                 if found:
                     name = stand_in(prior, size).name

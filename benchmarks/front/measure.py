@@ -16,8 +16,9 @@ from torch import Tensor
 
 from leader import Grid, Problem, Sampler
 from leader.bench.images import file_hash, load_image
-from leader.bench.records import canonical, drop_torn_end
+from leader.bench.records import canonical
 from leader.errors import LeaderError
+from leader.files import drop_torn_end
 from leader.metrics import lpips, psnr
 
 Record = dict[str, Any]

@@ -1,0 +1,120 @@
+"""Deblurring with a kernel that is a little wrong: with and without its doubt counted as noise.
+
+    python benchmarks/kernel_doubt.py PHOTOGRAPHS [--count 4] [--records FILE] [--wiener]
+
+The middle 128 x 128 pixels of each photograph, halved, are blurred by SciPy (Gaussian 2, as PNG and behind JPEG 75) and
+restored with kernels that are right, 25 and 50 % too wide and 25 % too narrow. PSNR in dB over the whole crop; "nothing" is
+the blurred picture. Finished runs are kept in the records, so that an interrupted measurement goes on. With --wiener the
+posterior mean of a Gaussian scene takes the place of the prior, which costs nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from itertools import product
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+from numpy.typing import NDArray
+from PIL import Image
+from scipy import ndimage
+
+import leader
+from leader.diagnosis.doubt import scene_behind
+from leader.diagnosis.periodogram import luma_plane
+from leader.operators.blur import centred
+from leader.pictures import from_pil, list_pictures
+from leader.pictures.real_noise import measure_noise
+from leader.restoration.arguments import as_kernel
+from leader.restoration.borders import extend
+from leader.restoration.tasks import TASKS
+
+SIDE, STD = 128, 2.0
+WIDTHS = {"right": 1.0, "25 % too wide": 1.25, "50 % too wide": 1.5, "25 % too narrow": 0.75}
+DOUBTS = (0.0, 0.05, 0.1)
+FILES = {"PNG": None, "JPEG 75": 75}
+
+
+def crop(path: Path) -> NDArray[np.float64]:
+    """The middle of the photograph at half its size, with a margin for the blur, 0..255."""
+    image = Image.open(path).convert("RGB")
+    half = image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
+    side = SIDE + 32
+    left, top = (half.width - side) // 2, (half.height - side) // 2
+    return np.asarray(half.crop((left, top, left + side, top + side)), dtype=np.float64)
+
+
+def file_of(values: NDArray[np.float64], quality: int | None) -> Image.Image:
+    """The middle as a file gives it back."""
+    image = Image.fromarray(values[16:-16, 16:-16].round().clip(0, 255).astype(np.uint8))
+    if quality is None:
+        return image
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=quality)
+    return Image.open(buffer)
+
+
+def psnr(found: NDArray[np.floating], truth: NDArray[np.floating]) -> float:
+    return float(-10 * np.log10(np.mean((found - truth) ** 2)))
+
+
+def by_wiener(given: Image.Image, kernel: str, doubt: float) -> NDArray[np.float64]:
+    """The picture [H, W, 3] by a Wiener filter that knows scene, noise and doubt."""
+    picture = from_pil(given)
+    taps = as_kernel(kernel)
+    noise = measure_noise(picture.pixels, None, picture.bits, picture.history, amplified=True)
+    measured = TASKS["deblur"].measured(picture, {"kernel": taps, "kernel_doubt": doubt})
+    assert measured.window is not None
+    frame = measured.operator.image_shape[1:]
+    y = extend(torch.from_numpy(picture.pixels.transpose(2, 0, 1).copy())[None], measured.operator, measured.window)
+    scene = torch.from_numpy(scene_behind(luma_plane(picture.pixels), taps, noise).power(*frame))
+    response = torch.fft.fft2(centred(taps[None, None], *frame))[0, 0]
+    power = noise.sigma**2 + (0 if measured.doubt_power is None else measured.doubt_power[0])
+    gain = response.conj() * scene / (response.abs() ** 2 * scene + power)
+    found = torch.fft.ifft2(torch.fft.fft2(y.double() - 0.5) * gain).real + 0.5
+    return np.asarray(measured.window.crop(found)[0].permute(1, 2, 0).clamp(0, 1))
+
+
+def main(
+    folder: Path,
+    count: Annotated[int, typer.Option(help="How many photographs.")] = 4,
+    records: Annotated[Path, typer.Option(help="Finished runs, one JSON line each.")] = Path("kernel_doubt.jsonl"),
+    wiener: Annotated[bool, typer.Option("--wiener", help="By a Wiener filter, without records.")] = False,
+) -> None:
+    """Run what has no record yet, and print the means as a table."""
+    paths = list_pictures(folder)
+    chosen = paths[:: max(1, len(paths) // count)][:count]
+    done: dict[tuple[str | float, ...], float] = {}
+    if records.exists() and not wiener:
+        done = {tuple(key): found for key, found in map(json.loads, records.read_text(encoding="utf-8").splitlines())}
+    for path in chosen:
+        clean = crop(path)
+        truth = clean[16:-16, 16:-16] / 255
+        for kind, quality in FILES.items():
+            given = file_of(ndimage.gaussian_filter(clean, (STD, STD, 0)), quality)
+            done[path.name, kind, "nothing", 0.0] = psnr(np.asarray(given.convert("RGB")) / 255, truth)
+            for (words, factor), doubt in product(WIDTHS.items(), DOUBTS):
+                key = (path.name, kind, words, doubt)
+                kernel = f"gaussian:{STD * factor}"
+                if wiener:
+                    done[key] = psnr(by_wiener(given, kernel, doubt), truth)
+                elif key not in done:
+                    run = leader.restore(given, "deblur", kernel=kernel, kernel_doubt=doubt, quality="draft", check=False)
+                    done[key] = psnr(run.array, truth)
+                    with records.open("a", encoding="utf-8") as stream:
+                        stream.write(json.dumps([key, done[key]]) + "\n")
+    print("| file | kernel | nothing | " + " | ".join(f"doubt {doubt:g}" for doubt in DOUBTS) + " |")
+    print("|---" * (3 + len(DOUBTS)) + "|")
+    for kind in FILES:
+        for words in WIDTHS:
+            means = [np.mean([done[path.name, kind, words, doubt] for path in chosen]) for doubt in DOUBTS]
+            nothing = np.mean([done[path.name, kind, "nothing", 0.0] for path in chosen])
+            print(f"| {kind} | {words} | {nothing:.2f} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
+
+
+if __name__ == "__main__":
+    typer.run(main)

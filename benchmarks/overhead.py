@@ -1,0 +1,87 @@
+"""What a run costs beside its network passes: wall-clock of the whole over wall-clock inside the prior, host by host.
+
+    python benchmarks/overhead.py                  # 256 px, 25 steps, two threads: a table in Markdown
+    python benchmarks/overhead.py --host ddnm --size 128 --repeats 5
+
+Both clocks run in the same run, so that other load on the machine touches them alike; the median over repeats is printed.
+LEADer's column is its whole run over the host's in turn, SATP's budget 0, so that both visit the same times.
+"""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+from typing import Annotated, Any
+
+import torch
+import typer
+from torch import Tensor
+
+from leader import Problem, Sampler, load_prior
+from leader.methods import METHODS
+from leader.operators import build_task, random_mask
+from leader.priors.adapters import WrappedPrior
+from leader.priors.base import Prediction, Prior
+
+TASKS = {"sr": 0.05, "inpaint": 0.05, "cs": 0.05, "deblur-gaussian": 0.05, "deblur-motion": 0.05}
+INNER: dict[str, dict[str, Any]] = {"sitcom": {"inner": 3}}
+
+
+class Timed(WrappedPrior):
+    """A prior that adds up the seconds spent inside, backward passes not included."""
+
+    def __init__(self, inner: Prior) -> None:
+        super().__init__(inner)
+        self.inside = 0.0
+
+    def predict(self, x: Tensor, t: Tensor) -> Prediction:
+        begin = time.perf_counter()
+        answer = super().predict(x, t)
+        self.inside += time.perf_counter() - begin
+        return answer
+
+
+def problem(task: str, sigma: float, size: int) -> Problem:
+    """A measurement of smooth noise: what is in the picture does not matter here."""
+    x = torch.nn.functional.avg_pool2d(torch.rand(1, 3, size, size, generator=torch.Generator().manual_seed(0)), 5, 1, 2)
+    options: dict[str, Any] = {"mask": random_mask(size, size, 0.5, 0)} if task == "inpaint" else {}
+    return Problem.simulate(x, build_task(task, (3, size, size), **options), sigma, 0)
+
+
+def ratio(prior: Timed, host: str, measured: Problem, steps: int) -> tuple[float, float]:
+    """(whole over inside, LEADer's whole over the host's) of one pair of runs."""
+    settings = INNER.get(host, {})
+    prior.inside, begin = 0.0, time.perf_counter()
+    Sampler(prior, host, (), steps, estimator=None, **settings).run(measured)
+    plain = time.perf_counter() - begin
+    share = plain / prior.inside
+    begin = time.perf_counter()
+    Sampler(prior, host, "leader", steps, satp={"budget": 0.0}, **settings).run(measured)
+    return share, (time.perf_counter() - begin) / plain
+
+
+def main(
+    host: Annotated[list[str] | None, typer.Option(help="Hosts; all by default.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Tasks; five by default.")] = None,
+    size: int = 256,
+    steps: int = 25,
+    repeats: int = 3,
+    threads: int = 2,
+) -> None:
+    torch.set_num_threads(threads)
+    prior = Timed(load_prior("embedded"))
+    tasks = task or list(TASKS)
+    typer.echo(f"{size} px, {steps} steps, {threads} threads, torch {torch.__version__}, medians of {repeats}\n")
+    typer.echo("| host | " + " | ".join(f"{name} | + LEADer" for name in tasks) + " |")
+    typer.echo("| --- |" + " ---: | ---: |" * len(tasks))
+    for name in host or METHODS:
+        cells = []
+        for which in tasks:
+            measured = problem(which, TASKS[which], size)
+            found = [ratio(prior, name, measured, steps) for _ in range(repeats)]
+            cells += [f"{median(share for share, _ in found):.3f}", f"{median(more for _, more in found):.3f}"]
+        typer.echo(f"| {name} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,282 @@
+"""Photographs as people have them: degraded by Pillow and SciPy, kept in files, restored as the command line does it.
+
+    python benchmarks/real.py --part val --count 2 --rows 'jpeg|noise'    runs what is not yet in the records
+    python benchmarks/real.py --part test --table                         prints the table of the records alone
+
+Crops of 192 x 192 pixels from the middle of photographs that were halved first, so that their own JPEG history vanishes. Noise
+levels are never given. "nothing" is the degraded picture (enlarged by bicubic interpolation where it is small); "best simple"
+the best, by mean PSNR in a row, of the tools of benchmarks/real_simple.py. A picture that is judged to have failed, or whose
+restoration is refused, is not written: it counts as nothing, and in the column that says so. Records are JSON lines, keyed by
+crop, row, quality and version of the code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from PIL import Image
+from real_rows import MARGIN, SIDE, Pixels, Row, centre, eight_bits, rows, scratch_mask, write
+from real_simple import Unit, nothing, simple
+
+import leader
+from leader.bench.version import code_version, root_of
+from leader.errors import LeaderError
+from leader.methods import METHODS
+from leader.metrics.perceptual import lpips
+from leader.pictures import list_pictures
+from leader.plugins import PLUGINS
+
+RECORDS = Path(__file__).parent / "records" / "real.jsonl"
+ROOTS = (
+    "leader.restoration.restore:restore",
+    "leader.restoration.tasks:TASKS",
+    "leader.restoration.second_try:run_with_second_try",
+    "leader.priors.pyramid:PyramidPrior",
+)
+Record = dict[str, Any]
+
+
+def version() -> str:
+    """The version of the code behind a restoration: what it may call, and the presets that choose among that."""
+    roots = [*ROOTS, *map(root_of, METHODS.values()), *map(root_of, PLUGINS.values())]
+    presets = Path(leader.__file__).parent / "presets"
+    content = b"".join(file.read_bytes() for file in sorted(presets.glob("*.toml")))
+    return hashlib.sha256(code_version(roots).encode() + content).hexdigest()[:12]
+
+
+def crop(path: Path) -> Pixels:
+    """The middle of a photograph at half its size, with a margin for blurs, in 0..255."""
+    with Image.open(path) as image:
+        half = image.convert("RGB").resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
+    side = SIDE + 2 * MARGIN
+    left, top = (half.width - side) // 2, (half.height - side) // 2
+    return np.asarray(half.crop((left, top, left + side, top + side)), np.float64)
+
+
+def psnr(found: Unit, truth: Unit) -> float:
+    return float(-10 * np.log10(max(float(np.mean((found - truth) ** 2)), 1e-10)))
+
+
+def perceptual(found: Unit, truth: Unit) -> float:
+    pair = [torch.from_numpy(np.ascontiguousarray(x.transpose(2, 0, 1)))[None].float() for x in (found, truth)]
+    return float(lpips(pair[0], pair[1])[0])
+
+
+def width(kernel: Pixels) -> float:
+    """Root mean square distance of a kernel's weight from its centre."""
+    share = kernel / kernel.sum()
+    grid = np.indices(kernel.shape).astype(float)
+    middle = (grid * share).sum((1, 2))
+    return float(np.sqrt((((grid - middle[:, None, None]) ** 2).sum(0) * share).sum()))
+
+
+def measure(path: Path, row: Row, quality: str | None, keep: Path | None = None) -> Record:
+    """One crop through one row; `keep` is a folder for the pictures."""
+    seed = int.from_bytes(hashlib.sha256(f"{path.name} {row.harm}".encode()).digest()[:4], "big")
+    pixels = crop(path)
+    truth = eight_bits(centre(pixels)) / 255.0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file = write(row.spoil(pixels, np.random.default_rng(seed)), row.file, folder)
+        with Image.open(file) as image:
+            given = np.asarray(image.convert("RGB")) / 255.0
+        idle = nothing(given, row)
+        record: Record = {
+            "nothing": [psnr(idle, truth), perceptual(idle, truth)],
+            "simple": {tool: [psnr(made, truth), perceptual(made, truth)] for tool, made in simple(given, row).items()},
+        }
+        begin = time.perf_counter()
+        try:
+            restored = leader.restore(file, row.task, quality=quality, threads=1, **_options(row, seed, folder))
+        except LeaderError as error:
+            return {**record, "refused": str(error).replace(str(folder), ""), "seconds": time.perf_counter() - begin}
+    found = restored.array.astype(np.float64).clip(0, 1)
+    if found.shape[2] == 1:
+        found = np.repeat(found, 3, axis=2)
+    if keep is not None:
+        for label, view in (("given", idle), ("restored", found), ("truth", truth)):
+            Image.fromarray(eight_bits(255 * view)).save(keep / f"{path.stem} {row.name} {label}.png")
+    assert restored.verdict is not None
+    return {
+        **record,
+        "restored": [psnr(found, truth), perceptual(found, truth)] if found.shape == truth.shape else None,
+        "size": list(restored.picture.size),
+        "verdict": restored.verdict.level,
+        "reasons": list(restored.verdict.reasons),
+        "notes": list(restored.notes),
+        "sigma": restored.sigma,
+        "level": None if row.level is None else row.level / 255,
+        "widths": None if row.kernel is None else [width(row.kernel), width(np.asarray(restored.posed.options["kernel"]))],
+        "seconds": time.perf_counter() - begin,
+    }
+
+
+def _options(row: Row, seed: int, folder: Path) -> dict[str, Any]:
+    """Those of the row, with tables and masks in files."""
+    options = dict(row.options)
+    if isinstance(options.get("kernel"), np.ndarray):
+        np.save(folder / "kernel.npy", options["kernel"])
+        options["kernel"] = str(folder / "kernel.npy")
+    if options.get("mask") == "given":
+        scratch_mask(np.random.default_rng(seed)).save(folder / "mask.png")
+        options["mask"] = str(folder / "mask.png")
+    return options
+
+
+def run(paths: Iterable[Path], chosen: list[Row], quality: str | None, records: Path, keep: Path | None) -> None:
+    """Makes the records that are missing, row by row, and keeps each as soon as it is made."""
+    code = version()
+    done = {(item["crop"], item["row"], item["quality"], item["code"]) for item in read(records)}
+    records.parent.mkdir(parents=True, exist_ok=True)
+    for path in paths:
+        for row in chosen:
+            key = {"crop": path.stem, "row": row.name, "quality": quality or "standard", "code": code}
+            if tuple(key.values()) in done:
+                continue
+            record = {**key, **_rounded(measure(path, row, quality, keep))}
+            with records.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+            typer.echo(_line(record), err=True)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, list) else value
+
+
+def _line(record: Record) -> str:
+    said = record.get("verdict") or f"refused: {record['refused']}"
+    gain = (record.get("restored") or record["nothing"])[0] - record["nothing"][0]
+    return f"{record['crop'][:24]:24s} {record['row']:46s} {gain:+6.2f} dB {record['seconds']:5.1f} s {said}"
+
+
+def read(records: Path) -> list[Record]:
+    return [json.loads(text) for text in records.read_text(encoding="utf-8").splitlines()] if records.exists() else []
+
+
+def delivered(record: Record) -> list[float]:
+    """PSNR and LPIPS of what the user has in the end: the degraded picture where nothing was written."""
+    kept: list[float] = record["nothing"]
+    if record.get("verdict") in ("fine", "doubtful") and record["restored"] is not None:
+        kept = record["restored"]
+    return kept
+
+
+def unsaid(record: Record) -> bool:
+    """Whether the picture is worse than nothing by more than 1 dB and the verdict calls it fine."""
+    return record.get("verdict") == "fine" and (record["restored"] or [-np.inf])[0] < record["nothing"][0] - 1
+
+
+def summary(found: list[Record]) -> Record:
+    """The numbers of a row."""
+    idle = np.array([item["nothing"] for item in found])
+    ours = np.array([delivered(item) for item in found])
+    tools = {name: np.mean([item["simple"][name] for item in found], 0) for name in found[0]["simple"]}
+    best = max(tools, key=lambda name: float(tools[name][0]))
+    levels = [item["sigma"] / item["level"] for item in found if item.get("level") and "sigma" in item]
+    widths = [item["widths"][1] / item["widths"][0] for item in found if item.get("widths")]
+    return {
+        "count": len(found),
+        "nothing": idle.mean(0),
+        "ours": ours.mean(0),
+        "gain": float((ours - idle)[:, 0].mean()),
+        "least": float((ours - idle)[:, 0].min()),
+        "tool": best,
+        "simple": tools[best],
+        "failed": sum(item.get("verdict") == "failed" for item in found),
+        "doubtful": sum(item.get("verdict") == "doubtful" for item in found),
+        "refused": sum("refused" in item for item in found),
+        "unsaid": sum(map(unsaid, found)),
+        "sigma": levels,
+        "width": widths,
+        "seconds": float(np.mean([item["seconds"] for item in found])),
+    }
+
+
+def table(records: list[Record], chosen: list[Row]) -> Iterator[str]:
+    """The rows as Markdown, and what the bars of the rows say."""
+    yield (
+        "| row | crops | nothing | leader | gain | LPIPS: nothing, leader | best simple | failed, doubtful, refused | "
+        "worse unsaid | s |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|"
+    by_row: dict[str, list[Record]] = defaultdict(list)
+    for item in records:
+        by_row[item["row"]].append(item)
+    for row in chosen:
+        if row.name in by_row:
+            it = summary(by_row[row.name])
+            yield (
+                f"| {row.name} | {it['count']} | {it['nothing'][0]:.2f} | {it['ours'][0]:.2f} | {it['gain']:+.2f} | "
+                f"{it['nothing'][1]:.3f}, {it['ours'][1]:.3f} | {it['tool']} {it['simple'][0]:.2f} | "
+                f"{it['failed']}, {it['doubtful']}, {it['refused']} | {it['unsaid']} | {it['seconds']:.0f} |"
+            )
+    yield ""
+    yield from bars({row.name: summary(by_row[row.name]) for row in chosen if row.name in by_row})
+
+
+def bars(found: dict[str, Record]) -> Iterator[str]:
+    """What must hold, and how many rows and crops it holds for."""
+    below = [name for name, it in found.items() if it["gain"] < -0.1 and it["ours"][1] > 0.85 * it["nothing"][1]]
+    yield f"- rows below doing nothing by more than 0.1 dB, without 15 % better LPIPS: {len(below)} of {len(found)} {below}"
+    unsaid_ones = sum(it["unsaid"] for it in found.values())
+    yield f"- pictures below nothing by more than 1 dB that the verdict calls fine: {unsaid_ones}"
+    simple_wins = [name for name, it in found.items() if it["ours"][0] < it["simple"][0]]
+    yield f"- rows at least as good as the best simple tool: {len(found) - len(simple_wins)} of {len(found)}"
+    for file, goal in (("png", 80), ("jpeg 75", 60), ("jpeg 92", 60)):
+        auto = [it for name, it in found.items() if name.endswith(f"{file}, kernel auto")]
+        widths = [ratio for it in auto for ratio in it["width"]]
+        crops = sum(it["count"] for it in auto)
+        if crops:
+            near = sum(0.8 <= ratio <= 1.2 for ratio in widths)
+            yield (
+                f"- kernel auto, {file}: {near} of {crops} crops within 20 % of the width (goal {goal} %), "
+                f"{sum(it['refused'] for it in auto)} refused"
+            )
+    ratios = [ratio for name, it in found.items() if re.match(r"noise \d+, jpeg (75|92)", name) for ratio in it["sigma"]]
+    if ratios:
+        yield f"- noise behind JPEG 75 and 92 within 15 %: {sum(abs(ratio - 1) <= 0.15 for ratio in ratios)} of {len(ratios)}"
+
+
+def main(
+    part: Annotated[str, typer.Option(help="val or test.")] = "val",
+    photographs: Annotated[Path, typer.Option(help="The folder that holds them.")] = Path("photos"),
+    count: Annotated[int, typer.Option(help="How many crops.")] = 16,
+    pattern: Annotated[str, typer.Option("--rows", help="A regular expression for the names of rows.")] = "",
+    quality: Annotated[str | None, typer.Option(help="draft, standard or best.")] = None,
+    records: Annotated[Path, typer.Option(help="The file of records.")] = RECORDS,
+    keep: Annotated[Path | None, typer.Option(help="A folder for the pictures.")] = None,
+    only_table: Annotated[bool, typer.Option("--table", help="Run nothing.")] = False,
+    former: Annotated[str | None, typer.Option("--code", help="The table of another version of the code.")] = None,
+) -> None:
+    """Degrade, restore, compare."""
+    chosen = [row for row in rows() if re.search(pattern, row.name)]
+    paths = list_pictures(photographs / part)
+    paths = paths[:: max(1, len(paths) // count)][:count]
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+    if not only_table and former is None:
+        run(paths, chosen, quality, records, keep)
+    names, code = {path.stem for path in paths}, former or version()
+    kept = [item for item in read(records) if item["crop"] in names and item["code"] == code]
+    wanted = [item for item in kept if item["quality"] == (quality or "standard")]
+    for text in table(wanted, chosen):
+        typer.echo(text)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,175 @@
+"""Starts and settings for the short paths: what `standard` could be at no more than 14 passes (35 % of the papers' 40).
+
+    python benchmarks/tuning.py run starts --images photos/val          # every start for the hosts that the screening left
+    python benchmarks/tuning.py run settings --images photos/val        # trials of settings for the best of them
+    python benchmarks/tuning.py run lengths --images photos/val --photographs 8     # what those two left open
+    python benchmarks/tuning.py table                                   # best first, by task; resumes from its records
+
+Crops, noise and scores are those of benchmarks/paths.py; records in benchmarks/records/tuning.jsonl.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import mean
+from typing import Annotated, Any
+
+import torch
+import typer
+from paths import PAPER, TASKS, measure
+
+from leader.bench.images import list_images
+
+RECORDS = Path(__file__).parent / "records" / "tuning.jsonl"
+WEIGHT = 20
+"""Decibels that an LPIPS of 1 is worth, where candidates are put in one order: the papers' tables trade at about that."""
+
+HOSTS = {
+    "sr-clean": ("ddnm", "projdiff", "ddpg", "diffpir"),
+    "sr": ("projdiff", "ddrm", "ddnm"),
+    "gauss": ("projdiff", "ddnm", "ddrm"),
+    "motion": ("ddnm", "ddrm"),
+    "cs": ("idpg", "ddnm"),
+    "inpaint": ("idpg", "projdiff", "ddnm"),
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run that could be `standard`."""
+
+    task: str
+    method: str
+    plugins: tuple[str, ...]
+    steps: int
+    grid: str | None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+PATHS: tuple[tuple[tuple[str, ...], int, dict[str, Any]], ...] = (
+    ((), 21, {}),
+    (("start",), 44, {"start": {"time": 100}}),
+    (("start",), 31, {"start": {"time": 200}}),
+    (("start",), 26, {"start": {"time": 300}}),
+    (("start",), 21, {"start": {"time": 500}}),
+    (("start",), 14, {"start": {"spread": True}}),
+    (("start",), 14, {"start": {"spread": True, "share": 0.02}}),
+)
+"""(plug-ins, steps of a quadratic grid, settings): from the top, constant starts, informed starts; 14 passes or less."""
+
+
+def starts() -> Iterator[Trial]:
+    """Every start with the presets of every host that is left."""
+    for task, hosts in HOSTS.items():
+        yield Trial(task, PAPER[0], PAPER[1], PAPER[2], PAPER[3])
+        for host in hosts:
+            for plugins, steps, settings in PATHS:
+                yield Trial(task, host, plugins, steps, "quadratic", settings)
+
+
+def settings() -> Iterator[Trial]:
+    """Settings, other grids and informed pacing for the hosts that lead after `starts`, held to 14 passes."""
+    for task, steps, time in (("gauss", 22, 300), ("motion", 22, 300), ("cs", 26, 200), ("inpaint", 26, 200)):
+        for host in HOSTS[task]:
+            yield Trial(task, host, ("start",), steps, "quadratic", {"start": {"time": time}})
+    for task, hosts in HOSTS.items():
+        yield Trial(task, hosts[0], (), 32, "uniform")  # steps at high noise are cheap: 32 uniform ones cost 14 passes
+        yield Trial(task, hosts[0], ("pace",), 20, "quadratic")
+    for eta in (0.9, 0.95, 1.0):
+        yield Trial("sr-clean", "ddnm", (), 21, "quadratic", {"eta": eta})
+    for eta in (0.95, 1.0):
+        yield Trial("sr-clean", "ddnm", (), 32, "uniform", {"eta": eta})
+    for step in (0.9, 1.0):
+        yield Trial("sr-clean", "projdiff", (), 21, "quadratic", {"step": step})
+    for eta in (0.6, 0.9):
+        yield Trial("motion", "ddnm", ("start",), 22, "quadratic", {"eta": eta, "start": {"time": 300}})
+        yield Trial("cs", "ddnm", ("start",), 26, "quadratic", {"eta": eta, "start": {"time": 200}})
+    for task in ("gauss", "motion"):
+        for trust in (2.0, 16.0):
+            yield Trial(task, "ddnm", ("wiener",), 21, "quadratic", {"wiener": {"trust": trust}})
+
+
+def lengths() -> Iterator[Trial]:
+    """What the first two rounds left open, for the tasks whose choice was not settled; eight photographs."""
+    for task in ("sr-clean", "motion", "cs"):
+        yield Trial(task, PAPER[0], PAPER[1], PAPER[2], PAPER[3])
+    for eta in (0.985, 1.0):
+        yield Trial("sr-clean", "ddnm", (), 22, "quadratic", {"eta": eta})
+    yield Trial("sr-clean", "projdiff", (), 21, "quadratic")
+    yield Trial("sr-clean", "pirp", (), 22, "quadratic")
+    for eta in (0.65, 0.7):
+        yield Trial("motion", "ddnm", (), 22, "quadratic", {"eta": eta})
+    yield Trial("motion", "ddnm", (), 22, "quadratic")
+    yield Trial("motion", "ddnm", ("pace",), 24, "quadratic")
+    for host, steps, time in (("idpg", 39, 100), ("ddnm", 39, 100), ("idpg", 32, 150), ("ddnm", 32, 150)):
+        yield Trial("cs", host, ("start",), steps, "quadratic", {"start": {"time": time}})
+
+
+ROUNDS = {"starts": starts, "settings": settings, "lengths": lengths}
+app = typer.Typer(add_completion=False, help=__doc__)
+
+
+def stored() -> dict[tuple[str, int], dict[str, Any]]:
+    lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
+    return {(json.dumps(r["trial"], sort_keys=True), r["photograph"]): r for r in map(json.loads, lines)}
+
+
+@app.command()
+def run(
+    name: Annotated[str, typer.Argument(help="starts, settings or lengths.")],
+    images: Annotated[str, typer.Option(help="A folder of development photographs.")],
+    photographs: Annotated[int, typer.Option(help="How many of them.")] = 4,
+    task: Annotated[str | None, typer.Option(help="One task only.")] = None,
+) -> None:
+    """Run what has no record yet."""
+    torch.set_num_threads(1)
+    files, done = list_images(images), stored()
+    trials = [trial for trial in ROUNDS[name]() if task in (None, trial.task)]
+    for number, trial in enumerate(trials):
+        for index in range(photographs):
+            if (trial.key, index) in done:
+                continue
+            point = (trial.task, trial.method, trial.plugins, trial.steps, trial.grid, index)
+            scores = measure(point, files[index], settings=trial.settings)
+            del scores["key"]
+            with RECORDS.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"trial": asdict(trial), "photograph": index, **scores}) + "\n")
+        typer.echo(f"{number + 1} of {len(trials)}", err=True)
+
+
+@app.command()
+def table(photographs: Annotated[int, typer.Option(help="Trials with at least so many.")] = 4) -> None:
+    """Means by task, best first, as differences from the papers' path on the same photographs."""
+    rows: dict[str, dict[str, dict[int, dict[str, Any]]]] = {task: {} for task in TASKS}
+    for (key, index), record in stored().items():
+        rows[record["trial"]["task"]].setdefault(key, {})[index] = record
+    typer.echo("| task | method | plug-ins | steps | settings | photographs | PSNR | LPIPS | work |")
+    typer.echo("| --- | --- | --- | ---: | --- | ---: | ---: | ---: | ---: |")
+    for task, tried in rows.items():
+        paper = tried.get(Trial(task, PAPER[0], PAPER[1], PAPER[2], PAPER[3]).key, {})
+        lines = []
+        for found in tried.values():
+            shared = sorted(found.keys() & paper.keys())
+            if len(shared) < photographs:
+                continue
+            gain = mean(found[i]["psnr"] - paper[i]["psnr"] for i in shared)
+            price = mean(found[i]["lpips"] - paper[i]["lpips"] for i in shared)
+            trial, work = found[shared[0]]["trial"], mean(found[i]["work"] for i in shared)
+            words = (
+                f"{trial['method']} | {'+'.join(trial['plugins']) or '-'} | {trial['steps']} | {json.dumps(trial['settings'])}"
+            )
+            line = f"| {task} | {words} | {len(shared)} | {gain:+.2f} | {price:+.3f} | {work:.1f} |"
+            lines.append((gain - WEIGHT * price, line))
+        for _, line in sorted(lines, reverse=True):
+            typer.echo(line)
+
+
+if __name__ == "__main__":
+    app()
