@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint unit check-all mutants fuzz results graph docs install clean
+.PHONY: demo web test-web test-cluster docker-check test lint unit check-all mutants fuzz audit results graph docs install clean
 
 TABLES := table1 table2 table3 table4
 FIGURES := figure1 figure3 figure4 figure5 figure6 figure7
@@ -20,6 +20,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	$(BIN)/leader demo --out out
+
+# The page on this machine: drop a picture in and watch it come back.
+web: $(STAMP)
+	$(BIN)/leader web
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks experiments tools
@@ -36,9 +40,20 @@ graph: $(STAMP)
 	$(BIN)/python tools/import_graph.py --write
 
 unit: $(STAMP)
-	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow and not browser"
 
 test: lint unit
+
+# The page in a real browser. Chromium comes from Debian's packages, axe-core from npm; without them the tests say so and skip.
+test-web: $(STAMP)
+	sh tools/get_browser.sh $(VENV)/npm
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -m browser -rs tests/web
+
+# A real Ray cluster on this machine, a node of which is killed while it works. With `pip install 'moto[server]' s3fs` also an
+# S3 server; without them those tests are skipped.
+test-cluster: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,cluster]'
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -rs tests/engines/test_ray.py tests/folders/test_s3.py
 
 check-all: $(STAMP)
 	$(BIN)/python -m pytest -m slow -v -rP --show-capture=stdout
@@ -51,10 +66,23 @@ mutants: $(STAMP)
 fuzz: $(STAMP)
 	$(BIN)/python -m tools.fuzz
 
+# Known weaknesses of the pinned packages (asks the advisory service of the Python Package Index: needs the network), and
+# whether what is installed fits together. Fails where a package could not be looked up.
+audit: $(STAMP)
+	$(BIN)/python -m pip check
+	$(PYTHON) -m venv out/audit
+	out/audit/bin/python -m pip install --quiet pip-audit
+	out/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
+
 # Tables and figures of docs/results.md, from the committed records; `leader bench run NAME` makes the records.
 results: $(STAMP)
 	for name in $(TABLES); do $(BIN)/leader bench table $$name --out docs/results/$$name.md || exit 1; done
 	for name in $(FIGURES); do $(BIN)/leader bench figure $$name --out docs/results/$$name.png || exit 1; done
+	$(BIN)/leader bench architecture --out docs/results/figure2.png
+
+# Follows the Dockerfile line by line in a fresh folder, where no container tool is at hand.
+docker-check: $(STAMP)
+	$(BIN)/python tools/check_dockerfile.py
 
 clean:
 	rm -rf $(VENV) out

@@ -37,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         make_seeds(seeds)
         if asked.replay is not None:
             return _replay(asked.seed, asked.replay, seeds, work)
-        numbers = [n for n in range(asked.cases) if asked.only is None or reader_of(asked.seed, n) == asked.only]
+        every = range(asked.first, asked.first + asked.cases)
+        numbers = [n for n in every if asked.only is None or reader_of(asked.seed, n) == asked.only]
         began = time.monotonic()
         asked.out.parent.mkdir(parents=True, exist_ok=True)
         with asked.out.open("w", encoding="utf-8") as file:
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=5000, help="how many (5000)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case, for a long run in parts (0)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other cases")
     parser.add_argument("--only", choices=list(SHARES), help="the cases of one reader")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (2)")

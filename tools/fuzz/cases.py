@@ -17,6 +17,7 @@ import numpy as np
 
 from tools.fuzz.commands import any_command
 from tools.fuzz.damage import VALUES, WORDS, json_text, mended_png, spoiled, spoiled_json, spoiled_text
+from tools.fuzz.doors import kept_run, referee, whole_folder
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 
@@ -92,12 +93,16 @@ def _picture(rng: Random, seeds: Path, folder: Path) -> list[str]:
         prior = seeds / "priors" / "pipeline"
         head = folder / "head.safetensors"
         return ["fit-variance", "--prior", str(prior), "--images", str(folder), "--minutes", "0.0001", "--out", str(head)]
-    if kind < 0.15:
+    if kind < 0.11:
+        return ["diagnose", given, *(["--json"] if rng.random() < 0.3 else [])]
+    if kind < 0.2:
         return ["degrade", given, _out(folder), "--task", rng.choice(("sr", "denoise", "colourise")), "--sigma", "0.02"]
-    task = rng.choice(("denoise", "denoise", "sr", "colourise", "inpaint"))
-    sigma = ["--sigma", "0.1"] if rng.random() < 0.5 else []
-    factor = ["--factor", "2"] if task == "sr" else []
-    return ["restore", given, _out(folder), "--task", task, *sigma, *factor, *_cheap(rng)]
+    task = rng.choice(("denoise", "denoise", "sr", "colourise", "inpaint", "jpeg", "deblur"))
+    sigma = ["--sigma", "0.1"] if rng.random() < 0.5 and task != "jpeg" else []
+    more = {"sr": ["--factor", "2"], "deblur": ["--kernel", "auto"]}.get(task, [])
+    if task == "inpaint" and rng.random() < 0.5:
+        more = ["--mask", "auto"]
+    return ["restore", given, _out(folder), "--task", task, *sigma, *more, *_cheap(rng)]
 
 
 def _cheap(rng: Random) -> list[str]:
@@ -356,13 +361,16 @@ def _command(rng: Random, seeds: Path, folder: Path) -> list[str]:
 
 
 SHARES: dict[str, tuple[int, Maker]] = {
-    "pictures": (30, _picture),
-    "settings": (16, _settings),
-    "experiments": (10, _experiment),
-    "kernels": (10, _kernel),
-    "masks": (8, _mask),
-    "containers": (12, _container),
-    "priors": (7, _prior),
+    "pictures": (26, _picture),
+    "settings": (14, _settings),
+    "experiments": (9, _experiment),
+    "kernels": (9, _kernel),
+    "masks": (7, _mask),
+    "containers": (11, _container),
+    "priors": (6, _prior),
     "commands": (7, _command),
+    "runs": (5, kept_run),
+    "folders": (3, whole_folder),
+    "referees": (3, referee),
 }
 """Of a hundred cases, how many each reader gets."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+from tools.fuzz.doors import MAPS
+
 NUMBERS = (
     "0",
     "1",
@@ -25,7 +27,7 @@ NUMBERS = (
     "٣",
 )
 NAMES = ("", "x", "none", "all", "-", "--", "..", "a" * 3000, "é", "\x1b[31m", "embedded", "DDNM", "leader", "a b")
-TASKS = ("sr", "deblur-gaussian", "deblur-motion", "deblur", "inpaint", "cs", "colourise", "denoise")
+TASKS = ("sr", "deblur-gaussian", "deblur-motion", "deblur", "inpaint", "cs", "colourise", "denoise", "jpeg")
 METHODS = ("ddim", "ddnm", "ddrm", "dps", "diffpir", "ddpg", "idpg", "projdiff", "sitcom", "pirp")
 PLUGINS = ("leader", "ucpm", "satp", "equs", "equs+", "none")
 
@@ -73,13 +75,15 @@ def _tables(rng: Random, folder: Path) -> dict[str, tuple[str, ...]]:
         "--kernel": (
             "gaussian:1",
             "motion:1",
+            "auto",
+            f"{rng.choice(('disk', 'line'))}:{rng.choice(NUMBERS)}",
             str(folder / "kernel.npy"),
             f"gaussian:{rng.choice(NUMBERS)}",
             rng.choice(NAMES),
         ),
-        "--mask": ("random:0.5", str(folder / "mask.png"), f"random:{rng.choice(NUMBERS)}", rng.choice(NAMES)),
+        "--mask": ("random:0.5", "auto", str(folder / "mask.png"), f"random:{rng.choice(NUMBERS)}", rng.choice(NAMES)),
         "--factor": ("2", "4", rng.choice(NUMBERS)),
-        "--down": ("bicubic", "average", rng.choice(NAMES)),
+        "--down": ("bicubic", "average", "auto", "lanczos", "box", rng.choice(NAMES)),
         "--seed": ("0", "7", rng.choice(NUMBERS)),
     }
 
@@ -98,14 +102,23 @@ def _restore(rng: Random, folder: Path) -> list[str]:
         "--plugin": (*PLUGINS, rng.choice(NAMES)),
         "--budget": ("0", "0.05", rng.choice(NUMBERS)),
         "--prior": ("embedded", "embedded", "imagenet-256", rng.choice(NAMES), str(folder)),
-        "--map": tuple(str(folder / name) for name in ("map.npy", "map.npy", "map.xyz", "rgb.png", "out.png", "")),
+        "--map": tuple(str(folder / name) for name in ("map.npy", *MAPS, "map.xyz", "rgb.png", "out.png", "")),
+        "--quality": ("draft", "standard", "best", rng.choice(NAMES)),
+        "--look": ("natural", "faithful", rng.choice(NAMES)),
+        "--average": ("1", "2", rng.choice(NUMBERS)),
+        "--estimator": ("none", "head", "hutchinson", "difference", rng.choice(NAMES)),
+        "--threads": ("1", rng.choice(NUMBERS)),
+        "--dtype": ("float32", "bfloat16", rng.choice(NAMES)),
+        "--device": ("cpu", "cuda:99", rng.choice(NAMES)),
         "--json": tuple(str(folder / name) for name in ("run.json", "out.png", "none/run.json", "")),
         "--settings": tuple(str(folder / name) for name in ("set.toml", "rgb.png", "none.toml", "")),
     }
     if rng.random() < 0.05:
         options["--figure"] = tuple(str(folder / name) for name in ("figure.png", "figure.svg", "figure.xyz"))
     steps = ["--steps", rng.choice(("1", "1", "2", rng.choice(NUMBERS)))]
-    return ["restore", _input(rng, folder), _output(rng, folder), *steps, *_drawn(rng, options, 0.3)]
+    given = _input(rng, folder)
+    here = ["--jobs", "0"] if Path(given).is_dir() else []  # a worker of the fuzzer starts no workers
+    return ["restore", given, _output(rng, folder), *steps, *here, *_drawn(rng, options, 0.2)]
 
 
 def _degrade(rng: Random, folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageCms
+from PIL import Image, ImageCms, features
 
 from leader.restoration.degrade import degrade_file
 
@@ -20,13 +20,15 @@ CHECKPOINT = {"size": SIDE, "schedule": "linear", "head_channels": 16, "attentio
 
 
 def make_seeds(folder: Path) -> None:
-    """Fills the folder: pictures/, containers/, tables/ and priors/. The same bytes every time."""
-    for name in ("pictures", "containers", "tables", "priors"):
+    """Fills the folder: pictures/, containers/, tables/, priors/, trust/ and runs/. The same bytes every time."""
+    for name in ("pictures", "containers", "tables", "priors", "trust", "runs"):
         (folder / name).mkdir(parents=True)
     _pictures(folder / "pictures")
     _containers(folder / "containers", folder / "pictures" / "rgb.png")
     _tables(folder / "tables")
     _priors(folder / "priors")
+    _trust(folder / "trust")
+    _runs(folder / "runs", folder / "pictures" / "rgb.png")
 
 
 def _sample(width: int = 20, height: int = 12) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -86,16 +88,35 @@ def _pictures(folder: Path) -> None:
         "grey.pgm": (grey, {}),
         "one.gif": (palette, {}),
         "two.gif": (palette, {"save_all": True, "append_images": [palette.rotate(180)]}),
+        "rgb.avif": (colour, {"exif": turned}),
+        "alpha.avif": (alpha, {"icc_profile": profile}),
         "rgb.jp2": (colour, {}),
         "lossy.jp2": (colour, {"irreversible": True, "quality_layers": [10]}),
     }
+    if features.check("avif"):
+        saves |= {"still.avif": (colour, {}), "grey.avif": (grey, {"quality": 90})}
     for name, (image, options) in saves.items():
         image.save(folder / name, **options)
     (folder / "interlaced.png").write_bytes(_interlaced())
-    from leader.pictures.deep import write_deep_png, write_deep_tiff
+    _heic(folder / "still.heic", colour)
+    from leader.pictures.deep import write_deep_png, write_tiff
 
     write_deep_png(folder / "deep-colour.png", _sample().astype(np.uint16) * 257, profile)
-    write_deep_tiff(folder / "deep-colour.tif", _sample().astype(np.uint16) * 257, None)
+    write_tiff(folder / "deep-colour.tif", _sample().astype(np.uint16) * 257, None)
+    import pillow_heif
+
+    for name, image in {"rgb.heic": colour, "alpha.heic": alpha, "grey.heic": grey}.items():
+        pillow_heif.from_pillow(image).save(folder / name, exif=turned.tobytes())
+
+
+def _heic(path: Path, image: Image.Image) -> None:
+    """A HEIC file, where the extra that reads them is installed; else a header alone."""
+    try:
+        import pillow_heif
+    except ImportError:
+        path.write_bytes(struct.pack(">I", 24) + b"ftypheic\0\0\0\0mif1heic" + bytes(64))
+        return
+    pillow_heif.from_pillow(image).save(path, quality=80)
 
 
 def _lab(image: Image.Image) -> Image.Image:
@@ -160,6 +181,27 @@ def _priors(folder: Path) -> None:
     (folder / "net.json").write_text(json.dumps(CHECKPOINT))
     VarianceHead(HeadShape(3, 8, 1)).save(folder / "head.variance.safetensors")
     _diffusers(folder / "pipeline")
+
+
+def _trust(folder: Path) -> None:
+    from leader.trust.calibration import LEVELS, Calibration, Node
+    from leader.trust.referee import Referee
+
+    torch.manual_seed(0)
+    Referee().save(folder / "net.referee")
+    factors = tuple(1.0 + level for level in LEVELS)
+    nodes = (Node(0.0, factors, 10), Node(0.1, factors, 20))
+    Calibration({"denoise": nodes, "sr": nodes}).save(folder / "net.referee.json")
+
+
+def _runs(folder: Path, picture: Path) -> None:
+    """Runs as --json keeps them, of the shipped prior, two steps each."""
+    from leader.restoration.restore import restore
+
+    plain = restore(picture, "denoise", sigma=0.1, method="ddnm", steps=2, check=False)
+    kernel = restore(picture, "deblur-gaussian", kernel="gaussian:1", sigma=0.05, steps=2, check=False, average=2)
+    for name, restored in (("plain", plain), ("kernel", kernel)):
+        (folder / f"{name}.json").write_text(json.dumps(restored.summary(), default=str))
 
 
 def _diffusers(folder: Path) -> None:

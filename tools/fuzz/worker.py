@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 import leader
-from leader.cli.errors import BUG, TRACEBACK
+from leader.cli.errors import BUG, NO_ANSWER, TRACEBACK
 from tools.fuzz.cases import Case, make_case
 
 PACKAGE = f"{Path(leader.__file__).parent}/"
@@ -128,15 +128,24 @@ def run_case(case: Case, folder: Path, alarm: Alarm) -> Outcome:
     if "memory does not suffice" in said or "Traceback (most" in said:
         cause = result.exception.__cause__ or result.exception.__context__ if result.exception else None
         return _finding(case, "memory", _root(cause), folder, said)
+    if result.exit_code == NO_ANSWER:
+        return Outcome(case.number, case.reader, SERVED)  # a failed picture is not written
     if result.exit_code == 0:
-        lost = case.arguments[:1] in (["restore"], ["degrade"]) and "--help" not in case.arguments and _files(folder) == before
+        lost = _of_one_picture(case) and "--help" not in case.arguments and _files(folder) == before
         return _finding(case, "nothing was written", None, folder, said) if lost else Outcome(case.number, case.reader, SERVED)
     if not said.strip():
         return _finding(case, f"exit {result.exit_code} without a word", None, folder)
-    left = sorted(_files(folder) - before) if case.arguments[:1] in (["restore"], ["degrade"]) else []
+    left = sorted(_files(folder) - before) if _of_one_picture(case) else []
     if left:
         return _finding(case, f"refused, yet it left {Path(left[0]).name}", None, folder, said)
     return Outcome(case.number, case.reader, REFUSED, words=_short(said, folder))
+
+
+def _of_one_picture(case: Case) -> bool:
+    """Whether it is written whole or not at all; of a folder what was done before stays."""
+    return case.arguments[:1] in (["restore"], ["degrade"]) and not any(
+        os.path.isdir(word) for word in case.arguments[1:2] if "\0" not in word
+    )
 
 
 def _bug(case: Case, said: str, folder: Path) -> Outcome:
