@@ -25,7 +25,7 @@ def test_one_call_is_the_posterior_mean(sigma: float) -> None:
     prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), noisy(sigma)
     mean, covariance = prior.gaussian.posterior(problem.operator, problem.y[0], sigma)
     for before in ((), (200, 120)):
-        plugin = Direct(calls=1, before=before)
+        plugin = Direct(calls=1, share=0.0, before=before)
         run = Sampler(prior, "ddnm", plugin, 21, eta=0.0, estimator=None, use_presets=False).run(problem)
         error = float((run.images[0].double() - mean).square().mean().sqrt())
         # the nearest time below has up to 2 % less noise, a quarter less at 0.02, where times lie far apart
@@ -38,7 +38,7 @@ def test_more_calls_end_nearer_to_a_draw() -> None:
     prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), noisy(0.5)
     power = [
         float(
-            Sampler(prior, "ddnm", Direct(calls=calls), 21, eta=0.0, estimator=None, use_presets=False)
+            Sampler(prior, "ddnm", Direct(calls=calls, share=0.0), 21, eta=0.0, estimator=None, use_presets=False)
             .run(problem)
             .images.var()
         )
@@ -66,7 +66,9 @@ def test_times_fall_from_those_before_to_the_noise_level_and_the_end() -> None:
     assert float(prior.schedule.log_noise[times[3]].exp().sqrt()) <= 0.1
 
 
-@pytest.mark.parametrize("wrong", [{"calls": 0}, {"before": (100, 200)}, {"before": (1000,)}, {"before": (100, 0)}])
+@pytest.mark.parametrize(
+    "wrong", [{"calls": 0}, {"share": 1.5}, {"before": (100, 200)}, {"before": (1000,)}, {"before": (100, 0)}]
+)
 def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(LeaderError, match="falling times"):
         Direct(**wrong)  # type: ignore[arg-type]

@@ -23,9 +23,19 @@ def ready(**choices: Any) -> Preparation:
     return prepare(photograph(24, 32), "denoise", sigma=0.05, prior=Named(), **choices)
 
 
+def coloured(**choices: Any) -> Preparation:
+    return prepare(photograph(24, 32), "colourise", sigma=0.05, prior=Named(), **choices)
+
+
+def test_noise_is_removed_directly_and_more_steps_are_more_steps() -> None:
+    assert ready().plan.grid.visits == ready(quality="draft").plan.grid.visits == 5
+    assert ready(steps=80).plan.grid.visits == 3 + 8
+    assert ready(plugins=()).plan.grid.visits == 21
+
+
 def test_quality_and_look_choose_method_grid_and_steps() -> None:
     for quality in ("draft", "standard", "best"):
-        path, plan = find_path("embedded", "denoise", 0.05, quality, "natural"), ready(quality=quality).plan
+        path, plan = find_path("embedded", "colourise", 0.05, quality, "natural"), coloured(quality=quality).plan
         assert (plan.method.name, plan.settings["steps"]) == (path.method, path.steps)
         assert len(plan.grid.times) == path.steps + 1 and not plan.grid.uniform  # the quadratic grid
     small = prepare(photograph(24, 32), "sr", sigma=0.05, prior=Named(), look="faithful").plan
@@ -36,7 +46,7 @@ def test_what_is_given_wins() -> None:
     assert ready(steps=7).plan.settings["steps"] == 7
     assert [item.name for item in ready(plugins="satp").plan.plugins] == ["satp"]
     assert ready(settings={"eta": 0.25}).plan.settings["method"]["eta"] == 0.25
-    assert ready(settings={"grid": "uniform"}).plan.grid.uniform
+    assert coloured(settings={"grid": "uniform"}).plan.grid.uniform
     by_name = ready(method="ddrm").plan
     assert by_name.method.name == "ddrm" and by_name.settings["steps"] == 100 and by_name.grid.uniform
     assert [item.name for item in by_name.plugins] == ["ucpm", "satp"]
