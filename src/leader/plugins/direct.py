@@ -70,7 +70,7 @@ class Direct(Plugin):
         first = torch.tensor([self._times(prior.schedule, sigma, self.calls)[0] for sigma in problem.sigma.tolist()])
         level = prior.schedule.level(first, problem.y)
         lacking = (level.sigma**2 - problem.sigma_column(level.sigma) ** 2).clamp_min(0).sqrt()
-        return problem.y + (lacking - level.sigma) * noise("start")
+        return problem.y + (lacking - level.sigma).to(problem.y) * noise("start")
 
     def _times(self, schedule: Schedule, sigma: float, count: int) -> tuple[int, ...]:
         """The times of one image with noise of sigma, in [-1, 1] units: `count` from its own on, and the end."""
