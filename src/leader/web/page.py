@@ -43,6 +43,7 @@ def theme() -> Any:
         button_primary_background_fill_dark="*primary_600",
         button_primary_text_color="white",
         button_primary_text_color_dark="white",
+        button_transition="none",  # a change of state is seen at once: half-way it would be too faint to read
         body_text_color_subdued="*neutral_600",
         body_text_color_subdued_dark="*neutral_300",
         block_info_text_color="*neutral_600",
