@@ -93,7 +93,7 @@ def test_painted_parts_are_what_is_filled_in(new_page: NewPage, tmp_path: Path) 
     choose(page, "quality", "Draft")
     page.click("#start")
     page.wait_for_selector("#out .told", timeout=PATIENCE)
-    assert "mask" in page.inner_text("#out") or "Paint" in page.inner_text("#out")
+    assert page.inner_text("#out") == "Paint over the missing parts with the brush first."
     page.wait_for_function("document.querySelector('.sheet img').naturalWidth > 0", timeout=PATIENCE)
     box = at_rest(page, ".paint canvas")
     row = box["y"] + box["height"] / 4
@@ -251,7 +251,8 @@ LOOK = """(selector) => {
   const seconds = Math.max(...style.transitionDuration.split(",").map(parseFloat));
   const fades = style.transitionProperty !== "none" && seconds > 0;
   const contrast = (bright + 0.05) / (dim + 0.05);
-  return { disabled: found.disabled, contrast, opacity: style.opacity, filter: style.filter, fades };
+  const dark = light(style.backgroundColor) < 0.2;
+  return { disabled: found.disabled, contrast, dark, opacity: style.opacity, filter: style.filter, fades };
 }"""
 
 
@@ -263,6 +264,7 @@ def test_buttons_are_legible_in_every_state_and_never_fade(new_page: NewPage, tm
         found = page.evaluate(LOOK, selector)
         assert found["disabled"] == disabled
         assert found["contrast"] >= 4.5, (selector, found)
+        assert not disabled or found["dark"] == (scheme == "dark"), "what cannot be pressed does not stand out"
         assert (found["opacity"], found["filter"], found["fades"]) == ("1", "none", False), selector
 
     legible("#start", False)
