@@ -26,7 +26,7 @@ def painted(alpha: Any) -> str:
 
 
 def test_every_kind_of_damage_has_a_task() -> None:
-    found = {kind: arguments(Wish(kind, blur=2.0), SIZE)["task"] for kind in KINDS}
+    found = {kind: arguments(Wish(kind, blur=2.0, painted=choices.half_painted()), SIZE)["task"] for kind in KINDS}
     assert found["small"] == "sr"
     assert found["blurred"] == "deblur-gaussian"
     assert found["missing"] == "inpaint"
@@ -95,10 +95,23 @@ def test_what_is_not_painted_is_told(text: str) -> None:
         mask_of(text, SIZE)
 
 
+def test_a_brush_is_needed_where_nothing_else_says_what_is_missing() -> None:
+    with pytest.raises(LeaderError, match=choices.NOTHING_PAINTED):
+        arguments(Wish("missing"), SIZE)
+    with pytest.raises(LeaderError, match=choices.NOTHING_PAINTED):
+        arguments(Wish("missing"), SIZE, ("denoise", {}))
+    with pytest.raises(LeaderError, match=choices.ALL_PAINTED):
+        arguments(Wish("missing", painted=painted(np.full((4, 4), 255))), SIZE)
+    assert "mask" not in arguments(Wish("missing"), SIZE, ("inpaint", {}))  # transparent parts need no brush
+    assert arguments(Wish("missing"), SIZE, ("inpaint", {"mask": "auto"}))["mask"] == "auto"
+    half = mask_of(choices.half_painted(), SIZE)
+    assert half[:, 0].max() == 0 and half[:, -1].min() == 1
+
+
 def test_what_is_painted_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = painted(np.full((4, 4), 255.0))
+    text = choices.half_painted()
     monkeypatch.setattr(choices, "MOST_MASK", len(text))
-    assert mask_of(text, SIZE).max() == 0
+    assert mask_of(text, SIZE)[:, 0].max() == 0
     monkeypatch.setattr(choices, "MOST_MASK", len(text) - 1)
     with pytest.raises(LeaderError, match="did not arrive"):
         mask_of(text, SIZE)

@@ -35,6 +35,7 @@ MOST_MASK = 8 << 20
 """Characters of a painted mask: a data address of a picture of two colours."""
 PNG = "data:image/png;base64,"
 NOTHING_PAINTED = "Paint over the missing parts with the brush first."
+ALL_PAINTED = "Everything is painted over; leave some of the picture, for the rest is filled in from it."
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ def arguments(wish: Wish, size: tuple[int, int], proposed: tuple[str, Mapping[st
         raise UsageError("Say how wide the blur is, in pixels; none was found in the picture.")
     if wish.painted and wish.kind == "missing":
         options["mask"] = mask_of(wish.painted, size)
+    elif wish.kind == "missing" and (proposed is None or kind_of(proposed[0]) != "missing"):
+        raise LeaderError(NOTHING_PAINTED)  # nothing is transparent, and no scratches were found
     if wish.sigma is not None:
         options["sigma"] = wish.sigma
     plugins = {None: None, NONE: ()}.get(wish.plugins, (wish.plugins,))
@@ -157,8 +160,21 @@ def mask_of(painted: str, size: tuple[int, int]) -> NDArray[np.float32]:
     missing = np.asarray(covered) > 127
     if not missing.any():
         raise LeaderError(NOTHING_PAINTED)
+    if missing.all():
+        raise LeaderError(ALL_PAINTED)
     known: NDArray[np.float32] = (~missing).astype(np.float32)
     return known
+
+
+def half_painted() -> str:
+    """A mask as the page would send it, one half covered: it stands for one that is not painted yet."""
+    import io
+
+    buffer = io.BytesIO()
+    covered = Image.new("RGBA", (2, 1))
+    covered.putpixel((0, 0), (220, 38, 38, 255))
+    covered.save(buffer, "PNG")
+    return PNG + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
 def found_blur(options: Mapping[str, Any]) -> float | None:

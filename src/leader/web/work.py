@@ -21,7 +21,7 @@ from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
 from leader.result import Step
 from leader.web import trust_views
-from leader.web.choices import Wish, arguments
+from leader.web.choices import Wish, arguments, half_painted
 from leader.web.jobs import Job
 from leader.web.limits import Limits
 from leader.web.pace import Pace, effort
@@ -78,7 +78,9 @@ def _result_size(size: tuple[int, int], chosen: dict[str, Any]) -> tuple[int, in
 
 
 def seconds_by_quality(entry: Entry, wish: Wish, limits: Limits, pace: Pace) -> dict[str, float]:
-    """How long each quality will take on this machine."""
+    """How long each quality will take on this machine; the time does not depend on what will be painted."""
+    if wish.kind == "missing":
+        wish = replace(wish, painted=half_painted())
     first = ready(entry, wish, limits)
     found = {wish.quality: pace.seconds(*effort(first))}
     for quality in QUALITIES:
