@@ -22,7 +22,6 @@ from torch import Tensor
 from leader.by_name import check_count
 from leader.errors import LeaderError, UsageError
 from leader.methods import Method
-from leader.pictures import Picture
 from leader.pictures.container import SUFFIX, read_container
 from leader.pictures.noise_level import estimate_noise
 from leader.plan import Plan
@@ -35,7 +34,7 @@ from leader.restoration.arguments import ImageLike, as_picture, as_seed, as_sigm
 from leader.restoration.choice import Choice, checked_settings
 from leader.restoration.diagnose import diagnose, refuse_options
 from leader.restoration.ensemble import MOST_RUNS, ensemble
-from leader.restoration.pose import PosedProblem, pose_container, pose_picture
+from leader.restoration.pose import OfPosed, PosedProblem, pose_container, pose_picture
 from leader.restoration.repeat import Origin
 from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
@@ -48,7 +47,7 @@ from leader.trust import ErrorMap, Verdict, verdict
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Preparation:
+class Preparation(OfPosed):
     """A restoration with every choice made, ready to run.
 
     ids      the name of the image, which with the seed chooses its noise; one for each run where several are averaged
@@ -68,27 +67,6 @@ class Preparation:
     @property
     def problem(self) -> Problem:
         return self.posed.problem
-
-    @property
-    def given(self) -> Picture:
-        """The degraded picture."""
-        return self.posed.given
-
-    @property
-    def task(self) -> str:
-        return self.posed.task
-
-    @property
-    def sigma(self) -> float:
-        return self.posed.sigma
-
-    @property
-    def sigma_from(self) -> str:
-        return self.posed.sigma_from
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self.posed.notes
 
     def run(self, on_step: OnStep | None = None, check: bool = True) -> Restoration:
         """Does the work; `on_step` sees every Step. `check` adds the verdict."""

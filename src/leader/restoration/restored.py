@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from leader.pictures import Picture, write_picture
-from leader.restoration.pose import PosedProblem
+from leader.restoration.pose import OfPosed, PosedProblem
 from leader.restoration.provenance import stamp_of
 from leader.restoration.repeat import Origin, describe_run
 from leader.restoration.second_try import Try
@@ -21,7 +21,7 @@ from leader.trust.maps import shares
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Restoration:
+class Restoration(OfPosed):
     """A restored picture.
 
     picture  with the transparency, bits and colour profile of the original
@@ -42,24 +42,6 @@ class Restoration:
     verdict: Verdict | None = None
     tries: tuple[Try, ...] = ()
     trust: ErrorMap | None = None
-
-    @property
-    def given(self) -> Picture:
-        """What was handed in, as a picture of any size (A^+ y where the measurement is no picture)."""
-        return self.posed.given
-
-    @property
-    def task(self) -> str:
-        return self.posed.task
-
-    @property
-    def sigma(self) -> float:
-        """The noise level used, for [0, 1] images; `sigma_from` says "given", "estimated" or "container"."""
-        return self.posed.sigma
-
-    @property
-    def sigma_from(self) -> str:
-        return self.posed.sigma_from
 
     @property
     def notes(self) -> tuple[str, ...]:
