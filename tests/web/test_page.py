@@ -162,7 +162,7 @@ BAD = {
     "no picture": (b"this is a text", "not a picture"),
     "empty": (b"", "empty"),
     "damaged": (_png(64, 64, b"nonsense"), "damaged"),
-    "a bomb": (_png(60_000, 60_000, zlib.compress(bytes(1 << 20))), "pixels"),
+    "a bomb": (_png(60_000, 60_000, zlib.compress(bytes(1 << 20))), "at most 16 million are served here"),
     "63 million pixels": (_png(9_000, 7_000, zlib.compress(bytes(1126 * 7_000))), "9000 x 7000 pixels"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_options_of_the_command_line_are_not_told_to_a_visitor(said: str, shown:
 
 def test_no_sentence_of_a_diagnosis_tells_a_visitor_of_options() -> None:
     """Whatever can be found in a picture."""
-    source = inspect.getsource(inspect.getmodule(diagnose)) + inspect.getsource(thumbnails)
+    source = inspect.getsource(sys.modules[diagnose.__module__]) + inspect.getsource(thumbnails)
     told = [text for text in re.findall(r'"([^"\n]*--[a-z][^"\n]*)"', source) if " " in text]
     assert len(told) >= 4
     assert not any(re.search("--[a-z]", for_page(text)) for text in told)
