@@ -44,7 +44,7 @@ def root_mean_square(values: Tensor) -> float:
     """Of all values, summed in float64; many of them a few at a time."""
     if values.numel() <= 3 * LARGE:
         return float(values.double().square().mean().sqrt())
-    total = sum(float(part.double().square().sum()) for part in values.reshape(-1).split(STRIP))
+    total = sum(float(part.double().square().sum()) for part in torch.split(values.reshape(-1), STRIP))
     return math.sqrt(total / values.numel())
 
 
