@@ -70,7 +70,8 @@ def test_the_interval_of_the_average_change_resamples_images_over_all_tasks(tmp_
 
 
 def test_published_changes_stand_beside_ours(tmp_path: Path) -> None:
-    words = '\n[table]\nmetrics = ["psnr", "calls"]\n\n[table.published]\n"DDNM + UCPM" = { data = "faces", psnr = 2.4 }\n\n[form.small]'
+    entry = '"DDNM + UCPM" = { data = "faces", psnr = 2.4 }'
+    words = f'\n[table]\nmetrics = ["psnr", "calls"]\n\n[table.published]\n{entry}\n\n[form.small]'
     made = tiny(tmp_path, TOML.replace("\n[form.small]", words))
     table = Numbers(made, numbers(tmp_path)._records)
     (sheet,) = [sheet for sheet in document(table).sheets if "published" in sheet.caption]
