@@ -21,7 +21,8 @@ from leader.bench.experiment import Row
 from leader.bench.statistics import FEWEST_IMAGES, Difference, Numbers
 from leader.errors import unknown_name
 
-BESIDE = ("psnr", "lpips", "calls", "work", "seconds")
+BESIDE = ("psnr", "lpips", "calls", "work")
+"""Seconds of runs that were not made in turn cannot be compared to a per cent."""
 DEFAULT_METRICS = ("psnr", "lpips", "calls", "work", "seconds")
 
 
@@ -124,13 +125,12 @@ def _changes(numbers: Numbers, metrics: list[str]) -> Sheet:
 def beside_published(numbers: Numbers, metrics: list[str]) -> Sheet:
     """What plug-ins change on average over the tasks, with intervals, beside what was published: [table.published]."""
     published = numbers.experiment.table["published"]
-    hosts = {numbers.experiment.row(label).against for label in published if label in {row.label for row in numbers.compared()}}
+    compared = numbers.compared()
+    hosts = list(dict.fromkeys(row.against for row in compared if row.label in published))
     shown = [name for name in BESIDE if name in metrics]
-    told = [name for name in BESIDE if any(name in entry for entry in published.values())]
+    told = [name for name in (*BESIDE, "seconds") if any(name in entry for entry in published.values())]
     lines = []
-    for row in numbers.compared():
-        if row.against not in hosts:
-            continue
+    for row in (row for host in hosts for row in compared if row.against == host):
         own = published.get(row.label, {})
         images = len(numbers.per_image(row.label, numbers.experiment.tasks[0].label, "psnr"))
         ours = [_change_text(numbers, row, name) for name in shown]
