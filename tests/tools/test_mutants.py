@@ -165,8 +165,6 @@ def test_the_test_that_noticed_before_goes_first(project: Path) -> None:
 
 
 def test_failing_tests_are_no_measure(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(project) == 2
-    assert "--map" in capsys.readouterr().out
     _run(project, "--map")
     (project / "src" / "leader" / "sums.py").write_text(SOURCE.replace("FACTOR * x", "FACTOR * x + 1"))
     assert _run(project, "--only", "factor") == 1

@@ -8,15 +8,17 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from tools.mutants.made import make_mutants
 from tools.mutants.mutant import Mutant, read_list
 from tools.mutants.outcomes import NOTICED, Outcome, Outcomes
 from tools.mutants.reach import Reach
-from tools.mutants.runner import SOURCE, make_map, run_all
+from tools.mutants.runner import SOURCE, Place, make_map, run_all
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -40,13 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         folder = Path(name)
-        if asked.map:
-            failing = make_map(asked.root, folder, out / "reach", asked.minutes, lambda words: print(words, flush=True))
-            for test in failing:
-                print(f"It fails without any mutant: {test}")
-            return 2 if failing else 0
         reach = Reach(out / "reach").read()
-        if not reach.tests:
+        if asked.map:
+            place = Place(asked.root, folder)
+            make_map(place, reach, ["tests"], time.monotonic() + 60 * asked.minutes, partial(print, flush=True))
+            place.nursery.close()
+            for test in sorted(reach.failing):
+                print(f"It fails without any mutant: {test}")
+            return 2 if reach.failing else 0
+        if asked.random and not reach.tests:
             print(
                 "Which test reaches what is not known yet: `python -m tools.mutants --map` makes that map (about 10 minutes)."
             )
@@ -63,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             timeout=asked.timeout,
             again=asked.again,
             minutes=asked.minutes,
+            narrow=asked.narrow,
             say=_say,
         )
         outcomes.tidy(every)
@@ -73,13 +78,20 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
     parser.add_argument("--only", action="append", metavar="TEXT", help="a room, or a text in file or words; may be repeated")
     parser.add_argument("--list", dest="show", action="store_true", help="print the mutants and run nothing")
-    parser.add_argument("--map", action="store_true", help="find out which test reaches what, for test files that changed")
+    parser.add_argument(
+        "--map",
+        action="store_true",
+        help="find out which test reaches what, for test files that changed (with --only: those named by these mutants)",
+    )
     parser.add_argument("--random", type=int, default=0, metavar="N", help="make this many bugs in place of the list")
     parser.add_argument("--seed", type=int, default=0, help="of --random (0)")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (2)")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for the tests of one mutant (300)")
     parser.add_argument(
         "--minutes", type=float, default=float("inf"), help="begin no mutant after that; the next run continues"
+    )
+    parser.add_argument(
+        "--narrow", action="store_true", help="try only tests that a mutant names, not all that reach its function"
     )
     parser.add_argument("--again", action="store_true", help="run also what has a stored outcome that stands")
     parser.add_argument("--results", type=Path, help="the file of outcomes (tools/mutants/outcomes.jsonl)")

@@ -5,6 +5,7 @@ A child puts the bug in (see patch.py) and starts at once: neither imports nor c
 
 from __future__ import annotations
 
+import cProfile
 import json
 import multiprocessing
 import os
@@ -40,10 +41,10 @@ SPAWNS = ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty")
 class Nursery:
     """The process, seen from outside."""
 
-    def __init__(self, root: Path, folder: Path) -> None:
+    def __init__(self, root: Path, folder: Path, tests: tuple[str, ...]) -> None:
         self.source, self.reports = folder / "src", folder / "report.json"
         self._connection, theirs = FORKS.Pipe()
-        self._process = FORKS.Process(target=_grow, args=(theirs, root, self.source, folder))
+        self._process = FORKS.Process(target=_grow, args=(theirs, root, self.source, folder, tests))
         self._process.start()
         theirs.close()
         try:
@@ -97,7 +98,7 @@ def _no_shrinking() -> None:
     settings.load_profile("mutants")
 
 
-def _grow(connection: Connection, root: Path, source: Path, folder: Path) -> None:
+def _grow(connection: Connection, root: Path, source: Path, folder: Path, tests: tuple[str, ...]) -> None:
     """The process from inside: collects, then serves until None comes."""
     enter(root, source, folder / "printed.txt")
     import pytest
@@ -106,7 +107,7 @@ def _grow(connection: Connection, root: Path, source: Path, folder: Path) -> Non
     others = [f"--ignore={folder}" for folder in OTHERS]
     options = ["-m", MARKS, "-q", "-s", "-p", "no:cacheprovider", "--no-header", "--tb=line", *place, *others]
     with _Tracer(source) as tracer:
-        pytest.main([*options, "tests"], plugins=[_Host(connection, folder, tracer)])
+        pytest.main([*options, *tests], plugins=[_Host(connection, folder, tracer)])
 
 
 class _Tracer:
@@ -114,25 +115,28 @@ class _Tracer:
 
     def __init__(self, source: Path) -> None:
         self.prefix = f"{source}/leader/"
-        self.seen: dict[int, CodeType] = {}
+        self._profiler = cProfile.Profile(builtins=False, subcalls=False)  # in C: hardly slower than without
+        self._elsewhere: dict[int, CodeType] = {}
 
     def __enter__(self) -> _Tracer:
-        threading.settrace(self._enter)
-        sys.settrace(self._enter)
+        threading.setprofile(self._enter)
+        self._profiler.enable()
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.settrace(None)
-        threading.settrace(None)
+        self._profiler.disable()
+        threading.setprofile(None)
 
     def _enter(self, frame: FrameType, event: str, argument: object) -> None:
-        self.seen[id(frame.f_code)] = frame.f_code
+        self._elsewhere[id(frame.f_code)] = frame.f_code
 
     def taken(self) -> list[CodeType]:
         """What has been entered since the last time."""
-        found = [code for code in list(self.seen.values()) if code.co_filename.startswith(self.prefix)]
-        self.seen.clear()
-        return found
+        entered = {id(entry.code): entry.code for entry in self._profiler.getstats() if isinstance(entry.code, CodeType)}
+        entered |= dict(self._elsewhere)
+        self._profiler.clear()
+        self._elsewhere.clear()
+        return [code for code in entered.values() if code.co_filename.startswith(self.prefix)]
 
     def name(self, code: CodeType) -> str:
         return f"{code.co_filename.removeprefix(self.prefix)}::{getattr(code, 'co_qualname', code.co_name)}"
@@ -211,18 +215,17 @@ class _Host:
         sys.addaudithook(lambda event, _: spawned.append(event) if event in SPAWNS else None)
         setup: set[str] = set()
         with self.tracer:
-            began = time.process_time(), time.monotonic()
+            began = _worked()
             items[0].config.pluginmanager.register(_Setup(self.tracer, setup))
             for item in _each(items):
-                now = time.process_time(), time.monotonic()
                 names = [self.tracer.name(code) for code in self.tracer.taken()]
-                seen[item.nodeid] = (max(now[0] - began[0], 0.5 * (now[1] - began[1])), names)
+                seen[item.nodeid] = (_worked() - began, names)
                 if self.failed:
                     failing.append(item.nodeid)
                 if spawned:
                     spawning.append(item.nodeid)
                     spawned.clear()
-                self.failed, began = "", (time.process_time(), time.monotonic())
+                self.failed, began = "", _worked()
         shared = sorted(setup)
         report = {
             "seen": {test: (seconds, sorted({*names, *shared})) for test, (seconds, names) in seen.items()},
@@ -248,6 +251,12 @@ def _each(items: list[Any]) -> Iterator[Any]:
     for item, following in zip(items, [*items[1:], None], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         yield item
+
+
+def _worked() -> float:
+    """Seconds of computing of this process and those it has started and seen end."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def _loaded(path: str) -> bool:

@@ -1,7 +1,7 @@
 """Which test reaches which function of the package, and how long it takes: a hint which tests to try on a mutant, and when.
 
-The map is made once by running every test file (`--map`) and kept in out/. Where it is out of date a mutant may seem
-unnoticed; nothing can seem noticed by it, because that takes a test that fails.
+The map is made by running test files once, when they are needed or all of them (`--map`), and kept in out/. Where it is out
+of date a mutant may seem unnoticed; nothing can seem noticed by it, because that takes a test that fails.
 """
 
 from __future__ import annotations
@@ -24,14 +24,18 @@ class Reach:
 
     def read(self) -> Reach:
         for path in sorted(self.folder.glob("*.json")):
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            for test, entry in stored["tests"].items():
-                self.seconds[test] = entry["seconds"]
-                for number in entry["functions"]:
-                    self.tests.setdefault(stored["functions"][number], set()).add(test)
-            self.spawning |= set(stored["spawning"])
-            self.failing |= set(stored["failing"])
+            self.add(path)
         return self
+
+    def add(self, path: Path) -> None:
+        """Takes in the map of one test file."""
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        for test, entry in stored["tests"].items():
+            self.seconds[test] = entry["seconds"]
+            for number in entry["functions"]:
+                self.tests.setdefault(stored["functions"][number], set()).add(test)
+        self.spawning |= set(stored["spawning"])
+        self.failing |= set(stored["failing"])
 
     def reaching(self, names: list[str]) -> set[str]:
         """The tests that reach the first of these functions that any test reaches (given from the inside out)."""

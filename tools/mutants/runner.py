@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,10 +31,10 @@ BEYOND = 60.0
 class Place:
     """A copy of the package in a folder of its own, one file at a time changed in it, and the process that runs the tests."""
 
-    def __init__(self, root: Path, folder: Path) -> None:
+    def __init__(self, root: Path, folder: Path, tests: Iterable[str] = ("tests",)) -> None:
         self.root, self.folder, self.source = root, folder, folder / SOURCE
         shutil.copytree(root / SOURCE, self.source, ignore=shutil.ignore_patterns("__pycache__"))
-        self.nursery = Nursery(root, folder)
+        self.nursery = Nursery(root, folder, tuple(tests))
         self._passing: dict[str, bool] = {}
 
     @contextmanager
@@ -86,16 +87,14 @@ def _pytest(root: Path, source: Path, printed: Path, tests: tuple[str, ...]) -> 
     os._exit(code)
 
 
-def make_map(root: Path, folder: Path, reach: Path, minutes: float, say: Callable[[str], None]) -> list[str]:
-    """Maps the test files that have changed (see reach.py), begun in these minutes; what failed without any mutant."""
-    end = time.monotonic() + 60 * minutes
-    place = Place(root, folder)
-    failing: list[str] = []
+def make_map(place: Place, reach: Reach, wanted: Iterable[str], end: float, say: Callable[[str], None]) -> None:
+    """Maps the wanted test files that are not mapped as they are now (see reach.py), those begun before `end`."""
     files: dict[str, list[str]] = {}
     for test in place.nursery.collected:
-        files.setdefault(test.partition("::")[0], []).append(test)
+        if _named(test, wanted):
+            files.setdefault(test.partition("::")[0], []).append(test)
     for file, tests in files.items():
-        kept = place_of(reach, root, file)
+        kept = place_of(reach.folder, place.root, file)
         if kept.is_file():
             continue
         if time.monotonic() > end:
@@ -107,10 +106,8 @@ def make_map(root: Path, folder: Path, reach: Path, minutes: float, say: Callabl
             continue
         seen = {test: (seconds, set(names)) for test, (seconds, names) in found["seen"].items()}
         store(kept, seen, found["spawning"], found["failing"])
-        failing += found["failing"]
-        say(f"{sum(seconds for seconds, _ in seen.values()):7.1f} s  {file}")
-    place.nursery.close()
-    return failing
+        reach.add(kept)
+        say(f"mapped    {sum(seconds for seconds, _ in seen.values()):6.1f} s  {file}")
 
 
 def run_all(
@@ -124,15 +121,17 @@ def run_all(
     timeout: float = 300,
     again: bool = False,
     minutes: float = math.inf,
+    narrow: bool = False,
     say: Callable[[Mutant, Outcome], None] | None = None,
 ) -> list[Outcome | None]:
     """The outcomes of the mutants, in their order; those that still stand are taken from the file.
 
-    None for those that were not begun in these `minutes`.
+    None for those that were not begun in these `minutes`. `narrow`: only tests that a mutant names are tried.
     """
     end = time.monotonic() + 60 * minutes
     places: SimpleQueue[Place] = SimpleQueue()
     made: list[Place] = []
+    mapping = threading.Lock()
 
     def one(mutant: Mutant) -> Outcome | None:
         outcome = _known(mutant, root, outcomes, again)
@@ -141,6 +140,8 @@ def run_all(
                 return None
             place = places.get()
             try:
+                with mapping:  # on the way, what is not mapped yet
+                    make_map(place, reach, [test.partition("::")[0] for test in mutant.tests], math.inf, print)
                 outcome = _outcome(mutant, root, place, outcomes, reach, timeout)
             finally:
                 places.put(place)
@@ -150,9 +151,10 @@ def run_all(
             say(mutant, outcome)
         return outcome
 
+    named = sorted({test.partition("::")[0] for mutant in mutants for test in mutant.tests}) if narrow else ["tests"]
     if any(_known(mutant, root, outcomes, again) is None for mutant in mutants):
         for number in range(jobs):
-            made.append(Place(root, folder / str(number)))
+            made.append(Place(root, folder / str(number), named))
             places.put(made[-1])
     try:
         with ThreadPoolExecutor(jobs) as pool:
