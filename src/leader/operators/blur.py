@@ -21,7 +21,6 @@ from leader.operators.base import Eta, SpectralOperator
 from leader.operators.caches import CastCache
 from leader.operators.kernels import load_kernel
 
-
 LARGE_FRAME = 4_000_000
 """Pixels of a frame beyond which c holds half of the frequencies."""
 
