@@ -12,7 +12,7 @@ from PIL import Image
 
 from leader.errors import LeaderError, UsageError
 from leader.web import choices
-from leader.web.choices import KINDS, Wish, arguments, found_blur, kind_of, mask_of, whole
+from leader.web.choices import KINDS, Wish, arguments, found_blur, kind_of, mask_of, number, whole
 from leader.web.pace import Pace, in_words
 
 SIZE = (20, 10)
@@ -119,8 +119,20 @@ def test_what_is_painted_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_whole_numbers_of_a_form() -> None:
     assert (whole(3.0, "seed"), whole(None, "seed"), whole("", "seed")) == (3, None, None)
-    with pytest.raises(UsageError, match=r"whole number; found 2\.5"):
-        whole(2.5, "seed")
+    assert (whole("12", "seed"), whole(" ", "seed"), number("0,25", "noise level"), number("", "budget")) == (
+        12,
+        None,
+        0.25,
+        None,
+    )
+    with pytest.raises(UsageError, match=r"whole number from 0 to 2147483647; found 2\.5"):
+        whole("2.5", "seed")
+    for wrong in (0, "1001"):
+        with pytest.raises(UsageError, match="number of steps must be a whole number from 1 to 1000"):
+            whole(wrong, "number of steps", 1, 1000)
+    for word in ("many", "nan", [1]):
+        with pytest.raises(UsageError, match="The budget must be a number; found"):
+            number(word, "budget")
 
 
 def test_the_pace_follows_the_runs_of_this_machine() -> None:

@@ -202,6 +202,10 @@ def test_pasting_and_dropping(new_page: NewPage, tmp_path: Path) -> None:
 def test_compare_shows_two_ways_with_one_zoom(new_page: NewPage, tmp_path: Path) -> None:
     page = new_page()
     hand_in(page, small_picture(tmp_path / "a.png", 24, 24))
+    page.get_by_role("button", name="Expert settings").click()
+    page.get_by_label("Seed").wait_for()
+    fields = [page.get_by_label(words).input_value() for words in ("Steps", "Budget", "Noise level", "Seed")]
+    assert fields == [""] * 4, "to look at expert settings changes none of them"
     page.get_by_role("tab", name="Compare").click()
     page.wait_for_selector("#compare", timeout=PATIENCE)
     choose(page, "quality-B", "Draft")

@@ -55,6 +55,10 @@ def test_what_is_filled_in_without_a_brush_is_said() -> None:
         ("The blur is 5 x 5 taps; use --kernel gaussian:STD for another.", "The blur is 5 x 5 taps."),
         ("The blur was found: a disk, --kernel disk:2.5.", "The blur was found: a disk."),
         ("Leave out --map.", ""),
+        (
+            "It is too small; give sigma (0 for none).",
+            'It is too small; give the noise level under "Expert settings" (0 for none).',
+        ),
         ("--task cs is another matter; ask.", "ask."),
     ],
 )

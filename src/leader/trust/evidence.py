@@ -55,7 +55,7 @@ class Watch:
                     self._x0[name, clock] = distance, x0
 
     def seen(self, name: int) -> tuple[Tensor, list[Tensor]] | None:
-        """Sigma [4, H, W], channels averaged, and the estimates on the way, four [C, H, W]; None where no Sigma was estimated."""
+        """Sigma [4, H, W], channels averaged, and four estimates on the way [C, H, W]; None where no Sigma was estimated."""
         if (name, CLOCKS[0]) not in self._sigma:
             return None
         sigma = torch.stack([self._sigma[name, clock][1] for clock in CLOCKS])

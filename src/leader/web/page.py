@@ -14,7 +14,20 @@ from leader import defaults
 from leader.errors import LeaderError
 from leader.presets.paths import QUALITIES
 from leader.web import views, work
-from leader.web.choices import CHOSEN, FACTORS, KINDS, NONE, WIDEST_BLUR, Wish, found_blur, left_alone, other, whole
+from leader.web.choices import (
+    CHOSEN,
+    FACTORS,
+    KINDS,
+    MOST_STEPS,
+    NONE,
+    WIDEST_BLUR,
+    Wish,
+    found_blur,
+    left_alone,
+    number,
+    other,
+    whole,
+)
 from leader.web.expert import expert_settings
 from leader.web.gate import client_of
 from leader.web.jobs import Job
@@ -139,10 +152,10 @@ def wish_of(painted: Any, kind: Any, factor: Any, blur: Any, quality: Any, *expe
         look=str(look),
         method=left_alone(method),
         plugins=left_alone(plugins),
-        steps=whole(steps, "number of steps"),
-        budget=left_alone(budget),
+        steps=whole(steps, "number of steps", 1, MOST_STEPS),
+        budget=number(budget, "budget"),
         estimator=left_alone(estimator),
-        sigma=left_alone(sigma),
+        sigma=number(sigma, "noise level"),
         prior=str(prior),
         seed=whole(seed, "seed") or 0,
     )

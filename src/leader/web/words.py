@@ -8,11 +8,13 @@ from leader.web.choices import KINDS, kind_of
 
 _TASK = re.compile(r"--task ([a-z-]+)")
 _OPTION = re.compile(r"--[a-z]")
+_SIGMA = "give sigma"
 _ASIDE = re.compile(r",? --[a-z-]+ \S+(?=[.,;:]( |$))")
 
 
 def for_page(text: str) -> str:
     """A sentence whose repairs are those of the page, and without what it says of other options."""
+    text = text.replace(_SIGMA, 'give the noise level under "Expert settings"')
     if not _OPTION.search(text):
         return text
     said = _ASIDE.sub("", _TASK.sub(_kind, text))
