@@ -183,6 +183,9 @@ class Jpeg(LinearOperator):
         tiles = planes.reshape(batch, count, height // BLOCK, BLOCK, width // BLOCK, BLOCK).transpose(3, 4)
         return (dct @ tiles @ dct.mT).reshape(batch, -1)
 
+    def reached(self, y: Tensor) -> Tensor:
+        return self._weights.like(y) > 0
+
     def unit_range(self) -> tuple[Tensor, Tensor]:
         basis, colours = self._dct.constant, self._colours.constant
         waves = torch.einsum("ki,lj->klij", basis, basis).reshape(BLOCK * BLOCK, -1)

@@ -44,22 +44,22 @@ class Watch:
     def __call__(self, step: Step) -> None:
         for row, name in enumerate(step.ids):
             place = math.log1p(self.schedule.clock_of(int(step.t[row])))
+            sigma = x0 = None
             for clock in CLOCKS:
                 distance = abs(place - math.log1p(clock))
                 if step.sigma is not None and distance <= self._sigma.get((name, clock), (math.inf,))[0]:
-                    self._sigma[name, clock] = distance, step.sigma[row].clamp_min(0).mean(0)
+                    sigma = step.sigma[row].clamp_min(0).mean(0) if sigma is None else sigma
+                    self._sigma[name, clock] = distance, sigma
                 if clock in MOVES and distance <= self._x0.get((name, clock), (math.inf,))[0]:
-                    self._x0[name, clock] = (
-                        distance,
-                        step.x0_hat[row].half(),
-                    )  # a thousandth is plenty, and pictures may be large
+                    x0 = step.x0_hat[row].half() if x0 is None else x0  # a thousandth is plenty, and pictures may be large
+                    self._x0[name, clock] = distance, x0
 
-    def seen(self, name: int) -> tuple[Tensor, Tensor] | None:
-        """Sigma [4, H, W], channels averaged, and the estimates on the way [4, C, H, W]; None where no Sigma was estimated."""
+    def seen(self, name: int) -> tuple[Tensor, list[Tensor]] | None:
+        """Sigma [4, H, W], channels averaged, and four estimates on the way [C, H, W]; None where no Sigma was estimated."""
         if (name, CLOCKS[0]) not in self._sigma:
             return None
         sigma = torch.stack([self._sigma[name, clock][1] for clock in CLOCKS])
-        return sigma, torch.stack([self._x0[name, clock][1] for clock in MOVES])
+        return sigma, [self._x0[name, clock][1] for clock in MOVES]
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence
     return Evidence(
         inside[0],
         sigma.float(),
-        (inside - estimates.to(inside)).square().mean(1).sqrt(),
+        torch.stack([(inside[0] - estimate.to(inside)).square().mean(0).sqrt() for estimate in estimates]),
         (inside - plain)[0].square().mean(0).sqrt(),
         seen,
         back[0].square().mean(0).sqrt(),
@@ -173,11 +173,12 @@ def _seen(problem: Problem, like: Tensor, noise: float) -> tuple[Tensor, Tensor 
     sums: list[Tensor] = [like.new_zeros(shape[1:]) for _ in SCALES]
     firsts: list[Tensor] = []
     apart = [0.0] * len(SCALES)
-    begun: tuple[Tensor, Tensor] | None = None
+    begun: Tensor | None = None
     for _ in range(0, PROBES, together):
-        signs = (torch.randint(0, 2, (together, *shape), generator=draw, dtype=torch.int8) * 2 - 1).to(like)
+        drawn = torch.randint(0, 2, (together, *shape), generator=draw, dtype=torch.int8) * 2 - 1
+        begun = drawn[:1] if begun is None else begun
+        signs = drawn.to(like)
         measured = problem.operator.A(signs)
-        begun = begun or (signs[:1], measured[:1])
         for number, scale in enumerate(SCALES):
             eta = (max(noise, LEAST_NOISE) / scale) ** 2
             each = signs * problem.operator.regularised_pinv(measured, eta)
@@ -189,8 +190,8 @@ def _seen(problem: Problem, like: Tensor, noise: float) -> tuple[Tensor, Tensor 
     shares = [joined.clamp(0, 1) if exact else _mean(joined, 7).clamp(0, 1) for joined in sums]
     known = None
     if exact and begun is not None:
-        answer = (begun[0] * problem.operator.AT(begun[1]))[0]
-        known = (answer > 1e-3).all(0)
+        first = begun.to(like)
+        known = ((first * problem.operator.AT(problem.operator.A(first)))[0] > 1e-3).all(0)
     return torch.stack(shares), known
 
 
