@@ -261,7 +261,7 @@ def main(
     records: Annotated[Path, typer.Option(help="The file of records.")] = RECORDS,
     keep: Annotated[Path | None, typer.Option(help="A folder for the pictures.")] = None,
     only_table: Annotated[bool, typer.Option("--table", help="Run nothing.")] = False,
-    former: Annotated[str | None, typer.Option("--code", help="The table of another version of the code.")] = None,
+    former: Annotated[str | None, typer.Option("--code", help="The table of other versions of the code, the later ones win.")] = None,
 ) -> None:
     """Degrade, restore, compare."""
     chosen = [row for row in rows() if re.search(pattern, row.name)]
@@ -271,10 +271,14 @@ def main(
         keep.mkdir(parents=True, exist_ok=True)
     if not only_table and former is None:
         run(paths, chosen, quality, records, keep)
-    names, code = {path.stem for path in paths}, former or version()
-    kept = [item for item in read(records) if item["crop"] in names and item["code"] == code]
-    wanted = [item for item in kept if item["quality"] == (quality or "standard")]
-    for text in table(wanted, chosen):
+    names, codes = {path.stem for path in paths}, (former or version()).split(",")
+    kept = [item for item in read(records) if item["crop"] in names and item["code"] in codes]
+    wanted = {
+        (item["crop"], item["row"]): item
+        for item in sorted(kept, key=lambda item: codes.index(item["code"]))
+        if item["quality"] == (quality or "standard")
+    }
+    for text in table(list(wanted.values()), chosen):
         typer.echo(text)
 
 

@@ -89,6 +89,7 @@ def measure(
     crop: Crop | None = None,
     look: bool = False,
     noise: float | None = None,
+    estimated: bool = False,
 ) -> Numbers:
     """The numbers of a finished run of one image, for [0, 1] images.
 
@@ -98,6 +99,7 @@ def measure(
     crop   the picture's part of the frame, where that is larger
     look   ask the network once more, for "change" and "spread"
     noise  of the given picture by its own estimate, where A is the identity
+    estimated  whether sigma rests on the given picture itself: compression, which is not white, then counts in it
     """
     cut: Crop = crop or (lambda whole: whole)
     inside = x.clamp(-1, 1)
@@ -109,6 +111,7 @@ def measure(
     return {
         **_of_residual(problem, inside, given, cut),
         "noise": noise,
+        "estimated": float(estimated),
         "excess": plausibility.root_mean_square(cut(x) / 2 - cut(inside) / 2),
         "change": change,
         "spread": spread,
@@ -184,9 +187,10 @@ def verdict(
     crop: Crop | None = None,
     look: bool = False,
     noise: float | None = None,
+    estimated: bool = False,
 ) -> Verdict:
     """The verdict on a finished run of one image: `measure`, then `judge`."""
-    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise))
+    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, estimated))
 
 
 def misfit(numbers: Mapping[str, Any]) -> float:
@@ -269,7 +273,7 @@ def _findings(numbers: Mapping[str, Any]) -> list[tuple[float, Limits, str]]:
         (gone, LOST, f"{_number(gone)} times as much as the picture's own noise was taken away: sigma is too large"),
         (ratio, MISFIT, f"the measurement is not explained by {said}: the residual is {_number(ratio)} times as large"),
         (
-            1 / ratio if ratio > 0 and sigma > residual.ROUNDING else 0.0,
+            1 / ratio if ratio > 0 and sigma > residual.ROUNDING and not numbers.get("estimated") else 0.0,
             TOO_CLOSE,
             f"the residual is only {ratio:.2f} times the noise of {sigma:.2g}: sigma is too large, or noise was kept as detail",
         ),
