@@ -83,5 +83,8 @@ def flattest(energy: Array, usable: Flags, share: float) -> Flags:
     padded = np.pad(np.where(usable, energy, 0.0), 2)
     total, count = (plane[:-4, 2:-2] + plane[4:, 2:-2] + plane[2:-2, :-4] + plane[2:-2, 4:] for plane in (padded, weight))
     around = np.where(usable & (count > 0), total / np.maximum(count, 1), np.inf)
-    chosen: Flags = around <= np.quantile(around[usable], max(share, min(1.0, FEWEST / int(usable.sum()))))
+    judged = around[np.isfinite(around)]
+    if not judged.size:  # every usable window stands alone
+        return usable
+    chosen: Flags = around <= np.quantile(judged, max(share, min(1.0, FEWEST / judged.size)))
     return chosen & usable
