@@ -45,10 +45,10 @@ def test_it_is_the_same_operator(shape: tuple[int, int, int], kind: str, monkeyp
         assert torch.allclose(getattr(half, name)(x), expected, atol=ROUNDING * float(expected.abs().max())), name
     damped = whole.regularised_pinv(x, 0.03)
     assert torch.allclose(half.regularised_pinv(x, 0.03), damped, atol=ROUNDING * float(damped.abs().max()))
-    there_and_back = [one.back(one.data(one.measure(one.to(x)))) for one in (half, whole)]
-    assert torch.allclose(*there_and_back, atol=1e-5)
-    for mine, other in zip(half.unit_range(), whole.unit_range(), strict=True):
-        assert torch.allclose(mine, other, atol=1e-5)
+    mine, other = (one.back(one.data(one.measure(one.to(x)))) for one in (half, whole))
+    assert torch.allclose(mine, other, atol=1e-5)
+    for bound, same in zip(half.unit_range(), whole.unit_range(), strict=True):
+        assert torch.allclose(bound, same, atol=1e-5)
     assert half.norm == pytest.approx(whole.norm, rel=1e-6)
     if isinstance(whole, WhitenedBlur) and isinstance(half, WhitenedBlur):
         assert half.reference == pytest.approx(whole.reference, rel=1e-6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path: Path, name: str) 
     assert words in str(error.value) and str(error.value).endswith(".") and "\n" not in str(error.value)
 
 
-READ = {
+READ: dict[str, tuple[str, dict[str, Any]]] = {
     "progressive.jpg": ("JPEG", {"progressive": True}),
     "phone.jpg": ("MPO", {"save_all": True, "append_images": [PICTURE.resize((32, 32))]}),
     "rgb.jpg": ("JPEG", {"keep_rgb": True}),
