@@ -95,7 +95,10 @@ print(type(ready.problem.operator).__name__, (after - before) / (12 * height * w
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts memory in /proc")
 @pytest.mark.parametrize(
     ("task", "options", "operator", "most"),
-    [("denoise", "{}", "WhitenedBlur", 33.0), ("deblur", "{'kernel': 'gaussian:2'}", "WhitenedBlur", 38.0)],
+    [
+        ("denoise", "{}", "WhitenedBlur", 33.0),
+        pytest.param("deblur", "{'kernel': 'gaussian:2'}", "WhitenedBlur", 38.0, marks=pytest.mark.slow),
+    ],
 )
 def test_a_large_run_holds_few_copies_of_its_picture(task: str, options: str, operator: str, most: float) -> None:
     """In frames of single precision beyond what was there before it began; large blocks go back to the system at once.
