@@ -118,12 +118,11 @@ def test_signals_leave_whole_files_and_say_how_to_go_on(tmp_path: Path, number: 
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
-    end = time.monotonic() + 300
-    while not (out / "a.png").exists() and time.monotonic() < end and process.poll() is None:
-        time.sleep(0.05)
-    time.sleep(0.5)
-    process.send_signal(number)
-    _, told = process.communicate(timeout=60)
+    end, manifest = time.monotonic() + 300, out / "leader-manifest.jsonl"
+    while not (manifest.exists() and '"a.png"' in manifest.read_text()) and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(number)  # a.png is recorded, b.png would take a minute
+    _, told = process.communicate(timeout=300)
     assert process.returncode == code and "Traceback" not in told, told
     assert "Interrupted after 1 picture;" in told and f"leader restore {source} {out}" in told
     assert sorted(results(out)) == ["a.png"]

@@ -8,7 +8,7 @@ import pytest
 
 from leader.errors import UsageError
 from leader.presets.paths import RunPath, find_path
-from leader.restoration import restore
+from leader.restoration import choice
 from leader.restoration.restore import Preparation, prepare
 from tests.cheap_prior import CheapPrior, photograph
 
@@ -51,7 +51,7 @@ def test_a_method_and_a_quality_exclude_each_other() -> None:
 
 def test_settings_of_a_path_s_plugin_go_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     path = RunPath("ddnm", 5, "a test", "quadratic", ("leader",), {"eta": 0.3, "satp": {"budget": 0.1}})
-    monkeypatch.setattr(restore, "find_path", lambda *_: path)
+    monkeypatch.setattr(choice, "find_path", lambda *_: path)
     assert [getattr(item, "budget", None) for item in ready().plan.plugins] == [None, 0.1]
     without = ready(plugins=()).plan
     assert without.plugins == () and without.settings["method"]["eta"] == 0.3
