@@ -34,6 +34,7 @@ def application(limits: Limits, auth: tuple[str, str] | None = None) -> Any:
         raise LeaderError(MISSING) from error
     import anyio
 
+    from leader.web.front import Front
     from leader.web.gate import Gate
     from leader.web.page import build, static, theme
     from leader.web.routes import routes
@@ -71,7 +72,7 @@ def application(limits: Limits, auth: tuple[str, str] | None = None) -> Any:
         css=static("page.css"),
         head=f"<script>{static('page.js')}</script>",
     )
-    return Gate(app, auth)
+    return Gate(Front(app), auth)
 
 
 async def _sweeping(site: Any) -> None:
