@@ -256,7 +256,7 @@ def restore(
         outcome = Outcome(check, keep_failed, keep_location)
         _folder(ctx, picture, out, {} if run else arguments(content), run, outcome, words, force)
         return
-    words.refuse()
+    words.refuse(picture)
     outputs = Outputs(out, tuple(map_files or ()), figure, json_file, keep_location)
     read = {"IN": picture, "--mask": mask, "--kernel": kernel, "--settings": settings, "--prior": prior}
     outputs.check(existing_files(read), force)
