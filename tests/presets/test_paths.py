@@ -9,7 +9,7 @@ from leader.methods import METHODS, make_method
 from leader.plugins import expand, make_plugin
 from leader.presets import paths
 from leader.presets.paths import LOOKS, QUALITIES, _entries, find_path
-from leader.schedule import GRIDS
+from leader.schedule import GRIDS, Grid
 
 TASKS = ("sr-bicubic", "sr-average", "deblur-gaussian", "deblur-motion", "deblur", "inpaint", "colourise", "denoise", "cs")
 
@@ -21,6 +21,8 @@ def test_every_entry_can_run_and_says_where_it_comes_from() -> None:
         make_method(entry["method"], {name: value for name, value in settings.items() if name not in plugins})
         for name in plugins:
             make_plugin(str(name), settings.get(name, {}))
+        times = entry.get("times", [])
+        assert not times or (times == sorted(set(times), reverse=True) and len(times) == entry["steps"] + 1 and times[-1] == -1)
         assert entry["source"] and entry["quality"] in (*QUALITIES, "any") and entry["look"] in (*LOOKS, "any")
 
 
@@ -63,6 +65,15 @@ def test_a_quality_and_a_look_that_were_measured_win_over_any(monkeypatch: pytes
             ("best", "faithful", 4),
         ):
             assert find_path("x", "denoise", 0.0, quality, look).steps == steps
+
+
+def test_times_are_visited_one_by_one_unless_another_number_of_steps_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"prior": "any", "quality": "any", "look": "any", "method": "ddnm", "steps": 3, "grid": "quadratic", "source": "here"}
+    monkeypatch.setattr(paths, "_entries", lambda: ({**one, "times": [900, 200, 10, -1]},))
+    path = find_path("x", "denoise", 0.0, "best", "natural")
+    assert path.route() == path.route(3) == Grid((900, 200, 10, -1)) and path.route(4) == "quadratic"
+    monkeypatch.setattr(paths, "_entries", lambda: (one,))
+    assert find_path("x", "denoise", 0.0, "best", "natural").route() == "quadratic"
 
 
 def test_of_equal_entries_the_later_one_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from leader.errors import UsageError
 from leader.presets.paths import RunPath, find_path
 from leader.restoration import restore
 from leader.restoration.restore import Preparation, prepare
+from leader.schedule import quadratic_grid, uniform_grid
 from tests.cheap_prior import CheapPrior, photograph
 
 
@@ -47,6 +48,14 @@ def test_a_method_and_a_quality_exclude_each_other() -> None:
         ready(method="ddnm", quality="best")
     with pytest.raises(UsageError, match="did you mean 'draft'"):
         ready(quality="drafd")
+
+
+def test_a_path_of_single_times_is_visited_and_gives_way_to_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = RunPath("ddnm", 3, "a test", "quadratic", times=(900, 200, 10, -1))
+    monkeypatch.setattr(restore, "find_path", lambda *_: path)
+    assert ready().plan.grid.times == (900, 200, 10, -1)
+    assert ready(steps=4).plan.grid.times == quadratic_grid(4).times
+    assert ready(settings={"grid": "uniform"}).plan.grid.times == uniform_grid(3).times
 
 
 def test_settings_of_a_path_s_plugin_go_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,7 @@ from leader.restoration.tasks import find_task
 from leader.restoration.whitening import Coloured
 from leader.result import OnStep, Result
 from leader.sampler import Sampler
+from leader.schedule import Grid
 from leader.trust import ErrorMap, Verdict, verdict
 from leader.trust.maps import shares
 
@@ -397,7 +398,7 @@ class _Choice:
         sigma = float(problem.sigma.max()) / 2
         path = find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
         steps = min(path.steps, len(self.prior.schedule))
-        return self._made(path.method, path.plugins, steps, path.grid, path.settings, added)
+        return self._made(path.method, path.plugins, steps, path.route(self.steps or steps), path.settings, added)
 
     def _by_method(self, method: str | Method, added: Sequence[str]) -> Sampler:
         return self._made(method, defaults.METHOD_PLUGINS, defaults.METHOD_STEPS, None, {}, added)
@@ -407,7 +408,7 @@ class _Choice:
         method: str | Method,
         plugins: Sequence[str],
         steps: int,
-        grid: str | None,
+        grid: str | Grid | None,
         settings: Mapping[str, Any],
         added: Sequence[str],
     ) -> Sampler:
