@@ -91,7 +91,7 @@ class Choice:
     def key(self, index: int, seed: int) -> list[Any]:
         """What a record of it on a crop is stored under: all that its numbers depend on."""
         path = self.path
-        said = [path.method, list(path.plugins), path.steps, path.grid, path.settings, list(path.times)]
+        said = [path.method, list(path.plugins), path.steps, path.grid, path.settings, list(path.times), path.average]
         return [self.name, self.task, *said, index, seed]
 
 
@@ -184,7 +184,7 @@ def test(
                         continue
                     path = one.path
                     point = (one.task, path.method, path.plugins, path.steps, path.grid, index)
-                    found = {**measure(point, photograph, seed, "crop", path.settings, path.times), "key": key}
+                    found = {**measure(point, photograph, seed, "crop", path.settings, path.times, path.average), "key": key}
                     records[json.dumps(key)] = found
                     with TESTED.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(found) + "\n")

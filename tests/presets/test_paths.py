@@ -23,6 +23,7 @@ def test_every_entry_can_run_and_says_where_it_comes_from() -> None:
             make_plugin(str(name), settings.get(name, {}))
         times = entry.get("times", [])
         assert not times or (times == sorted(set(times), reverse=True) and len(times) == entry["steps"] + 1 and times[-1] == -1)
+        assert entry.get("average", 1) in (1, 2)
         assert entry["source"] and entry["quality"] in (*QUALITIES, "any") and entry["look"] in (*LOOKS, "any")
 
 
@@ -36,7 +37,8 @@ def test_more_quality_never_means_fewer_steps(task: str, sigma: float) -> None:
 
 def test_the_most_specific_entry_wins() -> None:
     clean = find_path("embedded", "sr-bicubic", 0.0, "standard", "natural")
-    assert (clean.method, clean.grid, clean.steps, clean.settings) == ("ddnm", "quadratic", 21, {"eta": 0.985})
+    assert (clean.method, clean.grid, clean.steps, clean.settings) == ("projdiff", "quadratic", 21, {"step": 1.3})
+    assert clean.average == 1 and find_path("embedded", "sr-bicubic", 0.0, "standard", "faithful").average == 2
     # the rounding of 8 bits is no noise to speak of: the nearest level is that of clean pictures
     assert find_path("embedded", "sr-bicubic", 0.0011, "standard", "natural").settings == {"eta": 0.985}
     assert find_path("embedded", "sr-bicubic", 0.04, "standard", "natural").settings == {}

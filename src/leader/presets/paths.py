@@ -5,7 +5,7 @@ look     natural (lower LPIPS: textures a viewer would believe) or faithful (hig
 
 An entry holds the keys of a preset (prior, task, noise; see `leader.presets`) with quality and look, and says method,
 steps, grid, plugins, settings, and the source of the choice; `times`, where no named grid is as good, says every time
-visited, and the grid is what other numbers of steps get. The most specific entry wins, whole.
+visited, and the grid is what other numbers of steps get; `average` runs are averaged. The most specific entry wins, whole.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class RunPath:
 
     grid   by name, for any number of steps; None: the method's own
     times  the very times visited, the last one -1, where they were chosen one by one
+    average  the picture is the mean of so many runs, each at this price
     """
 
     method: str
@@ -38,6 +39,7 @@ class RunPath:
     plugins: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     times: tuple[int, ...] = ()
+    average: int = 1
 
     def route(self, steps: int | None = None) -> str | Grid | None:
         """The grid as a sampler takes it, for the path's own number of steps or another."""
@@ -62,7 +64,7 @@ def find_path(prior: str, task: str, sigma: float, quality: str, look: str) -> R
         if fit is not None and None not in words:
             ranked.append(((*fit, *words), number, entry))
     chosen = max(ranked, key=lambda item: item[:2])[2]
-    fields = ("method", "steps", "grid", "plugins", "settings", "source", "times")
+    fields = ("method", "steps", "grid", "plugins", "settings", "source", "times", "average")
     return RunPath(**{key: _frozen(chosen[key]) for key in fields if key in chosen})
 
 

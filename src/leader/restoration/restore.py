@@ -30,7 +30,7 @@ from leader.pictures.container import SUFFIX, read_container
 from leader.pictures.noise_level import estimate_noise
 from leader.plan import Plan
 from leader.plugins import Plugin, expand
-from leader.presets.paths import check_words, find_path
+from leader.presets.paths import RunPath, check_words, find_path
 from leader.priors import loading
 from leader.priors.base import Prior
 from leader.priors.pieces import in_pieces
@@ -314,7 +314,7 @@ def prepare(
     prior: str | Path | Prior = "embedded",
     seed: int = 0,
     ids: int | Sequence[int] | None = None,
-    average: int = 1,
+    average: int | None = None,
     device: torch.device | str | None = None,
     dtype: torch.dtype | str | None = None,
     threads: int | None = None,
@@ -331,7 +331,8 @@ def prepare(
                  method, plug-ins, grid and steps, by prior, task and noise; what is given besides wins
     method       a host by name or as an object, with 100 steps and the plug-in "leader" unless told otherwise
     seed, ids    choose the noise: a picture with ids=3 gets what image 3 of a batch gets
-    average      the picture is the mean of so many runs: closer to the truth, smoother, and as many times the work
+    average      the picture is the mean of so many runs: closer to the truth, smoother, and as many times the work; None:
+                 one, or as many as quality and look ask for
     device       where prior and measurement are put; None: where the prior is, the CPU for one by name
     dtype        of the network of a prior by name: float32 (default), float16 or bfloat16
     threads      of torch, on the CPU; None: as many as it is set to. The bits of a result depend on it
@@ -348,8 +349,8 @@ def prepare(
     if task is not None:
         find_task(task)
     level = sigma if sigma is None or isinstance(sigma, Coloured) else as_sigma(sigma)
-    count = check_count("The number of runs to average", average, 1, MOST_RUNS)
-    origin_seed, names = as_seed(seed), _names(ids, count)
+    count = None if average is None else check_count("The number of runs to average", average, 1, MOST_RUNS)
+    origin_seed = as_seed(seed)
     asked = None if device is None else loading.device_named(device)
     model = _prior(prior, device, dtype)
     choice = _Choice(model, quality, look, method, plugins, steps, _checked(settings))  # wrong names first, then the picture
@@ -365,7 +366,8 @@ def prepare(
         sampler.prior = in_pieces(sampler.prior, *posed.problem.image_shape[1:])
         plan = sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
     origin = Origin.of(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
-    return Preparation(posed, sampler, plan, origin, origin_seed, names, threads, count)
+    runs = count or choice.average(posed.problem)
+    return Preparation(posed, sampler, plan, origin, origin_seed, _names(ids, runs), threads, runs)
 
 
 class _Choice:
@@ -395,10 +397,17 @@ class _Choice:
         """For a problem; the plug-ins `added` belong to its task and join whatever else takes part."""
         if self.method is not None:
             return self._by_method(self.method, added)
-        sigma = float(problem.sigma.max()) / 2
-        path = find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
+        path = self._path(problem)
         steps = min(path.steps, len(self.prior.schedule))
         return self._made(path.method, path.plugins, steps, path.route(self.steps or steps), path.settings, added)
+
+    def average(self, problem: Problem) -> int:
+        """How many runs the picture is the mean of where nobody says."""
+        return 1 if self.method is not None else self._path(problem).average
+
+    def _path(self, problem: Problem) -> RunPath:
+        sigma = float(problem.sigma.max()) / 2
+        return find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
 
     def _by_method(self, method: str | Method, added: Sequence[str]) -> Sampler:
         return self._made(method, defaults.METHOD_PLUGINS, defaults.METHOD_STEPS, None, {}, added)
