@@ -127,28 +127,27 @@ HIGH = (999, 902, 809, 722, 639, 562, 490, 422, 360, 302)
 FULL_END = (*HIGH, 250, 202, 160, 122, 90, 62, 40, 22, 10, 2, 0, -1)
 LATE_END = (*HIGH, 250, 205, 170, 140, 113, 90, 70, 52, 36, 22, 10, -1)
 """As many calls as 21 quadratic steps, without its last two (times 2 and 0): closer together where edges form."""
-FEWER_HIGH = (999, 700, 500, 360, 300, 270, 235, 203, 174, 148, 124, 102, 83, 63, 44, 26, 11, -1)
+FEWER_HIGH = (999, 700, 480, 340, 268, 228, 194, 165, 140, 118, 98, 82, 64, 46, 28, 11, -1)
+"""Fewer cheap steps above time 290, as many as fit below."""
 HALF = (999, 600, 420, 310, 240, 180, 130, 82, 45, 16, -1)
 """About seven passes: two such runs cost as much as one of the others."""
 
 
 def relaxed() -> Iterator[Trial]:
-    """ProjDiff that goes beyond the estimate, grids that end early, averages of two shorter runs."""
-    for task in ("sr-clean", "gauss", "inpaint", "motion"):
+    """ProjDiff that goes beyond its estimate, grids that end early, averages of two shorter runs."""
+    for task in ("sr-clean", "gauss", "inpaint"):
         yield Trial(task, PAPER[0], PAPER[1], PAPER[2], PAPER[3])
-    yield Trial("sr-clean", "ddnm", (), len(LATE_END), None, {}, LATE_END)
-    yield Trial("sr-clean", "ddnm", (), len(FEWER_HIGH), None, {}, FEWER_HIGH)
+    yield Trial("sr-clean", "ddnm", (), 21, None, {}, LATE_END)
     for step in (1.2, 1.4):
-        yield Trial("sr-clean", "projdiff", (), len(FULL_END), None, {"step": step}, FULL_END)
+        yield Trial("sr-clean", "projdiff", (), 21, None, {"step": step}, FULL_END)
     for step in (1.3, 1.4, 1.6):
-        yield Trial("sr-clean", "projdiff", (), len(LATE_END), None, {"step": step}, LATE_END)
-    yield Trial("sr-clean", "projdiff", (), len(HALF), None, {"step": 1.5}, HALF, 2)
-    for task in ("gauss", "inpaint"):
-        yield Trial(task, "projdiff", (), len(FULL_END), None, {}, FULL_END)
-    yield Trial("inpaint", "projdiff", (), len(FULL_END), None, {"step": 1.4}, FULL_END)
-    yield Trial("gauss", "projdiff", (), len(HALF), None, {}, HALF, 2)
-    for task, settings in (("gauss", {}), ("motion", {}), ("sr-clean", {"eta": 1.0})):
-        yield Trial(task, "ddnm", (), len(HALF), None, settings, HALF, 2)
+        yield Trial("sr-clean", "projdiff", (), 21, None, {"step": step}, LATE_END)
+    yield Trial("sr-clean", "projdiff", (), 16, None, {"step": 1.3}, FEWER_HIGH)
+    for runs in (1, 2):
+        yield Trial("sr-clean", "projdiff", (), 10, None, {"step": 1.5}, HALF, runs)
+    yield Trial("sr-clean", "ddnm", ("leader",), 10, "quadratic", {"eta": 0.985})
+    yield Trial("inpaint", "projdiff", (), 21, None, {"step": 1.4}, FULL_END)
+    yield Trial("gauss", "projdiff", (), 10, None, {}, HALF, 2)
 
 
 ROUNDS = {"starts": starts, "settings": settings, "lengths": lengths, "relaxed": relaxed}
