@@ -169,8 +169,9 @@ def restore(
     threads: options.Threads = None,
     seed: options.Seed = defaults.SEED,
     average: Annotated[
-        int, typer.Option("--average", metavar="N", min=1, help="The mean of N runs: closer to the truth, N times the work.")
-    ] = 1,
+        int | None,
+        typer.Option("--average", metavar="N", min=1, help="The mean of N runs: closer to the truth, N times the work."),
+    ] = None,
     map_files: Annotated[
         list[Path] | None,
         typer.Option(

@@ -9,10 +9,11 @@ from leader import defaults
 from leader.errors import UsageError
 from leader.methods import Method
 from leader.plugins import Plugin, expand
-from leader.presets.paths import check_words, find_path
+from leader.presets.paths import RunPath, check_words, find_path
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.sampler import Sampler
+from leader.schedule import Grid
 
 RESERVED = ("self", "prior", "method", "plugins", "steps", "quality", "look")
 """Arguments of their own, which settings cannot hold."""
@@ -45,10 +46,17 @@ class Choice:
         """For a problem; the plug-ins `added` belong to its task and join whatever else takes part."""
         if self.method is not None:
             return self._by_method(self.method, added)
-        sigma = float(problem.sigma.max()) / 2
-        path = find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
+        path = self._path(problem)
         steps = min(path.steps, len(self.prior.schedule))
-        return self._made(path.method, path.plugins, steps, path.grid, path.settings, added)
+        return self._made(path.method, path.plugins, steps, path.route(self.steps or steps), path.settings, added)
+
+    def average(self, problem: Problem) -> int:
+        """How many runs the picture is the mean of where nobody says."""
+        return 1 if self.method is not None else self._path(problem).average
+
+    def _path(self, problem: Problem) -> RunPath:
+        sigma = float(problem.sigma.max()) / 2
+        return find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
 
     def _by_method(self, method: str | Method, added: Sequence[str]) -> Sampler:
         return self._made(method, defaults.METHOD_PLUGINS, defaults.METHOD_STEPS, None, {}, added)
@@ -58,7 +66,7 @@ class Choice:
         method: str | Method,
         plugins: Sequence[str],
         steps: int,
-        grid: str | None,
+        grid: str | Grid | None,
         settings: Mapping[str, Any],
         added: Sequence[str],
     ) -> Sampler:
