@@ -278,7 +278,7 @@ def judge(code: int | None, printed: str) -> tuple[str, str]:
     if code == 0:
         return UNNOTICED, ""
     if code in (1, 2):  # a test failed, or could not even be collected
-        first = re.search(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)
+        first = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", printed, re.MULTILINE)
         return NOTICED, first[1] if first else "an error before the first test"
     if code < 0:
         return NOTICED, f"a crash by signal {-code}"
