@@ -196,7 +196,8 @@ def test_kinds_of_bugs_made(tmp_path: Path) -> None:
 
     assert made("x = a < b") == {"x = (a >= b)"}
     assert made("x = a - b") == {"x = (a + b)"}
-    assert made("x = a and not b") == {"x = ((a) or (not b))", "x = a and (b)"}
+    assert made("x = a and not b") == {"x = (a or (not b))", "x = a and (b)"}
+    assert made("x = a * (b + c)") == {"x = (a / (b + c))", "x = a * ((b - c))"}
     assert made("x = a.sqrt()") == {"x = a"}
     assert made("x = f(a, b, seed=seed)") == {"x = f(b, a, seed=seed)", "x = f(a, b)"}
     assert made("x = a[0]") == {"x = a[-1]", "x = a[1]"}

@@ -63,6 +63,22 @@ NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "amin": "amax",
 NAMES |= {"maximum": "minimum", "cos": "sin", "sin": "cos", "floor": "ceil", "ceil": "floor", "mean": "sum", "std": "var"}
 ROOTS = {"sqrt", "square", "abs", "exp", "log"}
 DROPPED = {"clamp", "clip", "flip", "round"}
+BORING = {
+    "repr",
+    "compare",
+    "init",
+    "flush",
+    "encoding",
+    "strict",
+    "help",
+    "daemon",
+    "parents",
+    "prefix",
+    "name",
+    "dtype",
+    "device",
+}
+"""Options whose loss changes nothing that anybody sees, or fails at once."""
 
 Change = tuple[str, ast.expr | ast.stmt, str]
 """The kind of bug, the node it takes the place of, and the new text."""
@@ -134,13 +150,13 @@ def _changes(tree: ast.Module) -> Iterator[Change]:
 
 def _of(node: ast.expr | ast.stmt) -> Iterator[Change]:
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
+        left, right = _closed(node.left), _closed(node.comparators[0])
         yield "a comparison turned", node, f"({left} {COMPARISONS[type(node.ops[0])]} {right})"
     elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC and not _text(node.left) and not _text(node.right):
-        yield "a sign turned", node, f"({ast.unparse(node.left)} {ARITHMETIC[type(node.op)]} {ast.unparse(node.right)})"
+        yield "a sign turned", node, f"({_closed(node.left)} {ARITHMETIC[type(node.op)]} {_closed(node.right)})"
     elif isinstance(node, ast.BoolOp):
         other = " or " if isinstance(node.op, ast.And) else " and "
-        yield "and for or", node, f"({other.join(f'({ast.unparse(value)})' for value in node.values)})"
+        yield "and for or", node, f"({other.join(map(_closed, node.values))})"
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
         yield "a not or minus dropped", node, f"({ast.unparse(node.operand)})"
     elif isinstance(node, ast.Constant):
@@ -189,7 +205,7 @@ def _calls(node: ast.Call) -> Iterator[Change]:
         swapped = ast.Call(node.func, [node.args[1], node.args[0], *node.args[2:]], node.keywords)
         yield "arguments swapped", node, ast.unparse(swapped)
     for keyword in node.keywords:
-        if keyword.arg is not None:
+        if keyword.arg is not None and keyword.arg not in BORING:
             kept = [other for other in node.keywords if other is not keyword]
             yield "an option dropped", node, ast.unparse(ast.Call(node.func, node.args, kept))
 
@@ -203,6 +219,12 @@ def _statements(node: ast.expr | ast.stmt) -> Iterator[Change]:
     elif isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and len(node.value.elts) == 2:
         first, second = map(ast.unparse, node.value.elts)
         yield "a pair turned round", node, f"return {second}, {first}"
+
+
+def _closed(node: ast.expr) -> str:
+    """As text that may stand beside any sign."""
+    text = ast.unparse(node)
+    return text if isinstance(node, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript) else f"({text})"
 
 
 def _text(node: ast.expr) -> bool:
