@@ -189,6 +189,14 @@ def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> No
     assert quantiles([small, small, large], (0.5,)) == (1.0,)
 
 
+def test_a_noise_level_with_few_runs_leans_on_its_family() -> None:
+    """One run of factor 1 beside eight of factor 4: it counts one of nine, in logarithms, and the others stay."""
+    alone, others = ("sr", 0.0, torch.full((6,), 1.0)), [("sr", 0.1, torch.full((6,), 4.0))] * 8
+    low, high = fitted([alone, *others]).families["sr"]
+    assert low.factors == pytest.approx((4 ** (8 / 9),) * 4) and low.runs == 1 and low.noise == 0
+    assert high.factors == pytest.approx((4.0,) * 4) and high.runs == 8 and high.noise == 0.1
+
+
 @pytest.mark.parametrize(
     "content",
     [
