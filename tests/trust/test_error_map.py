@@ -187,6 +187,7 @@ def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> No
         assert float((fresh <= factor).double().mean()) == pytest.approx(level, abs=0.01)
     small, large = torch.full((10,), 1.0), torch.full((10_000,), 2.0)
     assert quantiles([small, small, large], (0.5,)) == (1.0,)
+    assert quantiles([3 * small, 3 * small, large], (0.3, 0.5)) == (2.0, 3.0)
 
 
 def test_a_noise_level_with_few_runs_leans_on_its_family() -> None:
