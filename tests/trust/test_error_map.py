@@ -168,6 +168,15 @@ def test_factors_scale_the_map_and_an_unknown_task_gets_the_widest_and_says_so(t
     np.testing.assert_allclose(other.std, 3 * np.exp(-2.5), rtol=1e-3)
 
 
+def test_factors_are_those_of_the_noise_quoted_for_0_to_1(tmp_path: Path) -> None:
+    nodes = tuple(Node(noise, (factor,) * 4, 8) for noise, factor in ((0.05, 1.6449), (0.1, 3 * 1.6449)))
+    prior = prior_with(tmp_path, families={"inpaint": nodes, "hole": nodes})
+    for sigma, factor in ((0.05, 1), (0.1, 3)):
+        problem, _ = masked(sigma)
+        _, (found,) = with_errors(prior, problem, *run(problem, prior))
+        np.testing.assert_allclose(found.std, factor * np.exp(-2.5), rtol=1e-3)
+
+
 def test_between_noise_levels_factors_are_log_linear_and_beyond_them_constant() -> None:
     nodes = (Node(0.01, (1.0, 1.0, 1.0, 1.0), 1), Node(0.1, (4.0, 4.0, 4.0, 4.0), 1))
     table = Calibration({"sr": nodes})
