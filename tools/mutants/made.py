@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import random
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tools.mutants.mutant import Mutant, StaleError
@@ -79,13 +81,20 @@ BORING = {
     "device",
 }
 """Options whose loss changes nothing that anybody sees, or fails at once."""
+MORE = {room: ("oracle",) for room in ("methods", "plugins", "uncertainty")}
+"""Folders of tests that hold a room beside its own."""
+ELSEWHERE = ("tests/tools/", "tests/benchmarks/", "tests/bench/test_version.py")
+"""Tests of what is not the package, or that look at its text."""
 
 Change = tuple[str, ast.expr | ast.stmt, str]
 """The kind of bug, the node it takes the place of, and the new text."""
 
 
 def make_mutants(source: Path, count: int, seed: int) -> list[Mutant]:
-    """So many different bugs, in the order drawn: the first ten of a hundred are the ten of the same seed."""
+    """So many different bugs, in the order drawn: the first ten of a hundred are the ten of the same seed.
+
+    Each names the test files that speak of its module, and those of its room.
+    """
     draw = random.Random(seed)
     rooms = {name: _candidates(source, name) for name in WEIGHTS if (source / name).exists()}
     rooms = {name: kinds for name, kinds in rooms.items() if kinds}
@@ -98,7 +107,18 @@ def make_mutants(source: Path, count: int, seed: int) -> list[Mutant]:
         mutant = draw.choice(rooms[room][kind])
         if _valid(mutant, (source / mutant.file).read_text(encoding="utf-8")):
             made.setdefault(mutant.place, mutant)
-    return list(made.values())
+    root = source.parents[1]
+    texts = {path.relative_to(root).as_posix(): path.read_text("utf-8") for path in sorted((root / "tests").rglob("test_*.py"))}
+    return [replace(mutant, tests=_speaking_of(mutant.file, texts, root)) for mutant in made.values()]
+
+
+def _speaking_of(file: str, texts: dict[str, str], root: Path) -> tuple[str, ...]:
+    path = "leader." + file.removesuffix(".py").replace("/", ".")
+    above, _, module = path.rpartition(".")
+    imported = re.compile(rf"\b{re.escape(path)}\b|from {re.escape(above)} import [^\n]*\b{module}\b")
+    room = file.partition("/")[0]
+    folders = [f"tests/{name}" for name in (room, *MORE.get(room, ())) if (root / "tests" / name).is_dir()]
+    return (*(name for name, text in texts.items() if imported.search(text) and not name.startswith(ELSEWHERE)), *folders)
 
 
 def _candidates(source: Path, room: str) -> dict[str, list[Mutant]]:
