@@ -81,7 +81,7 @@ BORING = {
     "device",
 }
 """Options whose loss changes nothing that anybody sees, or fails at once."""
-MORE = {room: ("oracle",) for room in ("methods", "plugins", "uncertainty")}
+MORE = dict.fromkeys(("methods", "plugins", "uncertainty"), ("oracle",))
 """Folders of tests that hold a room beside its own."""
 ELSEWHERE = ("tests/tools/", "tests/benchmarks/", "tests/bench/test_version.py")
 """Tests of what is not the package, or that look at its text."""
