@@ -14,7 +14,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.train.trust_runs import KeptRun, kept
 from leader.trust import calibration
-from leader.trust.calibration import GAUSSIAN, SHOWN, Calibration, family_of
+from leader.trust.calibration import GAUSSIAN, SHOWN, Calibration, family_of, nearest_level
 from leader.trust.error_map import with_known_pixels
 from leader.trust.referee import Referee
 
@@ -139,7 +139,7 @@ def ratios(referee: Referee, runs: Iterable[KeptRun]) -> list[tuple[str, float, 
         is_open = run.open
         if bool(is_open.any()):
             family = family_of(task_of(run), run.evidence.known)
-            found.append((family, float(run.case["noise"]), (run.error.abs() / std)[:, is_open]))
+            found.append((family, nearest_level(run.noise), (run.error.abs() / std)[:, is_open]))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a finished run leaves for its referee: the answer, Sigma at late times, what A sees of each pixel, the misfit.
+"""What a finished run leaves for its referee: the answer, Sigma at late times, its way there, what A sees, the misfit.
 
 Everything is of one image, in [-1, 1] units, over the frame of its problem. Nothing here asks the network: `Watch` keeps what
 the loop shows, the rest are a few products with A.
@@ -20,46 +20,102 @@ from leader.trust.strips import LARGE
 
 CLOCKS = (20, 60, 120, 200)
 """Times of the standard clock at which Sigma is looked at: of the visited ones, the nearest."""
-MOVES = (20, 60, 120, 200)
-"""Times from which on the way of the answer is looked at."""
+MOVES = (60, 200)
+"""Times from which on the way of the answer is looked at, from end to end."""
+WAYS = (60, 200, math.inf)
+"""Ends of the parts of that way whose every step is summed."""
 SCALES = (0.6, 0.06)
 """Standard deviations of a picture and of its fine detail: a pixel counts as seen where A tells more than these and noise."""
+CONTRASTS = (3, 5)
+"""Sides in pixels of the windows in which the answer's contrast is taken."""
 SURROUNDINGS = (5, 33)
 """Sides in pixels of the windows in which the seen share is averaged: how deep in a hole a pixel lies."""
 PROBES = 4
 LEAST_NOISE = 0.01
 """Noise level assumed at least of a measurement, [-1, 1] units: about one grey level."""
-CHANNELS = 3 + 1 + len(CLOCKS) + len(MOVES) + 1 + len(SCALES) + len(SURROUNDINGS) + 3
+CHANNELS = 3 + len(CONTRASTS) + len(CLOCKS) + len(MOVES) + len(WAYS) + len(WAYS) - 1 + 1 + len(SCALES) + len(SURROUNDINGS) + 3
 """Of `Evidence.features`."""
 
 
+@dataclass(frozen=True)
+class Way:
+    """What a run showed of one image on its way.
+
+    sigma    Sigma at `CLOCKS` [4, H, W], channels averaged
+    x0       the estimates at `MOVES` [2, C, H, W]
+    walked   sum of squares, channels averaged, of what the estimate moved by from step to step, in the parts `WAYS` [3, H, W].
+             For draws of the posterior its mean is what the step learns, as that of the way from end to end is, but it averages
+             over as many draws as there were steps
+    pulled   mean square, channels averaged, of what the data changed of the network's own estimate, in all parts but the
+             earliest [2, H, W]: where that is measured, the true error of the network at that time
+    """
+
+    sigma: Tensor
+    x0: Tensor
+    walked: Tensor
+    pulled: Tensor
+
+
 class Watch:
-    """Keeps, of every image of a run, Sigma and the answer at the visited times nearest to `CLOCKS`; called with every Step."""
+    """Keeps what the evidence needs of every image of a run; called with every Step."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self._sigma: dict[tuple[int, int], tuple[float, Tensor]] = {}
         self._x0: dict[tuple[int, int], tuple[float, Tensor]] = {}
+        self._before: dict[int, tuple[int, Tensor]] = {}
+        self._walked: dict[tuple[int, int], Tensor] = {}
+        self._pulled: dict[tuple[int, int], tuple[int, Tensor]] = {}
 
     def __call__(self, step: Step) -> None:
         for row, name in enumerate(step.ids):
-            place = math.log1p(self.schedule.clock_of(int(step.t[row])))
-            for clock in CLOCKS:
-                distance = abs(place - math.log1p(clock))
-                if step.sigma is not None and distance <= self._sigma.get((name, clock), (math.inf,))[0]:
-                    self._sigma[name, clock] = distance, step.sigma[row].clamp_min(0).mean(0)
-                if clock in MOVES and distance <= self._x0.get((name, clock), (math.inf,))[0]:
-                    self._x0[name, clock] = (
-                        distance,
-                        step.x0_hat[row].half(),
-                    )  # a thousandth is plenty, and pictures may be large
+            clock = self.schedule.clock_of(int(step.t[row]))
+            place = math.log1p(clock)
+            estimate = step.x0_hat[row].half()  # a thousandth is plenty, and pictures may be large
+            if step.sigma is not None:
+                _nearest(self._sigma, name, CLOCKS, place, step.sigma[row].clamp_min(0).mean(0))
+            _nearest(self._x0, name, MOVES, place, estimate)
+            self._walk(name, clock, step.x0_hat[row], estimate, step.x0[row])
 
-    def seen(self, name: int) -> tuple[Tensor, Tensor] | None:
-        """Sigma [4, H, W], channels averaged, and the estimates on the way [4, C, H, W]; None where no Sigma was estimated."""
+    def _walk(self, name: int, clock: float, now: Tensor, kept: Tensor, network: Tensor) -> None:
+        part = _part(clock)
+        if name in self._before:
+            earlier, before = self._before[name]
+            moved = (now - before).square().mean(0)
+            self._walked[name, earlier] = self._walked[name, earlier] + moved if (name, earlier) in self._walked else moved
+        self._before[name] = part, kept
+        if part < len(WAYS) - 1:
+            count, sum_ = self._pulled.get((name, part), (0, torch.zeros_like(now[0])))
+            self._pulled[name, part] = count + 1, sum_ + (now - network).square().mean(0)
+
+    def seen(self, name: int) -> Way | None:
+        """What was kept of an image; None where no Sigma was estimated."""
         if (name, CLOCKS[0]) not in self._sigma:
             return None
         sigma = torch.stack([self._sigma[name, clock][1] for clock in CLOCKS])
-        return sigma, torch.stack([self._x0[name, clock][1] for clock in MOVES])
+        nothing = torch.zeros_like(sigma[0])
+        pulled = [self._pulled.get((name, part), (1, nothing)) for part in range(len(WAYS) - 1)]
+        return Way(
+            sigma,
+            torch.stack([self._x0[name, clock][1] for clock in MOVES]),
+            torch.stack([self._walked.get((name, part), nothing) for part in range(len(WAYS))]),
+            torch.stack([sum_ / count for count, sum_ in pulled]),
+        )
+
+
+def _nearest(
+    kept: dict[tuple[int, int], tuple[float, Tensor]], name: int, times: tuple[int, ...], place: float, value: Tensor
+) -> None:
+    """Keeps a value for those times to which none of those before it was nearer, on a logarithmic clock."""
+    for time in times:
+        distance = abs(place - math.log1p(time))
+        if distance <= kept.get((name, time), (math.inf,))[0]:
+            kept[name, time] = distance, value
+
+
+def _part(clock: float) -> int:
+    """Which of `WAYS` a time of the standard clock lies in."""
+    return next(number for number, end in enumerate(WAYS) if clock < end)
 
 
 @dataclass(frozen=True)
@@ -68,7 +124,9 @@ class Evidence:
 
     restored  the answer [C, H, W], clamped
     sigma     Sigma at `CLOCKS` [4, H, W], channels averaged
-    moved     rms over channels of the answer minus the estimates at `MOVES` [4, H, W]
+    moved     rms over channels of the answer minus the estimates at `MOVES` [2, H, W]
+    walked    root of the sum of squares of its steps, by parts of the way [3, H, W]; pulled: rms of what the data changed of
+              the network's estimates [2, H, W] (see `Way`)
     added     rms over channels of the answer minus what y alone gives, the regularised inverse of y [H, W]
     seen      share of a pixel's variance that A tells beside noise, at `SCALES` [2, H, W] in [0, 1]
     misfit    rms over channels of the back-projected residual [H, W]
@@ -81,6 +139,8 @@ class Evidence:
     restored: Tensor
     sigma: Tensor
     moved: Tensor
+    walked: Tensor
+    pulled: Tensor
     added: Tensor
     seen: Tensor
     misfit: Tensor
@@ -103,9 +163,11 @@ class Evidence:
         levels = [math.log(noise) + 3, math.log(max(self.residual, LEAST_NOISE / 10) / noise)]
         maps = [
             *picture,
-            _log(local_contrast(self.restored)),
+            *(_log(local_contrast(self.restored, side)) for side in CONTRASTS),
             *_log(self.sigma.sqrt()),
             *_log(self.moved),
+            *_log(self.walked),
+            *_log(self.pulled),
             _log(_mean(self.added.square(), 5).sqrt()),
             *(2 * self.seen - 1),
             *(2 * _mean(self.seen[1], side) - 1 for side in SURROUNDINGS),
@@ -136,7 +198,6 @@ def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence
     kept = watch.seen(name)
     if kept is None:
         return None
-    sigma, estimates = kept
     inside = x.clamp(-1, 1).float()
     noise = float(problem.sigma[0])
     seen, pointwise = _seen(problem, inside, noise)
@@ -149,8 +210,10 @@ def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence
         known, given = pointwise, problem.operator.pinv(problem.y)[0]
     return Evidence(
         inside[0],
-        sigma.float(),
-        (inside - estimates.to(inside)).square().mean(1).sqrt(),
+        kept.sigma.float(),
+        (inside - kept.x0.to(inside)).square().mean(1).sqrt(),
+        kept.walked.float().sqrt(),
+        kept.pulled.float().sqrt(),
         (inside - plain)[0].square().mean(0).sqrt(),
         seen,
         back[0].square().mean(0).sqrt(),
