@@ -22,18 +22,19 @@ CLOCKS = (20, 60, 120, 200)
 """Times of the standard clock at which Sigma is looked at: of the visited ones, the nearest."""
 MOVES = (60, 200)
 """Times from which on the way of the answer is looked at, from end to end."""
-WAYS = (60, 200, math.inf)
-"""Ends of the parts of that way whose every step is summed."""
+WAYS = (60, 200)
+"""Times up to which, from 0 and from the one before, every step of that way is looked at."""
 SCALES = (0.6, 0.06)
 """Standard deviations of a picture and of its fine detail: a pixel counts as seen where A tells more than these and noise."""
 CONTRASTS = (3, 5)
-"""Sides in pixels of the windows in which the answer's contrast is taken."""
+"""Sides in pixels of the windows in which the answer's contrast is taken, of its grey and of its colours."""
 SURROUNDINGS = (5, 33)
 """Sides in pixels of the windows in which the seen share is averaged: how deep in a hole a pixel lies."""
-PROBES = 4
+PROBES = 2
+"""Random signs that A is tried on; their answers are averaged over 7 x 7 pixels where A mixes them."""
 LEAST_NOISE = 0.01
 """Noise level assumed at least of a measurement, [-1, 1] units: about one grey level."""
-CHANNELS = 3 + len(CONTRASTS) + len(CLOCKS) + len(MOVES) + len(WAYS) + len(WAYS) - 1 + 1 + len(SCALES) + len(SURROUNDINGS) + 3
+CHANNELS = 3 + len(CONTRASTS) + len(CLOCKS) + len(MOVES) + 2 * len(WAYS) + 1 + len(SCALES) + len(SURROUNDINGS) + 3
 """Of `Evidence.features`."""
 
 
@@ -43,11 +44,11 @@ class Way:
 
     sigma    Sigma at `CLOCKS` [4, H, W], channels averaged
     x0       the estimates at `MOVES` [2, C, H, W]
-    walked   sum of squares, channels averaged, of what the estimate moved by from step to step, in the parts `WAYS` [3, H, W].
+    walked   sum of squares, channels averaged, of what the estimate moved by from step to step, in the parts `WAYS` [2, H, W].
              For draws of the posterior its mean is what the step learns, as that of the way from end to end is, but it averages
              over as many draws as there were steps
-    pulled   mean square, channels averaged, of what the data changed of the network's own estimate, in all parts but the
-             earliest [2, H, W]: where that is measured, the true error of the network at that time
+    pulled   mean square, channels averaged, of what the data changed of the network's own estimate, in the same parts
+             [2, H, W]: where that is measured, the true error of the network at that time
     """
 
     sigma: Tensor
@@ -70,23 +71,25 @@ class Watch:
     def __call__(self, step: Step) -> None:
         for row, name in enumerate(step.ids):
             clock = self.schedule.clock_of(int(step.t[row]))
-            place = math.log1p(clock)
-            estimate = step.x0_hat[row].half()  # a thousandth is plenty, and pictures may be large
             if step.sigma is not None:
-                _nearest(self._sigma, name, CLOCKS, place, step.sigma[row].clamp_min(0).mean(0))
-            _nearest(self._x0, name, MOVES, place, estimate)
-            self._walk(name, clock, step.x0_hat[row], estimate, step.x0[row])
+                for time in _nearest(self._sigma, name, CLOCKS, clock):
+                    self._sigma[name, time] = _distance(clock, time), step.sigma[row].clamp_min(0).mean(0)
+            for time in _nearest(self._x0, name, MOVES, clock):
+                self._x0[name, time] = _distance(clock, time), step.x0_hat[row].half()
+            self._walk(name, clock, step.x0_hat[row], step.x0[row])
 
-    def _walk(self, name: int, clock: float, now: Tensor, kept: Tensor, network: Tensor) -> None:
-        part = _part(clock)
+    def _walk(self, name: int, clock: float, now: Tensor, network: Tensor) -> None:
         if name in self._before:
-            earlier, before = self._before[name]
-            moved = (now - before).square().mean(0)
+            earlier, before = self._before.pop(name)
+            moved = (now - before).square_().mean(0)
             self._walked[name, earlier] = self._walked[name, earlier] + moved if (name, earlier) in self._walked else moved
-        self._before[name] = part, kept
-        if part < len(WAYS) - 1:
-            count, sum_ = self._pulled.get((name, part), (0, torch.zeros_like(now[0])))
-            self._pulled[name, part] = count + 1, sum_ + (now - network).square().mean(0)
+        part = next((number for number, end in enumerate(WAYS) if clock < end), None)
+        if part is None:
+            return
+        self._before[name] = part, now.half()  # a thousandth is plenty, and pictures may be large
+        pull = (now - network).square_().mean(0)
+        count, before = self._pulled.get((name, part), (0, pull))
+        self._pulled[name, part] = count + 1, before + pull if count else pull
 
     def seen(self, name: int) -> Way | None:
         """What was kept of an image; None where no Sigma was estimated."""
@@ -94,7 +97,7 @@ class Watch:
             return None
         sigma = torch.stack([self._sigma[name, clock][1] for clock in CLOCKS])
         nothing = torch.zeros_like(sigma[0])
-        pulled = [self._pulled.get((name, part), (1, nothing)) for part in range(len(WAYS) - 1)]
+        pulled = [self._pulled.get((name, part), (1, nothing)) for part in range(len(WAYS))]
         return Way(
             sigma,
             torch.stack([self._x0[name, clock][1] for clock in MOVES]),
@@ -103,19 +106,14 @@ class Watch:
         )
 
 
-def _nearest(
-    kept: dict[tuple[int, int], tuple[float, Tensor]], name: int, times: tuple[int, ...], place: float, value: Tensor
-) -> None:
-    """Keeps a value for those times to which none of those before it was nearer, on a logarithmic clock."""
-    for time in times:
-        distance = abs(place - math.log1p(time))
-        if distance <= kept.get((name, time), (math.inf,))[0]:
-            kept[name, time] = distance, value
+def _nearest(kept: dict[tuple[int, int], tuple[float, Tensor]], name: int, times: tuple[int, ...], clock: float) -> list[int]:
+    """Those of some times to which nothing that was kept is nearer than `clock`."""
+    return [time for time in times if _distance(clock, time) <= kept.get((name, time), (math.inf,))[0]]
 
 
-def _part(clock: float) -> int:
-    """Which of `WAYS` a time of the standard clock lies in."""
-    return next(number for number, end in enumerate(WAYS) if clock < end)
+def _distance(clock: float, time: int) -> float:
+    """Between two times of the standard clock, on a logarithmic scale."""
+    return abs(math.log1p(clock) - math.log1p(time))
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ class Evidence:
     restored  the answer [C, H, W], clamped
     sigma     Sigma at `CLOCKS` [4, H, W], channels averaged
     moved     rms over channels of the answer minus the estimates at `MOVES` [2, H, W]
-    walked    root of the sum of squares of its steps, by parts of the way [3, H, W]; pulled: rms of what the data changed of
+    walked    root of the sum of squares of its steps, by parts of the way [2, H, W]; pulled: rms of what the data changed of
               the network's estimates [2, H, W] (see `Way`)
     added     rms over channels of the answer minus what y alone gives, the regularised inverse of y [H, W]
     seen      share of a pixel's variance that A tells beside noise, at `SCALES` [2, H, W] in [0, 1]
@@ -163,7 +161,8 @@ class Evidence:
         levels = [math.log(noise) + 3, math.log(max(self.residual, LEAST_NOISE / 10) / noise)]
         maps = [
             *picture,
-            *(_log(local_contrast(self.restored, side)) for side in CONTRASTS),
+            _log(local_contrast(self.restored.mean(0, keepdim=True), CONTRASTS[0])),
+            _log(local_contrast(self.restored, CONTRASTS[1])),
             *_log(self.sigma.sqrt()),
             *_log(self.moved),
             *_log(self.walked),
