@@ -87,6 +87,7 @@ def test_half_of_the_files_say_how_noisy_they_are_and_jpegs_never() -> None:
     assert len(files) == 160 and 40 < sum(case.file["given"] for case in files if case.file) < 90
     assert all(case.noise == 0 for case in files if case.task == "jpeg")
     assert all(not case.file["given"] for case in files if case.file and "jpeg" in case.file)
+    assert all(case.file["given"] for case in files if case.file and case.options.get("factor") == 4), "too small to estimate"
     told = runs.file_cases(16, 3)
     assert {case.noise for case in told if case.task == "denoise"} == {0.02, 0.05, 0.1} and len(told) == 96
 

@@ -165,6 +165,8 @@ def _drawn_file(rng: np.random.Generator, number: int, picture: int, side: int, 
     look = str(rng.choice(["natural", "faithful"]))
     halvings, crop = int(rng.choice([0, 0, 1, 1, 2])), int(rng.integers(1 << 16))
     options = trust_files.drawn_options(task, rng, side)
+    if options.get("factor", 1) > 2:
+        file = {"given": True}  # too few pixels to estimate their noise
     return RunCase(task, noise, picture, crop, options, None, "standard", look, number, side, halvings, file)
 
 
@@ -245,7 +247,8 @@ def file_cases(
             levels = [node for node in nodes if node > 0 or task != "denoise"]
             noise = 0.0 if task == "jpeg" else levels[(picture + crop + place) % len(levels)]
             options = trust_files.drawn_options(task, rng, side)
-            cases.append(RunCase(task, noise, picture, crop, options, seed=number, side=side, file={"given": False}))
+            told = options.get("factor", 1) > 2
+            cases.append(RunCase(task, noise, picture, crop, options, seed=number, side=side, file={"given": told}))
     return cases
 
 
