@@ -23,11 +23,14 @@ from leader.trust.judging import (
     MISFIT,
     NEVER,
     NOT_WHITE,
+    TAKEN_DETAIL,
     TAKES_DETAIL,
     TOO_CLOSE,
+    TOO_WIDE,
     WAVES,
     Limits,
     improves,
+    larger_sigma_may_help,
     waves,
 )
 from leader.trust.plausibility import CLOCK, look
@@ -52,6 +55,8 @@ EDGES: list[tuple[Limits, str, Any]] = [
     (ENLARGED_GROWTH, "detail", lambda limit: {"detail": 0.05 * limit, "enlarged": 4.0}),
     (KEPT_NOISE, "noise of", lambda limit: {"change": limit, "removed": 1.01 * TAKES_DETAIL, "detail": 0.07}),
     (LOST, "too large", lambda limit: {"residual": 0.02, "noise": 0.02 / limit}),
+    (TAKEN_DETAIL, "is detail", lambda limit: {"correlation": limit, "denoises": 1.0, "estimated": 1.0}),
+    (TOO_WIDE, "kernel is too wide", lambda limit: {"too_wide": limit}),
     (WAVES, "waves", lambda limit: {**FLAT, "band4": limit - 8.0}),
     (EXCESS, "grey levels", lambda limit: {"excess": limit}),
     (MISFIT, "not explained by white noise of 0.02", lambda limit: {"residual": 0.02 * limit}),
@@ -97,6 +102,20 @@ def test_an_improvement_needs_both() -> None:
         assert improves(judge({**GOOD, "residual": residual, "detail": detail}), first) is better
 
 
+def test_a_larger_sigma_is_tried_where_it_may_help_alone() -> None:
+    worms = {**GOOD, "detail": 0.05 * 2 * GROWTH.failed}
+    assert larger_sigma_may_help(worms) and larger_sigma_may_help({**GOOD, "residual": 0.02 * 2 * MISFIT.failed})
+    assert not larger_sigma_may_help(GOOD) and not larger_sigma_may_help({**GOOD, "excess": 1.01 * EXCESS.doubtful})
+    for other in (
+        {"too_wide": 9.0},
+        {"invented": 0.9},
+        {"correlation": 0.5, "denoises": 1.0, "estimated": 1.0},
+        {"noise": 0.005},
+    ):
+        assert judge({**GOOD, **other}).level == "failed"
+        assert not larger_sigma_may_help({**GOOD, **other}) and not larger_sigma_may_help({**worms, **other})
+
+
 def _noisy(sigma: float, said: float) -> tuple[Problem, torch.Tensor, torch.Tensor]:
     truth = 0.2 + 0.6 * photograph(64, 64)[None]
     y = Problem.simulate(truth, build_task("denoise", (3, 64, 64)), sigma).y
@@ -136,6 +155,10 @@ def test_some_numbers_count_only_where_they_mean_something() -> None:
     assert judge({**GOOD, "change": None, "removed": 4.0}).level == "fine", "nobody looked"
     assert judge({**GOOD, "noise": 0.02 / (1.01 * NOT_WHITE)}).level == "fine", "its noise is not white"
     assert judge({**GOOD, "noise": 0.02 / (0.99 * NOT_WHITE)}).level == "failed"
+    for name in ("denoises", "estimated"):
+        alike = {**GOOD, "correlation": 2 * TAKEN_DETAIL.failed, "denoises": 1.0, "estimated": 1.0}
+        assert judge(alike).level == "failed" and judge({**alike, name: 0.0}).level == "fine"
+        assert judge({**alike, "correlation": -2 * TAKEN_DETAIL.failed}).level == "fine", "detail is smooth"
     faint = {**GOOD, **FLAT, "band4": 2 * WAVES.failed - 8.0}
     assert judge({**faint, "detail": 0.05 * 0.99 * LITTLE_GROWTH}).level == "doubtful"
     assert judge({**faint, "detail": 0.05 * 1.01 * LITTLE_GROWTH}).level == "failed"

@@ -40,6 +40,7 @@ class PosedProblem:
     notes       choices made on the way, one sentence each
     options     of the task, as they were read: kernels and masks as tables
     noise       the picture's noise where the problem holds a whitened measurement: sigma is then that of its operator
+    too_wide    log-odds that the kernel of a blur is much too wide; None where nobody looked
     """
 
     problem: Problem
@@ -51,6 +52,7 @@ class PosedProblem:
     notes: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     noise: NoiseShape | None = None
+    too_wide: float | None = None
 
 
 def pose_container(
@@ -116,7 +118,9 @@ def pose_picture(
     # an image in range
     problem = Problem(y.to(device), operator, level, in_range=window is None and not request.doubts)
     shown, origin = replace(measured.picture, pixels=pixels), "estimated" if sigma is None else "given"
-    return PosedProblem(problem, shown, chosen.name, level, origin, window, tuple(request.notes), values, noise)
+    return PosedProblem(
+        problem, shown, chosen.name, level, origin, window, tuple(request.notes), values, noise, measured.too_wide
+    )
 
 
 def _noise(

@@ -244,7 +244,17 @@ class Preparation:
         given = torch.from_numpy(np.ascontiguousarray(self.given.pixels.transpose(2, 0, 1)))
         image = 0 if self.ids is None else self.ids[0]
         return verdict(
-            self.problem, images, self.sampler.prior, given, self.seed, image, self._cropped, look=True, noise=self._noise()
+            self.problem,
+            images,
+            self.sampler.prior,
+            given,
+            self.seed,
+            image,
+            self._cropped,
+            look=True,
+            noise=self._noise(),
+            too_wide=self.posed.too_wide,
+            estimated=self.sigma_from == "estimated",
         )
 
     def _noise(self) -> float | None:

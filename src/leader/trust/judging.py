@@ -42,6 +42,9 @@ ENLARGED_GROWTH = Limits(0.7, 0.77)
 WAVES = Limits(1.2, 1.85)
 KEPT_NOISE = Limits(0.023, 0.026)
 LOST = Limits(1.35, 1.5)
+TAKEN_DETAIL = Limits(0.06, 0.1)
+TOO_WIDE = Limits(0.3, 0.5)
+"""Natural logarithms of odds."""
 EXCESS = Limits(0.002, 0.03)
 MISFIT = Limits(3.0, 7.0)
 TOO_CLOSE = Limits(1.8, NEVER)
@@ -89,15 +92,19 @@ def measure(
     crop: Crop | None = None,
     look: bool = False,
     noise: float | None = None,
+    too_wide: float | None = None,
+    estimated: bool = False,
 ) -> Numbers:
     """The numbers of a finished run of one image, for [0, 1] images.
 
-    x      [1, C, H, W] in [-1, 1], the whole frame of the problem, not clamped
-    given  [C, h, w] in [0, 1]: the degraded picture
-    image  its id, which with the seed chooses the noise of the pass
-    crop   the picture's part of the frame, where that is larger
-    look   ask the network once more, for "change" and "spread"
-    noise  of the given picture by its own estimate, where A is the identity
+    x          [1, C, H, W] in [-1, 1], the whole frame of the problem, not clamped
+    given      [C, h, w] in [0, 1]: the degraded picture
+    image      its id, which with the seed chooses the noise of the pass
+    crop       the picture's part of the frame, where that is larger
+    look       ask the network once more, for "change" and "spread"
+    noise      of the given picture by its own estimate, where A is the identity
+    too_wide   log-odds that the kernel of a blur is much too wide, where somebody looked at the spectrum
+    estimated  whether sigma was
     """
     cut: Crop = crop or (lambda whole: whole)
     inside = x.clamp(-1, 1)
@@ -109,6 +116,9 @@ def measure(
     return {
         **_of_residual(problem, inside, given, cut),
         "noise": noise,
+        "too_wide": too_wide,
+        "estimated": float(estimated),
+        "denoises": float(problem.operator.task == "denoise"),
         "excess": float((cut(x) / 2 - cut(inside) / 2).double().square().mean().sqrt()),
         "change": None if seen is None else float(cut(seen.change).double().square().mean().sqrt()),
         "spread": None if seen is None or seen.spread is None else float(cut(seen.spread).double().mean()),
@@ -177,9 +187,11 @@ def verdict(
     crop: Crop | None = None,
     look: bool = False,
     noise: float | None = None,
+    too_wide: float | None = None,
+    estimated: bool = False,
 ) -> Verdict:
     """The verdict on a finished run of one image: `measure`, then `judge`."""
-    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise))
+    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, estimated))
 
 
 def misfit(numbers: Mapping[str, Any]) -> float:
@@ -197,6 +209,16 @@ def lost(numbers: Mapping[str, Any]) -> float:
     noise = numbers.get("noise")
     ratio = 0.0 if noise is None else float(numbers["residual"]) / max(float(noise), residual.ROUNDING)
     return ratio if ratio <= NOT_WHITE else 0.0
+
+
+def taken_detail(numbers: Mapping[str, Any]) -> float:
+    """The correlation of neighbours of what denoising took away; 0 where nothing was to be denoised, or sigma was given.
+
+    White noise has none, and noise of another colour is whitened first: what hangs together was detail, and the estimate too
+    large. A level that was given is judged by `lost`.
+    """
+    counts = float(numbers.get("denoises", 0.0)) * float(numbers.get("estimated", 0.0))
+    return counts * max(0.0, float(numbers["correlation"] or 0.0))
 
 
 def kept_noise(numbers: Mapping[str, Any]) -> float:
@@ -222,56 +244,90 @@ def waves(numbers: Mapping[str, Any]) -> float:
 def judge(numbers: Mapping[str, Any]) -> Verdict:
     """The verdict that follows from the numbers of `measure`."""
     failed, doubtful = [], []
-    for value, limits, words in _findings(numbers):
-        if value > limits.failed:
-            failed.append(words)
-        elif value > limits.doubtful:
-            doubtful.append(words)
+    for found in _findings(numbers):
+        if found.value > found.limits.failed:
+            failed.append(found.words)
+        elif found.value > found.limits.doubtful:
+            doubtful.append(found.words)
     level: Level = "failed" if failed else "doubtful" if doubtful else "fine"
     return Verdict(level, (*failed, *doubtful), dict(numbers))
 
 
-def _findings(numbers: Mapping[str, Any]) -> list[tuple[float, Limits, str]]:
-    """(value, limits, what to say beyond them), the gravest kind first."""
+def larger_sigma_may_help(numbers: Mapping[str, Any]) -> bool:
+    """Whether a run failed by what too small a noise level does, and by nothing that a larger one makes worse or leaves."""
+    failed = [found for found in _findings(numbers) if found.value > found.limits.failed]
+    return bool(failed) and all(found.helped for found in failed)
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """A number, its limits, what to say beyond them, and whether a larger noise level helps there."""
+
+    value: float
+    limits: Limits
+    words: str
+    helped: bool = False
+
+
+def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
+    """What was looked at, the gravest kind first."""
     sigma, ratio, more, wavy = float(numbers["sigma"]), misfit(numbers), growth(numbers), waves(numbers)
-    noisy, gone = kept_noise(numbers), lost(numbers)
+    noisy, gone, taken = kept_noise(numbers), lost(numbers), taken_detail(numbers)
     excess, invented, blocks = (float(numbers[name]) for name in ("excess", "invented", "blockiness"))
     said = f"white noise of {sigma:.2g}" if sigma > residual.ROUNDING else "rounding to 8 bits"
     return [
-        (invented, INVENTED, f"{100 * invented:.0f} % of the picture is far from anything known: is the mask inverted?"),
-        (
+        _Finding(
+            invented, INVENTED, f"{100 * invented:.0f} % of the picture is far from anything known: is the mask inverted?"
+        ),
+        _Finding(
             more,
             ENLARGED_GROWTH if float(numbers.get("enlarged", 1.0)) > 1 else GROWTH,
             f"the picture has {_number(more)} times the detail to be expected: are kernel and sigma right?",
+            True,
         ),
-        (
+        _Finding(
             wavy if more > LITTLE_GROWTH else min(wavy, WAVES.failed),
             WAVES,
             f"the picture has waves {2 ** (wavy / 2):.1f} times as strong as in photographs: are kernel and sigma right?",
+            True,
         ),
-        (
+        _Finding(
             excess,
             EXCESS,
             f"the answer leaves black and white by {_number(255 * excess)} grey levels: are kernel and sigma right?",
+            True,
         ),
-        (
+        _Finding(
             noisy,
             KEPT_NOISE,
             f"the network sees noise of {_number(255 * noisy)} grey levels in the answer: is sigma too small?",
+            True,
         ),
-        (gone, LOST, f"{_number(gone)} times as much as the picture's own noise was taken away: sigma is too large"),
-        (ratio, MISFIT, f"the measurement is not explained by {said}: the residual is {_number(ratio)} times as large"),
-        (
+        _Finding(
+            float(numbers.get("too_wide") or 0.0),
+            TOO_WIDE,
+            "the given picture is much sharper than a blur by this kernel would be: the kernel is too wide",
+        ),
+        _Finding(
+            taken,
+            TAKEN_DETAIL,
+            f"what was taken away is detail, not noise (neighbours have a correlation of {taken:.2f}): sigma is too large",
+        ),
+        _Finding(gone, LOST, f"{_number(gone)} times as much as the picture's own noise was taken away: sigma is too large"),
+        _Finding(
+            ratio, MISFIT, f"the measurement is not explained by {said}: the residual is {_number(ratio)} times as large", True
+        ),
+        _Finding(
             1 / ratio if ratio > 0 and sigma > residual.ROUNDING else 0.0,
             TOO_CLOSE,
             f"the residual is only {ratio:.2f} times the noise of {sigma:.2g}: sigma is too large, or noise was kept as detail",
         ),
-        (
+        _Finding(
             abs(float(numbers["correlation"] or 0.0)) if ratio > WORTH_A_LOOK else 0.0,
             COLOUR,
             f"what {said} should explain is not white: neighbours have a correlation of {numbers['correlation'] or 0.0:.2f}",
         ),
-        (blocks, BLOCKS, "the given picture has the 8 x 8 blocks of JPEG, which no noise level describes"),
+        _Finding(blocks, BLOCKS, "the given picture has the 8 x 8 blocks of JPEG, which no noise level describes"),
     ]
 
 

@@ -77,6 +77,7 @@ class Measured:
               images at every frequency of the FFT of the operator's frame (white noise of sigma: sigma^2), the same at f and
               -f; 3 along the rows of `leader.operators.OPPONENT`. It counts also where the noise level is given
     notes     what was found out about the picture, one sentence each
+    too_wide  log-odds that the kernel of a blur is much too wide (`leader.diagnosis.width`); None where nobody looked
     """
 
     operator: LinearOperator
@@ -89,6 +90,7 @@ class Measured:
     doubt: float = 0.0
     doubt_power: Tensor | None = None
     notes: tuple[str, ...] = ()
+    too_wide: float | None = None
 
 
 class Task:
