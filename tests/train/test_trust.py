@@ -82,6 +82,13 @@ def test_the_error_of_a_picture_file_is_that_of_its_restoration(folder: Path) ->
     np.testing.assert_allclose(run.error[:, run.open].numpy(), error.reshape(3, -1), atol=1e-5)
 
 
+def test_a_file_that_is_not_told_its_noise_finds_it(folder: Path) -> None:
+    case = runs.RunCase("denoise", 0.04, 0, 0, seed=1, side=64, file={"given": False})
+    run = runs.run_case(CheapPrior(), case, runs.crop_of(folder, case))
+    told = runs.run_case(CheapPrior(), replace(case, file={"given": True}), runs.crop_of(folder, case))
+    assert told.noise == pytest.approx(0.04) and run.noise != told.noise and 0.02 < run.noise < 0.08
+
+
 def test_half_of_the_files_say_how_noisy_they_are_and_jpegs_never() -> None:
     files = [case for case in runs.training_cases(2, 600) if case.file is not None]
     assert len(files) == 160 and 40 < sum(case.file["given"] for case in files if case.file) < 90

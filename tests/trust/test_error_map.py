@@ -204,6 +204,11 @@ def test_between_noise_levels_factors_are_log_linear_and_beyond_them_constant() 
         assert known and factors == pytest.approx((factor,) * 4)
 
 
+def test_a_level_that_was_found_counts_to_the_nearest_of_those_calibrated() -> None:
+    found = [calibration.nearest_level(noise) for noise in (0.0, 0.002, 0.011, 0.03, 0.033, 0.069, 0.072, 0.5)]
+    assert found == [0.0, 0.0, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1]
+
+
 def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> None:
     generator = torch.Generator().manual_seed(0)
     tails = [torch.randn(3, 3000, generator=generator).abs() ** 1.5 for _ in range(6)]
