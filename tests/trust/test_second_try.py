@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from leader.restoration import restore as module
+from leader.restoration.degrade import degrade
 from leader.restoration.repeat import arguments_of
 from leader.restoration.restore import Preparation, Restoration, prepare, restore
 from leader.restoration.second_try import run_with_second_try
@@ -92,6 +93,14 @@ def test_a_blur_is_judged_by_the_evidence_for_its_kernel() -> None:
     assert any("kernel is too wide" in reason for reason in told.verdict.reasons)
     vouched = restore(sharp, "deblur", kernel="gaussian:2", kernel_doubt=0, prior=CheapPrior(), steps=3, sigma=0.01)
     assert vouched.verdict is not None and vouched.verdict.numbers["too_wide"] is None
+
+
+def test_detail_counts_as_taken_away_where_white_noise_was_found_alone() -> None:
+    noisy = ready().given
+    squeezed = degrade(noisy, "jpeg", quality=60).picture
+    for picture, said, white in ((noisy, None, 1), (noisy, 0.02, 0), (squeezed, None, 0)):
+        one = prepare(picture, "denoise", prior=CheapPrior(), steps=3, sigma=said).run()
+        assert one.verdict is not None and one.verdict.numbers["white"] == white and one.verdict.numbers["denoises"] == 1
 
 
 def test_the_check_does_not_touch_the_picture_and_repeats() -> None:

@@ -55,7 +55,7 @@ EDGES: list[tuple[Limits, str, Any]] = [
     (ENLARGED_GROWTH, "detail", lambda limit: {"detail": 0.05 * limit, "enlarged": 4.0}),
     (KEPT_NOISE, "noise of", lambda limit: {"change": limit, "removed": 1.01 * TAKES_DETAIL, "detail": 0.07}),
     (LOST, "too large", lambda limit: {"residual": 0.02, "noise": 0.02 / limit}),
-    (TAKEN_DETAIL, "is detail", lambda limit: {"correlation": limit, "denoises": 1.0, "estimated": 1.0}),
+    (TAKEN_DETAIL, "is detail", lambda limit: {"correlation": limit, "denoises": 1.0, "white": 1.0}),
     (TOO_WIDE, "kernel is too wide", lambda limit: {"too_wide": limit}),
     (WAVES, "waves", lambda limit: {**FLAT, "band4": limit - 8.0}),
     (EXCESS, "grey levels", lambda limit: {"excess": limit}),
@@ -109,7 +109,7 @@ def test_a_larger_sigma_is_tried_where_it_may_help_alone() -> None:
     for other in (
         {"too_wide": 9.0},
         {"invented": 0.9},
-        {"correlation": 0.5, "denoises": 1.0, "estimated": 1.0},
+        {"correlation": 0.5, "denoises": 1.0, "white": 1.0},
         {"noise": 0.005},
     ):
         assert judge({**GOOD, **other}).level == "failed"
@@ -155,8 +155,8 @@ def test_some_numbers_count_only_where_they_mean_something() -> None:
     assert judge({**GOOD, "change": None, "removed": 4.0}).level == "fine", "nobody looked"
     assert judge({**GOOD, "noise": 0.02 / (1.01 * NOT_WHITE)}).level == "fine", "its noise is not white"
     assert judge({**GOOD, "noise": 0.02 / (0.99 * NOT_WHITE)}).level == "failed"
-    for name in ("denoises", "estimated"):
-        alike = {**GOOD, "correlation": 2 * TAKEN_DETAIL.failed, "denoises": 1.0, "estimated": 1.0}
+    for name in ("denoises", "white"):
+        alike = {**GOOD, "correlation": 2 * TAKEN_DETAIL.failed, "denoises": 1.0, "white": 1.0}
         assert judge(alike).level == "failed" and judge({**alike, name: 0.0}).level == "fine"
         assert judge({**alike, "correlation": -2 * TAKEN_DETAIL.failed}).level == "fine", "detail is smooth"
     faint = {**GOOD, **FLAT, "band4": 2 * WAVES.failed - 8.0}

@@ -254,7 +254,7 @@ class Preparation:
             look=True,
             noise=self._noise(),
             too_wide=self.posed.too_wide,
-            estimated=self.sigma_from == "estimated",
+            white=self.posed.white,
         )
 
     def _noise(self) -> float | None:

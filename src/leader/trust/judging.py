@@ -93,7 +93,7 @@ def measure(
     look: bool = False,
     noise: float | None = None,
     too_wide: float | None = None,
-    estimated: bool = False,
+    white: bool = False,
 ) -> Numbers:
     """The numbers of a finished run of one image, for [0, 1] images.
 
@@ -104,7 +104,7 @@ def measure(
     look       ask the network once more, for "change" and "spread"
     noise      of the given picture by its own estimate, where A is the identity
     too_wide   log-odds that the kernel of a blur is much too wide, where somebody looked at the spectrum
-    estimated  whether sigma was
+    white      whether sigma was estimated, of noise that is taken to be white and was never compressed
     """
     cut: Crop = crop or (lambda whole: whole)
     inside = x.clamp(-1, 1)
@@ -117,7 +117,7 @@ def measure(
         **_of_residual(problem, inside, given, cut),
         "noise": noise,
         "too_wide": too_wide,
-        "estimated": float(estimated),
+        "white": float(white),
         "denoises": float(problem.operator.task == "denoise"),
         "excess": float((cut(x) / 2 - cut(inside) / 2).double().square().mean().sqrt()),
         "change": None if seen is None else float(cut(seen.change).double().square().mean().sqrt()),
@@ -188,10 +188,10 @@ def verdict(
     look: bool = False,
     noise: float | None = None,
     too_wide: float | None = None,
-    estimated: bool = False,
+    white: bool = False,
 ) -> Verdict:
     """The verdict on a finished run of one image: `measure`, then `judge`."""
-    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, estimated))
+    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, white))
 
 
 def misfit(numbers: Mapping[str, Any]) -> float:
@@ -212,12 +212,12 @@ def lost(numbers: Mapping[str, Any]) -> float:
 
 
 def taken_detail(numbers: Mapping[str, Any]) -> float:
-    """The correlation of neighbours of what denoising took away; 0 where nothing was to be denoised, or sigma was given.
+    """The correlation of neighbours of what denoising took away, where white noise was found in the picture; 0 elsewhere.
 
-    White noise has none, and noise of another colour is whitened first: what hangs together was detail, and the estimate too
-    large. A level that was given is judged by `lost`.
+    White noise has none: what hangs together was detail, and the estimate too large. A level that was given is judged by
+    `lost`; noise of another colour, or compressed, hangs together itself.
     """
-    counts = float(numbers.get("denoises", 0.0)) * float(numbers.get("estimated", 0.0))
+    counts = float(numbers.get("denoises", 0.0)) * float(numbers.get("white", 0.0))
     return counts * max(0.0, float(numbers["correlation"] or 0.0))
 
 
