@@ -23,6 +23,7 @@ from leader.trust.judging import (
     MISFIT,
     NEVER,
     NOT_WHITE,
+    TAKEN,
     TAKEN_DETAIL,
     TAKES_DETAIL,
     TOO_CLOSE,
@@ -56,6 +57,7 @@ EDGES: list[tuple[Limits, str, Any]] = [
     (KEPT_NOISE, "noise of", lambda limit: {"change": limit, "removed": 1.01 * TAKES_DETAIL, "detail": 0.07}),
     (LOST, "too large", lambda limit: {"residual": 0.02, "noise": 0.02 / limit}),
     (TAKEN_DETAIL, "is detail", lambda limit: {"correlation": limit, "denoises": 1.0, "white": 1.0}),
+    (TAKEN, "noise that was found", lambda limit: {"residual": 0.02 * limit, "denoises": 1.0, "white": 1.0}),
     (TOO_WIDE, "kernel is too wide", lambda limit: {"too_wide": limit}),
     (WAVES, "waves", lambda limit: {**FLAT, "band4": limit - 8.0}),
     (EXCESS, "grey levels", lambda limit: {"excess": limit}),
@@ -159,6 +161,8 @@ def test_some_numbers_count_only_where_they_mean_something() -> None:
         alike = {**GOOD, "correlation": 2 * TAKEN_DETAIL.failed, "denoises": 1.0, "white": 1.0}
         assert judge(alike).level == "failed" and judge({**alike, name: 0.0}).level == "fine"
         assert judge({**alike, "correlation": -2 * TAKEN_DETAIL.failed}).level == "fine", "detail is smooth"
+        much = {**GOOD, "residual": 0.02 * 2, "denoises": 1.0, "white": 1.0}
+        assert judge(much).level == "failed" and judge({**much, name: 0.0}).level == "fine"
     faint = {**GOOD, **FLAT, "band4": 2 * WAVES.failed - 8.0}
     assert judge({**faint, "detail": 0.05 * 0.99 * LITTLE_GROWTH}).level == "doubtful"
     assert judge({**faint, "detail": 0.05 * 1.01 * LITTLE_GROWTH}).level == "failed"

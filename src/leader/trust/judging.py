@@ -43,6 +43,7 @@ WAVES = Limits(1.2, 1.85)
 KEPT_NOISE = Limits(0.023, 0.026)
 LOST = Limits(1.35, 1.5)
 TAKEN_DETAIL = Limits(0.06, 0.1)
+TAKEN = Limits(1.25, 1.5)
 TOO_WIDE = Limits(0.3, 0.5)
 """Natural logarithms of odds."""
 EXCESS = Limits(0.002, 0.03)
@@ -211,6 +212,11 @@ def lost(numbers: Mapping[str, Any]) -> float:
     return ratio if ratio <= NOT_WHITE else 0.0
 
 
+def taken(numbers: Mapping[str, Any]) -> float:
+    """How many times the white noise that was found in a picture denoising took away, which has no more than that to take."""
+    return float(numbers.get("denoises", 0.0)) * float(numbers.get("white", 0.0)) * misfit(numbers)
+
+
 def taken_detail(numbers: Mapping[str, Any]) -> float:
     """The correlation of neighbours of what denoising took away, where white noise was found in the picture; 0 elsewhere.
 
@@ -272,7 +278,7 @@ class _Finding:
 def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
     """What was looked at, the gravest kind first."""
     sigma, ratio, more, wavy = float(numbers["sigma"]), misfit(numbers), growth(numbers), waves(numbers)
-    noisy, gone, taken = kept_noise(numbers), lost(numbers), taken_detail(numbers)
+    noisy, gone, more_gone, detail_gone = kept_noise(numbers), lost(numbers), taken(numbers), taken_detail(numbers)
     excess, invented, blocks = (float(numbers[name]) for name in ("excess", "invented", "blockiness"))
     said = f"white noise of {sigma:.2g}" if sigma > residual.ROUNDING else "rounding to 8 bits"
     return [
@@ -309,10 +315,11 @@ def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
             "the given picture is much sharper than a blur by this kernel would be: the kernel is too wide",
         ),
         _Finding(
-            taken,
+            detail_gone,
             TAKEN_DETAIL,
-            f"what was taken away is detail, not noise (neighbours have a correlation of {taken:.2f}): sigma is too large",
+            f"what was taken away is detail, not noise (its neighbours correlate by {detail_gone:.2f}): sigma is too large",
         ),
+        _Finding(more_gone, TAKEN, f"{_number(more_gone)} times as much as the noise that was found was taken away"),
         _Finding(gone, LOST, f"{_number(gone)} times as much as the picture's own noise was taken away: sigma is too large"),
         _Finding(
             ratio, MISFIT, f"the measurement is not explained by {said}: the residual is {_number(ratio)} times as large", True
