@@ -21,7 +21,7 @@ from leader.pictures import list_pictures
 from leader.priors.loading import load_prior
 from leader.train import trust_runs as runs
 
-PARTS = {"train": 3000, "val": 240, "calib": 528, "test": 384, "between": 96, "many": 96, "files": 160}
+PARTS = {"train": 3000, "val": 240, "calib": 512, "test": 384, "between": 96, "many": 96, "files": 160}
 VAL_SIDE = 96
 """Of the crops of val, in pixels: larger than those of the fit, so that what is chosen does not hang on their size."""
 REPETITIONS = 8
@@ -41,8 +41,7 @@ def cases(part: str, pictures: int) -> list[runs.RunCase]:
     if part == "val":
         return runs.training_cases(pictures, PARTS[part], seed=1, side=VAL_SIDE)
     if part == "calib":
-        simple = runs.calibration_cases(pictures, crops=2, families=runs.SIMPLE)
-        return runs.calibration_cases(pictures) + simple + runs.file_cases(pictures, crops=3)
+        return runs.every_family(pictures)
     if part == "files":
         return runs.file_cases(pictures, 2, runs.FILE_TASKS)
     if part == "between":

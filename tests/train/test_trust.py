@@ -123,6 +123,14 @@ def test_every_photograph_sees_every_noise_level_and_every_method() -> None:
     assert sorted(case.noise for case in four) == list(calibration.NODES)
 
 
+def test_factors_are_fitted_to_every_family_in_fair_parts() -> None:
+    cases = runs.every_family(4, 2)
+    assert [case.crop for case in cases] == sorted(case.crop for case in cases)
+    kinds = {(case.task, case.file is not None) for case in cases[: len(cases) // 2]}
+    assert kinds >= {("jpeg", True), ("denoise", True), ("denoise", False), ("colourise", False), ("cs", False), ("sr", False)}
+    assert len(cases) == 4 * (2 * len(runs.FAMILIES) + len(runs.SIMPLE) + 2)
+
+
 def test_a_photograph_is_halved_as_often_as_asked_while_it_is_large_enough(folder: Path) -> None:
     case = runs.RunCase("sr", 0.0, 0, 0, side=16, halvings=2)
     whole = torch.from_numpy(np.asarray(Image.open(list_pictures(folder)[0])).copy()).permute(2, 0, 1).float() / 255

@@ -252,6 +252,17 @@ def file_cases(
     return cases
 
 
+def every_family(pictures: int, crops: int = 4, side: int = SIDE) -> list[RunCase]:
+    """What factors are fitted to: all families, first crops first, so that a part of them is a fair part."""
+    few = max(1, crops // 2)
+    cases = (
+        calibration_cases(pictures, crops, side=side)
+        + calibration_cases(pictures, few, SIMPLE, side=side)
+        + file_cases(pictures, few, side=side)
+    )
+    return sorted(cases, key=lambda case: (case.crop, case.picture))
+
+
 def crop_of(folder: Path, case: RunCase, chosen: Sequence[Path] | None = None) -> Tensor:
     """The crop [3, S, S] in [0, 1] that a case asks for; a photograph is halved only while it stays large enough."""
     files = list_pictures(folder) if chosen is None else chosen
