@@ -81,7 +81,7 @@ def test_what_was_given_or_is_not_failed_is_run_once() -> None:
 
 def test_what_more_noise_cannot_cure_is_run_once() -> None:
     one = ready()
-    script = Scripted(Verdict("failed", ("x",), {**FAILED, "too_wide": 5.0}))
+    script = Scripted(Verdict("failed", ("x",), {**FAILED, "too_wide": 5.0, "due": 0.01, "distance": 0.1}))
     best = run_with_second_try(one, script)
     assert len(script.sigmas) == 1 and best.tries == () and best.sigma == one.sigma
 
@@ -91,6 +91,7 @@ def test_a_blur_is_judged_by_the_evidence_for_its_kernel() -> None:
     told = restore(sharp, "deblur", kernel="gaussian:2", prior=CheapPrior(), steps=3, sigma=0.01)
     assert told.verdict is not None and float(told.verdict.numbers["too_wide"] or 0) > 1
     assert any("kernel is too wide" in reason for reason in told.verdict.reasons)
+    assert 0 <= float(told.verdict.numbers["due"] or 0) < 0.05
     vouched = restore(sharp, "deblur", kernel="gaussian:2", kernel_doubt=0, prior=CheapPrior(), steps=3, sigma=0.01)
     assert vouched.verdict is not None and vouched.verdict.numbers["too_wide"] is None
 

@@ -23,6 +23,8 @@ from leader.trust.judging import (
     MISFIT,
     NEVER,
     NOT_WHITE,
+    OVERDONE,
+    SEEN,
     TAKEN,
     TAKEN_DETAIL,
     TAKES_DETAIL,
@@ -58,7 +60,7 @@ EDGES: list[tuple[Limits, str, Any]] = [
     (LOST, "too large", lambda limit: {"residual": 0.02, "noise": 0.02 / limit}),
     (TAKEN_DETAIL, "is detail", lambda limit: {"correlation": limit, "denoises": 1.0, "white": 1.0}),
     (TAKEN, "noise that was found", lambda limit: {"residual": 0.02 * limit, "denoises": 1.0, "white": 1.0}),
-    (TOO_WIDE, "kernel is too wide", lambda limit: {"too_wide": limit}),
+    (TOO_WIDE, "kernel is too wide", lambda limit: {"too_wide": limit, "due": 0.01, "distance": 0.1}),
     (WAVES, "waves", lambda limit: {**FLAT, "band4": limit - 8.0}),
     (EXCESS, "grey levels", lambda limit: {"excess": limit}),
     (MISFIT, "not explained by white noise of 0.02", lambda limit: {"residual": 0.02 * limit}),
@@ -109,7 +111,7 @@ def test_a_larger_sigma_is_tried_where_it_may_help_alone() -> None:
     assert larger_sigma_may_help(worms) and larger_sigma_may_help({**GOOD, "residual": 0.02 * 2 * MISFIT.failed})
     assert not larger_sigma_may_help(GOOD) and not larger_sigma_may_help({**GOOD, "excess": 1.01 * EXCESS.doubtful})
     for other in (
-        {"too_wide": 9.0},
+        {"too_wide": 9.0, "due": 0.01, "distance": 0.1},
         {"invented": 0.9},
         {"correlation": 0.5, "denoises": 1.0, "white": 1.0},
         {"noise": 0.005},
@@ -163,6 +165,10 @@ def test_some_numbers_count_only_where_they_mean_something() -> None:
         assert judge({**alike, "correlation": -2 * TAKEN_DETAIL.failed}).level == "fine", "detail is smooth"
         much = {**GOOD, "residual": 0.02 * 2, "denoises": 1.0, "white": 1.0}
         assert judge(much).level == "failed" and judge({**much, name: 0.0}).level == "fine"
+    wide = {**GOOD, "too_wide": 9.0, "due": 0.01}
+    for due, distance, level in ((0.01, 1.01 * 0.01 * OVERDONE, "failed"), (0.01, 0.99 * 0.01 * OVERDONE, "doubtful")):
+        assert judge({**wide, "due": due, "distance": distance}).level == level
+    assert judge({**wide, "due": 0.0, "distance": 0.99 * SEEN}).level == "doubtful", "nobody sees it"
     faint = {**GOOD, **FLAT, "band4": 2 * WAVES.failed - 8.0}
     assert judge({**faint, "detail": 0.05 * 0.99 * LITTLE_GROWTH}).level == "doubtful"
     assert judge({**faint, "detail": 0.05 * 1.01 * LITTLE_GROWTH}).level == "failed"

@@ -6,7 +6,11 @@ its width in the spectrum, so that K(s f) for s well below 1 explains a picture 
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from leader.diagnosis.periodogram import Array, Plane, windowed
@@ -19,22 +23,47 @@ NEARLY = (0.85, 0.92, 1.0, 1.08, 1.18)
 """Those at which it was right: whoever measures a blur is wrong by some per cent."""
 
 
-def too_wide(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> float | None:
-    """Log of the evidence that a kernel is much too wide, over that for about its width; luma [H, W] in [0, 1].
+@dataclass(frozen=True)
+class Width:
+    """What a picture says of the width of its blur's kernel.
 
-    kernel  [kh, kw], sum 1
-    None where the picture is too small or compression left too little to see.
+    odds  log of the evidence that the kernel is much too wide, over that for about its width
+    due   root mean square, for [0, 1] images, of what undoing the likeliest of the narrower blurs, and the noise, would change
     """
-    seen = view(luma, COARSE, noise) if min(luma.shape) >= COARSE and float(luma.var()) > 0 else None
+
+    odds: float
+    due: float
+
+
+def width_of(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Width | None:
+    """The evidence in luma [H, W] in [0, 1] on a kernel [kh, kw] of sum 1.
+
+    None where there is too little to see, and of compressed pictures: what JPEG leaves of a spectrum suits many a kernel.
+    """
+    if noise.history is not None or min(luma.shape) < COARSE or float(luma.var()) == 0:
+        return None
+    seen = view(luma, COARSE, noise)
     if seen is None:
         return None
     taps = kernel.detach().cpu().double().numpy()
-    evidence = seen.fits(np.stack([_narrowed(taps, share, seen.at) for share in (*NARROWER, *NEARLY)])).evidence
-    return float(evidence[: len(NARROWER)].max() - evidence[len(NARROWER) :].max())
+    shares = (*NARROWER, *NEARLY)
+    fits = seen.fits(np.stack([_power(_narrowed(taps, share, COARSE), seen.at) for share in shares]))
+    best = int(fits.evidence[: len(NARROWER)].argmax())
+    left: Array = np.abs(1 - _narrowed(taps, shares[best], COARSE)) ** 2 * fits.scene(best).power(COARSE, COARSE)
+    return Width(
+        float(fits.evidence[best] - fits.evidence[len(NARROWER) :].max()),
+        math.hypot(math.sqrt(float(left.reshape(-1)[1:].mean())), noise.white),
+    )
 
 
-def _narrowed(taps: Array, share: float, at: Plane) -> Array:
-    """|K(share f)|^2 [n] at the frequencies of a plane, as tiles see it: the kernel at that share of its width."""
-    frequencies = share * np.fft.fftfreq(at.side)
+def _narrowed(taps: Array, share: float, side: int) -> NDArray[np.complex128]:
+    """K(share f) [T, T] at the frequencies of tiles: the transform of a kernel at that share of its width."""
+    frequencies = share * np.fft.fftfreq(side)
     rows, columns = (np.exp(-2j * np.pi * np.outer(frequencies, np.arange(size) - (size - 1) // 2)) for size in taps.shape)
-    return windowed(np.abs(rows @ taps @ columns.T) ** 2)[:, : at.side // 2 + 1][at.use]
+    transform: NDArray[np.complex128] = (rows @ taps @ columns.T).astype(np.complex128)
+    return transform
+
+
+def _power(transform: NDArray[np.complex128], at: Plane) -> Array:
+    """|K|^2 [n] at the frequencies of a plane, as tiles see it."""
+    return windowed(np.abs(transform) ** 2)[:, : at.side // 2 + 1][at.use]

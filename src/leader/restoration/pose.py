@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from leader.diagnosis.width import Width
 from leader.errors import LeaderError, UsageError
 from leader.operators import LinearOperator
 from leader.operators.tasks import resolve
@@ -40,7 +41,7 @@ class PosedProblem:
     notes       choices made on the way, one sentence each
     options     of the task, as they were read: kernels and masks as tables
     noise       the picture's noise where the problem holds a whitened measurement: sigma is then that of its operator
-    too_wide    log-odds that the kernel of a blur is much too wide; None where nobody looked
+    width       what the picture says of the width of a blur's kernel; None where nobody looked
     white       whether white noise was found in a picture that was never compressed, and nobody said how much there is
     """
 
@@ -53,7 +54,7 @@ class PosedProblem:
     notes: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     noise: NoiseShape | None = None
-    too_wide: float | None = None
+    width: Width | None = None
     white: bool = False
 
 
@@ -121,7 +122,7 @@ def pose_picture(
     problem = Problem(y.to(device), operator, level, in_range=window is None and not request.doubts)
     shown, origin = replace(measured.picture, pixels=pixels), "estimated" if sigma is None else "given"
     return PosedProblem(
-        problem, shown, chosen.name, level, origin, window, tuple(request.notes), values, noise, measured.too_wide, white
+        problem, shown, chosen.name, level, origin, window, tuple(request.notes), values, noise, measured.width, white
     )
 
 

@@ -46,6 +46,10 @@ TAKEN_DETAIL = Limits(0.06, 0.1)
 TAKEN = Limits(1.25, 1.5)
 TOO_WIDE = Limits(0.3, 0.5)
 """Natural logarithms of odds."""
+OVERDONE = 2.25
+"""Times what was due to be changed of a picture from which on too wide a kernel has ruined it."""
+SEEN = 1.5 / 255
+"""Difference between pictures below which nobody sees it."""
 EXCESS = Limits(0.002, 0.03)
 MISFIT = Limits(3.0, 7.0)
 TOO_CLOSE = Limits(1.8, NEVER)
@@ -94,6 +98,7 @@ def measure(
     look: bool = False,
     noise: float | None = None,
     too_wide: float | None = None,
+    due: float | None = None,
     white: bool = False,
 ) -> Numbers:
     """The numbers of a finished run of one image, for [0, 1] images.
@@ -105,6 +110,7 @@ def measure(
     look       ask the network once more, for "change" and "spread"
     noise      of the given picture by its own estimate, where A is the identity
     too_wide   log-odds that the kernel of a blur is much too wide, where somebody looked at the spectrum
+    due        root mean square of what undoing a narrower blur, and the noise, would change
     white      whether sigma was estimated, of noise that is taken to be white and was never compressed
     """
     cut: Crop = crop or (lambda whole: whole)
@@ -118,6 +124,7 @@ def measure(
         **_of_residual(problem, inside, given, cut),
         "noise": noise,
         "too_wide": too_wide,
+        "due": due,
         "white": float(white),
         "denoises": float(problem.operator.task == "denoise"),
         "excess": float((cut(x) / 2 - cut(inside) / 2).double().square().mean().sqrt()),
@@ -189,10 +196,11 @@ def verdict(
     look: bool = False,
     noise: float | None = None,
     too_wide: float | None = None,
+    due: float | None = None,
     white: bool = False,
 ) -> Verdict:
     """The verdict on a finished run of one image: `measure`, then `judge`."""
-    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, white))
+    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, due, white))
 
 
 def misfit(numbers: Mapping[str, Any]) -> float:
@@ -225,6 +233,18 @@ def taken_detail(numbers: Mapping[str, Any]) -> float:
     """
     counts = float(numbers.get("denoises", 0.0)) * float(numbers.get("white", 0.0))
     return counts * max(0.0, float(numbers["correlation"] or 0.0))
+
+
+def too_wide(numbers: Mapping[str, Any]) -> float:
+    """Log-odds that the kernel is much too wide; at most doubtful where the picture was hardly changed more than was due.
+
+    What is uncertain of a kernel counts as noise, so that a run with a wrong one may have done little, and no harm.
+    """
+    odds, due = numbers.get("too_wide"), numbers.get("due")
+    if odds is None or due is None:
+        return 0.0
+    harmed = float(numbers["distance"]) > max(OVERDONE * float(due), SEEN)
+    return float(odds) if harmed else min(float(odds), TOO_WIDE.failed)
 
 
 def kept_noise(numbers: Mapping[str, Any]) -> float:
@@ -310,7 +330,7 @@ def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
             True,
         ),
         _Finding(
-            float(numbers.get("too_wide") or 0.0),
+            too_wide(numbers),
             TOO_WIDE,
             "the given picture is much sharper than a blur by this kernel would be: the kernel is too wide",
         ),
