@@ -30,6 +30,7 @@ from leader.trust.judging import (
     TAKES_DETAIL,
     TOO_CLOSE,
     TOO_WIDE,
+    USUAL_GROWTH,
     WAVES,
     Limits,
     improves,
@@ -61,7 +62,7 @@ EDGES: list[tuple[Limits, str, Any]] = [
     (TAKEN_DETAIL, "is detail", lambda limit: {"correlation": limit, "denoises": 1.0, "white": 1.0}),
     (TAKEN, "noise that was found", lambda limit: {"residual": 0.02 * limit, "denoises": 1.0, "white": 1.0}),
     (TOO_WIDE, "kernel is too wide", lambda limit: {"too_wide": limit, "due": 0.01, "distance": 0.1}),
-    (WAVES, "waves", lambda limit: {**FLAT, "band4": limit - 8.0}),
+    (WAVES, "waves", lambda limit: {**FLAT, "band4": limit - 8.0, "detail": 0.03}),
     (EXCESS, "grey levels", lambda limit: {"excess": limit}),
     (MISFIT, "not explained by white noise of 0.02", lambda limit: {"residual": 0.02 * limit}),
     (TOO_CLOSE, "too large", lambda limit: {"residual": 0.02 / limit}),
@@ -172,6 +173,10 @@ def test_some_numbers_count_only_where_they_mean_something() -> None:
     faint = {**GOOD, **FLAT, "band4": 2 * WAVES.failed - 8.0}
     assert judge({**faint, "detail": 0.05 * 0.99 * LITTLE_GROWTH}).level == "doubtful"
     assert judge({**faint, "detail": 0.05 * 1.01 * LITTLE_GROWTH}).level == "failed"
+    soft = {**GOOD, **FLAT, "band4": 0.8 * WAVES.failed - 8.0}
+    assert judge({**soft, "detail": 0.05 * USUAL_GROWTH}).level == "doubtful"
+    assert judge({**soft, "detail": 0.05 * 1.26 * USUAL_GROWTH}).level == "failed", "waves in much detail"
+    assert judge({**noisy, "removed": 1.01 * TAKES_DETAIL, "enlarged": 4.0, "detail": 0.03}).level == "doubtful"
 
 
 def test_too_large_a_sigma_takes_more_than_the_noise_away() -> None:

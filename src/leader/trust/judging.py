@@ -59,8 +59,10 @@ WORTH_A_LOOK = 1.3
 """Times the noise below which the colour of a residual does not matter."""
 LEAST_DETAIL = 1 / 255
 """Detail of a picture that counts as flat."""
-LITTLE_GROWTH = 0.4
-"""Times the detail to be expected below which waves are too faint to have ruined a picture."""
+LITTLE_GROWTH, USUAL_GROWTH = 0.4, 0.7
+"""Times the detail to be expected: below the first waves are too faint to have ruined a picture, beyond the second, which right
+answers hardly pass, they count for more.
+"""
 TAKES_DETAIL = 1.5
 """Times the detail that A takes from photographs above which noise in the answer was not in what was given."""
 NOT_WHITE = 8.0
@@ -248,9 +250,14 @@ def too_wide(numbers: Mapping[str, Any]) -> float:
 
 
 def kept_noise(numbers: Mapping[str, Any]) -> float:
-    """What the network would change of the answer, where noise in it was not in the given picture; 0 without a look."""
+    """What the network would change of the answer, where noise in it was not in the given picture; 0 without a look.
+
+    At most doubtful where the picture was made larger: there it is judged by its growth, and grain alone is no ruin.
+    """
     change = numbers.get("change")
-    return float(change) if change is not None and float(numbers.get("removed", 1.0)) > TAKES_DETAIL else 0.0
+    if change is None or float(numbers.get("removed", 1.0)) <= TAKES_DETAIL:
+        return 0.0
+    return min(float(change), KEPT_NOISE.failed) if float(numbers.get("enlarged", 1.0)) > 1 else float(change)
 
 
 def waves(numbers: Mapping[str, Any]) -> float:
@@ -298,6 +305,7 @@ class _Finding:
 def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
     """What was looked at, the gravest kind first."""
     sigma, ratio, more, wavy = float(numbers["sigma"]), misfit(numbers), growth(numbers), waves(numbers)
+    strength = wavy * max(1.0, more / USUAL_GROWTH)
     noisy, gone, more_gone, detail_gone = kept_noise(numbers), lost(numbers), taken(numbers), taken_detail(numbers)
     excess, invented, blocks = (float(numbers[name]) for name in ("excess", "invented", "blockiness"))
     said = f"white noise of {sigma:.2g}" if sigma > residual.ROUNDING else "rounding to 8 bits"
@@ -312,7 +320,7 @@ def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
             True,
         ),
         _Finding(
-            wavy if more > LITTLE_GROWTH else min(wavy, WAVES.failed),
+            strength if more > LITTLE_GROWTH else min(strength, WAVES.failed),
             WAVES,
             f"the picture has waves {2 ** (wavy / 2):.1f} times as strong as in photographs: are kernel and sigma right?",
             True,
