@@ -261,7 +261,9 @@ def main(
     records: Annotated[Path, typer.Option(help="The file of records.")] = RECORDS,
     keep: Annotated[Path | None, typer.Option(help="A folder for the pictures.")] = None,
     only_table: Annotated[bool, typer.Option("--table", help="Run nothing.")] = False,
-    former: Annotated[str | None, typer.Option("--code", help="The table of other versions of the code, the later ones win.")] = None,
+    former: Annotated[
+        str | None, typer.Option("--code", help="The table of other versions of the code, the later ones win.")
+    ] = None,
 ) -> None:
     """Degrade, restore, compare."""
     chosen = [row for row in rows() if re.search(pattern, row.name)]

@@ -144,6 +144,14 @@ def test_white_noise_clean_pictures_and_grey_ones_have_no_spectrum() -> None:
     assert noise_spectrum(small, None, LEAST) is None  # too few blocks
 
 
+def test_colourful_detail_that_not_all_blocks_have_is_no_noise() -> None:
+    """Detail of up to four times the noise, more of it to the right: a quarter of the blocks alone would say 0.0496."""
+    axes = np.concatenate([0.02 * draw(1, 1), 0.05 * low_pass(draw(2, 2), 1.5)], axis=2)
+    detail = np.linspace(0, 0.2, SIDE)[None, :, None] * low_pass(draw(5), 1.0)
+    found = noise_spectrum(ramp() + axes @ OPPONENT + detail, None, LEAST)
+    assert found is not None and found.level == pytest.approx(float(axes.std()), rel=0.12)
+
+
 def test_coloured_noise_of_a_dark_picture() -> None:
     """Nearly every block touches black: the noise is found, a little too weak."""
     dark = (ramp(0.03, 0.1) + 0.05 * low_pass(draw(4), 1.0)).clip(0, 1)

@@ -121,7 +121,12 @@ class Blur(SpectralOperator):
         return chosen
 
     def _filtered(self, x: Tensor, gain: Tensor) -> Tensor:
-        filtered: Tensor = torch.fft.irfft2(gain * torch.fft.rfft2(x), s=self.image_shape[1:])
+        waves: Tensor = torch.fft.rfft2(x)
+        if self.halved and len(gain) == 1:
+            waves *= gain  # a large frame has no room for both
+        else:
+            waves = gain * waves
+        filtered: Tensor = torch.fft.irfft2(waves, s=self.image_shape[1:])
         return filtered
 
 

@@ -44,8 +44,10 @@ def root_mean_square(values: Tensor) -> float:
     """Of all values, summed in float64; many of them a few at a time."""
     if values.numel() <= 3 * LARGE:
         return float(values.double().square().mean().sqrt())
-    total = sum(float(part.double().square().sum()) for part in torch.split(values.reshape(-1), STRIP))
-    return math.sqrt(total / values.numel())
+    flat, total = values.reshape(-1), 0.0
+    for first in range(0, flat.numel(), STRIP):
+        total += float(flat[first : first + STRIP].double().square().sum())
+    return math.sqrt(total / flat.numel())
 
 
 def detail(picture: Tensor, known: Tensor | None = None) -> float:
