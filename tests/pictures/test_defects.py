@@ -208,5 +208,5 @@ def test_words() -> None:
 @pytest.mark.parametrize("quality", [10, 20])
 def test_blocks_whose_rows_have_one_colour_are_no_scratches(quality: int) -> None:
     """Compression that leaves one wave of a block makes rows of one colour, which the neighbouring block may continue."""
-    for index in (1, 3, 6, 12):
+    for index in (2, 3, 5, 7):  # all four had some
         assert "scratches" not in find_defects(from_pil(jpeg(photograph(index), quality))).kinds
