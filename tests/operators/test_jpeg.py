@@ -129,6 +129,8 @@ def test_every_coefficient_is_taken_into_its_cell_and_no_other_is_touched() -> N
     np.testing.assert_allclose(after, before.clip(middle - reach, middle + reach), atol=1e-6)
     inside = operator.confine(x, y)
     assert relative(operator.confine(inside, y), inside) <= 1e-7
+    half = full @ operator.confine(x, y, 0.5).flatten().numpy()
+    np.testing.assert_allclose(half, before.clip(middle - reach / 2, middle + reach / 2), atol=1e-6)
 
 
 def test_doubt_widens_a_cell() -> None:

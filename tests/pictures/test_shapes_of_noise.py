@@ -104,6 +104,11 @@ def test_the_flattest_windows_are_those_with_flat_neighbours() -> None:
     chosen = flattest(energy, np.ones((20, 20), bool), 0.08)
     assert {(2, 4), (6, 4), (4, 2), (4, 6)} <= {(int(r), int(c)) for r, c in np.argwhere(chosen)}
     assert not flattest(energy, energy > 5, 0.1)[:, :12].any()
+    alone = np.zeros((20, 20), bool)
+    alone[::5, ::5] = True
+    assert np.array_equal(flattest(energy, alone, 0.1), alone)  # nobody has neighbours to be judged by
+    alone[1, :8] = True
+    assert flattest(energy, alone, 0.1).any()
 
 
 def test_saturated_windows() -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from leader.trust.judging import Level, Verdict, improves
 
 if TYPE_CHECKING:
-    from leader.restoration.restore import Preparation, Restoration
+    from leader.restoration.restore import Preparation
+    from leader.restoration.restored import Restoration
 
 REPETITIONS = 2
 

@@ -44,22 +44,32 @@ class Watch:
     def __call__(self, step: Step) -> None:
         for row, name in enumerate(step.ids):
             place = math.log1p(self.schedule.clock_of(int(step.t[row])))
+            sigma = x0 = None
             for clock in CLOCKS:
                 distance = abs(place - math.log1p(clock))
                 if step.sigma is not None and distance <= self._sigma.get((name, clock), (math.inf,))[0]:
-                    self._sigma[name, clock] = distance, step.sigma[row].clamp_min(0).mean(0)
+                    sigma = step.sigma[row].clamp_min(0).mean(0) if sigma is None else sigma
+                    self._sigma[name, clock] = distance, sigma
                 if clock in MOVES and distance <= self._x0.get((name, clock), (math.inf,))[0]:
-                    self._x0[name, clock] = (
-                        distance,
-                        step.x0_hat[row].half(),
-                    )  # a thousandth is plenty, and pictures may be large
+                    x0 = step.x0_hat[row].half() if x0 is None else x0  # a thousandth is plenty, and pictures may be large
+                    self._x0[name, clock] = distance, x0
 
-    def seen(self, name: int) -> tuple[Tensor, Tensor] | None:
-        """Sigma [4, H, W], channels averaged, and the estimates on the way [4, C, H, W]; None where no Sigma was estimated."""
-        if (name, CLOCKS[0]) not in self._sigma:
+    def knows(self, name: int) -> bool:
+        """Whether Sigma was estimated for an image."""
+        return (name, CLOCKS[0]) in self._sigma
+
+    def seen(self, name: int) -> tuple[Tensor, list[Tensor]] | None:
+        """Sigma [4, H, W], channels averaged, and four estimates on the way [C, H, W]; None where no Sigma was estimated."""
+        if not self.knows(name):
             return None
         sigma = torch.stack([self._sigma[name, clock][1] for clock in CLOCKS])
-        return sigma, torch.stack([self._x0[name, clock][1] for clock in MOVES])
+        return sigma, [self._x0[name, clock][1] for clock in MOVES]
+
+    def forget(self, name: int) -> None:
+        """Lets go of what was kept of an image: three times its size."""
+        for kept in (self._sigma, self._x0):
+            for key in [key for key in kept if key[0] == name]:
+                del kept[key]
 
 
 @dataclass(frozen=True)
@@ -133,13 +143,14 @@ def local_contrast(picture: Tensor, side: int = 5) -> Tensor:
 @torch.no_grad()
 def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence | None:
     """The evidence of a finished run of one image, x [1, C, H, W]; None where its loop estimated no Sigma."""
-    kept = watch.seen(name)
-    if kept is None:
-        return None
-    sigma, estimates = kept
     inside = x.clamp(-1, 1).float()
     noise = float(problem.sigma[0])
+    if not watch.knows(name):
+        return None
     seen, pointwise = _seen(problem, inside, noise)
+    kept = watch.seen(name)
+    assert kept is not None
+    sigma, estimates = kept
     level = (max(noise, LEAST_NOISE) / SCALES[0]) ** 2
     residual = problem.residual(inside)
     back = problem.operator.regularised_pinv(residual, level)
@@ -150,7 +161,7 @@ def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence
     return Evidence(
         inside[0],
         sigma.float(),
-        (inside - estimates.to(inside)).square().mean(1).sqrt(),
+        torch.stack([(inside[0] - estimate.to(inside)).square().mean(0).sqrt() for estimate in estimates]),
         (inside - plain)[0].square().mean(0).sqrt(),
         seen,
         back[0].square().mean(0).sqrt(),
@@ -170,27 +181,29 @@ def _seen(problem: Problem, like: Tensor, noise: float) -> tuple[Tensor, Tensor 
     draw = torch.Generator().manual_seed(0)
     shape = like.shape[1:]
     together = PROBES if like[0, 0].numel() <= LARGE else 1  # a large picture has room for one probe
+    looked = 1 if together > 1 else 8  # and for some rows of the first: where pixels are mixed, probes differ everywhere
     sums: list[Tensor] = [like.new_zeros(shape[1:]) for _ in SCALES]
     firsts: list[Tensor] = []
     apart = [0.0] * len(SCALES)
-    begun: tuple[Tensor, Tensor] | None = None
+    begun: Tensor | None = None
     for _ in range(0, PROBES, together):
-        signs = (torch.randint(0, 2, (together, *shape), generator=draw, dtype=torch.int8) * 2 - 1).to(like)
+        drawn = torch.randint(0, 2, (together, *shape), generator=draw, dtype=torch.int8) * 2 - 1
+        begun = drawn[:1] if begun is None else begun
+        signs = drawn.to(like)
         measured = problem.operator.A(signs)
-        begun = begun or (signs[:1], measured[:1])
         for number, scale in enumerate(SCALES):
             eta = (max(noise, LEAST_NOISE) / scale) ** 2
             each = signs * problem.operator.regularised_pinv(measured, eta)
             if len(firsts) <= number:
-                firsts.append(each[:1])
-            apart[number] = max(apart[number], float((each - firsts[number]).abs().max()))
+                firsts.append(each[:1, :, ::looked].clone())
+            apart[number] = max(apart[number], float((each[:, :, ::looked] - firsts[number]).abs().max()))
             sums[number] = sums[number] + each.mean((0, 1)) * (together / PROBES)
     exact = max(apart) < 1e-4
     shares = [joined.clamp(0, 1) if exact else _mean(joined, 7).clamp(0, 1) for joined in sums]
     known = None
     if exact and begun is not None:
-        answer = (begun[0] * problem.operator.AT(begun[1]))[0]
-        known = (answer > 1e-3).all(0)
+        first = begun.to(like)
+        known = ((first * problem.operator.AT(problem.operator.A(first)))[0] > 1e-3).all(0)
     return torch.stack(shares), known
 
 

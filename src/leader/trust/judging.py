@@ -101,17 +101,17 @@ def measure(
     """
     cut: Crop = crop or (lambda whole: whole)
     inside = x.clamp(-1, 1)
-    seen = None
+    change = spread = None
     if look:
-        seen = plausibility.look(prior, inside, SeededNoise(seed)([image], [0], "check", x.shape[1:]))
+        change, spread = _looked_at(prior, inside, SeededNoise(seed)([image], [0], "check", x.shape[1:]), cut)
     shown = cut(inside)[0].cpu() / 2 + 0.5
     before = plausibility.brought_to_size(given.cpu().float(), (int(shown.shape[-2]), int(shown.shape[-1])))
     return {
         **_of_residual(problem, inside, given, cut),
         "noise": noise,
-        "excess": float((cut(x) / 2 - cut(inside) / 2).double().square().mean().sqrt()),
-        "change": None if seen is None else float(cut(seen.change).double().square().mean().sqrt()),
-        "spread": None if seen is None or seen.spread is None else float(cut(seen.spread).double().mean()),
+        "excess": plausibility.root_mean_square(cut(x) / 2 - cut(inside) / 2),
+        "change": change,
+        "spread": spread,
         "distance": _distance_from(before, shown, problem),
         "detail": plausibility.detail(shown),
         "fine_detail": plausibility.fine_detail(shown),
@@ -120,6 +120,13 @@ def measure(
         **{f"band{number}": value for number, value in enumerate(plausibility.bands(shown))},
         **_of_given(problem, before),
     }
+
+
+def _looked_at(prior: Prior, inside: Tensor, noise: Tensor, cut: Crop) -> tuple[float, float | None]:
+    """ "change" and "spread": what one pass of the network says of the answer."""
+    seen = plausibility.look(prior, inside, noise)
+    spread = None if seen.spread is None else float(cut(seen.spread).double().mean())
+    return plausibility.root_mean_square(cut(seen.change)), spread
 
 
 def _of_residual(problem: Problem, x: Tensor, given: Tensor, cut: Crop) -> Numbers:
@@ -146,10 +153,10 @@ def _is_mask(problem: Problem) -> bool:
 
 def _distance_from(before: Tensor, shown: Tensor, problem: Problem) -> float:
     """Root mean square of the answer minus the given picture, both [C, H, W] in [0, 1]; of known pixels where it has holes."""
-    square = (before - shown).double().square()
+    away = before - shown
     if _is_mask(problem):
-        square = square[:, problem.operator.reached(problem.y).expand_as(problem.y)[0].all(0).cpu()]
-    return float(square.mean().sqrt()) if square.numel() else 0.0
+        away = away[:, problem.operator.reached(problem.y).expand_as(problem.y)[0].all(0).cpu()]
+    return plausibility.root_mean_square(away) if away.numel() else 0.0
 
 
 def _of_given(problem: Problem, before: Tensor) -> Numbers:
