@@ -63,14 +63,14 @@ def test_a_method_and_a_quality_exclude_each_other() -> None:
 
 def test_a_path_of_single_times_is_visited_and_gives_way_to_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     path = RunPath("ddnm", 3, "a test", "quadratic", times=(900, 200, 10, -1))
-    monkeypatch.setattr(restore, "find_path", lambda *_: path)
+    monkeypatch.setattr(choice, "find_path", lambda *_: path)
     assert ready().plan.grid.times == (900, 200, 10, -1)
     assert ready(steps=4).plan.grid.times == quadratic_grid(4).times
     assert ready(settings={"grid": "uniform"}).plan.grid.times == uniform_grid(3).times
 
 
 def test_a_path_may_ask_for_the_mean_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restore, "find_path", lambda *_: RunPath("ddnm", 2, "a test", average=3))
+    monkeypatch.setattr(choice, "find_path", lambda *_: RunPath("ddnm", 2, "a test", average=3))
     assert ready().average == 3 and ready(ids=5).ids == (5, 6, 7)
     assert ready(average=1).average == 1 and ready(method="ddnm").average == 1  # what is given wins
     singles = [ready(average=1, ids=name).run().result.images for name in range(3)]

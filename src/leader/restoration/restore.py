@@ -107,9 +107,20 @@ class Preparation(OfPosed):
 
     def _verdict(self, images: Tensor) -> Verdict:
         given = torch.from_numpy(np.ascontiguousarray(self.given.pixels.transpose(2, 0, 1)))
-        image = 0 if self.ids is None else self.ids[0]
+        image, width = 0 if self.ids is None else self.ids[0], self.posed.width
         return verdict(
-            self.problem, images, self.sampler.prior, given, self.seed, image, self._cropped, look=True, noise=self._noise()
+            self.problem,
+            images,
+            self.sampler.prior,
+            given,
+            self.seed,
+            image,
+            self._cropped,
+            look=True,
+            noise=self._noise(),
+            too_wide=None if width is None else width.odds,
+            due=None if width is None else width.due,
+            white=self.posed.white,
         )
 
     def _noise(self) -> float | None:
