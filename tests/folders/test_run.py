@@ -68,6 +68,19 @@ def test_done_pictures_are_found_by_content_and_settings(tree: Path, tmp_path: P
     assert go(tree, out, {"threads": 1, "seed": 4}).found == 3, "threads change roundings at most"
 
 
+def test_a_manifest_says_once_with_which_settings_its_pictures_were_made(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    go(tree, out)
+    go(tree, out)
+    go(tree, out, {"seed": 4})
+    told = [line for line in lines(out) if line.get("kind") == "settings"]
+    assert [line["choices"]["arguments"]["seed"] for line in told] == [3, 4]
+    first, second = (line["digest"] for line in told)
+    kept = [line["settings"] for line in lines(out) if "name" in line]
+    assert kept == [first] * 3 + [second] * 3
+    assert told[0]["choices"]["arguments"]["sigma"] == 0.1 and told[0]["choices"]["leader"] == leader.__version__
+
+
 def test_maps_asked_for_later_are_made(tree: Path, tmp_path: Path) -> None:
     go(tree, tmp_path / "out")
     assert go(tree, tmp_path / "out", maps=".npy").restored == 3

@@ -16,7 +16,8 @@ from leader.pictures import Picture
 from leader.presets.paths import QUALITIES
 from leader.priors.base import Prior
 from leader.restoration.progress import WorkLeft
-from leader.restoration.restore import Preparation, Restoration, prepare
+from leader.restoration.restore import Preparation, prepare
+from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
 from leader.result import Step
 from leader.web import trust_views
