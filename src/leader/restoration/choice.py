@@ -9,7 +9,7 @@ from leader import defaults
 from leader.errors import UsageError
 from leader.methods import Method
 from leader.plugins import Plugin, expand
-from leader.presets.paths import RunPath, check_words, find_path
+from leader.presets.paths import check_words, find_path
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.sampler import Sampler
@@ -42,21 +42,18 @@ class Choice:
         elif plugins is not None or steps is not None:
             Sampler(prior, plugins=plugins or (), steps=steps or 1)
 
-    def sampler(self, problem: Problem, added: Sequence[str] = ()) -> Sampler:
-        """For a problem; the plug-ins `added` belong to its task and join whatever else takes part."""
+    def of(self, problem: Problem, added: Sequence[str] = ()) -> tuple[Sampler, int]:
+        """The sampler for a problem, and how many runs the picture is the mean of where nobody says.
+
+        added  plug-ins that belong to the problem's task and join whatever else takes part
+        """
         if self.method is not None:
-            return self._by_method(self.method, added)
-        path = self._path(problem)
-        steps = min(path.steps, len(self.prior.schedule))
-        return self._made(path.method, path.plugins, steps, path.route(self.steps or steps), path.settings, added)
-
-    def average(self, problem: Problem) -> int:
-        """How many runs the picture is the mean of where nobody says."""
-        return 1 if self.method is not None else self._path(problem).average
-
-    def _path(self, problem: Problem) -> RunPath:
+            return self._by_method(self.method, added), 1
         sigma = float(problem.sigma.max()) / 2
-        return find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
+        path = find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
+        steps = min(path.steps, len(self.prior.schedule))
+        route = path.route(self.steps or steps)
+        return self._made(path.method, path.plugins, steps, route, path.settings, added), path.average
 
     def _by_method(self, method: str | Method, added: Sequence[str]) -> Sampler:
         return self._made(method, defaults.METHOD_PLUGINS, defaults.METHOD_STEPS, None, {}, added)

@@ -238,11 +238,11 @@ def prepare(
             posed = pose_container(read_container(Path(image)), task, level, options, place)
         else:
             posed = _posed(image, task, level, options, place, bool(jpeg))
-        sampler = choice.sampler(posed.problem, find_task(posed.task).plugins)
+        sampler, usual = choice.of(posed.problem, find_task(posed.task).plugins)
         sampler.prior = in_pieces(sampler.prior, *posed.problem.image_shape[1:])
         plan = sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
     origin = Origin.of(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
-    runs = count or choice.average(posed.problem)
+    runs = count or usual
     return Preparation(posed, sampler, plan, origin, origin_seed, _names(ids, runs), threads, runs)
 
 
