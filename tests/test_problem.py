@@ -187,6 +187,16 @@ def test_rounding_is_granted_by_the_size_of_an_entry() -> None:
                 Problem(beyond, operator)
 
 
+def test_the_range_of_a_transform_of_oblong_images() -> None:
+    operator = WalshHadamard((1, 8, 16), ratio=1.0)
+    matrix = dense(operator)
+    known = operator.unit_range()
+    assert known is not None
+    for bound, rows in zip(known, (matrix.clamp_max(0), matrix.clamp_min(0))):
+        expected = rows.sum(1).reshape(operator.measurement_shape)
+        torch.testing.assert_close(bound.expand(1, *operator.measurement_shape)[0], expected, atol=1e-6, rtol=1e-6)
+
+
 def test_values_that_no_image_gives_can_be_let_in() -> None:
     Problem(picture() + 1, Denoising(SHAPE), in_range=False)
 
