@@ -137,8 +137,8 @@ def test_degrading_tells_what_it_clips_and_follows_its_seed(tmp_path: Path) -> N
 def test_doubt_of_the_operator_joins_the_noise() -> None:
     picture = as_picture(photograph(48, 48) + 0.05 * torch.randn(3, 48, 48, generator=torch.Generator().manual_seed(0)))
     plain = Measured(operators.Denoising((3, 48, 48)), picture.pixels, picture)
-    level, spectrum = pose._noise(plain, None, False, [], True)
-    assert spectrum is None
+    level, spectrum, white = pose._noise(plain, None, False, [], True)
+    assert spectrum is None and white
     assert pose._noise(replace(plain, doubt=0.04), None, False, [], True)[0] == pytest.approx(math.hypot(level, 0.04))
     assert pose._noise(replace(plain, sigma=0.3, doubt=0.04), None, False, [], True)[0] == 0.3
     assert pose._noise(replace(plain, sigma=0.3, doubt=0.04), 0.0, False, [], True)[0] == 0.0

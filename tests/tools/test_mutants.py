@@ -196,7 +196,8 @@ def test_kinds_of_bugs_made(tmp_path: Path) -> None:
 
     assert made("x = a < b") == {"x = (a >= b)"}
     assert made("x = a - b") == {"x = (a + b)"}
-    assert made("x = a and not b") == {"x = ((a) or (not b))", "x = a and (b)"}
+    assert made("x = a and not b") == {"x = (a or (not b))", "x = a and (b)"}
+    assert made("x = a * (b + c)") == {"x = (a / (b + c))", "x = a * ((b - c))"}
     assert made("x = a.sqrt()") == {"x = a"}
     assert made("x = f(a, b, seed=seed)") == {"x = f(b, a, seed=seed)", "x = f(a, b)"}
     assert made("x = a[0]") == {"x = a[-1]", "x = a[1]"}
@@ -205,10 +206,16 @@ def test_kinds_of_bugs_made(tmp_path: Path) -> None:
     assert made("x = 0.5") == {"x = 1.0", "x = 0.25"}
     assert made("x = torch.min(a, True)") == {"x = torch.max(a, True)", "x = torch.min(a, False)"}
     assert made("raise ValueError(a < b)") == made("'text'") == made("def f(x: int) -> int: ...") == set()
-    source = tmp_path
+    source = tmp_path / "src" / "leader"
     shutil.copytree(ROOT / "src" / "leader" / "plugins", source / "plugins")
     ten = make_mutants(source, 10, 3)
     assert ten == make_mutants(source, 12, 3)[:10] != make_mutants(source, 10, 4)
+    (tmp_path / "tests" / "plugins").mkdir(parents=True)
+    (tmp_path / "tests" / "test_satp.py").write_text("from leader.plugins.satp import SATP")
+    named = {mutant.file: mutant.tests for mutant in make_mutants(source, 60, 3)}
+    assert named["plugins/satp.py"] == ("tests/test_satp.py", "tests/plugins") and named["plugins/ucpm.py"] == (
+        "tests/plugins",
+    )
     assert all(mutant.applied((source / mutant.file).read_text(encoding="utf-8")) for mutant in ten)
 
 

@@ -273,6 +273,11 @@ def test_buttons_are_legible_in_every_state_and_never_fade(new_page: NewPage, tm
 
     legible("#start", False)
     legible("#cancel", True)
+    chosen = page.locator("#kind input:checked")
+    shown = "getComputedStyle(document.querySelector('#kind input:checked')).backgroundColor"
+    before = page.evaluate(shown)
+    chosen.hover()
+    assert page.evaluate(shown) == before, "the choice stays visible under the mouse"
     hand_in(page, small_picture(tmp_path / "a.png"))
     choose(page, "quality", "Best")
     page.click("#start")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import random
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tools.mutants.mutant import Mutant, StaleError
@@ -63,13 +65,36 @@ NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "amin": "amax",
 NAMES |= {"maximum": "minimum", "cos": "sin", "sin": "cos", "floor": "ceil", "ceil": "floor", "mean": "sum", "std": "var"}
 ROOTS = {"sqrt", "square", "abs", "exp", "log"}
 DROPPED = {"clamp", "clip", "flip", "round"}
+BORING = {
+    "repr",
+    "compare",
+    "init",
+    "flush",
+    "encoding",
+    "strict",
+    "help",
+    "daemon",
+    "parents",
+    "prefix",
+    "name",
+    "dtype",
+    "device",
+}
+"""Options whose loss changes nothing that anybody sees, or fails at once."""
+MORE = dict.fromkeys(("methods", "plugins", "uncertainty"), ("oracle",))
+"""Folders of tests that hold a room beside its own."""
+ELSEWHERE = ("tests/tools/", "tests/benchmarks/", "tests/bench/test_version.py")
+"""Tests of what is not the package, or that look at its text."""
 
 Change = tuple[str, ast.expr | ast.stmt, str]
 """The kind of bug, the node it takes the place of, and the new text."""
 
 
 def make_mutants(source: Path, count: int, seed: int) -> list[Mutant]:
-    """So many different bugs, in the order drawn: the first ten of a hundred are the ten of the same seed."""
+    """So many different bugs, in the order drawn: the first ten of a hundred are the ten of the same seed.
+
+    Each names the test files that speak of its module, and those of its room.
+    """
     draw = random.Random(seed)
     rooms = {name: _candidates(source, name) for name in WEIGHTS if (source / name).exists()}
     rooms = {name: kinds for name, kinds in rooms.items() if kinds}
@@ -82,7 +107,18 @@ def make_mutants(source: Path, count: int, seed: int) -> list[Mutant]:
         mutant = draw.choice(rooms[room][kind])
         if _valid(mutant, (source / mutant.file).read_text(encoding="utf-8")):
             made.setdefault(mutant.place, mutant)
-    return list(made.values())
+    root = source.parents[1]
+    texts = {path.relative_to(root).as_posix(): path.read_text("utf-8") for path in sorted((root / "tests").rglob("test_*.py"))}
+    return [replace(mutant, tests=_speaking_of(mutant.file, texts, root)) for mutant in made.values()]
+
+
+def _speaking_of(file: str, texts: dict[str, str], root: Path) -> tuple[str, ...]:
+    path = "leader." + file.removesuffix(".py").replace("/", ".")
+    above, _, module = path.rpartition(".")
+    imported = re.compile(rf"\b{re.escape(path)}\b|from {re.escape(above)} import [^\n]*\b{module}\b")
+    room = file.partition("/")[0]
+    folders = [f"tests/{name}" for name in (room, *MORE.get(room, ())) if (root / "tests" / name).is_dir()]
+    return (*(name for name, text in texts.items() if imported.search(text) and not name.startswith(ELSEWHERE)), *folders)
 
 
 def _candidates(source: Path, room: str) -> dict[str, list[Mutant]]:
@@ -134,13 +170,13 @@ def _changes(tree: ast.Module) -> Iterator[Change]:
 
 def _of(node: ast.expr | ast.stmt) -> Iterator[Change]:
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
+        left, right = _closed(node.left), _closed(node.comparators[0])
         yield "a comparison turned", node, f"({left} {COMPARISONS[type(node.ops[0])]} {right})"
     elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC and not _text(node.left) and not _text(node.right):
-        yield "a sign turned", node, f"({ast.unparse(node.left)} {ARITHMETIC[type(node.op)]} {ast.unparse(node.right)})"
+        yield "a sign turned", node, f"({_closed(node.left)} {ARITHMETIC[type(node.op)]} {_closed(node.right)})"
     elif isinstance(node, ast.BoolOp):
         other = " or " if isinstance(node.op, ast.And) else " and "
-        yield "and for or", node, f"({other.join(f'({ast.unparse(value)})' for value in node.values)})"
+        yield "and for or", node, f"({other.join(map(_closed, node.values))})"
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
         yield "a not or minus dropped", node, f"({ast.unparse(node.operand)})"
     elif isinstance(node, ast.Constant):
@@ -189,7 +225,7 @@ def _calls(node: ast.Call) -> Iterator[Change]:
         swapped = ast.Call(node.func, [node.args[1], node.args[0], *node.args[2:]], node.keywords)
         yield "arguments swapped", node, ast.unparse(swapped)
     for keyword in node.keywords:
-        if keyword.arg is not None:
+        if keyword.arg is not None and keyword.arg not in BORING:
             kept = [other for other in node.keywords if other is not keyword]
             yield "an option dropped", node, ast.unparse(ast.Call(node.func, node.args, kept))
 
@@ -203,6 +239,12 @@ def _statements(node: ast.expr | ast.stmt) -> Iterator[Change]:
     elif isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and len(node.value.elts) == 2:
         first, second = map(ast.unparse, node.value.elts)
         yield "a pair turned round", node, f"return {second}, {first}"
+
+
+def _closed(node: ast.expr) -> str:
+    """As text that may stand beside any sign."""
+    text = ast.unparse(node)
+    return text if isinstance(node, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript) else f"({text})"
 
 
 def _text(node: ast.expr) -> bool:

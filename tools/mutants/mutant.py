@@ -33,7 +33,7 @@ class StaleError(Exception):
 class Mutant:
     """A bug: in `file` (below the package), the text `find` becomes `put`; `tests` are given to pytest.
 
-    One made by `made.py` says which `line` it changes (from 1), whole, and names no tests: whatever reaches the line is run.
+    One made by `made.py` says which `line` it changes (from 1), whole.
     """
 
     room: str

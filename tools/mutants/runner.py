@@ -24,6 +24,8 @@ from tools.mutants.reach import Reach, place_of, store
 
 SOURCE = Path("src") / "leader"
 PYTEST = ("-m", MARKS, "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line")
+BY_TEXT = "tests/bench/test_version.py::"
+"""These look at the text of the package and would notice any change: for what is not of their room they do not count."""
 BEYOND = 60.0
 """Seconds of tests that a mutant does not name, but which reach the function it changes, that are tried in the end."""
 
@@ -220,7 +222,8 @@ def chosen(mutant: Mutant, names: list[str], collected: list[str], reach: Reach,
     that an earlier test of the file has left in a cache). Tests that fail without any mutant are never asked.
     """
     asked: set[str] = set()
-    there = [test for test in collected if test not in reach.failing]
+    text_counts = mutant.file.startswith("bench/")
+    there = [test for test in collected if test not in reach.failing and (text_counts or not test.startswith(BY_TEXT))]
     reaching = reach.reaching(names) if names else reach.reaching_file(mutant.file)
     named = [test for test in there if _named(test, mutant.tests)]
     files = {test.partition("::")[0] for test in reaching}
@@ -278,7 +281,7 @@ def judge(code: int | None, printed: str) -> tuple[str, str]:
     if code == 0:
         return UNNOTICED, ""
     if code in (1, 2):  # a test failed, or could not even be collected
-        first = re.search(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)
+        first = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", printed, re.MULTILINE)
         return NOTICED, first[1] if first else "an error before the first test"
     if code < 0:
         return NOTICED, f"a crash by signal {-code}"

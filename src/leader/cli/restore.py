@@ -169,8 +169,9 @@ def restore(
     threads: options.Threads = None,
     seed: options.Seed = defaults.SEED,
     average: Annotated[
-        int, typer.Option("--average", metavar="N", min=1, help="The mean of N runs: closer to the truth, N times the work.")
-    ] = 1,
+        int | None,
+        typer.Option("--average", metavar="N", min=1, help="The mean of N runs: closer to the truth, N times the work."),
+    ] = None,
     map_files: Annotated[
         list[Path] | None,
         typer.Option(
@@ -256,7 +257,7 @@ def restore(
         outcome = Outcome(check, keep_failed, keep_location)
         _folder(ctx, picture, out, {} if run else arguments(content), run, outcome, words, force)
         return
-    words.refuse()
+    words.refuse(picture)
     outputs = Outputs(out, tuple(map_files or ()), figure, json_file, keep_location)
     read = {"IN": picture, "--mask": mask, "--kernel": kernel, "--settings": settings, "--prior": prior}
     outputs.check(existing_files(read), force)

@@ -13,6 +13,7 @@ from leader.presets.paths import check_words, find_path
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.sampler import Sampler
+from leader.schedule import Grid
 
 RESERVED = ("self", "prior", "method", "plugins", "steps", "quality", "look")
 """Arguments of their own, which settings cannot hold."""
@@ -41,14 +42,18 @@ class Choice:
         elif plugins is not None or steps is not None:
             Sampler(prior, plugins=plugins or (), steps=steps or 1)
 
-    def sampler(self, problem: Problem, added: Sequence[str] = ()) -> Sampler:
-        """For a problem; the plug-ins `added` belong to its task and join whatever else takes part."""
+    def of(self, problem: Problem, added: Sequence[str] = ()) -> tuple[Sampler, int]:
+        """The sampler for a problem, and how many runs the picture is the mean of where nobody says.
+
+        added  plug-ins that belong to the problem's task and join whatever else takes part
+        """
         if self.method is not None:
-            return self._by_method(self.method, added)
+            return self._by_method(self.method, added), 1
         sigma = float(problem.sigma.max()) / 2
         path = find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
         steps = min(path.steps, len(self.prior.schedule))
-        return self._made(path.method, path.plugins, steps, path.grid, path.settings, added)
+        route = path.route(self.steps or steps)
+        return self._made(path.method, path.plugins, steps, route, path.settings, added), path.average
 
     def _by_method(self, method: str | Method, added: Sequence[str]) -> Sampler:
         return self._made(method, defaults.METHOD_PLUGINS, defaults.METHOD_STEPS, None, {}, added)
@@ -58,7 +63,7 @@ class Choice:
         method: str | Method,
         plugins: Sequence[str],
         steps: int,
-        grid: str | None,
+        grid: str | Grid | None,
         settings: Mapping[str, Any],
         added: Sequence[str],
     ) -> Sampler:

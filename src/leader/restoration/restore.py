@@ -107,9 +107,20 @@ class Preparation(OfPosed):
 
     def _verdict(self, images: Tensor) -> Verdict:
         given = torch.from_numpy(np.ascontiguousarray(self.given.pixels.transpose(2, 0, 1)))
-        image = 0 if self.ids is None else self.ids[0]
+        image, width = 0 if self.ids is None else self.ids[0], self.posed.width
         return verdict(
-            self.problem, images, self.sampler.prior, given, self.seed, image, self._cropped, look=True, noise=self._noise()
+            self.problem,
+            images,
+            self.sampler.prior,
+            given,
+            self.seed,
+            image,
+            self._cropped,
+            look=True,
+            noise=self._noise(),
+            too_wide=None if width is None else width.odds,
+            due=None if width is None else width.due,
+            white=self.posed.white,
         )
 
     def _noise(self) -> float | None:
@@ -178,7 +189,7 @@ def prepare(
     prior: str | Path | Prior = "embedded",
     seed: int = 0,
     ids: int | Sequence[int] | None = None,
-    average: int = 1,
+    average: int | None = None,
     device: torch.device | str | None = None,
     dtype: torch.dtype | str | None = None,
     threads: int | None = None,
@@ -195,7 +206,8 @@ def prepare(
                  method, plug-ins, grid and steps, by prior, task and noise; what is given besides wins
     method       a host by name or as an object, with 100 steps and the plug-in "leader" unless told otherwise
     seed, ids    choose the noise: a picture with ids=3 gets what image 3 of a batch gets
-    average      the picture is the mean of so many runs: closer to the truth, smoother, and as many times the work
+    average      the picture is the mean of so many runs: closer to the truth, smoother, and as many times the work; None:
+                 one, or as many as quality and look ask for
     device       where prior and measurement are put; None: where the prior is, the CPU for one by name
     dtype        of the network of a prior by name: float32 (default), float16 or bfloat16
     threads      of torch, on the CPU; None: as many as it is set to. The bits of a result depend on it
@@ -212,13 +224,12 @@ def prepare(
     if task is not None:
         find_task(task)
     level = sigma if sigma is None or isinstance(sigma, Coloured) else as_sigma(sigma)
-    count = check_count("The number of runs to average", average, 1, MOST_RUNS)
-    origin_seed, names = as_seed(seed), _names(ids, count)
+    count = None if average is None else check_count("The number of runs to average", average, 1, MOST_RUNS)
+    origin_seed = as_seed(seed)
     asked = None if device is None else loading.device_named(device)
     model = _prior(prior, device, dtype)
-    choice = Choice(
-        model, quality, look, method, plugins, steps, checked_settings(settings)
-    )  # wrong names first, then the picture
+    # wrong names first, then the picture
+    choice = Choice(model, quality, look, method, plugins, steps, checked_settings(settings))
     place = model.weights_device() or asked or torch.device("cpu")
     with memory_in_words(None), with_threads(threads):
         if isinstance(image, (str, Path)) and Path(image).suffix.lower() == SUFFIX:
@@ -227,11 +238,12 @@ def prepare(
             posed = pose_container(read_container(Path(image)), task, level, options, place)
         else:
             posed = _posed(image, task, level, options, place, bool(jpeg))
-        sampler = choice.sampler(posed.problem, find_task(posed.task).plugins)
+        sampler, usual = choice.of(posed.problem, find_task(posed.task).plugins)
         sampler.prior = in_pieces(sampler.prior, *posed.problem.image_shape[1:])
         plan = sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
     origin = Origin.of(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
-    return Preparation(posed, sampler, plan, origin, origin_seed, names, threads, count)
+    runs = count or usual
+    return Preparation(posed, sampler, plan, origin, origin_seed, _names(ids, runs), threads, runs)
 
 
 def _posed(

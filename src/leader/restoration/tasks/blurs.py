@@ -14,7 +14,7 @@ from leader.diagnosis.doubt import doubt_power, scene_behind
 from leader.diagnosis.kernels import find_blur
 from leader.diagnosis.periodogram import luma_plane
 from leader.diagnosis.views import middle
-from leader.diagnosis.width import narrowed, refuted
+from leader.diagnosis.width import narrowed, refuted, width_of
 from leader.errors import LeaderError, UsageError
 from leader.operators import paper_gaussian_taps
 from leader.pictures.picture import Picture
@@ -157,11 +157,13 @@ class Deblur(Task):
 
     def measured(self, picture: Picture, values: Values) -> Measured:
         operator, window = extended_blur(self.shape(picture, values), values["kernel"], self.name)
-        doubt = None
-        if values["kernel_doubt"] > 0:
-            scene = scene_behind(luma_plane(picture.pixels[middle(picture.pixels.shape)]), values["kernel"], _noise(picture))
+        doubt = width = None
+        if values["kernel_doubt"] > 0:  # else somebody vouches for it
+            luma, noise = luma_plane(picture.pixels[middle(picture.pixels.shape)]), _noise(picture)
+            scene = scene_behind(luma, values["kernel"], noise)
             doubt = doubt_power(values["kernel"], scene, values["kernel_doubt"], operator.image_shape[1:])
-        return Measured(operator, picture.pixels, picture, window=window, doubt_power=doubt)
+            width = width_of(luma, values["kernel"], noise)
+        return Measured(operator, picture.pixels, picture, window=window, doubt_power=doubt, width=width)
 
     def invents(self, picture: Picture, values: Values) -> bool:
         return strong_blur(values["kernel"])
