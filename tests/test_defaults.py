@@ -127,7 +127,7 @@ def test_a_sampler_and_a_restoration() -> None:
     given = signature_of(prepare)
     chosen = ("task", "sigma", "quality", "look", "method", "plugins", "steps", "ids", "device", "dtype", "threads", "settings")
     assert {given[key] for key in chosen} == {None}
-    assert (given["prior"], given["seed"], given["average"]) == ("embedded", 0, 1)
+    assert (given["prior"], given["seed"], given["average"]) == ("embedded", 0, None)
     assert (defaults.QUALITY, defaults.LOOK, defaults.METHOD_PLUGINS, defaults.METHOD_STEPS) == (
         "standard",
         "natural",

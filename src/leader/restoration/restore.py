@@ -30,7 +30,7 @@ from leader.pictures.container import SUFFIX, read_container
 from leader.pictures.noise_level import estimate_noise
 from leader.plan import Plan
 from leader.plugins import Plugin, expand
-from leader.presets.paths import RunPath, check_words, find_path
+from leader.presets.paths import check_words, find_path
 from leader.priors import loading
 from leader.priors.base import Prior
 from leader.priors.pieces import in_pieces
@@ -362,11 +362,11 @@ def prepare(
             posed = pose_container(read_container(Path(image)), task, level, options, place)
         else:
             posed = pose_picture(as_picture(image), task or "sr", level, options, place, bool(jpeg))
-        sampler = choice.sampler(posed.problem, find_task(posed.task).plugins)
+        sampler, usual = choice.sampler(posed.problem, find_task(posed.task).plugins)
         sampler.prior = in_pieces(sampler.prior, *posed.problem.image_shape[1:])
         plan = sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
     origin = Origin.of(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
-    runs = count or choice.average(posed.problem)
+    runs = count or usual
     return Preparation(posed, sampler, plan, origin, origin_seed, _names(ids, runs), threads, runs)
 
 
@@ -393,21 +393,18 @@ class _Choice:
         elif plugins is not None or steps is not None:
             Sampler(prior, plugins=plugins or (), steps=steps or 1)
 
-    def sampler(self, problem: Problem, added: Sequence[str] = ()) -> Sampler:
-        """For a problem; the plug-ins `added` belong to its task and join whatever else takes part."""
+    def sampler(self, problem: Problem, added: Sequence[str] = ()) -> tuple[Sampler, int]:
+        """For a problem, and how many of its runs are averaged where nobody says.
+
+        The plug-ins `added` belong to its task and join whatever else takes part.
+        """
         if self.method is not None:
-            return self._by_method(self.method, added)
-        path = self._path(problem)
-        steps = min(path.steps, len(self.prior.schedule))
-        return self._made(path.method, path.plugins, steps, path.route(self.steps or steps), path.settings, added)
-
-    def average(self, problem: Problem) -> int:
-        """How many runs the picture is the mean of where nobody says."""
-        return 1 if self.method is not None else self._path(problem).average
-
-    def _path(self, problem: Problem) -> RunPath:
+            return self._by_method(self.method, added), 1
         sigma = float(problem.sigma.max()) / 2
-        return find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
+        path = find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
+        steps = min(path.steps, len(self.prior.schedule))
+        grid = path.route(self.steps or steps)
+        return self._made(path.method, path.plugins, steps, grid, path.settings, added), path.average
 
     def _by_method(self, method: str | Method, added: Sequence[str]) -> Sampler:
         return self._made(method, defaults.METHOD_PLUGINS, defaults.METHOD_STEPS, None, {}, added)
