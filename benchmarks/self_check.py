@@ -30,6 +30,8 @@ RECORDS = Path(__file__).parent / "records" / "self-check.jsonl"
 SIDE, MARGIN = 64, 16
 ROUNDS = {"val": 8, "fresh": 8}
 """How many photographs see each case, by part."""
+FIRST = {"val": 0, "fresh": 120}
+"""The first photograph of the folder that is used: those before it have been looked at."""
 CLEAN = 40.0
 """PSNR in dB above which nobody sees a difference: what was 60 dB and became 45 is no ruin."""
 Pixels = NDArray[np.float64]
@@ -40,6 +42,7 @@ class Case:
     """One way to go right or wrong.
 
     right    whether everything that was said to the restoration is true
+    halved   whether the photograph is halved first: the photographs are JPEGs, and a clean picture must not be one
     spoil    the photograph with a margin of MARGIN pixels [H, W, 3] in [0, 1] -> the given picture, 8 bits
     choices  arguments of `prepare`
     """
@@ -48,6 +51,7 @@ class Case:
     right: bool
     spoil: Callable[[Pixels, np.random.Generator], Image.Image]
     choices: dict[str, Any] = field(default_factory=dict)
+    halved: bool = False
 
 
 def _centre(pixels: Pixels) -> Pixels:
@@ -143,7 +147,7 @@ CASES = (
     Case("deblur: noise 0.02, sigma half", False, blur(1.5, 0.02), _deblur(1.5, sigma=0.01)),
     Case("inpaint: scratches, sigma estimated", True, scratched, {"task": "inpaint", "mask": _mask(False)}),
     Case("deblur: noise 0.02, kernel 1.5 x too wide", False, blur(1.5, 0.02), _deblur(2.25, sigma=0.02)),
-    Case("denoise: clean picture", False, plain(), {"task": "denoise"}),
+    Case("denoise: clean picture", False, plain(), {"task": "denoise"}, halved=True),
     Case("deblur: noise 0.02, sigma double", False, blur(1.5, 0.02), _deblur(1.5, sigma=0.04)),
     Case("deblur: kernel 1.5 x too narrow", False, blur(1.5), _deblur(1)),
     Case("denoise: noise 0.1, sigma half", False, plain(0.1), {"task": "denoise", "sigma": 0.05}),
@@ -158,10 +162,10 @@ CASES = (
 )
 
 
-def part(path: Path, textured: bool) -> Pixels:
+def part(path: Path, textured: bool, halved: bool = False) -> Pixels:
     """A part of a photograph with its margin: the most textured of a raster of places, or the median one."""
     with Image.open(path) as image:
-        pixels = np.asarray(image.convert("RGB"), dtype=np.float64) / 255
+        pixels = np.asarray(image.convert("RGB").reduce(2 if halved else 1), dtype=np.float64) / 255
     side = SIDE + 2 * MARGIN
     places = [
         (top, left) for top in range(0, pixels.shape[0] - side + 1, SIDE) for left in range(0, pixels.shape[1] - side + 1, SIDE)
@@ -191,7 +195,7 @@ def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any, par
     from leader.restoration.restore import restore
 
     begin = time.process_time()
-    truth = part(path, textured)
+    truth = part(path, textured, case.halved)
     given = case.spoil(truth, np.random.default_rng(number))
     choices = dict(case.choices)
     if callable(choices.get("mask")):
@@ -229,13 +233,13 @@ def make(photographs: Path, part_name: str, runs: int) -> None:
     """Makes the runs of a part that are missing among the first `runs`."""
     from leader.priors.loading import load_prior
 
-    paths = sorted(photographs.glob("*.jpg"))
+    paths = sorted(photographs.glob("*.jpg"))[FIRST[part_name] :]
     have = {(row["case"], row["photograph"], row["textured"]) for row in kept() if row["part"] == part_name}
     prior = load_prior("embedded")
     for case, photograph, textured in planned(len(paths), ROUNDS[part_name])[:runs]:
         if (CASES[case].name, paths[photograph].stem, textured) in have:
             continue
-        row = run_one(CASES[case], paths[photograph], textured, photograph, prior, part_name)
+        row = run_one(CASES[case], paths[photograph], textured, photograph + FIRST[part_name], prior, part_name)
         with RECORDS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 

@@ -1,6 +1,6 @@
 """How far the trust map can be trusted: coverage, calibration error, AUSE and rank of it and of what else could be shown.
 
-    python benchmarks/trust.py --store DIR [--referee FILE] --part val|test|between [--write]    judges kept runs
+    python benchmarks/trust.py --store DIR [--referee FILE] --part val|test|between|files|many [--write]    judges kept runs
     python benchmarks/trust.py                                                                   prints the kept records
 
 DIR holds the runs of benchmarks/trust_runs.py. Known pixels are left out. Intervals are of a bootstrap over photographs. The
@@ -44,7 +44,7 @@ def maps_of(run: KeptRun, referee: Referee, table: Calibration | None) -> dict[s
     sigma = run.evidence.sigma.sqrt()
     std, level = referee.std(run.evidence), dict(GAUSSIAN)
     if table is not None:
-        factors, _ = table.at(family_of(str(run.case["task"]), run.evidence.known), float(run.case["noise"]))
+        factors, _ = table.at(family_of(str(run.case["task"]), run.evidence.known), run.noise)
         level = dict(zip(LEVELS, factors))
     return {
         "referee": (with_known_pixels(std, run.evidence), level),
@@ -222,7 +222,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path)
     parser.add_argument("--referee", type=Path, default=WEIGHTS)
-    parser.add_argument("--part", choices=["val", "calib", "test", "between", "many"], default="test")
+    parser.add_argument("--part", choices=["val", "calib", "test", "between", "files", "many"], default="test")
     parser.add_argument("--write", action="store_true", help="replace the kept records of this part")
     parser.add_argument("--figure", type=Path, help="draw the sparsification curves of the part")
     parser.add_argument("--covariances", type=int, default=0, help="compare the covariance given y on so many runs")

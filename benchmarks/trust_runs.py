@@ -4,7 +4,7 @@
 
 DIR holds train/, val/, calib/ and test/. Each part is made from its own photographs; a stopped command goes on. `many` makes
 eight runs of each problem, with other seeds, for the spread of eight; `between` has noise levels and kernels between
-those of `calib`.
+those of `calib`; `files` are picture files as `leader.restore` treats them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from leader.pictures import list_pictures
 from leader.priors.loading import load_prior
 from leader.train import trust_runs as runs
 
-PARTS = {"train": 1650, "val": 198, "calib": 448, "test": 384, "between": 96, "many": 96}
+PARTS = {"train": 3000, "val": 240, "calib": 512, "test": 384, "between": 96, "many": 96, "files": 160}
 VAL_SIDE = 96
 """Of the crops of val, in pixels: larger than those of the fit, so that what is chosen does not hang on their size."""
 REPETITIONS = 8
@@ -41,7 +41,9 @@ def cases(part: str, pictures: int) -> list[runs.RunCase]:
     if part == "val":
         return runs.training_cases(pictures, PARTS[part], seed=1, side=VAL_SIDE)
     if part == "calib":
-        return runs.calibration_cases(pictures) + runs.calibration_cases(pictures, crops=2, families=runs.SIMPLE)
+        return runs.every_family(pictures)
+    if part == "files":
+        return runs.file_cases(pictures, 2, runs.FILE_TASKS)
     if part == "between":
         found = runs.calibration_cases(pictures, crops=1, nodes=(0.01, 0.035, 0.07), methods=METHODS)
         return [replace(case, options=_between(case)) for case in found]
@@ -69,7 +71,7 @@ def main() -> None:
     torch.set_num_threads(1)
     begin = time.monotonic()
     prior = load_prior("embedded")
-    folder = chosen.photographs / ("test" if chosen.part in ("between", "many") else chosen.part)
+    folder = chosen.photographs / ("test" if chosen.part in ("between", "many", "files") else chosen.part)
     files = list_pictures(folder)
     made = 0
     for number, case in enumerate(cases(chosen.part, len(files))):

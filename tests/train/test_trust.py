@@ -18,9 +18,11 @@ from leader.engines import LocalEngine, Lost
 from leader.errors import LeaderError
 from leader.pictures import list_pictures
 from leader.priors import loading
-from leader.train import defaults
+from leader.restoration.restore import restore
+from leader.train import defaults, trust_files
 from leader.train import trust_runs as runs
 from leader.train.trust_fit import FitSettings, Lesson, fit_calibration, fit_referee, lesson, loss
+from leader.trust import calibration
 from leader.trust.calibration import Calibration, beside
 from leader.trust.evidence import CHANNELS
 from leader.trust.referee import Referee
@@ -42,22 +44,59 @@ def folder(tmp_path: Path) -> Path:
 
 def test_every_kind_of_case_can_be_run_and_kept(folder: Path, tmp_path: Path) -> None:
     prior = CheapPrior()
-    cases = runs.training_cases(2, 22, side=SIDE)
-    assert {case.task for case in cases} == {"sr", "deblur-gaussian", "deblur-motion", "inpaint", "cs", "denoise", "colourise"}
+    cases = runs.training_cases(2, 60, side=SIDE)
+    plain = {"sr", "deblur-gaussian", "deblur-motion", "inpaint", "cs", "denoise", "colourise"}
+    assert {case.task for case in cases if case.file is None} == plain
+    assert {case.task for case in cases if case.file is not None} == set(runs.FILE_TASKS)
     assert {case.quality for case in cases} == {"draft", "standard"} and {case.method for case in cases} >= {None, "ddnm"}
     assert any("box" in case.options for case in cases) and any(case.noise == 0 for case in cases)
-    one_of_each = {(case.task, "box" in case.options): case for case in cases}
+    one_of_each = {(case.task, "box" in case.options, case.file is None): case for case in cases}
     for place, case in enumerate(one_of_each.values()):
-        quick = replace(case, method="ddnm", quality="draft")
+        quick = case if case.file is not None else replace(case, method="ddnm", quality="draft")
         run = runs.run_case(prior, quick, runs.crop_of(folder, quick))
         runs.keep(tmp_path / f"{place}.npz", run)
         again = runs.kept(tmp_path / f"{place}.npz")
-        assert again.case["task"] == case.task and again.evidence.noise == pytest.approx(2 * case.noise)
+        assert again.case["task"] == case.task and again.noise == run.noise
         torch.testing.assert_close(again.error, run.error, atol=2e-3, rtol=1e-3)
         torch.testing.assert_close(again.evidence.features(), run.evidence.features(), atol=0.1, rtol=0.1)
         assert torch.equal(again.open, run.open)
-        if case.task == "inpaint":
-            assert bool(run.open.all()) is (case.noise > 0)
+        if case.file is None:
+            assert run.noise == pytest.approx(case.noise)
+            if case.task == "inpaint":
+                assert bool(run.open.all()) is (case.noise > 0)
+
+
+def test_the_error_of_a_picture_file_is_that_of_its_restoration(folder: Path) -> None:
+    """A blur's frame is larger than the picture: evidence is of the frame, the error a question inside the picture alone."""
+    prior = CheapPrior()
+    case = runs.RunCase(
+        "deblur-gaussian", 0.03, 0, 0, {"kernel": "gaussian:1.2"}, seed=4, side=SIDE, file={"given": True, "jpeg": 90}
+    )
+    crop = runs.crop_of(folder, case)
+    run = runs.run_case(prior, case, crop, name=2)
+    assert run.inside is not None and int(run.inside.sum()) == SIDE * SIDE < run.inside.numel()
+    given = trust_files.spoilt(crop, case.task, case.noise, case.seed, case.options, 90)
+    assert given.history is not None and np.allclose(255 * given.pixels, np.round(255 * given.pixels), atol=1e-3)
+    answer = restore(given, case.task, sigma=0.03, prior=prior, seed=4, ids=2, check=False, **case.options)
+    error = 2 * (answer.array.transpose(2, 0, 1) - crop.numpy())
+    np.testing.assert_allclose(run.error[:, run.open].numpy(), error.reshape(3, -1), atol=1e-5)
+
+
+def test_a_file_that_is_not_told_its_noise_finds_it(folder: Path) -> None:
+    case = runs.RunCase("denoise", 0.04, 0, 0, seed=1, side=64, file={"given": False})
+    run = runs.run_case(CheapPrior(), case, runs.crop_of(folder, case))
+    told = runs.run_case(CheapPrior(), replace(case, file={"given": True}), runs.crop_of(folder, case))
+    assert told.noise == pytest.approx(0.04) and run.noise != told.noise and 0.02 < run.noise < 0.08
+
+
+def test_half_of_the_files_say_how_noisy_they_are_and_jpegs_never() -> None:
+    files = [case for case in runs.training_cases(2, 600) if case.file is not None]
+    assert len(files) == 160 and 40 < sum(case.file["given"] for case in files if case.file) < 90
+    assert all(case.noise == 0 for case in files if case.task == "jpeg")
+    assert all(not case.file["given"] for case in files if case.file and "jpeg" in case.file)
+    assert all(case.file["given"] for case in files if case.file and case.options.get("factor") == 4), "too small to estimate"
+    told = runs.file_cases(16, 3)
+    assert {case.noise for case in told if case.task == "denoise"} == {0.02, 0.05, 0.1} and len(told) == 96
 
 
 def test_runs_that_are_there_are_not_made_again(folder: Path, tmp_path: Path) -> None:
@@ -81,7 +120,15 @@ def test_every_photograph_sees_every_noise_level_and_every_method() -> None:
             assert {(case.noise, case.method) for case in own} == {(n, m) for n in (0.0, 0.05) for m in ("ddnm", "diffpir")}
             assert [case.crop for case in own] == [0, 1, 2, 3]
     four = [case for case in runs.calibration_cases(16) if case.task == "sr" and case.picture == 5]
-    assert sorted(case.noise for case in four) == list(runs.NODES)
+    assert sorted(case.noise for case in four) == list(calibration.NODES)
+
+
+def test_factors_are_fitted_to_every_family_in_fair_parts() -> None:
+    cases = runs.every_family(4, 2)
+    assert [case.crop for case in cases] == sorted(case.crop for case in cases)
+    kinds = {(case.task, case.file is not None) for case in cases[: len(cases) // 2]}
+    assert kinds >= {("jpeg", True), ("denoise", True), ("denoise", False), ("colourise", False), ("cs", False), ("sr", False)}
+    assert len(cases) == 4 * (2 * len(runs.FAMILIES) + len(runs.SIMPLE) + 2)
 
 
 def test_a_photograph_is_halved_as_often_as_asked_while_it_is_large_enough(folder: Path) -> None:

@@ -19,7 +19,7 @@ from leader.sampler import Sampler
 from leader.trust import calibration
 from leader.trust.calibration import Calibration, Node, family_of, fitted, quantiles
 from leader.trust.error_map import with_errors
-from leader.trust.evidence import CHANNELS, CLOCKS, MOVES, Watch, gather
+from leader.trust.evidence import CHANNELS, CLOCKS, MOVES, WAYS, Watch, gather
 from leader.trust.referee import Referee, attach, beside
 from tests.cheap_prior import CheapPrior, photograph
 
@@ -83,9 +83,14 @@ def test_features_are_of_order_one_and_each_says_what_it_should() -> None:
     torch.testing.assert_close(features[:3], evidence.restored)
     x = evidence.restored.double().numpy()
     window = x[:, 8:13, 10:15]
-    assert float(features[3, 10, 12]) == pytest.approx(np.log(np.sqrt(window.var((1, 2)).mean())) + 3, abs=1e-3)
-    torch.testing.assert_close(features[4:8], evidence.sigma.sqrt().clamp_min(1e-3).log() + 3)
-    torch.testing.assert_close(features[8:12], evidence.moved.clamp_min(1e-3).log() + 3)
+    assert float(features[4, 10, 12]) == pytest.approx(np.log(np.sqrt(window.var((1, 2)).mean())) + 3, abs=1e-3)
+    near = x.mean(0, keepdims=True)[:, 9:12, 11:14]
+    assert float(features[3, 10, 12]) == pytest.approx(np.log(np.sqrt(near.var((1, 2)).mean())) + 3, abs=1e-3)
+    place = 5
+    for maps in (evidence.sigma.sqrt(), evidence.moved, evidence.walked, evidence.pulled):
+        torch.testing.assert_close(features[place : place + len(maps)], maps.clamp_min(1e-3).log() + 3)
+        place += len(maps)
+    assert place == 5 + len(CLOCKS) + len(MOVES) + 2 * len(WAYS)
     assert float(features[-2, 0, 0]) == pytest.approx(np.log(0.2) + 3, abs=1e-5)
     assert float(features[-1, 0, 0]) == pytest.approx(np.log(evidence.residual / 0.2), abs=1e-4)
 
@@ -114,7 +119,30 @@ def test_the_watch_keeps_sigma_at_the_times_nearest_to_its_clocks() -> None:
         t = int(visited[np.abs(np.log1p(visited) - np.log1p(clock)).argmin()])
         abar = float(prior.schedule.abar(t))
         expected = 0.25 * (1 - abar) / (0.25 * abar + 1 - abar)
-        assert float(kept[0][place].mean()) == pytest.approx(expected, rel=1e-5)
+        assert float(kept.sigma[place].mean()) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_watch_sums_every_step_of_the_way_and_what_the_data_changed() -> None:
+    problem, _ = masked(0.1)
+    prior = CheapPrior()
+    steps: list[Any] = []
+    watch = Watch(prior.schedule)
+
+    def see(step: Any) -> None:
+        watch(step)
+        steps.append(step)
+
+    Sampler(prior, "ddnm", (), 30).run(problem, ids=[5], on_step=see)
+    kept = watch.seen(5)
+    assert kept is not None and watch.seen(0) is None
+    ends = (0.0, *WAYS)
+    for part in range(len(WAYS)):
+        own = [k for k, step in enumerate(steps) if ends[part] <= prior.schedule.clock_of(int(step.t[0])) < ends[part + 1]]
+        assert len(own) > 1
+        walked = sum((steps[k + 1].x0_hat - steps[k].x0_hat).square().mean(1)[0] for k in own if k + 1 < len(steps))
+        torch.testing.assert_close(kept.walked[part], walked, atol=2e-3, rtol=2e-2)
+        pulled = torch.stack([(steps[k].x0_hat - steps[k].x0).square().mean(1)[0] for k in own]).mean(0)
+        torch.testing.assert_close(kept.pulled[part], pulled)
 
 
 def test_known_pixels_have_no_error_without_noise_and_the_true_one_where_they_were_changed(tmp_path: Path) -> None:
@@ -168,12 +196,26 @@ def test_factors_scale_the_map_and_an_unknown_task_gets_the_widest_and_says_so(t
     np.testing.assert_allclose(other.std, 3 * np.exp(-2.5), rtol=1e-3)
 
 
+def test_factors_are_those_of_the_noise_quoted_for_0_to_1(tmp_path: Path) -> None:
+    nodes = tuple(Node(noise, (factor,) * 4, 8) for noise, factor in ((0.05, 1.6449), (0.1, 3 * 1.6449)))
+    prior = prior_with(tmp_path, families={"inpaint": nodes, "hole": nodes})
+    for sigma, factor in ((0.05, 1), (0.1, 3)):
+        problem, _ = masked(sigma)
+        _, (found,) = with_errors(prior, problem, *run(problem, prior))
+        np.testing.assert_allclose(found.std, factor * np.exp(-2.5), rtol=1e-3)
+
+
 def test_between_noise_levels_factors_are_log_linear_and_beyond_them_constant() -> None:
     nodes = (Node(0.01, (1.0, 1.0, 1.0, 1.0), 1), Node(0.1, (4.0, 4.0, 4.0, 4.0), 1))
     table = Calibration({"sr": nodes})
     for noise, factor in ((0.0, 1), (0.01, 1), (10**-1.5, 2), (0.1, 4), (0.5, 4)):
         factors, known = table.at("sr", noise)
         assert known and factors == pytest.approx((factor,) * 4)
+
+
+def test_a_level_that_was_found_counts_to_the_nearest_of_those_calibrated() -> None:
+    found = [calibration.nearest_level(noise) for noise in (0.0, 0.002, 0.011, 0.03, 0.033, 0.069, 0.072, 0.5)]
+    assert found == [0.0, 0.0, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1]
 
 
 def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> None:
@@ -187,6 +229,15 @@ def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> No
         assert float((fresh <= factor).double().mean()) == pytest.approx(level, abs=0.01)
     small, large = torch.full((10,), 1.0), torch.full((10_000,), 2.0)
     assert quantiles([small, small, large], (0.5,)) == (1.0,)
+    assert quantiles([3 * small, 3 * small, large], (0.3, 0.5)) == (2.0, 3.0)
+
+
+def test_a_noise_level_with_few_runs_leans_on_its_family() -> None:
+    """One run of factor 1 beside eight of factor 4: it counts one of nine, in logarithms, and the others stay."""
+    alone, others = ("sr", 0.0, torch.full((6,), 1.0)), [("sr", 0.1, torch.full((6,), 4.0))] * 8
+    low, high = fitted([alone, *others]).families["sr"]
+    assert low.factors == pytest.approx((4 ** (8 / 9),) * 4) and low.runs == 1 and low.noise == 0
+    assert high.factors == pytest.approx((4.0,) * 4) and high.runs == 8 and high.noise == 0.1
 
 
 @pytest.mark.parametrize(

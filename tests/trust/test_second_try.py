@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from leader.restoration import restore as module
+from leader.restoration.degrade import degrade
 from leader.restoration.repeat import arguments_of
-from leader.restoration.restore import Preparation, Restoration, prepare, restore
+from leader.restoration.restore import Preparation, prepare, restore
+from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
 from leader.trust import Verdict, verdict
 from tests.cheap_prior import CheapPrior, photograph
@@ -76,6 +78,31 @@ def test_what_was_given_or_is_not_failed_is_run_once() -> None:
         script = Scripted(Verdict(level, ("x",), FAILED))  # type: ignore[arg-type]  # two of the three levels
         best = run_with_second_try(one, script)
         assert len(script.sigmas) == 1 and best.tries == () and best.sigma == one.sigma
+
+
+def test_what_more_noise_cannot_cure_is_run_once() -> None:
+    one = ready()
+    script = Scripted(Verdict("failed", ("x",), {**FAILED, "too_wide": 5.0, "due": 0.01, "distance": 0.1}))
+    best = run_with_second_try(one, script)
+    assert len(script.sigmas) == 1 and best.tries == () and best.sigma == one.sigma
+
+
+def test_a_blur_is_judged_by_the_evidence_for_its_kernel() -> None:
+    sharp = photograph(72, 72)
+    told = restore(sharp, "deblur", kernel="gaussian:2", prior=CheapPrior(), steps=3, sigma=0.01)
+    assert told.verdict is not None and float(told.verdict.numbers["too_wide"] or 0) > 1
+    assert any("kernel is too wide" in reason for reason in told.verdict.reasons)
+    assert 0 <= float(told.verdict.numbers["due"] or 0) < 0.05
+    vouched = restore(sharp, "deblur", kernel="gaussian:2", kernel_doubt=0, prior=CheapPrior(), steps=3, sigma=0.01)
+    assert vouched.verdict is not None and vouched.verdict.numbers["too_wide"] is None
+
+
+def test_detail_counts_as_taken_away_where_white_noise_was_found_alone() -> None:
+    noisy = ready().given
+    squeezed = degrade(noisy, "jpeg", quality=60).picture
+    for picture, said, white in ((noisy, None, 1), (noisy, 0.02, 0), (squeezed, None, 0)):
+        one = prepare(picture, "denoise", prior=CheapPrior(), steps=3, sigma=said).run()
+        assert one.verdict is not None and one.verdict.numbers["white"] == white and one.verdict.numbers["denoises"] == 1
 
 
 def test_the_check_does_not_touch_the_picture_and_repeats() -> None:

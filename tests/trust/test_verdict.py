@@ -23,11 +23,18 @@ from leader.trust.judging import (
     MISFIT,
     NEVER,
     NOT_WHITE,
+    OVERDONE,
+    SEEN,
+    TAKEN,
+    TAKEN_DETAIL,
     TAKES_DETAIL,
     TOO_CLOSE,
+    TOO_WIDE,
+    USUAL_GROWTH,
     WAVES,
     Limits,
     improves,
+    larger_sigma_may_help,
     waves,
 )
 from leader.trust.plausibility import CLOCK, look
@@ -52,7 +59,10 @@ EDGES: list[tuple[Limits, str, Any]] = [
     (ENLARGED_GROWTH, "detail", lambda limit: {"detail": 0.05 * limit, "enlarged": 4.0}),
     (KEPT_NOISE, "noise of", lambda limit: {"change": limit, "removed": 1.01 * TAKES_DETAIL, "detail": 0.07}),
     (LOST, "too large", lambda limit: {"residual": 0.02, "noise": 0.02 / limit}),
-    (WAVES, "waves", lambda limit: {**FLAT, "band4": limit - 8.0}),
+    (TAKEN_DETAIL, "is detail", lambda limit: {"correlation": limit, "denoises": 1.0, "white": 1.0}),
+    (TAKEN, "noise that was found", lambda limit: {"residual": 0.02 * limit, "denoises": 1.0, "white": 1.0}),
+    (TOO_WIDE, "kernel is too wide", lambda limit: {"too_wide": limit, "due": 0.01, "distance": 0.1}),
+    (WAVES, "waves", lambda limit: {**FLAT, "band4": limit - 8.0, "detail": 0.03}),
     (EXCESS, "grey levels", lambda limit: {"excess": limit}),
     (MISFIT, "not explained by white noise of 0.02", lambda limit: {"residual": 0.02 * limit}),
     (TOO_CLOSE, "too large", lambda limit: {"residual": 0.02 / limit}),
@@ -97,6 +107,20 @@ def test_an_improvement_needs_both() -> None:
         assert improves(judge({**GOOD, "residual": residual, "detail": detail}), first) is better
 
 
+def test_a_larger_sigma_is_tried_where_it_may_help_alone() -> None:
+    worms = {**GOOD, "detail": 0.05 * 2 * GROWTH.failed}
+    assert larger_sigma_may_help(worms) and larger_sigma_may_help({**GOOD, "residual": 0.02 * 2 * MISFIT.failed})
+    assert not larger_sigma_may_help(GOOD) and not larger_sigma_may_help({**GOOD, "excess": 1.01 * EXCESS.doubtful})
+    for other in (
+        {"too_wide": 9.0, "due": 0.01, "distance": 0.1},
+        {"invented": 0.9},
+        {"correlation": 0.5, "denoises": 1.0, "white": 1.0},
+        {"noise": 0.005},
+    ):
+        assert judge({**GOOD, **other}).level == "failed"
+        assert not larger_sigma_may_help({**GOOD, **other}) and not larger_sigma_may_help({**worms, **other})
+
+
 def _noisy(sigma: float, said: float) -> tuple[Problem, torch.Tensor, torch.Tensor]:
     truth = 0.2 + 0.6 * photograph(64, 64)[None]
     y = Problem.simulate(truth, build_task("denoise", (3, 64, 64)), sigma).y
@@ -136,9 +160,23 @@ def test_some_numbers_count_only_where_they_mean_something() -> None:
     assert judge({**GOOD, "change": None, "removed": 4.0}).level == "fine", "nobody looked"
     assert judge({**GOOD, "noise": 0.02 / (1.01 * NOT_WHITE)}).level == "fine", "its noise is not white"
     assert judge({**GOOD, "noise": 0.02 / (0.99 * NOT_WHITE)}).level == "failed"
+    for name in ("denoises", "white"):
+        alike = {**GOOD, "correlation": 2 * TAKEN_DETAIL.failed, "denoises": 1.0, "white": 1.0}
+        assert judge(alike).level == "failed" and judge({**alike, name: 0.0}).level == "fine"
+        assert judge({**alike, "correlation": -2 * TAKEN_DETAIL.failed}).level == "fine", "detail is smooth"
+        much = {**GOOD, "residual": 0.02 * 2, "denoises": 1.0, "white": 1.0}
+        assert judge(much).level == "failed" and judge({**much, name: 0.0}).level == "fine"
+    wide = {**GOOD, "too_wide": 9.0, "due": 0.01}
+    for due, distance, level in ((0.01, 1.01 * 0.01 * OVERDONE, "failed"), (0.01, 0.99 * 0.01 * OVERDONE, "doubtful")):
+        assert judge({**wide, "due": due, "distance": distance}).level == level
+    assert judge({**wide, "due": 0.0, "distance": 0.99 * SEEN}).level == "doubtful", "nobody sees it"
     faint = {**GOOD, **FLAT, "band4": 2 * WAVES.failed - 8.0}
     assert judge({**faint, "detail": 0.05 * 0.99 * LITTLE_GROWTH}).level == "doubtful"
     assert judge({**faint, "detail": 0.05 * 1.01 * LITTLE_GROWTH}).level == "failed"
+    soft = {**GOOD, **FLAT, "band4": 0.8 * WAVES.failed - 8.0}
+    assert judge({**soft, "detail": 0.05 * USUAL_GROWTH}).level == "doubtful"
+    assert judge({**soft, "detail": 0.05 * 1.26 * USUAL_GROWTH}).level == "failed", "waves in much detail"
+    assert judge({**noisy, "removed": 1.01 * TAKES_DETAIL, "enlarged": 4.0, "detail": 0.03}).level == "doubtful"
 
 
 def test_too_large_a_sigma_takes_more_than_the_noise_away() -> None:

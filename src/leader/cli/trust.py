@@ -80,7 +80,7 @@ def calibrate(
     from leader.files import check_writable
     from leader.pictures import list_pictures
     from leader.train.trust_fit import fit_calibration
-    from leader.train.trust_runs import FAMILIES, SIMPLE, calibration_cases, kept
+    from leader.train.trust_runs import every_family, kept
     from leader.trust.calibration import LEVELS, SHOWN, beside
     from leader.trust.referee import Referee
 
@@ -95,7 +95,7 @@ def calibrate(
     target = beside(source)
     check_writable(target)
     with _folder(store) as folder:
-        cases = calibration_cases(len(list_pictures(images)), crops, FAMILIES + SIMPLE)
+        cases = every_family(len(list_pictures(images)), crops)
         files = _made(model, images, cases, folder, 60 * minutes, workers, prior)
         table = fit_calibration(judge, (kept(file) for file in files))
     table.save(target)

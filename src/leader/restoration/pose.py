@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from leader.diagnosis.width import Width
 from leader.errors import LeaderError, UsageError
 from leader.operators import LinearOperator
 from leader.operators.tasks import resolve
@@ -40,6 +41,8 @@ class PosedProblem:
     notes       choices made on the way, one sentence each
     options     of the task, as they were read: kernels and masks as tables
     noise       the picture's noise where the problem holds a whitened measurement: sigma is then that of its operator
+    width       what the picture says of the width of a blur's kernel; None where nobody looked
+    white       whether white noise was found in a picture that was never compressed, and nobody said how much there is
     """
 
     problem: Problem
@@ -51,6 +54,37 @@ class PosedProblem:
     notes: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     noise: NoiseShape | None = None
+    width: Width | None = None
+    white: bool = False
+
+
+class OfPosed:
+    """What a restoration, ready or done, tells of the problem it holds."""
+
+    posed: PosedProblem
+
+    @property
+    def given(self) -> Picture:
+        """What was handed in, as a picture of any size (A^+ y where the measurement is no picture)."""
+        return self.posed.given
+
+    @property
+    def task(self) -> str:
+        return self.posed.task
+
+    @property
+    def sigma(self) -> float:
+        """The noise level used, for [0, 1] images; `sigma_from` says "given", "estimated" or "container"."""
+        return self.posed.sigma
+
+    @property
+    def sigma_from(self) -> str:
+        return self.posed.sigma_from
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Choices made on the way, one sentence each."""
+        return self.posed.notes
 
 
 def pose_container(
@@ -101,7 +135,7 @@ def pose_picture(
     check_memory(chosen.shape(picture, values))
     measured = chosen.measured(picture, values)
     measured = replace(measured, doubt=math.hypot(measured.doubt, *request.doubts))
-    level, noise = _noise(measured, sigma, chosen.amplifies, request.notes, jpeg)
+    level, noise, white = _noise(measured, sigma, chosen.amplifies, request.notes, jpeg)
     request.notes.extend(measured.notes)
     pixels, window = measured.pixels, measured.window
     operator: LinearOperator = measured.operator
@@ -116,34 +150,39 @@ def pose_picture(
     # an image in range
     problem = Problem(y.to(device), operator, level, in_range=window is None and not request.doubts)
     shown, origin = replace(measured.picture, pixels=pixels), "estimated" if sigma is None else "given"
-    return PosedProblem(problem, shown, chosen.name, level, origin, window, tuple(request.notes), values, noise)
+    return PosedProblem(
+        problem, shown, chosen.name, level, origin, window, tuple(request.notes), values, noise, measured.width, white
+    )
 
 
 def _noise(
     measured: Measured, given: float | Coloured | None, amplified: bool, notes: list[str], jpeg: bool = True
-) -> tuple[float, NoiseShape | None]:
-    """The noise level, for white noise; and the noise of the picture where its measurement is to be whitened."""
+) -> tuple[float, NoiseShape | None, bool]:
+    """The noise level, for white noise; the noise of the picture where its measurement is to be whitened; whether white noise
+    was found, uncompressed.
+    """
     if isinstance(given, Coloured):
         if not can_be_whitened(measured.operator, given.shape):
             raise UsageError(
                 f"Noise that is not white cannot be whitened for '{measured.operator.task}'; give one noise level."
             )
-        return given.sigma, given.shape
-    level = given
+        return given.sigma, given.shape, False
+    level, white = given, False
     if level is None and measured.sigma is not None:
         level = measured.sigma
     if level is None:
         noise = _estimated(measured, amplified, jpeg)
         level, shape = math.hypot(noise.sigma, measured.doubt), noise.shot or noise.spectrum
+        white = shape is None and noise.history is None
         notes.extend(noise.notes())
         if shape is not None and can_be_whitened(measured.operator, shape):
             notes.append(f"{shape.words()}; it is weighed accordingly.")
-            return level, shape.raised(measured.doubt)
+            return level, shape.raised(measured.doubt), white
         if shape is not None:
             notes.append(f"{shape.words()}; it counts as white noise of {level:.2g}.")
     if measured.doubt_power is None or not can_be_whitened(measured.operator):
-        return level, None
-    return level, NoiseSpectrum.white(max(level, rounding(measured.picture.bits)))
+        return level, None, white
+    return level, NoiseSpectrum.white(max(level, rounding(measured.picture.bits))), white
 
 
 def _estimated(measured: Measured, amplified: bool, jpeg: bool) -> NoiseEstimate:

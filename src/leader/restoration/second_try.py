@@ -1,7 +1,8 @@
-"""A failed run is repeated with a larger noise level, where that was estimated: the usual cause is an estimate far too low.
+"""A failed run is repeated with a larger noise level, where that was estimated and may be far too low.
 
-A repetition is kept only if it explains the measurement better and looks more like a picture. What was given is never
-changed.
+That is where noise or waves were found in the answer; a wrong kernel, an inverted mask or detail that was taken for noise are
+not cured by more of it. A repetition is kept only if it explains the measurement better and looks more like a picture. What was
+given is never changed.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from leader.trust.judging import Level, Verdict, improves
+from leader.trust.judging import Level, Verdict, improves, larger_sigma_may_help
 
 if TYPE_CHECKING:
-    from leader.restoration.restore import Preparation, Restoration
+    from leader.restoration.restore import Preparation
+    from leader.restoration.restored import Restoration
 
 REPETITIONS = 2
 
@@ -33,6 +35,8 @@ def run_with_second_try(ready: Preparation, run: Callable[[Preparation], Restora
     if best.verdict is None or best.verdict.level != "failed" or best.sigma_from != "estimated":
         return best
     judged: Verdict = best.verdict
+    if not larger_sigma_may_help(judged.numbers):
+        return best
     tries = [Try(ready.sigma, judged.level, True)]
     for number in range(1, REPETITIONS + 1):
         sigma = ready.sigma * 2**number

@@ -29,7 +29,9 @@ from leader.presets.paths import find_path
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.sampler import Sampler
+from leader.train import trust_files
 from leader.train.data import decode, halved
+from leader.trust.calibration import NODES
 from leader.trust.evidence import Evidence, Watch, gather
 
 SIDE = 64
@@ -49,6 +51,8 @@ class RunCase:
     quality   of `leader.presets.paths`, where no method is named; a method by name runs the steps of that quality
     picture   number of the photograph in its folder; crop: which part of it
     halvings  how often the photograph is halved before; None: every other crop once
+    file      None: y = A x + noise, to all decimals, with the operator known. Else a picture file, restored as `leader.restore`
+              does it (see `trust_files`): {"given": whether it is told the noise, "jpeg": quality of a compression}
     """
 
     task: str
@@ -62,6 +66,7 @@ class RunCase:
     seed: int = 0
     side: int = SIDE
     halvings: int | None = None
+    file: dict[str, Any] | None = None
 
     def operator(self) -> LinearOperator:
         """A, for RGB crops."""
@@ -73,18 +78,22 @@ class RunCase:
         path = find_path(prior.name, self.operator().task, self.noise, self.quality, self.look)
         if self.method is None:
             steps = min(path.steps, len(prior.schedule))
-            return Sampler(prior, path.method, path.plugins, steps, grid=path.grid, **path.settings)
+            return Sampler(prior, path.method, path.plugins, steps, grid=path.route(steps), **path.settings)
         plain = find_path(prior.name, "denoise", self.noise, self.quality, self.look)
-        return Sampler(prior, self.method, (), min(plain.steps, len(prior.schedule)), grid=plain.grid)
+        return Sampler(prior, self.method, (), min(plain.steps, len(prior.schedule)), grid=plain.route())
 
 
 @dataclass(frozen=True)
 class KeptRun:
-    """Evidence and truth [C, H, W] in [-1, 1] of one run, and the case it is of."""
+    """Evidence and truth [C, H, W] in [-1, 1] of one run, and the case it is of.
+
+    inside  the picture's part of the frame [H, W] bool, where that is larger
+    """
 
     case: dict[str, Any]
     evidence: Evidence
     truth: Tensor
+    inside: Tensor | None = None
 
     @property
     def error(self) -> Tensor:
@@ -94,7 +103,12 @@ class KeptRun:
     @property
     def open(self) -> Tensor:
         """Pixels whose error is a question [H, W] bool."""
-        return self.evidence.open
+        return self.evidence.open if self.inside is None else self.evidence.open & self.inside
+
+    @property
+    def noise(self) -> float:
+        """The noise level that the run was told or found, for [0, 1] images."""
+        return self.evidence.noise / 2
 
 
 def training_cases(pictures: int, count: int, seed: int = 0, side: int = SIDE) -> list[RunCase]:
@@ -119,20 +133,41 @@ DRAWS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
 """Options of the operators of training runs; "hole" is inpainting with one large hole."""
 TURN = ("sr", "deblur-gaussian", "deblur-motion", "inpaint", "hole", "cs", "sr", "deblur-gaussian", "deblur-motion", "inpaint")
 RARE = ("denoise", "colourise")
+FILES = ("jpeg", "denoise", "deblur-gaussian", "denoise", "jpeg", "sr", "inpaint", "deblur-motion")
+"""Tasks of picture files, `FILES_A_TURN` after every turn of the others."""
+FILES_A_TURN = 4
+FILE_TASKS = tuple(dict.fromkeys(FILES))
 
 
 def _drawn(rng: np.random.Generator, number: int, picture: int, side: int) -> RunCase:
-    turn, place = divmod(number, len(TURN) + 1)
+    turn, place = divmod(number, len(TURN) + 1 + FILES_A_TURN)
+    if place > len(TURN):
+        return _drawn_file(rng, number, picture, side, FILES[(turn * FILES_A_TURN + place - len(TURN) - 1) % len(FILES)])
     name = TURN[place] if place < len(TURN) else RARE[turn % len(RARE)]
     noise = 0.0 if rng.random() < NOISE_FREE and name != "denoise" else _log_uniform(rng, LOW_NOISE, HIGH_NOISE)
     size = _cs_side(side) if name == "cs" else side
     options = DRAWS[name](rng, size)
     method = str(rng.choice(["ddnm", "diffpir"])) if rng.random() < 0.6 else None
-    quality = "draft" if rng.random() < 0.3 or (name == "cs" and method is None) else "standard"
+    quality = "draft" if rng.random() < 0.3 else "standard"
     look = str(rng.choice(["natural", "faithful"]))
     task = "inpaint" if name == "hole" else name
     halvings = int(rng.choice([0, 0, 1, 1, 2]))
     return RunCase(task, noise, picture, int(rng.integers(1 << 16)), options, method, quality, look, number, size, halvings)
+
+
+def _drawn_file(rng: np.random.Generator, number: int, picture: int, side: int, task: str) -> RunCase:
+    """A picture file: half of the noise levels are given, the others estimated; one in four is a JPEG."""
+    clean = task == "jpeg" or (task != "denoise" and rng.random() < NOISE_FREE)
+    noise = 0.0 if clean else _log_uniform(rng, LOW_NOISE, HIGH_NOISE)
+    file: dict[str, Any] = {"given": bool(rng.random() < 0.5)}
+    if task != "jpeg" and rng.random() < 0.25:
+        file = {"given": False, "jpeg": int(rng.integers(60, 96))}
+    look = str(rng.choice(["natural", "faithful"]))
+    halvings, crop = int(rng.choice([0, 0, 1, 1, 2])), int(rng.integers(1 << 16))
+    options = trust_files.drawn_options(task, rng, side)
+    if options.get("factor", 1) > 2:
+        file = {"given": True}  # too few pixels to estimate their noise
+    return RunCase(task, noise, picture, crop, options, None, "standard", look, number, side, halvings, file)
 
 
 def _cs_side(side: int) -> int:
@@ -149,8 +184,6 @@ def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(math.log(low), math.log(high))))
 
 
-NODES = (0.0, 0.02, 0.05, 0.1)
-"""Noise levels at which factors are fitted, for [0, 1] images."""
 METHODS = (None, "ddnm", "diffpir")
 """Of calibration runs, in turn; None: what the quality stands for."""
 
@@ -196,11 +229,38 @@ def calibration_cases(
             size = _cs_side(side) if name == "cs" else side
             noise = nodes[(picture + crop + place) % len(nodes)]
             method = methods[(picture // len(nodes) + crop // 2 + place) % len(methods)]
-            quality = "draft" if name == "cs" and method is None else "standard"
             task = "inpaint" if name == "hole" else name
             options = standard_options(name, number, size)
-            cases.append(RunCase(task, noise, picture, crop, options, method, quality, seed=number, side=size))
+            cases.append(RunCase(task, noise, picture, crop, options, method, "standard", seed=number, side=size))
     return cases
+
+
+def file_cases(
+    pictures: int, crops: int = 2, tasks: Sequence[str] = ("jpeg", "denoise"), nodes: Sequence[float] = NODES, side: int = SIDE
+) -> list[RunCase]:
+    """Every crop as a picture file of every task once, as `leader.restore` treats it, the noise levels in turn."""
+    cases = []
+    for number in range(pictures * crops):
+        crop, picture = divmod(number, pictures)
+        for place, task in enumerate(tasks):
+            rng = np.random.default_rng((11, number, place))
+            levels = [node for node in nodes if node > 0 or task != "denoise"]
+            noise = 0.0 if task == "jpeg" else levels[(picture + crop + place) % len(levels)]
+            options = trust_files.drawn_options(task, rng, side)
+            told = options.get("factor", 1) > 2
+            cases.append(RunCase(task, noise, picture, crop, options, seed=number, side=side, file={"given": told}))
+    return cases
+
+
+def every_family(pictures: int, crops: int = 4, side: int = SIDE) -> list[RunCase]:
+    """What factors are fitted to: all families, first crops first, so that a part of them is a fair part."""
+    few = max(1, crops // 2)
+    cases = (
+        calibration_cases(pictures, crops, side=side)
+        + calibration_cases(pictures, few, SIMPLE, side=side)
+        + file_cases(pictures, few, side=side)
+    )
+    return sorted(cases, key=lambda case: (case.crop, case.picture))
 
 
 def crop_of(folder: Path, case: RunCase, chosen: Sequence[Path] | None = None) -> Tensor:
@@ -226,6 +286,8 @@ def _part(picture: Image.Image, number: int, side: int, path: Path) -> Tensor:
 
 def run_case(prior: Prior, case: RunCase, picture: Tensor, name: int = 0) -> KeptRun:
     """Makes one run of a picture [3, S, S] in [0, 1]; `name` chooses the noise of the sampler."""
+    if case.file is not None:
+        return _run_file(prior, case, picture, name)
     problem = Problem.simulate(picture[None], case.operator(), case.noise, case.seed)
     watch = Watch(prior.schedule)
     result = case.sampler(prior).run(problem, case.seed, ids=[name], on_step=watch)
@@ -235,10 +297,26 @@ def run_case(prior: Prior, case: RunCase, picture: Tensor, name: int = 0) -> Kep
     return KeptRun(vars(case), evidence, 2 * picture - 1)
 
 
+def _run_file(prior: Prior, case: RunCase, picture: Tensor, name: int) -> KeptRun:
+    assert case.file is not None
+    given = trust_files.spoilt(picture, case.task, case.noise, case.seed, case.options, case.file.get("jpeg"))
+    level = case.noise if case.file["given"] else None
+    evidence, window = trust_files.restored(prior, given, case.task, level, case.seed, name, case.look, case.options)
+    truth, inside = 2 * picture - 1, None
+    if window is not None:
+        inside = torch.zeros_like(evidence.misfit, dtype=torch.bool)
+        window.crop(inside).fill_(True)
+        whole = torch.zeros_like(evidence.restored)
+        window.crop(whole).copy_(truth)
+        truth = whole
+    return KeptRun(vars(case), evidence, truth, inside)
+
+
 def keep(path: Path, run: KeptRun) -> None:
     """Writes a run; half the precision is plenty."""
     evidence = {f"evidence_{k}": v for k, v in vars(run.evidence).items() if isinstance(v, Tensor)}
-    arrays = {name: _small(value) for name, value in {**evidence, "truth": run.truth}.items()}
+    maps = {**evidence, "truth": run.truth, **({} if run.inside is None else {"inside": run.inside})}
+    arrays = {name: _small(value) for name, value in maps.items()}
     said = json.dumps({"case": run.case, "noise": run.evidence.noise, "residual": run.evidence.residual})
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, temporary.open("wb") as file:
@@ -250,11 +328,10 @@ def kept(path: Path) -> KeptRun:
     with np.load(path, allow_pickle=False) as content:
         said = json.loads(str(content["said"]))
         arrays = {name: _wide(torch.from_numpy(content[name])) for name in content.files if name != "said"}
-    truth = arrays.pop("truth")
+    truth, inside = arrays.pop("truth"), arrays.pop("inside", None)
     maps: dict[str, Any] = {name.removeprefix("evidence_"): value for name, value in arrays.items()}
-    return KeptRun(
-        said["case"], Evidence(**{"known": None, "given": None, **maps}, noise=said["noise"], residual=said["residual"]), truth
-    )
+    evidence = Evidence(**{"known": None, "given": None, **maps}, noise=said["noise"], residual=said["residual"])
+    return KeptRun(said["case"], evidence, truth, inside)
 
 
 def make_runs(

@@ -31,6 +31,8 @@ SHOWN = 0.9
 """The level at which `error_std` is exact: 1.6449 of it cover nine of ten."""
 GAUSSIAN = {0.5: 0.6745, 0.8: 1.2816, 0.9: 1.6449, 0.95: 1.9600}
 """Standard deviations of a Gaussian within which these shares lie."""
+NODES = (0.0, 0.02, 0.05, 0.1)
+"""Noise levels at which factors are fitted, for [0, 1] images."""
 HOLE = 0.002
 """Share of a picture far from anything known above which inpainting fills a hole and does not join dots."""
 LEAN = 8
@@ -102,9 +104,8 @@ def _nodes(given: Any, what: str, remedy: str) -> tuple[Node, ...]:
 
 
 def _between(nodes: Sequence[Node], noise: float) -> Factors:
-    """Log-linear between noise levels, where none counts as that of one grey level; constant beyond the ends."""
-    places = [math.log(max(node.noise, LEAST_NOISE / 2)) for node in nodes]
-    here = math.log(max(noise, LEAST_NOISE / 2))
+    """Log-linear between noise levels; constant beyond the ends."""
+    places, here = [_place(node.noise) for node in nodes], _place(noise)
     if here <= places[0] or len(nodes) == 1:
         return nodes[0].factors
     for (low, first), (high, second) in zip(zip(places, nodes), zip(places[1:], nodes[1:])):
@@ -128,6 +129,16 @@ def family_of(task: str, known: Tensor | None) -> str:
     if task == "inpaint" and known is not None and invented_share(known[None]) > HOLE:
         return "hole"
     return task
+
+
+def nearest_level(noise: float) -> float:
+    """The one of `NODES` that a noise level for [0, 1] images counts to, where it was found in a picture."""
+    return min(NODES, key=lambda node: abs(_place(node) - _place(noise)))
+
+
+def _place(noise: float) -> float:
+    """Of a noise level between the others: its logarithm, where none counts as half a grey level."""
+    return math.log(max(noise, LEAST_NOISE / 2))
 
 
 def fitted(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:

@@ -1,4 +1,4 @@
-"""What a finished run leaves for its referee: the answer, Sigma at late times, what A sees of each pixel, the misfit.
+"""What a finished run leaves for its referee: the answer, Sigma at late times, its way there, what A sees, the misfit.
 
 Everything is of one image, in [-1, 1] units, over the frame of its problem. Nothing here asks the network: `Watch` keeps what
 the loop shows, the rest are a few products with A.
@@ -20,46 +20,110 @@ from leader.trust.strips import LARGE
 
 CLOCKS = (20, 60, 120, 200)
 """Times of the standard clock at which Sigma is looked at: of the visited ones, the nearest."""
-MOVES = (20, 60, 120, 200)
-"""Times from which on the way of the answer is looked at."""
+MOVES = (60, 200)
+"""Times from which on the way of the answer is looked at, from end to end."""
+WAYS = (60, 200)
+"""Times up to which, from 0 and from the one before, every step of that way is looked at."""
 SCALES = (0.6, 0.06)
 """Standard deviations of a picture and of its fine detail: a pixel counts as seen where A tells more than these and noise."""
+CONTRASTS = (3, 5)
+"""Sides in pixels of the windows in which the answer's contrast is taken, of its grey and of its colours."""
 SURROUNDINGS = (5, 33)
 """Sides in pixels of the windows in which the seen share is averaged: how deep in a hole a pixel lies."""
-PROBES = 4
+PROBES = 2
+"""Random signs that A is tried on; their answers are averaged over 7 x 7 pixels where A mixes them."""
 LEAST_NOISE = 0.01
 """Noise level assumed at least of a measurement, [-1, 1] units: about one grey level."""
-CHANNELS = 3 + 1 + len(CLOCKS) + len(MOVES) + 1 + len(SCALES) + len(SURROUNDINGS) + 3
+CHANNELS = 3 + len(CONTRASTS) + len(CLOCKS) + len(MOVES) + 2 * len(WAYS) + 1 + len(SCALES) + len(SURROUNDINGS) + 3
 """Of `Evidence.features`."""
 
 
+@dataclass(frozen=True)
+class Way:
+    """What a run showed of one image on its way.
+
+    sigma    Sigma at `CLOCKS` [4, H, W], channels averaged
+    x0       the estimates at `MOVES` [2, C, H, W]
+    walked   sum of squares, channels averaged, of what the estimate moved by from step to step, in the parts `WAYS` [2, H, W].
+             For draws of the posterior its mean is what the step learns, as that of the way from end to end is, but it averages
+             over as many draws as there were steps
+    pulled   mean square, channels averaged, of what the data changed of the network's own estimate, in the same parts
+             [2, H, W]: where that is measured, the true error of the network at that time
+    """
+
+    sigma: Tensor
+    x0: Tensor
+    walked: Tensor
+    pulled: Tensor
+
+
 class Watch:
-    """Keeps, of every image of a run, Sigma and the answer at the visited times nearest to `CLOCKS`; called with every Step."""
+    """Keeps what the evidence needs of every image of a run; called with every Step."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self._sigma: dict[tuple[int, int], tuple[float, Tensor]] = {}
         self._x0: dict[tuple[int, int], tuple[float, Tensor]] = {}
+        self._before: dict[int, tuple[int, Tensor]] = {}
+        self._walked: dict[tuple[int, int], Tensor] = {}
+        self._pulled: dict[tuple[int, int], tuple[int, Tensor]] = {}
 
     def __call__(self, step: Step) -> None:
         for row, name in enumerate(step.ids):
-            place = math.log1p(self.schedule.clock_of(int(step.t[row])))
-            for clock in CLOCKS:
-                distance = abs(place - math.log1p(clock))
-                if step.sigma is not None and distance <= self._sigma.get((name, clock), (math.inf,))[0]:
-                    self._sigma[name, clock] = distance, step.sigma[row].clamp_min(0).mean(0)
-                if clock in MOVES and distance <= self._x0.get((name, clock), (math.inf,))[0]:
-                    self._x0[name, clock] = (
-                        distance,
-                        step.x0_hat[row].half(),
-                    )  # a thousandth is plenty, and pictures may be large
+            clock = self.schedule.clock_of(int(step.t[row]))
+            if step.sigma is not None:
+                for time in _nearest(self._sigma, name, CLOCKS, clock):
+                    self._sigma[name, time] = _distance(clock, time), step.sigma[row].clamp_min(0).mean(0)
+            for time in _nearest(self._x0, name, MOVES, clock):
+                self._x0[name, time] = _distance(clock, time), step.x0_hat[row].half()
+            self._walk(name, clock, step.x0_hat[row], step.x0[row])
 
-    def seen(self, name: int) -> tuple[Tensor, Tensor] | None:
-        """Sigma [4, H, W], channels averaged, and the estimates on the way [4, C, H, W]; None where no Sigma was estimated."""
-        if (name, CLOCKS[0]) not in self._sigma:
+    def _walk(self, name: int, clock: float, now: Tensor, network: Tensor) -> None:
+        if name in self._before:
+            earlier, before = self._before.pop(name)
+            moved = (now - before).square_().mean(0)
+            self._walked[name, earlier] = self._walked[name, earlier] + moved if (name, earlier) in self._walked else moved
+        part = next((number for number, end in enumerate(WAYS) if clock < end), None)
+        if part is None:
+            return
+        self._before[name] = part, now.half()  # a thousandth is plenty, and pictures may be large
+        pull = (now - network).square_().mean(0)
+        count, before = self._pulled.get((name, part), (0, pull))
+        self._pulled[name, part] = count + 1, before + pull if count else pull
+
+    def knows(self, name: int) -> bool:
+        """Whether Sigma was estimated for an image."""
+        return (name, CLOCKS[0]) in self._sigma
+
+    def seen(self, name: int) -> Way | None:
+        """What was kept of an image; None where no Sigma was estimated."""
+        if not self.knows(name):
             return None
         sigma = torch.stack([self._sigma[name, clock][1] for clock in CLOCKS])
-        return sigma, torch.stack([self._x0[name, clock][1] for clock in MOVES])
+        nothing = torch.zeros_like(sigma[0])
+        pulled = [self._pulled.get((name, part), (1, nothing)) for part in range(len(WAYS))]
+        return Way(
+            sigma,
+            torch.stack([self._x0[name, clock][1] for clock in MOVES]),
+            torch.stack([self._walked.get((name, part), nothing) for part in range(len(WAYS))]),
+            torch.stack([sum_ / count for count, sum_ in pulled]),
+        )
+
+    def forget(self, name: int) -> None:
+        """Lets go of what was kept of an image: several times its size."""
+        for kept in (self._sigma, self._x0, self._walked, self._pulled):
+            for key in [key for key in kept if key[0] == name]:
+                del kept[key]
+
+
+def _nearest(kept: dict[tuple[int, int], tuple[float, Tensor]], name: int, times: tuple[int, ...], clock: float) -> list[int]:
+    """Those of some times to which nothing that was kept is nearer than `clock`."""
+    return [time for time in times if _distance(clock, time) <= kept.get((name, time), (math.inf,))[0]]
+
+
+def _distance(clock: float, time: int) -> float:
+    """Between two times of the standard clock, on a logarithmic scale."""
+    return abs(math.log1p(clock) - math.log1p(time))
 
 
 @dataclass(frozen=True)
@@ -68,7 +132,9 @@ class Evidence:
 
     restored  the answer [C, H, W], clamped
     sigma     Sigma at `CLOCKS` [4, H, W], channels averaged
-    moved     rms over channels of the answer minus the estimates at `MOVES` [4, H, W]
+    moved     rms over channels of the answer minus the estimates at `MOVES` [2, H, W]
+    walked    root of the sum of squares of its steps, by parts of the way [2, H, W]; pulled: rms of what the data changed of
+              the network's estimates [2, H, W] (see `Way`)
     added     rms over channels of the answer minus what y alone gives, the regularised inverse of y [H, W]
     seen      share of a pixel's variance that A tells beside noise, at `SCALES` [2, H, W] in [0, 1]
     misfit    rms over channels of the back-projected residual [H, W]
@@ -81,6 +147,8 @@ class Evidence:
     restored: Tensor
     sigma: Tensor
     moved: Tensor
+    walked: Tensor
+    pulled: Tensor
     added: Tensor
     seen: Tensor
     misfit: Tensor
@@ -103,9 +171,12 @@ class Evidence:
         levels = [math.log(noise) + 3, math.log(max(self.residual, LEAST_NOISE / 10) / noise)]
         maps = [
             *picture,
-            _log(local_contrast(self.restored)),
+            _log(local_contrast(self.restored.mean(0, keepdim=True), CONTRASTS[0])),
+            _log(local_contrast(self.restored, CONTRASTS[1])),
             *_log(self.sigma.sqrt()),
             *_log(self.moved),
+            *_log(self.walked),
+            *_log(self.pulled),
             _log(_mean(self.added.square(), 5).sqrt()),
             *(2 * self.seen - 1),
             *(2 * _mean(self.seen[1], side) - 1 for side in SURROUNDINGS),
@@ -133,13 +204,13 @@ def local_contrast(picture: Tensor, side: int = 5) -> Tensor:
 @torch.no_grad()
 def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence | None:
     """The evidence of a finished run of one image, x [1, C, H, W]; None where its loop estimated no Sigma."""
-    kept = watch.seen(name)
-    if kept is None:
-        return None
-    sigma, estimates = kept
     inside = x.clamp(-1, 1).float()
     noise = float(problem.sigma[0])
+    if not watch.knows(name):
+        return None
     seen, pointwise = _seen(problem, inside, noise)
+    kept = watch.seen(name)
+    assert kept is not None
     level = (max(noise, LEAST_NOISE) / SCALES[0]) ** 2
     residual = problem.residual(inside)
     back = problem.operator.regularised_pinv(residual, level)
@@ -149,8 +220,10 @@ def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence
         known, given = pointwise, problem.operator.pinv(problem.y)[0]
     return Evidence(
         inside[0],
-        sigma.float(),
-        (inside - estimates.to(inside)).square().mean(1).sqrt(),
+        kept.sigma.float(),
+        torch.stack([(inside[0] - estimate.to(inside)).square().mean(0).sqrt() for estimate in kept.x0]),
+        kept.walked.float().sqrt(),
+        kept.pulled.float().sqrt(),
         (inside - plain)[0].square().mean(0).sqrt(),
         seen,
         back[0].square().mean(0).sqrt(),
@@ -170,27 +243,29 @@ def _seen(problem: Problem, like: Tensor, noise: float) -> tuple[Tensor, Tensor 
     draw = torch.Generator().manual_seed(0)
     shape = like.shape[1:]
     together = PROBES if like[0, 0].numel() <= LARGE else 1  # a large picture has room for one probe
+    looked = 1 if together > 1 else 8  # and for some rows of the first: where pixels are mixed, probes differ everywhere
     sums: list[Tensor] = [like.new_zeros(shape[1:]) for _ in SCALES]
     firsts: list[Tensor] = []
     apart = [0.0] * len(SCALES)
-    begun: tuple[Tensor, Tensor] | None = None
+    begun: Tensor | None = None
     for _ in range(0, PROBES, together):
-        signs = (torch.randint(0, 2, (together, *shape), generator=draw, dtype=torch.int8) * 2 - 1).to(like)
+        drawn = torch.randint(0, 2, (together, *shape), generator=draw, dtype=torch.int8) * 2 - 1
+        begun = drawn[:1] if begun is None else begun
+        signs = drawn.to(like)
         measured = problem.operator.A(signs)
-        begun = begun or (signs[:1], measured[:1])
         for number, scale in enumerate(SCALES):
             eta = (max(noise, LEAST_NOISE) / scale) ** 2
             each = signs * problem.operator.regularised_pinv(measured, eta)
             if len(firsts) <= number:
-                firsts.append(each[:1])
-            apart[number] = max(apart[number], float((each - firsts[number]).abs().max()))
+                firsts.append(each[:1, :, ::looked].clone())
+            apart[number] = max(apart[number], float((each[:, :, ::looked] - firsts[number]).abs().max()))
             sums[number] = sums[number] + each.mean((0, 1)) * (together / PROBES)
     exact = max(apart) < 1e-4
     shares = [joined.clamp(0, 1) if exact else _mean(joined, 7).clamp(0, 1) for joined in sums]
     known = None
     if exact and begun is not None:
-        answer = (begun[0] * problem.operator.AT(begun[1]))[0]
-        known = (answer > 1e-3).all(0)
+        first = begun.to(like)
+        known = ((first * problem.operator.AT(problem.operator.A(first)))[0] > 1e-3).all(0)
     return torch.stack(shares), known
 
 

@@ -42,6 +42,14 @@ ENLARGED_GROWTH = Limits(0.7, 0.77)
 WAVES = Limits(1.2, 1.85)
 KEPT_NOISE = Limits(0.023, 0.026)
 LOST = Limits(1.35, 1.5)
+TAKEN_DETAIL = Limits(0.06, 0.1)
+TAKEN = Limits(1.25, 1.5)
+TOO_WIDE = Limits(0.3, 0.5)
+"""Natural logarithms of odds."""
+OVERDONE = 2.25
+"""Times what was due to be changed of a picture from which on too wide a kernel has ruined it."""
+SEEN = 1.5 / 255
+"""Difference between pictures below which nobody sees it."""
 EXCESS = Limits(0.002, 0.03)
 MISFIT = Limits(3.0, 7.0)
 TOO_CLOSE = Limits(1.8, NEVER)
@@ -51,8 +59,10 @@ WORTH_A_LOOK = 1.3
 """Times the noise below which the colour of a residual does not matter."""
 LEAST_DETAIL = 1 / 255
 """Detail of a picture that counts as flat."""
-LITTLE_GROWTH = 0.4
-"""Times the detail to be expected below which waves are too faint to have ruined a picture."""
+LITTLE_GROWTH, USUAL_GROWTH = 0.4, 0.7
+"""Times the detail to be expected: below the first waves are too faint to have ruined a picture, beyond the second, which right
+answers hardly pass, they count for more.
+"""
 TAKES_DETAIL = 1.5
 """Times the detail that A takes from photographs above which noise in the answer was not in what was given."""
 NOT_WHITE = 8.0
@@ -89,29 +99,39 @@ def measure(
     crop: Crop | None = None,
     look: bool = False,
     noise: float | None = None,
+    too_wide: float | None = None,
+    due: float | None = None,
+    white: bool = False,
 ) -> Numbers:
     """The numbers of a finished run of one image, for [0, 1] images.
 
-    x      [1, C, H, W] in [-1, 1], the whole frame of the problem, not clamped
-    given  [C, h, w] in [0, 1]: the degraded picture
-    image  its id, which with the seed chooses the noise of the pass
-    crop   the picture's part of the frame, where that is larger
-    look   ask the network once more, for "change" and "spread"
-    noise  of the given picture by its own estimate, where A is the identity
+    x          [1, C, H, W] in [-1, 1], the whole frame of the problem, not clamped
+    given      [C, h, w] in [0, 1]: the degraded picture
+    image      its id, which with the seed chooses the noise of the pass
+    crop       the picture's part of the frame, where that is larger
+    look       ask the network once more, for "change" and "spread"
+    noise      of the given picture by its own estimate, where A is the identity
+    too_wide   log-odds that the kernel of a blur is much too wide, where somebody looked at the spectrum
+    due        root mean square of what undoing a narrower blur, and the noise, would change
+    white      whether sigma was estimated, of noise that is taken to be white and was never compressed
     """
     cut: Crop = crop or (lambda whole: whole)
     inside = x.clamp(-1, 1)
-    seen = None
+    change = spread = None
     if look:
-        seen = plausibility.look(prior, inside, SeededNoise(seed)([image], [0], "check", x.shape[1:]))
+        change, spread = _looked_at(prior, inside, SeededNoise(seed)([image], [0], "check", x.shape[1:]), cut)
     shown = cut(inside)[0].cpu() / 2 + 0.5
     before = plausibility.brought_to_size(given.cpu().float(), (int(shown.shape[-2]), int(shown.shape[-1])))
     return {
         **_of_residual(problem, inside, given, cut),
         "noise": noise,
-        "excess": float((cut(x) / 2 - cut(inside) / 2).double().square().mean().sqrt()),
-        "change": None if seen is None else float(cut(seen.change).double().square().mean().sqrt()),
-        "spread": None if seen is None or seen.spread is None else float(cut(seen.spread).double().mean()),
+        "too_wide": too_wide,
+        "due": due,
+        "white": float(white),
+        "denoises": float(problem.operator.task == "denoise"),
+        "excess": plausibility.root_mean_square(cut(x) / 2 - cut(inside) / 2),
+        "change": change,
+        "spread": spread,
         "distance": _distance_from(before, shown, problem),
         "detail": plausibility.detail(shown),
         "fine_detail": plausibility.fine_detail(shown),
@@ -120,6 +140,13 @@ def measure(
         **{f"band{number}": value for number, value in enumerate(plausibility.bands(shown))},
         **_of_given(problem, before),
     }
+
+
+def _looked_at(prior: Prior, inside: Tensor, noise: Tensor, cut: Crop) -> tuple[float, float | None]:
+    """ "change" and "spread": what one pass of the network says of the answer."""
+    seen = plausibility.look(prior, inside, noise)
+    spread = None if seen.spread is None else float(cut(seen.spread).double().mean())
+    return plausibility.root_mean_square(cut(seen.change)), spread
 
 
 def _of_residual(problem: Problem, x: Tensor, given: Tensor, cut: Crop) -> Numbers:
@@ -146,10 +173,10 @@ def _is_mask(problem: Problem) -> bool:
 
 def _distance_from(before: Tensor, shown: Tensor, problem: Problem) -> float:
     """Root mean square of the answer minus the given picture, both [C, H, W] in [0, 1]; of known pixels where it has holes."""
-    square = (before - shown).double().square()
+    away = before - shown
     if _is_mask(problem):
-        square = square[:, problem.operator.reached(problem.y).expand_as(problem.y)[0].all(0).cpu()]
-    return float(square.mean().sqrt()) if square.numel() else 0.0
+        away = away[:, problem.operator.reached(problem.y).expand_as(problem.y)[0].all(0).cpu()]
+    return plausibility.root_mean_square(away) if away.numel() else 0.0
 
 
 def _of_given(problem: Problem, before: Tensor) -> Numbers:
@@ -177,9 +204,12 @@ def verdict(
     crop: Crop | None = None,
     look: bool = False,
     noise: float | None = None,
+    too_wide: float | None = None,
+    due: float | None = None,
+    white: bool = False,
 ) -> Verdict:
     """The verdict on a finished run of one image: `measure`, then `judge`."""
-    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise))
+    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, due, white))
 
 
 def misfit(numbers: Mapping[str, Any]) -> float:
@@ -199,10 +229,42 @@ def lost(numbers: Mapping[str, Any]) -> float:
     return ratio if ratio <= NOT_WHITE else 0.0
 
 
+def taken(numbers: Mapping[str, Any]) -> float:
+    """How many times the white noise that was found in a picture denoising took away, which has no more than that to take."""
+    return float(numbers.get("denoises", 0.0)) * float(numbers.get("white", 0.0)) * misfit(numbers)
+
+
+def taken_detail(numbers: Mapping[str, Any]) -> float:
+    """The correlation of neighbours of what denoising took away, where white noise was found in the picture; 0 elsewhere.
+
+    White noise has none: what hangs together was detail, and the estimate too large. A level that was given is judged by
+    `lost`; noise of another colour, or compressed, hangs together itself.
+    """
+    counts = float(numbers.get("denoises", 0.0)) * float(numbers.get("white", 0.0))
+    return counts * max(0.0, float(numbers["correlation"] or 0.0))
+
+
+def too_wide(numbers: Mapping[str, Any]) -> float:
+    """Log-odds that the kernel is much too wide; at most doubtful where the picture was hardly changed more than was due.
+
+    What is uncertain of a kernel counts as noise, so that a run with a wrong one may have done little, and no harm.
+    """
+    odds, due = numbers.get("too_wide"), numbers.get("due")
+    if odds is None or due is None:
+        return 0.0
+    harmed = float(numbers["distance"]) > max(OVERDONE * float(due), SEEN)
+    return float(odds) if harmed else min(float(odds), TOO_WIDE.failed)
+
+
 def kept_noise(numbers: Mapping[str, Any]) -> float:
-    """What the network would change of the answer, where noise in it was not in the given picture; 0 without a look."""
+    """What the network would change of the answer, where noise in it was not in the given picture; 0 without a look.
+
+    At most doubtful where the picture was made larger: there it is judged by its growth, and grain alone is no ruin.
+    """
     change = numbers.get("change")
-    return float(change) if change is not None and float(numbers.get("removed", 1.0)) > TAKES_DETAIL else 0.0
+    if change is None or float(numbers.get("removed", 1.0)) <= TAKES_DETAIL:
+        return 0.0
+    return min(float(change), KEPT_NOISE.failed) if float(numbers.get("enlarged", 1.0)) > 1 else float(change)
 
 
 def waves(numbers: Mapping[str, Any]) -> float:
@@ -222,56 +284,92 @@ def waves(numbers: Mapping[str, Any]) -> float:
 def judge(numbers: Mapping[str, Any]) -> Verdict:
     """The verdict that follows from the numbers of `measure`."""
     failed, doubtful = [], []
-    for value, limits, words in _findings(numbers):
-        if value > limits.failed:
-            failed.append(words)
-        elif value > limits.doubtful:
-            doubtful.append(words)
+    for found in _findings(numbers):
+        if found.value > found.limits.failed:
+            failed.append(found.words)
+        elif found.value > found.limits.doubtful:
+            doubtful.append(found.words)
     level: Level = "failed" if failed else "doubtful" if doubtful else "fine"
     return Verdict(level, (*failed, *doubtful), dict(numbers))
 
 
-def _findings(numbers: Mapping[str, Any]) -> list[tuple[float, Limits, str]]:
-    """(value, limits, what to say beyond them), the gravest kind first."""
+def larger_sigma_may_help(numbers: Mapping[str, Any]) -> bool:
+    """Whether a run failed by what too small a noise level does, and by nothing that a larger one makes worse or leaves."""
+    failed = [found for found in _findings(numbers) if found.value > found.limits.failed]
+    return bool(failed) and all(found.helped for found in failed)
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """A number, its limits, what to say beyond them, and whether a larger noise level helps there."""
+
+    value: float
+    limits: Limits
+    words: str
+    helped: bool = False
+
+
+def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
+    """What was looked at, the gravest kind first."""
     sigma, ratio, more, wavy = float(numbers["sigma"]), misfit(numbers), growth(numbers), waves(numbers)
-    noisy, gone = kept_noise(numbers), lost(numbers)
+    strength = wavy * max(1.0, more / USUAL_GROWTH)
+    noisy, gone, more_gone, detail_gone = kept_noise(numbers), lost(numbers), taken(numbers), taken_detail(numbers)
     excess, invented, blocks = (float(numbers[name]) for name in ("excess", "invented", "blockiness"))
     said = f"white noise of {sigma:.2g}" if sigma > residual.ROUNDING else "rounding to 8 bits"
     return [
-        (invented, INVENTED, f"{100 * invented:.0f} % of the picture is far from anything known: is the mask inverted?"),
-        (
+        _Finding(
+            invented, INVENTED, f"{100 * invented:.0f} % of the picture is far from anything known: is the mask inverted?"
+        ),
+        _Finding(
             more,
             ENLARGED_GROWTH if float(numbers.get("enlarged", 1.0)) > 1 else GROWTH,
             f"the picture has {_number(more)} times the detail to be expected: are kernel and sigma right?",
+            True,
         ),
-        (
-            wavy if more > LITTLE_GROWTH else min(wavy, WAVES.failed),
+        _Finding(
+            strength if more > LITTLE_GROWTH else min(strength, WAVES.failed),
             WAVES,
             f"the picture has waves {2 ** (wavy / 2):.1f} times as strong as in photographs: are kernel and sigma right?",
+            True,
         ),
-        (
+        _Finding(
             excess,
             EXCESS,
             f"the answer leaves black and white by {_number(255 * excess)} grey levels: are kernel and sigma right?",
+            True,
         ),
-        (
+        _Finding(
             noisy,
             KEPT_NOISE,
             f"the network sees noise of {_number(255 * noisy)} grey levels in the answer: is sigma too small?",
+            True,
         ),
-        (gone, LOST, f"{_number(gone)} times as much as the picture's own noise was taken away: sigma is too large"),
-        (ratio, MISFIT, f"the measurement is not explained by {said}: the residual is {_number(ratio)} times as large"),
-        (
+        _Finding(
+            too_wide(numbers),
+            TOO_WIDE,
+            "the given picture is much sharper than a blur by this kernel would be: the kernel is too wide",
+        ),
+        _Finding(
+            detail_gone,
+            TAKEN_DETAIL,
+            f"what was taken away is detail, not noise (its neighbours correlate by {detail_gone:.2f}): sigma is too large",
+        ),
+        _Finding(more_gone, TAKEN, f"{_number(more_gone)} times as much as the noise that was found was taken away"),
+        _Finding(gone, LOST, f"{_number(gone)} times as much as the picture's own noise was taken away: sigma is too large"),
+        _Finding(
+            ratio, MISFIT, f"the measurement is not explained by {said}: the residual is {_number(ratio)} times as large", True
+        ),
+        _Finding(
             1 / ratio if ratio > 0 and sigma > residual.ROUNDING else 0.0,
             TOO_CLOSE,
             f"the residual is only {ratio:.2f} times the noise of {sigma:.2g}: sigma is too large, or noise was kept as detail",
         ),
-        (
+        _Finding(
             abs(float(numbers["correlation"] or 0.0)) if ratio > WORTH_A_LOOK else 0.0,
             COLOUR,
             f"what {said} should explain is not white: neighbours have a correlation of {numbers['correlation'] or 0.0:.2f}",
         ),
-        (blocks, BLOCKS, "the given picture has the 8 x 8 blocks of JPEG, which no noise level describes"),
+        _Finding(blocks, BLOCKS, "the given picture has the 8 x 8 blocks of JPEG, which no noise level describes"),
     ]
 
 

@@ -51,7 +51,7 @@ class RefereeShape:
     full: int = 16
     half: int = 24
     quarter: int = 32
-    eighth: int = 48
+    eighth: int = 64
 
 
 class Referee(nn.Module):
@@ -67,9 +67,8 @@ class Referee(nn.Module):
         full, half, quarter, eighth = self.shape.full, self.shape.half, self.shape.quarter, self.shape.eighth
         self.down = nn.ModuleList(_conv(a, b) for a, b in pairwise((self.shape.channels, full, half, quarter, eighth)))
         self.deep = _conv(eighth, eighth, dilation=2)
-        self.up = nn.ModuleList(
-            (_conv(eighth + quarter, quarter), _conv(quarter + half, half), _conv(half + full, full)),
-        )
+        self.side = nn.ModuleList(nn.Conv2d(a, b, 1) for a, b in pairwise((eighth, quarter, half, full)))
+        self.up = nn.ModuleList(_conv(width, width) for width in (quarter, half, full))
         self.out = nn.Conv2d(full + self.shape.channels, 1, 1)
         for parameter in self.out.parameters():
             nn.init.zeros_(parameter)
@@ -80,11 +79,10 @@ class Referee(nn.Module):
             stages.append(F.silu(conv(F.avg_pool2d(stages[-1], 2, ceil_mode=True, count_include_pad=False))))
         h = stages.pop()
         h = h + F.silu(self.deep(h))
-        for conv in self.up:
+        for narrowed, conv in zip(self.side, self.up):
             beside = stages.pop()
-            wider = F.interpolate(h, scale_factor=2, mode="bilinear", align_corners=False)
-            wider = wider[..., : beside.shape[-2], : beside.shape[-1]]
-            h = F.silu(conv(torch.cat([wider, beside], 1)))
+            wider = F.interpolate(narrowed(h), scale_factor=2, mode="bilinear", align_corners=False)
+            h = F.silu(conv(wider[..., : beside.shape[-2], : beside.shape[-1]] + beside))
         said: Tensor = self.out(torch.cat([h, features], 1))[:, 0] - 3
         return said
 

@@ -10,6 +10,7 @@ from numpy import bool_
 from numpy.typing import NDArray
 from torch import Tensor
 
+from leader.diagnosis.width import Width
 from leader.errors import UsageError
 from leader.operators import LinearOperator, build_task
 from leader.pictures.picture import Floats, Picture
@@ -77,6 +78,7 @@ class Measured:
               images at every frequency of the FFT of the operator's frame (white noise of sigma: sigma^2), the same at f and
               -f; 3 along the rows of `leader.operators.OPPONENT`. It counts also where the noise level is given
     notes     what was found out about the picture, one sentence each
+    width     what the picture says of the width of a blur's kernel; None where nobody looked, or nothing was to be seen
     """
 
     operator: LinearOperator
@@ -89,6 +91,7 @@ class Measured:
     doubt: float = 0.0
     doubt_power: Tensor | None = None
     notes: tuple[str, ...] = ()
+    width: Width | None = None
 
 
 class Task:
