@@ -21,7 +21,7 @@ from leader.priors import loading
 from leader.restoration.restore import restore
 from leader.train import defaults, trust_files
 from leader.train import trust_runs as runs
-from leader.train.trust_fit import FitSettings, Lesson, _batch, fit_calibration, fit_referee, lesson, loss
+from leader.train.trust_fit import FitSettings, Lesson, fit_calibration, fit_referee, lesson, loss
 from leader.trust import calibration
 from leader.trust.calibration import Calibration, beside
 from leader.trust.evidence import CHANNELS
@@ -217,15 +217,6 @@ def test_a_referee_learns_the_size_of_errors_and_looks_at_open_pixels_alone() ->
     assert float(off.mean()) < 0.25
     with pytest.raises(LeaderError, match="no runs"):
         fit_referee([])
-
-
-def test_a_rare_family_counts_as_much_as_a_frequent_one() -> None:
-    flat = torch.zeros(CHANNELS, 16, 16)
-    everywhere = torch.ones(16, 16, dtype=torch.bool)
-    many = [Lesson(flat, torch.full((3, 16, 16), 0.01), everywhere, "sr") for _ in range(30)]
-    few = [Lesson(flat, torch.full((3, 16, 16), 0.5), everywhere, "cs")]
-    drawn = _batch([many, few], FitSettings(batch=200, crop=16), torch.Generator().manual_seed(0))[1]
-    assert 70 < int((drawn[:, 0, 0, 0] > 0.1).sum()) < 130
 
 
 def test_calibration_makes_the_intervals_of_kept_runs_cover(folder: Path) -> None:

@@ -46,18 +46,16 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class Lesson:
-    """One run ready for fitting: features [F, H, W], |error| [C, H, W], where it is a question [H, W] bool, family of tasks."""
+    """One run ready for fitting: features [F, H, W], |error| [C, H, W], and where it is a question [H, W] bool."""
 
     features: Tensor
     error: Tensor
     open: Tensor
-    family: str = ""
 
 
 def lesson(run: KeptRun) -> Lesson:
     """What a referee learns of a run."""
-    family = family_of(task_of(run), run.evidence.known)
-    return Lesson(run.evidence.features(), run.error.abs().clamp_min(LEAST_ERROR), run.open, family)
+    return Lesson(run.evidence.features(), run.error.abs().clamp_min(LEAST_ERROR), run.open)
 
 
 def read_lessons(paths: Iterable[Path]) -> list[Lesson]:
@@ -68,11 +66,10 @@ def read_lessons(paths: Iterable[Path]) -> list[Lesson]:
 def fit_referee(
     lessons: Sequence[Lesson], settings: FitSettings | None = None, say: Callable[[str], None] | None = None
 ) -> Referee:
-    """A referee by `loss`, over the open pixels of random crops, turned and mirrored; every family counts the same."""
+    """A referee by `loss`, over the open pixels of random crops, turned and mirrored."""
     if not lessons:
         raise LeaderError("There are no runs to fit a referee to; give more pictures.")
     chosen = settings or FitSettings()
-    families = [[one for one in lessons if one.family == name] for name in sorted({one.family for one in lessons})]
     generator = torch.Generator().manual_seed(chosen.seed)
     with torch.random.fork_rng():
         torch.manual_seed(chosen.seed)
@@ -88,7 +85,7 @@ def fit_referee(
         share = max(step / chosen.steps, spent)
         for group in best.param_groups:
             group["lr"] = chosen.rate * min(1.0, (step + 1) / 20) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
-        features, error, is_open = _batch(families, chosen, generator)
+        features, error, is_open = _batch(lessons, chosen, generator)
         off = loss(referee(features), error, is_open)
         best.zero_grad()
         off.backward()  # type: ignore[no-untyped-call]
@@ -122,13 +119,10 @@ def loss(log_std: Tensor, error: Tensor, is_open: Tensor) -> Tensor:
     return ((total * weight).sum((1, 2)) + EVEN * (covered - SHOWN).square()).mean()
 
 
-def _batch(
-    families: Sequence[Sequence[Lesson]], settings: FitSettings, generator: torch.Generator
-) -> tuple[Tensor, Tensor, Tensor]:
+def _batch(lessons: Sequence[Lesson], settings: FitSettings, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     while len(parts) < settings.batch:
-        own = families[_below(len(families), generator)]
-        one = own[_below(len(own), generator)]
+        one = lessons[_below(len(lessons), generator)]
         size = min(settings.crop, *one.open.shape)
         top, left = (_below(side - size + 1, generator) for side in one.open.shape)
         cut = [part[..., top : top + size, left : left + size] for part in (one.features, one.error, one.open)]
