@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Annotated, Any
 
 import torch
 import typer
+from paths import BARS
 from torch import Tensor
 
 from leader import Problem, Sampler, Schedule, load_prior
@@ -39,6 +40,8 @@ from leader.train.spectrum import Rings
 FOLDER = Path(__file__).parent / "records"
 HOSTS = ("ddnm", "diffpir")
 DRAWN, FITTED = 8, 12
+MOST = 35
+"""Calls that may take the place of the host's own 100."""
 
 app = typer.Typer(add_completion=False, help=__doc__)
 
@@ -58,9 +61,10 @@ REFERENCE = Route("own 100", 100)
 STARTED = Route("informed start, 33", 33, None, ("start",), {"start": {"spread": True}})
 ROUTES = (
     REFERENCE,
-    STARTED,
     Route("quadratic 33", 33, "quadratic"),
-    Route("uniform 33", 33, "uniform"),
+    STARTED,
+    Route("own 33", 33),
+    Route("constant start 300", 100, "uniform", ("start",), {"start": {"time": 300}}),
     Route("informed start, 15", 15, None, ("start",), {"start": {"spread": True}}),
     Route("quadratic 15", 15, "quadratic"),
     Route("uniform 15", 15, "uniform"),
@@ -133,13 +137,12 @@ def picture_spectrum(pictures: Tensor) -> Spectrum:
     return Spectrum(torch.zeros(1, dtype=torch.float64), rings.radii, power[None], means[None], power, means, colour)
 
 
-def cells(study: Study, pictures: int, routes: int) -> Iterator[tuple[Route, str, str, int]]:
-    """(route, task, host, picture): what decides first, then the rest."""
-    for some in (ROUTES[:2], ROUTES[2:routes]):
-        for index in range(pictures):
-            for task in study.tasks:
-                for host in HOSTS:
-                    yield from ((route, task, host, index) for route in some)
+def cells(
+    tasks: Iterable[str], hosts: Iterable[str], routes: Sequence[Route], pictures: int
+) -> Iterator[tuple[Route, str, str, int]]:
+    """(route, task, host, picture), picture by picture, so that a part of it is a comparison on fewer pictures."""
+    for index in range(pictures):
+        yield from ((route, task, host, index) for task in tasks for host in hosts for route in routes)
 
 
 def measure(study: Study, prior: Prior, clean: Tensor, route: Route, task: str, host: str, index: int) -> dict[str, Any]:
@@ -164,7 +167,9 @@ def measure(study: Study, prior: Prior, clean: Tensor, route: Route, task: str, 
 def run(
     model: Annotated[Path | None, typer.Option(help="Folder of the DDPM; the embedded prior by default.")] = None,
     pictures: Annotated[int, typer.Option(help="At most so many: 16 crops, 8 drawn ones.")] = 16,
-    routes: Annotated[int, typer.Option(help="The first of the list.")] = len(ROUTES),
+    host: Annotated[list[str] | None, typer.Option(help="These hosts only.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="These tasks only.")] = None,
+    route: Annotated[list[str] | None, typer.Option(help="These paths only, by name.")] = None,
     store: Annotated[Path, typer.Option(help="Where drawn pictures are kept.")] = Path("out/anime64-drawn.pt"),
 ) -> None:
     """Run what has no record yet."""
@@ -178,13 +183,14 @@ def run(
         prior.spectrum = picture_spectrum(made[DRAWN:])
         shown = [(one[None] + 1) / 2 for one in made[:DRAWN]]
     done = study.stored()
-    for route, task, host, index in cells(study, min(pictures, len(shown)), routes):
-        if (route.name, task, host, index) in done:
+    wanted = [one for one in ROUTES if route is None or one.name in route]
+    for one, what, who, index in cells(task or study.tasks, host or HOSTS, wanted, min(pictures, len(shown))):
+        if (one.name, what, who, index) in done:
             continue
-        found = measure(study, prior, shown[index], route, task, host, index)
+        found = measure(study, prior, shown[index], one, what, who, index)
         with study.records.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"route": route.name, "task": task, "host": host, "picture": index, **found}) + "\n")
-        typer.echo(f"{route.name}, {task}, {host}, picture {index}: {found['psnr']:.2f} dB", err=True)
+            file.write(json.dumps({"route": one.name, "task": what, "host": who, "picture": index, **found}) + "\n")
+        typer.echo(f"{one.name}, {what}, {who}, picture {index}: {found['psnr']:.2f} dB", err=True)
 
 
 @app.command()
@@ -192,8 +198,8 @@ def table(model: Annotated[bool, typer.Option("--model", help="Of the DDPM that 
     """Means, and paired differences from the host's own 100 steps with 95 % intervals over pictures."""
     study = ANIME if model else EMBEDDED
     records = study.stored()
-    typer.echo("| task | host | path | calls | pictures | PSNR | LPIPS | PSNR against 100 | LPIPS against 100 |")
-    typer.echo("| --- | --- | --- | ---: | ---: | ---: | ---: | --- | --- |")
+    typer.echo("| task | host | path | calls | pictures | PSNR | LPIPS | PSNR against 100 | LPIPS against 100 | verdict |")
+    typer.echo("| --- | --- | --- | ---: | ---: | ---: | ---: | --- | --- | --- |")
     for task in study.tasks:
         for host in HOSTS:
             for route in ROUTES:
@@ -207,13 +213,18 @@ def table(model: Annotated[bool, typer.Option("--model", help="Of the DDPM that 
 
 
 def _line(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
-    cells = []
-    for name, digits in (("psnr", 2), ("lpips", 3)):
+    """Means, paired differences, and whether the path is not inferior with at most MOST calls."""
+    cells, worse = [], []
+    for name, digits, sign in (("psnr", 2, 1), ("lpips", 3, -1)):
         change = [found[name] - reference[name] for found, reference in rows]
         low, high = bootstrap_interval(change)
         cells.append(f"{mean(change):+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]")
+        worst = low if sign > 0 else high
+        if sign * mean(change) < sign * BARS[name][0] or sign * worst < sign * BARS[name][1]:
+            worse.append(f"{name.upper()} inferior")
     values = [mean(found[name] for found, _ in rows) for name in ("calls", "psnr", "lpips")]
-    return f"{values[0]:.0f} | {len(rows)} | {values[1]:.2f} | {values[2]:.3f} | {cells[0]} | {cells[1]}"
+    verdict = "; ".join(worse) or ("not inferior" if values[0] <= MOST else "more calls than asked")
+    return f"{values[0]:.0f} | {len(rows)} | {values[1]:.2f} | {values[2]:.3f} | {cells[0]} | {cells[1]} | {verdict}"
 
 
 if __name__ == "__main__":

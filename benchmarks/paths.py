@@ -2,7 +2,7 @@
 
     python benchmarks/paths.py run --images photos/val          # resumes; records in benchmarks/records/paths.jsonl
     python benchmarks/paths.py table                            # differences from DDNM + LEADer, 100 uniform steps
-    python benchmarks/paths.py test                             # what was chosen, on the shipped test crops
+    python benchmarks/paths.py test --seeds 3                   # what was chosen, on the shipped test crops, with a verdict
 
 128 px central crops of photographs at half size, one seed, the noise of the photograph's position, presets on, one thread.
 """
@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import mean
@@ -25,7 +26,8 @@ from leader.bench.images import list_images, load_image
 from leader.bench.statistics import bootstrap_interval
 from leader.metrics import lpips, psnr
 from leader.operators import build_task, random_mask
-from leader.presets.paths import LOOKS, find_path
+from leader.presets.paths import LOOKS, RunPath, find_path
+from leader.schedule import Grid
 
 RECORDS = Path(__file__).parent / "records" / "paths.jsonl"
 TESTED = RECORDS.with_name("paths-test.jsonl")
@@ -57,6 +59,8 @@ CHOSEN: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """What is taken to other lengths, on four photographs."""
 PAPER = ("ddnm", ("leader",), 100, None)
+BARS = {"psnr": (-0.15, -0.3), "lpips": (0.01, 0.02)}
+"""Not inferior to the papers' path: the mean difference is no worse than the first, its 95 % bound no worse than the second."""
 Point = tuple[str, str, tuple[str, ...], int, str | None, int]
 
 app = typer.Typer(add_completion=False, help=__doc__)
@@ -76,20 +80,39 @@ def points(photographs: int) -> Iterator[Point]:
                 yield from ((task, host, added, steps, "quadratic", index) for steps in (10, 60))
 
 
-def chosen(index: int) -> Iterator[tuple[str, Point, dict[str, Any]]]:
-    """(name, point, settings) of the papers' path and of the standard quality's looks, for every task."""
-    for task, (name, sigma) in TASKS.items():
-        yield "paper", (task, *PAPER, index), {}
-        for look in LOOKS:
-            path = find_path("embedded", "sr-bicubic" if name == "sr" else name, sigma, "standard", look)
-            if (path.method, path.plugins, path.steps, path.grid) != PAPER:
-                yield look, (task, path.method, path.plugins, path.steps, path.grid, index), path.settings
+@dataclass(frozen=True)
+class Choice:
+    """A path on a task: the papers' or what a look of the standard quality stands for."""
+
+    name: str
+    task: str
+    path: RunPath
+
+    def key(self, index: int, seed: int) -> list[Any]:
+        """What a record of it on a crop is stored under: all that its numbers depend on."""
+        path = self.path
+        said = [path.method, list(path.plugins), path.steps, path.grid, path.settings, list(path.times), path.average]
+        return [self.name, self.task, *said, index, seed]
+
+
+def choices(task: str, looks: Iterable[str] = LOOKS) -> Iterator[Choice]:
+    """The papers' path and the standard quality's looks."""
+    name, sigma = TASKS[task]
+    yield Choice("paper", task, RunPath(PAPER[0], PAPER[2], "the papers", PAPER[3], PAPER[1]))
+    for look in looks:
+        yield Choice(look, task, find_path("embedded", "sr-bicubic" if name == "sr" else name, sigma, "standard", look))
 
 
 def measure(
-    point: Point, photograph: Path, seed: int = 0, fit: str = "half", settings: dict[str, Any] | None = None
+    point: Point,
+    photograph: Path,
+    seed: int = 0,
+    fit: str = "half",
+    settings: dict[str, Any] | None = None,
+    times: tuple[int, ...] = (),
+    runs: int = 1,
 ) -> dict[str, Any]:
-    """The record of one run."""
+    """The record of one run, or of the mean of several; `times` are visited instead of the grid where there are any."""
     task, host, plugins, steps, grid, index = point
     name, sigma = TASKS[task]
     options: dict[str, Any] = {"seed": index} if name == "deblur-motion" else {}
@@ -98,17 +121,17 @@ def measure(
     picture = load_image(photograph, fit, SIZE)
     problem = Problem.simulate(picture, build_task(name, (3, SIZE, SIZE), **options), sigma, seed, ids=[index])
     started = time.perf_counter()
-    sampler = Sampler(_prior(), host, plugins, steps, grid=grid, **(settings or {}))
-    result = sampler.run(problem, seed, ids=[index])
+    sampler = Sampler(_prior(), host, plugins, steps, grid=Grid(times) if times else grid, **(settings or {}))
+    results = [sampler.run(problem, seed + 1000 * k, ids=[index]) for k in range(runs)]
     seconds = time.perf_counter() - started
-    shown = ((result.images + 1) / 2).clamp(0, 1)
-    total = result.ledger.total
+    shown = ((torch.stack([result.images for result in results]).mean(0) + 1) / 2).clamp(0, 1)
+    totals = [result.ledger.total for result in results]
     return {
         "key": [task, host, list(plugins), steps, grid, index],
         "psnr": round(float(psnr(shown, picture)), 4),
         "lpips": round(float(lpips(shown, picture)), 5),
-        "calls": total.calls,
-        "work": round(total.pixels / SIZE**2, 2),
+        "calls": sum(total.calls for total in totals),
+        "work": round(sum(total.pixels for total in totals) / SIZE**2, 2),
         "s": round(seconds, 2),
     }
 
@@ -141,30 +164,81 @@ def run(
 
 
 @app.command()
-def test(seeds: Annotated[int, typer.Option(help="Runs of every crop, 0, 1, ...")] = 1) -> None:
-    """Run the papers' path and the standard quality on the 16 test crops, then print paired differences."""
+def test(
+    seeds: Annotated[int, typer.Option(help="Runs of every crop, 0, 1, ...")] = 3,
+    task: Annotated[list[str] | None, typer.Option(help="These tasks only.")] = None,
+    look: Annotated[list[str] | None, typer.Option(help="These looks only.")] = None,
+    only_table: Annotated[bool, typer.Option("--only-table", help="Run nothing: print what is recorded.")] = False,
+) -> None:
+    """Run the papers' path and the standard quality on the 16 test crops, then print paired differences and a verdict."""
     torch.set_num_threads(1)
     lines = TESTED.read_text(encoding="utf-8").splitlines() if TESTED.exists() else []
     records = {json.dumps(record["key"]): record for record in map(json.loads, lines)}
-    for seed in range(seeds):
-        for index, photograph in enumerate(list_images("test")):
-            for look, point, settings in chosen(index):
-                key = [look, point[0], point[1], list(point[2]), *point[3:], seed]
-                if json.dumps(key) not in records:
-                    found = {**measure(point, photograph, seed, "crop", settings), "key": key}
+    crops, compared = list_images("test"), [(name, list(choices(name, look or LOOKS))) for name in task or TASKS]
+    for seed in range(0 if only_table else seeds):
+        for _, tried in compared:
+            for index, photograph in enumerate(crops):
+                for one in tried:
+                    key = one.key(index, seed)
+                    if json.dumps(key) in records:
+                        continue
+                    path = one.path
+                    point = (one.task, path.method, path.plugins, path.steps, path.grid, index)
+                    found = {**measure(point, photograph, seed, "crop", path.settings, path.times, path.average), "key": key}
                     records[json.dumps(key)] = found
                     with TESTED.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(found) + "\n")
-    typer.echo("| task | look | runs | PSNR | LPIPS | PSNR against paper | LPIPS against paper | work |")
-    typer.echo("| --- | --- | ---: | ---: | ---: | --- | --- | ---: |")
-    rows: dict[tuple[str, str], dict[tuple[int, int], dict[str, Any]]] = {}
-    for record in records.values():
-        rows.setdefault((record["key"][1], record["key"][0]), {})[(record["key"][-2], record["key"][-1])] = record
-    for (task, look), tried in rows.items():
-        typer.echo(f"| {task} | {look} | {len(tried)} | {_compared(tried, rows[(task, 'paper')])} |")
+    typer.echo("| task | look | crops x seeds | PSNR | LPIPS | PSNR against paper | LPIPS against paper | work | verdict |")
+    typer.echo("| --- | --- | ---: | ---: | ---: | --- | --- | ---: | --- |")
+    for _, tried in compared:
+        rows = [
+            {
+                (i, seed): records[name]
+                for i in range(len(crops))
+                for seed in range(seeds)
+                if (name := json.dumps(one.key(i, seed))) in records
+            }
+            for one in tried
+        ]
+        for one, row in zip(tried[1:], rows[1:]):
+            typer.echo(f"| {one.task} | {one.name} | {_tested(row, rows[0])} |")
 
 
-def _compared(found: dict[Any, dict[str, Any]], paper: dict[Any, dict[str, Any]]) -> str:
+Scores = dict[Any, dict[str, Any]]
+
+
+def _by_crop(found: Scores, paper: Scores) -> tuple[dict[int, dict[str, float]], dict[int, dict[str, float]], int]:
+    """Both sides crop by crop, averaged over the seeds that both have, and how many seeds the poorest crop has."""
+    seeds: dict[int, list[int]] = {}
+    for index, seed in sorted(found.keys() & paper.keys()):
+        seeds.setdefault(index, []).append(seed)
+    names = ("psnr", "lpips", "work")
+    sides = [
+        {i: {name: mean(side[(i, k)][name] for k in of) for name in names} for i, of in seeds.items()}
+        for side in (found, paper)
+    ]
+    return sides[0], sides[1], min(map(len, seeds.values()), default=0)
+
+
+def _tested(found: Scores, paper: Scores) -> str:
+    """Crops x seeds, means, paired differences, work, and the verdict."""
+    ours, theirs, seeds = _by_crop(found, paper)
+    if len(ours) < 2:
+        return f"{len(ours)} | not measured"
+    words = []
+    for name, sign in (("psnr", 1), ("lpips", -1)):
+        change = [ours[i][name] - theirs[i][name] for i in ours]
+        low, high = bootstrap_interval(change)
+        worst = low if sign > 0 else high
+        if sign * mean(change) < sign * BARS[name][0] or sign * worst < sign * BARS[name][1]:
+            words.append(f"{name.upper()} inferior")
+        elif sign * worst > 0:
+            words.append(f"{name.upper()} better")
+    verdict = "; ".join(words) if any("inferior" in word for word in words) else "; ".join(["not inferior", *words])
+    return f"{len(ours)} x {seeds} | {_compared(ours, theirs)} | {verdict}"
+
+
+def _compared(found: Scores, paper: Scores) -> str:
     """Means, paired differences with 95 % intervals, work."""
     shared = sorted(found.keys() & paper.keys())
     cells = []

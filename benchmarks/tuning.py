@@ -3,6 +3,7 @@
     python benchmarks/tuning.py run starts --images photos/val          # every start for the hosts that the screening left
     python benchmarks/tuning.py run settings --images photos/val        # trials of settings for the best of them
     python benchmarks/tuning.py run lengths --images photos/val --photographs 8     # what those two left open
+    python benchmarks/tuning.py run relaxed --images photos/val --photographs 8     # over-relaxed ProjDiff, late ends, averages
     python benchmarks/tuning.py table                                   # best first, by task; resumes from its records
 
 Crops, noise and scores are those of benchmarks/paths.py; records in benchmarks/records/tuning.jsonl.
@@ -47,10 +48,19 @@ class Trial:
     steps: int
     grid: str | None
     settings: dict[str, Any] = field(default_factory=dict)
+    times: tuple[int, ...] = ()
+    """The very times, where no named grid has them."""
+    runs: int = 1
+    """How many runs are averaged."""
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """Its fields, without what is as usual."""
+        return {name: value for name, value in asdict(self).items() if (name, value) not in (("times", ()), ("runs", 1))}
 
     @property
     def key(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
+        return json.dumps(self.said, sort_keys=True)
 
 
 PATHS: tuple[tuple[tuple[str, ...], int, dict[str, Any]], ...] = (
@@ -112,7 +122,35 @@ def lengths() -> Iterator[Trial]:
         yield Trial("cs", host, ("start",), steps, "quadratic", {"start": {"time": time}})
 
 
-ROUNDS = {"starts": starts, "settings": settings, "lengths": lengths}
+HIGH = (999, 902, 809, 722, 639, 562, 490, 422, 360, 302)
+"""The quadratic grid of 21 steps above time 290, where a call costs a third of a pass or less."""
+FULL_END = (*HIGH, 250, 202, 160, 122, 90, 62, 40, 22, 10, 2, 0, -1)
+LATE_END = (*HIGH, 250, 205, 170, 140, 113, 90, 70, 52, 36, 22, 10, -1)
+"""As many calls as 21 quadratic steps, without its last two (times 2 and 0): closer together where edges form."""
+FEWER_HIGH = (999, 700, 480, 340, 268, 228, 194, 165, 140, 118, 98, 82, 64, 46, 28, 11, -1)
+"""Fewer cheap steps above time 290, as many as fit below."""
+HALF = (999, 600, 420, 310, 240, 180, 130, 82, 45, 16, -1)
+"""About seven passes: two such runs cost as much as one of the others."""
+
+
+def relaxed() -> Iterator[Trial]:
+    """ProjDiff that goes beyond its estimate, grids that end early, averages of two shorter runs."""
+    for task in ("sr-clean", "gauss", "inpaint"):
+        yield Trial(task, PAPER[0], PAPER[1], PAPER[2], PAPER[3])
+    yield Trial("sr-clean", "ddnm", (), 21, None, {}, LATE_END)
+    for step in (1.2, 1.4):
+        yield Trial("sr-clean", "projdiff", (), 21, None, {"step": step}, FULL_END)
+    for step in (1.3, 1.4, 1.6):
+        yield Trial("sr-clean", "projdiff", (), 21, None, {"step": step}, LATE_END)
+    yield Trial("sr-clean", "projdiff", (), 16, None, {"step": 1.3}, FEWER_HIGH)
+    for runs in (1, 2):
+        yield Trial("sr-clean", "projdiff", (), 10, None, {"step": 1.5}, HALF, runs)
+    yield Trial("sr-clean", "ddnm", ("leader",), 10, "quadratic", {"eta": 0.985})
+    yield Trial("inpaint", "projdiff", (), 21, None, {"step": 1.4}, FULL_END)
+    yield Trial("gauss", "projdiff", (), 10, None, {}, HALF, 2)
+
+
+ROUNDS = {"starts": starts, "settings": settings, "lengths": lengths, "relaxed": relaxed}
 app = typer.Typer(add_completion=False, help=__doc__)
 
 
@@ -137,10 +175,10 @@ def run(
             if (trial.key, index) in done:
                 continue
             point = (trial.task, trial.method, trial.plugins, trial.steps, trial.grid, index)
-            scores = measure(point, files[index], settings=trial.settings)
+            scores = measure(point, files[index], settings=trial.settings, times=trial.times, runs=trial.runs)
             del scores["key"]
             with RECORDS.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"trial": asdict(trial), "photograph": index, **scores}) + "\n")
+                file.write(json.dumps({"trial": trial.said, "photograph": index, **scores}) + "\n")
         typer.echo(f"{number + 1} of {len(trials)}", err=True)
 
 
@@ -162,9 +200,13 @@ def table(photographs: Annotated[int, typer.Option(help="Trials with at least so
             gain = mean(found[i]["psnr"] - paper[i]["psnr"] for i in shared)
             price = mean(found[i]["lpips"] - paper[i]["lpips"] for i in shared)
             trial, work = found[shared[0]]["trial"], mean(found[i]["work"] for i in shared)
-            words = (
-                f"{trial['method']} | {'+'.join(trial['plugins']) or '-'} | {trial['steps']} | {json.dumps(trial['settings'])}"
+            path = (
+                f"{len(trial['times']) - 1} from {trial['times'][0]} to {trial['times'][-2]}"
+                if "times" in trial
+                else trial["steps"]
             )
+            runs = f"mean of {trial['runs']}, " if "runs" in trial else ""
+            words = f"{trial['method']} | {'+'.join(trial['plugins']) or '-'} | {runs}{path} | {json.dumps(trial['settings'])}"
             line = f"| {task} | {words} | {len(shared)} | {gain:+.2f} | {price:+.3f} | {work:.1f} |"
             lines.append((gain - WEIGHT * price, line))
         for _, line in sorted(lines, reverse=True):

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-FORM = ["", "small", 4, 2, "draft", "natural", "chosen by the quality", "chosen by the quality", None, None]
-FORM += ["chosen by the quality", None, "embedded", 0]
+FORM = ["", "small", 4, 2, "draft", "natural", "chosen by the quality", "chosen by the quality", "", ""]
+FORM += ["chosen by the quality", "", "embedded", ""]
 """What the form holds after the picture, in its order."""
 WARM = 4
 """Clients that come before the others, so many at once."""

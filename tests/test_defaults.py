@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from leader.restoration.restore import prepare
 from leader.schedule import Schedule
 from leader.uncertainty import covariance
 from leader.uncertainty.estimators import Difference, Hutchinson, local_mean
+from leader.web.limits import Limits, fitted
 
 DDPG: dict[str, Any] = {"gamma": 8.0, "zeta": 0.5, "eta_tilde": 0.7, "eta_floor": 1e-4, "ls_scale": 1.0}
 EXPECTED: dict[str, dict[str, Any]] = {
@@ -82,13 +84,66 @@ def test_what_methods_and_plug_ins_say_of_themselves() -> None:
 
 def test_numbers_that_have_no_setting() -> None:
     assert ucpm.LARGEST_SHARPENING == 1 / 32 and satp.FARTHEST == 10**6
-    assert informed.LANCZOS_STEPS == 10 and informed.FIRST_LABEL == 1_000_000
+    assert informed.LANCZOS_STEPS == 8 and informed.FIRST_LABEL == 1_000_000
     assert signature_of(image_priors.total_variation) == {"smoothing": 0.05}
     assert (covariance.FLOOR, covariance.ITERATIONS, covariance.TOLERANCE) == (0.01, 200, 1e-4)
+    assert (covariance.PROBES, covariance.WINDOW) == (2, 5)
     assert signature_of(Schedule.linear) == signature_of(Schedule.scaled_linear) == {"start": 1e-4, "end": 2e-2, "steps": 1000}
     assert signature_of(Schedule.cosine) == {"steps": 1000, "offset": 0.008, "largest": 0.999}
     assert Difference().memory == 0.5 and signature_of(local_mean) == {"window": 7}
     assert (Hutchinson().probes, Hutchinson().window, Hutchinson().seed) == (1, 7, 0)
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        ("restoration.tasks.blurs", {"DOUBT": 0.1, "LARGEST_DOUBT": 0.5}),
+        ("restoration.tasks.jpeg", {"LEVEL": 2.3, "QUALITY": 75}),
+        ("restoration.tasks.inpainting", {"MOSTLY_MISSING": 0.9, "ONE_COLOUR": 1 / 255}),
+        ("restoration.second_try", {"REPETITIONS": 2}),
+        ("restoration.degrade", {"CLIPPED": 0.01}),
+        ("restoration.arguments", {"SMALLEST_SIDE": 8, "LARGEST_VALUE": 3.0, "LARGEST_SEED": 2**63 - 1}),
+        ("restoration.ensemble", {"MOST_RUNS": 1000}),
+        ("restoration.together", {"MOST_TOGETHER": 16, "MOST_PIXELS": 1 << 20}),
+        ("restoration.borders", {"SLACK": 8, "SMOOTHNESS": 3e-3, "ITERATIONS": 40}),
+        ("problem", {"ROUNDING": 1 / 255, "LOUDEST": 5.0}),
+        ("pictures.picture", {"MOST_PIXELS": 64_000_000}),
+        ("pictures.container", {"WIDEST_KERNEL": 1025, "MOST_BYTES": 2 << 30}),
+        ("diagnosis.findings", {"VISIBLE_NOISE": 0.025, "VISIBLE_JPEG": 0.012, "GREY": 1.5 / 255, "MOST_DEFECTS": 0.3}),
+        ("trust.evidence", {"CLOCKS": (20, 60, 120, 200), "MOVES": (20, 60, 120, 200), "LEAST_NOISE": 0.01}),
+        ("trust.calibration", {"HOLE": 0.002, "LEAN": 8}),
+        ("trust.error_map", {"LEAST": 1 / 255}),
+        ("trust.referee", {"LEAST": 1e-3, "MOST": 2.0}),
+        ("folders.run", {"MOST_JOB_BYTES": 4 << 20, "MOST_WRITE_FAILURES": 3}),
+        ("folders.remote", {"SEGMENT_LINES": 64, "SEGMENT_SECONDS": 5.0}),
+        ("web.choices", {"FACTORS": (2, 3, 4, 8), "WIDEST_BLUR": 8.0, "MOST_MASK": 8 << 20}),
+        ("cli.ahead", {"TOO_LONG": 600.0}),
+        ("cli.errors", {"FAILED": 1, "WRONG_USAGE": 2, "NO_ANSWER": 3, "BUG": 70, "INTERRUPTED": 130}),
+    ],
+)
+def test_limits_and_numbers_that_were_chosen_once(module: str, expected: dict[str, Any]) -> None:
+    """Chosen by measurements or told to people; whoever has a better number changes it here too, and the documentation."""
+    found = importlib.import_module(f"leader.{module}")
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+def test_what_one_instance_of_the_page_gives() -> None:
+    assert asdict(Limits()) == {
+        "upload_bytes": 64 * 1024 * 1024,
+        "pixels": 16_000_000,
+        "waiting": 64,
+        "jobs": 1,
+        "threads": 1,
+        "seconds": 3600,
+        "keep_seconds": 3600,
+        "kept": 512,
+    }
+    assert [(one.jobs, one.threads) for one in (fitted(8), fitted(1), fitted(8, jobs=2), fitted(8, threads=4))] == [
+        (4, 2),
+        (1, 1),
+        (2, 4),
+        (2, 4),
+    ]
 
 
 def test_operators_without_options() -> None:
@@ -126,7 +181,7 @@ def test_a_sampler_and_a_restoration() -> None:
     given = signature_of(prepare)
     chosen = ("task", "sigma", "quality", "look", "method", "plugins", "steps", "ids", "device", "dtype", "threads", "settings")
     assert {given[key] for key in chosen} == {None}
-    assert (given["prior"], given["seed"], given["average"]) == ("embedded", 0, 1)
+    assert (given["prior"], given["seed"], given["average"]) == ("embedded", 0, None)
     assert (defaults.QUALITY, defaults.LOOK, defaults.METHOD_PLUGINS, defaults.METHOD_STEPS) == (
         "standard",
         "natural",

@@ -32,3 +32,15 @@ def test_names_do_not_share_their_noise() -> None:
 def test_a_batch_is_its_images_draws() -> None:
     batch = SeededNoise(3)([5, 6], [7, 9], "step", (2, 40))
     assert torch.equal(batch[0], draw()[0]) and torch.equal(batch[1], draw(image=6, position=9)[0])
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ((3, 5, 7, "step"), [0.1345455, -0.8247083, 0.3011532, 0.8006070]),
+        ((0, 0, 0, "start"), [0.0023438, 1.9256542, 1.4832324, 1.7983630]),
+    ],
+)
+def test_a_kept_run_finds_its_noise_again(address: tuple[int, int, int, str], expected: list[float]) -> None:
+    """Every stored summary and record rests on these numbers: whoever changes them makes all of them another picture."""
+    assert draw(*address).flatten()[:4].tolist() == pytest.approx(expected, abs=1e-6)

@@ -130,7 +130,7 @@ def plot(
     out: Annotated[Path, typer.Option(help="Folder of the pictures.")] = Path("docs/results"),
     photos: int = SCREEN_PHOTOS,
 ) -> None:
-    """Draw PSNR and LPIPS against work, one panel a task."""
+    """Draw PSNR and LPIPS against work and against calls, one panel a task."""
     for path in draw(_rows(folder, "screen", "lengths", "survivors"), _rows(folder, "today"), range(photos), out):
         typer.echo(str(path))
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from leader.restoration.degrade import Degraded, degrade
     from leader.restoration.diagnose import Diagnosis, diagnose
     from leader.restoration.ensemble import Ensemble, ensemble
-    from leader.restoration.restore import Restoration, prepare, restore
+    from leader.restoration.restore import prepare, restore
+    from leader.restoration.restored import Restoration
     from leader.result import Result, Step
     from leader.sampler import Sampler
     from leader.schedule import Grid, Schedule
@@ -33,7 +34,7 @@ _HOMES = {
     "Prediction": "priors.base",
     "Prior": "priors.base",
     "Problem": "problem",
-    "Restoration": "restoration.restore",
+    "Restoration": "restoration.restored",
     "Result": "result",
     "Sampler": "sampler",
     "Schedule": "schedule",

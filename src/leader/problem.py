@@ -143,7 +143,9 @@ class Problem:
         return self.operator.A(x) - self.y
 
     def select(self, keep: Tensor) -> Problem:
-        """The problem of the images `keep` (LongTensor) of the batch."""
+        """The problem of the images `keep` (LongTensor) of the batch; itself where these are all of them, in order."""
+        if torch.equal(keep.cpu(), torch.arange(self.batch)):
+            return self  # large pictures have no room for copies
         return self._with(self.y[keep], self.operator.select(keep), self.sigma[keep])
 
     def to_dtype(self, dtype: torch.dtype) -> Problem:

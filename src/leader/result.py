@@ -116,3 +116,4 @@ def drain(steps: Generator[Step, None, Result], on_step: OnStep | None = None) -
             return result
         if on_step is not None:
             on_step(step)
+        del step  # its images are not needed while the next ones are made

@@ -199,6 +199,7 @@ def _loop(run: _Run, names: list[int], seed: int, trust_time: int) -> Generator[
         ]
         index += 1
         yield step
+        del step  # several times the size of the picture
     answer = torch.stack([restored[name] for name in names])
     if not bool(torch.isfinite(answer).all()):
         raise LeaderError(DIVERGED)

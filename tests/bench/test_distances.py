@@ -11,9 +11,10 @@ from PIL import Image
 from torch import Tensor
 
 from leader.bench import distances
-from leader.bench.distances import cut, render_distances
+from leader.bench.distances import Distances, Estimate, average, cut, distances_of, jackknife_error, render_distances
 from leader.bench.records import Record, Store
-from leader.metrics.distribution import fid, kid
+from leader.errors import LeaderError
+from leader.metrics.distribution import fid, frechet_distance, frechet_of_samples, kid, squared_mmd
 from tests.bench.tiny import TOML, tiny
 
 ROWS = """[[rows]]
@@ -69,14 +70,62 @@ def test_every_row_and_task_and_the_average(tmp_path: Path, monkeypatch: pytest.
     found = {}
     for label in ("SR", "Motion"):
         mine, truth = (pixels(torch.stack(sets[host, label])) for host in ("DDNM", "Reference"))
-        found[label] = (kid(mine, truth).mean, fid(mine, truth) if smallest == 8 else None)
-        assert f"| DDNM | {label} | {len(mine)} | {1000 * found[label][0]:.2f} ±" in text
+        enough = smallest == 8
+        found[label] = (
+            kid(mine, truth).mean if enough else float(squared_mmd(mine, truth)),
+            fid(mine, truth) if enough else frechet_of_samples(mine, truth),
+        )
+        after = " | " if enough else " ["
+        assert f"| DDNM | {label} | {len(mine)} | {1000 * found[label][0]:.2f}{after}" in text
+        assert f" | {found[label][1]:.2f}{after}" in text
+    mean = [sum(values) / 2 for values in zip(*found.values())]
+    assert f"| DDNM | average of the tasks | {20 if smallest == 8 else 80} | {1000 * mean[0]:.2f}" in text
+    assert f" | {mean[1]:.2f}" in text and "biased upwards" in text
+    assert ("jackknife" in text) == (smallest == 1000) == ("FID on parts" in text)
+
+
+def test_the_frechet_distance_of_samples_is_that_of_their_moments() -> None:
+    """Also where the covariance has no full rank."""
+    rng = np.random.default_rng(1)
+    for count, other, size in ((40, 30, 6), (5, 7, 12)):
+        x = torch.from_numpy(rng.standard_normal((count, size)) * np.arange(1, size + 1) + 1)
+        y = torch.from_numpy(rng.standard_normal((other, size)) - 0.5)
+        wanted = frechet_distance(x.mean(0), torch.cov(x.T), y.mean(0), torch.cov(y.T))
+        assert frechet_of_samples(x, y) == pytest.approx(wanted, rel=1e-6)  # the root of a singular matrix: half of the digits
+    assert frechet_of_samples(x, x) == pytest.approx(0, abs=1e-9)
+    with pytest.raises(LeaderError, match="two samples"):
+        frechet_of_samples(x[:1], y)
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
+    values = np.random.default_rng(2).standard_normal(12)
+    left_out = (values.sum() - values) / 11
+    assert jackknife_error(left_out) == pytest.approx(values.std(ddof=1) / 12**0.5)
+
+
+def test_pictures_are_left_out_with_all_of_their_parts() -> None:
+    rng = np.random.default_rng(3)
+    found, truth = (torch.from_numpy(rng.standard_normal((24, 3)) + shift) for shift in (0.4, 0.0))
+    made = distances_of(found, truth, parts=4, few=True)
+    assert made.count == 24 and len(made.kid.left_out) == len(made.fid.left_out) == 6
+    kept = torch.cat([found[:8], found[12:]]), torch.cat([truth[:8], truth[12:]])
+    assert made.kid.left_out[2] == pytest.approx(float(squared_mmd(*kept)))
+    assert made.fid.left_out[2] == pytest.approx(frechet_of_samples(*kept))
+    few = distances_of(found[:20], truth, parts=4, few=True)
+    assert len(few.kid.left_out) == 0, "sets that are no pairs have no pictures to leave out"
+
+
+def test_differences_and_averages_keep_the_pairing() -> None:
+    """What two rows share picture by picture cancels in the interval of their difference."""
+    shared = np.linspace(0, 1, 8)
+    mine, host = (Distances(32, Estimate(value, shared + value), Estimate(value, shared)) for value in (0.5, 0.2))
     assert (
-        f"| DDNM | average of the tasks | {80 if smallest == 1000 else 20} | {500 * sum(v[0] for v in found.values()):.2f} ±"
-        in text
+        mine.text(host)
+        == f"32 | {mine.kid.text(1000)} | {mine.fid.text()} | **+300.00 [+300.00, +300.00]** | **+0.30 [+0.30, +0.30]**"
     )
-    if smallest == 8:
-        mean = sum(value for _, value in found.values() if value is not None) / 2
-        assert f"| {mean:.2f} |" in text and "biased upwards" in text
-    else:
-        assert "needs 1,000 pictures" in text and "biased" not in text
+    assert mine.text(None).endswith("| – | –")
+    both = average([mine, host])
+    assert both.kid.value == pytest.approx(0.35) and np.allclose(both.kid.left_out, shared + 0.35)
+    assert Estimate(1.0, np.empty(0)).text() == "1.00", "too few pictures for an interval"
+    half = 1.959964 * jackknife_error(shared)
+    assert Estimate(0.1, shared).text(1, "+") == f"+0.10 [{0.1 - half:+.2f}, {0.1 + half:+.2f}]", "zero is inside"

@@ -133,6 +133,16 @@ def test_rows_may_belong_to_some_forms(tmp_path: Path) -> None:
         load_experiment(write_tiny(tmp_path, text.replace('["large"]', '["lage"]')))
 
 
+def test_rows_may_have_fewer_images(tmp_path: Path) -> None:
+    few = '[[rows]]\nmethods = ["ddrm"]\ncount = 2\n\n[form.small]'
+    found = [(cell.row, cell.index) for cell in tiny(tmp_path, TOML.replace("[form.small]", few)).cells()]
+    assert {index for row, index in found if row == "DDRM"} == {0, 1}
+    assert {index for row, index in found if row == "DDNM"} == {0, 1, 2, 3}
+    follower = few.replace("[form.small]", '[[rows]]\nlabel = "as many"\nmethods = ["ddnm"]\ncalls_of = "DDRM"\n\n[form.small]')
+    with pytest.raises(LeaderError, match="which has fewer images"):
+        tiny(tmp_path, TOML.replace("[form.small]", follower))
+
+
 PAPER_ROWS = {
     "table1": [
         "DDRM",

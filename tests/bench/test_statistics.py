@@ -10,6 +10,7 @@ from scipy import stats
 from leader.bench.records import Record
 from leader.bench.statistics import Numbers, bootstrap_interval
 from leader.bench.tables import document
+from leader.errors import LeaderError
 from tests.bench.tiny import TOML, tiny
 
 
@@ -52,6 +53,38 @@ def test_the_average_change_is_that_of_the_tasks(tmp_path: Path) -> None:
     table = numbers(tmp_path)
     assert table.average_change(table.experiment.row("DDNM + UCPM"), "psnr") == pytest.approx((3.5 + 7.0) / 2)
     assert table.average_change(table.experiment.row("DDNM"), "psnr") is None
+
+
+def test_the_interval_of_the_average_change_resamples_images_over_all_tasks(tmp_path: Path) -> None:
+    """The change of image i is i % in one task and 2 i % in the other: its average over the tasks is 1.5 i %, so the interval
+    is 1.5 times that of the mean of 1 ... 6, from the same draws.
+    """
+    table = numbers(tmp_path)
+    row = table.experiment.row("DDNM + UCPM")
+    found = table.average_interval(row, "psnr")
+    low, high = bootstrap_interval([1.5 * index for index in range(1, 7)])
+    assert found == pytest.approx((low, high))
+    assert table.average_interval(table.experiment.row("DDNM"), "psnr") is None, "a host is compared with nothing"
+    assert table.average_interval(row, "lpips") is None, "no record has it"
+    assert table.average_interval(row, "calls") == (0.0, 0.0)
+
+
+def test_published_changes_stand_beside_ours(tmp_path: Path) -> None:
+    entry = '"DDNM + UCPM" = { data = "faces", psnr = 2.4 }'
+    words = f'\n[table]\nmetrics = ["psnr", "calls"]\n\n[table.published]\n{entry}\n\n[form.small]'
+    made = tiny(tmp_path, TOML.replace("\n[form.small]", words))
+    table = Numbers(made, numbers(tmp_path)._records)
+    (sheet,) = [sheet for sheet in document(table).sheets if "published" in sheet.caption]
+    assert sheet.columns == ["images", "PSNR ↑", "calls ↓", "published for", "PSNR there"]
+    own = dict(zip(["method", *sheet.columns], sheet.lines[0], strict=True))
+    low, high = bootstrap_interval([1.5 * index for index in range(1, 7)])
+    assert own["method"] == "DDNM + UCPM" and own["images"] == "6"
+    assert own["PSNR ↑"] == f"**+5.25 % [{low:+.2f}, {high:+.2f}]**", "zero is outside: bold"
+    assert own["calls ↓"] == "+0.00 % [+0.00, +0.00]"
+    assert (own["published for"], own["PSNR there"]) == ("faces", "+2.40 %")
+    assert all(line[0].startswith("DDNM ") or line[0].startswith("DDNM,") for line in sheet.lines), "one host is published"
+    with pytest.raises(LeaderError, match="published"):
+        tiny(tmp_path, TOML.replace("\n[form.small]", words.replace("psnr = 2.4", "pnsr = 2.4")))
 
 
 def test_failed_runs_are_left_out_and_told(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from leader.cli.options import plugin_names
 from leader.cli.settings import with_options
 from leader.errors import UsageError
 from leader.pictures import Picture, figures, read_picture, write_picture
+from leader.restoration.degrade import degrade_file
 from leader.samples import demo_photograph
 
 runner = CliRunner()
@@ -99,6 +100,9 @@ def test_the_demo_shows_each_picture_under_its_name(tmp_path: Path, monkeypatch:
     restored, degraded = (read_picture(tmp_path / "a" / f"{name}.png").pixels for name in ("restored", "degraded"))
     with demo_photograph() as original:
         truth = read_picture(original).pixels
+        degrade_file(original, tmp_path / "clean.png", "sr", sigma=0.0)
+    noise = (degraded - read_picture(tmp_path / "clean.png").pixels)[degraded.min(2) > 0.1]
+    assert noise.std() == pytest.approx(0.02, rel=0.1), "a quarter of the size, with noise of 0.02"
     assert list(views) == ["degraded", "restored", "original"]
     assert np.array_equal(views["degraded"], degraded) and np.array_equal(views["original"], truth)
     assert np.abs(views["restored"] - restored).max() <= 0.51 / 255 and spread.shape == truth.shape[:2]

@@ -17,7 +17,7 @@ from leader.pictures import Picture, figures, read_picture, write_picture
 from leader.pictures.exif import ASCII, Tag
 from leader.pictures.metadata import Metadata
 from leader.presets import paths
-from leader.restoration import restore as restoration
+from leader.restoration import choice
 from leader.restoration.restore import prepare, restore
 from leader.trust import maps
 from tests.cli.conftest import OtherPrior
@@ -96,7 +96,7 @@ def test_quality_and_look_reach_the_choice_of_the_path(folder: Path, monkeypatch
         asked.append(which)
         return paths.RunPath("ddnm", 3, "here")
 
-    monkeypatch.setattr(restoration, "find_path", find)
+    monkeypatch.setattr(choice, "find_path", find)
     run("--task", "denoise", "--sigma", "0.2", "--quality", "best", "--look", "faithful")
     run("--task", "denoise", "--sigma", "0.2")
     level = pytest.approx(0.2)

@@ -1,4 +1,4 @@
-"""Is a kernel much too wide? Pictures with the spectrum of photographs, blurred by known widths."""
+"""Whether a kernel is as wide as the blur: against fields whose blur is known, and kernels whose scaling is exact."""
 
 from __future__ import annotations
 
@@ -7,15 +7,72 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from scipy import ndimage
+from torch import Tensor
 
 from leader.diagnosis.periodogram import plane
 from leader.diagnosis.shapes import transfer_of
-from leader.diagnosis.width import _narrowed, _power, width_of
-from leader.operators import gaussian_kernel
+from leader.diagnosis.width import FACTORS, REFUTED, _transfer, evidence_by_width, narrowed, refuted, width_of
+from leader.operators import gaussian_kernel, line_kernel
 from leader.pictures.jpeg_history import JpegHistory
 from leader.pictures.real_noise import NoiseEstimate
+from tests.diagnosis.fields import estimate, field
 
 NOISE = NoiseEstimate(0.01, 0.01, 1 / 255 / 12**0.5)
+
+
+def moments(kernel: Tensor) -> tuple[Tensor, Tensor]:
+    """Centre of mass and variance along rows and columns, in taps from the middle."""
+    places = [torch.arange(size, dtype=torch.float64) - (size - 1) // 2 for size in kernel.shape]
+    weights = [kernel.double().sum(1), kernel.double().sum(0)]
+    mean = torch.stack([(w * p).sum() for w, p in zip(weights, places, strict=True)])
+    return mean, torch.stack([(w * (p - m) ** 2).sum() for w, p, m in zip(weights, places, mean, strict=True)])
+
+
+@pytest.mark.parametrize("factor", [0.6, 0.8, 1.0])
+def test_a_narrowed_gaussian_is_the_narrower_gaussian(factor: float) -> None:
+    found, exact = narrowed(gaussian_kernel(3.0), factor), gaussian_kernel(3.0 * factor)
+    outside = (found.shape[0] - exact.shape[0]) // 2
+    inside = found[outside : outside + exact.shape[0], outside : outside + exact.shape[1]]
+    assert float((inside - exact).abs().max()) < 2e-3 * float(exact.max())  # the wide one is cut off at a few deviations
+    assert float(found.sum()) == pytest.approx(1, abs=1e-9) and float(found.min()) >= 0
+
+
+def test_narrowing_keeps_the_centre_of_mass() -> None:
+    """Also that of a kernel of even sides, which has no tap in its middle: else the picture would move."""
+    taps = torch.outer(torch.tensor([0.1, 0.4, 0.4, 0.1]), torch.tensor([0.05, 0.25, 0.4, 0.25, 0.05, 0.0])).double()
+    before, after = moments(taps), moments(narrowed(taps, 0.8))
+    assert torch.allclose(after[0], before[0], atol=0.02)
+    assert bool((after[1] < before[1]).all())
+
+
+def test_a_narrowed_line_is_shorter_along_itself() -> None:
+    _, before = moments(line_kernel(15.0, 0.0))
+    _, after = moments(narrowed(line_kernel(15.0, 0.0), 0.7))
+    assert float(after[1] / before[1]) == pytest.approx(0.49, abs=0.05)
+
+
+@pytest.mark.parametrize(("kernel", "wide"), [(gaussian_kernel(2.0), gaussian_kernel(2.6)), (line_kernel(9.0, 30.0), None)])
+def test_the_right_kernel_stands_and_a_wider_one_is_refuted(kernel: Tensor, wide: Tensor | None) -> None:
+    luma = field(kernel)
+    assert refuted(luma, kernel, estimate()) is None
+    found = refuted(luma, line_kernel(11.7, 30.0) if wide is None else wide, estimate())
+    assert found is not None and found.factor == pytest.approx(1 / 1.3, rel=0.06) and 0.03 <= found.error < 0.2
+
+
+def test_a_narrower_one_is_refuted_too() -> None:
+    found = refuted(field(gaussian_kernel(2.0)), gaussian_kernel(1.5), estimate())
+    assert found is not None and found.factor == pytest.approx(4 / 3, rel=0.08)
+
+
+def test_the_evidence_is_that_over_the_given_width() -> None:
+    ahead = evidence_by_width(field(gaussian_kernel(2.0)), gaussian_kernel(2.0), estimate())
+    assert ahead is not None and ahead.shape == FACTORS.shape
+    assert ahead[np.argmin(np.abs(FACTORS - 1))] == 0 and ahead.max() < REFUTED and ahead.min() < -REFUTED
+
+
+def test_too_little_says_nothing() -> None:
+    assert refuted(field(side=256)[:40, :40], gaussian_kernel(2.0), estimate()) is None
+    assert refuted(np.full((128, 128), 0.5), gaussian_kernel(2.0), estimate()) is None
 
 
 def scene(seed: int, side: int = 96) -> NDArray[np.float64]:
@@ -58,9 +115,9 @@ def test_what_is_due_is_what_the_true_blur_and_the_noise_did() -> None:
 def test_a_kernel_at_its_own_width_is_itself_and_at_none_is_no_blur() -> None:
     at = plane(64)
     kernel = gaussian_kernel(2.0).double().numpy()
-    np.testing.assert_allclose(_power(_narrowed(kernel, 1.0, 64), at), transfer_of(gaussian_kernel(2.0), at), atol=1e-6)
-    np.testing.assert_allclose(_narrowed(kernel, 0.0, 64), 1.0)
-    half = _power(_narrowed(gaussian_kernel(3.0).double().numpy(), 0.5, 64), at)
+    np.testing.assert_allclose(_transfer(kernel, 1.0, at), transfer_of(gaussian_kernel(2.0), at), atol=1e-6)
+    np.testing.assert_allclose(_transfer(kernel, 0.0, at), 1.0)
+    half = _transfer(gaussian_kernel(3.0).double().numpy(), 0.5, at)
     np.testing.assert_allclose(half, transfer_of(gaussian_kernel(1.5), at), atol=0.01)
 
 

@@ -95,7 +95,7 @@ if __name__ == "__main__":
 def test_workers_leave_when_their_parent_is_killed(tmp_path: Path) -> None:
     (tmp_path / "orphans.py").write_text(
         "import os, time\nfrom pathlib import Path\n\n"
-        "def wait_here(path):\n    Path(path).write_text(str(os.getpid()))\n    time.sleep(60)\n"
+        "def wait_here(path):\n    Path(path).write_text(str(os.getpid()))\n    time.sleep(900)\n"
     )
     script, note = tmp_path / "parent.py", tmp_path / "pid"
     script.write_text(ORPHANS)
@@ -104,11 +104,11 @@ def test_workers_leave_when_their_parent_is_killed(tmp_path: Path) -> None:
         "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]),
     }
     parent = subprocess.Popen([sys.executable, str(script), str(tmp_path), str(note)], env=environment)
-    _wait_for(lambda: note.exists() and note.read_text() != "", 60)
+    _wait_for(lambda: note.exists() and note.read_text() != "", 300)
     worker = int(note.read_text())
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    _wait_for(lambda: not Path(f"/proc/{worker}").exists(), 10)
+    _wait_for(lambda: not Path(f"/proc/{worker}").exists(), 120)
 
 
 def _wait_for(condition: Callable[[], bool], seconds: float) -> None:

@@ -76,6 +76,11 @@ def test_words_of_folders_are_refused_for_one_picture(tree: Path, tmp_path: Path
     assert done.exit_code == 2 and words[0] in done.stderr and "folders" in done.stderr
 
 
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    done = runner.invoke(app, ["restore", str(tmp_path / "no"), str(tmp_path / "out"), *WORDS, "--jobs", "2"])
+    assert done.exit_code == 1 and "There is no folder" in done.stderr and not (tmp_path / "out").exists()
+
+
 def test_a_folder_without_a_task_and_one_without_pictures(tree: Path, tmp_path: Path) -> None:
     done = runner.invoke(app, ["restore", str(tree), str(tmp_path / "out")])
     assert done.exit_code == 2 and "--task" in done.stderr
@@ -119,11 +124,16 @@ def test_signals_leave_whole_files_and_say_how_to_go_on(tmp_path: Path, number: 
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     end = time.monotonic() + 300
-    while not (out / "a.png").exists() and time.monotonic() < end and process.poll() is None:
-        time.sleep(0.05)
-    time.sleep(0.5)
-    process.send_signal(number)
-    _, told = process.communicate(timeout=60)
+    while not _second_begun(out) and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(number)  # b.png would take a minute
+    _, told = process.communicate(timeout=300)
     assert process.returncode == code and "Traceback" not in told, told
     assert "Interrupted after 1 picture;" in told and f"leader restore {source} {out}" in told
     assert sorted(results(out)) == ["a.png"]
+
+
+def _second_begun(out: Path) -> bool:
+    """a.png has its line, and the folder of another picture is there: that of a.png went before its line came."""
+    manifest = out / "leader-manifest.jsonl"
+    return manifest.exists() and '"a.png"' in manifest.read_text() and any((out / ".leader/tmp").glob("leader-*"))

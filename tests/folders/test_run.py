@@ -68,6 +68,19 @@ def test_done_pictures_are_found_by_content_and_settings(tree: Path, tmp_path: P
     assert go(tree, out, {"threads": 1, "seed": 4}).found == 3, "threads change roundings at most"
 
 
+def test_a_manifest_says_once_with_which_settings_its_pictures_were_made(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    go(tree, out)
+    go(tree, out)
+    go(tree, out, {"seed": 4})
+    told = [line for line in lines(out) if line.get("kind") == "settings"]
+    assert [line["choices"]["arguments"]["seed"] for line in told] == [3, 4]
+    first, second = (line["digest"] for line in told)
+    kept = [line["settings"] for line in lines(out) if "name" in line]
+    assert kept == [first] * 3 + [second] * 3
+    assert told[0]["choices"]["arguments"]["sigma"] == 0.1 and told[0]["choices"]["leader"] == leader.__version__
+
+
 def test_maps_asked_for_later_are_made(tree: Path, tmp_path: Path) -> None:
     go(tree, tmp_path / "out")
     assert go(tree, tmp_path / "out", maps=".npy").restored == 3
@@ -163,6 +176,31 @@ def test_names_that_lead_out_are_refused(tree: Path, tmp_path: Path, name: str, 
     outcome = go(tree, tmp_path / "out")
     assert [bad for bad, _ in outcome.failed] == [name] and outcome.restored == 1
     assert sorted(results(tmp_path / "out")) == ["a.png"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes")
+def test_a_file_that_cannot_be_looked_at_costs_itself_alone(tree: Path, tmp_path: Path) -> None:
+    os.symlink("a-loop.png", tree / "a-loop.png")
+    os.symlink("itself", tree / "itself")
+    os.symlink("nothing.png", tree / "gone.png")
+    os.mkfifo(tree / "pipe.png")
+    told: list[str] = []
+    assert go(tree, tmp_path / "out", watcher=run_module.Watcher(note=told.append)).restored == 3
+    assert sorted(told) == [
+        "a-loop.png cannot be read (Too many levels of symbolic links); it was left out.",
+        "gone.png is a symbolic link that leads nowhere; it was left out.",
+        "itself cannot be read (Too many levels of symbolic links); it was left out.",
+        "pipe.png is a pipe or a device; it was left out.",
+    ]
+
+
+def test_a_folder_without_pictures_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    os.symlink("nothing.png", tmp_path / "in/gone.png")
+    told: list[str] = []
+    with pytest.raises(LeaderError, match="No pictures were found"):
+        go(tmp_path / "in", tmp_path / "out", watcher=run_module.Watcher(note=told.append))
+    assert not (tmp_path / "out").exists() and len(told) == 1 and "leads nowhere" in told[0]
 
 
 def test_two_sources_of_one_name(tree: Path, tmp_path: Path) -> None:
@@ -279,7 +317,10 @@ def test_refused_pictures_are_not_written_and_not_tried_again(
     choices = Choices(dict(ARGUMENTS), keep_failed=False)
     outcome = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1))
     assert outcome.refused == 3 and results(out) == {}
-    assert run_module.run_folder(str(tree), str(out), choices, LocalEngine(1)).found == 3
+    ahead: list[int] = []
+    watcher = run_module.Watcher(listed=lambda meter: ahead.append(meter.total))
+    again = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1), watcher=watcher)
+    assert (again.refused, again.found, ahead) == (3, 0, [0]), "told again, not computed again"
     assert go(tree, out).restored == 3, "with --keep-failed they are"
 
 

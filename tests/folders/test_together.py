@@ -94,5 +94,6 @@ def test_several_at_a_time_only_where_a_gpu_was_asked_for() -> None:
     for device in ("cuda", "cuda:1", "mps"):
         assert Choices({"device": device}).on_gpu and Choices({}, {"device": device}).together == 16
     assert not Choices({"device": "cuda"}, {"device": "cpu"}).on_gpu, "a kept run says itself where it ran"
-    assert Choices({**ARGUMENTS, "average": 1, "settings": {}}).digest == Choices(dict(ARGUMENTS)).digest
+    assert Choices({**ARGUMENTS, "average": None, "settings": {}}).digest == Choices(dict(ARGUMENTS)).digest
+    assert Choices({**ARGUMENTS, "average": 1}).digest != Choices(dict(ARGUMENTS)).digest  # a look may ask for several
     assert Choices({**ARGUMENTS, "average": 2}).digest != Choices(dict(ARGUMENTS)).digest

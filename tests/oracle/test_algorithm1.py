@@ -1,6 +1,6 @@
 """`leader-paper` against Algorithm 1 of the paper, line by line, in dense NumPy; without noise and with it.
 
-The host whose data step is line 9 and whose move is line 15 is DDNM in its plain form: the DDIM noise of the paper is
+The host whose data step is line 10 and whose move is line 17 is DDNM in its plain form: the DDIM noise of the paper is
 sigma = eta sqrt(1 - abar). Times of the paper count down from T to 0, the clean image: t is the grid's time at position T - t.
 """
 
@@ -106,6 +106,7 @@ def test_what_the_name_stands_for() -> None:
     assert isinstance(ucpm, UCPMPaper) and isinstance(satp, SATPPaper)
     assert (ucpm.phi, ucpm.solve, ucpm.project, ucpm.sharpen, ucpm.map) == ("host", "hessian", "always", 0.0, "local")
     assert (satp.budget, satp.rho, satp.rule) == (0.01, 1.0, "written")
+    assert satp.jump(1e-4) == 199, "eta B / (U + 1e-8), eta = 2: just below 200"
     assert (UCPM().solve, UCPM().project, SATP().rule) == ("diagonal", "clean", "scaled"), "ours is as it was"
 
 

@@ -62,5 +62,7 @@ def test_it_is_used_where_detail_is_amplified_and_compression_sets_the_level() -
     assert measure_noise(pixels, None, 8, history, False).spectrum is None
     found = measure_noise(pixels, None, 8, history, True)
     assert found.spectrum is not None and found.sigma == found.compression
+    whole = compression_spectrum(np.asarray(pixels, np.float64), history, None) if history is not None else None
+    assert whole is not None and np.allclose(found.spectrum.table, 0.5 * whole.table, rtol=1e-9)
     noisy = jpeg(photograph(6, 25), 90)
     assert measure_noise(unit(noisy), None, 8, history_of(noisy), True).spectrum is None

@@ -104,6 +104,11 @@ def test_the_flattest_windows_are_those_with_flat_neighbours() -> None:
     chosen = flattest(energy, np.ones((20, 20), bool), 0.08)
     assert {(2, 4), (6, 4), (4, 2), (4, 6)} <= {(int(r), int(c)) for r, c in np.argwhere(chosen)}
     assert not flattest(energy, energy > 5, 0.1)[:, :12].any()
+    alone = np.zeros((20, 20), bool)
+    alone[::5, ::5] = True
+    assert np.array_equal(flattest(energy, alone, 0.1), alone)  # nobody has neighbours to be judged by
+    alone[1, :8] = True
+    assert flattest(energy, alone, 0.1).any()
 
 
 def test_saturated_windows() -> None:
@@ -137,6 +142,14 @@ def test_white_noise_clean_pictures_and_grey_ones_have_no_spectrum() -> None:
     assert noise_spectrum(grey, None, LEAST) is None
     small = (ramp() + 0.05 * low_pass(draw(1), 1.5))[:64, :64]
     assert noise_spectrum(small, None, LEAST) is None  # too few blocks
+
+
+def test_colourful_detail_that_not_all_blocks_have_is_no_noise() -> None:
+    """Detail of up to four times the noise, more of it to the right: a quarter of the blocks alone would say 0.0496."""
+    axes = np.concatenate([0.02 * draw(1, 1), 0.05 * low_pass(draw(2, 2), 1.5)], axis=2)
+    detail = np.linspace(0, 0.2, SIDE)[None, :, None] * low_pass(draw(5), 1.0)
+    found = noise_spectrum(ramp() + axes @ OPPONENT + detail, None, LEAST)
+    assert found is not None and found.level == pytest.approx(float(axes.std()), rel=0.12)
 
 
 def test_coloured_noise_of_a_dark_picture() -> None:

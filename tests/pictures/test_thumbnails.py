@@ -12,7 +12,9 @@ from PIL import Image
 from leader.operators.pillow_resize import pillow_matrix
 from leader.pictures import Picture, from_pil
 from leader.pictures.thumbnails import (
+    COUNTED,
     KERNELS,
+    SURE,
     Recognised,
     as_told,
     band_powers,
@@ -95,17 +97,25 @@ def test_differences_equal_what_the_kernels_make_of_a_field() -> None:
 def test_the_choice_leaves_the_least_doubt() -> None:
     differences = np.array([[4.0, 9, 9, 9, 9], [9, 0, 1, 4, 4], [9, 1, 0, 1, 4], [9, 4, 1, 0, 1], [9, 4, 4, 1, 0]])
     torn = least_doubt({"nearest": 0, "box": 0.5, "bilinear": 0, "bicubic": 0.5, "lanczos": 0}, differences)
-    assert torn.down == "bilinear" and torn.doubt == pytest.approx(1.0)  # between both: never far wrong
+    assert torn.down == "bilinear" and torn.doubt == pytest.approx(COUNTED * 1.0)  # between both: never far wrong
     sure = least_doubt({"nearest": 0, "box": 0, "bilinear": 0, "bicubic": 0, "lanczos": 1.0}, differences)
     assert sure.down == "lanczos" and sure.doubt == 0
-    assert least_doubt({"nearest": 1.0, "box": 0, "bilinear": 0, "bicubic": 0, "lanczos": 0}, differences).doubt == 2
+    assert least_doubt({"nearest": 1.0, "box": 0, "bilinear": 0, "bicubic": 0, "lanczos": 0}, differences).doubt == COUNTED * 2
+
+
+def test_nearest_neighbour_and_the_others_do_not_stand_in_for_each_other() -> None:
+    """It is taken where it is clearly more likely, and what it would leave of the others is none of its doubt."""
+    differences = np.array([[4.0, 9, 9, 9, 9], [0.1, 1, 9, 9, 9], [9, 9, 1, 9, 9], [9, 9, 9, 1, 9], [9, 9, 9, 9, 1]])
+    for chance, down, doubt in ((SURE + 0.01, "soft-nearest", 2.0), (SURE - 0.01, "box", 1.0)):
+        found = least_doubt({"nearest": chance, "box": 1 - chance, "bilinear": 0, "bicubic": 0, "lanczos": 0}, differences)
+        assert found.down == down and found.doubt == pytest.approx(COUNTED * doubt)
 
 
 def test_what_is_told_is_taken_and_only_aliasing_is_left() -> None:
     picture = from_pil(thumbnail("nearest", 2))
     told = as_told(picture, 4, "nearest")
     assert told.down == "soft-nearest" and told.probabilities["nearest"] == 1
-    assert told.doubt == pytest.approx(math.sqrt(kernel_differences(picture.pixels, 4)[0, 0]))
+    assert told.doubt == pytest.approx(COUNTED * math.sqrt(kernel_differences(picture.pixels, 4)[0, 0]))
     assert as_told(picture, 4, "box").doubt == 0
 
 

@@ -9,7 +9,7 @@ from leader.methods import METHODS, make_method
 from leader.plugins import expand, make_plugin
 from leader.presets import paths
 from leader.presets.paths import LOOKS, QUALITIES, _entries, find_path
-from leader.schedule import GRIDS
+from leader.schedule import GRIDS, Grid
 
 TASKS = ("sr-bicubic", "sr-average", "deblur-gaussian", "deblur-motion", "deblur", "inpaint", "colourise", "denoise", "cs")
 
@@ -21,6 +21,9 @@ def test_every_entry_can_run_and_says_where_it_comes_from() -> None:
         make_method(entry["method"], {name: value for name, value in settings.items() if name not in plugins})
         for name in plugins:
             make_plugin(str(name), settings.get(name, {}))
+        times = entry.get("times", [])
+        assert not times or (times == sorted(set(times), reverse=True) and len(times) == entry["steps"] + 1 and times[-1] == -1)
+        assert entry.get("average", 1) in (1, 2)
         assert entry["source"] and entry["quality"] in (*QUALITIES, "any") and entry["look"] in (*LOOKS, "any")
 
 
@@ -34,7 +37,8 @@ def test_more_quality_never_means_fewer_steps(task: str, sigma: float) -> None:
 
 def test_the_most_specific_entry_wins() -> None:
     clean = find_path("embedded", "sr-bicubic", 0.0, "standard", "natural")
-    assert (clean.method, clean.grid, clean.steps, clean.settings) == ("ddnm", "quadratic", 21, {"eta": 0.985})
+    assert (clean.method, clean.grid, clean.steps, clean.settings) == ("projdiff", "quadratic", 21, {"step": 1.3})
+    assert clean.average == 1 and find_path("embedded", "sr-bicubic", 0.0, "standard", "faithful").average == 2
     # the rounding of 8 bits is no noise to speak of: the nearest level is that of clean pictures
     assert find_path("embedded", "sr-bicubic", 0.0011, "standard", "natural").settings == {"eta": 0.985}
     assert find_path("embedded", "sr-bicubic", 0.04, "standard", "natural").settings == {}
@@ -63,6 +67,15 @@ def test_a_quality_and_a_look_that_were_measured_win_over_any(monkeypatch: pytes
             ("best", "faithful", 4),
         ):
             assert find_path("x", "denoise", 0.0, quality, look).steps == steps
+
+
+def test_times_are_visited_one_by_one_unless_another_number_of_steps_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"prior": "any", "quality": "any", "look": "any", "method": "ddnm", "steps": 3, "grid": "quadratic", "source": "here"}
+    monkeypatch.setattr(paths, "_entries", lambda: ({**one, "times": [900, 200, 10, -1]},))
+    path = find_path("x", "denoise", 0.0, "best", "natural")
+    assert path.route() == path.route(3) == Grid((900, 200, 10, -1)) and path.route(4) == "quadratic"
+    monkeypatch.setattr(paths, "_entries", lambda: (one,))
+    assert find_path("x", "denoise", 0.0, "best", "natural").route() == "quadratic"
 
 
 def test_of_equal_entries_the_later_one_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,7 +194,8 @@ OPERATOR_TASKS = {"any", "sr-bicubic", "sr-average", *TASKS}
 @pytest.mark.parametrize("number", range(len(presets.entries())))
 def test_every_entry_can_be_built(number: int) -> None:
     item = presets.entries()[number]
-    assert set(item) <= {"prior", "method", "task", "noise", "settings", "source"} and item["source"]
+    assert set(item) <= {"prior", "method", "task", "noise", "settings", "source"}
+    assert item["source"].startswith(("paper: ", "ours: ", "default: ")), item["source"]
     assert item.get("prior", "any") in PRIORS and item.get("task", "any") in OPERATOR_TASKS
     noise = item.get("noise", "any")
     assert noise in ("any", "none", "noisy") if isinstance(noise, str) else 0 < noise < 0.5

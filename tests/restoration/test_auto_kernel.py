@@ -95,3 +95,29 @@ def test_kernels_in_words() -> None:
 def test_wrong_words_are_refused(words: str) -> None:
     with pytest.raises(UsageError, match=r"pixels|number was expected"):
         as_kernel(words)
+
+
+def test_a_kernel_that_the_picture_refutes_is_narrowed_and_named(blurred: Image.Image) -> None:
+    request = Request(from_pil(blurred))
+    values = TASKS["deblur"].read({"kernel": "gaussian:3"}, request)
+    exact = gaussian_kernel(2.0)
+    outside = (values["kernel"].shape[0] - exact.shape[0]) // 2
+    inside = values["kernel"][outside : outside + exact.shape[0], outside : outside + exact.shape[1]]
+    assert float(inside.max()) == pytest.approx(float(exact.max()), rel=0.2)  # that of the given one is 0.44 times as high
+    assert 0.03 <= values["kernel_doubt"] <= DOUBT
+    assert len(request.notes) == 1 and "times as wide as the kernel, which is used instead" in request.notes[0]
+
+
+def test_a_kernel_that_is_right_exact_or_too_narrow_stays(blurred: Image.Image) -> None:
+    for kernel, options, notes in (("gaussian:2", {}, 0), ("gaussian:3", {"kernel_doubt": 0}, 0), ("gaussian:1.3", {}, 1)):
+        request = Request(from_pil(blurred))
+        values = TASKS["deblur"].read({"kernel": kernel, **options}, request)
+        assert torch.equal(values["kernel"], as_kernel(kernel)) and len(request.notes) == notes
+    assert "used as it is" in request.notes[0]
+
+
+def test_a_run_with_a_narrowed_kernel_is_repeated_to_the_bit(blurred: Image.Image) -> None:
+    prior = CheapPrior()
+    first = prepare(blurred, "deblur", kernel="gaussian:3", prior=prior, method="ddnm", plugins=(), steps=2).run(check=False)
+    again = prepare(blurred, **arguments_of(first.summary(), prior)).run(check=False)
+    assert np.array_equal(first.array, again.array)

@@ -14,10 +14,11 @@ from PIL import Image
 from scipy import ndimage
 
 import leader
-from leader.errors import LeaderError
+from leader.errors import LeaderError, UsageError
 from leader.pictures import Picture
 from leader.pictures.defects import Defects
 from leader.restoration.diagnose import Advice, Diagnosis, diagnose
+from tests.cheap_prior import CheapPrior
 from tests.diagnosis.fields import field
 
 FIELDS: dict[str, type | tuple[type, ...]] = {
@@ -182,3 +183,21 @@ def test_a_stray_scratch_and_a_picture_of_defects_are_not_told(
     monkeypatch.setattr("leader.diagnosis.findings.find_defects", found)
     findings = diagnose(image(scene(128))).findings
     assert (findings.defects == kinds) is told and (findings.defect_share > 0) is told
+
+
+def test_without_a_task_a_picture_gets_what_is_advised_and_is_never_enlarged() -> None:
+    noisy = image(scene() + np.random.default_rng(0).normal(0, 25, (192, 192, 3)))
+    advised, asked = (
+        leader.restore(noisy, task, prior=CheapPrior(), method="ddnm", steps=2, check=False) for task in (None, "denoise")
+    )
+    assert advised.task == "denoise" and advised.picture.size == noisy.size
+    assert np.array_equal(advised.array, asked.array)
+    assert advised.notes == ("What is done, unless you say something else with --task: --task denoise", *asked.notes)
+
+
+def test_without_a_task_there_is_nothing_to_do_for_a_clean_picture_and_no_option_of_a_task() -> None:
+    clean = image(scene())
+    with pytest.raises(LeaderError, match=r"^Nothing was found to repair in this picture; say what to do with --task"):
+        leader.prepare(clean, prior=CheapPrior())
+    with pytest.raises(UsageError, match=r"^--factor belongs to a task"):
+        leader.prepare(clean, prior=CheapPrior(), factor=2)

@@ -68,6 +68,25 @@ def test_every_run_holds_the_cells_whatever_method_is_given() -> None:
     assert "cells" not in [item.name for item in other.plan.plugins]
 
 
+def test_the_last_answer_is_held_in_the_inner_part_of_the_cells_and_no_other() -> None:
+    """DiffPIR's last evaluation has no data step; a data step's answer may lie anywhere in the cells."""
+    file = restore_input(photograph(3, side=64), 30, 2)
+    ready = prepare(file, "jpeg", prior=CheapPrior())
+    problem, cells = ready.problem, next(item for item in ready.plan.plugins if isinstance(item, Cells))
+    operator = problem.operator
+    assert isinstance(operator, Jpeg) and cells.inner == 0.3
+    image = ready.run(check=False).result.images
+    assert torch.allclose(operator.confine(image, problem.y, 0.3), image, atol=1e-5)
+    x0 = operator.decoded(problem.y) + 0.2 * torch.randn(problem.batch, *problem.image_shape, generator=torch.manual_seed(1))
+    inner, whole = (cells.settle(before, x0, ready.sampler.prior, problem) for before in (x0, x0 + 1e-3))
+    assert torch.equal(inner, operator.confine(x0, problem.y, 0.3)) and torch.equal(whole, operator.confine(x0, problem.y))
+    assert not torch.allclose(inner, whole, atol=1e-3)
+    faithful = prepare(file, "jpeg", prior=CheapPrior(), look="faithful")
+    assert next(item for item in faithful.plan.plugins if isinstance(item, Cells)).inner > cells.inner
+    with pytest.raises(LeaderError, match="inner in"):
+        Cells(inner=1.2)
+
+
 def test_a_run_without_drawn_noise_is_the_same_for_every_seed() -> None:
     file = restore_input(photograph(3, side=64), 30, 2)
     first, second = (restore(file, "jpeg", prior=CheapPrior(), seed=seed, check=False).array for seed in (0, 5))

@@ -19,7 +19,8 @@ from leader.pictures.exif import ASCII, Tag
 from leader.pictures.metadata import Metadata
 from leader.restoration import invention
 from leader.restoration.provenance import stamp_of
-from leader.restoration.restore import Restoration, prepare, restore
+from leader.restoration.restore import prepare, restore
+from leader.restoration.restored import Restoration
 from tests.cheap_prior import CheapPrior, photograph
 
 PLACE = Metadata({271: Tag(ASCII, b"Maker\0")}, {36867: Tag(ASCII, b"2024:05:06 07:08:09\0")}, {1: Tag(ASCII, b"N\0")})

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from leader.errors import UsageError
 from leader.presets.paths import RunPath, find_path
-from leader.restoration import restore
+from leader.restoration import choice
 from leader.restoration.restore import Preparation, prepare
+from leader.schedule import quadratic_grid, uniform_grid
 from tests.cheap_prior import CheapPrior, photograph
 
 
@@ -23,9 +25,19 @@ def ready(**choices: Any) -> Preparation:
     return prepare(photograph(24, 32), "denoise", sigma=0.05, prior=Named(), **choices)
 
 
+def coloured(**choices: Any) -> Preparation:
+    return prepare(photograph(24, 32), "colourise", sigma=0.05, prior=Named(), **choices)
+
+
+def test_noise_is_removed_directly_and_more_steps_are_more_steps() -> None:
+    assert [ready(quality=quality).plan.grid.visits for quality in ("draft", "standard", "best")] == [5, 5, 9]
+    assert ready(steps=80).plan.grid.visits == 3 + 8
+    assert ready(plugins=()).plan.grid.visits == 21
+
+
 def test_quality_and_look_choose_method_grid_and_steps() -> None:
     for quality in ("draft", "standard", "best"):
-        path, plan = find_path("embedded", "denoise", 0.05, quality, "natural"), ready(quality=quality).plan
+        path, plan = find_path("embedded", "colourise", 0.05, quality, "natural"), coloured(quality=quality).plan
         assert (plan.method.name, plan.settings["steps"]) == (path.method, path.steps)
         assert len(plan.grid.times) == path.steps + 1 and not plan.grid.uniform  # the quadratic grid
     small = prepare(photograph(24, 32), "sr", sigma=0.05, prior=Named(), look="faithful").plan
@@ -36,7 +48,7 @@ def test_what_is_given_wins() -> None:
     assert ready(steps=7).plan.settings["steps"] == 7
     assert [item.name for item in ready(plugins="satp").plan.plugins] == ["satp"]
     assert ready(settings={"eta": 0.25}).plan.settings["method"]["eta"] == 0.25
-    assert ready(settings={"grid": "uniform"}).plan.grid.uniform
+    assert coloured(settings={"grid": "uniform"}).plan.grid.uniform
     by_name = ready(method="ddrm").plan
     assert by_name.method.name == "ddrm" and by_name.settings["steps"] == 100 and by_name.grid.uniform
     assert [item.name for item in by_name.plugins] == ["ucpm", "satp"]
@@ -49,9 +61,25 @@ def test_a_method_and_a_quality_exclude_each_other() -> None:
         ready(quality="drafd")
 
 
+def test_a_path_of_single_times_is_visited_and_gives_way_to_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = RunPath("ddnm", 3, "a test", "quadratic", times=(900, 200, 10, -1))
+    monkeypatch.setattr(choice, "find_path", lambda *_: path)
+    assert ready().plan.grid.times == (900, 200, 10, -1)
+    assert ready(steps=4).plan.grid.times == quadratic_grid(4).times
+    assert ready(settings={"grid": "uniform"}).plan.grid.times == uniform_grid(3).times
+
+
+def test_a_path_may_ask_for_the_mean_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "find_path", lambda *_: RunPath("ddnm", 2, "a test", average=3))
+    assert ready().average == 3 and ready(ids=5).ids == (5, 6, 7)
+    assert ready(average=1).average == 1 and ready(method="ddnm").average == 1  # what is given wins
+    singles = [ready(average=1, ids=name).run().result.images for name in range(3)]
+    assert torch.allclose(ready().run().result.images, torch.stack(singles).mean(0), atol=1e-6)
+
+
 def test_settings_of_a_path_s_plugin_go_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     path = RunPath("ddnm", 5, "a test", "quadratic", ("leader",), {"eta": 0.3, "satp": {"budget": 0.1}})
-    monkeypatch.setattr(restore, "find_path", lambda *_: path)
+    monkeypatch.setattr(choice, "find_path", lambda *_: path)
     assert [getattr(item, "budget", None) for item in ready().plan.plugins] == [None, 0.1]
     without = ready(plugins=()).plan
     assert without.plugins == () and without.settings["method"]["eta"] == 0.3

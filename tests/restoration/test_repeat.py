@@ -18,7 +18,8 @@ from leader.pictures import Picture, write_picture
 from leader.priors import loading
 from leader.restoration.degrade import degrade_file
 from leader.restoration.repeat import arguments_of, weights_hash
-from leader.restoration.restore import Restoration, prepare, restore
+from leader.restoration.restore import prepare, restore
+from leader.restoration.restored import Restoration
 from leader.schedule import Grid
 from tests.cheap_prior import CheapPrior, photograph
 

@@ -20,7 +20,7 @@ from leader.restoration import borders, ensemble, memory, pose
 from leader.restoration.arguments import as_kernel, as_mask, as_picture
 from leader.restoration.degrade import degrade, degrade_file
 from leader.restoration.repeat import arguments_of
-from leader.restoration.restore import prepare, restore
+from leader.restoration.restore import prepare
 from leader.restoration.tasks.base import Measured
 from leader.schedule import Schedule
 from tests.cheap_prior import CheapPrior, photograph
@@ -40,7 +40,7 @@ def test_another_noise_level_is_planned_anew() -> None:
 
 def test_a_path_is_that_of_the_noise_for_0_to_1_and_no_longer_than_the_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     from leader.presets.paths import RunPath
-    from leader.restoration import restore as module
+    from leader.restoration import choice as module
 
     asked: list[tuple[Any, ...]] = []
 
@@ -56,11 +56,6 @@ def test_a_path_is_that_of_the_noise_for_0_to_1_and_no_longer_than_the_schedule(
     monkeypatch.setattr(ensemble, "find_path", find)
     ensemble.ensemble(ready().problem, 1, prior=GaussianPrior(white((3, 16, 24), 0.5), Schedule.linear(1e-3, 0.2, 8)))
     assert asked[-1] == ("gaussian", "denoise", pytest.approx(0.1), "standard", "natural")
-
-
-def test_without_a_task_a_picture_is_enlarged_four_times() -> None:
-    restored = restore(photograph(8, 12), sigma=0.05, prior=CheapPrior(), method="ddnm", steps=2, check=False)
-    assert restored.task == "sr" and restored.picture.size == (48, 32)
 
 
 def test_the_work_ahead_is_that_of_every_time_visited() -> None:
@@ -142,8 +137,8 @@ def test_degrading_tells_what_it_clips_and_follows_its_seed(tmp_path: Path) -> N
 def test_doubt_of_the_operator_joins_the_noise() -> None:
     picture = as_picture(photograph(48, 48) + 0.05 * torch.randn(3, 48, 48, generator=torch.Generator().manual_seed(0)))
     plain = Measured(operators.Denoising((3, 48, 48)), picture.pixels, picture)
-    level, spectrum = pose._noise(plain, None, False, [], True)
-    assert spectrum is None
+    level, spectrum, white = pose._noise(plain, None, False, [], True)
+    assert spectrum is None and white
     assert pose._noise(replace(plain, doubt=0.04), None, False, [], True)[0] == pytest.approx(math.hypot(level, 0.04))
     assert pose._noise(replace(plain, sigma=0.3, doubt=0.04), None, False, [], True)[0] == 0.3
     assert pose._noise(replace(plain, sigma=0.3, doubt=0.04), 0.0, False, [], True)[0] == 0.0
@@ -165,8 +160,8 @@ def test_only_known_pixels_tell_the_noise() -> None:
 
 
 def test_the_memory_of_a_picture() -> None:
-    assert memory.memory_needed((3, 1000, 2000)) == (250 << 20) + 400 * 2_000_000
-    assert memory.memory_needed((1, 1000, 2000)) == (250 << 20) + 240 * 2_000_000
+    assert memory.memory_needed((3, 1000, 2000)) == (250 << 20) + 240 * 2_000_000
+    assert memory.memory_needed((1, 1000, 2000)) == (250 << 20) + 144 * 2_000_000
 
 
 def test_words_for_kernels_and_masks() -> None:

@@ -16,7 +16,8 @@ from leader.pictures import Picture, read_picture, write_picture
 from leader.pictures.container import Measurement, read_container, write_container
 from leader.restoration.borders import blurred_by_camera, extend, extended_blur, fast_length
 from leader.restoration.degrade import degrade_file
-from leader.restoration.restore import Restoration, prepare, restore
+from leader.restoration.restore import prepare, restore
+from leader.restoration.restored import Restoration
 from tests.cheap_prior import CheapPrior, photograph
 
 

@@ -11,7 +11,8 @@ import torch
 
 from leader.errors import LeaderError
 from leader.restoration import together
-from leader.restoration.restore import Preparation, Restoration, prepare
+from leader.restoration.restore import Preparation, prepare
+from leader.restoration.restored import Restoration
 from tests.cheap_prior import CheapPrior, photograph
 
 

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
+from scipy import ndimage
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.operators import Blur, Denoising, Inpainting, WeightedPixels, WhitenedBlur
+from leader.operators import Blur, ColouredInpainting, Denoising, Inpainting, WeightedPixels, WhitenedBlur
 from leader.pictures import Picture, read_picture, write_picture
 from leader.pictures.noise_spectrum import NoiseSpectrum
 from leader.pictures.shot_noise import ShotNoise
@@ -22,7 +24,7 @@ from leader.problem import Problem
 from leader.restoration.borders import extend
 from leader.restoration.pose import pose_picture
 from leader.restoration.repeat import arguments_of
-from leader.restoration.restore import restore
+from leader.restoration.restore import prepare, restore
 from leader.restoration.tasks import TASKS, Measured
 from leader.restoration.whitening import Coloured, can_be_whitened, whitened
 from tests.cheap_prior import CheapPrior, photograph
@@ -65,7 +67,8 @@ def test_doubt_is_added_to_the_noise_by_frequency(picture: Path, doubting: None,
     assert isinstance(posed.noise, NoiseSpectrum)
     level = posed.noise.level
     assert level == pytest.approx({0.02: 0.02, 0.0: 1 / 255 / 12**0.5}.get(sigma, level) if sigma is not None else level)
-    assert torch.allclose(operator.power, level**2 + slanted(*operator.image_shape[1:]), rtol=1e-9)
+    half = operator.power.shape[-1]
+    assert torch.allclose(operator.power, level**2 + slanted(*operator.image_shape[1:])[..., :half], rtol=1e-9)
     assert posed.sigma == operator.reference == float(posed.problem.sigma) / 2 > level
     assert posed.sigma_from == ("estimated" if sigma is None else "given")
 
@@ -123,7 +126,7 @@ def test_what_can_be_whitened() -> None:
     spectrum = NoiseSpectrum(np.array([[[1.0, 4.0], [4.0, 9.0]]]))
     denoising = whitened(Denoising(shape), spectrum, None, PIXELS)
     assert isinstance(denoising, WhitenedBlur) and denoising.task == "denoise" and denoising.kernel.shape == (1, 1, 1, 1)
-    assert torch.allclose(denoising.power, torch.from_numpy(spectrum.on(8, 10)))
+    assert torch.allclose(denoising.power, torch.from_numpy(spectrum.on(8, 10))[..., :6])
     blur = Blur(shape, torch.rand(3, 3), rcond=1e-2)
     blur.task = "deblur-motion"
     found = whitened(blur, NoiseSpectrum.white(0.1), None, PIXELS)
@@ -134,7 +137,9 @@ def test_what_can_be_whitened() -> None:
     )
     assert can_be_whitened(blur) and not can_be_whitened(found)
     assert not can_be_whitened(Blur(shape, torch.rand(2, 1, 3, 3)))
-    assert not can_be_whitened(Inpainting(shape, torch.ones(8, 10)))
+    holes = Inpainting(shape, torch.ones(8, 10))
+    assert can_be_whitened(holes, spectrum) and not can_be_whitened(holes)
+    assert not can_be_whitened(Inpainting(shape, torch.ones(2, 1, 8, 10)), spectrum)
 
 
 def blotched(side: int = 96) -> Picture:
@@ -205,3 +210,22 @@ def test_doubt_of_all_frequencies_is_added_to_the_shape(monkeypatch: pytest.Monk
     doubted = pose_picture(blotched(), "denoise", None, {})
     assert isinstance(plain.noise, NoiseSpectrum) and isinstance(doubted.noise, NoiseSpectrum)
     np.testing.assert_allclose(doubted.noise.table, plain.noise.table + 4e-4, rtol=1e-12)
+
+
+def test_coloured_noise_around_holes_enters_the_inverse(tmp_path: Path) -> None:
+    """Found beside the holes, told, solved with DiffPIR, and repeated from its summary to the bit."""
+    draw = np.random.default_rng(0)
+    smooth = ndimage.gaussian_filter(draw.standard_normal((192, 192, 3)), (12, 12, 0))
+    noise = ndimage.gaussian_filter(draw.standard_normal((192, 192, 3)), (1.5, 1.5, 0))
+    pixels = (0.5 + smooth / smooth.std() / 12 + 0.06 * noise / noise.std()).clip(0, 1).astype(np.float32)
+    mask = np.ones((192, 192), np.float32)
+    mask[60:80, 70:120] = 0
+    Image.fromarray((255 * pixels).round().astype(np.uint8)).save(tmp_path / "in.png")
+    arguments: dict[str, Any] = {"mask": torch.from_numpy(mask), "quality": "draft", "steps": 2, "threads": 1}
+    ready = prepare(tmp_path / "in.png", "inpaint", prior=CheapPrior(), **arguments)
+    operator = ready.problem.operator
+    assert isinstance(operator, ColouredInpainting) and operator.reference == pytest.approx(0.06, rel=0.2)
+    assert ready.sigma == operator.reference and any("weighed accordingly" in note for note in ready.notes)
+    first = ready.run(check=False)
+    again = prepare(tmp_path / "in.png", **arguments_of(first.summary(), CheapPrior())).run(check=False)
+    assert torch.equal(first.result.images, again.result.images)

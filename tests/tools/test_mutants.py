@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tools.mutants.__main__ import LIST, ROOT, main
-from tools.mutants.mutant import Mutant, StaleError, digest, files_of, read_list
-from tools.mutants.runner import BROKEN, HUNG, NOTICED, UNNOTICED, judge
+from tools.mutants.__main__ import HERE, ROOT, main
+from tools.mutants.made import make_mutants, mutants_of
+from tools.mutants.mutant import Mutant, StaleError, read_list
+from tools.mutants.outcomes import BROKEN, HUNG, NOTICED, UNNOTICED
+from tools.mutants.patch import changed
+from tools.mutants.runner import judge
 
+DOUBLE = "test_double[3-6]"
 SOURCE = """
+FACTOR = 2
+
+
 def double(x):
-    return 2 * x
+    return FACTOR * x
 
 
 def half(x):
@@ -25,10 +35,12 @@ def third(x):
     return y
 """
 TESTS = """
+import pytest
 from leader.sums import double, half
 
 
-def test_double():
+@pytest.mark.parametrize(("given", "wanted"), [(3, 6)])
+def test_double(given, wanted):
     assert double(3) == 6
 
 
@@ -40,9 +52,21 @@ tests = ["tests/test_sums.py"]
 
 [[mutant]]
 file = "sums.py"
-find = "2 * x"
+find = "FACTOR * x"
 put = "3 * x"
 breaks = "the factor"
+
+[[mutant]]
+file = "sums.py"
+find = "FACTOR = 2"
+put = "FACTOR = 3"
+breaks = "the constant"
+
+[[mutant]]
+file = "sums.py"
+find = "x / 3"
+put = "x / 4"
+breaks = "the third"
 
 [[mutant]]
 file = "sums.py"
@@ -75,58 +99,140 @@ def _run(project: Path, *more: str) -> int:
     return main([*map(str, places), *more])
 
 
-def _mutant(**changes: str) -> Mutant:
-    given = {"room": "sums", "file": "sums.py", "find": "2 * x", "put": "3 * x", "breaks": "it", **changes}
-    return Mutant(**given, tests=("tests/test_sums.py",))
+def _stored(project: Path) -> dict[str, dict[str, str]]:
+    lines = (project / "results.jsonl").read_text().splitlines()
+    return {entry["breaks"]: entry for entry in map(json.loads, lines)}
+
+
+def _mutant(**changes: Any) -> Mutant:
+    return replace(Mutant("sums", "sums.py", "FACTOR * x", "3 * x", "it", ("tests/test_sums.py",)), **changes)
 
 
 def test_what_is_noticed_and_what_is_not(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(project) == 1  # one of three
+    assert _run(project, "--map") == 0
+    assert _run(project) == 1  # two of five
     printed = capsys.readouterr().out
-    assert "noticed" in printed and "tests/test_sums.py::test_double" in printed
+    assert "tests/test_sums.py::test_double" in printed
     assert "unnoticed: sums.py: the divisor: `x / 2` -> `x / 4`" in printed
+    assert "unnoticed: sums.py: the third: `x / 3` -> `x / 4` no test reaches it" in printed
     assert "stale: sums.py: nothing: it is not there: `x // 2` -> `x / 2` 'x // 2' occurs 0 times" in printed
-    assert printed.rstrip().endswith("3        1  33.3 %")
+    assert printed.rstrip().endswith("5        2  40.0 %")
     assert (project / "src" / "leader" / "sums.py").read_text() == SOURCE
+    stored = _stored(project)
+    assert {words: entry["status"] for words, entry in stored.items()} == {
+        "the factor": NOTICED,
+        "the constant": NOTICED,  # outside of functions: the package is loaded anew
+        "the divisor": UNNOTICED,
+        "the third": UNNOTICED,
+    }
+    assert [stored["the constant"]["by"], stored["the factor"]["by"]] == [f"tests/test_sums.py::{DOUBLE}"] * 2
 
 
-def test_outcomes_are_remembered_until_file_or_tests_change(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stored = project / "results.jsonl"
-    _run(project, "--trust")
-    assert len(stored.read_text().splitlines()) == 2
+def test_an_outcome_stands_until_its_function_or_its_test_changes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored, source, tests = (
+        project / "results.jsonl",
+        project / "src" / "leader" / "sums.py",
+        project / "tests" / "test_sums.py",
+    )
+    _run(project, "--map")
+    _run(project, "--only", "factor")
+    before = stored.read_text()
     with stored.open("a") as file:
-        file.write('{"key": "cut sho')
-    _run(project, "--trust")
-    assert len(stored.read_text().splitlines()) == 3
-    capsys.readouterr()
-    tests = project / "tests" / "test_sums.py"
+        file.write('{"id": "cut sho')
+    dated = before.replace('"on": "2', '"on": "1')
+    stored.write_text(dated)
+    source.write_text(SOURCE.replace("x / 3", "x / 3.0").replace("def double(x):", 'def double(x):\n    """Twice."""'))
+    tests.write_text(TESTS + "\n\ndef test_more():\n    pass\n")
+    _run(project, "--only", "factor")
+    assert stored.read_text() == dated  # nothing was run: neither the function nor the test says anything else
+    tests.write_text(TESTS.replace("double(3) == 6", "double(4) == 8"))
+    _run(project, "--only", "factor")
+    assert stored.read_text() not in (dated, before)
+    _run(project, "--only", "divisor")
+    assert _stored(project)["the divisor"]["status"] == UNNOTICED
     tests.write_text(TESTS.replace("    half(1)", "    assert half(2) == 1"))
-    _run(project, "--trust", "--only", "divisor")
-    assert "noticed" in capsys.readouterr().out.split()[0]
-    _run(project, "--trust", "--only", "divisor", "--again")
-    assert len(stored.read_text().splitlines()) == 5
+    _run(project, "--only", "divisor")
+    assert _stored(project)["the divisor"]["status"] == NOTICED
 
 
 def test_the_test_that_noticed_before_goes_first(project: Path) -> None:
-    _run(project, "--trust", "--only", "factor")
+    _run(project, "--map")
+    _run(project, "--only", "factor")
     tests = project / "tests" / "test_sums.py"
-    tests.write_text(TESTS.replace("def test_double", "def test_first():\n    assert double(1) == 2\n\n\ndef test_double"))
-    _run(project, "--trust", "--only", "factor")
-    noticed = [json.loads(line)["by"] for line in (project / "results.jsonl").read_text().splitlines()]
-    assert noticed == ["tests/test_sums.py::test_double"] * 2
+    tests.write_text(TESTS.replace("@pytest", "def test_first():\n    assert double(1) == 2\n\n\n@pytest"))
+    _run(project, "--only", "factor", "--again")
+    assert _stored(project)["the factor"]["by"] == f"tests/test_sums.py::{DOUBLE}"
 
 
 def test_failing_tests_are_no_measure(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "src" / "leader" / "sums.py").write_text(SOURCE.replace("2 * x", "5 * x"))
-    assert _run(project) == 2
-    assert "fail without any mutant (tests/test_sums.py::test_double)" in capsys.readouterr().out
+    _run(project, "--map")
+    (project / "src" / "leader" / "sums.py").write_text(SOURCE.replace("FACTOR * x", "FACTOR * x + 1"))
+    assert _run(project, "--only", "factor") == 1
+    assert (
+        f"broken: sums.py: the factor: `FACTOR * x` -> `3 * x` tests/test_sums.py::{DOUBLE} fails without"
+        in capsys.readouterr().out
+    )
+    for path in (project / "out" / "mutants" / "reach").iterdir():
+        path.unlink()
+    assert _run(project, "--map") == 2
+    assert f"fails without any mutant: tests/test_sums.py::{DOUBLE}" in capsys.readouterr().out
+
+
+def test_bugs_are_made_and_tried(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "src" / "leader" / "methods").mkdir()
+    (project / "src" / "leader" / "sums.py").rename(project / "src" / "leader" / "methods" / "sums.py")
+    tests = project / "tests" / "test_sums.py"
+    tests.write_text(TESTS.replace("leader.sums", "leader.methods.sums"))
+    _run(project, "--map")
+    _run(project, "--random", "3", "--seed", "1")
+    printed = capsys.readouterr().out
+    assert printed.rstrip().splitlines()[-1].split()[:2] == ["all", "3"]
+    assert len(_stored(project)) == 3 or printed.count("s  methods/sums.py") == 3
+
+
+def test_kinds_of_bugs_made(tmp_path: Path) -> None:
+    def made(line: str) -> set[str]:
+        return {mutant.put for mutant in mutants_of("a.py", line)}
+
+    assert made("x = a < b") == {"x = (a >= b)"}
+    assert made("x = a - b") == {"x = (a + b)"}
+    assert made("x = a and not b") == {"x = (a or (not b))", "x = a and (b)"}
+    assert made("x = a * (b + c)") == {"x = (a / (b + c))", "x = a * ((b - c))"}
+    assert made("x = a.sqrt()") == {"x = a"}
+    assert made("x = f(a, b, seed=seed)") == {"x = f(b, a, seed=seed)", "x = f(a, b)"}
+    assert made("x = a[0]") == {"x = a[-1]", "x = a[1]"}
+    assert made("x = a if c else b") == {"x = (b if c else a)"}
+    assert made("a.b = c") == {"pass"}
+    assert made("x = 0.5") == {"x = 1.0", "x = 0.25"}
+    assert made("x = torch.min(a, True)") == {"x = torch.max(a, True)", "x = torch.min(a, False)"}
+    assert made("raise ValueError(a < b)") == made("'text'") == made("def f(x: int) -> int: ...") == set()
+    source = tmp_path / "src" / "leader"
+    shutil.copytree(ROOT / "src" / "leader" / "plugins", source / "plugins")
+    ten = make_mutants(source, 10, 3)
+    assert ten == make_mutants(source, 12, 3)[:10] != make_mutants(source, 10, 4)
+    (tmp_path / "tests" / "plugins").mkdir(parents=True)
+    (tmp_path / "tests" / "test_satp.py").write_text("from leader.plugins.satp import SATP")
+    named = {mutant.file: mutant.tests for mutant in make_mutants(source, 60, 3)}
+    assert named["plugins/satp.py"] == ("tests/test_satp.py", "tests/plugins") and named["plugins/ucpm.py"] == (
+        "tests/plugins",
+    )
+    assert all(mutant.applied((source / mutant.file).read_text(encoding="utf-8")) for mutant in ten)
+
+
+def test_what_can_be_exchanged_in_a_loaded_package() -> None:
+    assert list(changed(SOURCE, SOURCE.replace("x / 2", "x / 4"), "sums.py") or {}) == [("half", 9)]
+    assert changed(SOURCE, SOURCE.replace("FACTOR = 2", "FACTOR = 3"), "sums.py") is None
+    assert changed("def f(x=1): ...", "def f(x=2): ...", "f.py") is None
+    inner = "def f(x):\n    return [y + 1 for y in x]\n"
+    assert ("f", 1) in (changed(inner, inner.replace("+", "-"), "f.py") or {})
+    moved = changed(SOURCE, "\n\n" + SOURCE, "sums.py")
+    assert moved == {}  # only lines differ
 
 
 def test_only_and_list(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(project, "--list", "--only", "divisor") == 0
     assert capsys.readouterr().out.splitlines() == ["sums\tsums.py\tthe divisor\ttests/test_sums.py"]
     assert _run(project, "--only", "nowhere") == 2
-    assert _run(project, "--only", "the factor") == 0
 
 
 def test_where_a_mutant_fits() -> None:
@@ -138,19 +244,7 @@ def test_where_a_mutant_fits() -> None:
     with pytest.raises(StaleError, match="is not there"):
         _mutant(below="def fourth").applied(SOURCE)
     with pytest.raises(StaleError, match="not valid Python"):
-        _mutant(put="2 *").applied(SOURCE)
-
-
-def test_key_follows_the_mutated_file_and_the_tests(project: Path) -> None:
-    key = digest(_mutant(), "a", project)
-    assert key == digest(_mutant(), "a", project) != digest(_mutant(), "b", project)
-    (project / "tests" / "helper.py").write_text("")
-    assert files_of(["tests/test_sums.py::test_half"], project) == [
-        project / "tests" / "helper.py",
-        project / "tests" / "test_sums.py",
-    ]
-    (project / "tests" / "helper.py").write_text("1")
-    assert digest(_mutant(), "a", project) != key
+        _mutant(put="3 *").applied(SOURCE)
 
 
 def test_how_pytest_is_read() -> None:
@@ -165,7 +259,8 @@ def test_how_pytest_is_read() -> None:
 def test_a_hanging_mutant_is_ended(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = "[[mutant]]".join(ROOM.split("[[mutant]]")[:2])
     (project / "list" / "sums.toml").write_text(first.replace('"3 * x"', '"[0 for _ in iter(int, 1)]"'))
-    assert _run(project, "--trust", "--timeout", "8") == 1
+    _run(project, "--map")
+    assert _run(project, "--timeout", "8") == 1
     assert "hung" in capsys.readouterr().out
 
 
@@ -174,7 +269,7 @@ def test_wrong_entries_are_refused(project: Path) -> None:
     room.write_text(ROOM.replace('put = "3 * x"', 'puts = "3 * x"'))
     with pytest.raises(SystemExit, match="puts"):
         read_list(project / "list")
-    room.write_text(ROOM.replace('put = "3 * x"', 'put = "2 * x"'))
+    room.write_text(ROOM.replace('put = "3 * x"', 'put = "FACTOR * x"'))
     with pytest.raises(SystemExit, match="must change something"):
         read_list(project / "list")
     room.write_text(ROOM + ROOM.partition("]\n")[2])
@@ -183,6 +278,6 @@ def test_wrong_entries_are_refused(project: Path) -> None:
 
 
 def test_the_list_names_files_and_tests_there_are() -> None:
-    for mutant in read_list(LIST):
+    for mutant in read_list(HERE / "list"):
         for path in (f"src/leader/{mutant.file}", *(test.partition("::")[0] for test in mutant.tests)):
             assert (ROOT / path).exists(), f"{mutant.room}: {mutant.breaks}: {path}"

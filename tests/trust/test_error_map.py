@@ -196,6 +196,15 @@ def test_factors_scale_the_map_and_an_unknown_task_gets_the_widest_and_says_so(t
     np.testing.assert_allclose(other.std, 3 * np.exp(-2.5), rtol=1e-3)
 
 
+def test_factors_are_those_of_the_noise_quoted_for_0_to_1(tmp_path: Path) -> None:
+    nodes = tuple(Node(noise, (factor,) * 4, 8) for noise, factor in ((0.05, 1.6449), (0.1, 3 * 1.6449)))
+    prior = prior_with(tmp_path, families={"inpaint": nodes, "hole": nodes})
+    for sigma, factor in ((0.05, 1), (0.1, 3)):
+        problem, _ = masked(sigma)
+        _, (found,) = with_errors(prior, problem, *run(problem, prior))
+        np.testing.assert_allclose(found.std, factor * np.exp(-2.5), rtol=1e-3)
+
+
 def test_between_noise_levels_factors_are_log_linear_and_beyond_them_constant() -> None:
     nodes = (Node(0.01, (1.0, 1.0, 1.0, 1.0), 1), Node(0.1, (4.0, 4.0, 4.0, 4.0), 1))
     table = Calibration({"sr": nodes})
@@ -220,6 +229,15 @@ def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> No
         assert float((fresh <= factor).double().mean()) == pytest.approx(level, abs=0.01)
     small, large = torch.full((10,), 1.0), torch.full((10_000,), 2.0)
     assert quantiles([small, small, large], (0.5,)) == (1.0,)
+    assert quantiles([3 * small, 3 * small, large], (0.3, 0.5)) == (2.0, 3.0)
+
+
+def test_a_noise_level_with_few_runs_leans_on_its_family() -> None:
+    """One run of factor 1 beside eight of factor 4: it counts one of nine, in logarithms, and the others stay."""
+    alone, others = ("sr", 0.0, torch.full((6,), 1.0)), [("sr", 0.1, torch.full((6,), 4.0))] * 8
+    low, high = fitted([alone, *others]).families["sr"]
+    assert low.factors == pytest.approx((4 ** (8 / 9),) * 4) and low.runs == 1 and low.noise == 0
+    assert high.factors == pytest.approx((4.0,) * 4) and high.runs == 8 and high.noise == 0.1
 
 
 @pytest.mark.parametrize(

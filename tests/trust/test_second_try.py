@@ -12,7 +12,8 @@ import torch
 from leader.restoration import restore as module
 from leader.restoration.degrade import degrade
 from leader.restoration.repeat import arguments_of
-from leader.restoration.restore import Preparation, Restoration, prepare, restore
+from leader.restoration.restore import Preparation, prepare, restore
+from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
 from leader.trust import Verdict, verdict
 from tests.cheap_prior import CheapPrior, photograph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -11,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PATIENCE = 180_000
+PATIENCE = 300_000
 """Milliseconds a test waits for what the page owes it, on a machine with other work."""
 
 
@@ -47,8 +48,12 @@ def axe() -> Path | None:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """A port to listen on, out of the range from which the system gives ports to whoever asks for any."""
+    first = 20_000 + os.getpid() % 10_000
+    for port in range(first, first + 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise RuntimeError("No port is free.")
 
 
 def command(*words: str) -> list[str]:
@@ -71,19 +76,20 @@ def serving(folder: Path, *options: str) -> Iterator[str]:
             yield address
         finally:
             process.terminate()
-            process.wait(60)
+            process.wait(300)
 
 
 def _wait(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + 180
+    """Until the server answers and has learned how fast this machine is."""
+    end = time.monotonic() + 600
     while time.monotonic() < end:
         if process.poll() is not None:
             raise RuntimeError(log.read_text(errors="replace"))
-        try:
-            urllib.request.urlopen(f"{address}/health", timeout=5).read()
-            return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.3)
+        with suppress(urllib.error.URLError, OSError):
+            found = json.load(urllib.request.urlopen(f"{address}/health", timeout=5))
+            if found["running"] == found["waiting"] == 0:
+                return
+        time.sleep(0.3)
     raise RuntimeError("The server did not answer.")
 
 
@@ -107,9 +113,31 @@ def choose(page: Any, block: str, words: str) -> None:
 
 
 def finished(page: Any) -> None:
-    """Waits for the result."""
+    """Waits for the result, and for the button that could be pressed again."""
     page.wait_for_selector("#out .done, #out .told", timeout=PATIENCE)
     assert page.locator("#out .told").count() == 0, page.inner_text("#out")
+    page.wait_for_selector("#start:enabled", timeout=PATIENCE)
+
+
+STILL = """async (selector) => {
+  const frame = () => new Promise(requestAnimationFrame);
+  const box = () => JSON.stringify(document.querySelector(selector)?.getBoundingClientRect() ?? null);
+  let last = null;
+  for (let same = 0; same < 5; ) {
+    await frame();
+    const now = box();
+    same = now !== "null" && now === last ? same + 1 : 0;
+    last = now;
+  }
+}"""
+
+
+def at_rest(page: Any, selector: str) -> dict[str, float]:
+    """The place of an element on the screen once it no longer moves."""
+    page.locator(selector).scroll_into_view_if_needed()
+    page.evaluate(STILL, selector)
+    found: dict[str, float] = page.locator(selector).bounding_box()
+    return found
 
 
 def saved(page: Any, words: str, path: Path) -> bytes:

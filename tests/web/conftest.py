@@ -33,7 +33,7 @@ def browser() -> Iterator[Any]:
         pytest.skip("No Chromium was found; install Debian's package chromium to run the tests of the page.")
     playwright = pytest.importorskip("playwright.sync_api", reason="the tests of the page need playwright")
     with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=found, args=FLAGS)
+        opened = driver.chromium.launch(executable_path=found, args=FLAGS, timeout=PATIENCE)
         yield opened
         opened.close()
 
@@ -51,6 +51,7 @@ def new_page(server: str, browser: Any) -> Iterator[NewPage]:
     def opened(**options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         contexts.append(context)
+        context.set_default_timeout(PATIENCE)
         context.on("request", watch)
         page = context.new_page()
         page.goto(f"{server}/", timeout=PATIENCE)

@@ -12,7 +12,7 @@ from PIL import Image
 
 from leader.errors import LeaderError, UsageError
 from leader.web import choices
-from leader.web.choices import KINDS, Wish, arguments, found_blur, kind_of, mask_of, whole
+from leader.web.choices import KINDS, Wish, arguments, found_blur, kind_of, mask_of, number, whole
 from leader.web.pace import Pace, in_words
 
 SIZE = (20, 10)
@@ -26,7 +26,7 @@ def painted(alpha: Any) -> str:
 
 
 def test_every_kind_of_damage_has_a_task() -> None:
-    found = {kind: arguments(Wish(kind, blur=2.0), SIZE)["task"] for kind in KINDS}
+    found = {kind: arguments(Wish(kind, blur=2.0, painted=choices.half_painted()), SIZE)["task"] for kind in KINDS}
     assert found["small"] == "sr"
     assert found["blurred"] == "deblur-gaussian"
     assert found["missing"] == "inpaint"
@@ -95,10 +95,23 @@ def test_what_is_not_painted_is_told(text: str) -> None:
         mask_of(text, SIZE)
 
 
+def test_a_brush_is_needed_where_nothing_else_says_what_is_missing() -> None:
+    with pytest.raises(LeaderError, match=choices.NOTHING_PAINTED):
+        arguments(Wish("missing"), SIZE)
+    with pytest.raises(LeaderError, match=choices.NOTHING_PAINTED):
+        arguments(Wish("missing"), SIZE, ("denoise", {}))
+    with pytest.raises(LeaderError, match=choices.ALL_PAINTED):
+        arguments(Wish("missing", painted=painted(np.full((4, 4), 255))), SIZE)
+    assert "mask" not in arguments(Wish("missing"), SIZE, ("inpaint", {}))  # transparent parts need no brush
+    assert arguments(Wish("missing"), SIZE, ("inpaint", {"mask": "auto"}))["mask"] == "auto"
+    half = mask_of(choices.half_painted(), SIZE)
+    assert half[:, 0].max() == 0 and half[:, -1].min() == 1
+
+
 def test_what_is_painted_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = painted(np.full((4, 4), 255.0))
+    text = choices.half_painted()
     monkeypatch.setattr(choices, "MOST_MASK", len(text))
-    assert mask_of(text, SIZE).max() == 0
+    assert mask_of(text, SIZE)[:, 0].max() == 0
     monkeypatch.setattr(choices, "MOST_MASK", len(text) - 1)
     with pytest.raises(LeaderError, match="did not arrive"):
         mask_of(text, SIZE)
@@ -106,8 +119,20 @@ def test_what_is_painted_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_whole_numbers_of_a_form() -> None:
     assert (whole(3.0, "seed"), whole(None, "seed"), whole("", "seed")) == (3, None, None)
-    with pytest.raises(UsageError, match=r"whole number; found 2\.5"):
-        whole(2.5, "seed")
+    assert (whole("12", "seed"), whole(" ", "seed"), number("0,25", "noise level"), number("", "budget")) == (
+        12,
+        None,
+        0.25,
+        None,
+    )
+    with pytest.raises(UsageError, match=r"whole number from 0 to 2147483647; found 2\.5"):
+        whole("2.5", "seed")
+    for wrong in (0, "1001"):
+        with pytest.raises(UsageError, match="number of steps must be a whole number from 1 to 1000"):
+            whole(wrong, "number of steps", 1, 1000)
+    for word in ("many", "nan", [1]):
+        with pytest.raises(UsageError, match="The budget must be a number; found"):
+            number(word, "budget")
 
 
 def test_the_pace_follows_the_runs_of_this_machine() -> None:

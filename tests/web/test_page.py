@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.web.browsing import PATIENCE, axe, choose, command, finished, hand_in, saved, small_picture
+from tests.web.browsing import PATIENCE, at_rest, axe, choose, command, finished, hand_in, saved, small_picture
 from tests.web.conftest import NewPage
 
 pytestmark = pytest.mark.browser
@@ -93,19 +93,15 @@ def test_painted_parts_are_what_is_filled_in(new_page: NewPage, tmp_path: Path) 
     choose(page, "quality", "Draft")
     page.click("#start")
     page.wait_for_selector("#out .told", timeout=PATIENCE)
-    assert "mask" in page.inner_text("#out") or "Paint" in page.inner_text("#out")
+    assert page.inner_text("#out") == "Paint over the missing parts with the brush first."
     page.wait_for_function("document.querySelector('.sheet img').naturalWidth > 0", timeout=PATIENCE)
-    page.wait_for_timeout(500)
-    canvas = page.locator(".paint canvas")
-    canvas.scroll_into_view_if_needed()
-    box = canvas.bounding_box()
+    box = at_rest(page, ".paint canvas")
     row = box["y"] + box["height"] / 4
     page.mouse.move(box["x"] + box["width"] / 4, row)
     page.mouse.down()
     page.mouse.move(box["x"] + 3 * box["width"] / 4, row, steps=8)
     page.mouse.up()
     page.wait_for_function("document.querySelector('#painted textarea, #painted input').value.length > 100")
-    page.wait_for_timeout(300)
     page.click("#start")
     page.wait_for_function("!document.querySelector('#out .told')", timeout=PATIENCE)  # what was told before is gone
     finished(page)
@@ -166,7 +162,7 @@ BAD = {
     "no picture": (b"this is a text", "not a picture"),
     "empty": (b"", "empty"),
     "damaged": (_png(64, 64, b"nonsense"), "damaged"),
-    "a bomb": (_png(60_000, 60_000, zlib.compress(bytes(1 << 20))), "pixels"),
+    "a bomb": (_png(60_000, 60_000, zlib.compress(bytes(1 << 20))), "at most 16 million are served here"),
     "63 million pixels": (_png(9_000, 7_000, zlib.compress(bytes(1126 * 7_000))), "9000 x 7000 pixels"),
 }
 
@@ -206,6 +202,10 @@ def test_pasting_and_dropping(new_page: NewPage, tmp_path: Path) -> None:
 def test_compare_shows_two_ways_with_one_zoom(new_page: NewPage, tmp_path: Path) -> None:
     page = new_page()
     hand_in(page, small_picture(tmp_path / "a.png", 24, 24))
+    page.get_by_role("button", name="Expert settings").click()
+    page.get_by_label("Seed").wait_for()
+    fields = [page.get_by_label(words).input_value() for words in ("Steps", "Budget", "Noise level", "Seed")]
+    assert fields == [""] * 4, "to look at expert settings changes none of them"
     page.get_by_role("tab", name="Compare").click()
     page.wait_for_selector("#compare", timeout=PATIENCE)
     choose(page, "quality-B", "Draft")
@@ -236,11 +236,58 @@ def test_axe_finds_no_serious_violation(new_page: NewPage, tmp_path: Path, schem
     choose(page, "kind", "Parts are missing")
     page.wait_for_selector(".paint canvas", timeout=PATIENCE)
     page.get_by_role("button", name="Expert settings").click()
-    page.wait_for_timeout(500)
+    page.get_by_label("Seed").wait_for()
     _no_violation(page, "painting, with expert settings")
     page.get_by_role("tab", name="Compare").click()
     page.wait_for_selector("#compare", timeout=PATIENCE)
     _no_violation(page, "compare")
+
+
+LOOK = """(selector) => {
+  const found = document.querySelector(selector);
+  const style = getComputedStyle(found);
+  const light = (colour) => {
+    const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((part) => part / 255);
+    const [r, g, b] = parts.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const [dim, bright] = [light(style.color), light(style.backgroundColor)].sort((a, b) => a - b);
+  const seconds = Math.max(...style.transitionDuration.split(",").map(parseFloat));
+  const fades = style.transitionProperty !== "none" && seconds > 0;
+  const contrast = (bright + 0.05) / (dim + 0.05);
+  const dark = light(style.backgroundColor) < 0.2;
+  return { disabled: found.disabled, contrast, dark, opacity: style.opacity, filter: style.filter, fades };
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_buttons_are_legible_in_every_state_and_never_fade(new_page: NewPage, tmp_path: Path, scheme: str) -> None:
+    page = new_page(color_scheme=scheme)
+
+    def legible(selector: str, disabled: bool) -> None:
+        found = page.evaluate(LOOK, selector)
+        assert found["disabled"] == disabled
+        assert found["contrast"] >= 4.5, (selector, found)
+        assert not disabled or found["dark"] == (scheme == "dark"), "what cannot be pressed does not stand out"
+        assert (found["opacity"], found["filter"], found["fades"]) == ("1", "none", False), selector
+
+    legible("#start", False)
+    legible("#cancel", True)
+    chosen = page.locator("#kind input:checked")
+    shown = "getComputedStyle(document.querySelector('#kind input:checked')).backgroundColor"
+    before = page.evaluate(shown)
+    chosen.hover()
+    assert page.evaluate(shown) == before, "the choice stays visible under the mouse"
+    hand_in(page, small_picture(tmp_path / "a.png"))
+    choose(page, "quality", "Best")
+    page.click("#start")
+    page.wait_for_selector("#cancel:enabled")
+    legible("#start", True)
+    legible("#cancel", False)
+    page.click("#cancel")
+    page.wait_for_selector("#out .told.calm")
+    page.wait_for_selector("#start:enabled")
+    legible("#start", False)
 
 
 def _no_violation(page: Any, where: str) -> None:
@@ -260,8 +307,8 @@ def test_the_keyboard_suffices(new_page: NewPage) -> None:
     page.wait_for_selector("#seen .given img", timeout=PATIENCE)
     page.wait_for_function(ESTIMATED, timeout=PATIENCE)
     page.locator("#quality input").nth(1).focus()
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_function("document.querySelector('#quality input:checked').value === 'draft'", timeout=PATIENCE)
+    page.keyboard.press("ArrowRight")  # the longest: it still runs when the keys reach its cancel button
+    page.wait_for_function("document.querySelector('#quality input:checked').value === 'best'", timeout=PATIENCE)
     page.locator("#start").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("#out .status", timeout=PATIENCE)

@@ -1,25 +1,38 @@
-"""`python -m tools.mutants`: runs the list, prints who went unnoticed and a summary by room; exit 1 below 95 %."""
+"""`python -m tools.mutants`: runs the list, prints who went unnoticed and a summary by room; exit 1 below 95 %.
+
+`--random N --seed S` makes N bugs from the syntax tree instead and tries them on whatever tests reach them.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from tools.mutants.made import make_mutants
 from tools.mutants.mutant import Mutant, read_list
-from tools.mutants.runner import NOTICED, Outcome, Results, run_all, sound
+from tools.mutants.outcomes import NOTICED, Outcome, Outcomes
+from tools.mutants.reach import Reach
+from tools.mutants.runner import SOURCE, Place, make_map, run_all
 
 ROOT = Path(__file__).resolve().parents[2]
-LIST = Path(__file__).parent / "list"
+HERE = Path(__file__).parent
 SHARE = 0.95
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     asked = _parser().parse_args(arguments)
-    mutants = [mutant for mutant in read_list(asked.list) if _wanted(mutant, asked.only)]
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    out = asked.root / "out" / "mutants"
+    source = asked.root / SOURCE
+    every = make_mutants(source, asked.random, asked.seed) if asked.random else read_list(asked.list)
+    mutants = [mutant for mutant in every if _wanted(mutant, asked.only)]
     if not mutants:
         print(f"No mutant matches {asked.only}; see --list.")
         return 2
@@ -29,35 +42,56 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         folder = Path(name)
-        if not asked.trust:
-            failing = sound(mutants, asked.root, folder, 20 * asked.timeout)
-            if failing is not None:
-                print(f"The tests fail without any mutant ({failing}): mend that first.")
-                return 2
-        outcomes = run_all(
+        reach = Reach(out / "reach").read()
+        if asked.map:
+            place = Place(asked.root, folder)
+            make_map(place, reach, ["tests"], time.monotonic() + 60 * asked.minutes, partial(print, flush=True))
+            place.nursery.close()
+            for test in sorted(reach.failing):
+                print(f"It fails without any mutant: {test}")
+            return 2 if reach.failing else 0
+        usual = out / f"made-{asked.seed}.jsonl" if asked.random else HERE / "outcomes.jsonl"
+        outcomes = Outcomes(asked.results or usual)
+        found = run_all(
             mutants,
             asked.root,
             folder,
-            Results(asked.results),
+            outcomes,
+            reach,
             jobs=asked.jobs,
             timeout=asked.timeout,
             again=asked.again,
+            minutes=asked.minutes,
+            narrow=asked.narrow,
             say=_say,
         )
-    return _summary(mutants, outcomes)
+        outcomes.tidy(every)
+    return _summary(mutants, found)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
     parser.add_argument("--only", action="append", metavar="TEXT", help="a room, or a text in file or words; may be repeated")
     parser.add_argument("--list", dest="show", action="store_true", help="print the mutants and run nothing")
+    parser.add_argument(
+        "--map",
+        action="store_true",
+        help="find out which test reaches what, for test files that changed (with --only: those named by these mutants)",
+    )
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="make this many bugs in place of the list")
+    parser.add_argument("--seed", type=int, default=0, help="of --random (0)")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (2)")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for the tests of one mutant (300)")
-    parser.add_argument("--again", action="store_true", help="run also what has a stored outcome")
-    parser.add_argument("--trust", action="store_true", help="do not run the tests without a mutant first")
-    parser.add_argument("--results", type=Path, default=ROOT / "out" / "mutants.jsonl", help="the file of outcomes")
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="begin no mutant after that; the next run continues"
+    )
+    parser.add_argument(
+        "--narrow", action="store_true", help="try only tests that a mutant names, not all that reach its function"
+    )
+    parser.add_argument("--again", action="store_true", help="run also what has a stored outcome that stands")
+    parser.add_argument("--results", type=Path, help="the file of outcomes (tools/mutants/outcomes.jsonl)")
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
-    parser.add_argument("--lists", dest="list", type=Path, default=LIST, help=argparse.SUPPRESS)
+    parser.add_argument("--lists", dest="list", type=Path, default=HERE / "list", help=argparse.SUPPRESS)
     return parser
 
 
@@ -70,23 +104,31 @@ def _say(mutant: Mutant, outcome: Outcome) -> None:
     print(f"{outcome.status:9} {outcome.seconds:6.1f} s  {mutant.file}: {mutant.breaks}{by}", flush=True)
 
 
-def _summary(mutants: list[Mutant], outcomes: list[Outcome]) -> int:
+def _summary(mutants: list[Mutant], outcomes: list[Outcome | None]) -> int:
     """Prints who went unnoticed and a table by room; the exit code."""
     rooms: dict[str, Counter[str]] = {}
-    for mutant, outcome in zip(mutants, outcomes, strict=True):
+    run = [(mutant, outcome) for mutant, outcome in zip(mutants, outcomes, strict=True) if outcome is not None]
+    for mutant, outcome in run:
         rooms.setdefault(mutant.room, Counter())[outcome.status] += 1
-    left = [(mutant, outcome) for mutant, outcome in zip(mutants, outcomes, strict=True) if outcome.status != NOTICED]
+    left = [(mutant, outcome) for mutant, outcome in run if outcome.status != NOTICED]
     if left:
         print("\nNot noticed:")
         for mutant, outcome in left:
-            print(f"  {outcome.status}: {mutant.file}: {mutant.breaks}: `{mutant.find}` -> `{mutant.put}` {outcome.by}")
+            change = f"`{mutant.find.strip()}` -> `{mutant.put.strip()}`"
+            print(f"  {outcome.status}: {mutant.file}{_line(mutant)}: {mutant.breaks}: {change} {outcome.by}")
     print(f"\n{'room':14} {'mutants':>8} {'noticed':>8}")
     for room, counts in rooms.items():
         others = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != NOTICED)
         print(f"{room:14} {counts.total():8} {counts[NOTICED]:8}  {others}".rstrip())
-    noticed = len(mutants) - len(left)
-    print(f"{'all':14} {len(mutants):8} {noticed:8}  {100 * noticed / len(mutants):.1f} %")
+    noticed = len(run) - len(left)
+    print(f"{'all':14} {len(run):8} {noticed:8}  {100 * noticed / max(len(run), 1):.1f} %")
+    if len(run) < len(mutants):
+        print(f"{len(mutants) - len(run)} were not run yet.")
     return 0 if noticed >= SHARE * len(mutants) else 1
+
+
+def _line(mutant: Mutant) -> str:
+    return f":{mutant.line}" if mutant.line else ""
 
 
 if __name__ == "__main__":

@@ -11,10 +11,8 @@ breaks = "the adjoint"            a few words for people
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +31,10 @@ class StaleError(Exception):
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug: in `file` (below the package), the text `find` becomes `put`; `tests` are given to pytest."""
+    """A bug: in `file` (below the package), the text `find` becomes `put`; `tests` are given to pytest.
+
+    One made by `made.py` says which `line` it changes (from 1), whole.
+    """
 
     room: str
     file: str
@@ -42,26 +43,37 @@ class Mutant:
     breaks: str
     tests: tuple[str, ...]
     below: str = ""
+    line: int = 0
 
     @property
     def place(self) -> str:
         """What tells it from all others."""
-        return f"{self.file}: {self.below} {self.find} -> {self.put}"
+        return f"{self.file}: {self.below or self.line or ''} {self.find} -> {self.put}"
 
     def applied(self, source: str) -> str:
         """The source with the bug in it; StaleError where it does not fit."""
+        mutated = self._in_line(source) if self.line else self._by_text(source)
+        try:
+            compile(mutated, self.file, "exec")
+        except SyntaxError as error:
+            raise StaleError(f"the change is not valid Python ({error.msg})") from error
+        return mutated
+
+    def _in_line(self, source: str) -> str:
+        lines = source.split("\n")
+        if self.line > len(lines) or lines[self.line - 1] != self.find:
+            raise StaleError(f"line {self.line} is another")
+        lines[self.line - 1] = self.put
+        return "\n".join(lines)
+
+    def _by_text(self, source: str) -> str:
         head, mark, rest = source.partition(self.below) if self.below else ("", "", source)
         if self.below and not mark:
             raise StaleError(f"'{self.below}' is not there")
         count = rest.count(self.find)
         if count != 1 and not (self.below and count):
             raise StaleError(f"'{self.find}' occurs {count} times")
-        mutated = head + mark + rest.replace(self.find, self.put, 1)
-        try:
-            compile(mutated, self.file, "exec")
-        except SyntaxError as error:
-            raise StaleError(f"the change is not valid Python ({error.msg})") from error
-        return mutated
+        return head + mark + rest.replace(self.find, self.put, 1)
 
 
 def read_list(folder: Path) -> list[Mutant]:
@@ -88,28 +100,5 @@ def _checked(path: Path, entry: dict[str, Any], usual: list[str]) -> Mutant:
         raise SystemExit(f"{path.name}: {entry.get('breaks', entry)} has {sorted(wrong)} too much or lacks {sorted(lacking)}.")
     if entry["find"] == entry["put"] or "\n" in entry["find"] or not entry["find"].strip():
         raise SystemExit(f"{path.name}: '{entry['breaks']}' must change something in one line.")
-    texts = {name: str(entry[name]) for name in ("file", "find", "put", "breaks")}
-    return Mutant(path.stem, **texts, tests=tests, below=str(entry.get("below", "")))
-
-
-def digest(mutant: Mutant, mutated: str, root: Path) -> str:
-    """A key for its outcome: the mutated file, the tests that are run and what lies beside them."""
-    found = hashlib.sha256(mutated.encode())
-    for text in (mutant.file, *mutant.tests):
-        found.update(text.encode() + b"\0")
-    for path in files_of(mutant.tests, root):
-        found.update(path.read_bytes())
-    return found.hexdigest()[:20]
-
-
-def files_of(tests: Iterable[str], root: Path) -> list[Path]:
-    """The Python files of these files, folders and node ids, and the helpers (no test_*) in their folders and above."""
-    files: set[Path] = set()
-    for name in tests:
-        path = root / name.partition("::")[0]
-        files |= set(path.rglob("*.py")) if path.is_dir() else {path}
-        for folder in path.parents:
-            if folder == root:
-                break
-            files |= {file for file in folder.glob("*.py") if not file.name.startswith("test_")}
-    return sorted(files)
+    file, find, put, breaks = (str(entry[name]) for name in ("file", "find", "put", "breaks"))
+    return Mutant(path.stem, file, find, put, breaks, tests, below=str(entry.get("below", "")))

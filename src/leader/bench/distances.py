@@ -1,92 +1,141 @@
 """Distances between sets of restored and reference pictures (FID, KID), from the pictures that records keep.
 
-For experiments with [table] kind = "distances", whose form keeps "restored" and which have a row of the
-baseline "reference".
+For experiments with [table] kind = "distances", whose form keeps "restored" and which have a row of the baseline "reference".
+Sets of fewer pictures than FID takes are cut into parts, and get intervals by the jackknife: every picture is left out once,
+with all of its parts, on both sides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
 from leader.bench.cell import Place
 from leader.bench.experiment import Experiment
 from leader.bench.records import Record, Store
+from leader.bench.statistics import FEWEST_IMAGES
 from leader.errors import LeaderError
-from leader.metrics.distribution import FID_FULL_RANK, FID_SMALLEST_SET, fid, kid
+from leader.metrics.distribution import FID_FULL_RANK, FID_SMALLEST_SET, fid, frechet_of_samples, kid, squared_mmd
 from leader.metrics.inception import inception_features
 
+NORMAL_95 = 1.959964
 
-def render_distances(experiment: Experiment, records: Mapping[Place, Record], store: Store) -> str:
-    """KID of every row and task against the reference, FID where there are enough pictures, and their averages over the tasks,
-    as Markdown. [table] parts = P cuts each picture into P x P parts where there are too few for FID.
-    """
-    references = [row for row in experiment.rows if row.method == "reference"]
-    if not references:
-        raise LeaderError(f"The experiment '{experiment.name}' needs a row of the method 'reference' to compare with.")
-    parts = experiment.table.get("parts", 1) if experiment.form.count < FID_SMALLEST_SET else 1
-    lines = [
-        f"## {experiment.title}",
-        "",
-        "| method | task | pictures | KID x 1000 | FID |",
-        "| --- | --- | ---: | ---: | ---: |",
-    ]
-    compared = [row.label for row in experiment.rows if row.method != "reference"]
-    found: dict[str, list[Distances]] = {label: [] for label in compared}
-    for task in experiment.tasks:
-        truth = _features(references[0].label, task.label, records, store, parts)
-        for label in compared:
-            distances = _distances(_features(label, task.label, records, store, parts), truth)
-            found[label].append(distances)
-            lines.append(f"| {label} | {task.label} | {distances.text()} |")
-    for label, each in found.items():
-        lines.append(f"| {label} | average of the tasks | {_average(each).text()} |")
-    return "\n".join([*lines, "", *_notes(experiment, [item for each in found.values() for item in each]), ""])
+
+@dataclass(frozen=True)
+class Estimate:
+    """A distance. left_out: the same without each picture in turn, empty where that was not done."""
+
+    value: float
+    left_out: NDArray[np.float64]
+
+    def __sub__(self, other: Estimate) -> Estimate:
+        if len(self.left_out) != len(other.left_out):
+            return Estimate(self.value - other.value, np.empty(0))
+        return Estimate(self.value - other.value, self.left_out - other.left_out)
+
+    def text(self, scale: float = 1.0, sign: str = "") -> str:
+        """With its 95 % interval where pictures are enough for one."""
+        shown = f"{scale * self.value:{sign}.2f}"
+        if len(self.left_out) < FEWEST_IMAGES:
+            return shown
+        half = NORMAL_95 * jackknife_error(self.left_out)
+        text = f"{shown} [{scale * (self.value - half):{sign}.2f}, {scale * (self.value + half):{sign}.2f}]"
+        return f"**{text}**" if sign and abs(self.value) > half else text
 
 
 @dataclass(frozen=True)
 class Distances:
-    """KID with its standard deviation over subsets, and FID where there are enough pictures."""
+    """KID and FID of a row and task from so many pictures or parts of them."""
 
     count: int
-    kid: float
-    std: float
-    fid: float | None
+    kid: Estimate
+    fid: Estimate
 
-    def text(self) -> str:
-        frechet = f"needs {FID_SMALLEST_SET:,} pictures" if self.fid is None else f"{self.fid:.2f}"
-        return f"{self.count} | {1000 * self.kid:.2f} ± {1000 * self.std:.2f} | {frechet}"
+    def text(self, host: Distances | None) -> str:
+        own = f"{self.count} | {self.kid.text(1000)} | {self.fid.text()}"
+        if host is None:
+            return f"{own} | – | –"
+        return f"{own} | {(self.kid - host.kid).text(1000, '+')} | {(self.fid - host.fid).text(1, '+')}"
 
 
-def _distances(found: Tensor, truth: Tensor) -> Distances:
-    near = kid(found, truth)
+def render_distances(experiment: Experiment, records: Mapping[Place, Record], store: Store) -> str:
+    """KID and FID of every row and task against the reference, their averages over the tasks, and what plug-ins change, as
+    Markdown. [table] parts = P cuts each picture into P x P parts where there are too few for FID.
+    """
+    references = [row for row in experiment.rows if row.method == "reference"]
+    if not references:
+        raise LeaderError(f"The experiment '{experiment.name}' needs a row of the method 'reference' to compare with.")
+    few = experiment.form.count < FID_SMALLEST_SET
+    parts = experiment.table.get("parts", 1) if few else 1
+    lines = [
+        f"## {experiment.title}",
+        "",
+        f"| method | task | pictures | KID x 1000 | FID{' on parts' if few else ''} | KID against the host | FID against it |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    compared = [row for row in experiment.rows if row.method != "reference"]
+    found: dict[str, list[Distances]] = {row.label: [] for row in compared}
+    for task in experiment.tasks:
+        truth = _features(references[0].label, task.label, records, store, parts)
+        for row in compared:
+            mine = _features(row.label, task.label, records, store, parts)
+            found[row.label].append(distances_of(mine, truth, parts**2, few))
+            host = found[row.against][-1] if row.against in found else None
+            lines.append(f"| {row.label} | {task.label} | {found[row.label][-1].text(host)} |")
+    means = {label: average(each) for label, each in found.items()}
+    for row in compared:
+        host = means.get(row.against or "")
+        lines.append(f"| {row.label} | average of the tasks | {means[row.label].text(host)} |")
+    return "\n".join([*lines, "", *_notes(experiment, few, [item for each in found.values() for item in each]), ""])
+
+
+def distances_of(found: Tensor, truth: Tensor, parts: int, few: bool) -> Distances:
+    """Of features [N, D] and [M, D]. few: too few for FID and its usual estimates; `parts` rows are of one picture."""
     count = min(len(found), len(truth))
-    return Distances(count, near.mean, near.std, fid(found, truth) if count >= FID_SMALLEST_SET else None)
+    if not few:
+        return Distances(count, Estimate(kid(found, truth).mean, np.empty(0)), Estimate(fid(found, truth), np.empty(0)))
+    pairs = [(found, truth)]
+    pictures = count // parts if len(found) == len(truth) else 0
+    for picture in range(pictures if pictures > 2 else 0):
+        keep = torch.arange(count) // parts != picture
+        pairs.append((found[keep], truth[keep]))
+    near = [float(squared_mmd(x, y)) for x, y in pairs]
+    far = [frechet_of_samples(x, y) for x, y in pairs]
+    return Distances(count, Estimate(near[0], np.array(near[1:])), Estimate(far[0], np.array(far[1:])))
 
 
-def _average(each: list[Distances]) -> Distances:
-    """The mean over tasks; the deviation is that of a mean of independent numbers."""
-    frechet = [item.fid for item in each if item.fid is not None]
-    return Distances(
-        min(item.count for item in each),
-        sum(item.kid for item in each) / len(each),
-        sum(item.std**2 for item in each) ** 0.5 / len(each),
-        sum(frechet) / len(each) if len(frechet) == len(each) else None,
-    )
+def average(each: Sequence[Distances]) -> Distances:
+    """The mean over tasks, left-out pictures averaged alike: the tasks share them."""
+    return Distances(min(item.count for item in each), _mean([item.kid for item in each]), _mean([item.fid for item in each]))
 
 
-def _notes(experiment: Experiment, found: list[Distances]) -> list[str]:
+def _mean(items: Sequence[Estimate]) -> Estimate:
+    alike = len({len(item.left_out) for item in items}) == 1
+    left_out = np.mean([item.left_out for item in items], axis=0) if alike else np.empty(0)
+    return Estimate(sum(item.value for item in items) / len(items), left_out)
+
+
+def jackknife_error(left_out: NDArray[np.float64]) -> float:
+    """Standard error of an estimate from its values without each of n pictures."""
+    count = len(left_out)
+    return float(np.sqrt((count - 1) / count * ((left_out - left_out.mean()) ** 2).sum()))
+
+
+def _notes(experiment: Experiment, few: bool, found: list[Distances]) -> list[str]:
     said = [f"- {experiment.note}"] if experiment.note else []
-    if any(item.fid is not None and item.count < FID_FULL_RANK for item in found):
+    if any(item.count < FID_FULL_RANK for item in found):
         said.append(
             f"- FID of fewer than {FID_FULL_RANK:,} pictures is biased upwards, and the covariance behind it has no full rank: "
             "it compares sets of equal size, as in the paper's table, and says nothing about others."
         )
+    if few and any(len(item.kid.left_out) >= FEWEST_IMAGES for item in found):
+        said.append("- 95 % intervals by the jackknife over pictures; bold: zero is outside.")
     return said
 
 

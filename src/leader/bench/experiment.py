@@ -14,6 +14,7 @@ calls_of = "DDNM + SATP"                as many steps, image by image, as that r
 label = "..."                           the row's name, with {} for the varied value
 against = "DDNM"                        the row it is compared with; by default the same without plug-ins
 forms = ["full"]                        the forms that have these rows; by default all
+count = 8                               the first images only; by default all of the form's
 
 [form.small]                            where it runs and on what: the fields of Form
 [form.small.methods.sitcom]             steps and settings of one method in this form
@@ -48,10 +49,25 @@ PLUGIN_LABELS = {
     "equs": "EquS",
     "equs+": "EquS+",
 }
+METRIC_NAMES = ("psnr", "ssim", "lpips", "calls", "work", "seconds")
+"""Numbers that published changes may be of."""
 _TOP = ("title", "note", "tasks", "task", "rows", "form", "table", "figure")
-_ROWS = ("methods", "plugins", "settings", "vary", "steps", "grid", "calls_of", "label", "against", "estimator", "forms")
+_ROWS = (
+    "methods",
+    "plugins",
+    "settings",
+    "vary",
+    "steps",
+    "grid",
+    "calls_of",
+    "label",
+    "against",
+    "estimator",
+    "forms",
+    "count",
+)
 _TASK = ("label", "name", "options", "sigma")
-_TABLE = ("metrics", "std", "baseline", "kind", "parts")
+_TABLE = ("metrics", "std", "baseline", "kind", "parts", "published")
 _FIGURE = ("kind", "metrics", "images", "image")
 _MOST_STEPS = 100_000
 _LARGEST_SIZE = 4096
@@ -72,7 +88,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: a method with its plug-ins and settings."""
+    """One line of a table: a method with its plug-ins and settings; `count` images of the form's, None for all."""
 
     label: str
     method: str
@@ -83,6 +99,7 @@ class Row:
     estimator: str | None = None
     calls_of: str | None = None
     against: str | None = None
+    count: int | None = None
 
 
 @dataclass(frozen=True)
@@ -160,6 +177,7 @@ class Experiment:
             for seed in form.seeds
             for index, image in enumerate(images)
             for row in self.rows
+            if row.count is None or index < row.count
         ]
 
     def _cell(self, task: Task, row: Row, index: int, image: Path | None, seed: int) -> Cell:
@@ -304,6 +322,11 @@ def _shown(table: Table) -> dict[str, Any]:
     table.flag("std", True)
     table.integer("images", 1, 1, _MOST_IMAGES)
     table.integer("parts", 1, 1, 8)
+    for label, entry in table.named_tables("published").items():
+        own = Table(entry, f"'{label}' among the published numbers of {table.where}", ("data", *METRIC_NAMES))
+        own.text("data", "")
+        for name in METRIC_NAMES:
+            own.number(name, 0.0, -100.0, 1000.0)
     table.integer("image", 0, 0, _MOST_IMAGES)
     return table.values
 
@@ -355,6 +378,7 @@ def _expand(block: Table) -> Iterator[Row]:
                     estimator=block.text_or_none("estimator"),
                     calls_of=block.text_or_none("calls_of"),
                     against=None if host == label else host,
+                    count=block.integer("count", None, 1, _MOST_IMAGES) if "count" in block else None,
                 )
 
 
@@ -405,3 +429,9 @@ def _check_rows(rows: tuple[Row, ...], path: Path) -> None:
     for row in rows:
         if row.calls_of is not None and row.calls_of not in labels:
             raise unknown_name(f"row that '{row.label}' takes its calls from", row.calls_of, labels)
+    counts = {row.label: math.inf if row.count is None else row.count for row in rows}
+    for row in rows:
+        if row.calls_of is not None and counts[row.calls_of] < counts[row.label]:
+            raise LeaderError(
+                f"'{row.label}' takes its calls from '{row.calls_of}', which has fewer images; give it a count too."
+            )

@@ -100,6 +100,25 @@ class Numbers:
         changes = [item.percent for item in differences if item is not None and item.percent is not None]
         return sum(changes) / len(changes) if changes else None
 
+    def average_interval(self, row: Row, metric: str) -> tuple[float, float] | None:
+        """The 95 % interval of `average_change`, by resampling the images that all tasks have; None from too few."""
+        if row.against is None:
+            return None
+        pairs = [
+            (self.per_image(row.label, task.label, metric), self.per_image(row.against, task.label, metric))
+            for task in self.experiment.tasks
+        ]
+        shared = sorted(set.intersection(*(mine.keys() & theirs.keys() for mine, theirs in pairs)))
+        if len(shared) < FEWEST_IMAGES:
+            return None
+        new, old = (np.array([[side[index] for index in shared] for side in sides]) for sides in zip(*pairs, strict=True))
+        picks = np.random.default_rng(0).integers(0, len(shared), (RESAMPLES, len(shared)))
+        base = old[:, picks].mean(2)
+        if not (base != 0).all():
+            return None
+        low, high = np.quantile(100 * (new[:, picks].mean(2) / base - 1).mean(0), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        return float(low), float(high)
+
     def compared(self) -> list[Row]:
         """The rows that have a host in the table."""
         labels = {row.label for row in self.experiment.rows}

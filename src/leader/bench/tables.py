@@ -3,8 +3,8 @@
 A table has three parts: the means with standard deviations per row and task, with the average change
 against the host in % (the last columns of the paper's Table 1); the paired differences against the host
 with 95 % intervals, where there are images enough; the conventions behind the numbers. The CSV is tidy instead: one line
-per row, task and number. [table] in an experiment may name the `metrics`, a `std` = false, and a `baseline`: a row that the
-hosts are compared with in one more part.
+per row, task and number. [table] in an experiment may name the `metrics`, a `std` = false, a `baseline`: a row that the
+hosts are compared with in one more part; and what was `published` of a row's average changes, in %, with the `data` it is for.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from leader.bench.experiment import Row
 from leader.bench.statistics import FEWEST_IMAGES, Difference, Numbers
 from leader.errors import unknown_name
 
+BESIDE = ("psnr", "lpips", "calls", "work")
+"""Seconds of runs that were not made in turn cannot be compared to a per cent."""
 DEFAULT_METRICS = ("psnr", "lpips", "calls", "work", "seconds")
 
 
@@ -72,10 +74,15 @@ def document(numbers: Numbers) -> Document:
     shown = [columns()[name] for name in metrics]
     notes += [f"{column.title}: {column.convention}." for column in shown if column.convention]
     notes += [f"Failed: {line}" for line in numbers.failures()]
+    for count in sorted({row.count for row in experiment.rows if row.count is not None and row.count < form.count}):
+        few = ", ".join(row.label for row in experiment.rows if row.count == count)
+        notes.append(f"On the first {count} images alone, and compared on these: {few}.")
     sheets = [_means(numbers, metrics)]
     if numbers.compared():
         pairs = [(row.label, str(row.against)) for row in numbers.compared()]
         sheets += [_changes(numbers, metrics), _differences(numbers, metrics, "Difference from the host", pairs)]
+        if experiment.table.get("published"):
+            sheets.insert(1, beside_published(numbers, metrics))
         if _without_interval(numbers, metrics, pairs):
             notes.append(f"95 % intervals, and bold, are given from {FEWEST_IMAGES} images on, not where there are fewer.")
     baseline = experiment.table.get("baseline")
@@ -110,10 +117,43 @@ def _changes(numbers: Numbers, metrics: list[str]) -> Sheet:
     lines = []
     for row in numbers.compared():
         changes = [numbers.average_change(row, name) for name in metrics]
-        texts = ["–" if change is None else f"{change:+.2f} %" for change in changes]
-        lines.append([row.label, str(row.against), *texts])
+        lines.append([row.label, str(row.against), *map(_percent, changes)])
     columns = ["against", *(_arrow(name) for name in metrics)]
     return Sheet("Average change over the tasks", [("", len(columns))], columns, lines)
+
+
+def beside_published(numbers: Numbers, metrics: list[str]) -> Sheet:
+    """What plug-ins change on average over the tasks, with intervals, beside what was published: [table.published]."""
+    published = numbers.experiment.table["published"]
+    compared = numbers.compared()
+    hosts = list(dict.fromkeys(row.against for row in compared if row.label in published))
+    shown = [name for name in BESIDE if name in metrics]
+    told = [name for name in (*BESIDE, "seconds") if any(name in entry for entry in published.values())]
+    lines = []
+    for row in (row for host in hosts for row in compared if row.against == host):
+        own = published.get(row.label, {})
+        images = len(numbers.per_image(row.label, numbers.experiment.tasks[0].label, "psnr"))
+        ours = [_change_text(numbers, row, name) for name in shown]
+        lines.append([row.label, str(images), *ours, own.get("data", "–"), *(_percent(own.get(name)) for name in told)])
+    heads = ["images", *map(_arrow, shown), "published for", *(f"{columns()[name].title} there" for name in told)]
+    return Sheet(
+        "Average change over the tasks with 95 % bootstrap intervals, beside what is published for other pictures and networks",
+        [("", len(heads))],
+        heads,
+        lines,
+    )
+
+
+def _change_text(numbers: Numbers, row: Row, name: str) -> str:
+    change, interval = numbers.average_change(row, name), numbers.average_interval(row, name)
+    if change is None or interval is None:
+        return _percent(change)
+    text = f"{_percent(change)} [{interval[0]:+.2f}, {interval[1]:+.2f}]"
+    return f"**{text}**" if interval[0] > 0 or interval[1] < 0 else text
+
+
+def _percent(change: float | None) -> str:
+    return "–" if change is None else f"{change:+.2f} %"
 
 
 def _differences(numbers: Numbers, metrics: list[str], caption: str, pairs: list[tuple[str, str]]) -> Sheet:

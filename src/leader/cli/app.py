@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from leader.cli import degrade, demo, diagnose, lists, priors, restore, training, trust, web
+from leader.cli import degrade, demo, diagnose, lists, priors, pruning, restore, training, trust, web
 from leader.cli.bench import app as bench
 from leader.cli.errors import OneSentenceGroup
 
@@ -36,6 +36,7 @@ app.command("publish", epilog=training.PUBLISH_EXAMPLE)(training.publish)
 app.command("fit-variance", epilog=training.FIT_EXAMPLE)(training.fit_variance)
 app.command("fit-trust", epilog=trust.FIT_EXAMPLE)(trust.fit_trust)
 app.command("calibrate", epilog=trust.CALIBRATE_EXAMPLE)(trust.calibrate)
+app.command("calibrate-satp", epilog=pruning.EXAMPLE)(pruning.calibrate_satp)
 
 
 def _version(wanted: bool) -> None:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from leader.cli.console import to_stderr
-from leader.errors import UsageError
+from leader.errors import LeaderError, UsageError
+from leader.files import printable
 
 if TYPE_CHECKING:
     from leader.engines import Workers
@@ -39,7 +40,7 @@ class FolderWords:
     maps: str | None = None
     report: bool = False
 
-    def refuse(self) -> None:
+    def refuse(self, picture: Path) -> None:
         """Refuses them where one picture is restored."""
         given = {
             "--jobs": self.jobs is not None,
@@ -49,6 +50,8 @@ class FolderWords:
             "--report": self.report,
         }
         for option, is_given in given.items():
+            if is_given and not os.path.lexists(picture):
+                raise LeaderError(f"There is no folder '{printable(picture)}'; give an existing one.")
             if is_given:
                 raise UsageError(f"{option} is for folders; IN is one picture, so leave it out.")
 
@@ -171,8 +174,6 @@ class _Teller:
             self._bar.start()
 
     def finished(self, name: str, error: str | None) -> None:
-        from leader.files import printable
-
         if error is not None:
             to_stderr(f"{printable(name)}: {error}", style="red")
         if self.meter is None:

@@ -12,11 +12,12 @@ import typer
 from leader import defaults
 from leader.cli import options
 from leader.cli.console import to_stderr, to_stdout
-from leader.errors import LeaderError, UsageError
+from leader.errors import UsageError
 
 if TYPE_CHECKING:
     from leader.cli.folder import FolderWords
-    from leader.restoration.restore import Preparation, Restoration
+    from leader.restoration.restore import Preparation
+    from leader.restoration.restored import Restoration
 
 EXAMPLES = """
 Examples:
@@ -168,8 +169,9 @@ def restore(
     threads: options.Threads = None,
     seed: options.Seed = defaults.SEED,
     average: Annotated[
-        int, typer.Option("--average", metavar="N", min=1, help="The mean of N runs: closer to the truth, N times the work.")
-    ] = 1,
+        int | None,
+        typer.Option("--average", metavar="N", min=1, help="The mean of N runs: closer to the truth, N times the work."),
+    ] = None,
     map_files: Annotated[
         list[Path] | None,
         typer.Option(
@@ -255,7 +257,7 @@ def restore(
         outcome = Outcome(check, keep_failed, keep_location)
         _folder(ctx, picture, out, {} if run else arguments(content), run, outcome, words, force)
         return
-    words.refuse()
+    words.refuse(picture)
     outputs = Outputs(out, tuple(map_files or ()), figure, json_file, keep_location)
     read = {"IN": picture, "--mask": mask, "--kernel": kernel, "--settings": settings, "--prior": prior}
     outputs.check(existing_files(read), force)
@@ -307,22 +309,15 @@ def _folder(
 
 def _advised(picture: Path, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments with what the diagnosis of a picture advises, told on stderr."""
-    from leader.files import printable
-    from leader.restoration.diagnose import diagnose
-    from leader.restoration.tasks import TASKS
+    from leader.restoration.diagnose import diagnose, refuse_options
 
-    given = sorted({option.name for one in TASKS.values() for option in one.options if arguments.get(option.name) is not None})
-    if given:
-        word = given[0].replace("_", "-")
-        raise UsageError(f"--{word} belongs to a task; say which with --task, or leave it out to have the picture looked at.")
+    refuse_options(arguments)
     found = diagnose(picture)
     for sentence in found.sentences():
         to_stderr(sentence)
-    if found.advice is None:
-        names = ", ".join(TASKS)
-        raise LeaderError(f"Nothing was found to repair in {printable(picture)}; say what to do with --task, one of {names}.")
-    to_stderr(f"What is done, unless you say something else with --task: {' '.join(found.advice.words())}")
-    return {**arguments, "task": found.advice.task, **found.advice.options}
+    advice = found.advised()
+    to_stderr(advice.note())
+    return {**arguments, "task": advice.task, **advice.options}
 
 
 def _refuse_of_one(map_files: list[Path] | None, figure: Path | None, json_file: Path | None) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from leader.cli.ahead import tell_time
 from leader.cli.console import to_stderr
 from leader.cli.progress import progress_bar
-from leader.restoration.restore import Preparation, Restoration
+from leader.restoration.restore import Preparation
+from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
 from leader.trust.maps import in_words
 

@@ -125,7 +125,7 @@ def _refined(seen: View, shape: Shape, tried: list[Ridge]) -> Found:
     if shape.family == "line":
         turns = shape.angle_step * np.linspace(-0.75, 0.75, 7)
         evidence, _, _ = _scan(seen, [shape.scaled(1, turn) for turn in turns], scales, odds)
-        turn, angle_error, _ = _peak(turns, evidence)
+        turn, angle_error, _ = peak(turns, evidence)
         shape = shape.scaled(1, turn)
         integrated = math.log(math.sqrt(2 * math.pi) * min(angle_error, 60.0) / 180)
     factors = np.log(STEP) * np.arange(-3, 4)
@@ -134,7 +134,7 @@ def _refined(seen: View, shape: Shape, tried: list[Ridge]) -> Found:
         if 0 < evidence.argmax() < len(factors) - 1:
             break
         shape = shape.scaled(math.exp(factors[evidence.argmax()]))
-    factor, width_error, height = _peak(factors, evidence)
+    factor, width_error, height = peak(factors, evidence)
     integrated += math.log(math.sqrt(2 * math.pi) * min(width_error, 0.4 * range_of) / range_of)
     chosen = shape.scaled(math.exp(factor))
     scene = fits.scene(int(evidence.argmax()) + ridge * len(factors))
@@ -150,7 +150,7 @@ def _scan(seen: View, shapes: list[Shape], scales: list[Array], odds: Array) -> 
     return by_ridge[number], fits, number
 
 
-def _peak(places: Array, evidence: Array) -> tuple[float, float, float]:
+def peak(places: Array, evidence: Array) -> tuple[float, float, float]:
     """Place, standard deviation and height of the peak of evidence at equal steps: a parabola around the largest.
 
     Where it is at the end or flat, the error is at least half of what was searched.

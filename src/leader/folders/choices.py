@@ -27,7 +27,7 @@ AUTO = "auto"
 """Found for every picture anew."""
 _NO_RESULT = ("threads",)
 """Arguments that change roundings at most: a folder may be finished with other ones."""
-_AS_LEFT_OUT = {"average": 1, "settings": {}}
+_AS_LEFT_OUT: dict[str, Any] = {"average": None, "settings": {}}
 """Arguments that say what leaving them out says: the command line gives them always, Python seldom."""
 
 

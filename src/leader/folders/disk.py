@@ -33,6 +33,13 @@ class DiskSource:
         self.without = without
         self.notes: list[str] = []
 
+    def holds_any(self) -> bool:
+        """Whether there is a picture; the notes are then those of `walk` alone."""
+        if next(self.walk(), None) is None:
+            return False
+        self.notes.clear()
+        return True
+
     def walk(self) -> Iterator[Found]:
         waiting = [""]
         while waiting:
@@ -44,14 +51,26 @@ class DiskSource:
                         if item.is_dir(follow_symlinks=False):
                             if not item.name.startswith(".") and not self._is_left_out(name):
                                 waiting.append(f"{name}/")
-                        elif item.is_symlink() and item.is_dir():
-                            self.notes.append(f"{printable(name)} is a symbolic link to a folder; it was not entered.")
-                        elif is_source_name(name) and item.is_file():
-                            yield Found(name, item.stat().st_size)
+                        elif (found := self._looked_at(item, name)) is not None:
+                            yield found
             except FileNotFoundError:
                 self.notes.append(f"{printable(prefix)} vanished while the folder was read.")
             except OSError as error:
                 self.notes.append(f"{printable(prefix or self.folder)} cannot be read ({error.strerror}); it was left out.")
+
+    def _looked_at(self, item: os.DirEntry[str], name: str) -> Found | None:
+        """A picture of the folder; one that cannot be looked at costs itself alone, not the rest of its folder."""
+        try:
+            if item.is_symlink() and item.is_dir():
+                self.notes.append(f"{printable(name)} is a symbolic link to a folder; it was not entered.")
+            elif is_source_name(name) and item.is_file():
+                return Found(name, item.stat().st_size)
+            elif is_source_name(name):
+                kind = "a symbolic link that leads nowhere" if item.is_symlink() else "a pipe or a device"
+                self.notes.append(f"{printable(name)} is {kind}; it was left out.")
+        except OSError as error:  # a link that leads to itself
+            self.notes.append(f"{printable(name)} cannot be read ({error.strerror}); it was left out.")
+        return None
 
     def _is_left_out(self, name: str) -> bool:
         return self.without is not None and self.without.exists() and os.path.samefile(self.folder / name, self.without)

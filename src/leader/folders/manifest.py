@@ -29,6 +29,7 @@ class Entry:
     content   SHA-256 of the source; stamp: what its store said of it, or None
     settings  digest of the choices
     files     kind -> (name, SHA-256, bytes)
+    level     the word of its verdict, or None
     place     where the line is, for `Manifest.line`
     """
 
@@ -37,6 +38,7 @@ class Entry:
     stamp: str | None
     settings: str
     files: dict[str, tuple[str, str, int]]
+    level: str | None
     place: tuple[int, int]
 
 
@@ -175,4 +177,11 @@ def _entry(line: Line, place: tuple[int, int]) -> Entry | None:
         return None
     if status == DONE and "picture" not in kept:
         return None
-    return Entry(status, content, stamp, settings, kept, place)
+    return Entry(status, content, stamp, settings, kept, level_of(line), place)
+
+
+def level_of(line: Line) -> str | None:
+    """The word of the verdict in a line; None where there is none."""
+    run = line.get("run")
+    verdict = run.get("verdict") if isinstance(run, dict) else None
+    return str(verdict.get("level")) if isinstance(verdict, dict) else None

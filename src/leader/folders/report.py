@@ -30,18 +30,23 @@ _HEAD = """<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; \
 script-src 'unsafe-inline'">
 <style>
-body{font:15px/1.4 system-ui,sans-serif;margin:1.5rem;color:#222}
+body{--ink:#222;--paper:#fff;--line:#ddd;--dim:#555;--good:#1b6e2c;--unsure:#8a5a00;--bad:#a3121c;--link:#1d4ed8;
+font:15px/1.4 system-ui,sans-serif;margin:1.5rem;color:var(--ink);background:var(--paper);color-scheme:light}
+@media (prefers-color-scheme:dark){body{--ink:#e5e7eb;--paper:#111827;--line:#374151;--dim:#9ca3af;--good:#4ade80;
+--unsure:#fbbf24;--bad:#fca5a5;--link:#93c5fd;color-scheme:dark}}
+@media (max-width:640px){body{margin:.6rem}}
+a{color:var(--link)}
 table{border-collapse:collapse}
-th{position:sticky;top:0;background:#fff;text-align:left;padding:0}
-th button{font:inherit;font-weight:600;background:none;border:0;padding:.5rem;cursor:pointer}
+th{position:sticky;top:0;background:var(--paper);text-align:left;padding:0}
+th button{font:inherit;font-weight:600;color:inherit;background:none;border:0;padding:.5rem;cursor:pointer;text-align:inherit}
 th[aria-sort=ascending] button::after{content:" \\25B2"}
 th[aria-sort=descending] button::after{content:" \\25BC"}
-td{border-top:1px solid #ddd;padding:.4rem .5rem;vertical-align:middle}
-td:first-child{max-width:22rem;overflow-wrap:anywhere}
-td.n{text-align:right;font-variant-numeric:tabular-nums}
+td{border-top:1px solid var(--line);padding:.4rem .5rem;vertical-align:middle}
+td:first-child{min-width:6rem;max-width:22rem;overflow-wrap:anywhere}
+td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 img{display:block}
-.fine{color:#1b6e2c}.doubtful{color:#8a5a00}.failed,.error,.refused{color:#a3121c;font-weight:600}
-small{display:block;color:#555;font-weight:400;max-width:26rem}
+.fine{color:var(--good)}.doubtful{color:var(--unsure)}.failed,.error,.refused{color:var(--bad);font-weight:600}
+small{display:block;color:var(--dim);font-weight:400;min-width:12rem;max-width:26rem}
 </style></head><body>
 """
 _TAIL = """</tbody></table>
@@ -124,7 +129,7 @@ def _level(line: Line, verdict: Mapping[str, Any]) -> tuple[str, str]:
     """The word of a row, and why."""
     if line.get("status") == FAILED:
         return "error", str(line.get("error", ""))
-    reasons = " ".join(str(reason) for reason in verdict.get("reasons", ()))
+    reasons = "; ".join(str(reason) for reason in verdict.get("reasons", ()))
     if line.get("status") != DONE:
         return "refused", reasons
     return str(verdict.get("level", "not judged")), reasons

@@ -20,7 +20,7 @@ from leader.errors import LeaderError, UsageError
 from leader.files import printable, sha256_of
 from leader.folders.choices import Choices
 from leader.folders.disk import DiskSource, check_apart
-from leader.folders.manifest import DONE, FAILED, REFUSED, Entry, Line, Manifest
+from leader.folders.manifest import DONE, FAILED, REFUSED, Entry, Line, Manifest, level_of
 from leader.folders.names import check_name, result_names, strip_name, twice
 from leader.folders.places import Found, Source, Target, local_path, open_source, open_target
 from leader.folders.progress import FolderMeter
@@ -80,6 +80,10 @@ def run_folder(
     force   replace files that this program did not write
     """
     given, target = _opened(source, out)
+    if isinstance(given, DiskSource) and not given.holds_any():
+        for text in given.notes:
+            (watcher or Watcher()).note(text)
+        raise _no_pictures(given)  # before anything is made in the place of the results
     with closing(target.open()) as manifest:
         try:
             run = _Run(given, target, manifest, choices, maps, report, force, watcher or Watcher())
@@ -191,7 +195,7 @@ class _Run:
         for text in self.source.notes:
             self.watcher.note(text)
         if not files:
-            raise LeaderError(f"No pictures were found in '{printable(self.source.address)}'.")
+            raise _no_pictures(self.source)
         wrong = twice((item.name for item in files), self.maps)
         work = []
         for item in files:
@@ -218,8 +222,11 @@ class _Run:
         if entry is not None and entry.status != FAILED and entry.settings == self.choices.digest:
             there = entry.status == REFUSED or all(self._is_there(entry, kind, name) for kind, name in names.items())
             if there and self._same_content(item, entry):
-                self.outcome.found += 1
-                self._count(entry, item.name)
+                if entry.status == REFUSED:
+                    self.outcome.refused += 1  # the same command ends as it did: there is no result
+                else:
+                    self.outcome.found += 1
+                    self._count(entry.level)
                 return None
         unsure = False
         for kind, name in names.items():
@@ -292,7 +299,7 @@ class _Run:
             self.outcome.refused += 1
         else:
             self.outcome.restored += 1
-            self._level((answer.run or {}).get("verdict"))
+            self._count(level_of(line))
         return None
 
     def _keep(self, item: _Work, answer: Answer) -> None:
@@ -330,15 +337,14 @@ class _Run:
         }
         self.manifest.append(line)
 
-    def _count(self, entry: Entry, name: str) -> None:
-        """The verdict of a picture that was found done."""
-        if entry.status == DONE:
-            self._level((self.manifest.line(name).get("run") or {}).get("verdict"))
-
-    def _level(self, verdict: Any) -> None:
-        if isinstance(verdict, dict):
-            level = str(verdict.get("level"))
+    def _count(self, level: str | None) -> None:
+        """Counts the verdict of a picture whose result is there."""
+        if level is not None:
             self.outcome.levels[level] = self.outcome.levels.get(level, 0) + 1
+
+
+def _no_pictures(source: Source) -> LeaderError:
+    return LeaderError(f"No pictures were found in '{printable(source.address)}'.")
 
 
 def _without_file(about: dict[str, Any]) -> dict[str, Any]:

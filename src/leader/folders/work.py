@@ -22,7 +22,8 @@ from leader.folders.places import Source, open_source, open_target
 
 if TYPE_CHECKING:
     from leader.priors.base import Prior
-    from leader.restoration.restore import Preparation, Restoration
+    from leader.restoration.restore import Preparation
+    from leader.restoration.restored import Restoration
 
 
 @dataclass(frozen=True)

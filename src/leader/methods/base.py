@@ -32,7 +32,9 @@ class State:
     x: Tensor
 
     def select(self: S, keep: Tensor) -> S:
-        """The state of the images `keep`."""
+        """The state of the images `keep`; itself where these are all of them, in order."""
+        if torch.equal(keep.cpu(), torch.arange(len(self.x))):
+            return self  # large pictures have no room for copies
         return replace(self, **{item.name: getattr(self, item.name)[keep] for item in fields(self)})
 
     @staticmethod

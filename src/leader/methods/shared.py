@@ -25,12 +25,13 @@ class SpectralSplit:
 
     def corrected(self, context: Context, operator: SpectralOperator, x0: Tensor) -> Tensor:
         """x0 moved towards the data, component by component."""
-        misfit = operator.to(x0) - seen(context, operator)
-        return x0 - operator.back(self.correction * misfit)
+        return x0 - operator.back(self.correction * (operator.to(x0) - seen(context, operator)))
 
     def noise(self, operator: SpectralOperator, fresh: Tensor, predicted: Tensor) -> Tensor:
         """The noise to add, [B, C, H, W], from a fresh draw and the predicted noise in pixel space."""
-        return operator.back(self.fresh * operator.to(fresh) + self.predicted * operator.to(predicted))
+        total = self.fresh * operator.to(fresh)
+        total += self.predicted * operator.to(predicted)
+        return operator.back(total)
 
 
 def seen(context: Context, operator: SpectralOperator) -> Tensor:
@@ -53,9 +54,27 @@ def spectral_split(
     return context.once(key, lambda: _split(context, operator.spectrum if whole else operator.s, u, eta, eta_b))
 
 
+STRIP = 1 << 20
+"""Components whose table is made at a time: it is made in float64, and an operator may have one for every pixel."""
+
+
 def _split(context: Context, values: Tensor, u: Tensor, eta: float, eta_b: float) -> SpectralSplit:
+    """The table, a few rows at a time; every component is made by itself."""
+    rows = max(1, STRIP * values.shape[2] // max(1, values.numel())) if values.ndim == 4 else values.shape[-1]
+    if values.ndim != 4 or rows >= values.shape[2]:
+        return SpectralSplit(*_table(context, values, u, eta, eta_b))
+    batch = max(len(values), len(u))
+    made = [context.problem.y.new_empty(batch, *values.shape[1:]) for _ in range(3)]
+    for first in range(0, values.shape[2], rows):
+        there = (..., slice(first, first + rows), slice(None))
+        for whole, part in zip(made, _table(context, values[there], u, eta, eta_b), strict=True):
+            whole[there] = part
+    return SpectralSplit(*made)
+
+
+def _table(context: Context, values: Tensor, u: Tensor, eta: float, eta_b: float) -> tuple[Tensor, Tensor, Tensor]:
     y = context.problem.y
-    s = values.cpu()
+    s = values.cpu().double()
     abar = per_image(context.level(u).abar, s)
     sigma = per_image(context.problem.sigma, s)
     noise = (1 - abar).sqrt()
@@ -68,7 +87,7 @@ def _split(context: Context, values: Tensor, u: Tensor, eta: float, eta_b: float
     correction = torch.where(noisier, partial, torch.full_like(partial, eta_b)) * measured
     fresh = torch.where(cleaner, (noise**2 - (eta_b * carried) ** 2).clamp_min(0).sqrt(), eta * noise)
     predicted = torch.where(measured, torch.zeros_like(carried), kept * noise.expand_as(carried))
-    return SpectralSplit(correction.to(y), fresh.to(y), predicted.to(y))
+    return correction.to(y), fresh.to(y), predicted.to(y)
 
 
 def clamp_x0(prediction: Prediction) -> Prediction:

@@ -2,6 +2,7 @@
 
 from leader.operators.base import Eta, LinearOperator, SpectralOperator
 from leader.operators.blur import Blur
+from leader.operators.coloured_inpainting import ColouredInpainting
 from leader.operators.generic import Composition, FromFunctions
 from leader.operators.hadamard import WalshHadamard
 from leader.operators.jpeg import Jpeg
@@ -34,6 +35,7 @@ __all__ = [
     "AveragePoolSR",
     "BicubicSR",
     "Blur",
+    "ColouredInpainting",
     "Colourisation",
     "Composition",
     "Denoising",

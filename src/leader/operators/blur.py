@@ -3,9 +3,15 @@
 c = F x with the orthonormal 2-D FFT; with K the transform of the centred kernel the singular values are |K|
 and the phase of K belongs to U: A x = F^{-1} (phase |K| c). The kernel is rolled by -(size - 1) // 2 and
 the adjoint conjugates in frequency, which is exact for even sizes too (a flipped kernel is not).
+
+Of a large frame c holds one half of the frequencies, the other being its mirror image, and tables are kept in the precision of
+images: an eighth of the memory. What is done to c component by component, with gains that are the same at f and -f, as all
+methods do it, gives the same image; lengths in c are not those of images there.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -14,6 +20,9 @@ from leader.errors import LeaderError
 from leader.operators.base import Eta, SpectralOperator
 from leader.operators.caches import CastCache
 from leader.operators.kernels import load_kernel
+
+LARGE_FRAME = 4_000_000
+"""Pixels of a frame beyond which c holds half of the frequencies."""
 
 
 class Blur(SpectralOperator):
@@ -27,45 +36,74 @@ class Blur(SpectralOperator):
 
     def __init__(self, image_shape: tuple[int, int, int], kernel: Tensor, rcond: float = 1e-3) -> None:
         self.kernel = kernel_stack(kernel)
-        transfer = torch.fft.fft2(centred(self.kernel, image_shape[1], image_shape[2]))
+        # Real images have Hermitian transforms: half of the frequencies suffice for A, A^T and the inverses.
+        self._half = image_shape[2] // 2 + 1
+        self.halved = image_shape[1] * image_shape[2] > LARGE_FRAME
+        spread = centred(self.kernel, image_shape[1], image_shape[2])
+        transfer = torch.fft.rfft2(spread) if self.halved else torch.fft.fft2(spread)
         spectrum = transfer.abs()
         largest = spectrum.amax(dim=(1, 2, 3), keepdim=True)
         # What rounding left of an exact zero has no phase and is no measurement.
         seen = spectrum > 1e-13 * largest
         spectrum = torch.where(seen, spectrum, 0.0)
         phase = torch.where(seen, transfer / torch.where(seen, spectrum, 1.0), 0.0)
-        super().__init__(image_shape, spectrum, rcond=rcond, s=torch.where(spectrum > rcond * largest, spectrum, 0.0))
-        # Real images have Hermitian transforms: half of the frequencies suffice for A, A^T and the inverses.
-        self._half = image_shape[2] // 2 + 1
+        kept = torch.where(spectrum > rcond * largest, spectrum, 0.0)
+        if self.halved:
+            phase, spectrum, kept = phase.to(torch.complex64), spectrum.float(), kept.float()
+        super().__init__(image_shape, spectrum, rcond=rcond, s=kept)
         self._phase = CastCache(phase)
-        self._transfer = CastCache((phase * spectrum)[..., : self._half])
-        self._inverse = CastCache((phase.conj() * self.filter(torch.reciprocal, spectrum))[..., : self._half])
+        self._keep_gains()
+
+    def _keep_gains(self) -> None:
+        """Keeps what A and A^+ multiply by, where there is room for it."""
+        self._gains: dict[str, CastCache] = {}
+        if not self.halved:
+            self._gains = {name: CastCache(make(self._phase.constant)) for name, make in self._makers().items()}
+
+    def _makers(self) -> dict[str, Callable[[Tensor], Tensor]]:
+        """The gains of A and A^+ at half of the frequencies, in the precision of a phase."""
+
+        def transfer(phase: Tensor) -> Tensor:
+            return (phase * self.cast(self.spectrum, phase))[..., : self._half]
+
+        def inverse(phase: Tensor) -> Tensor:
+            return (phase.conj() * self.filter(torch.reciprocal, phase))[..., : self._half]
+
+        return {"A": transfer, "A^+": inverse}
+
+    def _gain(self, name: str, like: Tensor) -> Tensor:
+        return self._gains[name].like(like) if self._gains else self._makers()[name](self._phase.like(like))
 
     def to(self, x: Tensor) -> Tensor:
         self.check_image(x)
-        c: Tensor = torch.fft.fft2(x, norm="ortho")
+        return self._waves(x)
+
+    def _waves(self, x: Tensor) -> Tensor:
+        c: Tensor = torch.fft.rfft2(x, norm="ortho") if self.halved else torch.fft.fft2(x, norm="ortho")
         return c
 
     def back(self, c: Tensor) -> Tensor:
+        if self.halved:
+            half: Tensor = torch.fft.irfft2(c, s=self.image_shape[1:], norm="ortho")
+            return half
         x: Tensor = torch.fft.ifft2(c, norm="ortho").real
         return x
 
     def data(self, y: Tensor) -> Tensor:
-        w: Tensor = self._phase.like(y).conj() * torch.fft.fft2(y, norm="ortho")
-        return w
+        return self._phase.like(y).conj() * self._waves(y)
 
     def measure(self, w: Tensor) -> Tensor:
         return self.back(self._phase.like(w) * w)
 
     def A(self, x: Tensor) -> Tensor:
         self.check_image(x)
-        return self._filtered(x, self._transfer.like(x))
+        return self._filtered(x, self._gain("A", x))
 
     def AT(self, y: Tensor) -> Tensor:
-        return self._filtered(y, self._transfer.like(y).conj())
+        return self._filtered(y, self._gain("A", y).conj())
 
     def pinv(self, y: Tensor) -> Tensor:
-        return self._filtered(y, self._inverse.like(y))
+        return self._filtered(y, self._gain("A^+", y))
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
         gain = self.tikhonov(eta, r)[..., : self._half]
@@ -83,7 +121,12 @@ class Blur(SpectralOperator):
         return chosen
 
     def _filtered(self, x: Tensor, gain: Tensor) -> Tensor:
-        filtered: Tensor = torch.fft.irfft2(gain * torch.fft.rfft2(x), s=self.image_shape[1:])
+        waves: Tensor = torch.fft.rfft2(x)
+        if self.halved and len(gain) == 1:
+            waves *= gain  # a large frame has no room for both
+        else:
+            waves = gain * waves
+        filtered: Tensor = torch.fft.irfft2(waves, s=self.image_shape[1:])
         return filtered
 
 

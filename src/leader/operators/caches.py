@@ -27,5 +27,5 @@ class CastCache:
         if key not in self._copies:
             # A copy made under inference_mode could never take part in autograd later (DPS needs that).
             with torch.inference_mode(False):
-                self._copies[key] = self.constant.to(other.device, dtype, copy=True)
+                self._copies[key] = self.constant.to(other.device, dtype, copy=self.constant.is_inference())
         return self._copies[key]

@@ -123,12 +123,13 @@ class Jpeg(LinearOperator):
         solution, self.residual = conjugate_gradients(apply, scale * r / safe, iterations=40)
         return self._spread(scale * solution)
 
-    def confine(self, x: Tensor, y: Tensor) -> Tensor:
-        """Images x [B, C, H, W] in [-1, 1] with every coefficient taken into its cell around measurements y of such images.
+    def confine(self, x: Tensor, y: Tensor, share: float | Tensor = 1.0) -> Tensor:
+        """Images x [B, C, H, W] in [-1, 1] with every coefficient taken into its cell around measurements y of such images, or
+        into the inner `share` of it, one number or [B, 1].
 
         Luma is changed by what luma lacks, chroma by what chroma lacks, alike over the pixels it was averaged over.
         """
-        middle, reach, now = self._stored(y), self._reach.like(y), self.coefficients(x)
+        middle, reach, now = self._stored(y), share * self._reach.like(y), self.coefficients(x)
         return x + self.lift(torch.clamp(now, middle - reach, middle + reach) - now)
 
     def decoded(self, y: Tensor) -> Tensor:
@@ -181,6 +182,9 @@ class Jpeg(LinearOperator):
         dct = self._dct.like(planes)
         tiles = planes.reshape(batch, count, height // BLOCK, BLOCK, width // BLOCK, BLOCK).transpose(3, 4)
         return (dct @ tiles @ dct.mT).reshape(batch, -1)
+
+    def reached(self, y: Tensor) -> Tensor:
+        return self._weights.like(y) > 0
 
     def unit_range(self) -> tuple[Tensor, Tensor]:
         basis, colours = self._dct.constant, self._colours.constant

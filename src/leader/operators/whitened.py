@@ -56,20 +56,25 @@ class WhitenedBlur(Blur):
         if torch.as_tensor(kernel).ndim != 2:
             raise LeaderError(f"A whitened blur has one kernel [kh, kw]; found {list(torch.as_tensor(kernel).shape)}.")
         super().__init__(image_shape, kernel, rcond)
+        self._range: tuple[Tensor, Tensor] | None = None
         self.task = task
-        self.power = checked_power(power, self.image_shape)
-        self.reference = _reference(self.spectrum, self.power) if reference is None else reference
+        checked = checked_power(power, self.image_shape)
+        self.reference = _reference(self.spectrum, checked) if reference is None else reference
         if not (math.isfinite(self.reference) and self.reference > 0):
             raise LeaderError(f"The reference of a whitened blur is a noise level above 0; found {self.reference}.")
-        gain = self.reference / self.power.sqrt()[None]
+        gain = self.reference / checked[..., : self.spectrum.shape[-1]].sqrt()[None]
+        if self.halved:
+            gain = gain.float()
         self.spectrum, self.s = self.spectrum * gain, self.s * gain
         self._norm = float(self.spectrum.max())
-        half, phase = self._half, self._phase.constant
-        self._rotation = CastCache(OPPONENT) if len(self.power) == 3 else None
-        # copies: a view would keep the whole alive
-        self._whitening = CastCache(gain[..., :half].clone())
-        self._transfer = CastCache(phase[..., :half] * self.spectrum[..., :half])
-        self._inverse = CastCache(phase[..., :half].conj() * self.filter(torch.reciprocal, self.spectrum)[..., :half])
+        self._rotation = CastCache(OPPONENT) if len(checked) == 3 else None
+        self._whitening = CastCache(gain[..., : self._half].clone())  # a view would keep the whole alive
+        self._keep_gains()
+
+    @property
+    def power(self) -> Tensor:
+        """[K, H, W / 2 + 1], the noise power at half of the frequencies; the other half mirrors it."""
+        return (self.reference / self._whitening.constant[0]).square()
 
     def whiten(self, y: Tensor) -> Tensor:
         """W y for an ordinary measurement y [B, C, H, W] of the blur."""
@@ -87,11 +92,19 @@ class WhitenedBlur(Blur):
 
     def unit_range(self) -> tuple[Tensor, Tensor]:
         """The sums of the negative and of the positive weights of every channel, from the answers to single pixels."""
+        if self._range is None:
+            self._range = self._made_range()
+        return self._range
+
+    def _made_range(self) -> tuple[Tensor, Tensor]:
         channels, height, width = self.image_shape
-        points = torch.zeros(channels, channels, height, width, dtype=torch.float64)
-        points[range(channels), range(channels), 0, 0] = 1
-        answers = self.A(points)
-        low, high = (part.sum((0, 2, 3)).reshape(1, -1, 1, 1) for part in (answers.clamp_max(0), answers.clamp_min(0)))
+        low, high = torch.zeros(2, 1, channels, 1, 1, dtype=torch.float64)
+        for channel in range(channels):  # one by one: a large frame has room for no more
+            point = torch.zeros(1, channels, height, width, dtype=torch.float32 if self.halved else torch.float64)
+            point[0, channel, 0, 0] = 1
+            answer = self.A(point)
+            low += answer.clamp_max(0).sum((2, 3), keepdim=True, dtype=torch.float64)
+            high += answer.clamp_min(0).sum((2, 3), keepdim=True, dtype=torch.float64)
         return low, high
 
     def select(self, keep: Tensor) -> WhitenedBlur:
@@ -127,7 +140,10 @@ def checked_power(power: Tensor, image_shape: tuple[int, int, int]) -> Tensor:
 
 def _reference(passed: Tensor, power: Tensor) -> float:
     """The geometric mean of the noise's standard deviation [K, H, W], weighted by the square of `passed` [1, 1, H, W]."""
-    weights = passed[0].square()
+    weights, width = passed[0].double().square(), power.shape[-1]
+    if weights.shape[-1] < power.shape[-1]:  # half of the frequencies: all but the first and the last column stand for two
+        power = power[..., : weights.shape[-1]]
+        weights[..., 1 : (width + 1) // 2] *= 2
     return float(torch.exp((weights * power.log()).sum() / (len(power) * weights.sum()) / 2))
 
 

@@ -19,6 +19,10 @@ Flags = NDArray[np.bool_]
 MANY_SPECKS = 0.005
 """A larger share of specks is called salt and pepper."""
 
+PALETTE = 256
+MOST_LOOKED_AT, FEWEST_LOOKED_AT = 20_000, 4096
+"""Pixels in which colours are counted, and below which few colours mean little."""
+
 FINE = 85
 """The quality from which on JPEG smears a line by one pixel, not two."""
 
@@ -47,14 +51,26 @@ class Defects:
         return f"Defects were found: {' and '.join(self.kinds)}, {share} % of the pixels."
 
 
+def dithered(pixels: NDArray[np.float32]) -> bool:
+    """Whether a colour picture [H, W, 3] has no more colours than a palette holds: its neighbours differ by design."""
+    flat = pixels.reshape(-1, pixels.shape[2])
+    seen = flat[:: max(1, len(flat) // MOST_LOOKED_AT)]
+    coloured = pixels.shape[2] == 3 and bool((seen != seen[:, :1]).any())
+    return coloured and len(seen) >= FEWEST_LOOKED_AT and len(np.unique(seen, axis=0)) <= PALETTE
+
+
 def find_defects(picture: Picture) -> Defects:
-    """Specks and scratches of a picture; behind JPEG with what it smeared around them."""
+    """Specks and scratches of a picture; behind JPEG with what it smeared around them. None in a dithered one."""
     pixels = picture.pixels.astype(np.float32)
+    if dithered(pixels):
+        return Defects(np.ones(pixels.shape[:2], dtype=bool), ())
     exact = pixels.astype(np.float64)
     history = picture.history or (find_history(exact) if picture.bits == 8 else None)
-    specks, drawn = find_specks(pixels), find_drawn(pixels)
-    smeared = np.zeros_like(specks)
-    if history is not None:
+    specks = find_specks(pixels)
+    drawn, smeared = np.zeros_like(specks), np.zeros_like(specks)
+    if history is None:
+        drawn = find_drawn(pixels)
+    else:  # where rows and columns of whole blocks have one colour, without a scratch
         smeared = find_smeared((luma_of(exact) / 255).astype(np.float32)) & ~specks
     kinds = []
     if specks.any():

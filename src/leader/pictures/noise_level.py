@@ -10,7 +10,9 @@ patches whose gradients are no larger than noise alone explains. Noise that was 
 weaker than it was before: patches
 that touch the limits are left out where possible, and the rest is corrected with the moments of a clipped
 normal distribution. Grain that a picture has in every eigenvalue counts as noise: added noise of 0.02 is found within 10 %
-together with it on all bundled crops, colour and grey (alone on 14 of 16 in colour).
+together with it on all bundled crops, colour and grey. A restoration takes no more of it than the finest detail leaves room for
+(`texture_limit`): 0.02 alone is found within 5 % on 25 of 25 development photographs, colour and grey, and within 10 % on 14
+of the 16 crops; two of fine grain are off by 12 % in colour and 27 % in grey.
 """
 
 from __future__ import annotations

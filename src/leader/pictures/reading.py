@@ -37,7 +37,7 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
     name = printable(path)
     if check_readable(path, "picture file").st_size == 0:
         raise LeaderError(f"{name} is empty; give a {SERVED} file.")
-    with _explaining(name):
+    with _explaining(name, path):
         kind = kind_of(path)
         if kind == HEIF:
             return _read_heif(path, name, most_pixels)
@@ -89,7 +89,7 @@ def from_pil(image: Image.Image) -> Picture:
 
 
 @contextmanager
-def _explaining(name: str) -> Iterator[None]:
+def _explaining(name: str, path: Path | None = None) -> Iterator[None]:
     """Turns whatever a decoder raises into one sentence."""
     try:
         with warnings.catch_warnings():
@@ -100,9 +100,29 @@ def _explaining(name: str) -> Iterator[None]:
     except Image.DecompressionBombError as error:
         raise _too_large(name, "far too many", MOST_PIXELS) from error
     except UnidentifiedImageError as error:
-        raise LeaderError(f"{name} is not a picture in a known format; give a {SERVED} file.") from error
+        raise LeaderError(_unidentified(name, None if path is None else _beginning(path))) from error
     except Exception as error:  # decoders of damaged files raise errors of every kind
         raise LeaderError(f"{name} is damaged and cannot be decoded ({printable(str(error))}); get an intact copy.") from error
+
+
+SIGNATURES = {b"II*\0": "TIFF", b"MM\0*": "TIFF", b"II+\0": "TIFF", b"\xff\xd8\xff": "JPEG", b"\x89PNG": "PNG", b"BM": "BMP"}
+"""How files begin whose format is served, though not every kind of it."""
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(4)
+
+
+def _unidentified(name: str, begin: bytes | None) -> str:
+    """One sentence for a file that no decoder takes."""
+    kind = next((kind for mark, kind in SIGNATURES.items() if begin is not None and begin.startswith(mark)), None)
+    if kind is None:
+        return f"{name} is not a picture in a known format; give a {SERVED} file."
+    return (
+        f"{name} begins as a {kind} file, but it is damaged or of a kind that is not served (such as decimal colours, or "
+        "12 bits); save it again as an ordinary PNG, JPEG or TIFF file."
+    )
 
 
 @contextmanager
@@ -181,9 +201,12 @@ def _from_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Picture:
     if not icc:
         raise LeaderError(f"{name} is CMYK without a colour profile, so its colours are not defined; convert it to RGB first.")
     target = ImageCms.createProfile("sRGB")
-    converted = ImageCms.profileToProfile(image, ImageCms.ImageCmsProfile(io.BytesIO(icc)), target, outputMode="RGB")
+    try:
+        converted = ImageCms.profileToProfile(image, ImageCms.ImageCmsProfile(io.BytesIO(icc)), target, outputMode="RGB")
+    except (ImageCms.PyCMSError, OSError):  # a profile of other colours, or none at all
+        converted = None
     if converted is None:
-        raise LeaderError(f"The colour profile of {name} could not be applied; convert it to RGB first.")
+        raise LeaderError(f"{name} is CMYK with a colour profile that cannot be applied; convert it to RGB first.")
     return from_samples(np.asarray(converted), 8, None)
 
 

@@ -82,6 +82,9 @@ def flattest(energy: Array, usable: Flags, share: float) -> Flags:
     weight = np.pad(usable.astype(np.float64), 2)
     padded = np.pad(np.where(usable, energy, 0.0), 2)
     total, count = (plane[:-4, 2:-2] + plane[4:, 2:-2] + plane[2:-2, :-4] + plane[2:-2, 4:] for plane in (padded, weight))
-    around = np.where(usable & (count > 0), total / np.maximum(count, 1), np.inf)
-    chosen: Flags = around <= np.quantile(around[usable], max(share, min(1.0, FEWEST / int(usable.sum()))))
-    return chosen & usable
+    surrounded = usable & (count > 0)
+    if not surrounded.any():
+        return usable
+    around = np.where(surrounded, total / np.maximum(count, 1), np.inf)
+    chosen: Flags = around <= np.quantile(around[surrounded], max(share, min(1.0, FEWEST / int(surrounded.sum()))))
+    return chosen & surrounded

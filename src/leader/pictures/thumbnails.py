@@ -7,7 +7,11 @@ for photographs, close to normal with one covariance for all kernels; the eviden
 (thumbnails.json, fitted by benchmarks/thumbnails.py, for files with and without JPEG).
 
 The doubt is a standard deviation: by how much the thumbnail would differ had another kernel made it, averaged over the
-kernels by their probabilities, for a picture whose spectrum is the power law that fits the thumbnail's coarse detail.
+kernels by their probabilities, for a picture whose spectrum is the power law that fits the thumbnail's coarse detail. A part of
+it counts as noise: white noise as strong as all of it costs the right kernel more than it saves a wrong one.
+
+Nearest neighbour is apart from the others: it takes a pixel half a pixel beside the middle of its cell, so that neither serves
+the other, whatever noise is assumed. It is taken where it is clearly more likely; the others stand in for each other.
 """
 
 from __future__ import annotations
@@ -43,6 +47,11 @@ SMALLEST = 32
 """Pixels of a side below which the bands hold too little."""
 LARGEST = 1024
 """The middle of a larger picture speaks for all of it."""
+SURE = 0.6
+"""Probability from which on nearest neighbour is assumed: a wrong one costs 1.7 dB, missing one 1.3 dB."""
+COUNTED = 0.3
+"""Share of the doubt that counts as noise (three validation photographs: 1 costs the right kernel 0.4 dB, which is what a wrong
+one costs without any)."""
 GRID = 16
 """Frequencies per cycle of the thumbnail, for the doubt."""
 
@@ -97,15 +106,18 @@ def as_told(picture: Picture, factor: int, kernel: str) -> Recognised:
     chances = {name: float(name == kernel) for name in KERNELS}
     differences = kernel_differences(middle(picture.pixels), factor)
     chosen = list(KERNELS).index(kernel)
-    return Recognised(KERNELS[kernel], chances, math.sqrt(float(differences[chosen, chosen])))
+    return Recognised(KERNELS[kernel], chances, COUNTED * math.sqrt(float(differences[chosen, chosen])))
 
 
 def least_doubt(chances: dict[str, float], differences: Array) -> Recognised:
-    """The operator that leaves the least variance, on average over the kernels."""
+    """The operator that leaves the least variance, on average over the kernels: nearest neighbour, or one of the others."""
     names = list(KERNELS)
-    expected = np.array([chances[name] for name in names]) @ differences
+    nearest = chances["nearest"] >= SURE
+    alike = [number for number, name in enumerate(names) if (name == "nearest") is nearest]
+    weights = np.array([chances[names[number]] for number in alike])
+    expected = weights / weights.sum() @ differences[np.ix_(alike, alike)]
     best = int(expected.argmin())
-    return Recognised(KERNELS[names[best]], chances, math.sqrt(float(expected[best])))
+    return Recognised(KERNELS[names[alike[best]]], chances, COUNTED * math.sqrt(float(expected[best])))
 
 
 def middle(pixels: NDArray[np.floating]) -> NDArray[np.floating]:

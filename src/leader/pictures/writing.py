@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image, ImageCms
 
 from leader.errors import LeaderError, UsageError
 from leader.files import printable, replacing
@@ -31,6 +33,7 @@ FORMATS: dict[str, str] = {
 
 _HOLDS_ALPHA = ("PNG", "WEBP", "TIFF", "JPEG2000", "AVIF")
 _HOLDS_16_BITS = ("PNG", "TIFF")
+_HOLDS_PROFILES = ("PNG", "JPEG", "WEBP", "TIFF", "AVIF")
 _HOLDS_EXIF = ("PNG", "JPEG", "WEBP", "AVIF")
 _SAVE_OPTIONS: dict[str, dict[str, Any]] = {
     "JPEG": {"quality": 95, "subsampling": 0},
@@ -80,12 +83,27 @@ def write_picture(path: Path, picture: Picture, location: bool = False, stamp: S
         options = dict(_SAVE_OPTIONS.get(name, {}))
         if name == "JPEG" and picture.history is not None and not picture.history.found:
             options = _as_before(picture.history)
-        if picture.icc:
+        image = picture.to_pil()
+        if picture.icc and name in _HOLDS_PROFILES:
             options["icc_profile"] = picture.icc
+        elif picture.icc:
+            image = _without_profile(image, picture.icc)
         block = picture.metadata.block(location, stamp)
         if block is not None and name in _HOLDS_EXIF:
             options["exif"] = block
-        picture.to_pil().save(temporary, name, **options)
+        image.save(temporary, name, **options)
+
+
+def _without_profile(image: Image.Image, icc: bytes) -> Image.Image:
+    """An 8-bit image in the colours that a file without a profile is taken to have (sRGB): wide colours would come out pale."""
+    if image.mode not in ("RGB", "RGBA"):
+        return image
+    try:
+        profile = ImageCms.ImageCmsProfile(io.BytesIO(icc))
+        made = ImageCms.profileToProfile(image, profile, ImageCms.createProfile("sRGB"))
+    except (ImageCms.PyCMSError, OSError):  # no viewer could apply it either
+        return image
+    return image if made is None else made
 
 
 def _as_before(history: JpegHistory) -> dict[str, Any]:

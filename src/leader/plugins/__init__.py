@@ -11,6 +11,7 @@ from leader.by_name import build
 from leader.errors import UsageError, unknown_name
 from leader.plugins.base import Plugin, StepInfo
 from leader.plugins.cells import Cells
+from leader.plugins.direct import Direct
 from leader.plugins.equs import EquS, EquSPlus
 from leader.plugins.pace import Pace
 from leader.plugins.satp import SATP, SATPPaper
@@ -19,7 +20,7 @@ from leader.plugins.ucpm import UCPM, UCPMPaper
 from leader.plugins.wiener import Wiener
 
 PLUGINS: dict[str, type[Plugin]] = {
-    cls.name: cls for cls in (UCPM, SATP, UCPMPaper, SATPPaper, EquS, EquSPlus, Start, Pace, Wiener, Cells)
+    cls.name: cls for cls in (UCPM, SATP, UCPMPaper, SATPPaper, EquS, EquSPlus, Start, Pace, Wiener, Cells, Direct)
 }
 BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucpm", "satp"), "leader-paper": ("ucpm-paper", "satp-paper")}
 
@@ -52,6 +53,7 @@ __all__ = [
     "SATP",
     "UCPM",
     "Cells",
+    "Direct",
     "EquS",
     "EquSPlus",
     "Pace",

@@ -36,11 +36,17 @@ class Cells(Plugin):
     """The noise level at which a run begins from the decoded picture, over sigma; None: where the host begins, from noise."""
     fresh: float = 1.0
     """Share of that noise that is drawn: 0 takes the error of the compression for all of it, and draws none."""
+    inner: float = 1.0
+    """Share of every cell, around what the file says, that an answer without a data step of its own is held in: the last
+    evaluation of DiffPIR, which smooths. Less keeps more of the file's contrast (docs/jpeg.md).
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.begin is not None and not self.begin > 0) or not 0 <= self.fresh <= 1:
-            raise LeaderError(f"Cells need begin > 0 and fresh in [0, 1]; found {self.begin} and {self.fresh}.")
+        if (self.begin is not None and not self.begin > 0) or not (0 <= self.fresh <= 1 and 0 <= self.inner <= 1):
+            raise LeaderError(
+                f"Cells need begin > 0, fresh and inner in [0, 1]; found {self.begin}, {self.fresh} and {self.inner}."
+            )
 
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
         if self.begin is None or not isinstance(problem.operator, Jpeg):
@@ -63,4 +69,7 @@ class Cells(Plugin):
 
     def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
         operator = problem.operator
-        return operator.confine(x0_hat, problem.y) if isinstance(operator, Jpeg) else x0_hat
+        if not isinstance(operator, Jpeg):
+            return x0_hat
+        untouched = (x0_hat == x0).flatten(1).all(1, keepdim=True)
+        return operator.confine(x0_hat, problem.y, torch.where(untouched, self.inner, 1.0).to(x0_hat))

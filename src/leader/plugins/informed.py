@@ -1,7 +1,7 @@
 """What y leaves open under the prior's own Gaussian model: the numbers behind an informed start and informed pacing.
 
 P = Cov[x0 | y] comes from `leader.uncertainty.covariance`: exact for Gaussian priors, the fitted spectrum of photographs
-otherwise. Its eigenvalues p, weighted by one random probe (ten Lanczos products, once per run), are all that is needed: a
+otherwise. Its eigenvalues p, weighted by one random probe (eight Lanczos products, once per run), are all that is needed: a
 state x_t adds an observation of x0 with white noise of variance s_t^2, so that Cov[x0 | x_t, y] has the eigenvalues
 p s_t^2 / (p + s_t^2).
 """
@@ -19,7 +19,7 @@ from leader.problem import Problem
 from leader.schedule import Grid, Schedule
 from leader.uncertainty.covariance import Posterior, image_covariance
 
-LANCZOS_STEPS = 10
+LANCZOS_STEPS = 8
 FIRST_LABEL = 1_000_000
 """Above every position: grids that are not a part of the host's own address their draws by time."""
 

@@ -1,7 +1,7 @@
 """Informed pacing: times at which every call learns equally much for what it costs, given y.
 
 Under ancestral sampling of the exact posterior E|x0(u) - x0(t)|^2 = V(t) - V(u), V(t) = E tr Cov[x0 | x_t, y]: what a step
-learns is the drop of V, not its size. V is known before the run (`informed.left_open`: ten products of the covariance, no
+learns is the drop of V, not its size. V is known before the run (`informed.left_open`: eight products of the covariance, no
 solve inside the loop). The grid keeps its first time and its number of calls and ends at time 0; its steps spend the drop of
 V evenly, each in proportion to the cost of its call where the prior's cost depends on time.
 

@@ -74,7 +74,7 @@ class SATP(Plugin):
 
 @dataclass(frozen=True)
 class SATPPaper(SATP):
-    """SATP as the paper writes it: lines 11 to 13 of Algorithm 1, with B = 0.01 and rho = 1."""
+    """SATP as the paper writes it: lines 12 to 14 of Algorithm 1, with B = 0.01 and rho = 1."""
 
     name: ClassVar[str] = "satp-paper"
     summary: ClassVar[str] = "SATP as the paper writes it: B = 0.01, steps of the grid there is, down to the clean image"

@@ -131,9 +131,9 @@ class UCPM(Plugin):
 
 @dataclass(frozen=True)
 class UCPMPaper(UCPM):
-    """UCPM as the paper writes it: lines 7 to 9 of Algorithm 1, on PIRP with that host's own term and strength.
+    """UCPM as the paper writes it: lines 8 to 10 of Algorithm 1, on PIRP with that host's own term and strength.
 
-    Of the change the null-space part is kept, with noise too; the range-space part of line 9 is the host's data step.
+    Of the change the null-space part is kept, with noise too; the range-space part of line 10 is the host's data step.
     """
 
     name: ClassVar[str] = "ucpm-paper"

@@ -7,7 +7,8 @@ Every *.toml file here holds [[preset]] entries with the keys
   task     the operator's task ("sr-bicubic", "deblur-gaussian", ...), or "any"
   noise    "none", "noisy", "any", or a number: the level quoted for [0, 1] images
   settings the method's settings; tables named after plug-ins ("ucpm", "satp") hold theirs
-  source   where the numbers come from
+  source   where the numbers come from: "paper: ..." (published with the method), "ours: ..." (our searches), "default: ..."
+           (nobody's: carried over or assumed)
 
 The most specific entry wins; entries of later rank fill what it leaves open.
 """

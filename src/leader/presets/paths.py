@@ -4,7 +4,8 @@ quality  draft (a glance), standard (the default) or best (where more work still
 look     natural (lower LPIPS: textures a viewer would believe) or faithful (higher PSNR: closer to the truth on average)
 
 An entry holds the keys of a preset (prior, task, noise; see `leader.presets`) with quality and look, and says method,
-steps, grid, plugins, settings, and the source of the choice. The most specific entry wins, whole.
+steps, grid, plugins, settings, and the source of the choice; `times`, where no named grid is as good, says every time
+visited, and the grid is what other numbers of steps get; `average` runs are averaged. The most specific entry wins, whole.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from leader.errors import unknown_name
 from leader.presets import parsed, rank
+from leader.schedule import Grid
 
 QUALITIES = ("draft", "standard", "best")
 LOOKS = ("natural", "faithful")
@@ -23,7 +25,12 @@ LOOKS = ("natural", "faithful")
 
 @dataclass(frozen=True)
 class RunPath:
-    """What a run does where its caller said no more than quality and look; `grid` None: the method's own."""
+    """What a run does where its caller said no more than quality and look.
+
+    grid   by name, for any number of steps; None: the method's own
+    times  the very times visited, the last one -1, where they were chosen one by one
+    average  the picture is the mean of so many runs, each at this price
+    """
 
     method: str
     steps: int
@@ -31,6 +38,12 @@ class RunPath:
     grid: str | None = None
     plugins: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    times: tuple[int, ...] = ()
+    average: int = 1
+
+    def route(self, steps: int | None = None) -> str | Grid | None:
+        """The grid as a sampler takes it, for the path's own number of steps or another."""
+        return Grid(self.times) if self.times and steps in (None, self.steps) else self.grid
 
 
 def check_words(quality: str, look: str) -> None:
@@ -51,7 +64,7 @@ def find_path(prior: str, task: str, sigma: float, quality: str, look: str) -> R
         if fit is not None and None not in words:
             ranked.append(((*fit, *words), number, entry))
     chosen = max(ranked, key=lambda item: item[:2])[2]
-    fields = ("method", "steps", "grid", "plugins", "settings", "source")
+    fields = ("method", "steps", "grid", "plugins", "settings", "source", "times", "average")
     return RunPath(**{key: _frozen(chosen[key]) for key in fields if key in chosen})
 
 

@@ -90,16 +90,15 @@ class PiecewisePrior(WrappedPrior):
         rows, columns = self._layout(times.pop(), x.shape[-2], x.shape[-1], x.shape[1])
         if len(rows) == len(columns) == 1:
             return self.base._predict(x, t)
-        estimates, variances = [], []
+        estimate, variance = torch.empty_like(x), torch.empty_like(x)
         for row in rows:
-            answers = [self._piece(x, t, row, column) for column in columns]
-            estimates.append(torch.cat([estimate for estimate, _ in answers], -1))
-            variances.append(torch.cat([variance for _, variance in answers], -1))
-        estimate = torch.cat(estimates, -2)
-        estimates.clear()  # as large as what they were joined to
-        return from_x0(x, t, estimate, self.schedule, torch.cat(variances, -2))
+            for column in columns:
+                there = (..., slice(row.first, row.last), slice(column.first, column.last))
+                estimate[there], variance[there] = self._piece(x, t, row, column)
+        return from_x0(x, t, estimate, self.schedule, variance)
 
     def _piece(self, x: Tensor, t: Tensor, row: Cut, column: Cut) -> tuple[Tensor, Tensor]:
+        """Estimate and variance of what is kept of a piece."""
         answer = self.base._predict(x[..., row.begin : row.end, column.begin : column.end].contiguous(), t)
         kept = (
             ...,
@@ -107,7 +106,7 @@ class PiecewisePrior(WrappedPrior):
             slice(column.first - column.begin, column.last - column.begin),
         )
         assert answer.variance is not None  # a pyramid has a head
-        return answer.x0[kept].clone(), answer.variance[kept].clone()
+        return answer.x0[kept], answer.variance[kept]
 
 
 def in_pieces(prior: Prior, height: int, width: int, most: int = MOST_WHOLE) -> Prior:

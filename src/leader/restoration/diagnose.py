@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from leader.diagnosis.findings import Findings, examine
+from leader.errors import LeaderError, UsageError
 from leader.files import printable
 from leader.pictures.real_noise import NoiseEstimate
 from leader.restoration.arguments import ImageLike, as_picture
@@ -47,6 +48,10 @@ class Advice:
         names = [f"./{name}" if name.startswith("-") else name for name in (picture, out)]
         return shlex.join(["leader", "restore", *names, *self.words()])
 
+    def note(self) -> str:
+        """What is done where nobody said what to do."""
+        return f"What is done, unless you say something else with --task: {' '.join(self.words())}"
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -77,6 +82,13 @@ class Diagnosis:
         if self.advice is None:
             return "Nothing was found that would be repaired without being asked for; say what to do with --task."
         return f"To repair it: {self.command}"
+
+    def advised(self) -> Advice:
+        """The repair; a sentence where there is none."""
+        if self.advice is None:
+            name = "this picture" if self.file is None else printable(self.file)
+            raise LeaderError(f"Nothing was found to repair in {name}; say what to do with --task, one of {', '.join(TASKS)}.")
+        return self.advice
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as JSON values; docs/diagnose.md names the fields."""
@@ -137,6 +149,14 @@ def diagnose(image: ImageLike) -> Diagnosis:
     """
     findings = examine(as_picture(image))
     return Diagnosis(findings, _advice(findings), str(image) if isinstance(image, (str, Path)) else None)
+
+
+def refuse_options(options: Mapping[str, Any]) -> None:
+    """Refuses options of tasks (None: not given) where nobody said which task it is."""
+    known = sorted({option.name for task in TASKS.values() for option in task.options if options.get(option.name) is not None})
+    if known:
+        word = known[0].replace("_", "-")
+        raise UsageError(f"--{word} belongs to a task; say which with --task, or leave it out to have the picture looked at.")
 
 
 def _advice(found: Findings) -> Advice | None:

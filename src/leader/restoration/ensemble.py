@@ -113,4 +113,4 @@ def _standard(problem: Problem, prior: str | Path | Prior, quality: str, look: s
     model = prior if isinstance(prior, Prior) else load_prior(prior)
     path = find_path(model.name, problem.operator.task, float(problem.sigma.max()) / 2, quality, look)
     steps = min(path.steps, len(model.schedule))
-    return Sampler(model, path.method, path.plugins, steps, grid=path.grid, **path.settings)
+    return Sampler(model, path.method, path.plugins, steps, grid=path.route(steps), **path.settings)

@@ -58,6 +58,35 @@ class PosedProblem:
     white: bool = False
 
 
+class OfPosed:
+    """What a restoration, ready or done, tells of the problem it holds."""
+
+    posed: PosedProblem
+
+    @property
+    def given(self) -> Picture:
+        """What was handed in, as a picture of any size (A^+ y where the measurement is no picture)."""
+        return self.posed.given
+
+    @property
+    def task(self) -> str:
+        return self.posed.task
+
+    @property
+    def sigma(self) -> float:
+        """The noise level used, for [0, 1] images; `sigma_from` says "given", "estimated" or "container"."""
+        return self.posed.sigma
+
+    @property
+    def sigma_from(self) -> str:
+        return self.posed.sigma_from
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Choices made on the way, one sentence each."""
+        return self.posed.notes
+
+
 def pose_container(
     content: Measurement, task: str | None, sigma: float | None, options: Mapping[str, Any], device: torch.device = CPU
 ) -> PosedProblem:

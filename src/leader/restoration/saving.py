@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from leader.errors import LeaderError
 
 if TYPE_CHECKING:
-    from leader.restoration.restore import Restoration
+    from leader.restoration.restored import Restoration
 
 
 def write_map(path: Path, restored: Restoration) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from leader.trust.judging import Level, Verdict, improves, larger_sigma_may_help
 
 if TYPE_CHECKING:
-    from leader.restoration.restore import Preparation, Restoration
+    from leader.restoration.restore import Preparation
+    from leader.restoration.restored import Restoration
 
 REPETITIONS = 2
 

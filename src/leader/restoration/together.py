@@ -22,7 +22,8 @@ from leader.operators.pointwise import Colourisation, Denoising, Inpainting
 from leader.operators.resize import AveragePoolSR, BicubicSR
 from leader.operators.separable_blur import SeparableBlur
 from leader.priors.ledger import Ledger
-from leader.restoration.restore import Preparation, Restoration
+from leader.restoration.restore import Preparation
+from leader.restoration.restored import Restoration
 from leader.result import Result, drain
 from leader.trust import ErrorMap, Watch, with_errors
 from leader.uncertainty.estimators import Hutchinson, make_estimator

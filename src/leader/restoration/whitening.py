@@ -1,8 +1,9 @@
 """Noise that is not white in a Problem, which knows one noise level: the measurement is whitened and the operator with it.
 
 Blurs and denoising are diagonal in Fourier, where noise of a spectrum is too: `WhitenedBlur`. Noise that grows with brightness
-is diagonal in pixels, and so is denoising: `WeightedPixels`. For other operators the noise counts as white with the same
-power: an enlarged picture is measured at all of its frequencies, and inpainting has holes, for which no inverse is known.
+is diagonal in pixels, and so is denoising: `WeightedPixels`. Inpainting has holes: nothing is whitened, the spectrum enters
+the regularised inverse (`ColouredInpainting`). For other operators the noise counts as white with the same power: an enlarged
+picture is measured at all of its frequencies.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from leader.operators import Blur, Denoising, LinearOperator, WeightedPixels, WhitenedBlur
+from leader.operators import Blur, ColouredInpainting, Denoising, Inpainting, LinearOperator, WeightedPixels, WhitenedBlur
 from leader.pictures.noise_spectrum import NoiseSpectrum
 from leader.pictures.picture import Floats
 from leader.pictures.shot_noise import ShotNoise
@@ -36,6 +37,8 @@ def can_be_whitened(operator: LinearOperator, shape: NoiseShape | None = None) -
     """Whether noise of that shape (None: white, with a doubt by frequency) can be brought into the operator."""
     if isinstance(shape, ShotNoise):
         return isinstance(operator, Denoising)
+    if type(operator) is Inpainting:
+        return shape is not None and operator.mask.shape[0] == 1 and len(shape.table) in (1, operator.image_shape[0])
     colours = 1 if shape is None else len(shape.table)
     if colours not in (1, operator.image_shape[0]):
         return False
@@ -44,7 +47,7 @@ def can_be_whitened(operator: LinearOperator, shape: NoiseShape | None = None) -
 
 def whitened(
     operator: LinearOperator, shape: NoiseShape, doubt_power: Tensor | None, pixels: Floats
-) -> WhitenedBlur | WeightedPixels:
+) -> WhitenedBlur | WeightedPixels | ColouredInpainting:
     """The operator of whitened measurements.
 
     operator     one that `can_be_whitened`
@@ -54,6 +57,8 @@ def whitened(
     if isinstance(shape, ShotNoise):
         noise = torch.from_numpy(shape.map(pixels).transpose(2, 0, 1).copy())
         return WeightedPixels(operator.image_shape, noise, operator.task)
+    if isinstance(operator, Inpainting):
+        return ColouredInpainting(operator.image_shape, operator.mask, torch.from_numpy(shape.on(*operator.image_shape[1:])))
     kernel = operator.kernel[0, 0] if isinstance(operator, Blur) else torch.ones(1, 1, dtype=torch.float64)
     power = torch.from_numpy(shape.on(*operator.image_shape[1:]))
     if doubt_power is not None:

@@ -78,9 +78,9 @@ class RunCase:
         path = find_path(prior.name, self.operator().task, self.noise, self.quality, self.look)
         if self.method is None:
             steps = min(path.steps, len(prior.schedule))
-            return Sampler(prior, path.method, path.plugins, steps, grid=path.grid, **path.settings)
+            return Sampler(prior, path.method, path.plugins, steps, grid=path.route(steps), **path.settings)
         plain = find_path(prior.name, "denoise", self.noise, self.quality, self.look)
-        return Sampler(prior, self.method, (), min(plain.steps, len(prior.schedule)), grid=plain.grid)
+        return Sampler(prior, self.method, (), min(plain.steps, len(prior.schedule)), grid=plain.route())
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from leader.result import Result
 from leader.trust.calibration import GAUSSIAN, LEVELS, SHOWN, calibration_of, family_of
 from leader.trust.evidence import Evidence, Watch, gather
 from leader.trust.referee import file_of, referee_of
+from leader.trust.strips import LARGE
 
 LEAST = 1 / 255
 """Differences from a known pixel that rounding to 8 bits explains, [-1, 1] units: half a grey level."""
@@ -95,6 +96,8 @@ def with_errors(prior: Prior, problem: Problem, result: Result, watch: Watch) ->
         evidence = gather(one, result.images[row : row + 1], watch, name)
         if evidence is None:
             return result, []
+        if evidence.misfit.numel() > LARGE:
+            watch.forget(name)  # the room is needed
         if result.posterior_std is not None:
             spreads.append(left_open(result.posterior_std[row], evidence))
         found = error_map(prior, one, evidence)

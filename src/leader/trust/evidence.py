@@ -91,9 +91,13 @@ class Watch:
         count, before = self._pulled.get((name, part), (0, pull))
         self._pulled[name, part] = count + 1, before + pull if count else pull
 
+    def knows(self, name: int) -> bool:
+        """Whether Sigma was estimated for an image."""
+        return (name, CLOCKS[0]) in self._sigma
+
     def seen(self, name: int) -> Way | None:
         """What was kept of an image; None where no Sigma was estimated."""
-        if (name, CLOCKS[0]) not in self._sigma:
+        if not self.knows(name):
             return None
         sigma = torch.stack([self._sigma[name, clock][1] for clock in CLOCKS])
         nothing = torch.zeros_like(sigma[0])
@@ -104,6 +108,12 @@ class Watch:
             torch.stack([self._walked.get((name, part), nothing) for part in range(len(WAYS))]),
             torch.stack([sum_ / count for count, sum_ in pulled]),
         )
+
+    def forget(self, name: int) -> None:
+        """Lets go of what was kept of an image: several times its size."""
+        for kept in (self._sigma, self._x0, self._walked, self._pulled):
+            for key in [key for key in kept if key[0] == name]:
+                del kept[key]
 
 
 def _nearest(kept: dict[tuple[int, int], tuple[float, Tensor]], name: int, times: tuple[int, ...], clock: float) -> list[int]:
@@ -194,12 +204,13 @@ def local_contrast(picture: Tensor, side: int = 5) -> Tensor:
 @torch.no_grad()
 def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence | None:
     """The evidence of a finished run of one image, x [1, C, H, W]; None where its loop estimated no Sigma."""
-    kept = watch.seen(name)
-    if kept is None:
-        return None
     inside = x.clamp(-1, 1).float()
     noise = float(problem.sigma[0])
+    if not watch.knows(name):
+        return None
     seen, pointwise = _seen(problem, inside, noise)
+    kept = watch.seen(name)
+    assert kept is not None
     level = (max(noise, LEAST_NOISE) / SCALES[0]) ** 2
     residual = problem.residual(inside)
     back = problem.operator.regularised_pinv(residual, level)
@@ -210,7 +221,7 @@ def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence
     return Evidence(
         inside[0],
         kept.sigma.float(),
-        (inside - kept.x0.to(inside)).square().mean(1).sqrt(),
+        torch.stack([(inside[0] - estimate.to(inside)).square().mean(0).sqrt() for estimate in kept.x0]),
         kept.walked.float().sqrt(),
         kept.pulled.float().sqrt(),
         (inside - plain)[0].square().mean(0).sqrt(),
@@ -232,27 +243,29 @@ def _seen(problem: Problem, like: Tensor, noise: float) -> tuple[Tensor, Tensor 
     draw = torch.Generator().manual_seed(0)
     shape = like.shape[1:]
     together = PROBES if like[0, 0].numel() <= LARGE else 1  # a large picture has room for one probe
+    looked = 1 if together > 1 else 8  # and for some rows of the first: where pixels are mixed, probes differ everywhere
     sums: list[Tensor] = [like.new_zeros(shape[1:]) for _ in SCALES]
     firsts: list[Tensor] = []
     apart = [0.0] * len(SCALES)
-    begun: tuple[Tensor, Tensor] | None = None
+    begun: Tensor | None = None
     for _ in range(0, PROBES, together):
-        signs = (torch.randint(0, 2, (together, *shape), generator=draw, dtype=torch.int8) * 2 - 1).to(like)
+        drawn = torch.randint(0, 2, (together, *shape), generator=draw, dtype=torch.int8) * 2 - 1
+        begun = drawn[:1] if begun is None else begun
+        signs = drawn.to(like)
         measured = problem.operator.A(signs)
-        begun = begun or (signs[:1], measured[:1])
         for number, scale in enumerate(SCALES):
             eta = (max(noise, LEAST_NOISE) / scale) ** 2
             each = signs * problem.operator.regularised_pinv(measured, eta)
             if len(firsts) <= number:
-                firsts.append(each[:1])
-            apart[number] = max(apart[number], float((each - firsts[number]).abs().max()))
+                firsts.append(each[:1, :, ::looked].clone())
+            apart[number] = max(apart[number], float((each[:, :, ::looked] - firsts[number]).abs().max()))
             sums[number] = sums[number] + each.mean((0, 1)) * (together / PROBES)
     exact = max(apart) < 1e-4
     shares = [joined.clamp(0, 1) if exact else _mean(joined, 7).clamp(0, 1) for joined in sums]
     known = None
     if exact and begun is not None:
-        answer = (begun[0] * problem.operator.AT(begun[1]))[0]
-        known = (answer > 1e-3).all(0)
+        first = begun.to(like)
+        known = ((first * problem.operator.AT(problem.operator.A(first)))[0] > 1e-3).all(0)
     return torch.stack(shares), known
 
 

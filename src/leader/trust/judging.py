@@ -102,6 +102,7 @@ def measure(
     too_wide: float | None = None,
     due: float | None = None,
     white: bool = False,
+    estimated: bool = False,
 ) -> Numbers:
     """The numbers of a finished run of one image, for [0, 1] images.
 
@@ -114,12 +115,13 @@ def measure(
     too_wide   log-odds that the kernel of a blur is much too wide, where somebody looked at the spectrum
     due        root mean square of what undoing a narrower blur, and the noise, would change
     white      whether sigma was estimated, of noise that is taken to be white and was never compressed
+    estimated  whether sigma rests on the given picture itself: what compression did, which is no residual, may count in it
     """
     cut: Crop = crop or (lambda whole: whole)
     inside = x.clamp(-1, 1)
-    seen = None
+    change = spread = None
     if look:
-        seen = plausibility.look(prior, inside, SeededNoise(seed)([image], [0], "check", x.shape[1:]))
+        change, spread = _looked_at(prior, inside, SeededNoise(seed)([image], [0], "check", x.shape[1:]), cut)
     shown = cut(inside)[0].cpu() / 2 + 0.5
     before = plausibility.brought_to_size(given.cpu().float(), (int(shown.shape[-2]), int(shown.shape[-1])))
     return {
@@ -128,10 +130,11 @@ def measure(
         "too_wide": too_wide,
         "due": due,
         "white": float(white),
+        "estimated": float(estimated),
         "denoises": float(problem.operator.task == "denoise"),
-        "excess": float((cut(x) / 2 - cut(inside) / 2).double().square().mean().sqrt()),
-        "change": None if seen is None else float(cut(seen.change).double().square().mean().sqrt()),
-        "spread": None if seen is None or seen.spread is None else float(cut(seen.spread).double().mean()),
+        "excess": plausibility.root_mean_square(cut(x) / 2 - cut(inside) / 2),
+        "change": change,
+        "spread": spread,
         "distance": _distance_from(before, shown, problem),
         "detail": plausibility.detail(shown),
         "fine_detail": plausibility.fine_detail(shown),
@@ -140,6 +143,13 @@ def measure(
         **{f"band{number}": value for number, value in enumerate(plausibility.bands(shown))},
         **_of_given(problem, before),
     }
+
+
+def _looked_at(prior: Prior, inside: Tensor, noise: Tensor, cut: Crop) -> tuple[float, float | None]:
+    """ "change" and "spread": what one pass of the network says of the answer."""
+    seen = plausibility.look(prior, inside, noise)
+    spread = None if seen.spread is None else float(cut(seen.spread).double().mean())
+    return plausibility.root_mean_square(cut(seen.change)), spread
 
 
 def _of_residual(problem: Problem, x: Tensor, given: Tensor, cut: Crop) -> Numbers:
@@ -166,10 +176,10 @@ def _is_mask(problem: Problem) -> bool:
 
 def _distance_from(before: Tensor, shown: Tensor, problem: Problem) -> float:
     """Root mean square of the answer minus the given picture, both [C, H, W] in [0, 1]; of known pixels where it has holes."""
-    square = (before - shown).double().square()
+    away = before - shown
     if _is_mask(problem):
-        square = square[:, problem.operator.reached(problem.y).expand_as(problem.y)[0].all(0).cpu()]
-    return float(square.mean().sqrt()) if square.numel() else 0.0
+        away = away[:, problem.operator.reached(problem.y).expand_as(problem.y)[0].all(0).cpu()]
+    return plausibility.root_mean_square(away) if away.numel() else 0.0
 
 
 def _of_given(problem: Problem, before: Tensor) -> Numbers:
@@ -200,9 +210,10 @@ def verdict(
     too_wide: float | None = None,
     due: float | None = None,
     white: bool = False,
+    estimated: bool = False,
 ) -> Verdict:
     """The verdict on a finished run of one image: `measure`, then `judge`."""
-    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, due, white))
+    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, due, white, estimated))
 
 
 def misfit(numbers: Mapping[str, Any]) -> float:
@@ -353,7 +364,7 @@ def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
             ratio, MISFIT, f"the measurement is not explained by {said}: the residual is {_number(ratio)} times as large", True
         ),
         _Finding(
-            1 / ratio if ratio > 0 and sigma > residual.ROUNDING else 0.0,
+            1 / ratio if ratio > 0 and sigma > residual.ROUNDING and not numbers.get("estimated") else 0.0,
             TOO_CLOSE,
             f"the residual is only {ratio:.2f} times the noise of {sigma:.2g}: sigma is too large, or noise was kept as detail",
         ),

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from leader.operators.base import LinearOperator
 from leader.priors.base import Prior
-from leader.trust.strips import strips
+from leader.trust.strips import LARGE, STRIP, strips
 
 CLOCK = 20
 """The time of the standard clock at which the network looks at the finished picture: noise of about 0.03 of [0, 1] images."""
@@ -38,6 +38,16 @@ def look(prior: Prior, x: Tensor, noise: Tensor) -> Look:
     seen = prior.predict(level.signal * x + level.noise * noise.to(x), t)
     spread = None if seen.variance is None else seen.variance[0].clamp_min(0).sqrt() / 2
     return Look((x - seen.x0)[0] / 2, spread)
+
+
+def root_mean_square(values: Tensor) -> float:
+    """Of all values, summed in float64; many of them a few at a time."""
+    if values.numel() <= 3 * LARGE:
+        return float(values.double().square().mean().sqrt())
+    flat, total = values.reshape(-1), 0.0
+    for first in range(0, flat.numel(), STRIP):
+        total += float(flat[first : first + STRIP].double().square().sum())
+    return math.sqrt(total / flat.numel())
 
 
 def detail(picture: Tensor, known: Tensor | None = None) -> float:
@@ -82,7 +92,7 @@ def bands(picture: Tensor) -> list[float]:
     log2 of the mean of |FFT|^2 f^2 / pixels of each band, under a Hann window; -60 where there is nothing.
     """
     height, width = picture.shape[-2:]
-    grey = picture.double().mean(0)
+    grey = picture.double().mean(0) if height * width <= LARGE else picture.mean(0).double()
     window = torch.hann_window(height, False, dtype=torch.float64)[:, None] * torch.hann_window(
         width, False, dtype=torch.float64
     )

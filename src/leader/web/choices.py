@@ -34,7 +34,9 @@ WIDEST_BLUR = 8.0
 MOST_MASK = 8 << 20
 """Characters of a painted mask: a data address of a picture of two colours."""
 PNG = "data:image/png;base64,"
+MOST_STEPS, MOST_WHOLE = 1000, 2**31 - 1
 NOTHING_PAINTED = "Paint over the missing parts with the brush first."
+ALL_PAINTED = "Everything is painted over; leave some of the picture, for the rest is filled in from it."
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ def arguments(wish: Wish, size: tuple[int, int], proposed: tuple[str, Mapping[st
         raise UsageError("Say how wide the blur is, in pixels; none was found in the picture.")
     if wish.painted and wish.kind == "missing":
         options["mask"] = mask_of(wish.painted, size)
+    elif wish.kind == "missing" and (proposed is None or kind_of(proposed[0]) != "missing"):
+        raise LeaderError(NOTHING_PAINTED)  # nothing is transparent, and no scratches were found
     if wish.sigma is not None:
         options["sigma"] = wish.sigma
     plugins = {None: None, NONE: ()}.get(wish.plugins, (wish.plugins,))
@@ -157,8 +161,21 @@ def mask_of(painted: str, size: tuple[int, int]) -> NDArray[np.float32]:
     missing = np.asarray(covered) > 127
     if not missing.any():
         raise LeaderError(NOTHING_PAINTED)
+    if missing.all():
+        raise LeaderError(ALL_PAINTED)
     known: NDArray[np.float32] = (~missing).astype(np.float32)
     return known
+
+
+def half_painted() -> str:
+    """A mask as the page would send it, one half covered: it stands for one that is not painted yet."""
+    import io
+
+    buffer = io.BytesIO()
+    covered = Image.new("RGBA", (2, 1))
+    covered.putpixel((0, 0), (220, 38, 38, 255))
+    covered.save(buffer, "PNG")
+    return PNG + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
 def found_blur(options: Mapping[str, Any]) -> float | None:
@@ -173,16 +190,30 @@ def found_blur(options: Mapping[str, Any]) -> float | None:
 
 def left_alone(value: Any) -> Any:
     """None for an expert setting that says it is left to the quality, or says nothing."""
-    return None if value in (None, "", CHOSEN) else value
+    return None if value is None or str(value).strip() in ("", CHOSEN) else value
 
 
-def whole(value: Any, what: str) -> int | None:
-    """A whole number of a form's field, None where it is empty."""
+def number(value: Any, what: str) -> float | None:
+    """The number in a form's field, None where it is empty."""
     if left_alone(value) is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
-        raise UsageError(f"The {what} must be a whole number; found {value}.")
-    return int(value)
+    try:
+        found = float(value.replace(",", ".") if isinstance(value, str) else value)
+    except (TypeError, ValueError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise UsageError(f"The {what} must be a number; found '{str(value)[:40]}'.")
+    return found
+
+
+def whole(value: Any, what: str, least: int = 0, most: int = MOST_WHOLE) -> int | None:
+    """The whole number in a form's field, None where it is empty."""
+    found = number(value, what)
+    if found is None:
+        return None
+    if found != int(found) or not least <= found <= most:
+        raise UsageError(f"The {what} must be a whole number from {least} to {most}; found {found:.12g}.")
+    return int(found)
 
 
 def other(wish: Wish, **changes: Any) -> Wish:

@@ -23,12 +23,17 @@ def expert_settings() -> list[Any]:
             method = gr.Dropdown([CHOSEN, *METHODS], value=CHOSEN, label="Method", min_width=140)
             plugins = gr.Dropdown([CHOSEN, NONE, *BUNDLES, *PLUGINS], value=CHOSEN, label="Plug-ins", min_width=140)
         with gr.Row():
-            steps = gr.Number(None, label="Steps (empty: chosen)", precision=0, minimum=1, maximum=1000, min_width=140)
-            budget = gr.Number(None, label="Budget of SATP (empty: its own)", minimum=0, maximum=1, step=0.01, min_width=140)
+            steps = _field("Steps", CHOSEN)
+            budget = _field("Budget of SATP", "its own")
         with gr.Row():
             estimator = gr.Dropdown([CHOSEN, "auto", NONE, *ESTIMATORS], value=CHOSEN, label="Estimator", min_width=140)
-            sigma = gr.Number(None, label="Noise level (empty: measured)", minimum=0, maximum=1, step=0.01, min_width=140)
+            sigma = _field("Noise level, 0 to 1", "measured")
         with gr.Row():
             prior = gr.Dropdown(priors(), value="embedded", label="Prior", min_width=140)
-            seed = gr.Number(0, label="Seed", precision=0, minimum=0, min_width=140)
+            seed = _field("Seed", "0")
     return [look, method, plugins, steps, budget, estimator, sigma, prior, seed]
+
+
+def _field(label: str, otherwise: str) -> Any:
+    """A field for a number that may be left empty: Gradio's own field for numbers turns "empty" into 0 when it is shown."""
+    return gr.Textbox("", label=label, placeholder=otherwise, max_lines=1, min_width=140)

@@ -14,12 +14,26 @@ from leader import defaults
 from leader.errors import LeaderError
 from leader.presets.paths import QUALITIES
 from leader.web import views, work
-from leader.web.choices import CHOSEN, FACTORS, KINDS, NONE, WIDEST_BLUR, Wish, found_blur, left_alone, other, whole
+from leader.web.choices import (
+    CHOSEN,
+    FACTORS,
+    KINDS,
+    MOST_STEPS,
+    NONE,
+    WIDEST_BLUR,
+    Wish,
+    found_blur,
+    left_alone,
+    number,
+    other,
+    whole,
+)
 from leader.web.expert import expert_settings
 from leader.web.gate import client_of
 from leader.web.jobs import Job
 from leader.web.pace import in_words
 from leader.web.site import Site
+from leader.web.words import for_page
 
 TITLE = "leader: restore a picture"
 QUALITY_WORDS = {"draft": "Draft", "standard": "Standard", "best": "Best"}
@@ -43,6 +57,7 @@ def theme() -> Any:
         button_primary_background_fill_dark="*primary_600",
         button_primary_text_color="white",
         button_primary_text_color_dark="white",
+        button_transition="none",  # a change of state is seen at once: half-way it would be too faint to read
         body_text_color_subdued="*neutral_600",
         body_text_color_subdued_dark="*neutral_300",
         block_info_text_color="*neutral_600",
@@ -137,10 +152,10 @@ def wish_of(painted: Any, kind: Any, factor: Any, blur: Any, quality: Any, *expe
         look=str(look),
         method=left_alone(method),
         plugins=left_alone(plugins),
-        steps=whole(steps, "number of steps"),
-        budget=left_alone(budget),
+        steps=whole(steps, "number of steps", 1, MOST_STEPS),
+        budget=number(budget, "budget"),
         estimator=left_alone(estimator),
-        sigma=left_alone(sigma),
+        sigma=number(sigma, "noise level"),
         prior=str(prior),
         seed=whole(seed, "seed") or 0,
     )
@@ -184,7 +199,7 @@ def _events(site: Site, token: Any, painted: Any, seen: Any, form: _Form, out: A
         if kind == "missing" and found:
             try:
                 entry = site.store.find(found, _client(request))
-                shown = views.canvas(entry.token, entry.about["size"])
+                shown = views.canvas(entry.token, entry.about["size"], entry.about["proposal"].filled)
             except LeaderError as error:
                 shown = views.sentence(str(error))
         hidden = {True: True, False: "hidden"}
@@ -194,12 +209,14 @@ def _events(site: Site, token: Any, painted: Any, seen: Any, form: _Form, out: A
         words = dict(QUALITY_WORDS)
         try:
             entry = site.store.find(found, _client(request))
+            asked = entry.about["asked"] = entry.about.get("asked", 0) + 1
             wish = wish_of("", *values)
-            if wish.kind != "missing" or "mask" in dict(entry.about["proposal"].options):
-                took = await anyio.to_thread.run_sync(
-                    lambda: work.seconds_by_quality(entry, wish, site.limits, site.pace), abandon_on_cancel=True
-                )
-                words = {name: f"{QUALITY_WORDS[name]}: {in_words(took[name])}" for name in QUALITIES}
+            took = await anyio.to_thread.run_sync(
+                lambda: work.seconds_by_quality(entry, wish, site.limits, site.pace), abandon_on_cancel=True
+            )
+            words = {name: f"{QUALITY_WORDS[name]}: {in_words(took[name])}" for name in QUALITIES}
+            if asked != entry.about["asked"]:
+                return gr.skip()  # the visitor chose anew meanwhile: that answer counts, whichever comes last
         except LeaderError:
             words = dict(QUALITY_WORDS)  # what is wrong is told when the work is asked for
         return gr.update(choices=[(words[name], name) for name in QUALITIES])
@@ -227,7 +244,9 @@ def _events(site: Site, token: Any, painted: Any, seen: Any, form: _Form, out: A
     quick: dict[str, Any] = {"show_progress": "hidden", "concurrency_limit": None}
     unnamed = {**quick, "api_name": False}
     estimate = {"fn": seconds, "inputs": [token, *everything], "outputs": form.quality, **unnamed}
+    # one after the other, so that the answer to the last choice comes last
     shown = {"fn": parameters, "inputs": [form.kind, token], "outputs": [form.factor, form.blur, form.canvas], **unnamed}
+    shown["concurrency_limit"] = 1
     came = token.change(arrived, token, [seen, form.kind, form.factor, form.blur, out, painted], **unnamed)
     came.then(**shown).then(**estimate)
     form.kind.input(**shown).then(**estimate)
@@ -309,7 +328,7 @@ def ended(job: Job, shown: Any) -> str:
         return str(shown(job.result))
     if job.state == "stopped":
         return views.sentence("Stopped. Nothing was kept.", "calm")
-    return views.sentence(job.error)
+    return views.sentence(for_page(job.error) or job.error)
 
 
 def _enabled(yes: bool) -> Any:

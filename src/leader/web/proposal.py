@@ -9,6 +9,7 @@ from typing import Any
 
 from leader.restoration.diagnose import diagnose
 from leader.web.choices import kind_of
+from leader.web.words import for_page
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,13 @@ class Proposal:
         return None if self.task is None else kind_of(self.task)
 
     @property
+    def filled(self) -> str:
+        """What is filled in without a brush, as a sentence; empty: nothing."""
+        if self.kind != "missing":
+            return ""
+        return "The damage that was found is filled in." if "mask" in self.options else "The transparent parts are filled in."
+
+    @property
     def repair(self) -> tuple[str, Mapping[str, Any]] | None:
         return None if self.task is None else (self.task, self.options)
 
@@ -32,5 +40,5 @@ def propose(path: Path) -> Proposal:
     """The diagnosis of a picture file."""
     found = diagnose(path)
     advice = found.advice
-    words = tuple(found.sentences())
+    words = tuple(text for said in found.sentences() if (text := for_page(said)))
     return Proposal(words) if advice is None else Proposal(words, advice.task, dict(advice.options))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +12,8 @@ from leader.errors import LeaderError
 from leader.web.limits import Limits
 
 MISSING = "The page needs the extra 'web'; install it with: pip install '.[web]'."
+SWITCH = 0.001
+"""Seconds after which a job's thread lets the page's have its turn (Python's own: 0.005, and an answer takes many turns)."""
 SWEEP = 60.0
 """Seconds between two looks for what is too old."""
 
@@ -34,6 +37,7 @@ def application(limits: Limits, auth: tuple[str, str] | None = None) -> Any:
         raise LeaderError(MISSING) from error
     import anyio
 
+    from leader.web.front import Front
     from leader.web.gate import Gate
     from leader.web.page import build, static, theme
     from leader.web.routes import routes
@@ -71,7 +75,7 @@ def application(limits: Limits, auth: tuple[str, str] | None = None) -> Any:
         css=static("page.css"),
         head=f"<script>{static('page.js')}</script>",
     )
-    return Gate(app, auth)
+    return Gate(Front(app), auth)
 
 
 async def _sweeping(site: Any) -> None:
@@ -89,4 +93,5 @@ def serve(host: str, port: int, limits: Limits, auth: tuple[str, str] | None = N
     import uvicorn
 
     torch.set_num_threads(limits.threads)
+    sys.setswitchinterval(SWITCH)
     uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=5, server_header=False)

@@ -67,7 +67,11 @@ class Site:
             view.save(entry.folder / VIEW)
             entry.about["proposal"] = propose(entry.picture)
         except LeaderError as error:  # the file has a name of ours, which tells a visitor nothing
-            text = str(error).replace(printable(entry.picture), "The picture")
+            if isinstance(error.__cause__, Image.DecompressionBombError):  # whose sentence knows the limit of files alone
+                most = f"{self.limits.pixels / 1e6:.3g} million"
+                text = f"This file declares far too many pixels; at most {most} are served here, so crop it first."
+                raise LeaderError(text) from error
+            text = str(error).replace(printable(entry.picture), "This file")
             raise type(error)(text) from error
         except MemoryError as error:
             raise LeaderError("The memory does not suffice for this picture; crop it first.") from error

@@ -9,8 +9,10 @@ import base64
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from leader.pictures.reading import SERVED
 from leader.web.jobs import Job
 from leader.web.samples import SAMPLES
+from leader.web.words import for_page
 from leader.web.work import COVER, GIVEN, MAP, PATH, RESTORED, RUN, Outcome
 
 FILES = "leader/files"
@@ -40,8 +42,8 @@ def drop_zone(megabytes: float) -> str:
     return (
         f'<div class="drop" id="drop" data-most="{megabytes * 2**20:.0f}">'
         '<label for="file"><strong>Drop a picture here</strong>, paste it, or choose a file'
-        f'<span class="small">PNG, JPEG, WebP, TIFF or BMP, up to {megabytes:.0f} MB. It stays on this machine.</span></label>'
-        '<input type="file" id="file" accept="image/*,.tif,.tiff,.webp,.bmp,.jp2"></div>'
+        f'<span class="small">{SERVED}, up to {megabytes:.0f} MB. It stays on this machine.</span></label>'
+        '<input type="file" id="file" accept="image/*,.tif,.tiff,.webp,.bmp,.jp2,.heic,.heif,.avif"></div>'
         '<p id="told" class="told" role="alert"></p>'
         f'<p class="small" id="or">Or try a sample:</p><div class="samples" role="group" aria-labelledby="or">{samples}</div>'
     )
@@ -54,10 +56,14 @@ def given(token: str, size: tuple[int, int]) -> str:
     )
 
 
-def canvas(token: str, size: tuple[int, int]) -> str:
-    """The picture with a brush over it; with the arrow keys and Space it can be painted without a mouse."""
+def canvas(token: str, size: tuple[int, int], known: str = "") -> str:
+    """The picture with a brush over it; with the arrow keys and Space it can be painted without a mouse.
+
+    known  what is filled in where nothing is painted
+    """
+    what = f"{known} Paint over parts to fill in those instead." if known else "Paint over what is missing."
     return (
-        f'<div class="paint" data-token="{token}"><p class="small" id="how">Paint over what is missing. Keyboard: move with '
+        f'<div class="paint" data-token="{token}"><p class="small" id="how">{escape(what)} Keyboard: move with '
         "the arrow keys, paint with Space.</p>"
         f'<div class="sheet"><img src="{FILES}/{token}/view.png" alt="The picture you gave">'
         f'<canvas tabindex="0" role="application" aria-label="Brush for missing parts" aria-describedby="how" '
@@ -137,7 +143,8 @@ def trust(outcome: Outcome) -> str:
 
 def verdict(outcome: Outcome) -> str:
     title, text = VERDICTS[outcome.level]
-    reasons = "".join(f"<li>{escape(reason[:1].upper() + reason[1:])}</li>" for reason in outcome.reasons)
+    told = [for_page(reason) for reason in outcome.reasons]
+    reasons = "".join(f"<li>{escape(reason[:1].upper() + reason[1:])}</li>" for reason in told)
     body = f"<p>{text}</p>" if text else ""
     return f'<section class="verdict {outcome.level}" aria-label="Verdict"><h2>{title}</h2>{body}<ul>{reasons}</ul></section>'
 
@@ -155,7 +162,7 @@ def numbers(values: Mapping[str, object], notes: Sequence[str]) -> str:
     rows = "".join(
         f"<tr><th scope='row'>{escape(name)}</th><td>{escape(str(value))}</td></tr>" for name, value in values.items()
     )
-    told = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    told = "".join(f"<li>{escape(text)}</li>" for note in notes if (text := for_page(note)))
     return f"<ul>{told}</ul><table class='numbers'><caption>The run in numbers</caption><tbody>{rows}</tbody></table>"
 
 

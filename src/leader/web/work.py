@@ -16,11 +16,12 @@ from leader.pictures import Picture
 from leader.presets.paths import QUALITIES
 from leader.priors.base import Prior
 from leader.restoration.progress import WorkLeft
-from leader.restoration.restore import Preparation, Restoration, prepare
+from leader.restoration.restore import Preparation, prepare
+from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
 from leader.result import Step
 from leader.web import trust_views
-from leader.web.choices import Wish, arguments
+from leader.web.choices import Wish, arguments, half_painted
 from leader.web.jobs import Job
 from leader.web.limits import Limits
 from leader.web.pace import Pace, effort
@@ -30,6 +31,8 @@ from leader.web.store import Entry, Store
 PREVIEW_SIDE = 640
 PREVIEW_PAUSE = 0.4
 """Seconds between two previews at least: more often nobody sees."""
+TELLING = 0.25
+"""Share of the work after which the run itself tells how long it will take."""
 RESTORED, GIVEN, MAP, COVER, PATH, RUN = "restored.png", "given.png", "map.png", "cover.png", "path.png", "run.json"
 
 
@@ -77,7 +80,9 @@ def _result_size(size: tuple[int, int], chosen: dict[str, Any]) -> tuple[int, in
 
 
 def seconds_by_quality(entry: Entry, wish: Wish, limits: Limits, pace: Pace) -> dict[str, float]:
-    """How long each quality will take on this machine."""
+    """How long each quality will take on this machine; the time does not depend on what will be painted."""
+    if wish.kind == "missing":
+        wish = replace(wish, painted=half_painted())
     first = ready(entry, wish, limits)
     found = {wish.quality: pace.seconds(*effort(first))}
     for quality in QUALITIES:
@@ -92,15 +97,17 @@ def restore(job: Job, entry: Entry, wish: Wish, limits: Limits, pace: Pace, stor
     job.words = f"{label}Looking at the picture"
     made = ready(entry, wish, limits)
     job.check()
-    restored = run_with_second_try(made, lambda one: _run(job, one, label))
-    job.check()
     steps, pixels = effort(made)
+    expected = pace.seconds(steps, pixels)
+    restored = run_with_second_try(made, lambda one: _run(job, one, label, expected))
+    job.check()
     pace.learn(steps, pixels, restored.seconds)
     job.words = f"{label}Drawing the maps"
     return lay_out(restored, store, entry.client)
 
 
-def _run(job: Job, one: Preparation, label: str) -> Restoration:
+def _run(job: Job, one: Preparation, label: str, expected: float) -> Restoration:
+    """Runs to the end; `expected` seconds tell more of the time left than the first steps, which are the cheap ones."""
     left = WorkLeft(one)
     job.words, job.share = f"{label}Restoring", 0.0
     last = 0.0
@@ -109,12 +116,18 @@ def _run(job: Job, one: Preparation, label: str) -> Restoration:
         nonlocal last
         job.check()
         left.step(step)
-        job.share, job.seconds_left = left.done, left.seconds_left
+        job.share = left.done
+        job.seconds_left = at_most(left.done, left.seconds_left, expected)
         if time.monotonic() - last >= PREVIEW_PAUSE:
             job.preview, job.previews = preview(step, one), job.previews + 1
             last = time.monotonic()
 
     return one.run(on_step)
+
+
+def at_most(share: float, left: float | None, expected: float) -> float | None:
+    """Seconds left to show: those of the steps so far, and in the first quarter no less than other runs promise."""
+    return left if left is None or share >= TELLING else max(left, (1 - share) * expected)
 
 
 def preview(step: Step, one: Preparation) -> bytes:

@@ -14,7 +14,7 @@ from leader.diagnosis.doubt import doubt_power, scene_behind
 from leader.diagnosis.kernels import find_blur
 from leader.diagnosis.periodogram import luma_plane
 from leader.diagnosis.views import middle
-from leader.diagnosis.width import width_of
+from leader.diagnosis.width import narrowed, refuted, width_of
 from leader.errors import LeaderError, UsageError
 from leader.operators import paper_gaussian_taps
 from leader.pictures.picture import Picture
@@ -106,6 +106,29 @@ def _with_found_kernel(given: Values, request: Request) -> Values:
     return {**given, "kernel": search.blur.kernel, "kernel_doubt": search.blur.error if doubt is None else doubt}
 
 
+def _held_against_the_picture(given: Values, values: dict[str, Any], request: Request) -> dict[str, Any]:
+    """The options with a narrower kernel where the picture refutes the width of the one that somebody gave; a note where it is
+    the wider one that explains it better. A kernel without doubt, or of a run that is repeated, is taken as it is.
+    """
+    said = given.get("kernel")
+    if said is None or isinstance(said, Exactly) or (isinstance(said, str) and said == AUTO) or not values["kernel_doubt"]:
+        return values
+    picture = request.picture
+    found = refuted(luma_plane(picture.pixels[middle(picture.pixels.shape)]), values["kernel"], _noise(picture))
+    if found is None:
+        return values
+    better = f"The picture is explained better by a blur {found.factor:.2f} times as wide as the kernel"
+    if found.factor > 1:
+        request.notes.append(f"{better}, which is used as it is; --kernel auto looks for the blur itself.")
+        return values
+    request.notes.append(f"{better}, which is used instead; --kernel-doubt 0 takes the kernel at its word.")
+    return {
+        **values,
+        "kernel": narrowed(values["kernel"], found.factor),
+        "kernel_doubt": min(found.error, values["kernel_doubt"]),
+    }
+
+
 def _noise(picture: Picture) -> NoiseEstimate:
     """The noise of a picture; that of its rounding where it is too small to say."""
     try:
@@ -129,7 +152,8 @@ class Deblur(Task):
     amplifies: ClassVar[bool] = True
 
     def read(self, given: Values, request: Request) -> dict[str, Any]:
-        return super().read(_with_found_kernel(given, request), request)
+        values = super().read(_with_found_kernel(given, request), request)
+        return values if request.degrading else _held_against_the_picture(given, values, request)
 
     def measured(self, picture: Picture, values: Values) -> Measured:
         operator, window = extended_blur(self.shape(picture, values), values["kernel"], self.name)

@@ -1,0 +1,36 @@
+"""`leader calibrate-satp`: how far SATP may jump with a prior."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from leader.cli.console import to_stderr, to_stdout
+from leader.cli.training import Images, check_folder
+from leader.cli.trust import PriorName
+
+EXAMPLE = "Example: leader calibrate-satp --prior my-model.safetensors --images photos/held-out > satp.toml"
+
+
+def calibrate_satp(
+    images: Images,
+    prior: PriorName = "embedded",
+    estimator: Annotated[str, typer.Option(help="How Sigma is estimated; `leader estimators` lists them.")] = "auto",
+    count: Annotated[int, typer.Option(help="Pictures; each takes three runs of 100 steps.", min=1)] = 4,
+    size: Annotated[int | None, typer.Option(help="Side of the crops; the network's own by default, else 128.", min=16)] = None,
+) -> None:
+    """Finds SATP's eta for a prior: the calls that the paper's budgets shall leave of 100. Prints a file for --settings."""
+    from leader.priors.loading import load_prior
+    from leader.train.calibrate import central_crops
+    from leader.train.pruning import RANGES, calibrate_eta, curves
+
+    check_folder(images)
+    model = load_prior(prior)
+    side = size or (128 if model.size is None else min(model.size))
+    found = calibrate_eta(curves(model, central_crops(images, side)[:count], estimator, say=to_stderr))
+    for budget, mean in found.calls.items():
+        low, high = RANGES[budget]
+        missed = ": no eta fits all budgets" if budget in found.missed else ""
+        to_stderr(f"B = {budget:g}: {mean:.1f} calls of 100, wanted {low:g} to {high:g}{missed}")
+    to_stdout(f"satp = {{ eta = {found.eta:g} }}\nsatp-paper = {{ eta = {found.eta:g} }}")

@@ -1,0 +1,88 @@
+"""Direct: a noisy picture is already a state of the forward process; the run begins with it, at the time whose noise it has.
+
+Where nothing but white noise is to be removed, p(x0 | y) is p(x0 | x_t) at that time: one call of the network is its mean, and
+no higher noise level knows more. What methods do above that time is drawn away again when they reach it, and what they do
+below it turns the mean into a draw. For every other operator, and for data without noise, this plug-in does nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.operators.pointwise import Denoising
+from leader.plugins.base import Plugin
+from leader.plugins.informed import by_time
+from leader.priors.base import Prior
+from leader.problem import Problem
+from leader.schedule import Grid, Schedule, grid_on, noise_grid
+
+LAST_BEFORE = 1.5
+"""Times sigma: the last noise level above. Few times lie where there is little noise: where the nearest one below is a tenth
+cleaner than the picture, the state is a tenth of what was believed before, which should be good.
+"""
+
+
+@dataclass(frozen=True)
+class Direct(Plugin):
+    """Begins a denoising with the noisy picture, at its own noise level."""
+
+    name: ClassVar[str] = "direct"
+    summary: ClassVar[str] = "denoises in one call, from the noisy picture at its own noise level"
+    paper: ClassVar[str] = "this project: docs/real.md"
+    begins: ClassVar[bool] = True
+
+    calls: int = 2
+    """Steps from there on at least, spaced by noise level; one gives the mean, many a draw."""
+    share: float = 0.1
+    """Of the steps that the host would make, which are taken from there on where they are more."""
+    before: tuple[int, ...] = (200, 120)
+    """Times of the standard clock that are visited first, where they lie above, for what they say of the uncertainty; then one
+    just above the picture's own.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        falling = all(0 < after < first < 1000 for first, after in pairwise((*self.before, 1)))
+        if self.calls < 1 or not 0 <= self.share <= 1 or not falling:
+            raise LeaderError(
+                "Direct denoising needs calls >= 1, a share in [0, 1] and falling times below 1000; "
+                f"found {self.calls}, {self.share} and {self.before}."
+            )
+
+    def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
+        if not _plain(problem):
+            return grid
+        count = max(self.calls, round(self.share * grid.visits))
+        return by_time(Grid(self._times(prior.schedule, float(problem.sigma[0]), count)))
+
+    def origin(self, prior: Prior, problem: Problem, noise: Callable[[str], Tensor]) -> Tensor | None:
+        """y, with so much less noise that what the host adds makes it that of the first time."""
+        if not _plain(problem):
+            return None
+        first = torch.tensor([self._times(prior.schedule, sigma, self.calls)[0] for sigma in problem.sigma.tolist()])
+        level = prior.schedule.level(first, problem.y)
+        lacking = (level.sigma**2 - problem.sigma_column(level.sigma) ** 2).clamp_min(0).sqrt()
+        return problem.y + (lacking - level.sigma).to(problem.y) * noise("start")
+
+    def _times(self, schedule: Schedule, sigma: float, count: int) -> tuple[int, ...]:
+        """The times of one image with noise of sigma, in [-1, 1] units: `count` from its own on, and the end."""
+        own = schedule.nearest(sigma)
+        if float(schedule.log_noise[own]) / 2 > math.log(sigma) and own > 0:
+            own -= 1  # above its noise level some would be drawn
+        clock = schedule.clock_of(own)
+        below = grid_on(schedule, min(count, clock + 1), lambda steps, total: noise_grid(steps, total, clock))
+        last = max(schedule.nearest(LAST_BEFORE * sigma), own + 1)
+        above = [time for time in map(schedule.at_clock, self.before) if time > last]
+        return (*above, *([last] if self.before and last < len(schedule) else []), *below.times)
+
+
+def _plain(problem: Problem) -> bool:
+    return isinstance(problem.operator, Denoising) and not problem.noise_free

@@ -1,0 +1,109 @@
+"""Restoration: what a run on a picture leaves, the restored picture and everything about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from leader.pictures import Picture, write_picture
+from leader.restoration.pose import OfPosed, PosedProblem
+from leader.restoration.provenance import stamp_of
+from leader.restoration.repeat import Origin, describe_run
+from leader.restoration.second_try import Try
+from leader.result import Result
+from leader.trust import ErrorMap, Verdict
+from leader.trust.maps import shares
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Restoration(OfPosed):
+    """A restored picture.
+
+    picture  with the transparency, bits and colour profile of the original
+    posed    the problem that was solved: the picture given, task, noise level, notes
+    result   the run, cropped to the picture: images [1, C, H, W] in [-1, 1], trace, ledger, settings
+    seconds  wall-clock time of the run
+    origin   where prior and picture came from, for repeating the run
+    verdict  whether the answer is plausible and the measurement was what it was said to be; None where nobody looked
+    tries    the runs it took where a failed one was repeated, in order (see `second_try`)
+    trust    where the uncertainty comes from and what other intervals take; None where the prior has no referee
+    """
+
+    picture: Picture
+    posed: PosedProblem
+    result: Result
+    seconds: float
+    origin: Origin
+    verdict: Verdict | None = None
+    tries: tuple[Try, ...] = ()
+    trust: ErrorMap | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Choices made on the way, one sentence each."""
+        said = None if self.trust is None else self.trust.note
+        return self.posed.notes if said is None else (*self.posed.notes, said)
+
+    @property
+    def image(self) -> Image.Image:
+        """The restored picture in 8 bits, for Pillow."""
+        return self.picture.to_pil()
+
+    @property
+    def array(self) -> NDArray[np.float32]:
+        """The restored pixels [H, W, C] in [0, 1]."""
+        return self.picture.pixels
+
+    @property
+    def uncertainty(self) -> NDArray[np.float32] | None:
+        """Standard deviation per pixel [H, W] for [0, 1] images, channels joined by root mean square, or None.
+
+        That of the error where the prior has a referee, else the model's own posterior spread.
+        """
+        spread = self.result.posterior_std if self.result.error_std is None else self.result.error_std
+        if spread is None:
+            return None
+        joined: NDArray[np.float32] = (spread[0].square().mean(0).sqrt() / 2).cpu().numpy()
+        return joined
+
+    def save(self, path: str | Path, location: bool = False) -> None:
+        """Writes the restored picture; the suffix chooses the format.
+
+        Its metadata is that of the picture given, with a note of how it was made; `location` keeps the place where it was
+        taken, which is left out otherwise.
+        """
+        write_picture(Path(path), self.picture, location, stamp_of(self.posed, self.result, self.origin))
+
+    def summary(self) -> dict[str, Any]:
+        """Everything worth keeping beside the picture, ready for JSON; `repeat.arguments_of` runs it again."""
+        spread = self.uncertainty
+        return {
+            **describe_run(self.posed, self.result, self.origin),
+            "size": list(self.picture.size),
+            "seconds": round(self.seconds, 3),
+            "network": self.result.ledger.total.as_dict(),
+            "mean_uncertainty": None if spread is None else float(spread.mean()),
+            "trust": None if self.trust is None else {"source": self.trust.source, "level": self.trust.level},
+            "known_to_within": None if spread is None else shares(spread),
+            "verdict": None if self.verdict is None else asdict(self.verdict),
+            "tries": [asdict(item) for item in self.tries],
+            "trace": [
+                {"t": visit.t, "u": visit.u, "U": visit.U, "jump": visit.jump}
+                for visits in self.result.trace.values()
+                for visit in visits
+            ],
+        }
+
+    def __repr__(self) -> str:
+        width, height = self.picture.size
+        calls = self.result.ledger.total.calls
+        return f"<Restoration {self.task}: {width} x {height} pixels, sigma {self.sigma:.4g}, {calls} network calls>"
+
+    def _repr_png_(self) -> bytes:
+        """How a notebook shows the restored picture."""
+        return self.picture._repr_png_()

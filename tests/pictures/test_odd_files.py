@@ -1,0 +1,101 @@
+"""Files that other programs write and few readers know: a picture, or one sentence that says what is wrong with them."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageCms
+
+from leader.errors import LeaderError
+from leader.pictures import from_pil, read_picture
+from leader.pictures.defects import find_defects
+from leader.pictures.real_noise import measure_noise
+from leader.pictures.texture_limit import flattest
+from tests.pictures.fields import colour, peppered
+
+PICTURE = Image.fromarray(colour(96, 1))
+
+
+def jpeg(image: Image.Image, **options: object) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", **options)
+    return buffer.getvalue()
+
+
+def twelve_bits() -> bytes:
+    """A JPEG whose frame declares 12 bits a sample."""
+    content = bytearray(jpeg(PICTURE))
+    content[content.find(b"\xff\xc0") + 4] = 12
+    return bytes(content)
+
+
+SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+REFUSED = {
+    "twelve.jpg": (twelve_bits(), "begins as a JPEG file, but it is damaged or of a kind that is not served"),
+    "floats.tif": (b"II*\0\x08\0\0\0\0\0", "begins as a TIFF file"),
+    "page.jpg": (b"<html>404</html>", "is not a picture in a known format"),
+    "half.jpg": (jpeg(PICTURE)[:1500], "is damaged and cannot be decoded"),
+    "cmyk.jpg": (jpeg(PICTURE.convert("CMYK")), "CMYK without a colour profile"),
+    "wrong.jpg": (jpeg(PICTURE.convert("CMYK"), icc_profile=SRGB), "with a colour profile that cannot be applied"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path: Path, name: str) -> None:
+    content, words = REFUSED[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(LeaderError) as error:
+        read_picture(tmp_path / name)
+    assert words in str(error.value) and str(error.value).endswith(".") and "\n" not in str(error.value)
+
+
+READ: dict[str, tuple[str, dict[str, Any]]] = {
+    "progressive.jpg": ("JPEG", {"progressive": True}),
+    "phone.jpg": ("MPO", {"save_all": True, "append_images": [PICTURE.resize((32, 32))]}),
+    "rgb.jpg": ("JPEG", {"keep_rgb": True}),
+    "lzw.tif": ("TIFF", {"compression": "tiff_lzw"}),
+    "still.gif": ("GIF", {}),
+    "lossless.webp": ("WEBP", {"lossless": True}),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_is_unusual_is_read(tmp_path: Path, name: str) -> None:
+    """The first picture of a phone's two, and colours that were not turned into luma and chroma."""
+    kind, options = READ[name]
+    PICTURE.save(tmp_path / name, kind, **options)
+    picture = read_picture(tmp_path / name)
+    assert picture.size == (96, 96) and np.abs(picture.pixels - np.asarray(PICTURE) / 255).mean() < 0.03
+
+
+def test_dithering_is_no_defect() -> None:
+    """A picture with a palette has neighbours that differ by design; in all its colours, specks are found."""
+    palette = PICTURE.convert("P")
+    assert find_defects(from_pil(palette)).kinds == ()
+    spoiled, truth = peppered(colour(96, 1), 0.02, 0)
+    assert (~find_defects(from_pil(Image.fromarray(spoiled))).known & truth).sum() >= 0.9 * truth.sum()
+    grey = np.repeat(spoiled[..., 1:2], 3, axis=2)  # 256 shades are all that grey has
+    assert "salt and pepper" in find_defects(from_pil(Image.fromarray(grey))).kinds
+
+
+def test_nothing_but_black_white_and_two_greys_has_a_noise_level_without_a_warning() -> None:
+    shades = np.random.default_rng(0).integers(0, 4, (72, 96, 1)).astype(np.float32) / 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert 0.3 < measure_noise(shades).sigma < 0.5
+
+
+def test_windows_that_stand_alone_are_judged_together() -> None:
+    usable = np.zeros((12, 12), dtype=bool)
+    usable[::5, ::5] = True
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(flattest(np.ones((12, 12)), usable, 0.1), usable)
+        usable[2, 0] = True  # two steps from the first
+        chosen = flattest(np.arange(144.0).reshape(12, 12), usable, 0.1)
+    assert chosen.sum() == 2 and chosen[0, 0] and chosen[2, 0]

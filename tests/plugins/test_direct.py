@@ -1,0 +1,74 @@
+"""Direct denoising against the exact posterior mean of Gaussian priors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from leader import LeaderError, Problem, Sampler
+from leader.operators import Blur, Denoising, gaussian_kernel
+from leader.plugins import Direct
+from leader.priors.gaussian import GaussianPrior, stationary
+
+SHAPE = (3, 16, 16)
+
+
+def noisy(sigma: float, seed: int = 0) -> Problem:
+    x = stationary(SHAPE, 0.5).sample(1, torch.Generator().manual_seed(seed))
+    y = x + sigma * torch.randn(x.shape, generator=torch.Generator().manual_seed(9)).double()
+    return Problem.internal(y.float(), Denoising(SHAPE), sigma)
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.2, 0.9])
+def test_one_call_is_the_posterior_mean(sigma: float) -> None:
+    """Also where the noise of y is above all times that are visited before: there nothing is drawn."""
+    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), noisy(sigma)
+    mean, covariance = prior.gaussian.posterior(problem.operator, problem.y[0], sigma)
+    for before in ((), (200, 120)):
+        plugin = Direct(calls=1, share=0.0, before=before)
+        run = Sampler(prior, "ddnm", plugin, 21, eta=0.0, estimator=None, use_presets=False).run(problem)
+        error = float((run.images[0].double() - mean).square().mean().sqrt())
+        # the nearest time below has up to 2 % less noise, a quarter less at 0.02, where times lie far apart
+        assert error <= (0.3 if sigma == 0.02 else 0.05) * float(covariance.diagonal().mean().sqrt())
+        assert run.ledger.total.calls == 1 + (3 if before and sigma < 0.3 else len(before) // 2)
+
+
+def test_more_calls_end_nearer_to_a_draw() -> None:
+    """The mean has less power than pictures have; the last steps give it back."""
+    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), noisy(0.5)
+    power = [
+        float(
+            Sampler(prior, "ddnm", Direct(calls=calls, share=0.0), 21, eta=0.0, estimator=None, use_presets=False)
+            .run(problem)
+            .images.var()
+        )
+        for calls in (1, 12)
+    ]
+    assert power[1] > 1.02 * power[0]
+
+
+def test_other_operators_and_clean_data_are_left_alone() -> None:
+    prior = GaussianPrior(stationary(SHAPE, 0.5))
+    blurred = Problem.internal(torch.zeros(1, *SHAPE), Blur(SHAPE, gaussian_kernel(1.0)), 0.1)
+    clean = Problem.internal(torch.zeros(1, *SHAPE), Denoising(SHAPE), 0.0)
+    for problem in (blurred, clean):
+        sampler = Sampler(prior, "ddnm", Direct(), 5, use_presets=False)
+        grid = Sampler(prior, "ddnm", (), 5, use_presets=False).plan(problem).grid
+        assert sampler.plan(problem).grid.times == grid.times
+        assert Direct().origin(prior, problem, lambda name: torch.zeros(1, *SHAPE)) is None
+
+
+def test_times_fall_from_those_before_to_the_noise_level_and_the_end() -> None:
+    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), noisy(0.1)
+    times = Sampler(prior, "ddnm", Direct(calls=3), 21, use_presets=False).plan(problem).grid.times
+    assert times[:2] == (200, 120) and times[-2:] == (0, -1) and len(times) == 7
+    assert float(prior.schedule.log_noise[times[3]].exp().sqrt()) == pytest.approx(0.1, rel=0.03)
+    assert float(prior.schedule.log_noise[times[3]].exp().sqrt()) <= 0.1
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"calls": 0}, {"share": 1.5}, {"before": (100, 200)}, {"before": (1000,)}, {"before": (100, 0)}]
+)
+def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(LeaderError, match="falling times"):
+        Direct(**wrong)  # type: ignore[arg-type]

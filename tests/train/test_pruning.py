@@ -1,0 +1,114 @@
+"""SATP's eta for a prior: on curves whose answer is known, and from the command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from leader.cli import pruning as command
+from leader.cli.settings import read_settings
+from leader.errors import LeaderError
+from leader.plugins import SATP
+from leader.priors import loading
+from leader.priors.base import Prediction
+from leader.schedule import uniform_grid
+from leader.train import pruning
+from leader.train.pruning import RANGES, Calibrated, Curve, calibrate_eta, calls, curves, outside
+from tests.cheap_prior import CheapPrior
+from tests.train.pictures import write_pictures
+
+
+class Headless(CheapPrior):
+    """One that says nothing of its variance."""
+
+    source: str | None = None  # type: ignore[assignment]
+
+    def _predict(self, x: torch.Tensor, t: torch.Tensor) -> Prediction:
+        return replace(super()._predict(x, t), variance=None)
+
+
+def constant(value: float) -> Curve:
+    return Curve(uniform_grid(100), (value,) * 100)
+
+
+@pytest.mark.parametrize(("jump", "wanted"), [(1, 100), (2, 51), (3, 34), (99, 2)])
+def test_calls_of_a_constant_uncertainty(jump: int, wanted: int) -> None:
+    """Jumps of j from position 0, and the last time before the clean image is visited: 1 + ceil(99 / j)."""
+    satp = SATP(budget=0.01, eta=1.0)
+    assert calls(constant(0.01 / (jump + 0.5)), satp) == wanted == 1 + -(-99 // jump)
+    assert calls(constant(0.01 / (jump + 0.5)), SATP(budget=0.0)) == 100
+
+
+def test_each_position_has_its_own_uncertainty() -> None:
+    """Half of the path at jumps of one, half at jumps of ten: 50 calls, then 50, 60, ... 90 and 99."""
+    curve = Curve(uniform_grid(100), (1.0,) * 50 + (0.001 / 1.05,) * 50)
+    assert calls(curve, SATP(budget=0.01, eta=1.0)) == 50 + 6
+
+
+def test_the_eta_that_fits_is_found() -> None:
+    """U falls geometrically over the path; of the candidates one meets every range, and scaling U scales eta."""
+    values = [10 ** (-0.2 - 2.1 * position / 99) for position in range(100)]
+    first, second = (
+        calibrate_eta([Curve(uniform_grid(100), tuple(scale * value for value in values))]) for scale in (1.0, 10.0)
+    )
+    assert second.eta == pytest.approx(10 * first.eta, rel=0.07), "one candidate is 6 % above the other"
+    total = {c.eta: sum(outside(m, RANGES[b]) for b, m in c.calls.items()) for c in (first, second)}
+    for factor in (0.5, 2.0):
+        other = calibrate_eta([Curve(uniform_grid(100), tuple(values))], [factor * first.eta])
+        assert sum(outside(m, RANGES[b]) for b, m in other.calls.items()) >= total[first.eta]
+
+
+def test_what_is_missed_is_told() -> None:
+    assert [outside(value, (92, 98)) for value in (90, 92, 95, 98, 99.5)] == [2, 0, 0, 0, 1.5]
+    assert Calibrated(1.0, {0.001: 100.0, 0.01: 91.0}).missed == (0.01,)
+    with pytest.raises(LeaderError, match="at least one picture"):
+        calibrate_eta([])
+    with pytest.raises(LeaderError, match="at least one candidate"):
+        calibrate_eta([constant(0.1)], [])
+
+
+def test_curves_hold_what_satp_would_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every picture and task has a curve of the whole path, by the estimator that SATP gets: not the cheap stand-in of runs
+    in which nothing reads Sigma.
+    """
+    monkeypatch.setattr(pruning, "STEPS", 7)
+    clean = torch.rand((2, 3, 16, 16), generator=torch.Generator().manual_seed(0))
+    told: list[str] = []
+    found = curves(Headless(), clean, say=told.append)
+    assert len(found) == 6 and len(told) == 3
+    assert all(len(curve.values) == 7 == curve.grid.visits for curve in found)
+    by_name = curves(Headless(), clean, estimator="hutchinson")
+    energy = curves(Headless(), clean, estimator="noise-energy")
+    assert [curve.values for curve in found] == [curve.values for curve in by_name]
+    assert found[0].values != energy[0].values
+
+
+def test_curves_are_those_of_a_whole_path() -> None:
+    """Near the end this prior is so sure that SATP would jump: every time is visited all the same."""
+    for curve in curves(CheapPrior(), torch.full((1, 3, 16, 16), 0.5)):
+        assert len(curve.values) == 100 and calls(curve, SATP(budget=0.01, eta=2.0)) < 100
+
+
+def test_the_command_prints_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    asked: list[tuple[int, int, str]] = []
+
+    def recorded(prior: Any, clean: torch.Tensor, estimator: str, say: Any) -> list[Curve]:
+        asked.append((len(clean), clean.shape[-1], estimator))
+        return [Curve(uniform_grid(100), tuple(10 ** (-0.2 - 2.1 * position / 99) for position in range(100)))]
+
+    monkeypatch.setattr(pruning, "curves", recorded)
+    monkeypatch.setattr(loading, "load_prior", lambda *_: CheapPrior())
+    pictures = write_pictures(tmp_path / "pictures", count=3, size=(160, 140))
+    command.calibrate_satp(images=pictures, count=2, size=48, estimator="difference")
+    told = capsys.readouterr()
+    assert asked == [(2, 48, "difference")]
+    (tmp_path / "satp.toml").write_text(told.out)
+    settings = read_settings(tmp_path / "satp.toml")
+    assert settings["satp"] == settings["satp-paper"] and settings["satp"]["eta"] > 0
+    assert "B = 0.01: " in told.err and "wanted 92 to 98" in told.err
+    with pytest.raises(LeaderError, match="is not a folder"):
+        command.calibrate_satp(images=tmp_path / "absent")
