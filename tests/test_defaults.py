@@ -87,6 +87,7 @@ def test_numbers_that_have_no_setting() -> None:
     assert informed.LANCZOS_STEPS == 8 and informed.FIRST_LABEL == 1_000_000
     assert signature_of(image_priors.total_variation) == {"smoothing": 0.05}
     assert (covariance.FLOOR, covariance.ITERATIONS, covariance.TOLERANCE) == (0.01, 200, 1e-4)
+    assert (covariance.PROBES, covariance.WINDOW) == (2, 5)
     assert signature_of(Schedule.linear) == signature_of(Schedule.scaled_linear) == {"start": 1e-4, "end": 2e-2, "steps": 1000}
     assert signature_of(Schedule.cosine) == {"steps": 1000, "offset": 0.008, "largest": 0.999}
     assert Difference().memory == 0.5 and signature_of(local_mean) == {"window": 7}
