@@ -110,7 +110,7 @@ def test_numbers_that_have_no_setting() -> None:
         ("pictures.picture", {"MOST_PIXELS": 64_000_000}),
         ("pictures.container", {"WIDEST_KERNEL": 1025, "MOST_BYTES": 2 << 30}),
         ("diagnosis.findings", {"VISIBLE_NOISE": 0.025, "VISIBLE_JPEG": 0.012, "GREY": 1.5 / 255, "MOST_DEFECTS": 0.3}),
-        ("trust.evidence", {"CLOCKS": (20, 60, 120, 200), "MOVES": (20, 60, 120, 200), "LEAST_NOISE": 0.01}),
+        ("trust.evidence", {"CLOCKS": (20, 60, 120, 200), "MOVES": (60, 200), "LEAST_NOISE": 0.01}),
         ("trust.calibration", {"HOLE": 0.002, "LEAN": 8}),
         ("trust.error_map", {"LEAST": 1 / 255}),
         ("trust.referee", {"LEAST": 1e-3, "MOST": 2.0}),
