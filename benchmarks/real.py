@@ -92,6 +92,8 @@ def measure(path: Path, row: Row, quality: str | None, keep: Path | None = None)
         with Image.open(file) as image:
             given = np.asarray(image.convert("RGB")) / 255.0
         idle = nothing(given, row)
+        if keep is not None:
+            _keep(keep, path, row, {"given": idle, "truth": truth})
         record: Record = {
             "nothing": [psnr(idle, truth), perceptual(idle, truth)],
             "simple": {tool: [psnr(made, truth), perceptual(made, truth)] for tool, made in simple(given, row).items()},
@@ -105,8 +107,7 @@ def measure(path: Path, row: Row, quality: str | None, keep: Path | None = None)
     if found.shape[2] == 1:
         found = np.repeat(found, 3, axis=2)
     if keep is not None:
-        for label, view in (("given", idle), ("restored", found), ("truth", truth)):
-            Image.fromarray(eight_bits(255 * view)).save(keep / f"{path.stem} {row.name} {label}.png")
+        _keep(keep, path, row, {"restored": found})
     assert restored.verdict is not None
     return {
         **record,
@@ -120,6 +121,11 @@ def measure(path: Path, row: Row, quality: str | None, keep: Path | None = None)
         "widths": None if row.kernel is None else [width(row.kernel), width(np.asarray(restored.posed.options["kernel"]))],
         "seconds": time.perf_counter() - begin,
     }
+
+
+def _keep(folder: Path, path: Path, row: Row, views: dict[str, Unit]) -> None:
+    for label, view in views.items():
+        Image.fromarray(eight_bits(255 * view)).save(folder / f"{path.stem} {row.name} {label}.png")
 
 
 def _options(row: Row, seed: int, folder: Path) -> dict[str, Any]:

@@ -87,6 +87,12 @@ def test_curves_hold_what_satp_would_read(monkeypatch: pytest.MonkeyPatch) -> No
     assert found[0].values != energy[0].values
 
 
+def test_curves_are_those_of_a_whole_path() -> None:
+    """Near the end this prior is so sure that SATP would jump: every time is visited all the same."""
+    for curve in curves(CheapPrior(), torch.full((1, 3, 16, 16), 0.5)):
+        assert len(curve.values) == 100 and calls(curve, SATP(budget=0.01, eta=2.0)) < 100
+
+
 def test_the_command_prints_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     asked: list[tuple[int, int, str]] = []
 
