@@ -64,6 +64,7 @@ ROUTES = (
     Route("quadratic 33", 33, "quadratic"),
     STARTED,
     Route("own 33", 33),
+    Route("constant start 300", 100, "uniform", ("start",), {"start": {"time": 300}}),
     Route("informed start, 15", 15, None, ("start",), {"start": {"spread": True}}),
     Route("quadratic 15", 15, "quadratic"),
     Route("uniform 15", 15, "uniform"),

@@ -35,8 +35,14 @@ def tile(folder: Path, row: str, crop: str) -> Image.Image:
     image = Image.new("RGB", (3 * SIDE + 2 * GAP, SIDE + TITLE), "white")
     ImageDraw.Draw(image).text((2, 1), row, fill="black", font=ImageFont.load_default(12))
     for place, view in enumerate(VIEWS):
-        with Image.open(folder / f"{crop} {row} {view}.png") as part:
-            image.paste(part, (place * (SIDE + GAP), TITLE))
+        file, corner = folder / f"{crop} {row} {view}.png", (place * (SIDE + GAP), TITLE)
+        if file.exists():
+            with Image.open(file) as part:
+                image.paste(part, corner)
+        else:  # refused, which is a result too
+            ImageDraw.Draw(image).text(
+                (corner[0] + 60, corner[1] + 90), "refused", fill="black", font=ImageFont.load_default(14)
+            )
     return image
 
 

@@ -183,17 +183,28 @@ def tables(rows: Sequence[dict[str, Any]], part: str) -> str:
     return "\n".join(lines)
 
 
+def with_single_runs(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records with those of `test` for the problems of `many` whose single runs were not kept, by all maps of a single run.
+
+    Every problem of `many` is one of `test`: the spread of eight does not depend on the referee, and outlives it.
+    """
+    many = [row for row in rows if row["part"] == "many"]
+    missing = {_problem(row) for row in many} - {_problem(row) for row in many if row["map"] == "referee"}
+    single = [{**row, "part": "many"} for row in rows if row["part"] == "test" and _problem(row) in missing]
+    return [*(row for row in rows if row["part"] != "many"), *single, *many]
+
+
+def _problem(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["family"], row["photograph"], row["crop"], row["noise"], row["method"]
+
+
 def _paired(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
     """AUSE of the referee minus that of every other map, run by run."""
-
-    def key(row: dict[str, Any]) -> tuple[Any, ...]:
-        return row["family"], row["photograph"], row["crop"], row["noise"], row["method"]
-
-    own = {key(row): row["ause"] for row in rows if row["map"] == "referee"}
+    own = {_problem(row): row["ause"] for row in rows if row["map"] == "referee"}
     lines = []
     for name in names[1:]:
-        other = [row for row in rows if row["map"] == name and key(row) in own]
-        lines.append(f"referee minus {name}: AUSE {_cell(other, [own[key(row)] - row['ause'] for row in other], 4)}")
+        other = [row for row in rows if row["map"] == name and _problem(row) in own]
+        lines.append(f"referee minus {name}: AUSE {_cell(other, [own[_problem(row)] - row['ause'] for row in other], 4)}")
     return lines
 
 
@@ -233,7 +244,7 @@ def main() -> None:
     if chosen.write and chosen.store is not None:
         kept_rows = [row for row in before if row["part"] != chosen.part] + rows
         RECORDS.write_text("".join(json.dumps(row) + "\n" for row in kept_rows))
-    print(tables(rows, chosen.part))
+    print(tables(with_single_runs(rows), chosen.part))
     if chosen.figure is not None:
         draw(rows, chosen.part, chosen.figure)
 

@@ -84,9 +84,10 @@ def test_what_methods_and_plug_ins_say_of_themselves() -> None:
 
 def test_numbers_that_have_no_setting() -> None:
     assert ucpm.LARGEST_SHARPENING == 1 / 32 and satp.FARTHEST == 10**6
-    assert informed.LANCZOS_STEPS == 10 and informed.FIRST_LABEL == 1_000_000
+    assert informed.LANCZOS_STEPS == 8 and informed.FIRST_LABEL == 1_000_000
     assert signature_of(image_priors.total_variation) == {"smoothing": 0.05}
     assert (covariance.FLOOR, covariance.ITERATIONS, covariance.TOLERANCE) == (0.01, 200, 1e-4)
+    assert (covariance.PROBES, covariance.WINDOW) == (2, 5)
     assert signature_of(Schedule.linear) == signature_of(Schedule.scaled_linear) == {"start": 1e-4, "end": 2e-2, "steps": 1000}
     assert signature_of(Schedule.cosine) == {"steps": 1000, "offset": 0.008, "largest": 0.999}
     assert Difference().memory == 0.5 and signature_of(local_mean) == {"window": 7}
@@ -109,7 +110,7 @@ def test_numbers_that_have_no_setting() -> None:
         ("pictures.picture", {"MOST_PIXELS": 64_000_000}),
         ("pictures.container", {"WIDEST_KERNEL": 1025, "MOST_BYTES": 2 << 30}),
         ("diagnosis.findings", {"VISIBLE_NOISE": 0.025, "VISIBLE_JPEG": 0.012, "GREY": 1.5 / 255, "MOST_DEFECTS": 0.3}),
-        ("trust.evidence", {"CLOCKS": (20, 60, 120, 200), "MOVES": (20, 60, 120, 200), "LEAST_NOISE": 0.01}),
+        ("trust.evidence", {"CLOCKS": (20, 60, 120, 200), "MOVES": (60, 200), "LEAST_NOISE": 0.01}),
         ("trust.calibration", {"HOLE": 0.002, "LEAN": 8}),
         ("trust.error_map", {"LEAST": 1 / 255}),
         ("trust.referee", {"LEAST": 1e-3, "MOST": 2.0}),
@@ -180,7 +181,7 @@ def test_a_sampler_and_a_restoration() -> None:
     given = signature_of(prepare)
     chosen = ("task", "sigma", "quality", "look", "method", "plugins", "steps", "ids", "device", "dtype", "threads", "settings")
     assert {given[key] for key in chosen} == {None}
-    assert (given["prior"], given["seed"], given["average"]) == ("embedded", 0, 1)
+    assert (given["prior"], given["seed"], given["average"]) == ("embedded", 0, None)
     assert (defaults.QUALITY, defaults.LOOK, defaults.METHOD_PLUGINS, defaults.METHOD_STEPS) == (
         "standard",
         "natural",

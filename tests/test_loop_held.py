@@ -48,6 +48,13 @@ def test_posterior_std_is_the_root_of_sigma_at_the_first_time_not_above_trust_ti
     assert float(wanted.sigma.max()) < 0.9, "a variance of 1 is its own root"
 
 
+def test_a_run_that_never_comes_below_trust_time_keeps_its_last_spread() -> None:
+    sampler = Sampler(mixture(SHAPE), "ddnm", (), grid=Grid((900, 500, 150, -1)), trust_time=100)
+    (last,) = [step for step in sampler.iterate(make_problem()) if int(step.t[0]) == 150]
+    kept = sampler.run(make_problem()).posterior_std
+    assert kept is not None and last.sigma is not None and torch.allclose(kept**2, last.sigma, atol=1e-7)
+
+
 def test_sigma_is_held_between_zero_and_one() -> None:
     """A prior of standard deviation 3 is wider than any picture, and one may claim a negative variance."""
 

@@ -23,6 +23,7 @@ from leader.operators import (
     Inpainting,
     LinearOperator,
     SeparableBlur,
+    WalshHadamard,
     gaussian_kernel,
     paper_gaussian_taps,
     random_mask,
@@ -168,6 +169,32 @@ def test_six_sigma_is_the_limit(sign: int) -> None:
     Problem(y, Denoising(SHAPE), torch.tensor([sigma, 2 * sigma]))  # every image has the limits of its own noise
     with pytest.raises(LeaderError, match="does not explain"):
         Problem(y, Denoising(SHAPE), torch.tensor([2 * sigma, sigma]))
+
+
+def test_rounding_is_granted_by_the_size_of_an_entry() -> None:
+    """The constant of a Walsh-Hadamard transform of 8 x 8 pixels reaches 8: eight grey levels of slack, not one."""
+    operator = WalshHadamard((1, 8, 8), ratio=1.0)
+    y = operator.A(torch.ones(1, 1, 8, 8))
+    largest = y.flatten().argmax()
+    assert float(y.flatten()[largest]) == pytest.approx(8)
+    for levels, allowed in ((7.5, True), (8.5, False)):
+        beyond = y.clone()
+        beyond.view(-1)[largest] += levels / 255
+        if allowed:
+            Problem(beyond, operator)
+        else:
+            with pytest.raises(LeaderError, match="does not explain"):
+                Problem(beyond, operator)
+
+
+def test_the_range_of_a_transform_of_oblong_images() -> None:
+    operator = WalshHadamard((1, 8, 16), ratio=1.0)
+    matrix = dense(operator)
+    known = operator.unit_range()
+    assert known is not None
+    for bound, rows in zip(known, (matrix.clamp_max(0), matrix.clamp_min(0))):
+        expected = rows.sum(1).reshape(operator.measurement_shape)
+        torch.testing.assert_close(bound.expand(1, *operator.measurement_shape)[0], expected, atol=1e-6, rtol=1e-6)
 
 
 def test_values_that_no_image_gives_can_be_let_in() -> None:

@@ -119,6 +119,7 @@ def test_a_second_try_is_a_run_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(CheapPrior, "_predict", counted)
     monkeypatch.setattr(Preparation, "_verdict", lambda self, images: replace(judge(self, images), level="failed"))
+    monkeypatch.setattr("leader.restoration.second_try.larger_sigma_may_help", lambda numbers: True)
     (tmp_path / "in").mkdir()
     save_picture(tmp_path / "in/a.png", 48, 48)
     go(tmp_path / "in", tmp_path / "given")

@@ -15,6 +15,7 @@ from leader.pictures.neighbours import grown, median_around, shifted
 from leader.pictures.scratches import find_drawn, on_segments, ridgeness
 from leader.pictures.specks import find_specks, speckness
 from tests.pictures.fields import Flags, colour, field, peppered, scratched
+from tests.pictures.jpegs import jpeg, photograph
 
 SIDE = 160
 
@@ -202,3 +203,10 @@ def test_words() -> None:
     )
     known[:5], known[0, :5] = True, False
     assert "0.05 % of the pixels" in Defects(known, ("dead pixels",)).words()
+
+
+@pytest.mark.parametrize("quality", [10, 20])
+def test_blocks_whose_rows_have_one_colour_are_no_scratches(quality: int) -> None:
+    """Compression that leaves one wave of a block makes rows of one colour, which the neighbouring block may continue."""
+    for index in (2, 3, 5, 7):  # all four had some
+        assert "scratches" not in find_defects(from_pil(jpeg(photograph(index), quality))).kinds

@@ -82,6 +82,14 @@ def test_pacing_keeps_the_first_time_and_the_calls_and_spends_v_evenly() -> None
     assert {time for time, _ in shared} == set(grid.times) & set(other.times)  # draws belong to times, not positions
 
 
+def test_after_a_late_start_the_rest_of_v_is_spent_evenly() -> None:
+    prior, problem = prior_of(), problem_of(OPERATORS["sr"])
+    times = Pace().grid(quadratic_grid(12).cut(400), prior, problem).times
+    v = left_open(prior.schedule, *open_variances(prior, problem))
+    drops = torch.tensor([float(v[now] - v[after]) for now, after in pairwise(times[:-1])])
+    assert 300 < times[0] < 500 and float(drops.std() / drops.mean()) < 0.1
+
+
 def test_a_dear_call_gets_a_larger_step() -> None:
     class Dear(GaussianPrior):
         def work(self, t: int, height: int, width: int) -> float:

@@ -7,12 +7,23 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from leader import Grid, LeaderError, Problem, Sampler
 from leader.methods import METHODS
-from leader.operators import BicubicSR, Blur, Denoising, Inpainting, LinearOperator, gaussian_kernel, random_mask
+from leader.operators import (
+    BicubicSR,
+    Blur,
+    Denoising,
+    FromFunctions,
+    Inpainting,
+    LinearOperator,
+    gaussian_kernel,
+    random_mask,
+)
 from leader.plugins import Start
 from leader.plugins.informed import informed_time
+from leader.plugins.start import _like_measurement
 from leader.priors.base import Prior
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.schedule import Schedule, uniform_grid
@@ -184,3 +195,18 @@ def test_a_prior_without_a_spectrum_and_wrong_settings_are_told() -> None:
     for wrong in cases:
         with pytest.raises(LeaderError):
             Start(**wrong)
+
+
+def test_a_drawn_start_refuses_measurements_larger_than_the_image() -> None:
+    def both(x: Tensor) -> Tensor:
+        return torch.cat([x, x], 2)
+
+    def added(y: Tensor) -> Tensor:
+        return y[:, :, :4] + y[:, :, 4:]
+
+    problem = Problem.internal(torch.zeros(1, 1, 8, 4), FromFunctions((1, 4, 4), both, added))
+    with pytest.raises(LeaderError, match=r"no larger than the image; found \[1, 8, 4\]"):
+        _like_measurement(torch.zeros(1, 1, 4, 4), problem)
+    small = Problem.internal(torch.zeros(1, 1, 2, 4), BicubicSR((1, 4, 8), 2))
+    white = torch.arange(32.0).reshape(1, 1, 4, 8)
+    assert _like_measurement(white, small).flatten().tolist() == list(range(8))

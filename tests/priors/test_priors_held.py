@@ -22,7 +22,7 @@ from leader.priors.gaussian import Gaussian, GaussianMixturePrior, stationary
 from leader.priors.ledger import Counts, Ledger, recording
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, halve
-from leader.priors.variance_head import LARGEST, HeadShape, VarianceHead
+from leader.priors.variance_head import LARGEST, HeadShape, VarianceHead, node_weights
 from tests.cheap_prior import CheapPrior
 from tests.uncertainty.test_covariance import toy_spectrum
 
@@ -229,3 +229,16 @@ def test_an_estimate_follows_from_the_noise_and_the_noise_from_it() -> None:
     assert float(from_noise.x0[0, 0, 0, 0]) == pytest.approx((0.3 - math.sqrt(1 - abar) * 0.5) / math.sqrt(abar), rel=1e-5)
     back = from_x0(x, t, from_noise.x0, schedule)
     assert torch.allclose(back.eps, torch.tensor(0.5), atol=1e-5)
+
+
+def test_a_variance_head_stays_constant_beyond_its_noise_levels() -> None:
+    """Nodes lie at log s^2 of -10, -8, ... 20: half of each of two at -9, and the last one beyond either end."""
+    levels = torch.tensor([-30.0, -10.0, -9.0, 20.0, 25.0], dtype=torch.float64)
+    weights = node_weights(1 / (1 + levels.exp()))
+    count = weights.shape[1]
+    assert count == 16
+    for row, expected in enumerate(({0: 1.0}, {0: 1.0}, {0: 0.5, 1: 0.5}, {count - 1: 1.0}, {count - 1: 1.0})):
+        wanted = torch.zeros(count, dtype=torch.float64)
+        for place, value in expected.items():
+            wanted[place] = value
+        torch.testing.assert_close(weights[row], wanted, atol=1e-3, rtol=0)

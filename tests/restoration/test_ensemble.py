@@ -53,6 +53,8 @@ def test_the_error_of_the_mean_loses_what_the_runs_do_not_share(tmp_path: Path) 
     expected = np.maximum(single - 0.75 * found.spread.numpy() ** 2, np.minimum(single, found.spread.numpy() ** 2) / 4)
     np.testing.assert_allclose(found.error_std.numpy() ** 2, expected, rtol=2e-3)
     assert float(found.error_std.mean()) < np.exp(-1.0)
+    shown = found.as_result()
+    assert shown.error_std is found.error_std and shown.images is found.mean and shown.posterior_std is found.spread
 
 
 def test_an_averaged_restoration_is_the_mean_and_can_be_repeated() -> None:

@@ -160,8 +160,8 @@ def test_only_known_pixels_tell_the_noise() -> None:
 
 
 def test_the_memory_of_a_picture() -> None:
-    assert memory.memory_needed((3, 1000, 2000)) == (250 << 20) + 400 * 2_000_000
-    assert memory.memory_needed((1, 1000, 2000)) == (250 << 20) + 240 * 2_000_000
+    assert memory.memory_needed((3, 1000, 2000)) == (250 << 20) + 240 * 2_000_000
+    assert memory.memory_needed((1, 1000, 2000)) == (250 << 20) + 144 * 2_000_000
 
 
 def test_words_for_kernels_and_masks() -> None:

@@ -226,3 +226,9 @@ def test_a_wrong_kernel_makes_waves_and_the_right_one_none() -> None:
     undone = wider.regularised_pinv(problems[1.5].y, 1e-5)
     wrong = verdict(Problem.internal(problems[1.5].y, wider), undone, CheapPrior(), given, 0)
     assert wrong.level == "failed" and waves(wrong.numbers) > WAVES.failed > waves(right.numbers)
+
+
+def test_a_small_residual_says_nothing_of_a_level_that_was_estimated() -> None:
+    """Behind JPEG the level counts what compression did, which no answer leaves as a residual."""
+    close = {**GOOD, "residual": 0.02 / (1.1 * TOO_CLOSE.doubtful)}
+    assert judge(close).level == "doubtful" and judge({**close, "estimated": 1.0}).level == "fine"

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from random import Random
 
 from tools.mutants.made import make_mutants
 from tools.mutants.mutant import Mutant, read_list
@@ -36,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not mutants:
         print(f"No mutant matches {asked.only}; see --list.")
         return 2
+    if asked.minutes < float("inf"):
+        Random(asked.seed).shuffle(mutants)  # a part of the list is a fair sample of it
     if asked.show:
         for mutant in mutants:
             print(f"{mutant.room}\t{mutant.file}\t{mutant.breaks}\t{' '.join(mutant.tests)}")

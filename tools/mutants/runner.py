@@ -219,7 +219,7 @@ def chosen(mutant: Mutant, names: list[str], collected: list[str], reach: Reach,
     """Tests to try, part by part: what noticed the mutant before; what it names; whatever else reaches the function.
 
     Of what it names, those that reach the function come first, then those the map cannot speak of (other processes, results
-    that an earlier test of the file has left in a cache). Tests that fail without any mutant are never asked.
+    that an earlier test of the file has left in a cache, constants). Tests that fail without any mutant are never asked.
     """
     asked: set[str] = set()
     text_counts = mutant.file.startswith("bench/")
@@ -227,7 +227,11 @@ def chosen(mutant: Mutant, names: list[str], collected: list[str], reach: Reach,
     reaching = reach.reaching(names) if names else reach.reaching_file(mutant.file)
     named = [test for test in there if _named(test, mutant.tests)]
     files = {test.partition("::")[0] for test in reaching}
-    unsure = [test for test in named if test in reach.spawning or test not in reach.seconds or test.partition("::")[0] in files]
+    unsure = [
+        test
+        for test in named
+        if not names or test in reach.spawning or test not in reach.seconds or test.partition("::")[0] in files
+    ]
     others = _within([test for test in there if test in reaching], reach, mutant.file)
     parts = [
         [test for test in there if test == before],

@@ -66,9 +66,11 @@ def find_defects(picture: Picture) -> Defects:
         return Defects(np.ones(pixels.shape[:2], dtype=bool), ())
     exact = pixels.astype(np.float64)
     history = picture.history or (find_history(exact) if picture.bits == 8 else None)
-    specks, drawn = find_specks(pixels), find_drawn(pixels)
-    smeared = np.zeros_like(specks)
-    if history is not None:
+    specks = find_specks(pixels)
+    drawn, smeared = np.zeros_like(specks), np.zeros_like(specks)
+    if history is None:
+        drawn = find_drawn(pixels)
+    else:  # where rows and columns of whole blocks have one colour, without a scratch
         smeared = find_smeared((luma_of(exact) / 255).astype(np.float32)) & ~specks
     kinds = []
     if specks.any():

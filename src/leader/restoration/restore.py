@@ -121,6 +121,7 @@ class Preparation(OfPosed):
             too_wide=None if width is None else width.odds,
             due=None if width is None else width.due,
             white=self.posed.white,
+            estimated=self.sigma_from == "estimated",
         )
 
     def _noise(self) -> float | None:

@@ -102,6 +102,7 @@ def measure(
     too_wide: float | None = None,
     due: float | None = None,
     white: bool = False,
+    estimated: bool = False,
 ) -> Numbers:
     """The numbers of a finished run of one image, for [0, 1] images.
 
@@ -114,6 +115,7 @@ def measure(
     too_wide   log-odds that the kernel of a blur is much too wide, where somebody looked at the spectrum
     due        root mean square of what undoing a narrower blur, and the noise, would change
     white      whether sigma was estimated, of noise that is taken to be white and was never compressed
+    estimated  whether sigma rests on the given picture itself: what compression did, which is no residual, may count in it
     """
     cut: Crop = crop or (lambda whole: whole)
     inside = x.clamp(-1, 1)
@@ -128,6 +130,7 @@ def measure(
         "too_wide": too_wide,
         "due": due,
         "white": float(white),
+        "estimated": float(estimated),
         "denoises": float(problem.operator.task == "denoise"),
         "excess": plausibility.root_mean_square(cut(x) / 2 - cut(inside) / 2),
         "change": change,
@@ -207,9 +210,10 @@ def verdict(
     too_wide: float | None = None,
     due: float | None = None,
     white: bool = False,
+    estimated: bool = False,
 ) -> Verdict:
     """The verdict on a finished run of one image: `measure`, then `judge`."""
-    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, due, white))
+    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, due, white, estimated))
 
 
 def misfit(numbers: Mapping[str, Any]) -> float:
@@ -360,7 +364,7 @@ def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
             ratio, MISFIT, f"the measurement is not explained by {said}: the residual is {_number(ratio)} times as large", True
         ),
         _Finding(
-            1 / ratio if ratio > 0 and sigma > residual.ROUNDING else 0.0,
+            1 / ratio if ratio > 0 and sigma > residual.ROUNDING and not numbers.get("estimated") else 0.0,
             TOO_CLOSE,
             f"the residual is only {ratio:.2f} times the noise of {sigma:.2g}: sigma is too large, or noise was kept as detail",
         ),
