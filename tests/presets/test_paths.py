@@ -94,3 +94,10 @@ def test_priors_that_were_never_measured_get_the_papers_path() -> None:
 def test_wrong_words_are_told(quality: str, look: str, word: str) -> None:
     with pytest.raises(LeaderError, match=f"did you mean '{word}'"):
         find_path("embedded", "sr-bicubic", 0.0, quality, look)
+
+
+@pytest.mark.parametrize(("sigma", "quiet"), [(0.0012, False), (0.006, False), (0.012, True), (0.042, True), (0.06, False)])
+def test_blurred_jpegs_take_the_quiet_way(sigma: float, quiet: bool) -> None:
+    """Their levels, with what is uncertain of a kernel, are 0.01 to 0.045 at qualities 40 to 92; those of PNGs below 0.007."""
+    for quality in QUALITIES:
+        assert (find_path("embedded", "deblur", sigma, quality, "natural").plugins == ("wiener",)) is quiet
