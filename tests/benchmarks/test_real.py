@@ -106,7 +106,7 @@ def test_the_bars() -> None:
         "| gaussian 2, png, kernel auto | 2 | 30.00 | 32.00 | +2.00 | 0.200, 0.100 | nl means 31.00 | 0, 0, 0 | 0 | 2 |" in text
     )
     assert "1 of 2 ['noise 20, jpeg 75']" in text, "0.2 dB below nothing, and LPIPS only 5 % better"
-    assert "1 of 2 crops within 20 % of the width (goal 80 %), 0 refused" in text
+    assert "1 of 2 crops within 20 % of the width (at least 80 %), 0 refused (at most 20 %)" in text
     assert "within 15 %: 1 of 2" in text and "best simple tool: 1 of 2" in text
 
 
