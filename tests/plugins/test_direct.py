@@ -9,6 +9,7 @@ from leader import LeaderError, Problem, Sampler
 from leader.operators import Blur, Denoising, gaussian_kernel
 from leader.plugins import Direct
 from leader.priors.gaussian import GaussianPrior, stationary
+from leader.schedule import Schedule
 
 SHAPE = (3, 16, 16)
 
@@ -64,6 +65,14 @@ def test_times_fall_from_those_before_to_the_noise_level_and_the_end() -> None:
     assert times[:2] == (200, 120) and times[-2:] == (0, -1) and len(times) == 7
     assert float(prior.schedule.log_noise[times[3]].exp().sqrt()) == pytest.approx(0.1, rel=0.03)
     assert float(prior.schedule.log_noise[times[3]].exp().sqrt()) <= 0.1
+
+
+@pytest.mark.parametrize("sigma", [0.03, 0.05, 0.07, 0.1, 0.2, 0.31])
+def test_the_first_time_is_the_last_that_is_no_noisier_than_the_picture(sigma: float) -> None:
+    schedule = Schedule.linear()
+    own = Direct(before=())._times(schedule, sigma, 1)[0]
+    here, above = (float((0.5 * schedule.log_noise[time]).exp()) for time in (own, own + 1))
+    assert here <= sigma < above
 
 
 @pytest.mark.parametrize(

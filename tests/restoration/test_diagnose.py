@@ -201,3 +201,24 @@ def test_without_a_task_there_is_nothing_to_do_for_a_clean_picture_and_no_option
         leader.prepare(clean, prior=CheapPrior())
     with pytest.raises(UsageError, match=r"^--factor belongs to a task"):
         leader.prepare(clean, prior=CheapPrior(), factor=2)
+
+
+def test_lines_in_a_jpeg_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be wires; in a picture without compression a drawn line is a scratch."""
+    known = np.ones((192, 192), bool)
+    known[50:54] = False
+    monkeypatch.setattr("leader.diagnosis.findings.find_defects", lambda _: Defects(known, ("scratches",)))
+    plain, compressed = diagnose(image(scene())), diagnose(jpeg(image(scene()), 50))
+    assert plain.advice == Advice("inpaint", {"mask": "auto"})
+    assert compressed.advice is not None and compressed.advice.task != "inpaint"
+    assert any("may be scratches" in said for said in compressed.sentences())
+    assert not any("may be scratches" in said for said in plain.sentences())
+
+
+def test_noise_that_shows_is_removed_before_a_blur_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    blurred = ndimage.gaussian_filter(scene(), (2, 2, 0))
+    found = diagnose(image(blurred)).findings
+    assert found.blur.blur is not None
+    monkeypatch.setattr("leader.diagnosis.findings.find_blur", lambda *_, **__: found.blur)
+    noisy = diagnose(image(blurred + np.random.default_rng(0).normal(0, 25, blurred.shape)))
+    assert noisy.findings.blur.blur is not None and noisy.advice == Advice("denoise")

@@ -1,7 +1,8 @@
 """diagnose: what is wrong with a picture, in words and as data, and the command that would repair it.
 
-One repair is advised, the most urgent of those that are sure: parts that are missing, defects, blur, noise, compression.
-Nothing is enlarged and nothing gets colours unless somebody asks for it.
+One repair is advised, the most urgent of those that are sure: parts that are missing, defects, noise, blur, compression.
+Noise comes before blur because it hides the fine detail in which a blur shows. Scratches in a JPEG are told and not filled in:
+behind compression a wire or a gleaming edge looks like one. Nothing is enlarged and nothing gets colours unless somebody asks.
 """
 
 from __future__ import annotations
@@ -162,16 +163,21 @@ def refuse_options(options: Mapping[str, Any]) -> None:
 def _advice(found: Findings) -> Advice | None:
     if found.missing:
         return Advice("inpaint")
-    if found.defects:
+    if found.defects and not _perhaps_scratched(found):
         return Advice("inpaint", {"mask": "auto"})
+    if found.noisy:
+        return Advice("denoise")
     blur = found.blur.blur
     if blur is not None:
         return Advice("deblur", {"kernel": blur.kernel, "kernel_doubt": round(blur.error, 3)})
-    if found.noisy:
-        return Advice("denoise")
     if found.blocky and "jpeg" in TASKS:
         return Advice("jpeg")
     return None
+
+
+def _perhaps_scratched(found: Findings) -> bool:
+    """Whether the only defects are lines in a JPEG, which may belong to the scene."""
+    return found.defects == ("scratches",) and found.history is not None
 
 
 def _sentences(found: Findings) -> list[str]:
@@ -180,7 +186,9 @@ def _sentences(found: Findings) -> list[str]:
     said = [f"The picture has {width} x {height} pixels of {found.bits} bits, {colour}."]
     if found.missing:
         said.append(f"{100 * found.missing:.2g} % of it are missing: transparent.")
-    if found.defects:
+    if _perhaps_scratched(found):
+        said.append("It has lines that may be scratches; if they are, --task inpaint --mask auto fills them in.")
+    elif found.defects:
         said.append(f"It shows {' and '.join(found.defects)}, {100 * found.defect_share:.2g} % of its pixels.")
     said += [*_compression(found), *_noise(found)]
     said.append(found.blur.seen)
