@@ -36,6 +36,7 @@ FIELDS: dict[str, type | tuple[type, ...]] = {
     "missing": float,
     "advice": (dict, type(None)),
     "words": list,
+    "drawing": bool,
 }
 
 
@@ -213,6 +214,34 @@ def test_lines_in_a_jpeg_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPa
     assert compressed.advice is not None and compressed.advice.task != "inpaint"
     assert any("may be scratches" in said for said in compressed.sentences())
     assert not any("may be scratches" in said for said in plain.sentences())
+
+
+def test_lone_dots_in_a_jpeg_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be the dots of a text; salt and pepper all over is no text."""
+    known = np.ones((192, 192), bool)
+    known[::20, ::20] = False
+    monkeypatch.setattr("leader.diagnosis.findings.find_defects", lambda _: Defects(known, ("dead pixels",)))
+    plain, compressed = diagnose(image(scene())), diagnose(jpeg(image(scene()), 50))
+    assert plain.advice == Advice("inpaint", {"mask": "auto"})
+    assert compressed.advice is not None and compressed.advice.task != "inpaint"
+    assert any("dots that may be dead pixels; if they are, --task inpaint" in said for said in compressed.sentences())
+    monkeypatch.setattr("leader.diagnosis.findings.find_defects", lambda _: Defects(known, ("salt and pepper",)))
+    assert diagnose(jpeg(image(scene()), 50)).advice == Advice("inpaint", {"mask": "auto"})
+
+
+def test_the_dots_and_lines_of_a_drawing_are_not_filled_in() -> None:
+    """A page: a photograph, and below it a plot with axes, a line and its markers on white paper."""
+    plot = np.full((192, 192, 3), 255.0)
+    plot[:60] = scene()[:60]
+    plot[80:170, 20:22] = plot[168:170, 20:180] = 0
+    plot[100:102, 30:180] = (200, 30, 30)
+    plot[130:150:4, 30:180:5] = 0
+    found = diagnose(image(plot))
+    assert set(found.findings.defects) == {"scratches", "dead pixels"}  # what they would be in a photograph
+    assert found.findings.drawing and found.as_dict()["drawing"]
+    assert found.advice is None or found.advice.task != "inpaint"
+    assert any(said.startswith("It looks drawn rather than photographed") for said in found.sentences())
+    assert not diagnose(image(scene())).findings.drawing
 
 
 def test_noise_that_shows_is_removed_before_a_blur_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:

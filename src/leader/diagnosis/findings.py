@@ -11,6 +11,7 @@ from leader.diagnosis.views import middle
 from leader.errors import LeaderError
 from leader.pictures.blocks import Flags
 from leader.pictures.defects import find_defects
+from leader.pictures.drawing import is_drawing
 from leader.pictures.enlarged import enlarged_by
 from leader.pictures.jpeg_history import JpegHistory
 from leader.pictures.picture import Picture
@@ -39,6 +40,7 @@ class Findings:
     blur       what the search for a blur says
     enlarged   by how much it was enlarged, or None
     defects    kinds of defects, and `defect_share` of the pixels
+    drawing    whether it looks drawn rather than photographed, so that dots and lines may be what it shows
     missing    share of transparent pixels
     """
 
@@ -51,6 +53,7 @@ class Findings:
     defects: tuple[str, ...]
     defect_share: float
     missing: float
+    drawing: bool = False
 
     @property
     def history(self) -> JpegHistory | None:
@@ -92,7 +95,8 @@ def examine(picture: Picture) -> Findings:
     enlarged = None if missing else enlarged_by(part)
     blur = find_blur(part, noise) if enlarged is None else BlurSearch(None, _enlarged_words(enlarged))
     grey = part.pixels.shape[2] == 1 or bool((np.ptp(part.pixels, axis=2) <= GREY).all())
-    return Findings(picture.size, picture.bits, grey, noise, blur, enlarged, kinds, share, missing)
+    drawing = is_drawing(part.pixels)
+    return Findings(picture.size, picture.bits, grey, noise, blur, enlarged, kinds, share, missing, drawing)
 
 
 def _enlarged_words(factor: float) -> str:

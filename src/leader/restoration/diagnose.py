@@ -1,8 +1,9 @@
 """diagnose: what is wrong with a picture, in words and as data, and the command that would repair it.
 
 One repair is advised, the most urgent of those that are sure: parts that are missing, defects, noise, blur, compression.
-Noise comes before blur because it hides the fine detail in which a blur shows. Scratches in a JPEG are told and not filled in:
-behind compression a wire or a gleaming edge looks like one. Nothing is enlarged and nothing gets colours unless somebody asks.
+Noise comes before blur because it hides the fine detail in which a blur shows. Scratches and single pixels are told and not
+filled in where they may be what the picture shows: in a JPEG, behind whose compression a wire looks like a scratch and the dot
+of an i like a dead pixel, and in drawings. Nothing is enlarged and nothing gets colours unless somebody asks.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ SMALL = 256
 """Pixels of the longer side up to which a picture is called small."""
 SAMPLING = {(1, 1): "4:4:4", (1, 2): "4:2:2", (2, 2): "4:2:0", (2, 1): "4:4:0", (1, 4): "4:1:1"}
 OUT = "restored.png"
+CONTENT = {
+    "scratches": "lines that may be scratches",
+    "dead pixels": "dots that may be dead pixels",
+    "salt and pepper": "dots that may be salt and pepper",
+}
+"""What defects are called where they may belong to the scene."""
 NOISES = {
     "white": "white noise",
     "coloured": "noise that is not white but blotchy or coloured,",
@@ -136,6 +143,7 @@ class Diagnosis:
             if self.advice is None
             else {"task": self.advice.task, "options": dict(self.advice.options), "command": self.command},
             "words": [*self.sentences(), self.conclusion()],
+            "drawing": found.drawing,
         }
 
     def __repr__(self) -> str:
@@ -163,7 +171,7 @@ def refuse_options(options: Mapping[str, Any]) -> None:
 def _advice(found: Findings) -> Advice | None:
     if found.missing:
         return Advice("inpaint")
-    if found.defects and not _perhaps_scratched(found):
+    if found.defects and not _perhaps_content(found):
         return Advice("inpaint", {"mask": "auto"})
     if found.noisy:
         return Advice("denoise")
@@ -175,9 +183,10 @@ def _advice(found: Findings) -> Advice | None:
     return None
 
 
-def _perhaps_scratched(found: Findings) -> bool:
-    """Whether the only defects are lines in a JPEG, which may belong to the scene."""
-    return found.defects == ("scratches",) and found.history is not None
+def _perhaps_content(found: Findings) -> bool:
+    """Whether what looks like defects may belong to the scene: lines and lone dots of a JPEG, anything of a drawing."""
+    lone = "salt and pepper" not in found.defects
+    return bool(found.defects) and (found.drawing or (lone and found.history is not None))
 
 
 def _sentences(found: Findings) -> list[str]:
@@ -186,8 +195,11 @@ def _sentences(found: Findings) -> list[str]:
     said = [f"The picture has {width} x {height} pixels of {found.bits} bits, {colour}."]
     if found.missing:
         said.append(f"{100 * found.missing:.2g} % of it are missing: transparent.")
-    if _perhaps_scratched(found):
-        said.append("It has lines that may be scratches; if they are, --task inpaint --mask auto fills them in.")
+    if found.drawing:
+        said.append("It looks drawn rather than photographed; the networks here know photographs.")
+    if _perhaps_content(found):
+        words = " and ".join(CONTENT[kind] for kind in found.defects)
+        said.append(f"It has {words}; if they are, --task inpaint --mask auto fills them in.")
     elif found.defects:
         said.append(f"It shows {' and '.join(found.defects)}, {100 * found.defect_share:.2g} % of its pixels.")
     said += [*_compression(found), *_noise(found)]
