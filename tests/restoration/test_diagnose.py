@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import leader
 from leader.errors import LeaderError, UsageError
 from leader.pictures import Picture
 from leader.pictures.defects import Defects
-from leader.restoration.diagnose import Advice, Diagnosis, diagnose
+from leader.restoration.diagnose import Advice, Diagnosis, _advice, diagnose
 from tests.cheap_prior import CheapPrior
 from tests.diagnosis.fields import field
 
@@ -251,3 +252,13 @@ def test_noise_that_shows_is_removed_before_a_blur_is_undone(monkeypatch: pytest
     monkeypatch.setattr("leader.diagnosis.findings.find_blur", lambda *_, **__: found.blur)
     noisy = diagnose(image(blurred + np.random.default_rng(0).normal(0, 25, blurred.shape)))
     assert noisy.findings.blur.blur is not None and noisy.advice == Advice("denoise")
+
+
+def test_noise_weaker_than_the_error_of_compression_is_left_to_the_repair_of_the_jpeg() -> None:
+    found = diagnose(jpeg(image(scene()), 30)).findings
+    assert found.noise is not None and found.blur.blur is None
+    for white, error, task in ((0.05, 0.03, "denoise"), (0.03, 0.05, "jpeg"), (0.001, 0.05, "jpeg")):
+        seen = replace(found, noise=replace(found.noise, white=white, compression=error, spectrum=None))
+        assert _advice(seen) == Advice(task)
+    unseen = replace(found, noise=replace(found.noise, white=0.03, compression=0.05, history=None, spectrum=None))
+    assert _advice(unseen) == Advice("denoise")  # no JPEG, so nothing but noise

@@ -76,6 +76,11 @@ class Findings:
         """Whether compression did visible harm."""
         return self.history is not None and self.noise is not None and self.noise.compression >= VISIBLE_JPEG
 
+    @property
+    def coarse(self) -> bool:
+        """Whether compression did visible harm, and more than the noise."""
+        return self.blocky and self.noise is not None and self.noise.compression > self.noise_level
+
 
 def examine(picture: Picture) -> Findings:
     """Looks at a picture, at its middle where it is large."""

@@ -1,7 +1,8 @@
 """diagnose: what is wrong with a picture, in words and as data, and the command that would repair it.
 
 One repair is advised, the most urgent of those that are sure: parts that are missing, defects, noise, blur, compression.
-Noise comes before blur because it hides the fine detail in which a blur shows. Scratches and single pixels are told and not
+Noise comes before blur because it hides the fine detail in which a blur shows; what is weaker than a JPEG's own error cannot
+be told from it, and is left to the repair of the JPEG. Scratches and single pixels are told and not
 filled in where they may be what the picture shows: in a JPEG, behind whose compression a wire looks like a scratch and the dot
 of an i like a dead pixel, and in drawings. Nothing is enlarged and nothing gets colours unless somebody asks.
 """
@@ -173,7 +174,7 @@ def _advice(found: Findings) -> Advice | None:
         return Advice("inpaint")
     if found.defects and not _perhaps_content(found):
         return Advice("inpaint", {"mask": "auto"})
-    if found.noisy:
+    if found.noisy and not found.coarse:
         return Advice("denoise")
     blur = found.blur.blur
     if blur is not None:
