@@ -109,6 +109,10 @@ def test_what_was_chosen_is_told(folder: Path) -> None:
     assert "Noise level sigma = 0.2500 (as given)." in result.stderr and "Restored 32 x 24 pixels with " in result.stderr
     again = runner.invoke(app, [*BASE, "--task", "deblur-gaussian", "--sigma", "0.25", "--force"])
     assert again.exit_code == 0 and "No kernel was given" in again.stderr
+    words = ["--task", "deblur", "--kernel", "gaussian:1", "--sigma", "0.25", "--kernel-doubt", "0.3", "--force"]
+    doubted = runner.invoke(app, [*BASE, *words, "--json", "run.json"])
+    used = json.loads(Path("run.json").read_text())["sigma"]
+    assert f"Noise level sigma = {used:.4f} (as given, raised by the doubt of the kernel)." in doubted.stderr and used > 0.25
 
 
 def test_names_reach_the_run(folder: Path) -> None:

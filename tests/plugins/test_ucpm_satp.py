@@ -13,7 +13,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.plugins import SATP, UCPM
 from leader.plugins.base import StepInfo
-from leader.plugins.image_priors import adjoint, differences, image_prior
+from leader.plugins.image_priors import ImagePrior, adjoint, differences, image_prior
 from leader.schedule import Grid, uniform_grid
 
 SHAPE = (1, 2, 7, 6)
@@ -70,6 +70,29 @@ def test_cg_solves_the_linearised_optimality_condition() -> None:
     dense = torch.linalg.solve(torch.diag(1 / sigma.reshape(-1)) + hessian, right)
     change = UCPM(phi="tikhonov", lam=lam, solve="cg").change(x0, sigma)
     assert torch.allclose(change.reshape(-1), dense, atol=1e-5)
+
+
+def quartic() -> ImagePrior:
+    """1/4 |D x|^4, of which nobody wrote the Hessian down: W = (D x)^2, H = D^T 3 (D x)^2 D."""
+    return ImagePrior(
+        lambda x: 0.25 * sum((part**4).sum((1, 2, 3)) for part in differences(x)),
+        lambda x: (differences(x)[0] ** 2, differences(x)[1] ** 2),
+    )
+
+
+def test_the_hessian_of_a_custom_prior_against_a_dense_one() -> None:
+    x0, sigma, lam, size = draw(4), draw(5).exp(), 0.7, draw(4)[0].numel()
+    eye = torch.eye(size, dtype=torch.float64).reshape(size, *SHAPE[1:])
+    table = torch.cat([part.reshape(size, size).T for part in differences(eye)])  # D, rows: differences
+    bends = 3 * torch.cat([part.reshape(-1) for part in differences(x0)]) ** 2
+    dense = table.T @ (bends[:, None] * table)
+    product = quartic().hessian(x0)
+    for v in (draw(6), draw(7)):  # one that serves a solve serves many products
+        assert torch.allclose(product(v).reshape(-1), dense @ v.reshape(-1), atol=1e-9)
+    slope = table.T @ (bends / 3 * (table @ x0.reshape(-1)))
+    expected = torch.linalg.solve(torch.diag(1 / sigma.reshape(-1)) + lam * dense, -lam * slope)
+    change = UCPM(phi=quartic(), lam=lam, solve="hessian").change(x0, sigma)
+    assert torch.allclose(change.reshape(-1), expected, atol=1e-4)
 
 
 def test_a_checkerboard_is_damped_not_reflected() -> None:

@@ -39,6 +39,7 @@ def test_absurd_noise_levels(sigma: Any, says: str) -> None:
 
 def test_noise_levels_that_are_fine() -> None:
     assert as_sigma("0.05") == 0.05 and as_sigma(0) == 0 and as_sigma(1) == 1
+    assert f"{as_sigma(-0.0):.1f}" == "0.0"
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 1.5, True, "3", None])

@@ -15,7 +15,7 @@ _ORIGINS = {
     "given": "as given",
     "container": "from the container",
 }
-
+_RAISED = ", raised by the doubt of the kernel"
 
 _STYLES = {"fine": None, "doubtful": "yellow", "failed": "bold red"}
 
@@ -43,7 +43,8 @@ def _tell_trust(restored: Restoration) -> None:
 
 
 def _run(ready: Preparation, check: bool, told: bool) -> Restoration:
-    to_stderr(f"Noise level sigma = {ready.sigma:.4f} ({_ORIGINS[ready.sigma_from]}).")
+    raised = ready.sigma_from == "given" and ready.posed.noise is not None
+    to_stderr(f"Noise level sigma = {ready.sigma:.4f} ({_ORIGINS[ready.sigma_from]}{_RAISED if raised else ''}).")
     with progress_bar(ready, f"Restoring ({ready.task})", told) as on_step:
         restored = ready.run(on_step, check)
     calls = restored.result.ledger.total.calls

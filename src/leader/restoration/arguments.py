@@ -99,7 +99,7 @@ def _from_array(array: NDArray[Any]) -> Picture:
 def as_sigma(sigma: float | str) -> float:
     """A noise level of [0, 1] images, checked."""
     try:
-        value = float(sigma)
+        value = float(sigma) + 0.0  # minus zero is zero
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"The noise level must be a number; found '{sigma}'.") from error
     if not (math.isfinite(value) and value >= 0):
