@@ -279,6 +279,7 @@ def main(
     part: Annotated[str, typer.Option(help="val or test.")] = "val",
     photographs: Annotated[Path, typer.Option(help="The folder that holds them.")] = Path("photos"),
     count: Annotated[int, typer.Option(help="How many crops.")] = 16,
+    which: Annotated[str, typer.Option("--crops", help="Numbers of the crops that are run, first and last, as in 1-4.")] = "1-",
     pattern: Annotated[str, typer.Option("--rows", help="A regular expression for the names of rows.")] = "",
     quality: Annotated[str | None, typer.Option(help="draft, standard or best.")] = None,
     records: Annotated[Path, typer.Option(help="The file of records.")] = RECORDS,
@@ -295,7 +296,8 @@ def main(
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
     if not only_table and former is None:
-        run(paths, chosen, quality, records, keep)
+        first, _, last = which.partition("-")
+        run(paths[int(first) - 1 : int(last) if last else None], chosen, quality, records, keep)
     names, codes = {path.stem for path in paths}, (former or version()).split(",")
     kept = [item for item in read(records) if item["crop"] in names and item["code"] in codes]
     wanted = {

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from leader.pictures.blocks import CHROMA, Array, Flags, blocks_of, luma_of
 from leader.pictures.jpeg_history import BLOCK, JpegHistory, standard_chroma, standard_luma
+from leader.pictures.standard_grid import NOT_ZERO, find_standard
 
 MOST_BLOCKS = 1500
 SEARCHED_BLOCKS = 400
@@ -47,14 +48,19 @@ def find_history(pixels: Array) -> JpegHistory | None:
     plane, clear = luma_of(pixels), _unclipped(pixels)
     if min(plane.shape) < 6 * BLOCK:
         return None
-    offset = _grid(plane, clear)
+    standard = find_standard(plane, clear)
+    offset = _grid(plane, clear) if standard is None else standard.offset
     if offset is None:
         return None
-    found = _all_steps(plane, clear, offset)
-    if np.count_nonzero(found) < VOTES:
-        return None
-    quality = _nearest_quality(found)
-    luma = np.where(found > 0, found, standard_luma(quality).reshape(BLOCK, BLOCK))
+    if standard is not None and standard.score > CLEAR:
+        quality = standard.quality
+        luma = standard_luma(quality).reshape(BLOCK, BLOCK)
+    else:
+        found = _all_steps(plane, clear, offset)
+        if np.count_nonzero(found) < VOTES and standard is None:
+            return None
+        quality = _nearest_quality(found) if np.count_nonzero(found) >= VOTES or standard is None else standard.quality
+        luma = np.where(found > 0, found, standard_luma(quality).reshape(BLOCK, BLOCK))
     if pixels.shape[2] == 1:
         return JpegHistory(_table(luma), None, (1, 1), offset, found=True)
     blue = _all_steps(255 * (pixels @ CHROMA[0]) + 128, clear, offset)
@@ -107,6 +113,8 @@ def _best_step(values: Array, largest: int, fewest: int) -> tuple[int, float]:
     top = int(min(largest, 2 * sizes[fewest - 1]))  # beyond half of a larger step lie fewer values
     for step in range(top, SMALLEST_STEP - 1, -1):
         score, count = _score(sizes, float(step))
+        between = int(((sizes > NOT_ZERO) & (sizes <= step / 2)).sum())  # these contradict the step
+        score = (score * count - between) / max(count + between, 1)
         if count >= fewest and score > CLEAR:
             return step, score
     return 0, 0.0

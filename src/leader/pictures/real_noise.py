@@ -136,7 +136,10 @@ def last_compression(
     pixels = np.asarray(image, dtype=np.float64)
     if history is not None and belongs(pixels, history):
         return history  # otherwise of a picture that was resized or edited since
-    return find_history(pixels if known is None else np.where(known[..., None], pixels, 0)) if search else None
+    if not search:
+        return None
+    found = find_history(pixels)  # most defects were there when the picture was compressed
+    return found if found is not None or known is None else find_history(np.where(known[..., None], pixels, 0))
 
 
 def _middle(pixels: Array, known: Flags | None) -> tuple[Array, Flags | None]:
