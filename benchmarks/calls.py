@@ -128,8 +128,8 @@ ROUTES = (
     Route("noise 33", 33, "noise"),
 )
 CHOSEN: dict[str, dict[tuple[str, str], str]] = {
-    "embedded": {(task, "ddnm"): "late" for task in ("sr-clean", "sr", "gauss", "motion", "cs", "inpaint")},
-    "anime64": {},
+    "embedded": {(task, host): "late" for task in ("sr-clean", "sr", "gauss", "motion", "cs", "inpaint") for host in HOSTS},
+    "anime64": {(task, host): "late" for task in ("sr-clean", "gauss", "inpaint") for host in HOSTS},
 }
 """What is taken to the test pictures, by prior, task and host: the best on the development pictures."""
 
