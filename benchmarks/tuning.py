@@ -154,6 +154,9 @@ def relaxed() -> Iterator[Trial]:
 NOISY_END = (*HIGH, 252, 212, 178, 149, 124, 102, 83, 66, 51, 37, 24, -1)
 """As many calls again, none below time 24: noise of 0.05 stands at time 26, and below it y says nothing new."""
 
+DENSE_END = (*HIGH, 240, 182, 136, 100, 72, 50, 33, 20, 10, 3, 0, -1)
+"""The other way: closer together at the very end."""
+
 
 def noisy() -> Iterator[Trial]:
     """Noisy super-resolution: eta and where the last calls stand, for a lower LPIPS at the same work."""
@@ -166,6 +169,10 @@ def noisy() -> Iterator[Trial]:
         yield Trial("sr", "ddnm", (), 21, None, {"eta": eta}, LATE_END)
     yield Trial("sr", "ddnm", ("ucpm",), 21, "quadratic")
     yield Trial("sr", "ddnm", (), 21, "quadratic", {"eta": 0.58})
+    for eta in (0.62, 0.635):
+        yield Trial("sr", "ddnm", ("ucpm",), 21, "quadratic", {"eta": eta})
+    for eta in (0.62, 0.646):
+        yield Trial("sr", "ddnm", ("ucpm",), 21, None, {"eta": eta}, DENSE_END)
 
 
 ROUNDS = {"starts": starts, "settings": settings, "lengths": lengths, "relaxed": relaxed, "noisy": noisy}
