@@ -4,6 +4,7 @@
     python benchmarks/tuning.py run settings --images photos/val        # trials of settings for the best of them
     python benchmarks/tuning.py run lengths --images photos/val --photographs 8     # what those two left open
     python benchmarks/tuning.py run relaxed --images photos/val --photographs 8     # over-relaxed ProjDiff, late ends, averages
+    python benchmarks/tuning.py run noisy --images photos/val --photographs 8       # noisy super-resolution: eta, late ends
     python benchmarks/tuning.py table                                   # best first, by task; resumes from its records
 
 Crops, noise and scores are those of benchmarks/paths.py; records in benchmarks/records/tuning.jsonl.
@@ -150,7 +151,31 @@ def relaxed() -> Iterator[Trial]:
     yield Trial("gauss", "projdiff", (), 10, None, {}, HALF, 2)
 
 
-ROUNDS = {"starts": starts, "settings": settings, "lengths": lengths, "relaxed": relaxed}
+NOISY_END = (*HIGH, 252, 212, 178, 149, 124, 102, 83, 66, 51, 37, 24, -1)
+"""As many calls again, none below time 24: noise of 0.05 stands at time 26, and below it y says nothing new."""
+
+DENSE_END = (*HIGH, 240, 182, 136, 100, 72, 50, 33, 20, 10, 3, 0, -1)
+"""The other way: closer together at the very end."""
+
+
+def noisy() -> Iterator[Trial]:
+    """Noisy super-resolution: eta and where the last calls stand, for a lower LPIPS at the same work."""
+    yield Trial("sr", PAPER[0], PAPER[1], PAPER[2], PAPER[3])
+    yield Trial("sr", "ddnm", ("leader",), 23, "quadratic")
+    for added in ((), ("ucpm",)):
+        yield Trial("sr", "ddnm", added, 21, None, {}, LATE_END)
+    yield Trial("sr", "ddnm", (), 21, None, {}, NOISY_END)
+    for eta in (0.5, 0.58):
+        yield Trial("sr", "ddnm", (), 21, None, {"eta": eta}, LATE_END)
+    yield Trial("sr", "ddnm", ("ucpm",), 21, "quadratic")
+    yield Trial("sr", "ddnm", (), 21, "quadratic", {"eta": 0.58})
+    for eta in (0.62, 0.635):
+        yield Trial("sr", "ddnm", ("ucpm",), 21, "quadratic", {"eta": eta})
+    for eta in (0.62, 0.646):
+        yield Trial("sr", "ddnm", ("ucpm",), 21, None, {"eta": eta}, DENSE_END)
+
+
+ROUNDS = {"starts": starts, "settings": settings, "lengths": lengths, "relaxed": relaxed, "noisy": noisy}
 app = typer.Typer(add_completion=False, help=__doc__)
 
 
@@ -161,7 +186,7 @@ def stored() -> dict[tuple[str, int], dict[str, Any]]:
 
 @app.command()
 def run(
-    name: Annotated[str, typer.Argument(help="starts, settings or lengths.")],
+    name: Annotated[str, typer.Argument(help="starts, settings, lengths, relaxed or noisy.")],
     images: Annotated[str, typer.Option(help="A folder of development photographs.")],
     photographs: Annotated[int, typer.Option(help="How many of them.")] = 4,
     task: Annotated[str | None, typer.Option(help="One task only.")] = None,

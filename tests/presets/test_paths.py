@@ -41,7 +41,7 @@ def test_the_most_specific_entry_wins() -> None:
     assert clean.average == 1 and find_path("embedded", "sr-bicubic", 0.0, "standard", "faithful").average == 2
     # the rounding of 8 bits is no noise to speak of: the nearest level is that of clean pictures
     assert find_path("embedded", "sr-bicubic", 0.0011, "standard", "natural").settings == {"eta": 0.985}
-    assert find_path("embedded", "sr-bicubic", 0.04, "standard", "natural").settings == {}
+    assert find_path("embedded", "sr-bicubic", 0.04, "standard", "natural").settings == {"eta": 0.635}
     assert find_path("embedded", "sr-bicubic", 0.04, "standard", "faithful").method == "projdiff"
     # ProjDiff is for noisy blurs only
     assert find_path("embedded", "deblur-gaussian", 0.05, "standard", "natural").method == "projdiff"
