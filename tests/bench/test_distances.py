@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 from leader.bench import distances
 from leader.bench.distances import Distances, Estimate, average, cut, distances_of, jackknife_error, render_distances
 from leader.bench.records import Record, Store
+from leader.bench.stored_distances import StoredDistances, key_of
 from leader.errors import LeaderError
 from leader.metrics.distribution import fid, frechet_distance, frechet_of_samples, kid, squared_mmd
 from tests.bench.tiny import TOML, tiny
@@ -45,6 +47,9 @@ def test_every_row_and_task_and_the_average(tmp_path: Path, monkeypatch: pytest.
     def pixels(pictures: Tensor) -> Tensor:
         return pictures[:, :, :2, :2].flatten(1).double()
 
+    def not_again(pictures: Tensor) -> Tensor:
+        raise AssertionError("the network was asked again")
+
     monkeypatch.setattr(distances, "inception_features", pixels)
     monkeypatch.setattr(distances, "FID_SMALLEST_SET", smallest)
     monkeypatch.setattr("leader.metrics.distribution.FID_SMALLEST_SET", smallest)
@@ -63,7 +68,7 @@ def test_every_row_and_task_and_the_average(tmp_path: Path, monkeypatch: pytest.
                 values = rng.integers(0, 200 if row.method == "ddnm" else 256, (8, 8, 3), dtype=np.uint8)
                 name = f"{row.method}-{task.name}-{index}.png"
                 Image.fromarray(values).save(folder / name)
-                records[row.label, task.label, index, 0] = {"pictures": {"restored": name}}
+                records[row.label, task.label, index, 0] = {"cell": name, "psnr": 20.0, "pictures": {"restored": name}}
                 whole = torch.from_numpy(values.astype(np.float32) / 255).permute(2, 0, 1)
                 sets.setdefault((row.label, task.label), []).extend(cut(whole, 2 if smallest == 1000 else 1))
     text = render_distances(made, records, store)
@@ -82,6 +87,36 @@ def test_every_row_and_task_and_the_average(tmp_path: Path, monkeypatch: pytest.
     assert f"| DDNM | average of the tasks | {20 if smallest == 8 else 80} | {1000 * mean[0]:.2f}" in text
     assert f" | {mean[1]:.2f}" in text and "biased upwards" in text
     assert ("jackknife" in text) == (smallest == 1000) == ("FID on parts" in text)
+    shutil.rmtree(folder)
+    monkeypatch.setattr(distances, "inception_features", not_again)
+    stored = (tmp_path / "distances" / f"{made.name}.json").read_bytes()
+    assert render_distances(made, records, store) == text, "from the numbers kept, without pictures and network"
+    assert (tmp_path / "distances" / f"{made.name}.json").read_bytes() == stored and stored.count(b"\n") == 4
+    records["DDNM", "SR", 3, 0]["psnr"] = 20.1
+    with pytest.raises(LeaderError, match="is missing"):
+        render_distances(made, records, store)
+
+
+def test_kept_distances_go_with_cells_scores_parts_and_code(tmp_path: Path) -> None:
+    """A new stamp of a record changes nothing; a picture of other scores, another set, other parts or code do."""
+    record = {"cell": "a", "key": "1", "code": "2", "psnr": 20.0, "lpips": 0.1}
+    key = key_of([[record], [record]], 2, "c")
+    assert key_of([[{**record, "key": "3", "code": "4"}], [record]], 2, "c") == key
+    others = [key_of([[{**record, name: 0.0}], [record]], 2, "c") for name in ("cell", "psnr", "lpips")]
+    others += [key_of([[record, record], [record]], 2, "c"), key_of([[record]], 2, "c")]
+    others += [key_of([[record], [record]], 1, "c"), key_of([[record], [record]], 2, "d")]
+    assert len({key, *others}) == 8
+    first = StoredDistances(tmp_path, "x")
+    assert first.find("k") is None and first.keep("k", [[1], [1 / 3, 2e-12]]) == [[1.0], [0.333333333, 2e-12]]
+    first.keep("old", [[0.0]])
+    first.write()
+    again = StoredDistances(tmp_path, "x")
+    assert again.find("k") == [[1.0], [0.333333333, 2e-12]] and again.find("other") is None
+    again.write()
+    assert StoredDistances(tmp_path, "x").find("old") is None, "what no table asks for any more goes"
+    (tmp_path / "distances" / "x.json").write_text('{"k": 1}')
+    with pytest.raises(LeaderError, match="no stored distances; remove it"):
+        StoredDistances(tmp_path, "x")
 
 
 def test_the_frechet_distance_of_samples_is_that_of_their_moments() -> None:

@@ -2,13 +2,15 @@
 
 For experiments with [table] kind = "distances", whose form keeps "restored" and which have a row of the baseline "reference".
 Sets of fewer pictures than FID takes are cut into parts, and get intervals by the jackknife: every picture is left out once,
-with all of its parts, on both sides.
+with all of its parts, on both sides. What was computed is kept beside the records (`stored_distances`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,11 +22,15 @@ from leader.bench.cell import Place
 from leader.bench.experiment import Experiment
 from leader.bench.records import Record, Store
 from leader.bench.statistics import FEWEST_IMAGES
+from leader.bench.stored_distances import StoredDistances, key_of
+from leader.bench.version import code_version
 from leader.errors import LeaderError
 from leader.metrics.distribution import FID_FULL_RANK, FID_SMALLEST_SET, fid, frechet_of_samples, kid, squared_mmd
 from leader.metrics.inception import inception_features
 
 NORMAL_95 = 1.959964
+CODE = ("leader.bench.distances:distances_of", "leader.metrics.inception:inception_features")
+"""Where the version of a kept distance begins."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +87,15 @@ def render_distances(experiment: Experiment, records: Mapping[Place, Record], st
     ]
     compared = [row for row in experiment.rows if row.method != "reference"]
     found: dict[str, list[Distances]] = {row.label: [] for row in compared}
+    kept = StoredDistances(store.folder, experiment.name)
     for task in experiment.tasks:
-        truth = _features(references[0].label, task.label, records, store, parts)
+        truth = _of_place(references[0].label, task.label, records)
         for row in compared:
-            mine = _features(row.label, task.label, records, store, parts)
-            found[row.label].append(distances_of(mine, truth, parts**2, few))
+            mine = _of_place(row.label, task.label, records)
+            found[row.label].append(_distances((mine, truth), parts, few, store, kept))
             host = found[row.against][-1] if row.against in found else None
             lines.append(f"| {row.label} | {task.label} | {found[row.label][-1].text(host)} |")
+    kept.write()
     means = {label: average(each) for label, each in found.items()}
     for row in compared:
         host = means.get(row.against or "")
@@ -139,11 +147,30 @@ def _notes(experiment: Experiment, few: bool, found: list[Distances]) -> list[st
     return said
 
 
-def _features(row: str, task: str, records: Mapping[Place, Record], store: Store, parts: int) -> Tensor:
-    chosen = [record for place, record in sorted(records.items()) if place[:2] == (row, task) and "error" not in record]
+def _of_place(row: str, task: str, records: Mapping[Place, Record]) -> list[Record]:
+    """The records of a row and task, by picture; runs that failed are left out."""
+    return [record for place, record in sorted(records.items()) if place[:2] == (row, task) and "error" not in record]
+
+
+def _distances(
+    sets: tuple[list[Record], list[Record]], parts: int, few: bool, store: Store, kept: StoredDistances
+) -> Distances:
+    """Between the pictures of records and of their references: those kept, or computed."""
+    key = key_of(sets, parts, code_version(CODE))
+    stored = kept.find(key)
+    if stored is None:
+        mine, truth = (_features(tuple(store.picture(record, "restored") for record in each), parts) for each in sets)
+        made = distances_of(mine, truth, parts**2, few)
+        stored = kept.keep(key, [[made.count], *([part.value, *part.left_out] for part in (made.kid, made.fid))])
+    near, far = (Estimate(values[0], np.array(values[1:])) for values in stored[1:])
+    return Distances(int(stored[0][0]), near, far)
+
+
+@lru_cache(maxsize=2)  # the reference of a task serves every row of it
+def _features(files: tuple[Path, ...], parts: int) -> Tensor:
     pictures = []
-    for record in chosen:
-        with Image.open(store.picture(record, "restored"), formats=("PNG",)) as file:
+    for path in files:
+        with Image.open(path, formats=("PNG",)) as file:
             pixels = np.array(file.convert("RGB"), dtype=np.float32) / 255
         pictures += cut(torch.from_numpy(pixels).permute(2, 0, 1), parts)
     return inception_features(torch.stack(pictures))
