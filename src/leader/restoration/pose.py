@@ -19,7 +19,7 @@ from leader.operators.tasks import resolve
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
 from leader.pictures.noise_spectrum import NoiseSpectrum
-from leader.pictures.real_noise import NoiseEstimate, measure_noise, rounding
+from leader.pictures.real_noise import NoiseEstimate, last_compression, measure_noise, rounding
 from leader.problem import Problem
 from leader.restoration import invention
 from leader.restoration.arguments import as_sigma
@@ -189,7 +189,10 @@ def _estimated(measured: Measured, amplified: bool, jpeg: bool) -> NoiseEstimate
     """The noise of the picture, with that of its compression and of its rounding to 8 or 16 bits."""
     try:
         picture = measured.picture
-        return measure_noise(measured.pixels, measured.known, picture.bits, picture.history, amplified, jpeg)
+        history = picture.history
+        if jpeg and history is None and measured.known is not None:  # most defects were there when it was compressed
+            history = last_compression(picture.pixels, None, search=picture.bits == 8)
+        return measure_noise(measured.pixels, measured.known, picture.bits, history, amplified, jpeg)
     except LeaderError as error:
         if measured.known is None or measured.known.mean() > 0.5:
             raise
