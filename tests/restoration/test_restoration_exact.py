@@ -21,6 +21,7 @@ from leader.restoration.arguments import as_kernel, as_mask, as_picture
 from leader.restoration.degrade import degrade, degrade_file
 from leader.restoration.repeat import arguments_of
 from leader.restoration.restore import prepare
+from leader.restoration.tasks import find_task
 from leader.restoration.tasks.base import Measured
 from leader.schedule import Schedule
 from tests.cheap_prior import CheapPrior, photograph
@@ -136,12 +137,27 @@ def test_degrading_tells_what_it_clips_and_follows_its_seed(tmp_path: Path) -> N
 
 def test_doubt_of_the_operator_joins_the_noise() -> None:
     picture = as_picture(photograph(48, 48) + 0.05 * torch.randn(3, 48, 48, generator=torch.Generator().manual_seed(0)))
-    plain = Measured(operators.Denoising((3, 48, 48)), picture.pixels, picture)
-    level, spectrum, white = pose._noise(plain, None, False, [], True)
+    plain, task = Measured(operators.Denoising((3, 48, 48)), picture.pixels, picture), find_task("denoise")
+    level, spectrum, white = pose._noise(plain, None, task, [], True)
     assert spectrum is None and white
-    assert pose._noise(replace(plain, doubt=0.04), None, False, [], True)[0] == pytest.approx(math.hypot(level, 0.04))
-    assert pose._noise(replace(plain, sigma=0.3, doubt=0.04), None, False, [], True)[0] == 0.3
-    assert pose._noise(replace(plain, sigma=0.3, doubt=0.04), 0.0, False, [], True)[0] == 0.0
+    assert pose._noise(replace(plain, doubt=0.04), None, task, [], True)[0] == pytest.approx(math.hypot(level, 0.04))
+    assert pose._noise(replace(plain, sigma=0.3, doubt=0.04), None, task, [], True)[0] == 0.3
+    assert pose._noise(replace(plain, sigma=0.3, doubt=0.04), 0.0, task, [], True)[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "bits", "used"),
+    [("denoise", 0.0045, 8, 0.0), ("denoise", 0.0075, 8, 1.0), ("denoise", 0.0045, 16, 1.0), ("sr", 0.0045, 8, 1.0)],
+)
+def test_noise_that_nobody_sees_is_not_taken_away(name: str, level: float, bits: int, used: float) -> None:
+    """1.5 grey levels, found in 8 bits, and only where taking noise away is all that is asked for."""
+    flat = 0.5 + level * np.random.default_rng(0).standard_normal((64, 64, 3))
+    pixels = np.round((2**bits - 1) * flat).astype(np.float32) / (2**bits - 1)
+    given, notes = Measured(operators.Denoising((3, 64, 64)), pixels, Picture(pixels, bits=bits)), list[str]()
+    found, shape, white = pose._noise(given, None, find_task(name), notes)
+    assert found == pytest.approx(used * level, rel=0.1) and shape is None and white
+    assert any("left as it is" in note for note in notes) is (used == 0)
+    assert pose._noise(given, level, find_task(name), [])[0] == level, "what was given is used"
 
 
 def test_only_known_pixels_tell_the_noise() -> None:

@@ -52,7 +52,8 @@ def test_every_kind_of_case_can_be_run_and_kept(folder: Path, tmp_path: Path) ->
     assert any("box" in case.options for case in cases) and any(case.noise == 0 for case in cases)
     one_of_each = {(case.task, "box" in case.options, case.file is None): case for case in cases}
     for place, case in enumerate(one_of_each.values()):
-        quick = case if case.file is not None else replace(case, method="ddnm", quality="draft")
+        told = {**case.file, "given": True} if case.file else None  # so small a picture with holes does not show its noise
+        quick = replace(case, file=told) if told else replace(case, method="ddnm", quality="draft")
         run = runs.run_case(prior, quick, runs.crop_of(folder, quick))
         runs.keep(tmp_path / f"{place}.npz", run)
         again = runs.kept(tmp_path / f"{place}.npz")
@@ -91,12 +92,20 @@ def test_a_file_that_is_not_told_its_noise_finds_it(folder: Path) -> None:
 
 def test_half_of_the_files_say_how_noisy_they_are_and_jpegs_never() -> None:
     files = [case for case in runs.training_cases(2, 600) if case.file is not None]
-    assert len(files) == 160 and 40 < sum(case.file["given"] for case in files if case.file) < 90
+    assert len(files) == 124 and 30 < sum(case.file["given"] for case in files if case.file) < 75
     assert all(case.noise == 0 for case in files if case.task == "jpeg")
     assert all(not case.file["given"] for case in files if case.file and "jpeg" in case.file)
     assert all(case.file["given"] for case in files if case.file and case.options.get("factor") == 4), "too small to estimate"
     told = runs.file_cases(16, 3)
     assert {case.noise for case in told if case.task == "denoise"} == {0.02, 0.05, 0.1} and len(told) == 96
+
+
+def test_what_differs_most_from_run_to_run_is_seen_most() -> None:
+    tasks = [case.task for case in runs.training_cases(2, 19 * 8) if case.file is None]
+    assert (
+        tasks.count("cs") == tasks.count("deblur-motion") == 3 * 8 > tasks.count("sr") == tasks.count("deblur-gaussian") == 16
+    )
+    assert tasks.count("colourise") == 8 + 4 and tasks.count("denoise") == 4
 
 
 def test_runs_that_are_there_are_not_made_again(folder: Path, tmp_path: Path) -> None:

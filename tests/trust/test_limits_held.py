@@ -10,25 +10,26 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from leader.trust import calibration, judge, judging, maps, plausibility, residual
+from leader.trust import calibration, judge, limits, maps, plausibility, residual, score
 from tests.trust.test_verdict import GOOD
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROWS = {
-    "invented": judging.INVENTED,
-    "growth": judging.GROWTH,
-    "the same of enlarged pictures": judging.ENLARGED_GROWTH,
-    "waves": judging.WAVES,
-    "excess": judging.EXCESS,
-    "kept noise": judging.KEPT_NOISE,
-    "too wide": judging.TOO_WIDE,
-    "lost": judging.LOST,
-    "taken": judging.TAKEN,
-    "taken detail": judging.TAKEN_DETAIL,
-    "misfit": judging.MISFIT,
-    "1 / misfit": judging.TOO_CLOSE,
-    "correlation": judging.COLOUR,
-    "blockiness": judging.BLOCKS,
+    "invented": limits.INVENTED,
+    "growth": limits.GROWTH,
+    "the same of enlarged pictures": limits.ENLARGED_GROWTH,
+    "waves": limits.WAVES,
+    "excess": limits.EXCESS,
+    "kept noise": limits.KEPT_NOISE,
+    "kept noise of enlarged pictures": limits.ENLARGED_KEPT_NOISE,
+    "too wide": limits.TOO_WIDE,
+    "lost": limits.LOST,
+    "taken": limits.TAKEN,
+    "taken detail": limits.TAKEN_DETAIL,
+    "misfit": limits.MISFIT,
+    "1 / misfit": limits.TOO_CLOSE,
+    "correlation": limits.COLOUR,
+    "blockiness": limits.BLOCKS,
 }
 
 
@@ -43,22 +44,28 @@ def _told() -> dict[str, tuple[float, float]]:
 
 
 def test_every_limit_is_the_one_that_is_told() -> None:
-    assert _told() == {name: (limits.doubtful, limits.failed) for name, limits in ROWS.items()}
+    assert _told() == {name: (row.doubtful, row.failed) for name, row in ROWS.items()}
 
 
 def test_numbers_that_count_only_beyond_another_one() -> None:
     text = " ".join((DOCS / "verdict.md").read_text(encoding="utf-8").split())
     for words, value in (
-        ("failed only where growth is above 0.4", judging.LITTLE_GROWTH),
-        ("where A takes away 1.5 times detail or more", judging.TAKES_DETAIL),
-        ("not counted above 8", judging.NOT_WHITE),
-        ("where misfit > 1.3", judging.WORTH_A_LOOK),
+        ("failed only where growth is above 0.4", limits.LITTLE_GROWTH),
+        ("where A takes away 1.5 times detail or more", limits.TAKES_DETAIL),
+        ("not counted above 8", limits.NOT_WHITE),
+        ("where misfit > 1.3", limits.WORTH_A_LOOK),
     ):
         assert words in text and float(re.findall(r"[\d.]+", words)[-1]) == value
     for factor, level in ((1.29, "fine"), (1.31, "doubtful")):
         assert judge({**GOOD, "correlation": 0.9, "residual": factor * GOOD["sigma"]}).level == level
     assert "time 20 of the standard clock" in text and plausibility.CLOCK == 20
     assert "more than 3 pixels from anything known" in text and residual.NEAR == 3
+
+
+def test_the_score_is_the_one_that_is_told() -> None:
+    text = " ".join((DOCS / "verdict.md").read_text(encoding="utf-8").split())
+    terms = " + ".join(f"{weight:g} {name}" for name, weight in score.WEIGHTS.items())
+    assert f"{terms} - {-score.BIAS:g}" in text and f"failed where the score is above {limits.SCORE.failed:g}" in text
 
 
 def test_rounding_to_8_bits_has_the_standard_deviation_that_is_held_against() -> None:

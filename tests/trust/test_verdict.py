@@ -9,11 +9,13 @@ import torch
 
 from leader.operators.tasks import build_task
 from leader.problem import Problem
-from leader.trust import Verdict, judge, verdict
-from leader.trust.judging import (
+from leader.trust import Verdict, judge, score, verdict
+from leader.trust.judging import improves, larger_sigma_may_help
+from leader.trust.limits import (
     BLOCKS,
     COLOUR,
     ENLARGED_GROWTH,
+    ENLARGED_KEPT_NOISE,
     EXCESS,
     GROWTH,
     INVENTED,
@@ -24,6 +26,7 @@ from leader.trust.judging import (
     NEVER,
     NOT_WHITE,
     OVERDONE,
+    SCORE,
     SEEN,
     TAKEN,
     TAKEN_DETAIL,
@@ -33,11 +36,9 @@ from leader.trust.judging import (
     USUAL_GROWTH,
     WAVES,
     Limits,
-    improves,
-    larger_sigma_may_help,
-    waves,
 )
 from leader.trust.plausibility import CLOCK, look
+from leader.trust.readings import waves
 from leader.trust.residual import ROUNDING
 from tests.cheap_prior import CheapPrior, photograph
 
@@ -52,12 +53,15 @@ GOOD: dict[str, Any] = {
     "given_detail": 0.05,
 }
 FLAT: dict[str, Any] = {f"{name}{k}": -8.0 if name == "band" else -12.0 for name in ("band", "given_band") for k in range(6)}
+BEYOND: dict[str, Any] = {"removed": 1.01 * TAKES_DETAIL, "correlation": None}
+"""A measurement that is no picture, from which A took detail."""
 EDGES: list[tuple[Limits, str, Any]] = [
     (INVENTED, "mask", lambda limit: {"invented": limit}),
     (GROWTH, "detail", lambda limit: {"detail": 0.05 * limit}),
-    (GROWTH, "detail", lambda limit: {"detail": 0.2 * limit, "removed": 4.0}),
+    (GROWTH, "detail", lambda limit: {"detail": 0.2 * limit, "removed": 4.0, "correlation": None}),
     (ENLARGED_GROWTH, "detail", lambda limit: {"detail": 0.05 * limit, "enlarged": 4.0}),
-    (KEPT_NOISE, "noise of", lambda limit: {"change": limit, "removed": 1.01 * TAKES_DETAIL, "detail": 0.07}),
+    (KEPT_NOISE, "noise of", lambda limit: {**BEYOND, "change": limit, "detail": 0.07}),
+    (ENLARGED_KEPT_NOISE, "noise of", lambda limit: {**BEYOND, "change": limit, "enlarged": 4.0, "detail": 0.03}),
     (LOST, "too large", lambda limit: {"residual": 0.02, "noise": 0.02 / limit}),
     (TAKEN_DETAIL, "is detail", lambda limit: {"correlation": limit, "denoises": 1.0, "white": 1.0}),
     (TAKEN, "noise that was found", lambda limit: {"residual": 0.02 * limit, "denoises": 1.0, "white": 1.0}),
@@ -154,10 +158,10 @@ def test_waves_are_what_rises_above_photographs_and_above_the_given_picture() ->
 
 
 def test_some_numbers_count_only_where_they_mean_something() -> None:
-    noisy = {**GOOD, "change": 2 * KEPT_NOISE.failed}
+    noisy = {**GOOD, "change": 2 * KEPT_NOISE.failed, "correlation": None}
     assert judge({**noisy, "removed": 0.99 * TAKES_DETAIL}).level == "fine", "the given picture had that texture"
     assert judge({**noisy, "removed": 1.01 * TAKES_DETAIL}).level == "failed"
-    assert judge({**GOOD, "change": None, "removed": 4.0}).level == "fine", "nobody looked"
+    assert judge({**GOOD, **BEYOND, "change": None}).level == "fine", "nobody looked"
     assert judge({**GOOD, "noise": 0.02 / (1.01 * NOT_WHITE)}).level == "fine", "its noise is not white"
     assert judge({**GOOD, "noise": 0.02 / (0.99 * NOT_WHITE)}).level == "failed"
     for name in ("denoises", "white"):
@@ -176,7 +180,58 @@ def test_some_numbers_count_only_where_they_mean_something() -> None:
     soft = {**GOOD, **FLAT, "band4": 0.8 * WAVES.failed - 8.0}
     assert judge({**soft, "detail": 0.05 * USUAL_GROWTH}).level == "doubtful"
     assert judge({**soft, "detail": 0.05 * 1.26 * USUAL_GROWTH}).level == "failed", "waves in much detail"
-    assert judge({**noisy, "removed": 1.01 * TAKES_DETAIL, "enlarged": 4.0, "detail": 0.03}).level == "doubtful"
+    grain = {**noisy, **BEYOND, "change": 0.5 * (KEPT_NOISE.failed + ENLARGED_KEPT_NOISE.failed), "detail": 0.03}
+    assert judge(grain).level == "failed" and judge({**grain, "enlarged": 4.0}).level == "doubtful", "grain alone is no ruin"
+
+
+BLURRED: dict[str, Any] = {
+    **GOOD,
+    **FLAT,
+    "removed": 4.0,
+    "detail": 0.1,
+    "excess": 0.004,
+    "too_wide": 0.2,
+    "due": 0.1,
+    "distance": 0.1,
+}
+
+
+def test_a_blur_is_judged_by_several_numbers_together() -> None:
+    """The odds by hand: growth 1/2 is one octave down, an excess of 0.004 is two up from a thousandth, no waves."""
+    weight = score.WEIGHTS
+    assert all(value > 0 for value in weight.values())
+    told = score.BIAS - weight["growth"] + 2 * weight["excess"] + 0.2 * weight["too wide"]
+    assert score.of(BLURRED) == pytest.approx(told) and told < SCORE.failed and judge(BLURRED).level == "doubtful"
+    missing = (SCORE.failed - told) / weight["waves"]
+    for more, level in ((missing - 0.01, "doubtful"), (missing + 0.01, "failed")):
+        found = judge({**BLURRED, "band5": more - 8.0})
+        assert found.level == level
+    assert "waves" in found.reasons[0] and len(set(found.reasons)) == len(found.reasons)
+    assert score.of({**BLURRED, "too_wide": 9.0}) == pytest.approx(told + 2.8 * weight["too wide"]), "3 at most"
+    assert score.of({**BLURRED, "too_wide": None}) == pytest.approx(told - 0.2 * weight["too wide"]), "nobody looked"
+    assert score.of({**BLURRED, "excess": 0.0}) == pytest.approx(told - 2 * weight["excess"])
+    sharp = judge({**BLURRED, "too_wide": 3.0, "detail": 0.2})
+    assert sharp.level == "failed" and "kernel is too wide" in sharp.reasons[0]
+    much = judge({**BLURRED, "detail": 0.05 * 4 * 8})
+    assert much.level == "failed" and "8.0 times the detail" in much.reasons[0]
+
+
+def test_no_single_sign_makes_an_undone_blur_a_failure() -> None:
+    quiet = {**BLURRED, "excess": 0.0, "too_wide": -3.0}
+    for sign in (
+        {"band5": 1.5 * WAVES.failed - 8.0},
+        {"detail": 0.2 * 1.01 * GROWTH.failed},
+        {"change": 2 * KEPT_NOISE.failed},
+    ):
+        assert judge({**quiet, **sign}).level == "doubtful"
+    assert judge(quiet).level == "fine"
+    for other in ({"removed": TAKES_DETAIL}, {"correlation": None}, {"enlarged": 4.0}):
+        assert score.applies(BLURRED) and not score.applies({**BLURRED, **other})
+
+
+def test_more_noise_may_help_an_undone_blur_unless_its_kernel_is_too_wide() -> None:
+    worms = {**BLURRED, "detail": 0.05 * 4 * 8, "too_wide": 0.9 * TOO_WIDE.doubtful}
+    assert larger_sigma_may_help(worms) and not larger_sigma_may_help({**worms, "too_wide": 1.1 * TOO_WIDE.doubtful})
 
 
 def test_too_large_a_sigma_takes_more_than_the_noise_away() -> None:

@@ -25,7 +25,7 @@ from leader.restoration import invention
 from leader.restoration.arguments import as_sigma
 from leader.restoration.borders import Window, extend
 from leader.restoration.memory import check_memory
-from leader.restoration.tasks import Measured, Request, task_options
+from leader.restoration.tasks import Measured, Request, Task, task_options
 from leader.restoration.whitening import Coloured, NoiseShape, can_be_whitened, whitened
 
 CPU = torch.device("cpu")
@@ -135,7 +135,7 @@ def pose_picture(
     check_memory(chosen.shape(picture, values))
     measured = chosen.measured(picture, values)
     measured = replace(measured, doubt=math.hypot(measured.doubt, *request.doubts))
-    level, noise, white = _noise(measured, sigma, chosen.amplifies, request.notes, jpeg)
+    level, noise, white = _noise(measured, sigma, chosen, request.notes, jpeg)
     request.notes.extend(measured.notes)
     pixels, window = measured.pixels, measured.window
     operator: LinearOperator = measured.operator
@@ -156,7 +156,7 @@ def pose_picture(
 
 
 def _noise(
-    measured: Measured, given: float | Coloured | None, amplified: bool, notes: list[str], jpeg: bool = True
+    measured: Measured, given: float | Coloured | None, task: Task, notes: list[str], jpeg: bool = True
 ) -> tuple[float, NoiseShape | None, bool]:
     """The noise level, for white noise; the noise of the picture where its measurement is to be whitened; whether white noise
     was found, uncompressed.
@@ -171,10 +171,16 @@ def _noise(
     if level is None and measured.sigma is not None:
         level = measured.sigma
     if level is None:
-        noise = _estimated(measured, amplified, jpeg)
+        noise = _estimated(measured, task.amplifies, jpeg)
         level, shape = math.hypot(noise.sigma, measured.doubt), noise.shot or noise.spectrum
         white = shape is None and noise.history is None
         notes.extend(noise.notes())
+        if white and level < task.weak_noise and measured.picture.bits == 8:
+            notes.append(
+                f"The noise that was found is weak ({255 * level:.1f} grey levels), and taking it away would cost detail: the "
+                f"picture is left as it is; --sigma {level:.2g} takes it away."
+            )
+            return 0.0, None, white
         if shape is not None and can_be_whitened(measured.operator, shape):
             notes.append(f"{shape.words()}; it is weighed accordingly.")
             return level, shape.raised(measured.doubt), white

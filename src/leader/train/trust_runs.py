@@ -131,7 +131,11 @@ DRAWS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
     "colourise": lambda rng, side: {},
 }
 """Options of the operators of training runs; "hole" is inpainting with one large hole."""
-TURN = ("sr", "deblur-gaussian", "deblur-motion", "inpaint", "hole", "cs", "sr", "deblur-gaussian", "deblur-motion", "inpaint")
+TURN = (
+    *("cs", "deblur-motion", "sr", "hole", "deblur-gaussian", "inpaint", "cs", "deblur-motion", "colourise"),
+    *("sr", "deblur-gaussian", "hole", "cs", "deblur-motion"),
+)
+"""Compressed sensing and motion blur, whose operators differ most from run to run, come more often than the others."""
 RARE = ("denoise", "colourise")
 FILES = ("jpeg", "denoise", "deblur-gaussian", "denoise", "jpeg", "sr", "inpaint", "deblur-motion")
 """Tasks of picture files, `FILES_A_TURN` after every turn of the others."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -18,55 +18,34 @@ from leader.noise import SeededNoise
 from leader.operators.whitened import physical
 from leader.priors.base import Prior
 from leader.problem import Problem
-from leader.trust import plausibility, residual
+from leader.trust import plausibility, residual, score
+from leader.trust.limits import (
+    BLOCKS,
+    COLOUR,
+    ENLARGED_GROWTH,
+    ENLARGED_KEPT_NOISE,
+    EXCESS,
+    GROWTH,
+    INVENTED,
+    KEPT_NOISE,
+    LITTLE_GROWTH,
+    LOST,
+    MISFIT,
+    SCORE,
+    TAKEN,
+    TAKEN_DETAIL,
+    TOO_CLOSE,
+    TOO_WIDE,
+    USUAL_GROWTH,
+    WAVES,
+    WORTH_A_LOOK,
+    Limits,
+)
+from leader.trust.readings import growth, kept_noise, lost, misfit, taken, taken_detail, too_wide, waves
 
 Level = Literal["fine", "doubtful", "failed"]
 Numbers = dict[str, float | None]
 Crop = Callable[[Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Beyond which a number is doubtful, and beyond which the run has failed."""
-
-    doubtful: float
-    failed: float
-
-
-NEVER = math.inf
-# From runs of benchmarks/self_check.py; docs/verdict.md says what they reach and what they do not.
-INVENTED = Limits(0.25, 0.5)
-GROWTH = Limits(1.3, 1.8)
-ENLARGED_GROWTH = Limits(0.7, 0.77)
-"""Of pictures made larger, which end with less detail than the spectrum of photographs promises."""
-WAVES = Limits(1.2, 1.85)
-KEPT_NOISE = Limits(0.023, 0.026)
-LOST = Limits(1.35, 1.5)
-TAKEN_DETAIL = Limits(0.06, 0.1)
-TAKEN = Limits(1.25, 1.5)
-TOO_WIDE = Limits(0.3, 0.5)
-"""Natural logarithms of odds."""
-OVERDONE = 2.25
-"""Times what was due to be changed of a picture from which on too wide a kernel has ruined it."""
-SEEN = 1.5 / 255
-"""Difference between pictures below which nobody sees it."""
-EXCESS = Limits(0.002, 0.03)
-MISFIT = Limits(3.0, 7.0)
-TOO_CLOSE = Limits(1.8, NEVER)
-COLOUR = Limits(0.3, NEVER)
-BLOCKS = Limits(1.4, NEVER)
-WORTH_A_LOOK = 1.3
-"""Times the noise below which the colour of a residual does not matter."""
-LEAST_DETAIL = 1 / 255
-"""Detail of a picture that counts as flat."""
-LITTLE_GROWTH, USUAL_GROWTH = 0.4, 0.7
-"""Times the detail to be expected: below the first waves are too faint to have ruined a picture, beyond the second, which right
-answers hardly pass, they count for more.
-"""
-TAKES_DETAIL = 1.5
-"""Times the detail that A takes from photographs above which noise in the answer was not in what was given."""
-NOT_WHITE = 8.0
-"""Times its white noise beyond which a picture's noise is not white, as after JPEG, and says nothing."""
 
 
 @dataclass(frozen=True)
@@ -216,82 +195,13 @@ def verdict(
     return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, due, white, estimated))
 
 
-def misfit(numbers: Mapping[str, Any]) -> float:
-    """How many times larger the residual is than the noise it should be, which is at least that of rounding to 8 bits."""
-    return float(numbers["residual"]) / max(float(numbers["sigma"]), residual.ROUNDING)
-
-
-def growth(numbers: Mapping[str, Any]) -> float:
-    """How many times the detail the picture has that undoing A would give the given one, whose noise counts as detail."""
-    return float(numbers["detail"]) / max(float(numbers["given_detail"]), LEAST_DETAIL) / float(numbers.get("removed", 1.0))
-
-
-def lost(numbers: Mapping[str, Any]) -> float:
-    """How many times the given picture's own noise was taken away; 0 where A is not the identity, or noise not white."""
-    noise = numbers.get("noise")
-    ratio = 0.0 if noise is None else float(numbers["residual"]) / max(float(noise), residual.ROUNDING)
-    return ratio if ratio <= NOT_WHITE else 0.0
-
-
-def taken(numbers: Mapping[str, Any]) -> float:
-    """How many times the white noise that was found in a picture denoising took away, which has no more than that to take."""
-    return float(numbers.get("denoises", 0.0)) * float(numbers.get("white", 0.0)) * misfit(numbers)
-
-
-def taken_detail(numbers: Mapping[str, Any]) -> float:
-    """The correlation of neighbours of what denoising took away, where white noise was found in the picture; 0 elsewhere.
-
-    White noise has none: what hangs together was detail, and the estimate too large. A level that was given is judged by
-    `lost`; noise of another colour, or compressed, hangs together itself.
-    """
-    counts = float(numbers.get("denoises", 0.0)) * float(numbers.get("white", 0.0))
-    return counts * max(0.0, float(numbers["correlation"] or 0.0))
-
-
-def too_wide(numbers: Mapping[str, Any]) -> float:
-    """Log-odds that the kernel is much too wide; at most doubtful where the picture was hardly changed more than was due.
-
-    What is uncertain of a kernel counts as noise, so that a run with a wrong one may have done little, and no harm.
-    """
-    odds, due = numbers.get("too_wide"), numbers.get("due")
-    if odds is None or due is None:
-        return 0.0
-    harmed = float(numbers["distance"]) > max(OVERDONE * float(due), SEEN)
-    return float(odds) if harmed else min(float(odds), TOO_WIDE.failed)
-
-
-def kept_noise(numbers: Mapping[str, Any]) -> float:
-    """What the network would change of the answer, where noise in it was not in the given picture; 0 without a look.
-
-    At most doubtful where the picture was made larger: there it is judged by its growth, and grain alone is no ruin.
-    """
-    change = numbers.get("change")
-    if change is None or float(numbers.get("removed", 1.0)) <= TAKES_DETAIL:
-        return 0.0
-    return min(float(change), KEPT_NOISE.failed) if float(numbers.get("enlarged", 1.0)) > 1 else float(change)
-
-
-def waves(numbers: Mapping[str, Any]) -> float:
-    """How far the spectrum rises above the 1/f of photographs, in octaves of power, where the given picture's does not.
-
-    A band of frequencies counts by how much it exceeds the mean of those below it, and the same band of the given picture: what
-    inverting a wrong kernel amplifies. 0 where the given picture has holes, whose spectrum says nothing.
-    """
-    found = [[numbers.get(f"{name}{k}") for k in range(len(plausibility.BANDS) - 1)] for name in ("band", "given_band")]
-    if any(value is None for row in found for value in row):
-        return 0.0
-    bands, before = ([float(value) for value in row if value is not None] for row in found)
-    rises = [min(bands[k] - sum(bands[:k]) / k, bands[k] - before[k]) for k in range(1, len(bands))]
-    return float(max(0.0, *rises))
-
-
 def judge(numbers: Mapping[str, Any]) -> Verdict:
     """The verdict that follows from the numbers of `measure`."""
     failed, doubtful = [], []
     for found in _findings(numbers):
         if found.value > found.limits.failed:
             failed.append(found.words)
-        elif found.value > found.limits.doubtful:
+        elif found.value > found.limits.doubtful and found.words not in failed:
             doubtful.append(found.words)
     level: Level = "failed" if failed else "doubtful" if doubtful else "fine"
     return Verdict(level, (*failed, *doubtful), dict(numbers))
@@ -314,45 +224,48 @@ class _Finding:
 
 
 def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
-    """What was looked at, the gravest kind first."""
+    """What was looked at, the gravest kind first.
+
+    Of a run that undid a blur no single one of the numbers in `score.WEIGHTS` says that it failed, but all of them together;
+    the words are then those of the number that says most.
+    """
     sigma, ratio, more, wavy = float(numbers["sigma"]), misfit(numbers), growth(numbers), waves(numbers)
     strength = wavy * max(1.0, more / USUAL_GROWTH)
     noisy, gone, more_gone, detail_gone = kept_noise(numbers), lost(numbers), taken(numbers), taken_detail(numbers)
     excess, invented, blocks = (float(numbers[name]) for name in ("excess", "invented", "blockiness"))
     said = f"white noise of {sigma:.2g}" if sigma > residual.ROUNDING else "rounding to 8 bits"
+    wide = too_wide(numbers)
+    together, enlarged = score.applies(numbers), float(numbers.get("enlarged", 1.0)) > 1
+    about_right = "are kernel and sigma right?"
+    words = {
+        "growth": f"the picture has {_number(more)} times the detail to be expected: {about_right}",
+        "waves": f"the picture has waves {2 ** (wavy / 2):.1f} times as strong as in photographs: {about_right}",
+        "excess": f"the answer leaves black and white by {_number(255 * excess)} grey levels: {about_right}",
+        "too wide": "the given picture is much sharper than a blur by this kernel would be: the kernel is too wide",
+    }
+    alone = {
+        "growth": _Finding(more, ENLARGED_GROWTH if enlarged else GROWTH, words["growth"], True),
+        "waves": _Finding(strength if more > LITTLE_GROWTH else min(strength, WAVES.failed), WAVES, words["waves"], True),
+        "excess": _Finding(excess, EXCESS, words["excess"], True),
+        "kept noise": _Finding(
+            noisy,
+            ENLARGED_KEPT_NOISE if enlarged else KEPT_NOISE,
+            f"the network sees noise of {_number(255 * noisy)} grey levels in the answer: is sigma too small?",
+            True,
+        ),
+        "too wide": _Finding(wide, TOO_WIDE, words["too wide"]),
+    }
+    if together:
+        for name in ("growth", "waves", "kept noise", "too wide"):
+            alone[name] = replace(alone[name], value=min(alone[name].value, alone[name].limits.failed))
+        gravest = score.gravest(numbers)
+        total = _Finding(score.of(numbers), SCORE, words[gravest], wide <= TOO_WIDE.doubtful)
     return [
         _Finding(
             invented, INVENTED, f"{100 * invented:.0f} % of the picture is far from anything known: is the mask inverted?"
         ),
-        _Finding(
-            more,
-            ENLARGED_GROWTH if float(numbers.get("enlarged", 1.0)) > 1 else GROWTH,
-            f"the picture has {_number(more)} times the detail to be expected: are kernel and sigma right?",
-            True,
-        ),
-        _Finding(
-            strength if more > LITTLE_GROWTH else min(strength, WAVES.failed),
-            WAVES,
-            f"the picture has waves {2 ** (wavy / 2):.1f} times as strong as in photographs: are kernel and sigma right?",
-            True,
-        ),
-        _Finding(
-            excess,
-            EXCESS,
-            f"the answer leaves black and white by {_number(255 * excess)} grey levels: are kernel and sigma right?",
-            True,
-        ),
-        _Finding(
-            noisy,
-            KEPT_NOISE,
-            f"the network sees noise of {_number(255 * noisy)} grey levels in the answer: is sigma too small?",
-            True,
-        ),
-        _Finding(
-            too_wide(numbers),
-            TOO_WIDE,
-            "the given picture is much sharper than a blur by this kernel would be: the kernel is too wide",
-        ),
+        *([total] if together else []),
+        *alone.values(),
         _Finding(
             detail_gone,
             TAKEN_DETAIL,

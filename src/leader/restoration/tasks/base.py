@@ -104,6 +104,7 @@ class Task:
     in_containers  whether a container can hold its measurement; otherwise it lives in pictures only
     amplifies      whether undoing it amplifies what is wrong with the detail of the picture
     plugins        plug-ins that belong to its measurement: they join whatever method runs
+    weak_noise     white noise found in 8 bits, for [0, 1] images, below which the picture is taken to have none
     """
 
     name: ClassVar[str]
@@ -115,6 +116,7 @@ class Task:
     in_containers: ClassVar[bool] = True
     plugins: ClassVar[tuple[str, ...]] = ()
     amplifies: ClassVar[bool] = False
+    weak_noise: ClassVar[float] = 0.0
 
     def read(self, given: Values, request: Request) -> dict[str, Any]:
         """The task's options read from what people gave (None counts as not given); others are refused."""
