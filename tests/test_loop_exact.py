@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -17,6 +18,7 @@ from leader.methods import DPS, SITCOM
 from leader.plugins import SATP, UCPM, Plugin, Start, StepInfo
 from leader.priors.ask import Ask, Predict
 from leader.priors.base import Prediction, Prior
+from leader.priors.ledger import Ledger
 from leader.result import Result
 from tests.cheap_prior import CheapPrior
 from tests.methods.contexts import context
@@ -191,3 +193,12 @@ def test_a_cut_grid_draws_by_its_labels() -> None:
     grid = Grid((300, 200, 0, -1), labels=(6, 7, 9, 10))
     Sampler(CheapPrior(), "ddnm", (), grid=grid, use_presets=False).run(make_problem(), noise=noise)
     assert [place for place, name in seen if name == "step"] == [6, 7, 9] and (6, "start") in seen
+
+
+def test_a_notebook_shows_colours_side_by_side_and_the_mean_of_what_is_no_colour() -> None:
+    images = torch.tensor([[1.0, -1.0, 0.0], [-1.0, 1.0, -1.0]]).reshape(2, 3, 1, 1).expand(2, 3, 4, 5)
+    shown = np.asarray(Image.open(io.BytesIO(Result(images, None, None, {}, Ledger(), 0)._repr_png_())))
+    assert shown.shape == (4, 10, 3)
+    assert (shown[:, :5] == [255, 0, 128]).all() and (shown[:, 5:] == [0, 255, 0]).all()
+    five = torch.linspace(-1, 1, 5).reshape(1, 5, 1, 1).expand(1, 5, 4, 3)
+    assert (np.asarray(Image.open(io.BytesIO(Result(five, None, None, {}, Ledger(), 0)._repr_png_()))) == 128).all()
