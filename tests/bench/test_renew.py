@@ -347,6 +347,6 @@ def test_numbers_agree_but_for_the_rounding_of_another_machine(new: object, old:
 def test_a_meter_runs_unless_it_is_told_to_be_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
     monkeypatch.setattr(module, "_check", lambda *_, quiet: asked.append(quiet))
-    for options in ({}, {"quiet": True}):
-        module.renew([], make_engine(), write=lambda text: None, **options)
+    module.renew([], make_engine(), write=lambda text: None)
+    module.renew([], make_engine(), write=lambda text: None, quiet=True)
     assert asked == [False, True]
