@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -158,6 +158,41 @@ def test_a_plan_says_where_sigma_and_draws_come_from() -> None:
     assert "grid_clock" not in plan.settings
     probes = Sampler(mixture(SHAPE), "ddnm", (), 5, estimator="hutchinson", probes=3).plan(problem)
     assert (probes.settings["estimator"], probes.settings["probes"]) == ("hutchinson", 3)
+
+
+def test_who_reads_sigma_gets_a_real_estimate_and_a_map_alone_a_cheap_one() -> None:
+    class Headless(CheapPrior):
+        source = None
+
+        def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+            return replace(super()._predict(x, t), variance=None)
+
+    problem = make_problem()
+
+    def estimator(plugins: Any, asked: str | None) -> Any:
+        return Sampler(Headless(), "ddnm", plugins, 5, estimator=asked).plan(problem).estimator
+
+    assert estimator((), "auto") == "noise-energy" and estimator((), None) is None
+    assert estimator("ucpm", "auto") == "auto" and estimator("satp", None) == "auto"
+    assert estimator("equs", None) is None and estimator("equs", "auto") == "noise-energy"
+    result = Sampler(Headless(), "ddnm", "satp", 5, estimator=None).run(problem)
+    assert result.ledger.total.jvps == result.ledger.total.calls > 0  # one probe of the network a visit
+
+
+def test_plugins_settle_what_the_data_step_made_of_the_modulated_estimate() -> None:
+    @dataclass(frozen=True)
+    class Noting(Scaled):
+        noted: list[Any] = field(default_factory=list)
+
+        def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
+            self.noted.append((x0.clone(), x0_hat.clone()))
+            return x0_hat
+
+    plugin, steps = Noting(shift=0.25), list[Any]()
+    Sampler(CheapPrior(), "ddnm", (plugin,), 4).run(make_problem(), on_step=steps.append)
+    assert len(plugin.noted) == len(steps) == 4
+    for (x0, x0_hat), step in zip(plugin.noted, steps):
+        assert torch.equal(x0, step.x0) and torch.equal(x0_hat, step.x0_hat)
 
 
 def test_one_value_that_is_no_number_spoils_the_answer() -> None:
