@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -17,6 +18,7 @@ from leader.methods import DPS, SITCOM
 from leader.plugins import SATP, UCPM, Plugin, Start, StepInfo
 from leader.priors.ask import Ask, Predict
 from leader.priors.base import Prediction, Prior
+from leader.priors.ledger import Ledger
 from leader.result import Result
 from tests.cheap_prior import CheapPrior
 from tests.methods.contexts import context
@@ -158,6 +160,41 @@ def test_a_plan_says_where_sigma_and_draws_come_from() -> None:
     assert (probes.settings["estimator"], probes.settings["probes"]) == ("hutchinson", 3)
 
 
+def test_who_reads_sigma_gets_a_real_estimate_and_a_map_alone_a_cheap_one() -> None:
+    class Headless(CheapPrior):
+        source = None
+
+        def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+            return replace(super()._predict(x, t), variance=None)
+
+    problem = make_problem()
+
+    def estimator(plugins: Any, asked: str | None) -> Any:
+        return Sampler(Headless(), "ddnm", plugins, 5, estimator=asked).plan(problem).estimator
+
+    assert estimator((), "auto") == "noise-energy" and estimator((), None) is None
+    assert estimator("ucpm", "auto") == "auto" and estimator("satp", None) == "auto"
+    assert estimator("equs", None) is None and estimator("equs", "auto") == "noise-energy"
+    result = Sampler(Headless(), "ddnm", "satp", 5, estimator=None).run(problem)
+    assert result.ledger.total.jvps == result.ledger.total.calls > 0  # one probe of the network a visit
+
+
+def test_plugins_settle_what_the_data_step_made_of_the_modulated_estimate() -> None:
+    @dataclass(frozen=True)
+    class Noting(Scaled):
+        noted: list[Any] = field(default_factory=list)
+
+        def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
+            self.noted.append((x0.clone(), x0_hat.clone()))
+            return x0_hat
+
+    plugin, steps = Noting(shift=0.25), list[Any]()
+    Sampler(CheapPrior(), "ddnm", (plugin,), 4).run(make_problem(), on_step=steps.append)
+    assert len(plugin.noted) == len(steps) == 4
+    for (x0, x0_hat), step in zip(plugin.noted, steps):
+        assert torch.equal(x0, step.x0) and torch.equal(x0_hat, step.x0_hat)
+
+
 def test_one_value_that_is_no_number_spoils_the_answer() -> None:
     class Spoiling(CheapPrior):
         def _predict(self, x: Tensor, t: Tensor) -> Prediction:
@@ -191,3 +228,12 @@ def test_a_cut_grid_draws_by_its_labels() -> None:
     grid = Grid((300, 200, 0, -1), labels=(6, 7, 9, 10))
     Sampler(CheapPrior(), "ddnm", (), grid=grid, use_presets=False).run(make_problem(), noise=noise)
     assert [place for place, name in seen if name == "step"] == [6, 7, 9] and (6, "start") in seen
+
+
+def test_a_notebook_shows_colours_side_by_side_and_the_mean_of_what_is_no_colour() -> None:
+    images = torch.tensor([[1.0, -1.0, 0.0], [-1.0, 1.0, -1.0]]).reshape(2, 3, 1, 1).expand(2, 3, 4, 5)
+    shown = np.asarray(Image.open(io.BytesIO(Result(images, None, None, {}, Ledger(), 0)._repr_png_())))
+    assert shown.shape == (4, 10, 3)
+    assert (shown[:, :5] == [255, 0, 128]).all() and (shown[:, 5:] == [0, 255, 0]).all()
+    five = torch.linspace(-1, 1, 5).reshape(1, 5, 1, 1).expand(1, 5, 4, 3)
+    assert (np.asarray(Image.open(io.BytesIO(Result(five, None, None, {}, Ledger(), 0)._repr_png_()))) == 128).all()

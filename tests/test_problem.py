@@ -411,3 +411,10 @@ def test_our_own_operators_are_not_tried() -> None:
             raise AssertionError("asked")
 
     Problem(picture(), Mute(SHAPE, gaussian_kernel(1.0, 5)))
+
+
+@pytest.mark.parametrize("sigma", [1e-12, 1e-3])
+def test_little_noise_is_not_none(sigma: float) -> None:
+    operator = Denoising((1, 4, 4))
+    assert not Problem(torch.full((1, 1, 4, 4), 0.5), operator, sigma).noise_free
+    assert Problem(torch.full((1, 1, 4, 4), 0.5), operator, 0.0).noise_free

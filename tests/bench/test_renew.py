@@ -342,3 +342,11 @@ def test_renewal_does_not_claim_a_metric_that_was_never_computed(
 )
 def test_numbers_agree_but_for_the_rounding_of_another_machine(new: object, old: object, same: bool) -> None:
     assert module._alike(new, old) is same
+
+
+def test_a_meter_runs_unless_it_is_told_to_be_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(module, "_check", lambda *_, quiet: asked.append(quiet))
+    module.renew([], make_engine(), write=lambda text: None)
+    module.renew([], make_engine(), write=lambda text: None, quiet=True)
+    assert asked == [False, True]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from leader.engines import FreshEngine, LocalEngine, PoolEngine, make_engine
+from leader.engines import FreshEngine, LocalEngine, PoolEngine, make_engine, pool
 
 
 @pytest.fixture
@@ -71,3 +72,22 @@ def test_which_engine_is_made() -> None:
     assert isinstance(make_engine(3, fresh=True), FreshEngine)
     assert isinstance(make_engine(1), LocalEngine)
     assert isinstance(make_engine(3), PoolEngine)
+
+
+@pytest.mark.parametrize(("system", "freed", "expected"), [("posix", 1, True), ("posix", 0, False), ("nt", 1, False)])
+def test_memory_is_handed_back_where_the_c_library_can(
+    monkeypatch: pytest.MonkeyPatch, system: str, freed: int, expected: bool
+) -> None:
+    asked: list[int] = []
+
+    class Library:
+        def __init__(self, name: None) -> None: ...
+
+        def malloc_trim(self, kept: int) -> int:
+            asked.append(kept)
+            return freed
+
+    monkeypatch.setattr(pool, "ctypes", SimpleNamespace(CDLL=Library))
+    monkeypatch.setattr(pool, "os", SimpleNamespace(name=system))
+    assert pool.trim_memory() is expected
+    assert asked == ([0] if system == "posix" else [])

@@ -15,7 +15,7 @@ from leader.pictures.jpeg_history import history_of, standard_luma
 from leader.pictures.noise_level import estimate_noise
 from leader.pictures.noise_spectrum import NoiseSpectrum
 from leader.pictures.quantised_noise import compression_error, noise_before
-from leader.pictures.real_noise import NoiseEstimate, measure_noise
+from leader.pictures.real_noise import NoiseEstimate, _middle, measure_noise
 from leader.restoration.pose import pose_picture
 from tests.pictures.jpegs import jpeg, photograph, unit
 
@@ -134,3 +134,14 @@ def test_small_pictures_are_measured_or_refused_in_a_sentence(size: tuple[int, i
             assert measure_noise(values, known).sigma > 0
         except LeaderError as error:
             assert "give sigma" in str(error)
+
+
+def test_the_middle_of_a_large_picture_is_cut_where_blocks_begin() -> None:
+    """2,700 x 1,600 pixels: 1,536 of each side, from (1164 // 2, 64 // 2) down to multiples of 16."""
+    rows, columns = np.mgrid[:2700, :1600].astype(np.float32)
+    known = rows > 600
+    part, inside = _middle(np.stack([rows, columns], -1), known)
+    assert part.shape == (1536, 1536, 2) and tuple(part[0, 0]) == (576, 32) and tuple(part[-1, -1]) == (576 + 1535, 32 + 1535)
+    assert inside is not None and int(np.argmax(inside[:, 0])) == 601 - 576
+    whole, everywhere = _middle(np.zeros((300, 200, 3)), None)
+    assert whole.shape == (300, 200, 3) and everywhere is None

@@ -121,3 +121,10 @@ def test_shipped_weights_are_small_and_half_precision() -> None:
     content = (resources.files("leader.priors") / "weights" / "pyramid.safetensors").read_bytes()
     assert len(content) <= 10 * 2**20
     assert {tensor.dtype for tensor in load(content).values()} == {torch.float16}
+
+
+def test_a_loaded_network_is_for_looking_only() -> None:
+    """A network that asks for gradients keeps every layer's values in memory."""
+    prior = PyramidPrior.load()
+    assert not any(parameter.requires_grad for parameter in prior.parameters())
+    assert not any(part.training for part in prior.net.modules())

@@ -256,3 +256,15 @@ def test_a_kept_run_asks_no_preset() -> None:
     ready = prepare(photograph(16, 16), "denoise", sigma=0.1, prior=prior, steps=3)
     again = arguments_of(ready.run(check=False).summary(), prior)
     assert again["settings"]["use_presets"] is False and again["settings"]["grid"].times == ready.plan.grid.times
+
+
+def test_the_limit_of_a_container_counts_whichever_file_tells_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, unlimited = tmp_path / "max", tmp_path / "limit"
+    said.write_text("123456\n")
+    unlimited.write_text("max\n")
+    for files in ((tmp_path / "absent", said), (said, tmp_path / "absent"), (unlimited, said)):
+        monkeypatch.setattr(memory, "_LIMITS", tuple(map(str, files)))
+        assert memory.memory_here() == 123456
+    monkeypatch.setattr(memory, "_LIMITS", (str(unlimited),))
+    there = memory.memory_here()
+    assert there is None or there > 123456

@@ -112,3 +112,21 @@ def test_the_command_prints_settings(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "B = 0.01: " in told.err and "wanted 92 to 98" in told.err
     with pytest.raises(LeaderError, match="is not a folder"):
         command.calibrate_satp(images=tmp_path / "absent")
+
+
+def test_crops_are_as_large_as_an_oblong_network_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    class Oblong(CheapPrior):
+        size = (96, 64)
+
+    asked: list[tuple[int, ...]] = []
+
+    def recorded(prior: Any, clean: torch.Tensor, estimator: str, say: Any) -> list[Curve]:
+        asked.append(tuple(clean.shape[-2:]))
+        return [Curve(uniform_grid(100), tuple(10 ** (-0.2 - 2.1 * position / 99) for position in range(100)))]
+
+    monkeypatch.setattr(pruning, "curves", recorded)
+    pictures = write_pictures(tmp_path / "pictures", count=1, size=(300, 280))
+    for prior in (Oblong(), CheapPrior()):
+        monkeypatch.setattr(loading, "load_prior", lambda *_, prior=prior: prior)
+        command.calibrate_satp(images=pictures, count=1)
+    assert asked == [(64, 64), (128, 128)]

@@ -163,3 +163,20 @@ def test_the_verdict_knows_the_pictures_own_noise_where_nothing_else_was_to_be_r
     assert tiny is not None and tiny.numbers["noise"] is None, "too small for an estimate"
     guessed = restore(noisy, "denoise", prior=CheapPrior(), steps=3).verdict
     assert guessed is not None and guessed.numbers["noise"] is None, "an estimate rests on the same picture"
+
+
+def test_a_repetition_that_is_fine_but_explains_less_is_neither_kept_nor_the_end() -> None:
+    worse = Verdict("fine", (), {**FAILED, "residual": 0.6, "detail": 0.9})
+    better = Verdict("fine", (), {**FAILED, "residual": 0.01, "detail": 0.01})
+    first, script = ready(), Scripted(failed(0.5, 0.9), worse, better)
+    best = run_with_second_try(first, script)
+    assert script.sigmas == [first.sigma, 2 * first.sigma, 4 * first.sigma] and best.sigma == 4 * first.sigma
+    assert [(item.level, item.kept) for item in best.tries] == [("failed", True), ("fine", False), ("fine", True)]
+    script = Scripted(failed(0.5, 0.9), worse, worse)
+    assert run_with_second_try(first, script).sigma == first.sigma
+
+
+def test_the_verdict_is_told_who_said_the_noise_level() -> None:
+    for sigma, expected in ((None, 1.0), (0.05, 0.0)):
+        judged = ready(sigma=sigma).run().verdict
+        assert judged is not None and judged.numbers["estimated"] == expected

@@ -16,10 +16,12 @@ starlette = pytest.importorskip("starlette.applications", reason="the page needs
 
 from starlette.testclient import TestClient  # noqa: E402
 
+from leader.pictures import Picture  # noqa: E402
 from leader.web.front import MOST, Front  # noqa: E402
 from leader.web.gate import COOKIE, Gate, client_of  # noqa: E402
 from leader.web.limits import Limits  # noqa: E402
 from leader.web.routes import routes  # noqa: E402
+from leader.web.samples import _scratched  # noqa: E402
 from leader.web.site import Site  # noqa: E402
 
 
@@ -146,3 +148,14 @@ def test_the_front_page_is_drawn_once_for_every_address_and_marks_every_browser(
     assert client.get("/").text == "number 1" and len(drawn) == before
     client.get("/", headers={"host": f"h{MOST - 1}"})
     assert len(drawn) == before + 1, "a few addresses are kept, not whatever somebody makes up"
+
+
+def test_the_scratches_of_the_torn_sample_are_where_they_should_be() -> None:
+    picture = Picture(np.ones((100, 190, 3), np.float32))
+    torn = _scratched(picture)
+    assert torn.alpha is not None and np.array_equal(torn.pixels[..., 0], torn.alpha)
+    holes = torn.alpha == 0
+    assert list(np.flatnonzero(holes[0])) == list(range(54, 61))  # 0.3 of the width, 0.02 to either side
+    assert list(np.flatnonzero(holes[:, 0])) == [74, 75, 76]  # 0.75 of the height, 0.018 to either side
+    assert list(np.flatnonzero(holes[50:70, 95])) == [9, 10, 11]  # 0.15 higher at the middle
+    assert 0.05 < float(holes.mean()) < 0.1
