@@ -2,6 +2,7 @@
 
     python benchmarks/overhead.py                  # 256 px, 25 steps, two threads: a table in Markdown
     python benchmarks/overhead.py --host ddnm --size 128 --repeats 5
+    python benchmarks/overhead.py --threads 1 --cpu     # CPU time instead of wall-clock: one thread of a busy machine
 
 Both clocks run in the same run, so that other load on the machine touches them alike; the median over repeats is printed.
 LEADer's column is its whole run over the host's in turn, SATP's budget 0, so that both visit the same times.
@@ -10,6 +11,7 @@ LEADer's column is its whole run over the host's in turn, SATP's budget 0, so th
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from statistics import median
 from typing import Annotated, Any
 
@@ -30,14 +32,15 @@ INNER: dict[str, dict[str, Any]] = {"sitcom": {"inner": 3}}
 class Timed(WrappedPrior):
     """A prior that adds up the seconds spent inside, backward passes not included."""
 
-    def __init__(self, inner: Prior) -> None:
+    def __init__(self, inner: Prior, clock: Callable[[], float]) -> None:
         super().__init__(inner)
         self.inside = 0.0
+        self.clock = clock
 
     def predict(self, x: Tensor, t: Tensor) -> Prediction:
-        begin = time.perf_counter()
+        begin = self.clock()
         answer = super().predict(x, t)
-        self.inside += time.perf_counter() - begin
+        self.inside += self.clock() - begin
         return answer
 
 
@@ -51,13 +54,13 @@ def problem(task: str, sigma: float, size: int) -> Problem:
 def ratio(prior: Timed, host: str, measured: Problem, steps: int) -> tuple[float, float]:
     """(whole over inside, LEADer's whole over the host's) of one pair of runs."""
     settings = INNER.get(host, {})
-    prior.inside, begin = 0.0, time.perf_counter()
+    prior.inside, begin = 0.0, prior.clock()
     Sampler(prior, host, (), steps, estimator=None, **settings).run(measured)
-    plain = time.perf_counter() - begin
+    plain = prior.clock() - begin
     share = plain / prior.inside
-    begin = time.perf_counter()
+    begin = prior.clock()
     Sampler(prior, host, "leader", steps, satp={"budget": 0.0}, **settings).run(measured)
-    return share, (time.perf_counter() - begin) / plain
+    return share, (prior.clock() - begin) / plain
 
 
 def main(
@@ -67,11 +70,13 @@ def main(
     steps: int = 25,
     repeats: int = 3,
     threads: int = 2,
+    cpu: Annotated[bool, typer.Option("--cpu", help="CPU time instead of wall-clock; ask for one thread.")] = False,
 ) -> None:
     torch.set_num_threads(threads)
-    prior = Timed(load_prior("embedded"))
+    prior = Timed(load_prior("embedded"), time.process_time if cpu else time.perf_counter)
     tasks = task or list(TASKS)
-    typer.echo(f"{size} px, {steps} steps, {threads} threads, torch {torch.__version__}, medians of {repeats}\n")
+    clock = "CPU" if cpu else "wall"
+    typer.echo(f"{size} px, {steps} steps, {threads} threads, torch {torch.__version__}, {clock} time, medians of {repeats}\n")
     typer.echo("| host | " + " | ".join(f"{name} | + LEADer" for name in tasks) + " |")
     typer.echo("| --- |" + " ---: | ---: |" * len(tasks))
     for name in host or METHODS:
