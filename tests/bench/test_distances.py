@@ -109,10 +109,9 @@ def test_kept_distances_go_with_cells_scores_parts_and_code(tmp_path: Path) -> N
     first = StoredDistances(tmp_path, "x")
     assert first.find("k") is None and first.keep("k", [[1], [1 / 3, 2e-12]]) == [[1.0], [0.333333333, 2e-12]]
     first.keep("old", [[0.0]])
-    first.write()
-    again = StoredDistances(tmp_path, "x")
+    again = StoredDistances(tmp_path, "x")  # an interrupted table goes on where it was
     assert again.find("k") == [[1.0], [0.333333333, 2e-12]] and again.find("other") is None
-    again.write()
+    again.finish()
     assert StoredDistances(tmp_path, "x").find("old") is None, "what no table asks for any more goes"
     (tmp_path / "distances" / "x.json").write_text('{"k": 1}')
     with pytest.raises(LeaderError, match="no stored distances; remove it"):

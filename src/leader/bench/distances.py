@@ -95,7 +95,7 @@ def render_distances(experiment: Experiment, records: Mapping[Place, Record], st
             found[row.label].append(_distances((mine, truth), parts, few, store, kept))
             host = found[row.against][-1] if row.against in found else None
             lines.append(f"| {row.label} | {task.label} | {found[row.label][-1].text(host)} |")
-    kept.write()
+    kept.finish()
     means = {label: average(each) for label, each in found.items()}
     for row in compared:
         host = means.get(row.against or "")

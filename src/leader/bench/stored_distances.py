@@ -8,7 +8,7 @@ record that a new version of the code only stamps anew keeps its distances, one 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +37,18 @@ class StoredDistances:
         return self._found.get(key)
 
     def keep(self, key: str, numbers: Sequence[Sequence[float]]) -> list[list[float]]:
-        """Keeps lists of numbers, and returns them as the file will tell them: to nine digits."""
+        """Writes lists of numbers down at once, and returns them as the file tells them: to nine digits."""
         rounded = [[float(f"{value:.9g}") for value in values] for values in numbers]
         self._found[key] = self._asked[key] = rounded
+        self._write(self._found)
         return rounded
 
-    def write(self) -> None:
-        """The file with what was asked for, in that order, if it says anything else: what no table asks for any more goes."""
-        lines = [f"{canonical(key)}: {canonical(numbers)}" for key, numbers in self._asked.items()]
+    def finish(self) -> None:
+        """Writes the file anew: what was asked for, in that order; what no table asks for any more goes."""
+        self._write(self._asked)
+
+    def _write(self, numbers: Mapping[str, list[list[float]]]) -> None:
+        lines = [f"{canonical(key)}: {canonical(lists)}" for key, lists in numbers.items()]
         data = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
         if lines and not (self.path.is_file() and self.path.read_bytes() == data):
             write_atomically(self.path, data)
