@@ -1,6 +1,6 @@
 """Fits the referee of the embedded prior to kept runs, shows it on others, and measures its factors.
 
-    python benchmarks/trust_fit.py --store DIR fit FILE [--seconds S] [--seed K]    on the runs of train, scored on val
+    python benchmarks/trust_fit.py --store DIR fit FILE [--seconds S] [--steps N]  on the runs of train, scored on val
     python benchmarks/trust_fit.py --store DIR score FILE                           scored on val again
     python benchmarks/trust_fit.py --store DIR calibrate FILE                       factors from the runs of calib, beside FILE
     python benchmarks/trust_fit.py --store DIR time PICTURE                         the map's share of a run's time, one thread
@@ -99,12 +99,13 @@ def main() -> None:
     parser.add_argument("what", choices=["fit", "score", "calibrate", "time"])
     parser.add_argument("file", type=Path)
     parser.add_argument("--seconds", type=float, default=240.0, help="for the fit")
+    parser.add_argument("--steps", type=int, default=4000, help="of the fit, at most")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     if chosen.what == "fit":
         lessons = read_lessons(sorted((chosen.store / "train").glob("*.npz")))
-        settings = FitSettings(steps=4000, seconds=chosen.seconds, seed=chosen.seed)
+        settings = FitSettings(steps=chosen.steps, seconds=chosen.seconds, seed=chosen.seed)
         fit_referee([one for one in lessons if bool(one.open.any())], settings, print).save(chosen.file)
         print(f"fitted to {len(lessons)} runs")
     if chosen.what == "time":

@@ -171,7 +171,7 @@ def test_super_resolution_by_other_factors() -> None:
 def test_an_estimate_is_at_least_the_noise_of_rounding(bits: int) -> None:
     flat = np.full((64, 64, 3), 100, np.uint8 if bits == 8 else np.uint16)
     assert as_picture(flat).bits == bits and as_picture(flat).pixels.flat[0] == pytest.approx(100 / (2**bits - 1))
-    assert prepare(flat, "denoise", prior=CheapPrior()).sigma == pytest.approx(1 / (2**bits - 1) / np.sqrt(12))
+    assert prepare(flat, "sr", factor=2, prior=CheapPrior()).sigma == pytest.approx(1 / (2**bits - 1) / np.sqrt(12))
 
 
 def test_missing_pixels_do_not_count_as_noise_and_a_level_of_zero_is_given() -> None:

@@ -104,7 +104,7 @@ def test_sigma_is_estimated_and_never_below_rounding() -> None:
     ready = prepare(noisy, "denoise", prior=CheapPrior(), steps=3)
     assert ready.sigma_from == "estimated" and ready.sigma == pytest.approx(0.1, rel=0.1)
     flat = np.full((64, 64, 3), 128, np.uint8)
-    assert prepare(flat, "denoise", prior=CheapPrior()).sigma == pytest.approx(1 / 255 / 12**0.5)
+    assert prepare(flat, "sr", factor=2, prior=CheapPrior()).sigma == pytest.approx(1 / 255 / 12**0.5)
 
 
 @pytest.mark.parametrize("seed", [0, 3])

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from leader.trust.limits import TAKES_DETAIL, TOO_WIDE
+from leader.trust.limits import TAKES_DETAIL
 from leader.trust.readings import growth, waves
 
 WEIGHTS: dict[str, float] = {"growth": 0.813, "waves": 0.505, "excess": 0.327, "too wide": 0.633}
@@ -49,8 +49,6 @@ def of(numbers: Mapping[str, Any]) -> float:
 
 
 def gravest(numbers: Mapping[str, Any]) -> str:
-    """The feature that adds most to the odds; that a kernel is too wide only where it is more than a suspicion."""
+    """The feature that adds most to the odds."""
     found = features(numbers)
-    if found["too wide"] <= TOO_WIDE.doubtful:
-        del found["too wide"]
     return max(found, key=lambda name: WEIGHTS[name] * found[name])
