@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -222,3 +223,12 @@ def test_noise_that_shows_is_removed_before_a_blur_is_undone(monkeypatch: pytest
     monkeypatch.setattr("leader.diagnosis.findings.find_blur", lambda *_, **__: found.blur)
     noisy = diagnose(image(blurred + np.random.default_rng(0).normal(0, 25, blurred.shape)))
     assert noisy.findings.blur.blur is not None and noisy.advice == Advice("denoise")
+
+
+def test_noise_that_is_no_stronger_than_the_compression_is_not_removed() -> None:
+    found = diagnose(jpeg(image(scene()), 50)).findings
+    assert found.noise is not None and found.history is not None
+    for share, noisy in ((1.2, False), (1.3, True)):
+        weak = replace(found, noise=replace(found.noise, white=0.04, compression=0.04 / share))
+        assert weak.noisy == noisy
+        assert any("weak beside" in said for said in Diagnosis(weak, None, None).sentences()) != noisy
