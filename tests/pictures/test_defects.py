@@ -6,7 +6,7 @@ import io
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from leader.pictures import Picture, from_pil
 from leader.pictures.chains import chains_of
@@ -68,6 +68,18 @@ def test_scratches_behind_jpeg(quality: int, shade: int, width: int, curved: boo
     found = find_defects(behind_jpeg(spoiled, quality))
     recall, precision = recall_and_precision(~found.known, truth, near=3)
     assert recall >= 0.8 and precision >= 0.9 and found.kinds == ("scratches",)
+
+
+@pytest.mark.parametrize("quality", [40, 75, 92])
+def test_many_scratches_of_one_shade_behind_jpeg(quality: int) -> None:
+    image = Image.fromarray(colour(SIDE, 5))
+    truth = Image.new("1", image.size)
+    for ends in ((5, 10, 150, 40), (20, 150, 140, 60), (80, 5, 90, 155), (10, 60, 70, 140), (100, 20, 155, 120)):
+        ImageDraw.Draw(image).line(ends, fill=(235, 235, 235), width=2)
+        ImageDraw.Draw(truth).line(ends, fill=1, width=2)
+    found = find_defects(behind_jpeg(np.asarray(image), quality))
+    recall, precision = recall_and_precision(~found.known, np.asarray(truth), 3)
+    assert recall >= 0.95 and precision >= 0.95 and found.smeared
 
 
 def test_specks_behind_jpeg_and_what_it_smeared_around_them() -> None:
@@ -201,6 +213,7 @@ def test_words() -> None:
     assert Defects(known, ("salt and pepper", "scratches")).words() == (
         "Defects were found: salt and pepper and scratches, 5.0 % of the pixels."
     )
+    assert "some belong to the scene" in Defects(known, ("scratches",), smeared=True).words()
     known[:5], known[0, :5] = True, False
     assert "0.05 % of the pixels" in Defects(known, ("dead pixels",)).words()
 

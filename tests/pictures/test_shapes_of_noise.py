@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 from scipy import ndimage
 
 from leader.errors import LeaderError
 from leader.operators import OPPONENT as OF_OPERATORS
 from leader.pictures.coloured_noise import noise_spectrum
+from leader.pictures.jpeg_history import history_of
 from leader.pictures.noise_level import estimate_noise
 from leader.pictures.real_noise import measure_noise, rounding
 from leader.pictures.shot_noise import ShotNoise, shot_noise
 from leader.pictures.texture_limit import OPPONENT, flattest, unsaturated, white_limit
-from tests.pictures.jpegs import photograph, unit
+from tests.pictures.jpegs import jpeg, photograph, unit
 
 Array = NDArray[np.float64]
 LEAST = rounding(8)
@@ -220,3 +222,16 @@ def test_measure_noise_says_which_it_is() -> None:
     assert blotchy.spectrum is not None and blotchy.shot is None and blotchy.sigma == blotchy.spectrum.level
     counted = measure_noise((np.random.default_rng(0).poisson(60 * ramp()) / 60).clip(0, 1))
     assert counted.shot is not None and counted.spectrum is None and counted.sigma == counted.white
+
+
+@pytest.mark.parametrize("quality", [40, 75, 92])
+def test_blotches_behind_jpeg(quality: int) -> None:
+    clean = unit(photograph(6))[:SIDE, :SIDE]
+    blotchy, noisy = clean + 15 / 255 * low_pass(draw(2), 1.5), clean + 0.1 * draw(2)
+    spectra = []
+    for pixels in (blotchy, noisy, clean):
+        file = jpeg(Image.fromarray((255 * pixels.clip(0, 1)).round().astype(np.uint8)), quality)
+        spectra.append(measure_noise(unit(file), None, 8, history_of(file)).spectrum)
+    assert spectra[0] is not None and 0.025 < spectra[0].level < 0.075
+    assert spectra[0].table[0, 2, 2] > 4 * spectra[0].table[0, -1, -1]
+    assert spectra[1] is None and spectra[2] is None

@@ -18,7 +18,7 @@ import leader
 from leader.errors import LeaderError, UsageError
 from leader.pictures import Picture
 from leader.pictures.defects import Defects
-from leader.restoration.diagnose import Advice, Diagnosis, _advice, diagnose
+from leader.restoration.diagnose import Advice, Diagnosis, diagnose
 from tests.cheap_prior import CheapPrior
 from tests.diagnosis.fields import field
 
@@ -254,11 +254,10 @@ def test_noise_that_shows_is_removed_before_a_blur_is_undone(monkeypatch: pytest
     assert noisy.findings.blur.blur is not None and noisy.advice == Advice("denoise")
 
 
-def test_noise_weaker_than_the_error_of_compression_is_left_to_the_repair_of_the_jpeg() -> None:
-    found = diagnose(jpeg(image(scene()), 30)).findings
-    assert found.noise is not None and found.blur.blur is None
-    for white, error, task in ((0.05, 0.03, "denoise"), (0.03, 0.05, "jpeg"), (0.001, 0.05, "jpeg")):
-        seen = replace(found, noise=replace(found.noise, white=white, compression=error, spectrum=None))
-        assert _advice(seen) == Advice(task)
-    unseen = replace(found, noise=replace(found.noise, white=0.03, compression=0.05, history=None, spectrum=None))
-    assert _advice(unseen) == Advice("denoise")  # no JPEG, so nothing but noise
+def test_noise_that_is_no_stronger_than_the_compression_is_not_removed() -> None:
+    found = diagnose(jpeg(image(scene()), 50)).findings
+    assert found.noise is not None and found.history is not None
+    for share, noisy in ((1.2, False), (1.3, True)):
+        weak = replace(found, noise=replace(found.noise, white=0.04, compression=0.04 / share))
+        assert weak.noisy == noisy
+        assert any("weak beside" in said for said in Diagnosis(weak, None, None).sentences()) != noisy

@@ -23,6 +23,7 @@ from leader.restoration.repeat import arguments_of
 from leader.restoration.restore import restore
 from tests.cheap_prior import CheapPrior
 from tests.pictures.fields import colour, peppered, scratched
+from tests.pictures.jpegs import jpeg, photograph, unit
 
 runner = CliRunner()
 
@@ -142,3 +143,15 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     Image.fromarray(colour(96, 7)).save("clean.png")
     refused = runner.invoke(app, ["restore", "clean.png", "none.png", *words])
     assert refused.exit_code == 1 and "No defects were found" in refused.output and not Path("none.png").exists()
+
+
+def test_compression_is_found_under_the_defects_of_a_copy() -> None:
+    """Where specks touch every block, their pixels were there when it was compressed, and tell of it."""
+    pixels = np.array(photograph(6))
+    specks = np.random.default_rng(0).random(pixels.shape[:2]) < 0.05
+    pixels[specks] = 255
+    copy = unit(jpeg(Image.fromarray(pixels), 75)).astype(np.float32)
+    mask = (~specks).astype(np.float32)
+    noise = pose_picture(Picture(copy), "inpaint", None, {"mask": mask})
+    assert noise.sigma > 0.02
+    assert pose_picture(Picture(copy), "inpaint", None, {"mask": mask}, jpeg=False).sigma < 0.5 * noise.sigma

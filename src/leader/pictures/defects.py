@@ -33,10 +33,12 @@ class Defects:
 
     known  [H, W], False at defects and what compression smeared around them
     kinds  "salt and pepper", "dead pixels", "scratches": those that were found
+    smeared  whether scratches were found behind compression, where they are less sure
     """
 
     known: Flags
     kinds: tuple[str, ...]
+    smeared: bool = False
 
     @property
     def share(self) -> float:
@@ -48,7 +50,8 @@ class Defects:
         if not self.kinds:
             return "No defects were found: no specks, scratches or lines of dust."
         share = f"{100 * self.share:.1f}" if self.share >= 0.001 else f"{100 * self.share:.2g}"
-        return f"Defects were found: {' and '.join(self.kinds)}, {share} % of the pixels."
+        doubt = "; behind JPEG some lines are missed, and some belong to the scene" if self.smeared else ""
+        return f"Defects were found: {' and '.join(self.kinds)}, {share} % of the pixels{doubt}."
 
 
 def dithered(pixels: NDArray[np.float32]) -> bool:
@@ -79,4 +82,5 @@ def find_defects(picture: Picture) -> Defects:
         kinds.append("scratches")
     wide = 1 if history is None or history.quality >= FINE else 2
     few = history is not None and specks.mean() < MANY_SPECKS  # grown, many would leave too little
-    return Defects(~(grown(specks, int(few)) | grown(drawn, 1) | grown(smeared, wide)), tuple(kinds))
+    known = ~(grown(specks, int(few)) | grown(drawn, 1) | grown(smeared, wide))
+    return Defects(known, tuple(kinds), bool(smeared.any()))

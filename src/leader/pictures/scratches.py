@@ -33,7 +33,14 @@ RIDGE, RIDGE_SCALE = 0.05, 0.5
 MOST_OF_A_SEGMENT = 0.75
 SHADE = 0.12
 """How far the brightness of one scratch may waver."""
-SHORTEST = 24
+SHORTEST = 20
+WHITE, MANY_WHITE, MANY = 0.82, 0.36, 0.8
+"""Length times contrast, in shorter sides of the picture, that lines of one shade must reach together: 0.25 at most of nearly
+white ones and 0.51 of others in clean photographs, 0.47 or more where there are eight white scratches.
+"""
+FOLLOWED, FOLLOWED_RIDGE, FOLLOWED_SHADE, STEPS = 16, 0.05, 0.08, 8
+"""Of what goes on in the shade of scratches that were found: pixels of a segment apart from them, how far a pixel must stand
+out, how far from that shade it may be, and steps from the segments."""
 CLEAREST, CLEAREST_SHARE, CLEAR = 0.07, 5.0, 0.75
 """Length times contrast, in shorter sides of the picture, that one line must reach, and how much more the larger the share of
 pixels on any line is; the other lines must reach a part of that."""
@@ -60,7 +67,7 @@ def find_smeared(luma: Floats) -> Flags:
     """[H, W], the scratches of luma [H, W] behind compression."""
     ridge = ridgeness(luma[..., None])
     segments = on_segments(luma, RIDGE + RIDGE_SCALE * median_around(ridge, 4))
-    lines = []
+    lines, found = [], np.zeros(luma.shape, dtype=bool)
     for number in range(math.ceil(2 / SHADE) + 1):
         low = (number - 1) * SHADE / 2
         like = segments & (luma >= low) & (luma <= low + SHADE)
@@ -68,12 +75,28 @@ def find_smeared(luma: Floats) -> Flags:
         strength = _medians(chains.member, np.where(like, ridge, np.nan)[chains.rows, chains.columns], len(chains.area))
         score = np.where(chains.length >= SHORTEST, chains.length * strength / min(luma.shape), 0)
         lines.append((score, like, chains))
+        if float(score.sum()) >= (MANY_WHITE if low >= WHITE else MANY):
+            line = chains.mask(score > 0, luma.shape) & like
+            found |= _followed(luma, ridge, line)
     least = CLEAREST + CLEAREST_SHARE * float(segments.mean())
-    if max(score.max(initial=0) for score, _, _ in lines) < least:
-        return np.zeros(luma.shape, dtype=bool)
-    found = [chains.mask(score >= CLEAR * least, luma.shape) & like for score, like, chains in lines]
-    together: Flags = np.logical_or.reduce(found)
-    return together
+    if max(score.max(initial=0) for score, _, _ in lines) >= least:
+        for score, like, chains in lines:
+            found |= chains.mask(score >= CLEAR * least, luma.shape) & like
+    return found
+
+
+def _followed(luma: Floats, ridge: Floats, line: Flags) -> Flags:
+    """[H, W], with a line [H, W] what goes on in its shade, more faintly: segments that touch it, or are long, and then pixels
+    that hang together with those, for a few steps: in a texture of that shade they would go on for ever.
+    """
+    like = (ridge > FOLLOWED_RIDGE) & (np.abs(luma - float(np.median(luma[line]))) <= FOLLOWED_SHADE)
+    straight = like & on_segments(luma, np.full(luma.shape, FOLLOWED_RIDGE, dtype=np.float32))
+    chains = chains_of(grown(straight, 1), luma[..., None], np.inf)
+    chosen = (chains.length >= FOLLOWED) | chains.holds(line)
+    found: Flags = line | (chains.mask(chosen, luma.shape) & straight)
+    for _ in range(STEPS):
+        found |= grown(found, 1) & like
+    return found
 
 
 def on_segments(luma: Floats, limits: Floats) -> Flags:

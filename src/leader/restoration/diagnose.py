@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from leader.diagnosis.findings import Findings, examine
+from leader.diagnosis.findings import VISIBLE_NOISE, Findings, examine
 from leader.errors import LeaderError, UsageError
 from leader.files import printable
 from leader.pictures.real_noise import NoiseEstimate
@@ -174,7 +174,7 @@ def _advice(found: Findings) -> Advice | None:
         return Advice("inpaint")
     if found.defects and not _perhaps_content(found):
         return Advice("inpaint", {"mask": "auto"})
-    if found.noisy and not found.coarse:
+    if found.noisy:
         return Advice("denoise")
     blur = found.blur.blur
     if blur is not None:
@@ -234,6 +234,8 @@ def _noise(found: Findings) -> list[str]:
     noise = found.noise
     if noise is None:
         return ["Its noise cannot be told: it is too small or too empty for that."]
+    if not found.noisy and found.noise_level >= VISIBLE_NOISE:
+        return ["Its noise is weak beside the error of its compression."]
     if not found.noisy:
         return [f"Its noise is weak (at most {found.noise_level:.3f} of the range)."]
     level = f"{found.noise_level:.3f} of the range, {255 * found.noise_level:.0f} grey levels"
