@@ -13,7 +13,7 @@ class CheapPrior(Prior):
     """x0 ~ N(0, 0.25): its posterior mean and variance in closed form."""
 
     name = "cheap"
-    source = "exact"
+    source: str | None = "exact"
 
     def __init__(self) -> None:
         super().__init__(Schedule.linear())
