@@ -25,7 +25,7 @@ from tests.train.pictures import write_pictures
 class Headless(CheapPrior):
     """One that says nothing of its variance."""
 
-    source: str | None = None  # type: ignore[assignment]
+    source: str | None = None
 
     def _predict(self, x: torch.Tensor, t: torch.Tensor) -> Prediction:
         return replace(super()._predict(x, t), variance=None)
