@@ -162,7 +162,7 @@ def test_a_plan_says_where_sigma_and_draws_come_from() -> None:
 
 def test_who_reads_sigma_gets_a_real_estimate_and_a_map_alone_a_cheap_one() -> None:
     class Headless(CheapPrior):
-        source = None
+        source: Any = None
 
         def _predict(self, x: Tensor, t: Tensor) -> Prediction:
             return replace(super()._predict(x, t), variance=None)

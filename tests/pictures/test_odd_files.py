@@ -99,11 +99,3 @@ def test_windows_that_stand_alone_are_judged_together() -> None:
         usable[2, 0] = True  # two steps from the first
         chosen = flattest(np.arange(144.0).reshape(12, 12), usable, 0.1)
     assert chosen.sum() == 2 and chosen[0, 0] and chosen[2, 0]
-
-
-def test_decimal_numbers_are_read_as_they_are_and_may_be_written_to(tmp_path: Path) -> None:
-    values = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
-    Image.fromarray(values).save(tmp_path / "floats.tif")
-    picture = read_picture(tmp_path / "floats.tif")
-    assert np.array_equal(picture.pixels[..., 0], values) and picture.bits == 16
-    assert picture.pixels.flags.writeable  # torch warns of others, at the terminal

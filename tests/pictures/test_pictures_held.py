@@ -17,6 +17,7 @@ from PIL import Image, ImageOps
 from leader.errors import LeaderError
 from leader.pictures import Picture, container, figures, read_picture, write_picture
 from leader.pictures.container import Measurement, read_container, write_container
+from leader.pictures.deep import write_deep_png
 from leader.pictures.picture import matching_profile
 from leader.result import Visit
 
@@ -201,3 +202,8 @@ def test_numbers_without_end_in_a_container_are_told(wrong: str, tmp_path: Path)
     np.savez(tmp_path / "m.npz", **arrays)
     with pytest.raises(LeaderError, match="misstates"):
         read_container(tmp_path / "m.npz")
+
+
+def test_a_deep_png_ends_as_png_says(tmp_path: Path) -> None:
+    write_deep_png(tmp_path / "deep.png", np.zeros((2, 3, 1), np.uint16), None)
+    assert (tmp_path / "deep.png").read_bytes().endswith(b"\0\0\0\0IEND\xaeB`\x82")

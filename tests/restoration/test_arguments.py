@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from leader.errors import LeaderError, UsageError
 from leader.operators import gaussian_kernel, motion_kernel, random_mask
-from leader.restoration.arguments import Exactly, as_kernel, as_mask, as_seed, as_sigma, gaussian_std
+from leader.restoration.arguments import Exactly, as_kernel, as_mask, as_picture, as_seed, as_sigma, gaussian_std
 
 
 @pytest.mark.parametrize(
@@ -197,3 +198,11 @@ def test_tables_are_read_as_they_are(tmp_path: Path) -> None:
     assert torch.equal(as_kernel(tmp_path / "a.npy"), expected)
     for suffix in ("txt", "csv"):
         torch.testing.assert_close(as_kernel(tmp_path / f"a.{suffix}"), expected)
+
+
+def test_decimal_numbers_of_a_file_are_taken_as_they_are_and_may_be_written_to(tmp_path: Path) -> None:
+    values = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
+    Image.fromarray(values).save(tmp_path / "floats.tif")
+    picture = as_picture(tmp_path / "floats.tif")
+    assert np.array_equal(picture.pixels[..., 0], values) and picture.bits == 16
+    assert picture.pixels.flags.writeable  # torch warns of others, at the terminal

@@ -171,7 +171,7 @@ def _from_loaded(image: Image.Image, name: str) -> Picture:
             raise LeaderError(f"{name} holds 32-bit numbers outside 0..65535; convert it to 16 bits first.")
         return from_samples(values.astype(np.uint16)[..., None], 16, icc)
     if mode == "F":
-        floats = np.array(image, dtype=np.float32)  # a copy: what Pillow shows of its own may not be written to
+        floats = np.asarray(image, dtype=np.float32)
         if not np.isfinite(floats).all() or floats.min() < 0 or floats.max() > 1:
             raise LeaderError(f"{name} holds decimal numbers outside 0..1; scale them to 0..1 or convert it to 16 bits.")
         return Picture(floats[..., None], None, 16, icc)

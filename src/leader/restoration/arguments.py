@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,8 @@ def as_picture(image: ImageLike) -> Picture:
         picture = _from_array(_channels_last(image.detach().cpu()).numpy())
     else:
         picture = _from_array(np.asarray(image))
+    if not picture.pixels.flags.writeable:  # what Pillow shows of its own memory, of which torch warns
+        picture = replace(picture, pixels=picture.pixels.copy())
     width, height = picture.size
     if min(width, height) < SMALLEST_SIDE:
         raise LeaderError(f"The picture has {width} x {height} pixels; at least {SMALLEST_SIDE} x {SMALLEST_SIDE} are needed.")
