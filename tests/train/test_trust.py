@@ -224,6 +224,8 @@ def test_a_referee_learns_the_size_of_errors_and_looks_at_open_pixels_alone() ->
     fresh = torch.randn(1, CHANNELS, 40, 40, generator=generator)
     off = (referee(fresh)[0] - (0.6 * fresh[0, 4] - 2)).abs()
     assert float(off.mean()) < 0.25
+    further = fit_referee(lessons, FitSettings(steps=1, crop=32, rate=1e-6), start=referee)
+    torch.testing.assert_close(further(fresh), referee(fresh), atol=1e-3, rtol=1e-3)
     with pytest.raises(LeaderError, match="no runs"):
         fit_referee([])
 

@@ -64,9 +64,12 @@ def read_lessons(paths: Iterable[Path]) -> list[Lesson]:
 
 
 def fit_referee(
-    lessons: Sequence[Lesson], settings: FitSettings | None = None, say: Callable[[str], None] | None = None
+    lessons: Sequence[Lesson],
+    settings: FitSettings | None = None,
+    say: Callable[[str], None] | None = None,
+    start: Referee | None = None,
 ) -> Referee:
-    """A referee by `loss`, over the open pixels of random crops, turned and mirrored."""
+    """A referee by `loss`, over the open pixels of random crops, turned and mirrored; `start` is fitted further."""
     if not lessons:
         raise LeaderError("There are no runs to fit a referee to; give more pictures.")
     chosen = settings or FitSettings()
@@ -74,6 +77,8 @@ def fit_referee(
     with torch.random.fork_rng():
         torch.manual_seed(chosen.seed)
         referee = Referee()
+    if start is not None:
+        referee.load_state_dict(start.state_dict())
     best = torch.optim.AdamW(referee.parameters(), lr=chosen.rate, weight_decay=DECAY)
     mean_weights = {name: value.clone() for name, value in referee.state_dict().items()}
     begin = time.monotonic()
