@@ -29,6 +29,7 @@ from leader.operators import (
     random_mask,
 )
 from leader.priors.gaussian import GaussianPrior, stationary
+from leader.problem import _hint
 from tests.methods.contexts import context, operators
 from tests.operators.cases import dense
 from tests.oracle.cases import mixture
@@ -418,3 +419,15 @@ def test_little_noise_is_not_none(sigma: float) -> None:
     operator = Denoising((1, 4, 4))
     assert not Problem(torch.full((1, 1, 4, 4), 0.5), operator, sigma).noise_free
     assert Problem(torch.full((1, 1, 4, 4), 0.5), operator, 0.0).noise_free
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        *((0.0, 2.1, "0 to 255"), (0.0, 256.0, "0 to 255"), (-3.0, 1.0, "0 to 255"), (0.0, 257.0, "0 to 65535")),
+        *((0.0, 65536.0, "0 to 65535"), (-1.0, 1.0, "[-1, 1], so use Problem.internal"), (-0.5, 2.0, "[-1, 1]")),
+        *((0.0, 2.0, "give that of an image in [0, 1]"), (0.0, 65537.0, "give that of an image in [0, 1]")),
+    ],
+)
+def test_what_values_of_other_units_look_like(low: float, high: float, words: str) -> None:
+    assert words in _hint(low, high, 1.0) and words in _hint(4 * low, 4 * high, 4.0)
