@@ -171,6 +171,7 @@ def noisy() -> Iterator[Trial]:
     yield Trial("sr", "ddnm", (), 21, "quadratic", {"eta": 0.58})
     for eta in (0.62, 0.635):
         yield Trial("sr", "ddnm", ("ucpm",), 21, "quadratic", {"eta": eta})
+    yield Trial("sr", "ddnm", ("ucpm",), 20, "quadratic", {"eta": 0.635})
     for eta in (0.62, 0.646):
         yield Trial("sr", "ddnm", ("ucpm",), 21, None, {"eta": eta}, DENSE_END)
 
