@@ -198,6 +198,11 @@ def _problem(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["family"], row["photograph"], row["crop"], row["noise"], row["method"]
 
 
+def _outlives(row: dict[str, Any], part: str, problems: set[tuple[Any, ...]]) -> bool:
+    """Whether a kept record stays when others of a part are written: a spread does, of problems that were not run again."""
+    return row["part"] != part or (part == "many" and row["map"].startswith("spread") and _problem(row) not in problems)
+
+
 def _paired(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
     """AUSE of the referee minus that of every other map, run by run."""
     own = {_problem(row): row["ause"] for row in rows if row["map"] == "referee"}
@@ -234,7 +239,9 @@ def main() -> None:
     parser.add_argument("--store", type=Path)
     parser.add_argument("--referee", type=Path, default=WEIGHTS)
     parser.add_argument("--part", choices=["val", "calib", "test", "between", "files", "many"], default="test")
-    parser.add_argument("--write", action="store_true", help="replace the kept records of this part")
+    parser.add_argument(
+        "--write", action="store_true", help="replace the kept records of this part; spreads of problems not run again stay"
+    )
     parser.add_argument("--figure", type=Path, help="draw the sparsification curves of the part")
     parser.add_argument("--covariances", type=int, default=0, help="compare the covariance given y on so many runs")
     chosen = parser.parse_args()
@@ -242,8 +249,8 @@ def main() -> None:
     before = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
     rows = before if chosen.store is None else measure(chosen.store, chosen.part, chosen.referee, chosen.covariances)
     if chosen.write and chosen.store is not None:
-        kept_rows = [row for row in before if row["part"] != chosen.part] + rows
-        RECORDS.write_text("".join(json.dumps(row) + "\n" for row in kept_rows))
+        rows = [row for row in before if _outlives(row, chosen.part, {_problem(one) for one in rows})] + rows
+        RECORDS.write_text("".join(json.dumps(row) + "\n" for row in rows))
     print(tables(with_single_runs(rows), chosen.part))
     if chosen.figure is not None:
         draw(rows, chosen.part, chosen.figure)
