@@ -1,17 +1,22 @@
 """Before, after and the truth of ten rows of benchmarks/real.py beside each other, for docs/real.md.
 
-python benchmarks/real.py --part test --count 4 --keep PICTURES
-python benchmarks/real_montage.py PICTURES docs/images/real.jpg
+    python benchmarks/real_montage.py PHOTOGRAPHS docs/images/real.jpg
+
+Row n, from 0, is made of number 3 n + 1, from 0 and in turn, of the first sixteen photographs of the folder; PSNR and LPIPS of
+what was given, of what was restored and of the best simple tool are printed.
 """
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from PIL import Image, ImageDraw, ImageFont
-from real_rows import SIDE
+from real import measure
+from real_rows import SIDE, rows
+
+from leader.pictures import list_pictures
 
 ROWS = (
     "gaussian 1.5, jpeg 75, kernel given",
@@ -46,15 +51,17 @@ def tile(folder: Path, row: str, crop: str) -> Image.Image:
     return image
 
 
-def main(
-    folder: Path, out: Path, shown: Annotated[int, typer.Option(help="The number of the first crop of the folder.")] = 0
-) -> None:
-    """Row n shows the crop n of the folder, in turn."""
-    tiles = []
-    for number, row in enumerate(ROWS):
-        crops = sorted(file.name.removesuffix(f" {row} given.png") for file in folder.glob(f"* {row} given.png"))
-        if crops:
-            tiles.append(tile(folder, row, crops[(number + shown) % len(crops)]))
+def main(photographs: Path, out: Path) -> None:
+    """Restore, show and tell."""
+    paths, by_name, tiles = list_pictures(photographs)[:16], {row.name: row for row in rows()}, []
+    with tempfile.TemporaryDirectory() as name:
+        for number, row in enumerate(ROWS):
+            path = paths[(3 * number + 1) % len(paths)]
+            made = measure(path, by_name[row], None, Path(name))
+            tool, simple = max(made["simple"].items(), key=lambda item: float(item[1][0]))
+            ours = made.get("restored") or made["refused"]
+            typer.echo(f"{row}: {made['nothing']} -> {ours}, {made.get('verdict')}; {tool} {simple[0]:.1f}", err=True)
+            tiles.append(tile(Path(name), row, path.stem))
     lines = -(-len(tiles) // COLUMNS)
     width, height = tiles[0].size
     sheet = Image.new("RGB", (COLUMNS * width + (COLUMNS - 1) * 3 * GAP, lines * (height + 2 * GAP)), "white")
