@@ -431,3 +431,18 @@ def test_little_noise_is_not_none(sigma: float) -> None:
 )
 def test_what_values_of_other_units_look_like(low: float, high: float, words: str) -> None:
     assert words in _hint(low, high, 1.0) and words in _hint(4 * low, 4 * high, 4.0)
+
+
+def test_another_precision_of_y_is_none_of_sigma() -> None:
+    problem = Problem(torch.full((1, 1, 4, 4), 0.5, dtype=torch.float64), Denoising((1, 4, 4)), 0.1)
+    changed = problem.to_dtype(torch.float32)
+    assert changed.y.dtype == torch.float32 and changed.sigma.dtype == torch.float64
+    assert float(changed.sigma[0]) == 0.2
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_two_kernels_serve_two_pictures(count: int) -> None:
+    operator = Blur((1, 4, 4), torch.rand(2, 1, 3, 3) + 0.1)
+    assert Problem(torch.full((2, 1, 4, 4), 0.5), operator).batch == 2
+    with pytest.raises(LeaderError, match=f"one of 2 images; the measurement holds {count}"):
+        Problem(torch.full((count, 1, 4, 4), 0.5), operator)
