@@ -80,6 +80,7 @@ audit: $(STAMP)
 results: $(STAMP)
 	for name in $(TABLES); do $(BIN)/leader bench table $$name --out docs/results/$$name.md || exit 1; done
 	$(BIN)/leader bench table table3 --form paper --out docs/results/table3-paper.md
+	$(BIN)/leader bench table fid --tasks "SR x4" --out docs/results/fid.md
 	for name in $(FIGURES); do $(BIN)/leader bench figure $$name --out docs/results/$$name.png || exit 1; done
 	$(BIN)/leader bench architecture --out docs/results/figure2.png
 

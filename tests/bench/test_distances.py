@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -111,8 +112,11 @@ def test_kept_distances_go_with_cells_scores_parts_and_code(tmp_path: Path) -> N
     first.keep("old", [[0.0]])
     again = StoredDistances(tmp_path, "x")  # an interrupted table goes on where it was
     assert again.find("k") == [[1.0], [0.333333333, 2e-12]] and again.find("other") is None
+    again.keep("a", [[2.0]])
     again.finish()
-    assert StoredDistances(tmp_path, "x").find("old") is None, "what no table asks for any more goes"
+    assert list(json.loads((tmp_path / "distances" / "x.json").read_bytes())) == ["k", "a", "old"], (
+        "as asked for, then the rest"
+    )
     (tmp_path / "distances" / "x.json").write_text('{"k": 1}')
     with pytest.raises(LeaderError, match="no stored distances; remove it"):
         StoredDistances(tmp_path, "x")

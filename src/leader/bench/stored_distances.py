@@ -44,8 +44,8 @@ class StoredDistances:
         return rounded
 
     def finish(self) -> None:
-        """Writes the file anew: what was asked for, in that order; what no table asks for any more goes."""
-        self._write(self._asked)
+        """Writes the file anew: what was asked for, in that order, then the rest by key, which other tasks may ask for."""
+        self._write({**self._asked, **dict(sorted(self._found.items()))})
 
     def _write(self, numbers: Mapping[str, list[list[float]]]) -> None:
         lines = [f"{canonical(key)}: {canonical(lists)}" for key, lists in numbers.items()]
