@@ -68,6 +68,6 @@ def test_what_is_no_picture_is_refused_in_a_sentence(photos: Path) -> None:
 
 
 def test_a_kernel_that_was_found_is_judged_by_its_result(photos: Path) -> None:
-    run = runner.invoke(app, ["restore", "it's soft.png", "out.png", "--task", "deblur", "--kernel", "auto", "--steps", "2"])
+    run = runner.invoke(app, ["restore", "it's soft.png", "out.png", "--task", "deblur", "--kernel", "auto", "--steps", "1"])
     assert "The blur was found in the picture: a Gaussian blur" in run.output and "Verdict: failed" in run.output
     assert run.exit_code == 3 and not (photos / "out.png").exists()

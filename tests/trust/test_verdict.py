@@ -214,6 +214,10 @@ def test_a_blur_is_judged_by_several_numbers_together() -> None:
     assert sharp.level == "failed" and "kernel is too wide" in sharp.reasons[0]
     much = judge({**BLURRED, "detail": 0.05 * 4 * 8})
     assert much.level == "failed" and "8.0 times the detail" in much.reasons[0]
+    cut = judge({**BLURRED, "excess": 0.5})
+    assert cut.level == "failed" and sum("black and white" in reason for reason in cut.reasons) == 1
+    grown = judge({**BLURRED, "enlarged": 4.0, "detail": 0.05 * 4 * 0.84})
+    assert grown.level == "failed" and "1.2 times the most detail that right answers have" in grown.reasons[0]
 
 
 def test_no_single_sign_makes_an_undone_blur_a_failure() -> None:

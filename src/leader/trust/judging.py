@@ -199,9 +199,11 @@ def judge(numbers: Mapping[str, Any]) -> Verdict:
     """The verdict that follows from the numbers of `measure`."""
     failed, doubtful = [], []
     for found in _findings(numbers):
+        if found.words in failed:
+            continue  # a number may count alone and among others
         if found.value > found.limits.failed:
             failed.append(found.words)
-        elif found.value > found.limits.doubtful and found.words not in failed:
+        elif found.value > found.limits.doubtful:
             doubtful.append(found.words)
     level: Level = "failed" if failed else "doubtful" if doubtful else "fine"
     return Verdict(level, (*failed, *doubtful), dict(numbers))
@@ -237,8 +239,11 @@ def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
     wide = too_wide(numbers)
     together, enlarged = score.applies(numbers), float(numbers.get("enlarged", 1.0)) > 1
     about_right = "are kernel and sigma right?"
+    detail = f"{_number(more)} times the detail to be expected"
+    if enlarged:
+        detail = f"{_number(more / ENLARGED_GROWTH.doubtful)} times the most detail that right answers have"
     words = {
-        "growth": f"the picture has {_number(more)} times the detail to be expected: {about_right}",
+        "growth": f"the picture has {detail}: {about_right}",
         "waves": f"the picture has waves {2 ** (wavy / 2):.1f} times as strong as in photographs: {about_right}",
         "excess": f"the answer leaves black and white by {_number(255 * excess)} grey levels: {about_right}",
         "too wide": "the given picture is much sharper than a blur by this kernel would be: the kernel is too wide",
