@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo web test-web test-cluster docker-check test lint unit check-all mutants fuzz audit results graph docs install clean
 
-TABLES := table1 table2 table3 table4
+TABLES := table1 table2 table3 table4 fid
 FIGURES := figure1 figure3 figure4 figure5 figure6 figure7
 
 install: $(STAMP)
@@ -80,7 +80,6 @@ audit: $(STAMP)
 results: $(STAMP)
 	for name in $(TABLES); do $(BIN)/leader bench table $$name --out docs/results/$$name.md || exit 1; done
 	$(BIN)/leader bench table table3 --form paper --out docs/results/table3-paper.md
-	$(BIN)/leader bench table fid --tasks "SR x4" --out docs/results/fid.md
 	for name in $(FIGURES); do $(BIN)/leader bench figure $$name --out docs/results/$$name.png || exit 1; done
 	$(BIN)/leader bench architecture --out docs/results/figure2.png
 
