@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from leader.schedule import Grid, Schedule
+from leader.schedule import Grid, Schedule, make_grid
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.05, 0.34, 2.0, 60.0, 1e6])
@@ -42,3 +42,13 @@ def test_a_level_is_signal_noise_and_their_ratio() -> None:
         expected = [abar, math.sqrt(abar), math.sqrt(1 - abar), math.sqrt((1 - abar) / abar)]
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
     assert level.signal.dtype == torch.float64 and schedule.level(times).signal.dtype == torch.float32
+
+
+def test_a_pacer_goes_to_the_turning_point_and_from_it_one_move_on() -> None:
+    grid = Grid((7, 5, 3, 7, 3, -1))
+    assert [grid.farthest(position) for position in range(5)] == [2, 2, 3, 5, 5]
+
+
+def test_more_steps_than_the_clock_has_are_counted_on_the_schedule() -> None:
+    grid = make_grid("uniform", 1500, Schedule.linear(steps=3000))
+    assert len(grid.times) == 1501 and grid.times == (*range(2998, -1, -2), -1)

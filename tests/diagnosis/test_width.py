@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leader.diagnosis.periodogram import plane
 from leader.diagnosis.shapes import transfer_of
-from leader.diagnosis.width import FACTORS, REFUTED, _transfer, evidence_by_width, narrowed, refuted, width_of
+from leader.diagnosis.width import FACTORS, REFUTED, _scaled, _transfer, evidence_by_width, narrowed, refuted, width_of
 from leader.operators import gaussian_kernel, line_kernel
 from leader.pictures.jpeg_history import JpegHistory
 from leader.pictures.real_noise import NoiseEstimate
@@ -129,3 +129,13 @@ def test_nothing_is_said_where_nothing_can_be_seen() -> None:
     assert width_of(scene(0), kernel, squeezed) is None
     found = width_of(scene(0), torch.ones(1, 1), NOISE)
     assert found is not None and found.odds == pytest.approx(0.0, abs=1e-6), "no kernel is narrower than none"
+
+
+def test_a_wider_kernel_has_nothing_beyond_the_highest_frequency_of_the_given_one() -> None:
+    taps, side = gaussian_kernel(0.6).double().numpy(), 32
+    frequency = np.abs(np.fft.fftfreq(side))
+    known = np.maximum(frequency[:, None], frequency[None]) * 2 <= 0.5
+    wider, given = _scaled(taps, 2.0, side), _scaled(taps, 1.0, side)
+    assert np.all(wider[~known] == 0) and np.all(np.abs(given) > 0)
+    twice = 2 * np.fft.fftfreq(side, 1 / side).astype(int) % side  # of a frequency's place
+    assert wider[known] == pytest.approx(given[np.ix_(twice, twice)][known])
