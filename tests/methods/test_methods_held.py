@@ -48,6 +48,7 @@ def test_ddnm_travels_when_told_to() -> None:
     grid = DDNM(travel_length=3, travel_repeats=2).default_grid(schedule, 10)
     assert grid == travel_grid(10, 3, 2) and any(b > a for a, b in zip(grid.times, grid.times[1:]))
     assert DDNM(travel_length=3).default_grid(schedule, 10).times == (*range(900, -1, -100), -1)
+    assert DPS().default_grid(schedule, 10).times == (*range(999, -1, -111), -1), "from the very top, as its authors respace"
 
 
 def test_travel_re_noises_the_unprojected_estimate_with_noise_of_its_own() -> None:

@@ -75,6 +75,13 @@ def test_kid_of_one_distribution_is_zero_on_average_and_grows_with_a_shift() -> 
     assert near.mean < far.mean
 
 
+def test_the_spread_of_kid_is_the_standard_deviation_over_subsets() -> None:
+    x, y = torch.randn(2, 300, 8, generator=torch.Generator().manual_seed(8))
+    both, first = (kid(x, y, subset_size=50, subsets=count) for count in (2, 1))
+    second = 2 * both.mean - first.mean
+    assert both.std == pytest.approx(abs(first.mean - second) / 2**0.5) and first.std == 0
+
+
 def test_wrong_features_are_refused() -> None:
     x = torch.zeros(5, 3)
     with pytest.raises(LeaderError, match="with one D"):
