@@ -135,3 +135,14 @@ def test_words() -> None:
     torn = Recognised("pillow-bicubic", {"nearest": 0.0, "box": 0.02, "bilinear": 0.3, "bicubic": 0.28, "lanczos": 0.4}, 0.01)
     assert "reduced by lanczos or bilinear or bicubic: bicubic is assumed (28 % likely)" in torn.words()
     assert "--down" in torn.words()
+
+
+def test_the_operator_of_least_doubt_is_weighed_over_the_kernels_that_may_have_been() -> None:
+    """Rows are what made the thumbnail, columns what it is taken for; a box taken for bilinear costs four times the reverse."""
+    names = list(KERNELS)
+    box, bilinear = names.index("box"), names.index("bilinear")
+    differences = np.full((len(names), len(names)), 9.0)
+    differences[[box, bilinear], [box, bilinear]] = 0
+    differences[box, bilinear], differences[bilinear, box] = 4, 1
+    found = least_doubt({name: {"box": 0.7, "bilinear": 0.3}.get(name, 0.0) for name in names}, differences)
+    assert found.down == KERNELS["box"] and found.doubt == pytest.approx(COUNTED * 0.3**0.5)
