@@ -57,6 +57,7 @@ def test_a_failed_run_is_repeated_with_twice_the_estimate_and_the_kept_one_says_
     assert script.sigmas == [first.sigma, 2 * first.sigma]
     assert best.sigma == 2 * first.sigma and best.sigma_from == "estimated"
     assert [(item.level, item.kept) for item in best.tries] == [("failed", True), ("fine", True)]
+    assert [item.sigma for item in best.tries] == [first.sigma, 2 * first.sigma]
     assert any("raised" in note for note in best.notes)
     summary = best.summary()
     assert summary["sigma"] == best.sigma and [item["kept"] for item in summary["tries"]] == [True, True]
