@@ -242,3 +242,11 @@ def test_a_variance_head_stays_constant_beyond_its_noise_levels() -> None:
         for place, value in expected.items():
             wanted[place] = value
         torch.testing.assert_close(weights[row], wanted, atol=1e-3, rtol=0)
+
+
+def test_states_have_the_precision_of_the_network() -> None:
+    prior = CheapPrior()
+    assert [prior.state_dtype(given) for given in (torch.float32, torch.float64)] == [torch.float32, torch.float64]
+    for kind, states in ((torch.float64, torch.float64), (torch.float32, torch.float32), (torch.bfloat16, torch.float32)):
+        prior.weights = torch.nn.Parameter(torch.zeros(1, dtype=kind))
+        assert {prior.state_dtype(given) for given in (torch.float32, torch.float64)} == {states}
