@@ -42,6 +42,7 @@ def test_restore_without_a_task_does_what_is_advised(photos: Path) -> None:
     )
     assert run.exit_code == 0, run.output
     assert "What is done, unless you say something else with --task: --task deblur --kernel gaussian:" in run.output
+    assert "The picture shows a Gaussian blur" in run.output, "and why"
     assert json.loads((photos / "run.json").read_text())["task"] == "deblur"
 
 
