@@ -1,10 +1,10 @@
 """diagnose: what is wrong with a picture, in words and as data, and the command that would repair it.
 
 One repair is advised, the most urgent of those that are sure: parts that are missing, defects, noise, blur, compression.
-Noise comes before blur because it hides the fine detail in which a blur shows; what is weaker than a JPEG's own error cannot
-be told from it, and is left to the repair of the JPEG. Scratches and single pixels are told and not
-filled in where they may be what the picture shows: in a JPEG, behind whose compression a wire looks like a scratch and the dot
-of an i like a dead pixel, and in drawings. Nothing is enlarged and nothing gets colours unless somebody asks.
+Noise comes before blur because it hides the fine detail in which a blur shows; noise that hardly exceeds a JPEG's own error
+cannot be told from it, and is left to the repair of the JPEG. Scratches and single pixels are told and not filled in where they
+may be what the picture shows: in a JPEG, behind whose compression a wire looks like a scratch and the dot of an i like a dead
+pixel, and in drawings. Nothing is enlarged and nothing gets colours unless somebody asks.
 """
 
 from __future__ import annotations
