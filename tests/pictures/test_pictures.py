@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -243,3 +245,31 @@ def test_a_small_file_that_wants_all_memory_is_damaged(tmp_path: Path, monkeypat
     monkeypatch.setattr("leader.pictures.reading.SMALL", 100)
     with pytest.raises(MemoryError):
         read_picture(tmp_path / "a.png")
+
+
+def test_a_file_that_memory_does_not_suffice_to_open_is_damaged(tmp_path: Path) -> None:
+    """A box of a JPEG 2000 file may declare four gigabytes, which are asked for before a size is known."""
+    Image.new("RGB", (20, 12)).save(tmp_path / "a.jp2")
+    content = bytearray((tmp_path / "a.jp2").read_bytes())
+    at = content.index(b"jp2h") - 4
+    content[at : at + 4] = (2**32 - 2**16).to_bytes(4, "big")
+    (tmp_path / "a.jp2").write_bytes(content)
+    program = (
+        "import pathlib, resource, sys\n"
+        "from leader.pictures import read_picture\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
+        "read_picture(pathlib.Path(sys.argv[1]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "a.jp2")], capture_output=True, text=True)
+    assert "a.jp2 is damaged: a part of it declares an absurd length; get an intact copy." in done.stderr
+
+
+@pytest.mark.parametrize("suffix", ["png", "avif"])
+def test_memory_that_runs_out_in_decoding_stays_what_it_is(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("RGB", (20, 12)).save(tmp_path / f"a.{suffix}")
+    monkeypatch.setattr("leader.pictures.reading.SMALL", 100)
+    monkeypatch.setattr("leader.pictures.reading._with_history", lambda *_: (_ for _ in ()).throw(MemoryError))
+    with pytest.raises(MemoryError):
+        read_picture(tmp_path / f"a.{suffix}")

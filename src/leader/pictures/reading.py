@@ -8,6 +8,7 @@ files) is refused in one sentence.
 from __future__ import annotations
 
 import io
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,13 +97,31 @@ def _explaining(name: str, path: Path | None = None) -> Iterator[None]:
             warnings.simplefilter("ignore")  # decoders warn of oddities they survive, and of sizes below our own limit
             yield
     except (LeaderError, MemoryError):
-        raise
+        raise _judged(sys.exc_info()[1] or MemoryError(), name, path)  # noqa: B904  (mostly the error itself)
     except Image.DecompressionBombError as error:
         raise _too_large(name, "far too many", MOST_PIXELS) from error
     except UnidentifiedImageError as error:
         raise LeaderError(_unidentified(name, None if path is None else _beginning(path))) from error
     except Exception as error:  # decoders of damaged files raise errors of every kind
         raise LeaderError(f"{name} is damaged and cannot be decoded ({printable(str(error))}); get an intact copy.") from error
+
+
+def _judged(error: BaseException, name: str, path: Path | None) -> BaseException:
+    """The error, but for a file that memory does not suffice even to open: that takes a few bytes, so a length is wrong."""
+    if isinstance(error, MemoryError) and path is not None and not _opens(path):
+        return LeaderError(f"{name} is damaged: a part of it declares an absurd length; get an intact copy.")
+    return error
+
+
+def _opens(path: Path) -> bool:
+    """Whether memory suffices to open a file, which decodes nothing."""
+    try:
+        Image.open(path, formats=READ).close()
+    except MemoryError:
+        return False
+    except UnidentifiedImageError:  # another decoder's, such as AVIF's
+        return True
+    return True
 
 
 SIGNATURES = {b"II*\0": "TIFF", b"MM\0*": "TIFF", b"II+\0": "TIFF", b"\xff\xd8\xff": "JPEG", b"\x89PNG": "PNG", b"BM": "BMP"}
