@@ -51,8 +51,8 @@ HOSTS = ("ddnm", "diffpir")
 DRAWN, FITTED = 8, 12
 SHARE = 0.35
 """Of the calls of the host's own 100 steps, how many may take their place."""
-DENSE = 0.25
-"""Of those calls, how many "thinned" keeps one by one at the end."""
+DENSE, FIFTH = 0.25, 0.2
+"""Of the host's steps, how many "thinned" and "opened" keep one by one at the end."""
 
 app = typer.Typer(add_completion=False, help=__doc__)
 Part = Callable[[Grid], Sequence[int]]
@@ -74,6 +74,13 @@ def halved(grid: Grid) -> Sequence[int]:
     """Every second one, twice as far up."""
     last, count = len(grid.times) - 2, int(SHARE * grid.visits)
     return range(last - 2 * (count - 1), last + 1, 2)
+
+
+def opened(grid: Grid) -> Sequence[int]:
+    """A fifth of all at the end, one by one; above it every second one, as far up as the share reaches."""
+    last, few = len(grid.times) - 1, int(SHARE * grid.visits) - int(FIFTH * grid.visits)
+    dense = range(last - int(FIFTH * grid.visits), last)
+    return (*range(dense[0] - 2 * few, dense[0], 2), *dense)
 
 
 def thinned(grid: Grid) -> Sequence[int]:
@@ -120,6 +127,7 @@ ROUTES = (
     Route("jump", part=jump),
     Route("late", plugins=("start",), settings=FROM_MEAN, part=late),
     Route("late, drawn", plugins=("start",), settings={"start": {"time": 999, "draw": True}}, part=late),
+    Route("opened", plugins=("start",), settings=FROM_MEAN, part=opened),
     Route("thinned", part=thinned),
     Route("halved", plugins=("start",), settings=FROM_MEAN, part=halved),
     Route("quadratic 33", 33, "quadratic"),

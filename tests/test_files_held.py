@@ -41,3 +41,12 @@ def test_names_as_long_as_file_systems_allow(tmp_path: Path, length: int, fits: 
     else:
         with pytest.raises(LeaderError, match=f"has {length} bytes"):
             check_writable(path)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+def test_a_folder_that_takes_no_files_though_its_permissions_say_so(tmp_path: Path) -> None:
+    """The kernel's folders let nobody make a file, whatever os.access says; asking leaves no trace elsewhere."""
+    with pytest.raises(LeaderError, match="cannot be written; choose another place"):
+        check_writable(Path("/proc/a.png"))
+    check_writable(tmp_path / "a.png")
+    assert os.listdir(tmp_path) == []

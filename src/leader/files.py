@@ -68,8 +68,17 @@ def check_writable(path: Path) -> None:
         raise LeaderError(f"{shown} is a folder; give the name of a file to write.")
     if kind is not None and not stat.S_ISREG(kind):
         raise LeaderError(f"{shown} is a pipe or a device; give the name of a file to write.")
-    if not os.access(path.parent, os.W_OK) or (kind is not None and not os.access(path, os.W_OK)):
+    if not _takes_files(path.parent) or (kind is not None and not os.access(path, os.W_OK)):
         raise LeaderError(f"{shown} cannot be written; choose another place or change its permissions.")
+
+
+def _takes_files(folder: Path) -> bool:
+    """Whether a file can be made in a folder: permissions do not tell of /proc, of quotas or of a file system's own rules."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def _unreachable(path: Path, error: Exception, missing: str) -> str:

@@ -31,6 +31,7 @@ from leader.restoration.arguments import Exactly, as_kernel, as_mask, as_picture
         ("", "must be a number"),
         (None, "must be a number"),
         (10**400, "must be a number"),
+        (True, "must be a number; found .True."),
     ],
 )
 def test_absurd_noise_levels(sigma: Any, says: str) -> None:

@@ -101,6 +101,8 @@ def _from_array(array: NDArray[Any]) -> Picture:
 def as_sigma(sigma: float | str) -> float:
     """A noise level of [0, 1] images, checked."""
     try:
+        if isinstance(sigma, bool):  # which Python would take for 0 or 1
+            raise TypeError
         value = float(sigma) + 0.0  # minus zero is zero
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"The noise level must be a number; found '{sigma}'.") from error
