@@ -136,7 +136,8 @@ ROUTES = (
     Route("noise 33", 33, "noise"),
 )
 CHOSEN: dict[str, dict[tuple[str, str], str]] = {
-    "embedded": {(task, host): "late" for task in ("sr-clean", "sr", "gauss", "motion", "cs", "inpaint") for host in HOSTS},
+    "embedded": {(task, host): "late" for task in ("sr-clean", "sr", "gauss", "motion", "cs", "inpaint") for host in HOSTS}
+    | {(task, "diffpir"): "opened" for task in ("sr", "motion")},
     "anime64": {(task, host): "late" for task in ("sr-clean", "gauss", "inpaint") for host in HOSTS},
 }
 """What is taken to the test pictures, by prior, task and host: the best on the development pictures."""
