@@ -260,7 +260,7 @@ def test_a_hanging_mutant_is_ended(project: Path, capsys: pytest.CaptureFixture[
     first = "[[mutant]]".join(ROOM.split("[[mutant]]")[:2])
     (project / "list" / "sums.toml").write_text(first.replace('"3 * x"', '"[0 for _ in iter(int, 1)]"'))
     _run(project, "--map")
-    assert _run(project, "--timeout", "8") == 1
+    assert _run(project, "--timeout", "4") == 1
     assert "hung" in capsys.readouterr().out
 
 
