@@ -31,12 +31,11 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from paths import BARS
 from torch import Tensor
 
 from leader import Problem, Sampler, Schedule, load_prior
 from leader.bench.images import list_images, load_image
-from leader.bench.statistics import bootstrap_interval
+from leader.bench.statistics import change_of
 from leader.methods import make_method
 from leader.metrics import lpips, psnr
 from leader.operators import build_task, random_mask
@@ -313,21 +312,18 @@ Pair = tuple[dict[str, Any], dict[str, Any]]
 
 def _line(pictures: list[list[Pair]]) -> str:
     """Means, paired differences with seeds averaged inside a picture, and whether the path is not inferior within its calls."""
-    words, worse = [], []
-    for name, digits, sign in (("psnr", 2, 1), ("lpips", 3, -1)):
-        change = [mean(found[name] - reference[name] for found, reference in pairs) for pairs in pictures]
-        low, high = bootstrap_interval(change)
-        words.append(f"{mean(change):+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]")
-        worst = low if sign > 0 else high
-        if sign * mean(change) < sign * BARS[name][0] or sign * worst < sign * BARS[name][1]:
-            worse.append(f"{name.upper()} inferior")
+    changes = {
+        name: change_of(name, [mean(found[name] - reference[name] for found, reference in pairs) for pairs in pictures])
+        for name in ("psnr", "lpips")
+    }
+    worse = [f"{name.upper()} inferior" for name, change in changes.items() if change.inferior]
     calls, score, distance = (
         mean(mean(found[name] for found, _ in pairs) for pairs in pictures) for name in ("calls", "psnr", "lpips")
     )
     allowed = SHARE * mean(mean(reference["calls"] for _, reference in pairs) for pairs in pictures)
     verdict = "; ".join(worse) or ("not inferior" if calls <= allowed else "more calls than asked")
-    shown = f"{len(pictures)} x {min(map(len, pictures))}"
-    return f"{calls:.0f} | {shown} | {score:.2f} | {distance:.3f} | {words[0]} | {words[1]} | {verdict}"
+    shown, words = f"{len(pictures)} x {min(map(len, pictures))}", " | ".join(change.words for change in changes.values())
+    return f"{calls:.0f} | {shown} | {score:.2f} | {distance:.3f} | {words} | {verdict}"
 
 
 if __name__ == "__main__":

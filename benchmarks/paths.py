@@ -23,7 +23,7 @@ import typer
 
 from leader import Prior, Problem, Sampler, load_prior
 from leader.bench.images import list_images, load_image
-from leader.bench.statistics import bootstrap_interval
+from leader.bench.statistics import change_of
 from leader.metrics import lpips, psnr
 from leader.operators import build_task, random_mask
 from leader.presets.paths import LOOKS, RunPath, find_path
@@ -59,8 +59,6 @@ CHOSEN: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """What is taken to other lengths, on four photographs."""
 PAPER = ("ddnm", ("leader",), 100, None)
-BARS = {"psnr": (-0.15, -0.3), "lpips": (0.01, 0.02)}
-"""Not inferior to the papers' path: the mean difference is no worse than the first, its 95 % bound no worse than the second."""
 Point = tuple[str, str, tuple[str, ...], int, str | None, int]
 
 app = typer.Typer(add_completion=False, help=__doc__)
@@ -226,14 +224,11 @@ def _tested(found: Scores, paper: Scores) -> str:
     if len(ours) < 2:
         return f"{len(ours)} | not measured"
     words = []
-    for name, sign in (("psnr", 1), ("lpips", -1)):
-        change = [ours[i][name] - theirs[i][name] for i in ours]
-        low, high = bootstrap_interval(change)
-        worst = low if sign > 0 else high
-        if sign * mean(change) < sign * BARS[name][0] or sign * worst < sign * BARS[name][1]:
-            words.append(f"{name.upper()} inferior")
-        elif sign * worst > 0:
-            words.append(f"{name.upper()} better")
+    for name in ("psnr", "lpips"):
+        change = change_of(name, [ours[i][name] - theirs[i][name] for i in ours])
+        words += [f"{name.upper()} inferior"] * change.inferior + [f"{name.upper()} better"] * (
+            change.better and not change.inferior
+        )
     verdict = "; ".join(words) if any("inferior" in word for word in words) else "; ".join(["not inferior", *words])
     return f"{len(ours)} x {seeds} | {_compared(ours, theirs)} | {verdict}"
 
@@ -241,11 +236,7 @@ def _tested(found: Scores, paper: Scores) -> str:
 def _compared(found: Scores, paper: Scores) -> str:
     """Means, paired differences with 95 % intervals, work."""
     shared = sorted(found.keys() & paper.keys())
-    cells = []
-    for name, digits in (("psnr", 2), ("lpips", 3)):
-        change = [found[i][name] - paper[i][name] for i in shared]
-        low, high = bootstrap_interval(change)
-        cells.append(f"{mean(change):+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]")
+    cells = [change_of(name, [found[i][name] - paper[i][name] for i in shared]).words for name in ("psnr", "lpips")]
     values = {name: mean(found[i][name] for i in shared) for name in ("psnr", "lpips", "work")}
     return f"{values['psnr']:.2f} | {values['lpips']:.3f} | {cells[0]} | {cells[1]} | {values['work']:.1f}"
 

@@ -5,6 +5,9 @@
     python benchmarks/front run today --images FOLDER      what people get so far
     python benchmarks/front run lengths --images FOLDER    the best hosts through lengths and starts
     python benchmarks/front run survivors --images FOLDER  the best of all, with equal tuning, on more photographs
+    python benchmarks/front run standard --images FOLDER   quality standard on the front's own photographs and noise
+    python benchmarks/front run confirm --images FOLDER    its leading rivals at equal work, on as many photographs
+    python benchmarks/front rivals                         does one of them beat it?
     python benchmarks/front report                         tables in Markdown
     python benchmarks/front plot                           pictures
 
@@ -27,6 +30,7 @@ from lengths import HOSTS_TAKEN, STAGES, chosen, lengths, starts
 from measure import Record, Records, stored, varied
 from points import GRIDS, HOSTS, TASKS, Start, times_of
 from recipes import Recipe, expected_cost, table_of_work
+from rivals import confirmed, rivals_table, standard
 from rounds import LOOK_PHOTOS, SCREEN_PHOTOS, TRIALS, recipe, screen, today
 from survivors import survivors
 from tables import lengths_table, screen_table, unique
@@ -36,7 +40,7 @@ from leader.errors import LeaderError, unknown_name
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 RECORDS = Path(__file__).parent.parent / "records"
-ROUNDS = ("screen", "today", "lengths", "survivors")
+ROUNDS = ("screen", "today", "lengths", "survivors", "standard", "confirm")
 Folder = Annotated[Path, typer.Option("--records", help="Folder of the records.")]
 
 
@@ -55,7 +59,7 @@ def run(
     ranks: Annotated[int, typer.Option(min=1, max=HOSTS_TAKEN, help="Hosts a task, for the lengths.")] = HOSTS_TAKEN,
     stages: Annotated[str, typer.Option(help="Comma-separated, of the lengths.")] = ",".join(STAGES),
     keep: Annotated[int, typer.Option(min=1, help="Best scores of a length that go on, for the lengths.")] = 3,
-    photographs: Annotated[int, typer.Option(min=1, help="Photographs of `today`.")] = 8,
+    photographs: Annotated[int, typer.Option(min=1, help="Photographs of today, standard and confirm.")] = 8,
     folder: Folder = RECORDS,
 ) -> None:
     """Run a round; what is already recorded is not run again."""
@@ -63,7 +67,7 @@ def run(
         raise unknown_name("round", name, ROUNDS)
     torch.set_num_threads(1)
     photos, wanted = varied(list_images(images)), tasks.split(",")
-    earlier = [] if name in ("screen", "today") else _rows(folder, "screen", "lengths")
+    earlier = [] if name in ("screen", "today", "standard") else _rows(folder, "screen", "lengths")
     records = Records(folder / f"front-{name}.jsonl", earlier)
     if name == "screen":
         walk = screen(photos, records, wanted, hosts.split(","), grids.split(","), trials)
@@ -71,6 +75,10 @@ def run(
         walk = today(photos, records, wanted, photographs)
     elif name == "lengths":
         walk = lengths(photos, _rows(folder, "screen"), records, wanted, stages.split(","), ranks, keep)
+    elif name == "standard":
+        walk = standard(photos, records, wanted, photographs)
+    elif name == "confirm":
+        walk = confirmed(photos, records, earlier, _rows(folder, "standard"), wanted, photographs)
     else:
         walk = survivors(photos, earlier, records, wanted)
     begun, before = time.perf_counter(), len(records.rows)
@@ -122,6 +130,12 @@ def report(folder: Folder = RECORDS, photos: Annotated[int, typer.Option(help="P
     found = _rows(folder, "screen", "lengths", "survivors")
     for several in sorted({SCREEN_PHOTOS, photos}):
         typer.echo(f"\n## Lengths and starts, {several} photographs\n\n{lengths_table(found, now, range(several))}")
+
+
+@app.command()
+def rivals(folder: Folder = RECORDS) -> None:
+    """Print the leading rivals of quality standard at equal work."""
+    typer.echo(rivals_table(_rows(folder, "screen", "lengths", "confirm"), _rows(folder, "standard")))
 
 
 @app.command()

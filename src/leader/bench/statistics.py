@@ -152,3 +152,25 @@ def bootstrap_interval(values: Sequence[float] | NDArray[np.float64], seed: int 
     picks = np.random.default_rng(seed).integers(0, len(data), (RESAMPLES, len(data)))
     low, high = np.quantile(data[picks].mean(1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
+
+
+NOT_INFERIOR = {"psnr": (-0.15, -0.3), "lpips": (0.01, 0.02)}
+"""How much worse than another a path may be, on average and at its 95 % bound, and still stand for it."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Paired differences of one measure, in words and as a judgement."""
+
+    words: str
+    better: bool
+    inferior: bool
+
+
+def change_of(measure: str, differences: Sequence[float]) -> Change:
+    """What became of PSNR (higher is better) or LPIPS (lower is): the mean difference with its interval over pictures."""
+    (most, bound), (sign, digits) = NOT_INFERIOR[measure], {"psnr": (1, 2), "lpips": (-1, 3)}[measure]
+    middle, (low, high) = sum(differences) / len(differences), bootstrap_interval(differences)
+    worst = low if sign > 0 else high
+    words = f"{middle:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+    return Change(words, sign * worst > 0, sign * middle < sign * most or sign * worst < sign * bound)
