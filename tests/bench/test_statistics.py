@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from leader.bench.records import Record
-from leader.bench.statistics import Numbers, bootstrap_interval
+from leader.bench.statistics import Change, Numbers, bootstrap_interval, change_of
 from leader.bench.tables import document
 from leader.errors import LeaderError
 from tests.bench.tiny import TOML, tiny
@@ -109,3 +109,26 @@ def test_hosts_are_compared_with_a_baseline_where_the_table_names_one(tmp_path: 
     assert sheet.caption.startswith("Difference of the hosts from A⁺ y")
     assert {line[0]: line[1] for line in sheet.lines} == {"DDNM": "**+3.000 [+3.000, +3.000]**", "DDPG": "–"}
     assert len(sheet.columns) == 2, "a baseline has no calls: only what both have is compared"
+
+
+@pytest.mark.parametrize(
+    ("measure", "differences", "expected"),
+    [
+        ("psnr", [0.2] * 5, Change("+0.20 [+0.20, +0.20]", better=True, inferior=False)),
+        ("psnr", [-0.14] * 5, Change("-0.14 [-0.14, -0.14]", better=False, inferior=False)),
+        ("psnr", [-0.16] * 5, Change("-0.16 [-0.16, -0.16]", better=False, inferior=True)),
+        ("lpips", [-0.004] * 5, Change("-0.004 [-0.004, -0.004]", better=True, inferior=False)),
+        ("lpips", [0.009] * 5, Change("+0.009 [+0.009, +0.009]", better=False, inferior=False)),
+        ("lpips", [0.011] * 5, Change("+0.011 [+0.011, +0.011]", better=False, inferior=True)),
+    ],
+)
+def test_changes_in_words_and_judged(measure: str, differences: list[float], expected: Change) -> None:
+    """Equal differences have an interval of no width, so that the bar of the mean decides."""
+    assert change_of(measure, differences) == expected
+
+
+def test_a_change_is_inferior_by_its_bound_alone() -> None:
+    """Four of five equal, one far off: the mean passes, the end of the interval that counts against it does not."""
+    assert change_of("psnr", [0.0, 0.0, 0.0, 0.0, -0.7]).inferior and not change_of("psnr", [0.0, 0.0, 0.0, 0.0, 0.7]).inferior
+    assert change_of("lpips", [0.0, 0.0, 0.0, 0.0, 0.045]).inferior
+    assert not change_of("lpips", [0.0, 0.0, 0.0, 0.0, -0.045]).inferior
