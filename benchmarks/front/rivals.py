@@ -14,6 +14,7 @@ from typing import Any
 
 from measure import Record, Records, posed, run
 from points import SIZE, TASKS, Point, Start, prior
+from rounds import SCREEN_PHOTOS
 from scores import Mean, means
 
 from leader import Sampler
@@ -78,11 +79,9 @@ def _measured(task: str, path: RunPath, photo: Path, index: int) -> Record:
 
 
 def leading(rows: Sequence[Record], ours: Sequence[Record], task: str) -> list[Mean]:
-    """The rivals of a task at no more work with the highest scores, on the photographs that both have."""
-    mine = {row["index"]: row for row in ours if row["task"] == task}
-    least = min(len(mine), 4)
-    found = [one for one in means(row for row in rows if row["task"] == task and row["index"] in mine) if one.count >= least]
-    work = EQUAL * mean(row["cost"] for row in mine.values())
+    """The rivals of a task at no more work, highest score first, on the photographs that the screen had."""
+    found = means((row for row in rows if row["task"] == task), range(SCREEN_PHOTOS))
+    work = EQUAL * mean(row["cost"] for row in ours if row["task"] == task)
     return sorted((one for one in found if one.cost <= work), key=lambda one: -one.score)
 
 
@@ -113,7 +112,7 @@ def rivals_table(rows: Sequence[Record], ours: Sequence[Record], shown: int = LE
         if not mine:
             continue
         ranked = leading(rows, ours, task)
-        for one in sorted(ranked[:shown], key=lambda item: -item.count):
+        for one in ranked[:shown]:
             pairs = [(row, mine[row["index"]]) for row in rows if row["group"] == one.group and row["index"] in mine]
             changes, beats = _compared(pairs)
             work = mean(row["cost"] for _, row in pairs)
