@@ -30,7 +30,7 @@ from lengths import HOSTS_TAKEN, STAGES, chosen, lengths, starts
 from measure import Record, Records, stored, varied
 from points import GRIDS, HOSTS, TASKS, Start, times_of
 from recipes import Recipe, expected_cost, table_of_work
-from rivals import confirmed, rivals_table, standard
+from rivals import confirmed, present, rivals_table, standard
 from rounds import LOOK_PHOTOS, SCREEN_PHOTOS, TRIALS, recipe, screen, today
 from survivors import survivors
 from tables import lengths_table, screen_table, unique
@@ -78,7 +78,7 @@ def run(
     elif name == "standard":
         walk = standard(photos, records, wanted, photographs)
     elif name == "confirm":
-        walk = confirmed(photos, records, earlier, _rows(folder, "standard"), wanted, photographs)
+        walk = confirmed(photos, records, earlier, present(_rows(folder, "standard")), wanted, photographs)
     else:
         walk = survivors(photos, earlier, records, wanted)
     begun, before = time.perf_counter(), len(records.rows)
@@ -135,7 +135,7 @@ def report(folder: Folder = RECORDS, photos: Annotated[int, typer.Option(help="P
 @app.command()
 def rivals(folder: Folder = RECORDS) -> None:
     """Print the leading rivals of quality standard at equal work."""
-    typer.echo(rivals_table(_rows(folder, "screen", "lengths", "confirm"), _rows(folder, "standard")))
+    typer.echo(rivals_table(_rows(folder, "screen", "lengths", "confirm"), present(_rows(folder, "standard"))))
 
 
 @app.command()

@@ -36,27 +36,38 @@ def standard_path(task: str) -> RunPath:
     return find_path("embedded", "sr-bicubic" if name == "sr" else name, TASKS[task].sigma, "standard", "natural")
 
 
+def described(task: str) -> dict[str, Any]:
+    """The path of quality standard as JSON values."""
+    path = standard_path(task)
+    return {
+        "task": task,
+        "method": path.method,
+        "plugins": list(path.plugins),
+        "settings": path.settings,
+        "grid": path.grid,
+        "steps": path.steps,
+        "times": list(path.times),
+        "start": "standard",
+    }
+
+
 def standard(photos: Sequence[Path], records: Records, tasks: Iterable[str], count: int) -> Iterator[Record]:
     """The records of quality standard on the first `count` photographs, posed as the front poses them."""
     for task in tasks:
-        path = standard_path(task)
-        what: dict[str, Any] = {
-            "task": task,
-            "method": path.method,
-            "plugins": list(path.plugins),
-            "settings": path.settings,
-            "grid": path.grid,
-            "steps": path.steps,
-            "times": list(path.times),
-            "start": "standard",
-        }
+        what = described(task)
         for index, photo in enumerate(photos[:count]):
             key = digest([what, index, file_hash(photo)])
             row = records.find(key)
             if row is None:
-                row = {"key": key, "group": digest(what), **what, **_measured(task, path, photo, index)}
+                row = {"key": key, "group": digest(what), **what, **_measured(task, standard_path(task), photo, index)}
                 records.append(row)
             yield row
+
+
+def present(rows: Iterable[Record]) -> list[Record]:
+    """Those of what quality standard is now; it may have been another path when the others were made."""
+    groups = {digest(described(task)) for task in TASKS}
+    return [row for row in rows if row["group"] in groups]
 
 
 def _measured(task: str, path: RunPath, photo: Path, index: int) -> Record:
