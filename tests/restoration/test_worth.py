@@ -14,7 +14,7 @@ from leader.operators import Denoising
 from leader.priors.base import Prediction
 from leader.problem import Problem
 from leader.restoration.restore import prepare
-from leader.restoration.worth import WEAK, expected_error
+from leader.restoration.worth import GAINED, WEAK, expected_error
 from tests.cheap_prior import CheapPrior
 
 
@@ -58,7 +58,7 @@ def test_the_picture_is_asked_about_as_a_state_of_that_time() -> None:
 @pytest.mark.parametrize(("share", "left"), [(0.95, False), (1.05, True)])
 def test_weak_noise_is_left_where_the_answer_would_be_as_far_off(share: float, left: bool) -> None:
     found = prepare(noisy(0.01), "denoise", prior=CheapPrior(), steps=4).sigma
-    ready = prepare(noisy(0.01), "denoise", prior=Modest(share * found), steps=4)
+    ready = prepare(noisy(0.01), "denoise", prior=Modest(share * GAINED * found), steps=4)
     assert found == pytest.approx(0.01, rel=0.1) and ready.sigma == (0 if left else found)
     assert float(ready.problem.sigma) == pytest.approx(2 * ready.sigma) and ready.sigma_from == "estimated"
     assert any("left as it is" in note for note in ready.notes) is left

@@ -3,7 +3,8 @@
 A kernel that is too wide ends in waves, one that is too narrow leaves some of the blur. The evidence of `evidence` knows the
 width of a blur to a few per cent where the shape is right, so it is asked; a kernel that is refuted is made narrower. Wider
 than it was given a kernel never becomes: that is said, and left to whoever gave it. `width_of` asks the same of the kernel
-that is used, for the verdict: undoing a blur that is not there makes waves out of noise and doubles edges.
+that is used, for the verdict, and whether there is any blur at all: undoing one that is not there makes waves out of noise and
+doubles edges.
 """
 
 from __future__ import annotations
@@ -83,20 +84,23 @@ def narrowed(kernel: Tensor, factor: float) -> Tensor:
 class Width:
     """What a picture says of the width of its blur's kernel.
 
-    odds  log of the evidence that the kernel is much too wide, over that for about its width
-    due   root mean square, for [0, 1] images, of what undoing the likeliest of the narrower blurs, and the noise, would change
+    odds   log of the evidence that the kernel is much too wide, over that for about its width; None of a compressed picture:
+           what JPEG leaves of a spectrum suits many a kernel
+    due    root mean square, for [0, 1] images, of what undoing the likeliest of the narrower blurs, and the noise, would change
+    sharp  log of the evidence that there is no blur at all, over that for about its width
     """
 
-    odds: float
+    odds: float | None
     due: float
+    sharp: float
 
 
 def width_of(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Width | None:
     """The evidence in luma [H, W] in [0, 1] on a kernel [kh, kw] of sum 1.
 
-    None where there is too little to see, and of compressed pictures: what JPEG leaves of a spectrum suits many a kernel.
+    None where there is too little to see.
     """
-    if noise.history is not None or min(luma.shape) < COARSE or float(luma.var()) == 0:
+    if min(luma.shape) < COARSE or float(luma.var()) == 0:
         return None
     seen = view(luma, COARSE, noise)
     if seen is None:
@@ -106,9 +110,11 @@ def width_of(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Width | None:
     fits = seen.fits(np.stack([_transfer(taps, share, seen.at) for share in shares]))
     best = int(fits.evidence[: len(NARROWER)].argmax())
     left: Array = np.abs(1 - _scaled(taps, shares[best], COARSE)) ** 2 * fits.scene(best).power(COARSE, COARSE)
+    right = float(fits.evidence[len(NARROWER) :].max())
     return Width(
-        float(fits.evidence[best] - fits.evidence[len(NARROWER) :].max()),
+        None if noise.history is not None else float(fits.evidence[best]) - right,
         math.hypot(math.sqrt(float(left.reshape(-1)[1:].mean())), noise.white),
+        float(fits.evidence[NARROWER.index(0.0)]) - right,
     )
 
 

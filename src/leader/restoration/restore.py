@@ -123,6 +123,8 @@ class Preparation(OfPosed):
             due=None if width is None else width.due,
             white=self.posed.white,
             estimated=self.sigma_from == "estimated",
+            sharp=None if width is None else width.sharp,
+            compressed=width is not None and width.odds is None,
         )
 
     def _noise(self) -> float | None:
