@@ -59,6 +59,16 @@ def test_the_right_kernel_stands_and_a_wider_one_is_refuted(kernel: Tensor, wide
     assert found is not None and found.factor == pytest.approx(1 / 1.3, rel=0.06) and 0.03 <= found.error < 0.2
 
 
+@pytest.mark.parametrize("kernel", [gaussian_kernel(2.0), line_kernel(9.0, 30.0)])
+def test_a_sharp_picture_refutes_every_width_and_a_blur_of_half_of_it_does_not(kernel: Tensor) -> None:
+    found = refuted(field(torch.ones(1, 1)), kernel, estimate())
+    assert found is not None and found.sharp and found.factor < 0.5
+    half = refuted(field(narrowed(kernel, 0.49)), kernel, estimate())
+    assert half is not None and not half.sharp, "hardly any blur would not explain it"
+    less = refuted(field(narrowed(kernel, 0.7)), kernel, estimate())
+    assert less is not None and not less.sharp and less.factor > 0.6
+
+
 def test_a_narrower_one_is_refuted_too() -> None:
     found = refuted(field(gaussian_kernel(2.0)), gaussian_kernel(1.5), estimate())
     assert found is not None and found.factor == pytest.approx(4 / 3, rel=0.08)

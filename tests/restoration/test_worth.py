@@ -57,7 +57,7 @@ def test_the_picture_is_asked_about_as_a_state_of_that_time() -> None:
 
 @pytest.mark.parametrize(("share", "left"), [(0.95, False), (1.05, True)])
 def test_weak_noise_is_left_where_the_answer_would_be_as_far_off(share: float, left: bool) -> None:
-    found = prepare(noisy(0.01), "denoise", prior=CheapPrior(), steps=4).sigma
+    found = prepare(noisy(0.01), "denoise", prior=Modest(0.001), steps=4).sigma
     ready = prepare(noisy(0.01), "denoise", prior=Modest(share * GAINED * found), steps=4)
     assert found == pytest.approx(0.01, rel=0.1) and ready.sigma == (0 if left else found)
     assert float(ready.problem.sigma) == pytest.approx(2 * ready.sigma) and ready.sigma_from == "estimated"
