@@ -59,6 +59,16 @@ def test_the_right_kernel_stands_and_a_wider_one_is_refuted(kernel: Tensor, wide
     assert found is not None and found.factor == pytest.approx(1 / 1.3, rel=0.06) and 0.03 <= found.error < 0.2
 
 
+@pytest.mark.parametrize("kernel", [gaussian_kernel(2.0), line_kernel(9.0, 30.0)])
+def test_a_sharp_picture_refutes_every_width_and_a_blur_of_half_of_it_does_not(kernel: Tensor) -> None:
+    found = refuted(field(torch.ones(1, 1)), kernel, estimate())
+    assert found is not None and found.sharp and found.factor < 0.5
+    half = refuted(field(narrowed(kernel, 0.49)), kernel, estimate())
+    assert half is not None and not half.sharp, "hardly any blur would not explain it"
+    less = refuted(field(narrowed(kernel, 0.7)), kernel, estimate())
+    assert less is not None and not less.sharp and less.factor > 0.6
+
+
 def test_a_narrower_one_is_refuted_too() -> None:
     found = refuted(field(gaussian_kernel(2.0)), gaussian_kernel(1.5), estimate())
     assert found is not None and found.factor == pytest.approx(4 / 3, rel=0.08)
@@ -92,7 +102,7 @@ def blurred(seed: int, std: float) -> NDArray[np.float64]:
 
 def odds(picture: NDArray[np.float64], width: float) -> float:
     found = width_of(picture, gaussian_kernel(width), NOISE)
-    assert found is not None
+    assert found is not None and found.odds is not None
     return found.odds
 
 
@@ -121,14 +131,24 @@ def test_a_kernel_at_its_own_width_is_itself_and_at_none_is_no_blur() -> None:
     np.testing.assert_allclose(half, transfer_of(gaussian_kernel(1.5), at), atol=0.01)
 
 
+@pytest.mark.parametrize("history", [None, JpegHistory((2,) * 64)])
+def test_a_sharp_picture_has_no_blur_and_a_blurred_one_has(history: JpegHistory | None) -> None:
+    noise = NoiseEstimate(0.01, 0.0, NOISE.rounding, history)
+    sharp, soft = (width_of(picture, gaussian_kernel(1.5), noise) for picture in (scene(1), blurred(1, 1.5)))
+    assert sharp is not None and soft is not None and sharp.sharp > 5 and soft.sharp < -5
+    plain = width_of(scene(1), gaussian_kernel(1.5), NOISE)
+    assert plain is not None and plain.odds is not None and plain.odds >= plain.sharp, "no blur is one of the narrower ones"
+
+
 def test_nothing_is_said_where_nothing_can_be_seen() -> None:
     kernel = gaussian_kernel(1.5)
     assert width_of(np.full((96, 96), 0.5), kernel, NOISE) is None
     assert width_of(scene(0)[:40], kernel, NOISE) is None
     squeezed = NoiseEstimate(0.01, 0.01, 0.001, JpegHistory((16,) * 64))
-    assert width_of(scene(0), kernel, squeezed) is None
+    behind = width_of(scene(0), kernel, squeezed)
+    assert behind is not None and behind.odds is None, "what JPEG leaves of a spectrum suits many a kernel"
     found = width_of(scene(0), torch.ones(1, 1), NOISE)
-    assert found is not None and found.odds == pytest.approx(0.0, abs=1e-6), "no kernel is narrower than none"
+    assert found is not None and found.odds == found.sharp == pytest.approx(0.0, abs=1e-6), "no kernel is narrower than none"
 
 
 def test_a_wider_kernel_has_nothing_beyond_the_highest_frequency_of_the_given_one() -> None:

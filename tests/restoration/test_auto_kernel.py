@@ -116,6 +116,21 @@ def test_a_kernel_that_is_right_exact_or_too_narrow_stays(blurred: Image.Image) 
     assert "used as it is" in request.notes[0]
 
 
+def test_a_sharp_picture_is_left_as_it_is_whatever_kernel_is_given() -> None:
+    sharp = image(scene())
+    for task, kernel in (("deblur-gaussian", "gaussian:2"), ("deblur", "line:9:30")):
+        ready = prepare(sharp, task, kernel=kernel, prior=CheapPrior(), steps=4)
+        assert any("looks sharp, and is left as it is" in note for note in ready.notes)
+        assert ready.posed.options["kernel"].tolist() == [[1.0]] and ready.posed.width is None
+        assert ready.sigma == 0 and ready.sigma_from == "estimated"
+        restored = ready.run()
+        assert np.array_equal(np.asarray(restored.image), np.asarray(sharp))
+        again = prepare(sharp, **arguments_of(restored.summary(), CheapPrior())).run()
+        assert np.array_equal(again.array, restored.array)
+    taken = prepare(sharp, "deblur-gaussian", kernel="gaussian:2", kernel_doubt=0, prior=CheapPrior(), steps=4)
+    assert taken.posed.options["kernel"].numel() > 1 and not any("sharp" in note for note in taken.notes)
+
+
 def test_a_run_with_a_narrowed_kernel_is_repeated_to_the_bit(blurred: Image.Image) -> None:
     prior = CheapPrior()
     first = prepare(blurred, "deblur", kernel="gaussian:3", prior=prior, method="ddnm", plugins=(), steps=2).run(check=False)

@@ -23,6 +23,7 @@ ROWS = {
     "kept noise": limits.KEPT_NOISE,
     "kept noise of enlarged pictures": limits.ENLARGED_KEPT_NOISE,
     "too wide": limits.TOO_WIDE,
+    "sharp": limits.SHARP,
     "lost": limits.LOST,
     "taken": limits.TAKEN,
     "taken detail": limits.TAKEN_DETAIL,

@@ -28,6 +28,7 @@ from leader.trust.limits import (
     OVERDONE,
     SCORE,
     SEEN,
+    SHARP,
     TAKEN,
     TAKEN_DETAIL,
     TAKES_DETAIL,
@@ -66,6 +67,7 @@ EDGES: list[tuple[Limits, str, Any]] = [
     (TAKEN_DETAIL, "is detail", lambda limit: {"correlation": limit, "denoises": 1.0, "white": 1.0}),
     (TAKEN, "noise that was found", lambda limit: {"residual": 0.02 * limit, "denoises": 1.0, "white": 1.0}),
     (TOO_WIDE, "kernel is too wide", lambda limit: {"too_wide": limit, "due": 0.01, "distance": 0.1}),
+    (SHARP, "looks sharp", lambda limit: {"sharp": limit}),
     (WAVES, "waves", lambda limit: {**FLAT, "band4": limit - 8.0, "detail": 0.03}),
     (EXCESS, "grey levels", lambda limit: {"excess": limit}),
     (MISFIT, "not explained by white noise of 0.02", lambda limit: {"residual": 0.02 * limit}),
@@ -103,6 +105,13 @@ def test_noise_free_data_are_held_against_rounding() -> None:
     assert judge({**exact, "residual": ROUNDING}).level == "fine"
     told = judge({**exact, "residual": 1.01 * MISFIT.failed * ROUNDING})
     assert told.level == "failed" and "rounding to 8 bits" in told.reasons[0]
+
+
+def test_blocks_that_nobody_knows_pass_for_the_detail_of_a_sharp_picture() -> None:
+    blocky = {**GOOD, "sharp": 2 * SHARP.failed, "blockiness": 1.01 * BLOCKS.doubtful}
+    assert judge(blocky).level == "doubtful" and judge({**blocky, "compressed": 1.0}).level == "failed"
+    assert judge({**blocky, "blockiness": 0.99 * BLOCKS.doubtful}).level == "failed"
+    assert not larger_sigma_may_help({**blocky, "compressed": 1.0}), "no noise level blurs a picture"
 
 
 def test_an_improvement_needs_both() -> None:

@@ -37,7 +37,7 @@ from leader.pictures.noise_level import before_clipping, estimate_noise
 from leader.pictures.noise_spectrum import NoiseSpectrum
 from leader.pictures.quantised_noise import FEWEST, compression_error, flat_blocks, noise_before, step_error
 from leader.pictures.shot_noise import ShotNoise, shot_noise
-from leader.pictures.texture_limit import white_limit
+from leader.pictures.texture_limit import CHANCE, noise_everywhere, white_limit
 
 LONGEST_SIDE = 4096
 """The middle of a larger picture speaks for all of it."""
@@ -60,8 +60,10 @@ levels have 0.54 or more of the latter on development photographs, clean JPEGs 0
 BENEATH = 0.3
 """Share of the error of compression that every frequency of it has at least."""
 
-CHANCE = 1.05
-"""How far the limit may be too low by chance; patches of pixels are the more precise where there is noise."""
+PATCHY = 0.55
+"""White noise of which one block in twenty has less than this share is texture, and that share counts. On 164 parts of 64
+pixels of development photographs with noise of 0.01 and 0.02 it was 0.62 or more, on 13 of 21 clean ones that look noisy less.
+"""
 
 
 @dataclass(frozen=True)
@@ -175,9 +177,13 @@ def _white_of_pixels(pixels: Array, known: Flags | None) -> float:
 
 
 def _without_texture(pixels: Array, known: Flags | None) -> float:
-    """White noise by patches of pixels, which take texture for it, but no more than the finest detail leaves room for."""
+    """White noise by patches of pixels, which take texture for it, but no more than the finest detail leaves room for, and no
+    more than is everywhere.
+    """
     chance = CHANCE if pixels.shape[2] == 3 else 1.0  # the weakest of three axes is a little too weak
-    return min(estimate_noise(pixels, known), chance * white_limit(pixels, known))
+    level = min(estimate_noise(pixels, known), chance * white_limit(pixels, known))
+    everywhere = noise_everywhere(pixels, known)
+    return everywhere if everywhere < PATCHY * level else level
 
 
 def _chroma_was_enlarged(pixels: Array) -> bool:

@@ -2,6 +2,8 @@
 
 In the flattest blocks the variance of the finest detail of every channel is compared with the mean of that channel. A line is
 fitted by weighted least squares; it counts where its slope is clear and makes bright pixels much noisier than dark ones.
+Texture is stronger where it is bright too, but hardly has colour: of what the line says no more is noise than the weakest axis
+of colour has of it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from leader.errors import LeaderError
 from leader.pictures.blocks import DCT, Array, Flags
 from leader.pictures.jpeg_history import BLOCK
-from leader.pictures.texture_limit import FINEST, STEP, STRUCTURE, flattest, unsaturated
+from leader.pictures.texture_limit import CHANCE, FINEST, OPPONENT, STEP, STRUCTURE, flattest, unsaturated
 
 SHARE = 0.3
 """Share of the blocks, the flattest, that the line is fitted to."""
@@ -56,6 +58,10 @@ class ShotNoise:
         """Standard deviation at these brightnesses."""
         found: Array = np.sqrt(np.maximum(self.floor + self.gain * brightness.clip(0, 1), self.least**2))
         return found
+
+    def weakened(self, share: float) -> ShotNoise:
+        """With `share` of its variance."""
+        return ShotNoise(share * self.gain, share * self.floor, self.least)
 
     def raised(self, sigma: float) -> ShotNoise:
         """With white noise of standard deviation sigma added."""
@@ -103,7 +109,21 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     flat = flattest(energy, usable, SHARE)
     variance, brightness = (coefficients[flat][..., FINEST] ** 2).mean(-1).reshape(-1), mean[flat].reshape(-1)
     whole = np.minimum(brightness, 1 - brightness) > CLIPPED * np.sqrt(variance)
-    return _line(brightness[whole], variance[whole], least) if int(whole.sum()) >= FEWEST else None
+    found = _line(brightness[whole], variance[whole], least) if int(whole.sum()) >= FEWEST else None
+    if found is None or pixels.shape[2] == 1:
+        return found
+    share = _share_of_weakest_colour(found, coefficients[flat], mean[flat])
+    return found.weakened(share) if share * found.gain >= SMALLEST_GAIN else None
+
+
+def _share_of_weakest_colour(found: ShotNoise, coefficients: Array, mean: Array) -> float:
+    """How much of the variance that `found` says blocks [N, 3, 8, 8] of these means [N, 3] have along the weakest axis of
+    colour, at most 1: noise has all of it along every axis, texture little across colours.
+    """
+    turned = np.einsum("ac,nckl->nakl", OPPONENT, coefficients)
+    has = (turned[..., FINEST] ** 2).mean((0, 2))
+    said = (found.std(mean) ** 2).mean(0) @ (OPPONENT**2).T
+    return min(1.0, CHANCE**2 * float((has / said).min()))
 
 
 def _line(brightness: Array, variance: Array, least: float) -> ShotNoise | None:

@@ -4,7 +4,7 @@ White noise is as strong at the finest frequencies as anywhere, and along every 
 detail, and hardly has any across colours: a picture that is textured all over may look noisy to patches of pixels, but not
 there. In grey pictures there is no other colour to look at, and the fall of the spectrum is judged: content that fades with
 a power of frequency is fitted beside a constant (`quantised_noise.noise_before`). Chosen and checked on photographs reduced
-to a quarter: docs/real.md.
+to a quarter: docs/real.md. And noise is everywhere: what a few blocks hardly have is none (`noise_everywhere`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,13 @@ FADING = 0.65
 ENOUGH, LEAST_SHARE = 200, 0.9
 """Blocks that a grey picture needs for that; with fewer the limit stays above this share of the finest detail."""
 
+CHANCE = 1.05
+"""How far what the weakest of three axes has may be too low by chance."""
+FEW, FEW_DEVIATE = 0.05, -1.645
+"""Share of the blocks that may have less noise than the rest, and the place of that share in a normal distribution."""
+EMPTY = 0.5 / 255 / math.sqrt(12)
+"""Half of the rounding of 8 bits: a block with less detail than that shows no photograph."""
+
 _AXES = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]], dtype=np.float64)
 OPPONENT: Array = _AXES / np.linalg.norm(_AXES, axis=1, keepdims=True)
 """[3, 3]: the rows of `leader.operators.OPPONENT`."""
@@ -42,14 +49,10 @@ def white_limit(pixels: Array, known: Flags | None = None) -> float:
     known  [H, W] marks valid pixels; infinite where too few blocks are known
     """
     channels = pixels.shape[2]
-    windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
-    usable = unsaturated(windows)
-    if known is not None:
-        usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
+    windows, usable = _windows(pixels, known)
     if int(usable.sum()) < FEWEST:
         return math.inf
-    planes = np.einsum("ac,rxcij->arxij", OPPONENT if channels == 3 else np.eye(1), windows)
-    coefficients = np.einsum("ki,arxij,lj->arxkl", DCT, planes, DCT, optimize=True)
+    coefficients = _coefficients(windows)
     flat = flattest((coefficients[..., STRUCTURE] ** 2).sum((0, -1)), usable, SHARE[channels])
     level = math.sqrt(float((coefficients[:, flat][..., FINEST] ** 2).mean((1, 2)).min()))
     if channels == 1:
@@ -58,6 +61,41 @@ def white_limit(pixels: Array, known: Flags | None = None) -> float:
         fading = fitted < FADING * level and not few
         level = fitted if fading else max(math.sqrt(fitted * level), LEAST_SHARE * level if few else 0.0)
     return before_clipping(level, windows[flat].mean((2, 3)).reshape(-1))
+
+
+def noise_everywhere(pixels: Array, known: Flags | None = None) -> float:
+    """Standard deviation of white noise of pixels [H, W, 1 or 3] in [0, 1] that all but FEW of the blocks have along every axis
+    of colour.
+
+    Blocks without any detail were drawn, or lie beyond what a camera sees, and do not count. White noise of s gives s: the mean
+    of n squares of it has chi-square's quantiles, here by Wilson and Hilferty. Infinite where too few blocks are known [H, W].
+    """
+    windows, usable = _windows(pixels, known)
+    if int(usable.sum()) < FEWEST:
+        return math.inf
+    power = (_coefficients(windows)[:, usable][..., FINEST] ** 2).mean(-1)
+    power = power[:, power.sum(0) > EMPTY**2]
+    if power.shape[1] < FEWEST:
+        return math.inf
+    spread = 2 / (9 * int(FINEST.sum()))
+    usual = (1 - spread + FEW_DEVIATE * math.sqrt(spread)) ** 3
+    return math.sqrt(float(np.quantile(power, FEW, axis=1).min()) / usual)
+
+
+def _windows(pixels: Array, known: Flags | None) -> tuple[NDArray[np.float64], Flags]:
+    """Overlapping blocks [R, X, C, 8, 8] of pixels [H, W, C], and which of them are known and not saturated."""
+    windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
+    usable = unsaturated(windows)
+    if known is not None:
+        usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
+    return windows, usable
+
+
+def _coefficients(windows: NDArray[np.float64]) -> Array:
+    """The DCT [C, R, X, 8, 8] of windows along the axes of colour; of one channel along itself."""
+    planes = np.einsum("ac,rxcij->arxij", OPPONENT if windows.shape[2] == 3 else np.eye(1), windows)
+    found: Array = np.einsum("ki,arxij,lj->arxkl", DCT, planes, DCT, optimize=True)
+    return found
 
 
 def _beside_content(plane: Array, usable: Flags) -> float:

@@ -41,6 +41,7 @@ from leader.restoration.second_try import run_with_second_try
 from leader.restoration.surroundings import memory_in_words, with_threads
 from leader.restoration.tasks import find_task
 from leader.restoration.whitening import Coloured
+from leader.restoration.worth import left_where_nothing_is_gained
 from leader.result import OnStep, Result
 from leader.sampler import Sampler
 from leader.trust import ErrorMap, Verdict, verdict
@@ -122,6 +123,8 @@ class Preparation(OfPosed):
             due=None if width is None else width.due,
             white=self.posed.white,
             estimated=self.sigma_from == "estimated",
+            sharp=None if width is None else width.sharp,
+            compressed=width is not None and width.odds is None,
         )
 
     def _noise(self) -> float | None:
@@ -239,12 +242,21 @@ def prepare(
             posed = pose_container(read_container(Path(image)), task, level, options, place)
         else:
             posed = _posed(image, task, level, options, place, bool(jpeg))
-        sampler, usual = choice.of(posed.problem, find_task(posed.task).plugins)
-        sampler.prior = in_pieces(sampler.prior, *posed.problem.image_shape[1:])
+        sampler, usual = _sampler(choice, posed)
+        kept = left_where_nothing_is_gained(posed, sampler.prior)
+        if kept is not posed:
+            posed, (sampler, usual) = kept, _sampler(choice, kept)
         plan = sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
     origin = Origin.of(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
     runs = count or usual
     return Preparation(posed, sampler, plan, origin, origin_seed, _names(ids, runs), threads, runs)
+
+
+def _sampler(choice: Choice, posed: PosedProblem) -> tuple[Sampler, int]:
+    """The sampler that is chosen for a problem, its prior cut for large pictures, and how many runs are averaged."""
+    sampler, usual = choice.of(posed.problem, find_task(posed.task).plugins)
+    sampler.prior = in_pieces(sampler.prior, *posed.problem.image_shape[1:])
+    return sampler, usual
 
 
 def _posed(

@@ -32,6 +32,7 @@ from leader.trust.limits import (
     LOST,
     MISFIT,
     SCORE,
+    SHARP,
     TAKEN,
     TAKEN_DETAIL,
     TOO_CLOSE,
@@ -41,7 +42,7 @@ from leader.trust.limits import (
     WORTH_A_LOOK,
     Limits,
 )
-from leader.trust.readings import growth, kept_noise, lost, misfit, taken, taken_detail, too_wide, waves
+from leader.trust.readings import growth, kept_noise, lost, misfit, sharp, taken, taken_detail, too_wide, waves
 
 Level = Literal["fine", "doubtful", "failed"]
 Numbers = dict[str, float | None]
@@ -82,6 +83,8 @@ def measure(
     due: float | None = None,
     white: bool = False,
     estimated: bool = False,
+    sharp: float | None = None,
+    compressed: bool = False,
 ) -> Numbers:
     """The numbers of a finished run of one image, for [0, 1] images.
 
@@ -95,6 +98,8 @@ def measure(
     due        root mean square of what undoing a narrower blur, and the noise, would change
     white      whether sigma was estimated, of noise that is taken to be white and was never compressed
     estimated  whether sigma rests on the given picture itself: what compression did, which is no residual, may count in it
+    sharp      log-odds that the given picture was not blurred at all, where a blur was undone and somebody looked
+    compressed  whether that look knew how the given picture was compressed
     """
     cut: Crop = crop or (lambda whole: whole)
     inside = x.clamp(-1, 1)
@@ -108,6 +113,8 @@ def measure(
         "noise": noise,
         "too_wide": too_wide,
         "due": due,
+        "sharp": sharp,
+        "compressed": float(compressed),
         "white": float(white),
         "estimated": float(estimated),
         "denoises": float(problem.operator.task == "denoise"),
@@ -190,9 +197,13 @@ def verdict(
     due: float | None = None,
     white: bool = False,
     estimated: bool = False,
+    sharp: float | None = None,
+    compressed: bool = False,
 ) -> Verdict:
     """The verdict on a finished run of one image: `measure`, then `judge`."""
-    return judge(measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, due, white, estimated))
+    return judge(
+        measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, due, white, estimated, sharp, compressed)
+    )
 
 
 def judge(numbers: Mapping[str, Any]) -> Verdict:
@@ -270,6 +281,7 @@ def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
             invented, INVENTED, f"{100 * invented:.0f} % of the picture is far from anything known: is the mask inverted?"
         ),
         *([total] if together else []),
+        _Finding(sharp(numbers), SHARP, "the given picture looks sharp, not blurred by this kernel: what is there to undo?"),
         *alone.values(),
         _Finding(
             detail_gone,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from leader.trust import plausibility, residual
-from leader.trust.limits import LEAST_DETAIL, NOT_WHITE, OVERDONE, SEEN, TAKES_DETAIL, TOO_WIDE
+from leader.trust.limits import BLOCKS, LEAST_DETAIL, NOT_WHITE, OVERDONE, SEEN, TAKES_DETAIL, TOO_WIDE
 
 
 def misfit(numbers: Mapping[str, Any]) -> float:
@@ -51,6 +52,15 @@ def too_wide(numbers: Mapping[str, Any]) -> float:
         return 0.0
     harmed = float(numbers["distance"]) > max(OVERDONE * float(due), SEEN)
     return float(odds) if harmed else min(float(odds), TOO_WIDE.failed)
+
+
+def sharp(numbers: Mapping[str, Any]) -> float:
+    """Log-odds that the given picture was not blurred at all; none where blocks of a compression that nobody knows pass for the
+    detail of a sharp one, or nobody looked.
+    """
+    odds = numbers.get("sharp")
+    blocks = not numbers.get("compressed") and float(numbers["blockiness"]) > BLOCKS.doubtful
+    return -math.inf if odds is None or blocks else float(odds)
 
 
 def kept_noise(numbers: Mapping[str, Any]) -> float:

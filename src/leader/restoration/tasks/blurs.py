@@ -107,8 +107,9 @@ def _with_found_kernel(given: Values, request: Request) -> Values:
 
 
 def _held_against_the_picture(given: Values, values: dict[str, Any], request: Request) -> dict[str, Any]:
-    """The options with a narrower kernel where the picture refutes the width of the one that somebody gave; a note where it is
-    the wider one that explains it better. A kernel without doubt, or of a run that is repeated, is taken as it is.
+    """The options with a narrower kernel where the picture refutes the width of the one that somebody gave, and with none where
+    it is sharp; a note where it is the wider one that explains it better. A kernel without doubt, or of a run that is repeated,
+    is taken as it is.
     """
     said = given.get("kernel")
     if said is None or isinstance(said, Exactly) or (isinstance(said, str) and said == AUTO) or not values["kernel_doubt"]:
@@ -117,6 +118,12 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
     found = refuted(luma_plane(picture.pixels[middle(picture.pixels.shape)]), values["kernel"], _noise(picture))
     if found is None:
         return values
+    if found.sharp:
+        request.notes.append(
+            "The picture is blurred neither by this kernel nor by half of it: it looks sharp, and is left as it is; "
+            "--kernel-doubt 0 takes the kernel at its word."
+        )
+        return {**values, "kernel": torch.ones(1, 1, dtype=values["kernel"].dtype), "kernel_doubt": 0.0}
     better = f"The picture is explained better by a blur {found.factor:.2f} times as wide as the kernel"
     if found.factor > 1:
         request.notes.append(f"{better}, which is used as it is; --kernel auto looks for the blur itself.")
@@ -157,6 +164,8 @@ class Deblur(Task):
 
     def measured(self, picture: Picture, values: Values) -> Measured:
         operator, window = extended_blur(self.shape(picture, values), values["kernel"], self.name)
+        if values["kernel"].numel() == 1:
+            return Measured(operator, picture.pixels, picture, window=window, sigma=0.0)  # nothing is to be undone
         doubt = width = None
         if values["kernel_doubt"] > 0:  # else somebody vouches for it
             luma, noise = luma_plane(picture.pixels[middle(picture.pixels.shape)]), _noise(picture)

@@ -1,0 +1,51 @@
+"""Is weak noise worth taking away? Not where the network expects an answer hardly nearer to the truth than the picture.
+
+Fine texture all over a picture looks like weak noise to every estimate of it, and is lost where it is taken for that. The
+network says how far its answer to a noisy picture may be off: texture that it does not know makes that more than the noise. The
+picture is then left as it is, with a note; nothing was to be gained.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from leader.operators import Denoising
+from leader.priors.base import Prior
+from leader.problem import Problem
+from leader.restoration.pose import PosedProblem
+
+WEAK = 0.025
+"""Standard deviation of noise, for [0, 1] images, from which on nobody asks: it shows, and texture hardly looks like that."""
+GAINED = 0.89
+"""Share of the noise below which the expected error must lie: an answer that is better than the picture by 1 dB. Clean
+textures that look noisy have 0.89 to 4 of it (`benchmarks/weak_noise.py`).
+"""
+
+
+@torch.no_grad()
+def expected_error(prior: Prior, problem: Problem) -> float | None:
+    """Root mean square, for [0, 1] images, of the error that the network expects of its answer to a picture with white noise.
+
+    The picture is a state at the time whose noise it has. None where the network has no opinion.
+    """
+    t = torch.tensor([prior.schedule.nearest(float(problem.sigma[0]))], device=problem.y.device)
+    seen = prior.predict(prior.schedule.level(t, problem.y).signal * problem.y, t)
+    return None if seen.variance is None else float(seen.variance.double().clamp_min(0).mean().sqrt()) / 2
+
+
+def left_where_nothing_is_gained(posed: PosedProblem, prior: Prior) -> PosedProblem:
+    """The problem; without noise where weak white noise was found in it that the prior would not take away to its good."""
+    plain = isinstance(posed.problem.operator, Denoising) and posed.noise is None
+    if not (plain and posed.white and 0 < posed.sigma < WEAK):
+        return posed
+    error = expected_error(prior, posed.problem)
+    if error is None or error < GAINED * posed.sigma:
+        return posed
+    note = (
+        f"What was found is noise of {255 * posed.sigma:.1f} grey levels, or texture that looks like it, and taking it away "
+        f"would leave errors of {255 * error:.1f}: the picture is left as it is; --sigma {posed.sigma:.2g} takes it away."
+    )
+    problem = replace(posed.problem, sigma=torch.zeros_like(posed.problem.sigma))
+    return replace(posed, problem=problem, sigma=0.0, notes=(*posed.notes, note))

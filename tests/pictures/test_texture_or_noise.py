@@ -1,0 +1,88 @@
+"""Texture that looks like noise and is none: weak in one colour, not everywhere, or stronger than any noise that is left."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leader.pictures.coloured_noise import FLAT, _least_power, noise_spectrum
+from leader.pictures.real_noise import PATCHY, measure_noise
+from leader.pictures.shot_noise import ShotNoise, shot_noise
+from leader.pictures.texture_limit import OPPONENT, noise_everywhere
+from tests.pictures.test_shapes_of_noise import LEAST, SIDE, draw, grey_texture, low_pass, ramp
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("sigma", [0.01, 0.05])
+def test_white_noise_is_everywhere(sigma: float, channels: int) -> None:
+    """961 blocks of 15 squares, each pixel in four of them: one in twenty is known to 3 %, the least of axes less well."""
+    noisy = ramp()[..., :channels] + sigma * draw(1, channels)
+    assert noise_everywhere(noisy) == pytest.approx(sigma, rel=0.08)
+    assert noise_everywhere(noisy + 4 * sigma * low_pass(draw(2, channels), 4.0)) == pytest.approx(sigma, rel=0.12)
+
+
+def test_what_a_tenth_of_the_blocks_do_not_have_is_no_noise() -> None:
+    """Fine colourful detail of 0.02 beside a strip that hardly has any: by its patches a picture with noise of 0.02."""
+    amount = np.where(np.arange(SIDE) < SIDE // 8, 0.0015, 0.02)[None, :, None]
+    detail = ramp() + amount * draw(1)
+    # a ninth of the blocks lie there: one in twenty of all is about their median, 0.96 where that of the weakest is 0.484
+    assert noise_everywhere(detail) == pytest.approx(0.0015 * (0.96 / 0.484) ** 0.5, rel=0.1)
+    half = np.where(np.arange(SIDE) < SIDE // 8, 0.8 * 0.02, 0.02)[None, :, None]
+    assert measure_noise(ramp() + half * draw(1), bits=16).white > PATCHY * 0.02
+    assert noise_everywhere(detail[:, SIDE // 8 :]) == pytest.approx(0.02, rel=0.08)
+
+
+def test_the_least_of_what_was_found_counts_where_it_is_not_everywhere() -> None:
+    """Patches of pixels go by most of the picture: 0.02 in two thirds, 0.004 in columns of 8 between."""
+    columns = np.arange(SIDE) % 64 < 20
+    found = measure_noise(ramp() + np.where(columns, 0.001, 0.02)[None, :, None] * draw(1), bits=16).white
+    assert found < 0.0015
+
+
+def test_drawn_parts_and_unknown_ones_say_nothing() -> None:
+    noisy = ramp() + 0.03 * draw(1)
+    framed = noisy.copy()
+    framed[:40] = 0.5
+    assert noise_everywhere(framed) == pytest.approx(0.03, rel=0.08)
+    weak = np.where(np.arange(SIDE)[:, None, None] < 40, ramp() + 0.002 * draw(2), noisy)
+    known = np.ones((SIDE, SIDE), bool)
+    known[:40] = False
+    assert noise_everywhere(weak) < 0.004 and noise_everywhere(weak, known) == pytest.approx(0.03, rel=0.08)
+    assert noise_everywhere(weak, np.zeros_like(known)) == np.inf
+    assert noise_everywhere(np.full((SIDE, SIDE, 3), 0.5)) == np.inf
+
+
+def test_grey_texture_that_grows_with_brightness_is_no_counted_light() -> None:
+    brightness = ramp(0.1, 0.9).mean(2, keepdims=True).repeat(3, axis=2) ** 1.5
+    texture = brightness + np.sqrt(0.01 * brightness) * draw(1, 1)
+    texture = texture.clip(0, 1)
+    assert shot_noise(texture[..., :1], None, LEAST) is not None, "in grey nothing tells them apart"
+    assert shot_noise(texture, None, LEAST) is None
+    light = np.random.default_rng(0).poisson(100 * texture) / 100
+    found = shot_noise(light.clip(0, 1), None, LEAST)
+    assert found is not None
+    np.testing.assert_allclose(
+        found.std(np.array([0.5, 0.8])), np.sqrt([0.005, 0.008]), rtol=0.15
+    )  # 0.41 more with the texture
+
+
+def test_weakened_noise_has_that_share_of_the_variance() -> None:
+    noise = ShotNoise(0.02, 0.001, 0.003)
+    np.testing.assert_allclose(noise.weakened(0.25).std(np.array([0.2, 0.9])), noise.std(np.array([0.2, 0.9])) / 2)
+    assert noise.weakened(0.25).least == noise.least
+
+
+def test_blotches_are_not_found_in_texture_that_is_far_stronger_everywhere() -> None:
+    axes = np.concatenate([0.02 * draw(1, 1), 0.05 * low_pass(draw(2, 2), 1.5)], axis=2)
+    grey = 0.25 * low_pass(draw(3, 1), 0.8)
+    assert noise_spectrum(ramp() + axes @ OPPONENT, None, LEAST) is not None
+    assert noise_spectrum(ramp() + axes @ OPPONENT + grey, None, LEAST) is None
+    assert noise_spectrum(ramp() + 0.02 * low_pass(draw(4), 1.0), None, LEAST) is None, "too weak to be told from content"
+    assert noise_spectrum(grey_texture() + 0.06 * low_pass(draw(4), 1.0), None, LEAST) is not None
+
+
+def test_the_least_power_of_blocks_leaves_the_lowest_rings_out() -> None:
+    noise = np.linspace(1, 3, 36).reshape(3, 12)
+    blocks = np.arange(1.0, 102.0)[None, :, None] * noise[:, None]
+    blocks[..., :2] *= 1000
+    assert _least_power(blocks, noise) == pytest.approx(1 + 100 * FLAT)

@@ -1,0 +1,75 @@
+"""Weak noise is left where the network expects no better picture without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from leader.operators import Denoising
+from leader.priors.base import Prediction
+from leader.problem import Problem
+from leader.restoration.restore import prepare
+from leader.restoration.worth import GAINED, WEAK, expected_error
+from tests.cheap_prior import CheapPrior
+
+
+class Modest(CheapPrior):
+    """Expects errors of this size, for [0, 1] images, whatever it is asked; None: has no opinion."""
+
+    def __init__(self, error: float | None) -> None:
+        super().__init__()
+        self.error, self.seen = error, list[Tensor]()
+
+    def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+        self.seen.append(x)
+        variance = None if self.error is None else torch.full_like(x, (2 * self.error) ** 2)
+        return replace(super()._predict(x, t), variance=variance)
+
+
+def noisy(sigma: float) -> NDArray[np.float32]:
+    drawn = 0.5 + sigma * np.random.default_rng(0).standard_normal((64, 64, 3))
+    return (np.round(255 * drawn) / 255).astype(np.float32)
+
+
+@pytest.mark.parametrize("sigma", [0.008, 0.02])
+def test_the_error_is_that_of_the_posterior_at_the_noise_of_the_picture(sigma: float) -> None:
+    """x0 ~ N(0, 0.25), noise of s: p s^2 / (p + s^2), at the time whose noise is nearest, a few per cent beside it."""
+    prior = CheapPrior()
+    problem = Problem(torch.from_numpy(noisy(sigma)).permute(2, 0, 1)[None], Denoising((3, 64, 64)), sigma)
+    s = float(prior.schedule.log_noise[prior.schedule.nearest(2 * sigma)]) / 2
+    exact = (0.25 / (0.25 * np.exp(-2 * s) + 1)) ** 0.5 / 2
+    assert expected_error(prior, problem) == pytest.approx(exact, rel=1e-5)
+    assert exact == pytest.approx(sigma, rel=0.15)
+    assert expected_error(Modest(None), problem) is None
+
+
+def test_the_picture_is_asked_about_as_a_state_of_that_time() -> None:
+    prior, picture = Modest(0.1), torch.from_numpy(noisy(0.02)).permute(2, 0, 1)[None]
+    expected_error(prior, Problem(picture, Denoising((3, 64, 64)), 0.02))
+    abar = float(prior.schedule.abar(torch.tensor([prior.schedule.nearest(0.04)])))
+    torch.testing.assert_close(prior.seen[0], (2 * picture - 1) * abar**0.5)
+
+
+@pytest.mark.parametrize(("share", "left"), [(0.95, False), (1.05, True)])
+def test_weak_noise_is_left_where_the_answer_would_be_as_far_off(share: float, left: bool) -> None:
+    found = prepare(noisy(0.01), "denoise", prior=Modest(0.001), steps=4).sigma
+    ready = prepare(noisy(0.01), "denoise", prior=Modest(share * GAINED * found), steps=4)
+    assert found == pytest.approx(0.01, rel=0.1) and ready.sigma == (0 if left else found)
+    assert float(ready.problem.sigma) == pytest.approx(2 * ready.sigma) and ready.sigma_from == "estimated"
+    assert any("left as it is" in note for note in ready.notes) is left
+    if left:
+        restored = ready.run()
+        assert np.abs(restored.array - noisy(0.01)).max() < 1e-6
+
+
+def test_nobody_asks_where_noise_shows_or_was_given_or_there_is_no_opinion() -> None:
+    strong, loud = prepare(noisy(WEAK * 1.2), "denoise", prior=Modest(1.0), steps=4), noisy(0.01)
+    assert strong.sigma == pytest.approx(1.2 * WEAK, rel=0.1)
+    assert prepare(loud, "denoise", sigma=0.01, prior=Modest(1.0), steps=4).sigma == 0.01
+    assert prepare(loud, "denoise", prior=Modest(None), steps=4).sigma == pytest.approx(0.01, rel=0.1)
+    assert prepare(loud, "sr", factor=2, prior=Modest(1.0), steps=4).sigma > 0.009
