@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import torch
 
+from leader.diagnosis.views import middle
 from leader.operators import Denoising
 from leader.priors.base import Prior
 from leader.problem import Problem
@@ -28,10 +29,12 @@ textures that look noisy have 0.89 to 4 of it (`benchmarks/weak_noise.py`).
 def expected_error(prior: Prior, problem: Problem) -> float | None:
     """Root mean square, for [0, 1] images, of the error that the network expects of its answer to a picture with white noise.
 
-    The picture is a state at the time whose noise it has. None where the network has no opinion.
+    The picture is a state at the time whose noise it has; the middle of a large one speaks for all of it. None where the
+    network has no opinion.
     """
-    t = torch.tensor([prior.schedule.nearest(float(problem.sigma[0]))], device=problem.y.device)
-    seen = prior.predict(prior.schedule.level(t, problem.y).signal * problem.y, t)
+    y = problem.y[(..., *middle(tuple(problem.y.shape[-2:])))]
+    t = torch.tensor([prior.schedule.nearest(float(problem.sigma[0]))], device=y.device)
+    seen = prior.predict(prior.schedule.level(t, y).signal * y, t)
     return None if seen.variance is None else float(seen.variance.double().clamp_min(0).mean().sqrt()) / 2
 
 
