@@ -12,6 +12,8 @@ import torch
 from leader import Grid, LeaderError, Problem, Sampler, operators
 from leader.methods import DDNM, DDPG, DPS, METHODS, SITCOM, Estimate, State
 from leader.methods.ddnm import DDNMState
+from leader.methods.projdiff import ProjDiffState
+from leader.methods.sitcom import _choose
 from leader.priors.base import Prediction
 from leader.schedule import Schedule, travel_grid
 from tests.methods.contexts import context
@@ -130,6 +132,8 @@ def test_a_known_origin_is_taken_to_the_noise_of_the_first_time(name: str, sigma
     state = METHODS[name]().start(here, t)
     expected = abar**0.5 * origin + (1 - abar) ** 0.5 * here.noise("start")
     assert torch.allclose(state.x, expected, atol=1e-6)
+    if isinstance(state, ProjDiffState):
+        assert torch.equal(state.x0, origin), "the clean variable is the origin itself"
 
 
 def test_what_sitcom_overwrites_is_held_in_range() -> None:
@@ -169,3 +173,13 @@ def test_ddnm_plus_is_refused_where_the_svd_is_not_known() -> None:
         DDNM(form="spectral").check(problem)
     for form in ("auto", "simple", "plain"):
         DDNM(form=form).check(problem)
+
+
+def test_images_that_have_stopped_keep_all_of_their_answer() -> None:
+    def answer(value: float) -> Prediction:
+        return Prediction(*(torch.full((2, *SHAPE), value + part) for part in (0.0, 0.1, 0.2)))
+
+    chosen = _choose(torch.tensor([True, False]), answer(1.0), answer(5.0))
+    assert chosen.variance is not None
+    for part, (kept, newest) in zip((chosen.x0, chosen.eps, chosen.variance), ((1.0, 5.0), (1.1, 5.1), (1.2, 5.2)), strict=True):
+        assert torch.allclose(part[0], torch.tensor(kept)) and torch.allclose(part[1], torch.tensor(newest))
