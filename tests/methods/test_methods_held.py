@@ -181,5 +181,7 @@ def test_images_that_have_stopped_keep_all_of_their_answer() -> None:
 
     chosen = _choose(torch.tensor([True, False]), answer(1.0), answer(5.0))
     assert chosen.variance is not None
-    for part, (kept, newest) in zip((chosen.x0, chosen.eps, chosen.variance), ((1.0, 5.0), (1.1, 5.1), (1.2, 5.2)), strict=True):
+    for part, (kept, newest) in zip(
+        (chosen.x0, chosen.eps, chosen.variance), ((1.0, 5.0), (1.1, 5.1), (1.2, 5.2)), strict=True
+    ):
         assert torch.allclose(part[0], torch.tensor(kept)) and torch.allclose(part[1], torch.tensor(newest))
