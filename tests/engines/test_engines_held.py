@@ -95,7 +95,8 @@ def test_memory_is_handed_back_where_the_c_library_can(
 
 
 def test_who_leaves_the_iteration_takes_back_the_jobs_that_have_not_begun() -> None:
-    engine, handed_in = PoolEngine(1), []
+    engine = PoolEngine(1)
+    handed_in: list[Future[int]] = []
 
     class Idle:
         """Answers the first job at once and begins no other."""
