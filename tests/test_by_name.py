@@ -121,6 +121,65 @@ def test_every_number_of_every_method_and_plug_in_is_guarded() -> None:
     assert tried > 100
 
 
+UNIT = ((0.0, 1.0), (-0.01, 1.01))
+"""Values at the ends of [0, 1], and just beyond."""
+NOT_NEGATIVE = ((0.0, 1e-9, 1e6), (-1e-9,))
+POSITIVE = ((1e-9, 1e6), (0.0, -1.0))
+RANGES: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+    ("ddim", "eta"): UNIT,
+    ("ddnm", "eta"): UNIT,
+    ("ddnm", "travel_length"): ((1, 1000), (0, 1001)),
+    ("ddnm", "travel_repeats"): ((1, 100), (0, 101)),
+    ("ddnm", "form"): (("auto", "spectral", "simple", "plain"), ("dense",)),
+    ("ddnm", "noise"): (("rotated", "published"), ("pixels",)),
+    ("ddrm", "eta"): UNIT,
+    ("ddrm", "eta_b"): UNIT,
+    ("dps", "scale"): ((None, *NOT_NEGATIVE[0]), NOT_NEGATIVE[1]),
+    ("diffpir", "lam"): POSITIVE,
+    ("diffpir", "zeta"): UNIT,
+    ("diffpir", "eta"): UNIT,
+    ("ddpg", "gamma"): NOT_NEGATIVE,
+    ("ddpg", "zeta"): UNIT,
+    ("ddpg", "eta_tilde"): NOT_NEGATIVE,
+    ("ddpg", "eta_floor"): POSITIVE,
+    ("ddpg", "mode"): ((None, 0, 1, 2), (-1, 3)),
+    ("pirp", "width"): POSITIVE,
+    ("pirp", "lam"): ((-0.2, 0.0, 0.2), ()),
+    ("projdiff", "step"): POSITIVE,
+    ("projdiff", "form"): (("spectral", "simple"), ("dense",)),
+    ("sitcom", "inner"): ((1, 1000), (0, 1001)),
+    ("sitcom", "rate"): POSITIVE,
+    ("sitcom", "lam"): NOT_NEGATIVE,
+    ("sitcom", "margin"): NOT_NEGATIVE,
+    ("ucpm", "lam"): NOT_NEGATIVE,
+    ("ucpm", "width"): POSITIVE,
+    ("satp", "budget"): NOT_NEGATIVE,
+    ("satp", "eta"): NOT_NEGATIVE,
+    ("satp", "rho"): POSITIVE,
+    ("start", "share"): ((1e-9, 0.999), (0.0, 1.0)),
+    ("start", "time"): ((None, 0, 999), (-1, 1000)),
+    ("pace", "power"): UNIT,
+    ("wiener", "trust"): POSITIVE,
+    ("cells", "begin"): ((None, *POSITIVE[0]), POSITIVE[1]),
+    ("cells", "fresh"): UNIT,
+    ("cells", "inner"): UNIT,
+    ("direct", "calls"): ((1, 50), (0,)),
+    ("direct", "share"): UNIT,
+    ("direct", "before"): (((), (999, 998), (2,)), ((1000,), (5, 5), (5, 9), (5, 0))),
+}
+
+
+@pytest.mark.parametrize(("name", "key"), RANGES)
+def test_settings_are_taken_up_to_their_limits_and_refused_beyond(name: str, key: str) -> None:
+    taken, refused = RANGES[name, key]
+    make: Any = METHODS[name] if name in METHODS else PLUGINS[name]
+    for value in taken:
+        assert getattr(make(**{key: value}), key) == value
+    for value in refused:
+        with pytest.raises(LeaderError):
+            make(**{key: value})
+
+
 @pytest.mark.parametrize(
     ("name", "settings"),
     [("sitcom", {"inner": 1001}), ("ddnm", {"travel_repeats": 101}), ("ddnm", {"travel_length": 0})],

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from leader import Sampler, defaults
+from leader.cli import errors
 from leader.methods import METHODS
 from leader.methods.base import Cost
 from leader.operators import Blur, Denoising, FromFunctions, WalshHadamard
@@ -22,6 +23,7 @@ from leader.schedule import Schedule
 from leader.uncertainty import covariance
 from leader.uncertainty.estimators import Difference, Hutchinson, local_mean
 from leader.web.limits import Limits, fitted
+from tests.chosen_numbers import CHOSEN
 
 DDPG: dict[str, Any] = {"gamma": 8.0, "zeta": 0.5, "eta_tilde": 0.7, "eta_floor": 1e-4, "ls_scale": 1.0}
 EXPECTED: dict[str, dict[str, Any]] = {
@@ -94,37 +96,15 @@ def test_numbers_that_have_no_setting() -> None:
     assert (Hutchinson().probes, Hutchinson().window, Hutchinson().seed) == (1, 7, 0)
 
 
-@pytest.mark.parametrize(
-    ("module", "expected"),
-    [
-        ("restoration.tasks.blurs", {"DOUBT": 0.1, "LARGEST_DOUBT": 0.5}),
-        ("restoration.tasks.jpeg", {"LEVEL": 2.3, "QUALITY": 75}),
-        ("restoration.tasks.inpainting", {"MOSTLY_MISSING": 0.9, "ONE_COLOUR": 1 / 255}),
-        ("restoration.second_try", {"REPETITIONS": 2}),
-        ("restoration.degrade", {"CLIPPED": 0.01}),
-        ("restoration.arguments", {"SMALLEST_SIDE": 8, "LARGEST_VALUE": 3.0, "LARGEST_SEED": 2**63 - 1}),
-        ("restoration.ensemble", {"MOST_RUNS": 1000}),
-        ("restoration.together", {"MOST_TOGETHER": 16, "MOST_PIXELS": 1 << 20}),
-        ("restoration.borders", {"SLACK": 8, "SMOOTHNESS": 3e-3, "ITERATIONS": 40}),
-        ("problem", {"ROUNDING": 1 / 255, "LOUDEST": 5.0}),
-        ("pictures.picture", {"MOST_PIXELS": 64_000_000}),
-        ("pictures.container", {"WIDEST_KERNEL": 1025, "MOST_BYTES": 2 << 30}),
-        ("diagnosis.findings", {"VISIBLE_NOISE": 0.025, "VISIBLE_JPEG": 0.012, "GREY": 1.5 / 255, "MOST_DEFECTS": 0.3}),
-        ("trust.evidence", {"CLOCKS": (20, 60, 120, 200), "MOVES": (60, 200), "LEAST_NOISE": 0.01}),
-        ("trust.calibration", {"HOLE": 0.002, "LEAN": 8}),
-        ("trust.error_map", {"LEAST": 1 / 255}),
-        ("trust.referee", {"LEAST": 1e-3, "MOST": 2.0}),
-        ("folders.run", {"MOST_JOB_BYTES": 4 << 20, "MOST_WRITE_FAILURES": 3}),
-        ("folders.remote", {"SEGMENT_LINES": 64, "SEGMENT_SECONDS": 5.0}),
-        ("web.choices", {"FACTORS": (2, 3, 4, 8), "WIDEST_BLUR": 8.0, "MOST_MASK": 8 << 20}),
-        ("cli.ahead", {"TOO_LONG": 600.0}),
-        ("cli.errors", {"FAILED": 1, "WRONG_USAGE": 2, "NO_ANSWER": 3, "BUG": 70, "INTERRUPTED": 130}),
-    ],
-)
-def test_limits_and_numbers_that_were_chosen_once(module: str, expected: dict[str, Any]) -> None:
-    """Chosen by measurements or told to people; whoever has a better number changes it here too, and the documentation."""
+@pytest.mark.parametrize("module", CHOSEN)
+def test_limits_and_numbers_that_were_chosen_once(module: str) -> None:
+    """Chosen by measurements or told to people; whoever has a better number changes it there too, and the documentation."""
     found = importlib.import_module(f"leader.{module}")
-    assert {name: getattr(found, name) for name in expected} == expected
+    assert {name: getattr(found, name) for name in CHOSEN[module]} == CHOSEN[module]
+
+
+def test_exit_codes() -> None:
+    assert (errors.FAILED, errors.WRONG_USAGE, errors.NO_ANSWER, errors.BUG, errors.INTERRUPTED) == (1, 2, 3, 70, 130)
 
 
 def test_what_one_instance_of_the_page_gives() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from leader.methods import METHODS
 from leader.noise import SeededNoise
 from leader.plugins import Plugin, StepInfo
 from leader.priors.ask import Predict
-from leader.priors.base import Prediction
+from leader.priors.base import Prediction, Prior
 from leader.priors.gaussian import GaussianPrior, white
 from tests.oracle.cases import gaussian, mixture
 
@@ -84,6 +84,41 @@ def test_every_image_gets_its_own_given_start() -> None:
         alone = sampler.run(problem.select(torch.tensor([i])), x_T=starts[i : i + 1], noise=silent).images
         assert torch.equal(together[i], alone[0])
     assert float((together[0] - together[1]).abs().max()) > 1e-3
+
+
+def test_images_and_spreads_stand_in_the_order_of_the_problem_whatever_their_ids() -> None:
+    problem, sampler = make_problem(3), Sampler(mixture(SHAPE), "ddnm", (), grid=TIMES)
+    together = sampler.run(problem, ids=(9, 2, 5))
+    assert together.posterior_std is not None and list(together.trace) == [9, 2, 5]
+    for row, name in enumerate((9, 2, 5)):
+        alone = sampler.run(problem.select(torch.tensor([row])), ids=(name,))
+        assert alone.posterior_std is not None
+        assert torch.equal(together.images[row], alone.images[0])
+        assert torch.equal(together.posterior_std[row], alone.posterior_std[0])
+
+
+@dataclass(frozen=True)
+class Begins(Plugin):
+    """Begins a run from one grey, or knows of nothing to begin from."""
+
+    name: ClassVar[str] = "begins"
+    summary: ClassVar[str] = "for tests"
+    begins: ClassVar[bool] = True
+    grey: float | None = None
+
+    def origin(self, prior: Prior, problem: Problem, noise: Callable[[str], Tensor]) -> Tensor | None:
+        return None if self.grey is None else torch.full((problem.batch, *problem.image_shape), self.grey)
+
+
+def test_the_first_plug_in_that_knows_an_origin_decides_where_a_run_begins() -> None:
+    def first_estimate(*plugins: Plugin) -> Tensor:
+        sampler = Sampler(mixture(SHAPE), "ddim", plugins, grid=Grid((150, 40, -1)), use_presets=False)
+        return next(iter(sampler.iterate(make_problem()))).x0
+
+    wanted = first_estimate(Begins(0.5))
+    assert torch.equal(first_estimate(Begins(), Begins(0.5), Begins(-0.5)), wanted)
+    assert float((first_estimate(Begins(-0.5)) - wanted).abs().max()) > 0.1
+    assert torch.equal(first_estimate(Begins()), first_estimate())
 
 
 @dataclass(frozen=True)

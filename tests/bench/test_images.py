@@ -71,3 +71,11 @@ def test_what_cannot_be_served_is_told(tmp_path: Path) -> None:
 def _empty(folder: Path) -> Path:
     (folder / "empty").mkdir()
     return folder / "empty"
+
+
+@pytest.mark.parametrize("size", [(80, 20), (20, 80)])
+def test_a_strip_is_too_small_for_a_square(tmp_path: Path, size: tuple[int, int]) -> None:
+    Image.new("RGB", size).save(tmp_path / "strip.png")
+    with pytest.raises(LeaderError, match=f"'strip.png' is {size[0]} x {size[1]} after 'crop', too small for a crop of 64"):
+        load_image(tmp_path / "strip.png", "crop", 64)
+    assert load_image(tmp_path / "strip.png", "crop", 20).shape == (1, 3, 20, 20)

@@ -148,3 +148,9 @@ def test_the_threads_asked_for_are_those_of_the_run(folder: Path) -> None:
     result = runner.invoke(app, [*words, "--threads", str(count)])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["settings"]["threads"] == count == torch.get_num_threads() + 1
+
+
+@pytest.mark.parametrize("names", [["none", "satp"], ["satp", "none"], ["none", "none"]])
+def test_none_beside_other_plug_ins_is_refused(names: list[str]) -> None:
+    with pytest.raises(UsageError, match="'none' stands alone"):
+        plugin_names(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leader.diagnosis.blur import Found, candidates
+from leader.diagnosis.blur import Found, candidates, peak
 from leader.diagnosis.kernels import BlurSearch, find_blur, judged
 from leader.diagnosis.periodogram import plane
 from leader.diagnosis.shapes import SHARP, Ridge, Shape, coarse, ridge_power, softness, transfer
@@ -121,3 +121,13 @@ def test_a_ridge_falls_along_the_motion_and_not_across() -> None:
     line = transfer(Shape("line", 10.0, 30.0), at)
     assert np.corrcoef(ridge, line)[0, 1] > 0.8
     assert np.corrcoef(ridge_power(Ridge(10.0, 150.0), at), line)[0, 1] < 0.5
+
+
+def test_a_peak_is_that_of_a_parabola_and_a_flat_one_is_as_wide_as_the_search() -> None:
+    places = np.linspace(-0.3, 0.3, 7)
+    place, error, height = peak(places, 5.0 - (places - 0.13) ** 2 / (2 * 0.05**2))
+    assert (place, error) == pytest.approx((0.13, 0.05), abs=1e-9) and 4.8 < height <= 5.0
+    place, error, _ = peak(places, -((places + 0.07) ** 2) / (2 * 0.1**2))
+    assert (place, error) == pytest.approx((-0.07, 0.1), abs=1e-9)
+    for flat in (np.zeros(7), 0.01 * places, -1e-4 * places**2):
+        assert peak(places, flat)[1] == pytest.approx(0.3)

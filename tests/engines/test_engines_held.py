@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
@@ -91,3 +92,23 @@ def test_memory_is_handed_back_where_the_c_library_can(
     monkeypatch.setattr(pool, "os", SimpleNamespace(name=system))
     assert pool.trim_memory() is expected
     assert asked == ([0] if system == "posix" else [])
+
+
+def test_who_leaves_the_iteration_takes_back_the_jobs_that_have_not_begun() -> None:
+    engine = PoolEngine(1)
+    handed_in: list[Future[int]] = []
+
+    class Idle:
+        """Answers the first job at once and begins no other."""
+
+        def submit(self, function: object, job: int) -> Future[int]:
+            handed_in.append(Future())
+            if job == 0:
+                handed_in[-1].set_result(10)
+            return handed_in[-1]
+
+    engine._pool = Idle()  # type: ignore[assignment]
+    answers = engine.map(pid_of, [0, 1, 2])
+    assert next(answers) == (0, 10)
+    answers.close()  # type: ignore[attr-defined]
+    assert [future.cancelled() for future in handed_in] == [False, True, True]

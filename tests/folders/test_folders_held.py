@@ -14,7 +14,8 @@ from leader.errors import LeaderError
 from leader.folders import run as run_module
 from leader.folders import work
 from leader.folders.choices import Choices
-from leader.folders.names import check_name, is_source_name
+from leader.folders.manifest import LocalManifest, encoded
+from leader.folders.names import check_name, is_source_name, twice
 from leader.folders.remote import _stamp
 from leader.folders.report import page_text
 from leader.folders.strips import coloured
@@ -132,3 +133,26 @@ def test_one_prior_stays_in_memory(tree: Path, tmp_path: Path, cheap: list[str])
     go(tree, tmp_path / "out")
     go(tree, tmp_path / "out", {"seed": 9})
     assert len(work._models) == 1 and len(cheap) == 2
+
+
+def test_no_result_takes_the_name_of_another_ones_map() -> None:
+    for names in (["a.png", "a.png.map.png"], ["a.png.map.png", "a.png"]):
+        assert list(twice(names, ".png")) == [names[1]] and twice(names, None) == {} == twice(names, ".npy")
+    assert list(twice(["a.heic", "b.png", "a.heic.png"], None)) == ["a.heic.png"]
+
+
+def test_rows_are_sorted_by_their_numbers_of_pixels() -> None:
+    line = {"name": "a.png", "status": "done", "run": {"size": [300, 20]}, "files": {"picture": {"name": "a.png"}}}
+    row = next(text for text in page_text([line], lambda _: None) if text.startswith("<tr><td"))
+    assert 'data-key="6000">300 × 20<' in row
+
+
+@pytest.mark.parametrize("status", ["done", "refused", "failed"])
+def test_only_a_failed_picture_may_be_without_its_contents_hash(tmp_path: Path, status: str) -> None:
+    files = {"picture": {"name": "a.png", "sha256": "0", "bytes": 1}}
+    line = {"name": "a.png", "status": status, "settings": "s", "files": files}
+    (tmp_path / "m.jsonl").write_bytes(encoded(line) + encoded({**line, "name": "b.png", "content": "c"}))
+    manifest = LocalManifest(tmp_path / "m.jsonl")
+    manifest.close()
+    assert sorted(manifest.entries) == (["a.png", "b.png"] if status == "failed" else ["b.png"])
+    assert manifest.damaged == ([] if status == "failed" else [1])

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from leader import Problem, Sampler, operators
+from leader import Grid, LeaderError, Problem, Sampler, operators
 from leader.methods import DDNM, DDPG, DPS, METHODS, SITCOM, Estimate, State
 from leader.methods.ddnm import DDNMState
+from leader.methods.projdiff import ProjDiffState
+from leader.methods.sitcom import _choose
 from leader.priors.base import Prediction
 from leader.schedule import Schedule, travel_grid
 from tests.methods.contexts import context
@@ -90,11 +92,11 @@ def test_simple_ddnm_plus_in_both_branches(u: int) -> None:
     assert torch.allclose(state.x, math.sqrt(abar) * corrected + noise, atol=1e-6)
 
 
-@pytest.mark.parametrize("mode", [0, 1, 2])
-def test_ddpgs_step_by_hand(mode: int) -> None:
+@pytest.mark.parametrize(("mode", "zeta"), [(0, 0.3), (1, 0.3), (2, 0.3), (1, 0.0), (1, 1.0)])
+def test_ddpgs_step_by_hand(mode: int, zeta: float) -> None:
     sigma, t, u = 0.3, 600, 500
     problem, prior = noisy_problem(sigma), gaussian("four", SHAPE)
-    method = DDPG(gamma=0.5, zeta=0.3, eta_tilde=0.7, mode=mode, ls_scale=2.0)
+    method = DDPG(gamma=0.5, zeta=zeta, eta_tilde=0.7, mode=mode, ls_scale=2.0)
     here = context(prior, problem)
     x = torch.randn(1, *SHAPE, dtype=torch.float64)
     now, after = float(prior.schedule.abar(t)), float(prior.schedule.abar(u))
@@ -110,7 +112,7 @@ def test_ddpgs_step_by_hand(mode: int) -> None:
     assert torch.allclose(guided, expected, atol=1e-6)
     moved = method.advance(here, State(x), estimate, guided, torch.tensor([t]), torch.tensor([u])).x
     eps = (x - math.sqrt(now) * guided) / math.sqrt(1 - now)
-    noise = math.sqrt(0.3) * here.noise("step") + delta * math.sqrt(0.7) * eps
+    noise = math.sqrt(zeta) * here.noise("step") + delta * math.sqrt(1 - zeta) * eps
     assert torch.allclose(moved, math.sqrt(after) * guided + math.sqrt(1 - after) * noise, atol=1e-6)
 
 
@@ -130,6 +132,8 @@ def test_a_known_origin_is_taken_to_the_noise_of_the_first_time(name: str, sigma
     state = METHODS[name]().start(here, t)
     expected = abar**0.5 * origin + (1 - abar) ** 0.5 * here.noise("start")
     assert torch.allclose(state.x, expected, atol=1e-6)
+    if isinstance(state, ProjDiffState):
+        assert torch.equal(state.x0, origin), "the clean variable is the origin itself"
 
 
 def test_what_sitcom_overwrites_is_held_in_range() -> None:
@@ -142,3 +146,42 @@ def test_what_sitcom_overwrites_is_held_in_range() -> None:
     found = SITCOM(overwrite=True).correct(here, State(x0), nothing, x0, u, u)
     assert float(found[0, 0, 0, 0]) == pytest.approx(0.2) and bool((found[0, 0, 1:] == 1).all())
     assert torch.equal(SITCOM().correct(here, State(x0), nothing, x0, u, u), x0)
+
+
+def test_a_selection_keeps_its_order_also_where_it_holds_all() -> None:
+    x = torch.arange(3.0).reshape(3, 1, 1, 1)
+    state = DDNMState(x, 10 + x)
+    for order in ([2, 0, 1], [1], [0, 1, 2], [1, 1, 0]):
+        chosen = state.select(torch.tensor(order))
+        assert chosen.x.flatten().tolist() == order and (chosen.x0.flatten() - 10).tolist() == order
+    problem = noisy_problem(count=3)
+    turned = problem.select(torch.tensor([2, 1, 0]))
+    assert torch.equal(turned.y, problem.y.flip(0))
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"ddnm"}))
+def test_methods_that_cannot_travel_say_so(name: str) -> None:
+    sampler = Sampler(gaussian("white", SHAPE), name, (), grid=Grid((300, 200, 300, -1)), estimator=None)
+    with pytest.raises(LeaderError, match=f"'{name}' has no time travel"):
+        sampler.run(noisy_problem())
+
+
+def test_ddnm_plus_is_refused_where_the_svd_is_not_known() -> None:
+    operator = operators.FromFunctions(SHAPE, lambda x: 2 * x, lambda y: 2 * y)
+    problem = Problem.internal(torch.zeros(1, *SHAPE), operator, 0.1)
+    with pytest.raises(LeaderError, match="'custom' has no known SVD; use form 'simple' or 'auto'"):
+        DDNM(form="spectral").check(problem)
+    for form in ("auto", "simple", "plain"):
+        DDNM(form=form).check(problem)
+
+
+def test_images_that_have_stopped_keep_all_of_their_answer() -> None:
+    def answer(value: float) -> Prediction:
+        return Prediction(*(torch.full((2, *SHAPE), value + part) for part in (0.0, 0.1, 0.2)))
+
+    chosen = _choose(torch.tensor([True, False]), answer(1.0), answer(5.0))
+    assert chosen.variance is not None
+    for part, (kept, newest) in zip(
+        (chosen.x0, chosen.eps, chosen.variance), ((1.0, 5.0), (1.1, 5.1), (1.2, 5.2)), strict=True
+    ):
+        assert torch.allclose(part[0], torch.tensor(kept)) and torch.allclose(part[1], torch.tensor(newest))

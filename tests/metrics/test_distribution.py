@@ -88,3 +88,10 @@ def test_wrong_features_are_refused() -> None:
         kid(x, torch.zeros(5, 4))
     with pytest.raises(LeaderError, match="at least 2 samples"):
         kid(x, x[:1])
+
+
+def test_a_thousand_samples_are_enough_for_fid() -> None:
+    features = correlated(1000, 3, 0)
+    assert fid(features, features) == pytest.approx(0, abs=1e-9)
+    with pytest.raises(LeaderError, match="at least 1,000 samples in each set and one has 999"):
+        fid(features, features[:999])

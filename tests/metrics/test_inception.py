@@ -66,3 +66,11 @@ def test_features_are_2048_numbers_that_do_not_depend_on_the_batch() -> None:
     apart = inception_features(batch(x, y), batch=1)
     torch.testing.assert_close(together, apart, rtol=1e-3, atol=1e-4)
     assert float((together[0] - together[1]).abs().max()) > 0.1
+
+
+def test_the_network_sees_grey_levels_of_8_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inception, "_network", lambda device: lambda x: x[:, :, 0, :3].flatten(1))
+    values = torch.tensor([10.3, 10.6, 254.9]) / 255
+    pictures = values.reshape(1, 1, 1, 3).expand(2, 1, 299, 3).repeat(1, 1, 1, 100)[..., :299]
+    found = inception_features(pictures, batch=1)
+    assert torch.allclose(found, ((torch.tensor([10.0, 11.0, 255.0]) - 128) / 128).repeat(2, 3), rtol=0, atol=1e-6)

@@ -116,3 +116,11 @@ def test_what_cannot_be_served_is_said_in_one_sentence(tmp_path: Path) -> None:
     broken.write_bytes(b"not a weights file")
     with pytest.raises(LeaderError, match="not a safetensors file"):
         lpips(good, good, weights=broken)
+
+
+def test_a_picture_too_small_for_the_network_is_refused_by_its_own_limit() -> None:
+    for size in ((30, 64), (64, 30)):
+        small = torch.rand(1, 3, *size)
+        with pytest.raises(LeaderError, match="'alex' needs pictures of at least 31 x 31"):
+            lpips(small, small)
+    assert float(lpips(torch.zeros(1, 3, 31, 31), torch.zeros(1, 3, 31, 31))[0]) == 0

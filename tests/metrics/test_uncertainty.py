@@ -104,3 +104,11 @@ def test_interval_coverage_counts_and_calibration_error_is_the_mean_distance() -
     assert float(calibration_error(0.3 * gaussian, torch.full_like(gaussian, 0.2), exact)) > 0.1
     with pytest.raises(LeaderError, match="at least one level"):
         calibration_error(error, std, {})
+
+
+def test_one_interval_the_wrong_way_round_is_refused() -> None:
+    lower, upper = torch.zeros(1, 1, 4, 4), torch.ones(1, 1, 4, 4)
+    assert float(coverage(torch.full_like(lower, 0.5), lower, upper)[0]) == 1
+    upper[0, 0, 2, 1] = -0.1
+    with pytest.raises(LeaderError, match="lower end above their upper end"):
+        coverage(torch.full_like(lower, 0.5), lower, upper)

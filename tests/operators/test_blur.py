@@ -128,3 +128,13 @@ def test_wrong_taps_are_refused(taps: list[float]) -> None:
 def test_unknown_boundary_is_refused() -> None:
     with pytest.raises(LeaderError, match="did you mean 'symmetric'"):
         SeparableBlur((1, 8, 8), [1.0], boundary="symetric")
+
+
+def test_frequencies_are_cut_by_the_largest_of_their_kernel() -> None:
+    """2 - cos(2 pi f) goes from 1 to 3: at half of the largest, frequencies below 1.5 are left out, the mean among them."""
+    operator = Blur((1, 4, 8), torch.tensor([[-0.5, 2.0, -0.5]]), rcond=0.5)
+    expected = 2 - torch.cos(2 * torch.pi * torch.fft.fftfreq(8, dtype=torch.float64))
+    assert torch.allclose(operator.spectrum[0, 0, 0], expected)
+    assert torch.allclose(operator.s[0, 0, 0], torch.where(expected > 1.5, expected, 0.0))
+    both = Blur((1, 4, 8), torch.tensor([[[[-0.5, 2.0, -0.5]]], [[[0.0, 1.0, 0.0]]]]), rcond=0.5)
+    assert float(both.s[0, 0, 0, 0]) == 0 and torch.allclose(both.s[1], torch.ones(1).double())

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import math
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.operators import Jpeg, build_task
 from leader.operators.jpeg import ROUNDED, SLACK
+from leader.operators.tasks import SAMPLINGS
+from leader.pictures.jpeg_history import history_of
 from leader.problem import Problem
 from tests.operators.cases import dense, images, measurements, relative
 
@@ -217,3 +221,22 @@ def test_gradients_pass() -> None:
     x: Tensor = images(operator, batch=1, dtype=torch.float64).requires_grad_()
     (gradient,) = torch.autograd.grad(operator.A(x).square().sum() / 2, x)
     assert relative(gradient, operator.AT(operator.A(x.detach()))) <= 1e-12
+
+
+def test_the_rounding_of_pixels_is_part_of_the_level_and_of_every_weight() -> None:
+    """Steps of one: the level is that of two roundings; a coefficient has its own, that of its planes and that of pixels."""
+    operator = Jpeg((1, 8, 8), torch.ones(8, 8))
+    assert operator.level == pytest.approx(math.sqrt(2 / 12) / 255)
+    mean = float(operator.A(torch.ones(1, 1, 8, 8, dtype=torch.float64))[0, 0])
+    assert mean == pytest.approx(8 * operator.level * 255 / math.sqrt(3 / 12))
+
+
+def test_names_of_samplings_are_those_of_files() -> None:
+    for name, rows_and_columns in SAMPLINGS.items():
+        if name in ("4:4:4", "4:2:2", "4:2:0"):  # which Pillow writes
+            buffer = io.BytesIO()
+            Image.new("RGB", (64, 64)).save(buffer, "JPEG", subsampling=name)
+            with Image.open(buffer) as file:
+                found = history_of(file)
+            assert found is not None and found.sampling == rows_and_columns
+    assert SAMPLINGS["4:4:0"] == (2, 1) and SAMPLINGS["4:1:1"] == (1, 4)

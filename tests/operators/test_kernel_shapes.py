@@ -27,6 +27,7 @@ def moments(kernel: torch.Tensor) -> tuple[float, float, float]:
 def test_a_disk_covers_its_pixels(radius: float) -> None:
     kernel = disk_kernel(radius)
     reach = (kernel.shape[0] - 1) // 2
+    assert reach - 0.5 < radius <= reach + 0.5 or (reach == 0 and radius <= 0.5), "all that it touches, and no more"
     fine = (np.arange(200 * (2 * reach + 1)) + 0.5) / 200 - reach - 0.5
     inside = (fine[:, None] ** 2 + fine**2 <= radius**2).reshape(2 * reach + 1, 200, 2 * reach + 1, 200).mean((1, 3))
     assert np.abs(kernel.numpy() - inside / inside.sum()).max() < 5e-3 / (math.pi * radius**2)

@@ -8,7 +8,7 @@ import torch
 from scipy import ndimage
 
 from leader.errors import LeaderError
-from leader.operators import gaussian_kernel, load_kernel, motion_kernel, paper_gaussian_taps
+from leader.operators import gaussian_kernel, gaussian_taps, load_kernel, motion_kernel, paper_gaussian_taps
 from leader.operators.kernels.motion import draw_motion
 
 
@@ -81,3 +81,17 @@ def test_users_kernels() -> None:
     ]:
         with pytest.raises(LeaderError, match=text):
             load_kernel(wrong)
+
+
+@pytest.mark.parametrize("size", [1, 4, 5, 8])
+def test_gaussian_taps_are_the_same_from_both_ends(size: int) -> None:
+    taps = gaussian_taps(1.3, size)
+    assert torch.allclose(taps, taps.flip(0), rtol=1e-12) and len(taps) == size
+
+
+def test_stored_motions_are_those_of_the_usual_size_and_intensity_alone() -> None:
+    usual = motion_kernel(3)
+    for size, intensity in ((61, 0.2), (31, 0.5)):
+        drawn = torch.from_numpy(draw_motion(3, size, intensity).astype(np.float64))
+        assert torch.allclose(motion_kernel(3, size, intensity), drawn / drawn.sum())
+    assert not torch.allclose(motion_kernel(3, 61, 0.2), usual)

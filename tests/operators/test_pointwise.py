@@ -76,3 +76,11 @@ def test_wrong_shapes_are_refused() -> None:
     operator.check_measurement(torch.zeros(2, 3, 5, 7))
     with pytest.raises(LeaderError, match="each positive"):
         Denoising((3, 0, 7))
+
+
+def test_every_mask_of_a_batch_needs_a_known_pixel() -> None:
+    masks = torch.ones(2, 1, 4, 4)
+    assert Inpainting((3, 4, 4), masks).mask.shape == (2, 1, 4, 4)
+    masks[1] = 0
+    with pytest.raises(LeaderError, match="leaves no pixel observed"):
+        Inpainting((3, 4, 4), masks)

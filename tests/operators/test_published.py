@@ -130,3 +130,13 @@ def test_options_that_do_not_fit() -> None:
     for options in wrong:
         with pytest.raises(UsageError):
             build_task("deblur-gaussian", (3, 16, 16), **options)
+
+
+def test_the_published_cut_is_not_relative_to_the_largest_value() -> None:
+    """Two taps of 0.02: singular values from 0.04 down, of which those below 0.03 are left out along rows and columns."""
+    values = torch.linalg.svdvals(released_blur_matrix(8, [0.02, 0.02, 0.02]))
+    kept = values[values >= 0.03]
+    assert 0 < len(kept) < 8 and float(values[0]) == pytest.approx(0.04, rel=0.02)
+    operator = ReleasedBlur((1, 8, 8), [0.02, 0.02, 0.02])
+    found = operator.spectrum.flatten()
+    assert torch.allclose(found[found > 0].sort().values, torch.outer(kept, kept).flatten().sort().values)

@@ -43,3 +43,22 @@ def test_sequency_takes_the_coarsest_patterns_of_both_axes_first() -> None:
     assert sorted((rows + columns).tolist()) == [0, 1, 1, 2, 2, 2]
     tall = measured_indices(16, 4, 3 / 64, order="sequency")  # relative to the side: a change in 16 rows counts a quarter
     assert sorted(zip(sequency(16)[tall // 4].tolist(), sequency(4)[tall % 4].tolist())) == [(0, 0), (1, 0), (2, 0)]
+
+
+def test_a_dark_image_is_solved_as_well_as_a_bright_one_beside_it() -> None:
+    """The bright one is done after one step; the dark one, ten million times weaker, needs as many as there are values."""
+    values = torch.linspace(1, 30, 12, dtype=torch.float64)
+    right = torch.stack([torch.eye(12, dtype=torch.float64)[3], 1e-7 * torch.ones(12, dtype=torch.float64)])
+    solution, reached = conjugate_gradients(lambda v: values * v, right, tolerance=1e-6)
+    assert torch.allclose(solution[0], right[0] / values) and torch.allclose(solution[1], right[1] / values, rtol=1e-5, atol=0)
+    assert reached <= 1e-6
+
+
+def test_least_squares_go_on_until_what_is_seen_is_right_to_a_millionth() -> None:
+    values = torch.logspace(0, -2.5, 64, dtype=torch.float64)
+    truth = torch.randn(1, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    right = values * truth
+    for eta in (0.0, 1e-4):
+        found, _ = damped_least_squares(lambda x: values * x, lambda y: values * y, right, torch.tensor(eta).double())
+        exact = values * right / (values**2 + eta)
+        assert float((values * (found - exact)).norm()) <= 1e-5 * float((values * exact).norm())

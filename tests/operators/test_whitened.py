@@ -173,3 +173,9 @@ def test_what_the_camera_did_behind_a_whitened_measurement() -> None:
     x = images(blur, 1, 0, torch.float64)
     assert type(found) is Blur and relative(found.A(x), blur.A(x)) <= 1e-12
     assert isinstance(physical(WeightedPixels(SHAPE, torch.ones(SHAPE))), Denoising) and physical(blur) is blur
+
+
+def test_what_the_camera_did_has_the_cut_of_the_whitened_blur() -> None:
+    whitened = WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:]), rcond=0.3)
+    found, expected = physical(whitened), Blur(SHAPE, KERNEL, rcond=0.3)
+    assert isinstance(found, Blur) and torch.equal(found.s, expected.s) and float((found.s == 0).double().mean()) > 0.1

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from leader import Problem, Sampler
+from leader.errors import LeaderError
 from leader.operators import Denoising
 from leader.priors.ask import Ask
 from leader.priors.base import Prediction
@@ -14,6 +15,7 @@ from leader.priors.ledger import Ledger, recording
 from leader.uncertainty.estimators import (
     Difference,
     Hutchinson,
+    describe,
     local_mean,
     make_estimator,
     noise_energy,
@@ -141,3 +143,19 @@ def test_former_names_and_automatic_choices() -> None:
     remembering = Difference(0.25)
     fresh = make_estimator(remembering, prior)
     assert fresh is not remembering and fresh == remembering
+
+
+def test_settings_that_no_estimator_can_have_are_refused_at_their_limits() -> None:
+    assert Difference(0.0).memory == 0.0 and Hutchinson(window=1).window == 1
+    for memory in (-0.1, 1.0):
+        with pytest.raises(LeaderError, match=r"memory of the estimator 'difference' must lie in \[0, 1\)"):
+            Difference(memory)
+    for window in (2, 8):
+        with pytest.raises(LeaderError, match="window must be odd"):
+            Hutchinson(window=window)
+
+
+def test_an_estimator_is_told_by_its_settings_and_without_its_memory() -> None:
+    assert describe(Difference(0.25)) == {"name": "difference", "memory": 0.25}
+    assert describe(Hutchinson(4)) == {"name": "hutchinson", "probes": 4, "window": 7, "seed": 0}
+    assert (describe(None), describe("head"), describe(noise_energy)) == (None, "head", "noise_energy")

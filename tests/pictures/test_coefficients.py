@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from leader.pictures.chroma import SPRING, Reach, reduced
-from leader.pictures.coefficients import Coefficients, coefficients_of
+from leader.pictures.coefficients import Coefficients, Plane, _snapped, coefficients_of
 from leader.pictures.jpeg_history import JpegHistory
 from leader.pictures.reading import from_pil
 from tests.pictures.jpegs import jpeg, photograph, unit
@@ -237,3 +238,24 @@ def test_four_pixels_for_one_sample() -> None:
     samples = np.random.default_rng(0).normal(size=(8, 8))
     found = reduced(samples.repeat(4, 1), Reach(8, 0, 8, 1, True), Reach(32, 0, 8, 4, True))
     np.testing.assert_allclose(found, samples, atol=1e-3)  # as near as the springs let them
+
+
+def test_a_block_is_trusted_no_more_than_rounding_allows() -> None:
+    plane = _snapped(np.full((8, 16), 128.0), np.ones((8, 16), bool), np.full((8, 8), 4.0))
+    assert plane.error.tolist() == [[pytest.approx(0.35), pytest.approx(0.35)]] and plane.exact.all()
+
+
+def test_a_coefficient_that_is_not_exact_is_doubted_by_three_errors() -> None:
+    exact = np.zeros((1, 1, 8, 8), bool)
+    exact[..., :4, :] = True
+    doubt = Plane(np.zeros((1, 1, 8, 8), np.float32), exact, np.full((1, 1), 2.0, np.float32)).doubt()
+    assert np.allclose(doubt[..., :4, :], 0) and np.allclose(doubt[..., 4:, :], 6)
+
+
+def test_what_was_rounded_to_zero_has_no_error_of_rounding() -> None:
+    """Steps of 12: an error of 12 where a coefficient is not zero, or a mean; two of 64 here, and the rounding of pixels."""
+    values = np.zeros((1, 1, 8, 8), np.float32)
+    values[0, 0, 2, 3] = 24
+    plane = Plane(values, np.ones((1, 1, 8, 8), bool), np.full((1, 1), 0.35, np.float32))
+    found = Coefficients(JpegHistory((12,) * 64), 0, 0, 8, 8, (8, 8), (plane,))
+    assert found.rounding_error() == pytest.approx(math.sqrt(2 * 12 / 64 + 1 / 12) / 255)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from leader.pictures import Picture, from_pil
+from leader.pictures import Picture, defects, from_pil
 from leader.pictures.chains import chains_of
 from leader.pictures.defects import Defects, find_defects
+from leader.pictures.jpeg_history import JpegHistory, standard_luma
 from leader.pictures.neighbours import grown, median_around, shifted
 from leader.pictures.scratches import find_drawn, on_segments, ridgeness
 from leader.pictures.specks import find_specks, speckness
@@ -223,3 +225,45 @@ def test_blocks_whose_rows_have_one_colour_are_no_scratches(quality: int) -> Non
     """Compression that leaves one wave of a block makes rows of one colour, which the neighbouring block may continue."""
     for index in (2, 3, 5, 7):  # all four had some
         assert "scratches" not in find_defects(from_pil(jpeg(photograph(index), quality))).kinds
+
+
+@pytest.fixture
+def speck(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets what is found in a picture of 40 x 40: so many specks from the corner on, and one pixel of a smeared scratch."""
+
+    def found(specks: int, quality: int | None, scratch: bool) -> Defects:
+        flags = np.zeros((40, 40), bool)
+        flags.reshape(-1)[:specks] = True
+        line = np.zeros((40, 40), bool)
+        line[20, 30] = scratch
+        history = None if quality is None else JpegHistory(tuple(int(step) for step in standard_luma(quality)))
+        monkeypatch.setattr(defects, "find_specks", lambda _: flags)
+        monkeypatch.setattr(defects, "find_smeared", lambda _: line)
+        monkeypatch.setattr(defects, "find_drawn", lambda _: line)
+        monkeypatch.setattr(defects, "find_history", lambda _: history)
+        return find_defects(Picture(np.full((40, 40, 1), 0.5, np.float32)))
+
+    return found
+
+
+@pytest.mark.parametrize(("quality", "side"), [(None, 3), (90, 3), (85, 3), (84, 5), (30, 5)])
+def test_coarse_compression_smears_a_line_by_two_pixels(speck: Any, quality: int | None, side: int) -> None:
+    known = speck(0, quality, True).known
+    reach = side // 2
+    assert int((~known).sum()) == side**2 and not known[20 - reach : 21 + reach, 30 - reach : 31 + reach].any()
+
+
+def test_a_few_specks_are_dead_pixels_and_many_are_salt_and_pepper(speck: Any) -> None:
+    assert speck(7, None, False).kinds == ("dead pixels",) and speck(8, None, False).kinds == ("salt and pepper",)
+    assert speck(0, None, False).kinds == () and speck(7, None, True).kinds == ("dead pixels", "scratches")
+    assert speck(8, None, False).share == pytest.approx(8 / 1600)
+
+
+def test_three_white_pixels_in_a_row_are_specks_all_of_them() -> None:
+    """The middle one has two neighbours as white as itself, and stands out once these are known to be specks."""
+    pixels = np.full((60, 60, 1), 0.5, np.float32) + 0.002 * np.random.default_rng(0).random((60, 60, 1), np.float32)
+    white = np.zeros((60, 60), bool)
+    for row in range(5, 60, 10):
+        white[row, 10:13] = white[row, 40:43] = True
+    pixels[white] = 1.0
+    assert np.array_equal(find_specks(pixels), white)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -72,3 +73,13 @@ def test_a_file_that_was_resized_in_place_does_not_keep_its_history() -> None:
     picture = from_pil(image)
     assert picture.history is not None
     assert not belongs(picture.pixels.astype(np.float64), picture.history)
+
+
+def test_the_standard_tables_are_those_of_every_quality() -> None:
+    for quality in range(1, 101):
+        buffer = io.BytesIO()
+        Image.new("RGB", (8, 8)).save(buffer, "JPEG", quality=quality)
+        with Image.open(buffer) as file:
+            found = history_of(file)
+        assert found is not None and found.chroma is not None
+        assert found.luma == tuple(standard_luma(quality)) and found.chroma == tuple(standard_chroma(quality)), quality

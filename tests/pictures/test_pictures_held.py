@@ -207,3 +207,11 @@ def test_numbers_without_end_in_a_container_are_told(wrong: str, tmp_path: Path)
 def test_a_deep_png_ends_as_png_says(tmp_path: Path) -> None:
     write_deep_png(tmp_path / "deep.png", np.zeros((2, 3, 1), np.uint16), None)
     assert (tmp_path / "deep.png").read_bytes().endswith(b"\0\0\0\0IEND\xaeB`\x82")
+
+
+def test_the_alpha_of_an_enlarged_picture_stays_between_0_and_1() -> None:
+    """Bicubic interpolation overshoots at the edge of a hole."""
+    alpha = np.zeros((8, 8), np.float32)
+    alpha[:, 4:] = 1
+    larger = Picture(np.zeros((8, 8, 3), np.float32), alpha).with_pixels(np.zeros((32, 32, 3), np.float32)).alpha
+    assert larger is not None and larger.shape == (32, 32) and larger.min() == 0 and larger.max() == 1

@@ -22,6 +22,7 @@ from leader.pictures.thumbnails import (
     features,
     kernel_differences,
     least_doubt,
+    middle,
     power_law,
     probabilities,
     recognise,
@@ -146,3 +147,16 @@ def test_the_operator_of_least_doubt_is_weighed_over_the_kernels_that_may_have_b
     differences[box, bilinear], differences[bilinear, box] = 4, 1
     found = least_doubt({name: {"box": 0.7, "bilinear": 0.3}.get(name, 0.0) for name in names}, differences)
     assert found.down == KERNELS["box"] and found.doubt == pytest.approx(COUNTED * 0.3**0.5)
+
+
+def test_the_middle_of_a_large_thumbnail_speaks_for_it() -> None:
+    rows, columns = np.arange(1030, dtype=np.float32), np.arange(1040, dtype=np.float32)
+    kept = middle((rows[:, None] + 10000 * columns)[..., None])
+    assert kept.shape == (1024, 1024, 1) and kept[0, 0, 0] == 3 + 80000
+    assert middle(np.zeros((1024, 20, 3))).shape == (1024, 20, 3)
+
+
+@pytest.mark.parametrize("size", [(20, 200), (200, 20)])
+def test_a_strip_holds_too_little_to_tell_kernels_apart(size: tuple[int, int]) -> None:
+    pixels = np.random.default_rng(0).random((*size, 3)).astype(np.float32)
+    assert set(recognise(Picture(pixels), 4).probabilities.values()) == {0.2}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -81,3 +83,22 @@ def test_the_first_time_is_the_last_that_is_no_noisier_than_the_picture(sigma: f
 def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(LeaderError, match="falling times"):
         Direct(**wrong)  # type: ignore[arg-type]
+
+
+def test_times_fall_strictly_at_every_noise_level() -> None:
+    """Also where times lie so far apart that the noise of the picture is nearest to the first one of all."""
+    schedule = Schedule.linear()
+    for sigma in torch.logspace(-3, 0.7, 120).tolist():
+        times = Direct()._times(schedule, sigma, 3)
+        assert all(after < now for now, after in pairwise(times)) and times[-1] == -1, (sigma, times)
+        own = Direct(before=())._times(schedule, sigma, 1)[0]
+        assert own == 0 or float((0.5 * schedule.log_noise[own]).exp()) <= sigma
+    second = float((0.5 * schedule.log_noise[1]).exp())
+    assert Direct(before=())._times(schedule, 0.97 * second, 1)[0] == 0, "the second time would be too noisy"
+
+
+@pytest.mark.parametrize(("steps", "calls"), [(20, 2), (26, 3), (24, 2), (100, 10)])
+def test_a_tenth_of_the_hosts_steps_is_rounded(steps: int, calls: int) -> None:
+    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), noisy(0.3)
+    times = Sampler(prior, "ddnm", Direct(before=()), steps, use_presets=False).plan(problem).grid.times
+    assert len(times) == calls + 1

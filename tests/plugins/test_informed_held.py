@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from leader import LeaderError, Problem
-from leader.operators import BicubicSR, Blur, Denoising, FromFunctions, gaussian_kernel
-from leader.plugins import Pace, Start, Wiener
-from leader.plugins.informed import FIRST_LABEL
+from leader.operators import BicubicSR, Blur, Denoising, FromFunctions, Jpeg, gaussian_kernel
+from leader.plugins import Cells, Pace, Start, Wiener
+from leader.plugins.informed import FIRST_LABEL, by_time, informed_time
 from leader.plugins.wiener import component_variances
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.schedule import Grid, Schedule, uniform_grid
+from tests.cheap_prior import CheapPrior
 from tests.plugins.test_start import OPERATORS, SHAPE, SIGMA, problem_of
 
 
@@ -147,3 +148,53 @@ def test_an_informed_start_is_told_the_noise_in_its_own_units() -> None:
     found = Start().origin(prior, problem, lambda _: x)
     gain = prior.gaussian.variances / (prior.gaussian.variances + 0.4**2)
     assert torch.allclose(found[0], prior.gaussian.scale(x[0], gain), atol=1e-3)
+
+
+def jpeg_problem(sigma: float = 0.1) -> tuple[Jpeg, Problem]:
+    operator = Jpeg((1, 8, 8), torch.full((8, 8), 40.0), level=sigma / 2)
+    x = torch.rand(1, 1, 8, 8, generator=torch.Generator().manual_seed(2), dtype=torch.float64) * 2 - 1
+    return operator, Problem.internal(operator.A(x), operator, sigma)
+
+
+def test_only_an_answer_without_any_data_step_is_held_in_the_inner_cell() -> None:
+    operator, problem = jpeg_problem()
+    x0 = torch.zeros(1, 1, 8, 8, dtype=torch.float64)
+    moved = x0 + 0.3 * torch.rand(x0.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    moved[0, 0, 4, 4] = 0
+    plugin = Cells(inner=0.25)
+    for answer, share in ((x0, 0.25), (moved, 1.0)):
+        found = plugin.settle(x0, answer, CheapPrior(), problem)
+        assert torch.allclose(found, operator.confine(answer, problem.y, share))
+    assert not torch.allclose(operator.confine(moved, problem.y, 0.25), operator.confine(moved, problem.y, 1.0))
+
+
+def test_a_jpeg_begins_from_what_it_decodes_to_in_the_precision_of_the_problem() -> None:
+    operator, problem = jpeg_problem()
+    prior, noise = CheapPrior(), torch.randn(1, 1, 8, 8, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    origin = Cells(begin=2.0, fresh=0.25).origin(prior, problem, lambda name: noise)
+    first = prior.schedule.nearest(0.2)
+    abar = float(prior.schedule.abar(first))
+    expected = operator.decoded(problem.y) - 0.75 * math.sqrt((1 - abar) / abar) * noise
+    assert origin is not None and torch.allclose(origin, expected, rtol=0, atol=1e-12)
+
+
+def test_where_nothing_is_left_open_a_run_may_begin_at_the_first_time_of_all() -> None:
+    schedule = Schedule.linear()
+    assert informed_time(schedule, torch.tensor([1e-9]), torch.tensor([1.0]), 0.05) == 0
+    later = informed_time(schedule, torch.tensor([1e-3]), torch.tensor([1.0]), 0.05)
+    losses = [float((1e-3 / (1e-3 + schedule.log_noise[t].exp())) ** 2) for t in (later - 1, later)]
+    assert losses[0] > 0.05 >= losses[1]
+
+
+def test_draws_belong_to_the_times_of_the_schedule_not_to_the_clock() -> None:
+    grid = by_time(Grid((5, 2, -1), clock=(50, 20, -1)))
+    assert grid.labels == (FIRST_LABEL + 5, FIRST_LABEL + 2, FIRST_LABEL - 1) and grid.clock == (50, 20, -1)
+
+
+def test_pacing_begins_from_the_second_time_too_and_refuses_every_travel() -> None:
+    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), problem_of(OPERATORS["sr"])
+    assert Pace().grid(Grid((1, 0, -1)), prior, problem).labels == (FIRST_LABEL + 1, FIRST_LABEL, FIRST_LABEL - 1)
+    assert Pace().grid(Grid((0, -1)), prior, problem).labels == (0, 1)
+    for times in ((200, 300, 100, -1), (300, 200, 250, -1)):
+        with pytest.raises(LeaderError, match="only descend"):
+            Pace().grid(Grid(times), prior, problem)

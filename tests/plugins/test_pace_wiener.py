@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from leader import Grid, LeaderError, Problem, Sampler
-from leader.operators import Blur, gaussian_kernel
+from leader.operators import BicubicSR, Blur, gaussian_kernel
 from leader.plugins import Pace, Start, Wiener
 from leader.plugins.informed import left_open, open_variances
 from leader.plugins.pace import even_times
+from leader.plugins.wiener import component_variances
 from leader.priors.base import Prior
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.schedule import quadratic_grid, uniform_grid
@@ -161,3 +162,9 @@ def test_what_needs_a_spectrum_says_so() -> None:
         Pace().grid(quadratic_grid(5), Plain(prior_of().schedule), problem)
     with pytest.raises(LeaderError, match="'plain' has no spectrum"):
         Wiener().settle(x, x, Plain(prior_of().schedule), problem)
+
+
+def test_the_variance_of_a_component_is_about_the_mean() -> None:
+    grey, bright = (GaussianPrior(stationary(SHAPE, 0.5, mean=mean)) for mean in (0.0, 0.7))
+    operator = BicubicSR(SHAPE, 2)
+    assert torch.allclose(component_variances(bright, operator, SHAPE), component_variances(grey, operator, SHAPE))

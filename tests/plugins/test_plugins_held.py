@@ -14,6 +14,7 @@ from leader import Problem, Sampler, operators
 from leader.methods.pirp import PIRP, gradient_term
 from leader.plugins import UCPM, EquSPlus
 from leader.plugins.base import StepInfo
+from leader.plugins.image_priors import adjoint, differences
 from leader.schedule import Grid, uniform_grid
 from tests.oracle.cases import mixture
 
@@ -133,3 +134,12 @@ def test_equs_plus_makes_as_many_steps_as_its_host() -> None:
     for times in ("decreasing", "published"):
         assert EquSPlus(times=times).grid(uniform_grid(20), prior, problem).visits == 20
     assert EquSPlus().grid(Grid((900, 5, -1)), prior, problem).visits == 2
+
+
+@pytest.mark.parametrize("sharpen", [0.4, -0.4])
+def test_sharpening_of_either_sign_is_the_negative_laplacian_where_sigma_is_small(sharpen: float) -> None:
+    x0, sigma = draw(8), 0.02 * draw(9).abs()
+    mean = sigma.mean((1, 2, 3), keepdim=True)
+    weight = (sharpen * mean * (-sigma / mean).exp()).clamp_max(1 / 32)
+    expected = weight * adjoint(differences(x0))
+    assert torch.allclose(UCPM(lam=0.0, sharpen=sharpen).change(x0, sigma), expected, atol=1e-12)

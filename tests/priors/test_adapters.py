@@ -13,10 +13,12 @@ from leader.priors.adapters import (
     HeadedPrior,
     LabelledNetwork,
     NetworkPrior,
+    _grey,
     learned_variance,
 )
 from leader.priors.base import Prediction, Prior
 from leader.schedule import Schedule
+from tests.cheap_prior import CheapPrior
 
 SCHEDULE = Schedule.linear()
 TIMES = torch.tensor([0, 120, 999])
@@ -195,3 +197,20 @@ def test_images_of_a_batch_are_asked_at_their_own_times() -> None:
     prior = NetworkPrior(Tells(), SCHEDULE, predicts="x0")
     answer = prior.predict(torch.zeros(3, 3, 8, 8), TIMES)
     assert answer.x0[:, 0, 0, 0].tolist() == TIMES.tolist()
+
+
+def test_the_answer_for_a_grey_image_is_the_mean_of_three_channels() -> None:
+    parts = [torch.arange(3.0).reshape(1, 3, 1, 1) + shift for shift in (0.0, 10.0, 20.0)]
+    grey = _grey(Prediction(*parts))
+    assert grey.variance is not None
+    assert [float(part) for part in (grey.x0, grey.eps, grey.variance)] == [1.0, 11.0, 21.0]
+    assert _grey(Prediction(*parts[:2])).variance is None
+
+
+def test_a_prior_around_another_costs_what_that_one_costs() -> None:
+    class Dear(CheapPrior):
+        def work(self, t: int, height: int, width: int) -> float:
+            return 7.0 * t + height + 100 * width
+
+    for wrapped in (AutocastPrior(Dear(), torch.bfloat16), HeadedPrior(Dear(), torch.nn.Identity())):
+        assert wrapped.work(3, 4, 5) == 21 + 4 + 500

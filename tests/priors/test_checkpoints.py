@@ -17,7 +17,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.priors import catalogue
 from leader.priors.adapters import HeadedPrior, NetworkPrior
-from leader.priors.betas import make_schedule
+from leader.priors.betas import from_diffusers, make_schedule
 from leader.priors.checkpoints import open_checkpoint
 from leader.priors.detection import build
 from leader.priors.inspection import inspect
@@ -345,3 +345,56 @@ def test_open_checkpoint_keeps_the_network_frozen_and_in_eval_mode(tmp_path: Pat
     torch.save(tiny(), path)
     prior = open_checkpoint(path, OPTIONS)
     assert not prior.network.training and not any(p.requires_grad for p in prior.parameters())
+
+
+def test_rescaled_times_go_up_to_a_thousand(tmp_path: Path) -> None:
+    torch.save(tiny(), tmp_path / "net.pt")
+    options = {**OPTIONS, "schedule": {"type": "linear", "steps": 250}}
+    assert bare(tmp_path / "net.pt", **options, rescale_timesteps=True).time_factor == 4.0
+    assert bare(tmp_path / "net.pt", **options).time_factor == 1.0
+
+
+def test_a_grey_network_may_have_learned_its_variance_too(tmp_path: Path) -> None:
+    for outputs, learned in ((1, False), (2, True)):
+        torch.save(tiny(replace(TINY, in_channels=1, out_channels=outputs)), tmp_path / "grey.pt")
+        prior = bare(tmp_path / "grey.pt", **OPTIONS)
+        assert prior.learned == learned and prior.channels == 1 and prior.source == ("learned" if learned else None)
+
+
+def test_sides_fit_the_network_both_ways(tmp_path: Path) -> None:
+    torch.save(tiny(), tmp_path / "net.pt")
+    for size in ([16, 15], [15, 16]):
+        assert "multiples of 2" in refused(tmp_path / "net.pt", **{**OPTIONS, "size": size})
+
+
+def test_a_file_of_published_shapes_under_another_name_is_asked_for_its_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = replace(catalogue.ENTRIES["ffhq-256"], name="own", config=TINY, filename="published.pt", size=16)
+    monkeypatch.setitem(catalogue.ENTRIES, "own", entry)
+    for name in ("published.pt", "other.pt"):
+        torch.save(tiny(), tmp_path / name)
+    assert bare(tmp_path / "published.pt").size == (16, 16)
+    assert "do not tell size" in refused(tmp_path / "other.pt")
+
+
+def test_what_a_catalogue_says_of_its_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    guided = catalogue.ENTRIES["imagenet-256"]
+    assert guided.options == {"size": 256, "schedule": "linear", "head_channels": 64, "attention_order": "legacy"}
+    assert isinstance(guided.config, ADMConfig)
+    newer = replace(guided, config=replace(guided.config, new_attention_order=True, head_channels=None, heads=4))
+    assert newer.options == {"size": 256, "schedule": "linear", "heads": 4, "attention_order": "new"}
+    sizes = {row["name"]: row["bytes"] for row in catalogue.listing()}
+    assert sizes["imagenet-256"] == 2_211_383_297 and sizes["celebahq-256"] == 4 * 113_673_219
+    monkeypatch.setenv("LEADER_CACHE", "~/kept")
+    assert catalogue.cache_folder() == Path.home() / "kept"
+
+
+def test_schedulers_of_diffusers_by_their_names() -> None:
+    for name, expected in (
+        ("linear", Schedule.linear(1e-3, 1e-2, 200)),
+        ("scaled_linear", Schedule.scaled_linear(1e-3, 1e-2, 200)),
+        ("squaredcos_cap_v2", Schedule.cosine(200)),
+    ):
+        config = {"beta_schedule": name, "num_train_timesteps": 200, "beta_start": 1e-3, "beta_end": 1e-2}
+        assert torch.equal(from_diffusers(config, "here").betas, expected.betas)

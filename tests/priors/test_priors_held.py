@@ -250,3 +250,23 @@ def test_states_have_the_precision_of_the_network() -> None:
     for kind, states in ((torch.float64, torch.float64), (torch.float32, torch.float32), (torch.bfloat16, torch.float32)):
         prior.weights = torch.nn.Parameter(torch.zeros(1, dtype=kind))
         assert {prior.state_dtype(given) for given in (torch.float32, torch.float64)} == {states}
+
+
+@pytest.mark.parametrize(
+    ("x", "t", "words"),
+    [
+        (torch.zeros(1, 3, 4, 4), torch.tensor([3.0]), "integer times"),
+        (torch.zeros(2, 3, 4, 4), torch.tensor([3]), "integer times"),
+        (torch.zeros(3, 4, 4), torch.tensor([3, 3, 3]), "integer times"),
+        (torch.zeros(1, 2, 4, 4), torch.tensor([3]), "knows images of 3 channels; found 2"),
+        (torch.zeros(1, 4, 4, 4), torch.tensor([3]), "knows images of 3 channels; found 4"),
+        (torch.zeros(1, 3, 4, 4), torch.tensor([-1]), "must lie in 0..999"),
+        (torch.zeros(1, 3, 4, 4), torch.tensor([1000]), "must lie in 0..999"),
+    ],
+)
+def test_what_no_prior_can_be_asked_is_refused(x: Tensor, t: Tensor, words: str) -> None:
+    prior = CheapPrior()
+    prior.channels = 3
+    with pytest.raises(LeaderError, match=words):
+        prior.predict(x, t)
+    assert prior.predict(torch.zeros(1, 1, 4, 4), torch.tensor([999])).x0.shape == (1, 1, 4, 4)

@@ -15,9 +15,13 @@ from PIL import Image
 from scipy import ndimage
 
 import leader
+from leader.diagnosis.findings import Findings, examine
+from leader.diagnosis.kernels import BlurSearch
 from leader.errors import LeaderError, UsageError
 from leader.pictures import Picture
 from leader.pictures.defects import Defects
+from leader.pictures.jpeg_history import JpegHistory
+from leader.pictures.real_noise import NoiseEstimate
 from leader.restoration.diagnose import Advice, Diagnosis, diagnose
 from tests.cheap_prior import CheapPrior
 from tests.diagnosis.fields import field
@@ -261,3 +265,28 @@ def test_noise_that_is_no_stronger_than_the_compression_is_not_removed() -> None
         weak = replace(found, noise=replace(found.noise, white=0.04, compression=0.04 / share))
         assert weak.noisy == noisy
         assert any("weak beside" in said for said in Diagnosis(weak, None, None).sentences()) != noisy
+
+
+def test_compression_shows_from_its_limit_on() -> None:
+    history = JpegHistory((16,) * 64)
+    for error, shows in ((0.0119, False), (0.0121, True)):
+        noise = NoiseEstimate(0.001, error, 0.001, history)
+        found = Findings((64, 64), 8, False, noise, BlurSearch(None, ""), None, (), 0.0, 0.0)
+        assert found.blocky == shows and Diagnosis(found, None).as_dict()["jpeg"]["visible"] == shows
+        (sentence,) = [said for said in Diagnosis(found, None).sentences() if "JPEG" in said]
+        assert ("which shows" in sentence) == shows and ("hardly" in sentence) != shows
+
+
+def test_noise_is_looked_for_where_a_picture_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def measured(pixels: Any, known: Any, *_: Any) -> NoiseEstimate:
+        asked.append(known)
+        return NoiseEstimate(0.0, 0.0, 0.001)
+
+    monkeypatch.setattr("leader.diagnosis.findings.measure_noise", measured)
+    monkeypatch.setattr("leader.diagnosis.findings.find_blur", lambda *_: BlurSearch(None, ""))
+    alpha = np.ones((40, 48), np.float32)
+    alpha[:, 20:] = 0.4
+    assert examine(Picture(np.full((40, 48, 3), 0.5, np.float32), alpha)).missing == pytest.approx(28 / 48)
+    assert np.array_equal(asked[0], alpha >= 0.5)

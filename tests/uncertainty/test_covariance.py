@@ -125,6 +125,7 @@ def test_what_a_measurement_leaves_equals_dense_algebra(name: str, sigma: float)
     values = torch.linalg.eigvalsh(expected)
     probe = torch.randint(0, 2, (1, *SHAPE), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
     assert posterior.largest(probe, 60) == pytest.approx(float(values[-1]), rel=0.02)
+    assert 0.9 * float(values[-1]) < posterior.largest(probe) <= 1.001 * float(values[-1])
     nodes, weights = posterior.eigenvalues(probe, 30)
     # one probe over 192 coordinates: tr f(P) to sqrt(2 sum f^2) at most, four of them allowed
     for power in (1, 2):
@@ -163,6 +164,12 @@ def test_error_covariance_is_exact_for_gaussians_and_local_for_networks() -> Non
     C = gaussian.covariance()
     expected = C - abar * C @ torch.linalg.inv(abar * C + (1 - abar) * torch.eye(192)) @ C
     assert torch.allclose(dense(covariance.error_covariance(prior, 300, spread).product), expected, atol=1e-9)
+    network = CheapPrior()
+    network.spectrum = toy_spectrum()
+    spread = 0.1 + torch.rand(1, *SHAPE, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    own = covariance.stationary(network.spectrum.at(float(network.schedule.abar(700)), 8, 8), spread)
+    found = dense(covariance.error_covariance(network, 700, spread).product)
+    assert torch.allclose(found, dense(covariance.local(spread, own).product), atol=1e-12)
 
 
 def test_the_floor_and_grey() -> None:
@@ -250,3 +257,28 @@ def test_the_preconditioner_is_the_inverse_root_where_camera_and_picture_share_t
             counts[name, eased] = len(asked) - 1  # the last one leaves the white coordinates
     assert counts["denoise", True] == 1 < counts["denoise", False]
     assert 5 * counts["blur", True] < counts["blur", False], counts
+
+
+@pytest.mark.parametrize("steps", [6, 12])
+def test_only_eigenvalues_that_lanczos_has_found_count_once(steps: int) -> None:
+    """Ritz pairs by dense algebra: those that miss A v = p v by less than 1 % of p, and weigh little, stand alone."""
+    generator = torch.Generator().manual_seed(4)
+    turned, _ = torch.linalg.qr(torch.randn(80, 80, generator=generator, dtype=torch.float64))
+    matrix = turned * torch.cat([torch.tensor([40.0, 25.0]), torch.logspace(0.5, -3, 78)]).double() @ turned.T
+    probe = torch.randint(0, 2, (1, 1, 8, 10), generator=generator).double() * 2 - 1
+    nodes, weights = covariance.lanczos(lambda v: (v.flatten(1) @ matrix).reshape(v.shape), probe, steps)
+    z = probe.flatten()
+    krylov = [z / z.norm()]
+    for _ in range(steps - 1):
+        image = matrix @ krylov[-1]
+        for direction in (*krylov, *krylov):
+            image = image - (image @ direction) * direction
+        krylov.append(image / image.norm())
+    basis = torch.stack(krylov, 1)
+    values, inner = torch.linalg.eigh(basis.T @ matrix @ basis)
+    ritz = basis @ inner
+    missed = (matrix @ ritz - values * ritz).norm(dim=0)
+    plain = (z @ ritz) ** 2
+    once = (missed < 0.01 * values) & (plain < covariance.ALONE)
+    assert 0 < int(once.sum()) < steps, "both kinds occur"
+    assert torch.allclose(nodes, values, rtol=1e-8) and torch.allclose(weights, torch.where(once, 1.0, plain), rtol=1e-6)
