@@ -7,8 +7,8 @@
 Parts of 64 x 64 pixels of photographs, a plain or a textured one of each, are degraded and restored with the default method
 and quality. Ruined: 3 dB below the given picture (super-resolution: below bicubic interpolation). The limits of the verdict
 were set on the runs of `val`, validation photographs, and `first`, some of the training photographs; those of `third`,
-photographs of the folders calib and test that nobody had looked at, are the test. `second` was the test before, and has been
-looked at since. Records hold the numbers that `judge` takes, so limits can be tried without running anything again.
+photographs of the folders calib and test, on which no limit was ever set, are the test. `second` was the test before, and has
+been looked at since. Records hold the numbers that `judge` takes, so limits can be tried without running anything again.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def textures(paths: list[Path], prior: Any) -> None:
     """Plain and textured parts of 64 x 64 pixels: how many are left as they are, and what the others gain."""
     for level in OF_TEXTURES:
         gains, left = [], []
-        for number, path in enumerate(paths[::2]):
+        for number, path in enumerate(paths[::3]):
             for textured in (False, True):
                 truth = runs.part(path, textured, halved=True)
                 given = runs.plain(level)(truth, np.random.default_rng(number))
