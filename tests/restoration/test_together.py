@@ -30,7 +30,7 @@ class WidePrior(CheapPrior):
 
 
 def picture(number: int, height: int = 32, width: int = 24) -> Any:
-    noise = np.random.default_rng(number).normal(0, 0.02 + 0.02 * number, (height, width, 3))
+    noise = np.random.default_rng(number).normal(0, 0.03 + 0.02 * number, (height, width, 3))
     return (photograph(height, width).permute(1, 2, 0).numpy() + noise).clip(0, 1).astype(np.float32)
 
 
