@@ -18,7 +18,7 @@ from leader.errors import LeaderError
 from leader.priors import catalogue
 from leader.priors.adapters import HeadedPrior, NetworkPrior
 from leader.priors.betas import from_diffusers, make_schedule
-from leader.priors.checkpoints import open_checkpoint
+from leader.priors.checkpoints import network_tensors, open_checkpoint
 from leader.priors.detection import build
 from leader.priors.inspection import inspect
 from leader.priors.loading import load_prior
@@ -398,3 +398,9 @@ def test_schedulers_of_diffusers_by_their_names() -> None:
     ):
         config = {"beta_schedule": name, "num_train_timesteps": 200, "beta_start": 1e-3, "beta_end": 1e-2}
         assert torch.equal(from_diffusers(config, "here").betas, expected.betas)
+
+
+def test_where_no_network_is_known_the_largest_set_of_tensors_is_told() -> None:
+    large, small = {"p": torch.zeros(1), "q": torch.zeros(1)}, {"z": torch.zeros(1)}
+    for content in ({"one": large, "two": small}, {"one": small, "two": large}):
+        assert network_tensors(content, "net.pt").keys() == {"p", "q"}

@@ -270,3 +270,11 @@ def test_what_no_prior_can_be_asked_is_refused(x: Tensor, t: Tensor, words: str)
     with pytest.raises(LeaderError, match=words):
         prior.predict(x, t)
     assert prior.predict(torch.zeros(1, 1, 4, 4), torch.tensor([999])).x0.shape == (1, 1, 4, 4)
+
+
+@pytest.mark.parametrize(("height", "width"), [(8, 16), (16, 8)])
+def test_a_photo_like_gaussian_has_its_power_law_with_a_corner_at_the_longer_side(height: int, width: int) -> None:
+    found = stationary((2, height, width), 0.5, slope=3.0).variances
+    rows, columns = np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)
+    power = (rows**2 + columns**2 + 1 / 16**2) ** -1.5
+    assert np.allclose(found.numpy(), power / power.mean() * 0.25)
