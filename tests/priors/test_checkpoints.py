@@ -257,6 +257,7 @@ def test_a_head_beside_the_checkpoint_is_used(tmp_path: Path) -> None:
         head.save(file)
         prior = load_prior(path, whole=True, **OPTIONS)
         assert isinstance(prior, HeadedPrior) and prior.source == "head"
+        assert not isinstance(load_prior(path, whole=True, head=False, **OPTIONS), HeadedPrior)
         x, t = torch.randn(1, 3, 16, 16), torch.tensor([100])
         answer = prior.predict(x, t)
         assert answer.variance is not None

@@ -20,7 +20,7 @@ from leader.priors.ask import Ask
 from leader.priors.base import Prediction, from_eps, from_x0
 from leader.priors.gaussian import Gaussian, GaussianMixturePrior, stationary
 from leader.priors.ledger import Counts, Ledger, recording
-from leader.priors.pyramid import PyramidPrior
+from leader.priors.pyramid import PyramidPrior, _scale
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, halve
 from leader.priors.variance_head import LARGEST, HeadShape, VarianceHead, node_weights
 from tests.cheap_prior import CheapPrior
@@ -278,3 +278,10 @@ def test_a_photo_like_gaussian_has_its_power_law_with_a_corner_at_the_longer_sid
     rows, columns = np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)
     power = (rows**2 + columns**2 + 1 / 16**2) ** -1.5
     assert np.allclose(found.numpy(), power / power.mean() * 0.25)
+
+
+@pytest.mark.parametrize(("sigma", "factor"), [([0.1, 0.1], [1.0, 2.0]), ([0.2, 0.1], [1.0, 2.0]), ([0.1, 0.2], [1.0])])
+def test_the_noise_levels_of_a_variance_scale_rise_and_have_a_factor_each(sigma: list[float], factor: list[float]) -> None:
+    with pytest.raises(LeaderError, match="rising noise levels and a factor for each"):
+        _scale({"sigma": sigma, "factor": factor}, Path("net.json"))
+    assert _scale({"sigma": [0.1, 0.2], "factor": [1.0, 2.0]}, Path("net.json")).at(0.2) == pytest.approx(2.0)
