@@ -24,7 +24,7 @@ from leader.priors.pyramid import PyramidPrior, _scale
 from leader.priors.pyramid_net import Body, PyramidConfig, PyramidNet, guide_levels, halve
 from leader.priors.spectrum import Spectrum
 from leader.priors.tensor_files import check_weights
-from leader.priors.variance_head import LARGEST, HeadShape, VarianceHead, node_weights
+from leader.priors.variance_head import LARGEST, HeadShape, VarianceHead, node_weights, scale
 from tests.cheap_prior import CheapPrior
 from tests.uncertainty.test_covariance import toy_spectrum
 
@@ -344,3 +344,19 @@ def test_weights_are_finite(tmp_path: Path, value: float) -> None:
     check_weights({"one": torch.ones(4)}, file)
     with pytest.raises(LeaderError, match=r"values that are not finite \(first in two\)"):
         check_weights({"one": torch.ones(4), "two": torch.tensor([1.0, value])}, file)
+
+
+def test_what_a_variance_head_is_told() -> None:
+    head = VarianceHead(HeadShape(channels=1, width=2, depth=1))
+    told: list[Tensor] = []
+    head.convs[0].register_forward_pre_hook(lambda _, inputs: told.append(inputs[0]))
+    x_t, x0 = torch.full((1, 1, 2, 2), 0.5), torch.full((1, 1, 2, 2), 3.0)
+    head(x_t, x0, torch.tensor([0.2]))
+    noise = (0.5 - math.sqrt(0.2) * 3.0) / math.sqrt(0.8)
+    assert told[0][0, :, 1, 1].tolist() == pytest.approx([0.5, 1.5, noise, 0.25 * math.log(4.0), 0.2], rel=1e-5)
+    head(x_t, x0, torch.tensor([0.9999]))
+    assert float(told[1][0, 2, 0, 0]) == -5.0, "the noise it implies is bounded"
+
+
+def test_the_usual_error_of_a_clean_image_is_a_millionth() -> None:
+    assert scale(torch.tensor([0.3, 0.99999, 1.0])).flatten().tolist() == pytest.approx([0.7, 1e-5, 1e-6], rel=2e-2)
