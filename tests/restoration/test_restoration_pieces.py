@@ -6,7 +6,6 @@ import base64
 import json
 import zlib
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import torch
 from leader.diagnosis.findings import Findings
 from leader.diagnosis.kernels import Blur, BlurSearch
 from leader.diagnosis.shapes import Shape
+from leader.diagnosis.width import Width
 from leader.errors import LeaderError, UsageError
 from leader.pictures.real_noise import NoiseEstimate
 from leader.pictures.shot_noise import ShotNoise
@@ -91,7 +91,7 @@ def test_the_verdict_is_told_all_that_is_known_of_a_run(monkeypatch: pytest.Monk
     asked: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
     monkeypatch.setattr("leader.restoration.restore.verdict", lambda *words, **more: asked.append((words, more)))
     made = ready(ids=7, seed=5)
-    posed = replace(made.posed, white=True, width=SimpleNamespace(odds=1.5, due=0.02))
+    posed = replace(made.posed, white=True, width=Width(odds=1.5, due=0.02))
     replace(made, posed=posed).run()
     ((words, more),) = asked
     assert words[4:6] == (5, 7)
@@ -191,3 +191,11 @@ def test_options_of_a_kept_run_are_those_of_its_task_alone(name: str) -> None:
     assert arguments_of(summary, prior)["task"] == "denoise"
     with pytest.raises(LeaderError, match="'options' must be options of the task"):
         arguments_of({**summary, "options": {name: 3}}, prior)
+
+
+@pytest.mark.parametrize("name", ["seed", "threads", "steps", "probes", "trust_time"])
+def test_true_is_no_number_of_a_kept_run(name: str) -> None:
+    prior = CheapPrior()
+    summary = ready(prior=prior).run(check=False).summary()
+    with pytest.raises(LeaderError, match=f"'settings.{name}' must be int; found True"):
+        arguments_of({**summary, "settings": {**summary["settings"], name: True}}, prior)
