@@ -18,7 +18,7 @@ from leader.errors import LeaderError
 from leader.priors import catalogue
 from leader.priors.adapters import HeadedPrior, NetworkPrior
 from leader.priors.betas import from_diffusers, make_schedule
-from leader.priors.checkpoints import open_checkpoint
+from leader.priors.checkpoints import network_tensors, open_checkpoint
 from leader.priors.detection import build
 from leader.priors.inspection import inspect
 from leader.priors.loading import load_prior
@@ -257,6 +257,7 @@ def test_a_head_beside_the_checkpoint_is_used(tmp_path: Path) -> None:
         head.save(file)
         prior = load_prior(path, whole=True, **OPTIONS)
         assert isinstance(prior, HeadedPrior) and prior.source == "head"
+        assert not isinstance(load_prior(path, whole=True, head=False, **OPTIONS), HeadedPrior)
         x, t = torch.randn(1, 3, 16, 16), torch.tensor([100])
         answer = prior.predict(x, t)
         assert answer.variance is not None
@@ -398,3 +399,9 @@ def test_schedulers_of_diffusers_by_their_names() -> None:
     ):
         config = {"beta_schedule": name, "num_train_timesteps": 200, "beta_start": 1e-3, "beta_end": 1e-2}
         assert torch.equal(from_diffusers(config, "here").betas, expected.betas)
+
+
+def test_where_no_network_is_known_the_largest_set_of_tensors_is_told() -> None:
+    large, small = {"p": torch.zeros(1), "q": torch.zeros(1)}, {"z": torch.zeros(1)}
+    for content in ({"one": large, "two": small}, {"one": small, "two": large}):
+        assert network_tensors(content, "net.pt").keys() == {"p", "q"}

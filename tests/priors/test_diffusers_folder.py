@@ -32,6 +32,7 @@ def write(folder: Path, *, pipeline: bool = True, channels: int = 3, scheduler: 
         norm_num_groups=4,
         attention_head_dim=4,
         num_class_embeds=settings.pop("classes", None),
+        **settings.pop("network", {}),
     )
     table = diffusers.DDPMScheduler(clip_sample=False, **settings)
     unet.save_pretrained(folder / "unet" if pipeline else folder)
@@ -178,3 +179,11 @@ def test_the_hub_is_asked_only_by_its_prefix_and_says_so(
     monkeypatch.setattr(hub, "snapshot_download", lambda *args, **settings: str(tmp_path / "copy"))
     prior = load_prior("hub:somebody/some-model", whole=True)
     assert prior.name == "hub:somebody/some-model" and prior.size == (16, 16)
+
+
+def test_a_learned_embedding_must_know_every_time_of_the_schedule(tmp_path: Path) -> None:
+    for times in (10, 1000):
+        write(tmp_path / str(times), network={"time_embedding_type": "learned", "num_train_timesteps": times})
+    assert "knows 10 times, its schedule 1000" in refused(tmp_path / "10")
+    assert load_prior(tmp_path / "1000", whole=True).size == (16, 16)
+    assert load_prior(tmp_path / "10", whole=True, schedule={"type": "linear", "steps": 10}).size == (16, 16)

@@ -19,10 +19,13 @@ from leader.errors import LeaderError
 from leader.priors import GaussianPrior, NetworkPrior, adapters, catalogue
 from leader.priors.fingerprint import ABSENT, files_of, fingerprint
 from leader.priors.gaussian import white
+from leader.priors.pyramid import embedded_file
 from leader.priors.tiling import PaddedPrior, TiledPrior
 from leader.priors.variance_head import HeadShape, VarianceHead
 from leader.schedule import Schedule
+from tests.cheap_prior import CheapPrior
 from tests.priors.limits import sentence
+from tests.priors.test_checkpoints import OPTIONS, tiny
 
 STD = 0.4
 
@@ -178,3 +181,22 @@ def test_every_exported_name_is_there_and_the_package_is_light() -> None:
         package.nonsense  # noqa: B018
     light = "import sys, leader.priors, leader.train.defaults; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", light], check=False).returncode == 0
+
+
+def test_tiles_share_as_many_pixels_as_they_are_told_to() -> None:
+    prior = CheapPrior()
+    prior.size = (16, 16)
+    for overlap, shared in ((4, 4), (8, 8), (64, 8)):
+        tiled = load_prior(prior, overlap=overlap)
+        assert isinstance(tiled, TiledPrior) and tiled.overlap == shared
+
+
+def test_the_embedded_prior_knows_where_its_weights_lie() -> None:
+    assert load_prior().home == embedded_file() and embedded_file().is_file()
+
+
+def test_a_head_in_a_folder_is_no_second_checkpoint(tmp_path: Path) -> None:
+    torch.save(tiny(), tmp_path / "net.pt")
+    VarianceHead(HeadShape(width=4, depth=1)).save(tmp_path / "net.variance.safetensors")
+    prior = load_prior(tmp_path, whole=True, **OPTIONS)
+    assert isinstance(prior, adapters.HeadedPrior) and prior.home == tmp_path / "net.pt"

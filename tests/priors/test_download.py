@@ -145,3 +145,14 @@ def test_what_follows_from_an_unknown_hash_is_said(capsys: pytest.CaptureFixture
     for name, entry in catalogue.ENTRIES.items():
         show(name)
         assert ("cannot be checked against what its authors published" in capsys.readouterr().out) == (entry.sha256 is None)
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_continued_download_counts_what_was_there(address: str, monkeypatch: pytest.MonkeyPatch, ranges: bool) -> None:
+    Server.ranges = ranges
+    entry = register(monkeypatch, f"{address}/file")
+    entry.path.parent.mkdir(parents=True)
+    entry.path.with_name(entry.path.name + ".part").write_bytes(CONTENT[:1_000_000])
+    told: list[tuple[int, int | None]] = []
+    download(entry.name, lambda have, total: told.append((have, total)))
+    assert {total for _, total in told} == {len(CONTENT)} and told[-1][0] == len(CONTENT)

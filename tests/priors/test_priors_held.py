@@ -20,9 +20,11 @@ from leader.priors.ask import Ask
 from leader.priors.base import Prediction, from_eps, from_x0
 from leader.priors.gaussian import Gaussian, GaussianMixturePrior, stationary
 from leader.priors.ledger import Counts, Ledger, recording
-from leader.priors.pyramid import PyramidPrior
-from leader.priors.pyramid_net import PyramidConfig, PyramidNet, halve
-from leader.priors.variance_head import LARGEST, HeadShape, VarianceHead, node_weights
+from leader.priors.pyramid import PyramidPrior, _scale
+from leader.priors.pyramid_net import Body, PyramidConfig, PyramidNet, guide_levels, halve
+from leader.priors.spectrum import Spectrum
+from leader.priors.tensor_files import check_weights
+from leader.priors.variance_head import LARGEST, HeadShape, VarianceHead, node_weights, scale
 from tests.cheap_prior import CheapPrior
 from tests.uncertainty.test_covariance import toy_spectrum
 
@@ -270,3 +272,91 @@ def test_what_no_prior_can_be_asked_is_refused(x: Tensor, t: Tensor, words: str)
     with pytest.raises(LeaderError, match=words):
         prior.predict(x, t)
     assert prior.predict(torch.zeros(1, 1, 4, 4), torch.tensor([999])).x0.shape == (1, 1, 4, 4)
+
+
+@pytest.mark.parametrize(("height", "width"), [(8, 16), (16, 8)])
+def test_a_photo_like_gaussian_has_its_power_law_with_a_corner_at_the_longer_side(height: int, width: int) -> None:
+    found = stationary((2, height, width), 0.5, slope=3.0).variances
+    rows, columns = np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)
+    power = (rows**2 + columns**2 + 1 / 16**2) ** -1.5
+    assert np.allclose(found.numpy(), power / power.mean() * 0.25)
+
+
+@pytest.mark.parametrize(("sigma", "factor"), [([0.1, 0.1], [1.0, 2.0]), ([0.2, 0.1], [1.0, 2.0]), ([0.1, 0.2], [1.0])])
+def test_the_noise_levels_of_a_variance_scale_rise_and_have_a_factor_each(sigma: list[float], factor: list[float]) -> None:
+    with pytest.raises(LeaderError, match="rising noise levels and a factor for each"):
+        _scale({"sigma": sigma, "factor": factor}, Path("net.json"))
+    assert _scale({"sigma": [0.1, 0.2], "factor": [1.0, 2.0]}, Path("net.json")).at(0.2) == pytest.approx(2.0)
+
+
+def small_pyramid() -> PyramidPrior:
+    torch.manual_seed(0)
+    whole = PyramidPrior.load()
+    net = PyramidNet(PyramidConfig(width=6, depth=2, head_width=4)).eval().requires_grad_(False)
+    return PyramidPrior(net, whole.coarse, whole.schedule)
+
+
+def test_a_picture_too_small_for_the_noise_costs_the_pixels_of_its_coarsest_level() -> None:
+    prior = small_pyramid()
+    where = prior.plan(999, 64, 64)
+    assert not where.fits and where.level == 2 and prior.work(999, 64, 64) == 64 * 64 / 16
+
+
+def test_a_grey_picture_has_the_mean_of_three_equal_channels_with_as_much_noise_as_they_share() -> None:
+    prior = small_pyramid()
+    grey = torch.rand(1, 1, 24, 32, generator=torch.Generator().manual_seed(1))
+    colour = prior.denoise(grey.expand(-1, 3, -1, -1), math.sqrt(3) * 0.05)
+    for found, expected in zip(prior.denoise(grey, 0.05), colour, strict=True):
+        assert torch.allclose(found, expected.mean(1, keepdim=True))
+
+
+def test_the_expert_answers_alone_up_to_its_own_limit() -> None:
+    config = PyramidConfig()
+    assert [guide_levels(share * config.expert_max, config) for share in (0.5, 1.0, 1.001, 2.0, 2.001)] == [0, 0, 1, 1, 2]
+    assert guide_levels(1.0, PyramidConfig(cascade=False)) == 0
+
+
+def test_the_head_is_told_ten_times_the_noise_and_a_quarter_of_the_level() -> None:
+    body = Body(4, 1, 2).requires_grad_(False)
+    for channel, expected in ((4, 10 * 0.03), (5, 3 / 4)):
+        for parameter in (*body.h1.parameters(), *body.h2.parameters()):
+            parameter.zero_()
+        body.h1.weight[0, channel, 1, 1] = 1
+        body.h2.weight[:, 0, 1, 1] = 1
+        found = body.log_variance(torch.zeros(1, 4, 3, 5), torch.tensor([0.03]), torch.tensor([3.0]))
+        assert found.shape == (1, 3, 6, 10) and torch.allclose(found, torch.tensor(expected))
+
+
+@pytest.mark.parametrize("name", ["radii", "log_noise"])
+def test_the_nodes_of_a_spectrum_ascend(name: str) -> None:
+    spectrum = toy_spectrum()
+    content = {key: getattr(spectrum, key).tolist() for key in spectrum.__dataclass_fields__}
+    assert Spectrum.checked(content).channels == 3
+    content[name][1] = content[name][0]
+    with pytest.raises(ValueError, match=f"{name} does not ascend"):
+        Spectrum.checked(content)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_weights_are_finite(tmp_path: Path, value: float) -> None:
+    file = tmp_path / "net.pt"
+    file.write_bytes(bytes(64))
+    check_weights({"one": torch.ones(4)}, file)
+    with pytest.raises(LeaderError, match=r"values that are not finite \(first in two\)"):
+        check_weights({"one": torch.ones(4), "two": torch.tensor([1.0, value])}, file)
+
+
+def test_what_a_variance_head_is_told() -> None:
+    head = VarianceHead(HeadShape(channels=1, width=2, depth=1))
+    told: list[Tensor] = []
+    head.convs[0].register_forward_pre_hook(lambda _, inputs: told.append(inputs[0]))
+    x_t, x0 = torch.full((1, 1, 2, 2), 0.5), torch.full((1, 1, 2, 2), 3.0)
+    head(x_t, x0, torch.tensor([0.2]))
+    noise = (0.5 - math.sqrt(0.2) * 3.0) / math.sqrt(0.8)
+    assert told[0][0, :, 1, 1].tolist() == pytest.approx([0.5, 1.5, noise, 0.25 * math.log(4.0), 0.2], rel=1e-5)
+    head(x_t, x0, torch.tensor([0.9999]))
+    assert float(told[1][0, 2, 0, 0]) == -5.0, "the noise it implies is bounded"
+
+
+def test_the_usual_error_of_a_clean_image_is_a_millionth() -> None:
+    assert scale(torch.tensor([0.3, 0.99999, 1.0])).flatten().tolist() == pytest.approx([0.7, 1e-5, 1e-6], rel=2e-2)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
 import torch
 
 from leader.priors.coarse_gaussian import OPPONENT, CoarseGaussian, dct_matrix
@@ -51,3 +54,15 @@ def test_limits() -> None:
     # with no information left, the posterior variance is the prior's: its mean over pixels is the trace
     total = float(PRIOR.spectrum(16, 20).sum()) / (3 * 16 * 20)
     assert abs(float(variance.mean()) - total) < 1e-3 * total
+
+
+@pytest.mark.parametrize(("height", "width"), [(4, 4), (2, 8)])
+def test_the_spectrum_is_the_law_at_every_frequency_and_the_variance_of_the_mean_at_none(height: int, width: int) -> None:
+    """An orthonormal coefficient of the mean is sqrt(pixels) times the mean: its variance has as many times that."""
+    three = (1.0, 2.0, 3.0)
+    coarse = CoarseGaussian(three, (0.1, 0.2, 0.3), three, (0.5, 0.4, 0.3), (2.0, 2.5, 3.0), (0.01,))
+    found = coarse.spectrum(height, width)
+    assert found[:, 0, 0].tolist() == pytest.approx([height * width * dc for dc in (0.1, 0.2, 0.3)])
+    f = math.hypot(1 / (2 * height), 3 / (2 * width))
+    expected = [scale / (f**2 + knee**2) ** (power / 2) for scale, knee, power in zip(three, coarse.knee, coarse.power)]
+    assert found[:, 1, 3].tolist() == pytest.approx(expected)

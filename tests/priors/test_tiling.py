@@ -19,6 +19,7 @@ from leader.priors.ledger import Ledger, recording
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.tiling import Axis, PaddedPrior, TiledPrior, any_size, reflect
 from leader.schedule import Schedule
+from tests.cheap_prior import CheapPrior
 
 
 class Convolutional(Prior):
@@ -274,3 +275,17 @@ def test_tile_borders_do_not_show_on_the_embedded_prior(time: int) -> None:
 @pytest.mark.parametrize("time", [30, 200, 400])
 def test_tile_borders_do_not_show_at_1024_x_768(time: int) -> None:
     assert abs(border_ratio(PyramidPrior.load(), time, 768, 1024, 256, 64) - 1) < 0.02
+
+
+def test_tiles_overlap_by_a_pixel_at_least_and_by_half_at_most() -> None:
+    for overlap in (0, 9):
+        with pytest.raises(LeaderError, match=f"may overlap by 1 to 8 pixels; found {overlap}"):
+            TiledPrior(CheapPrior(), 16, overlap)
+    assert TiledPrior(CheapPrior(), 16, 1).overlap == 1 and TiledPrior(CheapPrior(), 16, 8).overlap == 8
+
+
+@pytest.mark.parametrize("multiple", [1, 2, 8])
+def test_whatever_needs_multiples_is_padded(multiple: int) -> None:
+    prior = CheapPrior()
+    prior.multiple = multiple
+    assert isinstance(any_size(prior), PaddedPrior) == (multiple > 1)

@@ -1,0 +1,201 @@
+"""What lies between a picture and its run, piece by piece: each was once broken on trial and nobody noticed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from leader.diagnosis.findings import Findings
+from leader.diagnosis.kernels import Blur, BlurSearch
+from leader.diagnosis.shapes import Shape
+from leader.diagnosis.width import Width
+from leader.errors import LeaderError, UsageError
+from leader.pictures.real_noise import NoiseEstimate
+from leader.pictures.shot_noise import ShotNoise
+from leader.restoration import borders, memory
+from leader.restoration.choice import Choice
+from leader.restoration.diagnose import Diagnosis, _advice
+from leader.restoration.provenance import stamp_of
+from leader.restoration.repeat import _shape_of_noise, _sigma_of, _unpacked, arguments_of
+from leader.restoration.restore import Preparation, _prior, prepare
+from leader.restoration.whitening import Coloured
+from leader.trust import ErrorMap
+from tests.cheap_prior import CheapPrior, photograph
+from tests.diagnosis.fields import SCENE
+
+
+def choice(**given: Any) -> Choice:
+    empty: dict[str, Any] = dict.fromkeys(("quality", "look", "method", "plugins", "steps"))
+    return Choice(CheapPrior(), **{**empty, "settings": {}, **given})
+
+
+def test_who_replaces_the_plug_ins_keeps_the_settings_of_those_that_belong_to_the_task() -> None:
+    path = {"cells": {"inner": 0.5}, "satp": {"budget": 0.5}}
+    sampler = choice(plugins=("ucpm",))._made("ddnm", ("cells", "satp"), 3, None, path, ("cells",))
+    assert sampler.choices.of_plugins == {"cells": {"inner": 0.5}}
+    assert [getattr(item, "name", item) for item in sampler.choices.plugins] == ["ucpm", "cells"]
+    assert choice()._made("ddnm", ("cells", "satp"), 3, None, path, ("cells",)).choices.of_plugins == path
+
+
+@pytest.mark.parametrize("given", [{"quality": "best"}, {"look": "faithful"}, {"quality": "best", "look": "faithful"}])
+def test_a_method_stands_alone(given: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="give either them or a method"):
+        choice(method="ddnm", **given)
+
+
+def found(blur: Blur | None = None, **changes: Any) -> Findings:
+    noise = NoiseEstimate(0.0, 0.0, 0.001)
+    search = BlurSearch(blur, "Something was seen.")
+    plain: dict[str, Any] = {
+        "size": (600, 400),
+        "bits": 8,
+        "grey": False,
+        "noise": noise,
+        "blur": search,
+        "enlarged": None,
+        "defects": (),
+        "defect_share": 0.0,
+        "missing": 0.0,
+    }
+    return Findings(**{**plain, **changes})
+
+
+@pytest.mark.parametrize(("size", "small"), [((256, 200), True), ((257, 40), False), ((40, 257), False)])
+def test_a_picture_is_small_where_both_sides_are(size: tuple[int, int], small: bool) -> None:
+    said = Diagnosis(found(size=size), None).sentences()
+    assert any("It is small" in sentence for sentence in said) == small
+
+
+@pytest.mark.parametrize(("family", "angle"), [("disk", None), ("gaussian", None), ("line", 30.0)])
+def test_a_blur_is_told_with_the_error_of_its_width_in_pixels(family: Any, angle: float | None) -> None:
+    blur = Blur(Shape(family, 4.0, 30.0), 0.0821, 2.0, 0.9, SCENE)
+    findings = found(blur)
+    told = Diagnosis(findings, _advice(findings)).as_dict()
+    assert told["blur"]["width_error"] == pytest.approx(4.0 * 0.0821) and told["blur"]["angle"] == angle
+    assert told["advice"]["options"] == {"kernel": blur.kernel, "kernel_doubt": 0.082}
+
+
+def ready(**choices: Any) -> Preparation:
+    given: dict[str, Any] = {"task": "denoise", "sigma": 0.1, "prior": CheapPrior(), "steps": 2, "method": "ddnm", **choices}
+    return prepare(photograph(40, 48), **given)
+
+
+def test_the_verdict_is_told_all_that_is_known_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    monkeypatch.setattr("leader.restoration.restore.verdict", lambda *words, **more: asked.append((words, more)))
+    made = ready(ids=7, seed=5)
+    posed = replace(made.posed, white=True, width=Width(odds=1.5, due=0.02))
+    replace(made, posed=posed).run()
+    ((words, more),) = asked
+    assert words[4:6] == (5, 7)
+    assert {name: more[name] for name in ("too_wide", "due", "white", "estimated")} == {
+        "too_wide": 1.5,
+        "due": 0.02,
+        "white": True,
+        "estimated": False,
+    }
+    assert more["noise"] is not None, "somebody gave a level: the picture's own noise is looked at"
+    replace(made, posed=replace(posed, sigma_from="estimated")).run()
+    assert asked[1][1]["noise"] is None and asked[1][1]["estimated"]
+
+
+def test_a_finished_run_is_cropped_judged_and_told_in_the_units_of_the_picture() -> None:
+    blurred = ready(task="deblur", kernel="gaussian:1", kernel_doubt=0.0)
+    _, height, width = blurred.problem.image_shape
+    assert (height, width) != (40, 48)
+    ran = blurred.run(check=False).result
+    whole = torch.arange(3.0 * height * width).reshape(1, 3, height, width)
+    errors = ErrorMap(whole[0, 0], {}, "uncalibrated")
+    done = blurred.finished(replace(ran, images=whole, error_std=whole, posterior_std=None), errors, 0.0, False)
+    assert blurred.posed.window is not None and done.result.error_std is not None
+    assert torch.equal(done.result.error_std, blurred.posed.window.crop(whole))
+    assert done.notes[-1] == errors.note and "not calibrated" in done.notes[-1]
+    assert replace(done, seconds=1.23456).summary()["seconds"] == 1.235
+
+
+def test_as_many_runs_as_are_asked_for() -> None:
+    assert ready(average=3).average == 3 and ready().average == 1
+    single = ready().run(check=False).result
+    assert len(single.trace) == 1 and single.posterior_std is not None and float(single.posterior_std.min()) > 0
+
+
+def test_a_prior_is_moved_to_where_it_is_asked_for() -> None:
+    prior = CheapPrior()
+    prior.register_buffer("here", torch.zeros(1))
+    home = _prior(prior, "meta", None).weights_device()
+    assert home is not None and home.type == "meta"
+
+
+def test_a_stamp_has_six_digits_of_the_noise_and_sixteen_of_the_weights() -> None:
+    made = ready()
+    result = made.run(check=False).result
+    origin = replace(made.origin, prior="embedded", prior_sha256="0123456789abcdef" * 4)
+    record = json.loads(stamp_of(replace(made.posed, sigma=0.123456789), result, origin).record)
+    assert (record["sigma"], record["weights"]) == (0.123457, "0123456789abcdef")
+
+
+def test_a_picture_beyond_the_memory_is_refused_and_one_that_fits_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = memory.memory_needed((3, 100, 200))
+    for there, fits in ((needed, True), (needed - 1, False), (None, True)):
+        monkeypatch.setattr(memory, "memory_here", lambda there=there: there)
+        if fits:
+            memory.check_memory((3, 100, 200))
+        else:
+            with pytest.raises(LeaderError, match="Restoring 200 x 100 pixels takes at least"):
+                memory.check_memory((3, 100, 200))
+
+
+@pytest.mark.parametrize("size", [(45, 3), (3, 45)])
+def test_a_kernel_larger_than_the_picture_either_way_is_refused(size: tuple[int, int]) -> None:
+    shape = (1, 20, 60) if size[0] > size[1] else (1, 60, 20)
+    with pytest.raises(LeaderError, match="The kernel covers"):
+        borders.extended_blur(shape, torch.ones(size), "deblur")
+    _, window = borders.extended_blur((1, shape[2], shape[1]), torch.ones(size), "deblur")
+    assert (window.height, window.width) == (shape[2], shape[1])
+
+
+def test_a_picture_lies_in_the_middle_of_its_frame() -> None:
+    operator, window = borders.extended_blur((1, 30, 50), torch.ones(3, 21), "deblur")
+    _, height, width = operator.image_shape
+    assert (window.top, window.left) == ((height - 30) // 2, (width - 50) // 2) and window.top != window.left
+
+
+@pytest.mark.parametrize("numbers", [1, 2, 3])
+def test_a_kept_table_has_as_many_numbers_as_it_says(numbers: int) -> None:
+    text = base64.b64encode(zlib.compress(np.arange(float(numbers)).tobytes())).decode()
+    packed = {"shape": [1, 2], "dtype": "float64", "zlib": text}
+    if numbers == 2:
+        assert _unpacked("kernel", packed).values.tolist() == [[0.0, 1.0]]
+    else:
+        with pytest.raises(LeaderError, match="must be 16 bytes"):
+            _unpacked("kernel", packed)
+
+
+def test_kept_shot_noise_is_gain_floor_and_least() -> None:
+    kept = _sigma_of({"sigma": 0.1, "shot_noise": [0.01, -0.002, 0.003]})
+    assert kept == Coloured(0.1, ShotNoise(gain=0.01, floor=-0.002, least=0.003))
+    assert _shape_of_noise(ShotNoise(0.01, -0.002, 0.003))["shot_noise"] == [0.01, -0.002, 0.003]
+
+
+@pytest.mark.parametrize("name", ["task", "sigma", "seed", "threads", "steps", "device", "settings", "method"])
+def test_options_of_a_kept_run_are_those_of_its_task_alone(name: str) -> None:
+    prior = CheapPrior()
+    summary = ready(prior=prior).run(check=False).summary()
+    assert arguments_of(summary, prior)["task"] == "denoise"
+    with pytest.raises(LeaderError, match="'options' must be options of the task"):
+        arguments_of({**summary, "options": {name: 3}}, prior)
+
+
+@pytest.mark.parametrize("name", ["seed", "threads", "steps", "probes", "trust_time"])
+def test_true_is_no_number_of_a_kept_run(name: str) -> None:
+    prior = CheapPrior()
+    summary = ready(prior=prior).run(check=False).summary()
+    with pytest.raises(LeaderError, match=f"'settings.{name}' must be int; found True"):
+        arguments_of({**summary, "settings": {**summary["settings"], name: True}}, prior)
