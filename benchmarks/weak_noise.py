@@ -51,7 +51,8 @@ def plain(paths: list[Path], prior: Any) -> None:
 def textures(paths: list[Path], prior: Any) -> None:
     """Plain and textured parts of 64 x 64 pixels: how many are left as they are, and what the others gain."""
     for level in OF_TEXTURES:
-        gains, left = [], []
+        gains: list[float] = []
+        left: list[float] = []
         for number, path in enumerate(paths[::3]):
             for textured in (False, True):
                 truth = runs.part(path, textured, halved=True)
