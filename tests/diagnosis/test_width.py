@@ -138,6 +138,8 @@ def test_a_sharp_picture_has_no_blur_and_a_blurred_one_has(history: JpegHistory 
     assert sharp is not None and soft is not None and sharp.sharp > 5 and soft.sharp < -5
     plain = width_of(scene(1), gaussian_kernel(1.5), NOISE)
     assert plain is not None and plain.odds is not None and plain.odds >= plain.sharp, "no blur is one of the narrower ones"
+    half = width_of(blurred(1, 1.25), gaussian_kernel(2.5), NOISE)
+    assert half is not None and half.odds is not None and half.odds > half.sharp + 1, "a blur of half the width is a blur"
 
 
 def test_nothing_is_said_where_nothing_can_be_seen() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from leader.pictures.coloured_noise import FLAT, _least_power, noise_spectrum
 from leader.pictures.real_noise import PATCHY, measure_noise
-from leader.pictures.shot_noise import ShotNoise, shot_noise
-from leader.pictures.texture_limit import OPPONENT, noise_everywhere
+from leader.pictures.shot_noise import ShotNoise, _share_of_weakest_colour, shot_noise
+from leader.pictures.texture_limit import CHANCE, OPPONENT, noise_everywhere
 from tests.pictures.test_shapes_of_noise import LEAST, SIDE, draw, grey_texture, low_pass, ramp
 
 
@@ -33,10 +33,11 @@ def test_what_a_tenth_of_the_blocks_do_not_have_is_no_noise() -> None:
 
 
 def test_the_least_of_what_was_found_counts_where_it_is_not_everywhere() -> None:
-    """Patches of pixels go by most of the picture: 0.02 in two thirds, 0.004 in columns of 8 between."""
-    columns = np.arange(SIDE) % 64 < 20
-    found = measure_noise(ramp() + np.where(columns, 0.001, 0.02)[None, :, None] * draw(1), bits=16).white
-    assert found < 0.0015
+    """Detail of 0.02 in every colour, but of 0.001 in a strip whose strong grey texture keeps flat patches away from it."""
+    strip = (np.arange(SIDE) < SIDE // 8)[None, :, None]
+    picture = ramp() + np.where(strip, 0.001 * draw(1) + 0.1 * draw(2, 1), 0.02 * draw(1))
+    assert measure_noise(picture, bits=16).white < 0.1 * 0.02
+    assert measure_noise(ramp() + 0.02 * draw(1) + np.where(strip, 0.1 * draw(2, 1), 0), bits=16).white > 0.018
 
 
 def test_drawn_parts_and_unknown_ones_say_nothing() -> None:
@@ -86,3 +87,13 @@ def test_the_least_power_of_blocks_leaves_the_lowest_rings_out() -> None:
     blocks = np.arange(1.0, 102.0)[None, :, None] * noise[:, None]
     blocks[..., :2] *= 1000
     assert _least_power(blocks, noise) == pytest.approx(1 + 100 * FLAT)
+    assert _least_power(blocks * np.array([4.0, 1.0, 1.0])[:, None, None], noise) == pytest.approx(2 * (1 + 100 * FLAT))
+
+
+def test_noise_of_light_is_whole_along_every_axis_where_channels_differ() -> None:
+    """A red picture: its channels have other noise each, and every axis has the mean of them that it should."""
+    found, mean = ShotNoise(0.02, 0.0, 0.001), np.tile([0.9, 0.5, 0.1], (400, 1))
+    drawn = np.random.default_rng(0).standard_normal((400, 3, 8, 8))
+    noise = found.std(mean)[..., None, None] * drawn
+    assert _share_of_weakest_colour(found, noise, mean) == 1
+    assert _share_of_weakest_colour(found, noise / 2, mean) == pytest.approx(CHANCE**2 / 4, rel=0.06)
