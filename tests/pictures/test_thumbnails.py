@@ -27,6 +27,8 @@ from leader.pictures.thumbnails import (
     probabilities,
     recognise,
 )
+from leader.restoration.restore import prepare
+from tests.cheap_prior import CheapPrior, photograph
 from tests.pictures.fields import colour, field
 
 SEEDS = range(8)
@@ -160,3 +162,21 @@ def test_the_middle_of_a_large_thumbnail_speaks_for_it() -> None:
 def test_a_strip_holds_too_little_to_tell_kernels_apart(size: tuple[int, int]) -> None:
     pixels = np.random.default_rng(0).random((*size, 3)).astype(np.float32)
     assert set(recognise(Picture(pixels), 4).probabilities.values()) == {0.2}
+
+
+@pytest.mark.parametrize(
+    ("nearest", "misread"), [(0.0, 0.0), (0.35, 0.35), (SURE - 0.01, SURE - 0.01), (0.75, 0.25), (1.0, 0.0)]
+)
+def test_the_chance_that_nearest_neighbour_was_mistaken(nearest: float, misread: float) -> None:
+    """Either taken for another kernel, or another for it: no noise level makes up for that."""
+    chances = {"nearest": nearest, "box": 1 - nearest, "bilinear": 0.0, "bicubic": 0.0, "lanczos": 0.0}
+    assert least_doubt(chances, np.eye(5)).misread == pytest.approx(misread)
+
+
+def test_a_thumbnail_whose_making_is_a_guess_is_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recognised: the verdict says how likely the guess is wrong. Told: nothing is guessed."""
+    even = {name: 0.2 + 0.1 * (name == "box") - 0.1 * (name == "lanczos") for name in KERNELS}
+    monkeypatch.setattr("leader.restoration.tasks.super_resolution.recognise", lambda *_: Recognised("box", even, 0.01))
+    posed = prepare(photograph(24, 24), "sr", factor=2, prior=CheapPrior(), steps=2).posed
+    assert posed.misread == pytest.approx(0.2)
+    assert prepare(photograph(24, 24), "sr", factor=2, down="box", prior=CheapPrior(), steps=2).posed.misread == 0

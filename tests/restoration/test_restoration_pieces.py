@@ -91,15 +91,16 @@ def test_the_verdict_is_told_all_that_is_known_of_a_run(monkeypatch: pytest.Monk
     asked: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
     monkeypatch.setattr("leader.restoration.restore.verdict", lambda *words, **more: asked.append((words, more)))
     made = ready(ids=7, seed=5)
-    posed = replace(made.posed, white=True, width=Width(odds=1.5, due=0.02, sharp=-2.0))
+    posed = replace(made.posed, white=True, width=Width(odds=1.5, due=0.02, sharp=-2.0), misread=0.3)
     replace(made, posed=posed).run()
     ((words, more),) = asked
     assert words[4:6] == (5, 7)
-    assert {name: more[name] for name in ("too_wide", "due", "sharp", "compressed", "white", "estimated")} == {
+    assert {name: more[name] for name in ("too_wide", "due", "sharp", "compressed", "misread", "white", "estimated")} == {
         "too_wide": 1.5,
         "due": 0.02,
         "sharp": -2.0,
         "compressed": False,
+        "misread": 0.3,
         "white": True,
         "estimated": False,
     }

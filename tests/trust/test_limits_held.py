@@ -24,6 +24,7 @@ ROWS = {
     "kept noise of enlarged pictures": limits.ENLARGED_KEPT_NOISE,
     "too wide": limits.TOO_WIDE,
     "sharp": limits.SHARP,
+    "misread": limits.MISREAD,
     "lost": limits.LOST,
     "taken": limits.TAKEN,
     "taken detail": limits.TAKEN_DETAIL,

@@ -69,6 +69,12 @@ class Recognised:
     probabilities: dict[str, float]
     doubt: float
 
+    @property
+    def misread(self) -> float:
+        """The probability that a nearest-neighbour thumbnail was taken for another, or another for one."""
+        nearest = self.probabilities["nearest"]
+        return 1 - nearest if self.down == KERNELS["nearest"] else nearest
+
     def words(self) -> str:
         """One sentence."""
         ranked = sorted(self.probabilities.items(), key=lambda item: -item[1])

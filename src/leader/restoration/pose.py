@@ -43,6 +43,7 @@ class PosedProblem:
     noise       the picture's noise where the problem holds a whitened measurement: sigma is then that of its operator
     width       what the picture says of the width of a blur's kernel; None where nobody looked
     white       whether white noise was found in a picture that was never compressed, and nobody said how much there is
+    misread     the probability that a choice made for the user is wrong and no noise level makes up for it
     """
 
     problem: Problem
@@ -56,6 +57,7 @@ class PosedProblem:
     noise: NoiseShape | None = None
     width: Width | None = None
     white: bool = False
+    misread: float = 0.0
 
 
 class OfPosed:
@@ -151,7 +153,18 @@ def pose_picture(
     problem = Problem(y.to(device), operator, level, in_range=window is None and not request.doubts)
     shown, origin = replace(measured.picture, pixels=pixels), "estimated" if sigma is None else "given"
     return PosedProblem(
-        problem, shown, chosen.name, level, origin, window, tuple(request.notes), values, noise, measured.width, white
+        problem,
+        shown,
+        chosen.name,
+        level,
+        origin,
+        window,
+        tuple(request.notes),
+        values,
+        noise,
+        measured.width,
+        white,
+        max(request.misread, default=0.0),
     )
 
 

@@ -125,6 +125,7 @@ class Preparation(OfPosed):
             estimated=self.sigma_from == "estimated",
             sharp=None if width is None else width.sharp,
             compressed=width is not None and width.odds is None,
+            misread=self.posed.misread,
         )
 
     def _noise(self) -> float | None:

@@ -31,6 +31,7 @@ from leader.trust.limits import (
     LITTLE_GROWTH,
     LOST,
     MISFIT,
+    MISREAD,
     SCORE,
     SHARP,
     TAKEN,
@@ -85,6 +86,7 @@ def measure(
     estimated: bool = False,
     sharp: float | None = None,
     compressed: bool = False,
+    misread: float = 0.0,
 ) -> Numbers:
     """The numbers of a finished run of one image, for [0, 1] images.
 
@@ -100,6 +102,7 @@ def measure(
     estimated  whether sigma rests on the given picture itself: what compression did, which is no residual, may count in it
     sharp      log-odds that the given picture was not blurred at all, where a blur was undone and somebody looked
     compressed  whether that look knew how the given picture was compressed
+    misread    the probability that what was found out about the picture is wrong, and no noise level makes up for it
     """
     cut: Crop = crop or (lambda whole: whole)
     inside = x.clamp(-1, 1)
@@ -115,6 +118,7 @@ def measure(
         "due": due,
         "sharp": sharp,
         "compressed": float(compressed),
+        "misread": misread,
         "white": float(white),
         "estimated": float(estimated),
         "denoises": float(problem.operator.task == "denoise"),
@@ -199,11 +203,11 @@ def verdict(
     estimated: bool = False,
     sharp: float | None = None,
     compressed: bool = False,
+    misread: float = 0.0,
 ) -> Verdict:
     """The verdict on a finished run of one image: `measure`, then `judge`."""
-    return judge(
-        measure(problem, x, prior, given, seed, image, crop, look, noise, too_wide, due, white, estimated, sharp, compressed)
-    )
+    found = (noise, too_wide, due, white, estimated, sharp, compressed, misread)
+    return judge(measure(problem, x, prior, given, seed, image, crop, look, *found))
 
 
 def judge(numbers: Mapping[str, Any]) -> Verdict:
@@ -247,7 +251,7 @@ def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
     noisy, gone, more_gone, detail_gone = kept_noise(numbers), lost(numbers), taken(numbers), taken_detail(numbers)
     excess, invented, blocks = (float(numbers[name]) for name in ("excess", "invented", "blockiness"))
     said = f"white noise of {sigma:.2g}" if sigma > residual.ROUNDING else "rounding to 8 bits"
-    wide = too_wide(numbers)
+    wide, guess = too_wide(numbers), float(numbers.get("misread", 0.0))
     together, enlarged = score.applies(numbers), float(numbers.get("enlarged", 1.0)) > 1
     about_right = "are kernel and sigma right?"
     detail = f"{_number(more)} times the detail to be expected"
@@ -302,6 +306,11 @@ def _findings(numbers: Mapping[str, Any]) -> list[_Finding]:
             abs(float(numbers["correlation"] or 0.0)) if ratio > WORTH_A_LOOK else 0.0,
             COLOUR,
             f"what {said} should explain is not white: neighbours have a correlation of {numbers['correlation'] or 0.0:.2f}",
+        ),
+        _Finding(
+            guess,
+            MISREAD,
+            f"how the thumbnail was made is a guess, wrong with {100 * guess:.0f} %: --down says what you know",
         ),
         _Finding(blocks, BLOCKS, "the given picture has the 8 x 8 blocks of JPEG, which no noise level describes"),
     ]

@@ -29,12 +29,14 @@ class Request:
     seed     of `degrade`, for what it draws where nothing is given; None when restoring
     notes    choices made for the user, one sentence each; readers add to it
     doubts   standard deviations, for [0, 1] images, of what is uncertain of those choices; readers add to it
+    misread  probabilities that such a choice is wrong and no noise level makes up for it; readers add to it
     """
 
     picture: Picture
     seed: int | None = None
     notes: list[str] = field(default_factory=list)
     doubts: list[float] = field(default_factory=list)
+    misread: list[float] = field(default_factory=list)
 
     @property
     def degrading(self) -> bool:

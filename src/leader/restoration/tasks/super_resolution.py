@@ -63,6 +63,7 @@ class SuperResolution(Task):
         if down == AUTO:
             found = recognise(picture, factor)
             request.notes.append(found.words())
+            request.misread.append(found.misread)
         elif down == "nearest":  # the single pixels alone leave a prior too little to begin with
             found = as_told(picture, factor, down)
         else:
