@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,10 @@ from torch.nn import functional as F
 from leader.operators import AveragePoolSR, Denoising, Inpainting
 from leader.problem import Problem
 from leader.trust import plausibility, residual, score
+from leader.trust.evidence import CHANNELS
 from leader.trust.judging import measure
+from leader.trust.readings import waves
+from leader.trust.referee import Referee
 from tests.cheap_prior import CheapPrior, photograph
 
 
@@ -164,3 +169,32 @@ def test_blocks_are_looked_for_where_nothing_is_missing(holes: bool) -> None:
     numbers = measure(problem, torch.zeros(1, 1, 64, 64), CheapPrior(), blocks, 0)
     assert numbers["blockiness"] is not None and (numbers["blockiness"] > 2) != holes
     assert not holes or numbers["blockiness"] == 1.0
+
+
+def test_a_band_rises_above_the_mean_of_those_below_it() -> None:
+    found = {f"band{k}": value for k, value in enumerate((0.0, -3.0, -6.0, 0.0, -9.0, -9.0))}
+    assert waves({**found, **{f"given_band{k}": -9.0 for k in range(6)}}) == 3.0
+    assert waves({**found, **{f"given_band{k}": -1.0 for k in range(6)}}) == 1.0
+
+
+@pytest.mark.parametrize(("said", "told"), [(-50.0, 1e-3), (3.0, 1.0), (50.0, 2.0)])
+def test_a_referee_says_no_less_than_an_eighth_of_a_grey_level_and_no_more_than_the_range(said: float, told: float) -> None:
+    referee = Referee().requires_grad_(False)
+    assert referee.out.bias is not None
+    referee.out.bias.fill_(said)
+    seen: Any = SimpleNamespace(features=lambda: torch.zeros(CHANNELS, 8, 8))
+    assert torch.allclose(referee._std(seen), torch.tensor(told))
+
+
+def test_a_pixel_of_which_one_channel_is_known_is_not_invented() -> None:
+    reached = torch.zeros(3, 20, 20, dtype=torch.bool)
+    assert residual.invented_share(reached) == 1.0
+    reached[1] = True
+    assert residual.invented_share(reached) == 0.0
+
+
+@pytest.mark.parametrize("shape", [(31, 200), (200, 31)])
+def test_a_strip_is_too_narrow_to_show_blocks(shape: tuple[int, int]) -> None:
+    rows, columns = (torch.arange(side) // 8 for side in shape)
+    blocks = ((7 * rows[:, None] + 5 * columns) % 11).double()[None]
+    assert residual.blockiness(blocks) == 1.0 and residual.blockiness(blocks.repeat(1, 2, 2)) > 1.0
