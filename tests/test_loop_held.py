@@ -6,17 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from leader import Grid, Problem, Sampler, operators, presets
-from leader.methods import METHODS
+from leader import Grid, LeaderError, Problem, Sampler, operators, presets
+from leader.methods import DDNM, METHODS
 from leader.noise import SeededNoise
 from leader.plugins import Plugin, StepInfo
 from leader.priors.ask import Predict
 from leader.priors.base import Prediction, Prior
 from leader.priors.gaussian import GaussianPrior, white
+from leader.priors.ledger import Counts, Ledger
+from leader.result import Result
+from leader.schedule import Schedule
 from tests.oracle.cases import gaussian, mixture
 
 SHAPE = (1, 8, 12)
@@ -87,9 +91,10 @@ def test_every_image_gets_its_own_given_start() -> None:
 
 
 def test_images_and_spreads_stand_in_the_order_of_the_problem_whatever_their_ids() -> None:
-    problem, sampler = make_problem(3), Sampler(mixture(SHAPE), "ddnm", (), grid=TIMES)
+    problem, sampler = make_problem(3), Sampler(mixture(SHAPE), "ddnm", (), grid=TIMES, estimator="noise-energy")
     together = sampler.run(problem, ids=(9, 2, 5))
     assert together.posterior_std is not None and list(together.trace) == [9, 2, 5]
+    assert len({tuple(one.flatten().tolist()) for one in together.posterior_std}) == 3, "each has a spread of its own"
     for row, name in enumerate((9, 2, 5)):
         alone = sampler.run(problem.select(torch.tensor([row])), ids=(name,))
         assert alone.posterior_std is not None
@@ -266,3 +271,33 @@ def test_draws_for_different_ends_have_different_names(method: str, sigma: float
         expected = (*EVERY_STEP, "extra", "observation")
     assert set(asked) == set(expected)
     assert all(positions == ({0} if name in ("start", "extra") else {0, 1, 2, 3}) for name, positions in asked.items())
+
+
+def test_every_step_is_shown_the_first_included() -> None:
+    seen: list[int] = []
+    Sampler(mixture(SHAPE), "ddnm", (), steps=3).run(make_problem(), on_step=lambda step: seen.append(step.index))
+    assert seen == [0, 1, 2]
+
+
+def test_a_single_derivative_is_told() -> None:
+    ledger = Ledger({0: Counts(calls=3, jvps=1, backwards=1)})
+    text = repr(Result(torch.zeros(1, *SHAPE), None, None, {}, ledger, 4))
+    assert "3 calls, 1 JVPs, 1 backwards, seed 4" in text
+
+
+def test_a_plan_tells_the_times_of_every_image_and_the_steps_that_were_asked_for() -> None:
+    y = torch.zeros(2, *SHAPE)
+    problem = Problem.internal(y, operators.Denoising(SHAPE), torch.tensor([0.05, 0.4]))
+    settings = Sampler(mixture(SHAPE), "ddnm", "direct", steps=20, use_presets=False).plan(problem).settings
+    plan = Sampler(mixture(SHAPE), "ddnm", "direct", steps=20, use_presets=False).plan(problem)
+    assert settings["grid"] == [list(grid.times) for grid in plan.grids] and plan.grids[0] != plan.grids[1]
+    assert settings["grid_labels"] == [list(grid.labels) for grid in plan.grids] and settings["steps"] == 20
+    same = Sampler(mixture(SHAPE), DDNM(eta=np.float64(0.5)), (), steps=4).plan(problem).settings
+    assert same["grid"] == [750, 500, 250, 0, -1] and type(same["method"]["eta"]) is float
+
+
+def test_as_many_steps_as_the_schedule_has() -> None:
+    long = GaussianPrior(white(SHAPE, 0.5), Schedule.linear(steps=1500))
+    assert Sampler(long, "ddnm", (), 1500).steps == 1500
+    with pytest.raises(LeaderError, match="from 1 to 1500"):
+        Sampler(long, "ddnm", (), 1501)

@@ -29,7 +29,7 @@ from leader.operators import (
     random_mask,
 )
 from leader.priors.gaussian import GaussianPrior, stationary
-from leader.problem import _hint
+from leader.problem import _beyond_norm, _hint
 from tests.methods.contexts import context, operators
 from tests.operators.cases import dense
 from tests.oracle.cases import mixture
@@ -446,3 +446,30 @@ def test_two_kernels_serve_two_pictures(count: int) -> None:
     assert Problem(torch.full((2, 1, 4, 4), 0.5), operator).batch == 2
     with pytest.raises(LeaderError, match=f"one of 2 images; the measurement holds {count}"):
         Problem(torch.full((count, 1, 4, 4), 0.5), operator)
+
+
+@pytest.mark.parametrize("second", [float("nan"), float("inf"), -0.1])
+def test_every_noise_level_is_looked_at(second: float) -> None:
+    y = torch.full((2, *SHAPE), 0.5)
+    with pytest.raises(LeaderError, match="finite and >= 0, one number or one per image"):
+        Problem(y, Denoising(SHAPE), torch.tensor([0.1, second]))
+    with pytest.raises(LeaderError, match="one number or one per image"):
+        Problem(torch.full((3, *SHAPE), 0.5), Denoising(SHAPE), torch.tensor([0.1, 0.2]))
+
+
+def test_noise_is_loud_by_the_size_of_what_is_measured() -> None:
+    """A(1) is a tenth of white: noise of more than half of white drowns it, and a little less does not."""
+    faint = FromFunctions(SHAPE, lambda x: 0.1 * x, lambda y: 0.1 * y)
+    y = torch.full((1, *SHAPE), 0.05)
+    assert Problem(y, faint, 0.49).batch == 1
+    with pytest.raises(LeaderError, match="drowns every image"):
+        Problem(y, faint, 0.51)
+
+
+def test_an_operator_of_which_the_norm_alone_is_known_has_its_limit_there() -> None:
+    """|y - A(1/2)| <= 1.25 norm sqrt(pixels) / 2, sqrt(entries) + 6 of the noise, and rounding."""
+    white, sigma = torch.zeros(1, 1, 4, 4), torch.tensor([0.1], dtype=torch.float64)
+    limit = 1.25 * 0.5 * 4 / 2 + (4 + 6) * 0.1 + 4 / 255
+    for share, beyond in ((0.999, False), (1.001, True)):
+        y = torch.full((1, 1, 4, 4), share * limit / 4)
+        assert _beyond_norm(y, sigma, white, 0.5, 16) == beyond

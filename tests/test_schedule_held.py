@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 
-from leader.schedule import Grid, Schedule, make_grid
+from leader.errors import LeaderError
+from leader.schedule import Grid, Schedule, grid_on, make_grid, noise_grid, travel_grid
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.05, 0.34, 2.0, 60.0, 1e6])
@@ -52,3 +53,50 @@ def test_a_pacer_goes_to_the_turning_point_and_from_it_one_move_on() -> None:
 def test_more_steps_than_the_clock_has_are_counted_on_the_schedule() -> None:
     grid = make_grid("uniform", 1500, Schedule.linear(steps=3000))
     assert len(grid.times) == 1501 and grid.times == (*range(2998, -1, -2), -1)
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0, -0.1, math.nan])
+def test_betas_lie_strictly_between_0_and_1(beta: float) -> None:
+    with pytest.raises(LeaderError, match="strictly between 0 and 1"):
+        Schedule(torch.tensor([0.1, beta, 0.2]))
+
+
+def test_the_standard_clock_is_one_table_not_one_length() -> None:
+    assert Schedule.linear().standard and not Schedule.cosine(1000).standard
+    assert not Schedule.linear(1e-4, 2.1e-2).standard and not Schedule.linear(steps=999).standard
+
+
+@pytest.mark.parametrize("schedule", [Schedule.cosine(50), Schedule.linear(1e-3, 0.2, 100)])
+def test_a_time_of_the_clock_is_the_one_with_its_noise_on_any_schedule(schedule: Schedule) -> None:
+    clock = Schedule.linear().log_noise
+    for time in (0, 30, 400, 700, 999, 5000):
+        wanted = clock[min(time, 999)]
+        found = schedule.at_clock(time)
+        assert float((schedule.log_noise[found] - wanted).abs()) == float((schedule.log_noise - wanted).abs().min())
+    assert Schedule.linear().at_clock(5000) == 999
+
+
+def test_little_noise_has_a_time_of_its_own_where_the_schedule_knows_so_little() -> None:
+    fine = Schedule.linear(1e-6, 2e-2)
+    assert fine.nearest(1e-3) == 0 < fine.nearest(1e-2) and fine.nearest(0.0) == 0
+
+
+def test_a_noise_grid_of_another_length_has_the_same_noise_levels() -> None:
+    whole, half = make_grid("noise", 6, Schedule.linear()), noise_grid(6, 500)
+    assert whole.times[0] == 999 and half.times[0] == 499 and half.times[-2:] == (0, -1)
+    assert all(abs(2 * b - a) <= 2 or b < 6 for a, b in zip(whole.times[:-1], half.times[:-1], strict=True))
+
+
+def test_time_travel_visits_its_times_again_on_every_schedule() -> None:
+    def build(count: int, total: int) -> Grid:
+        return travel_grid(count, 3, 2, total)
+
+    found, standard = grid_on(Schedule.cosine(1000), 10, build), build(10, 1000)
+    assert found.clock == standard.times and found.visits == standard.visits
+    assert found.times[:4] == tuple(Schedule.cosine(1000).at_clock(time) for time in standard.times[:4])
+
+
+@pytest.mark.parametrize("times", [(5, -1, 3, -1), (-2, -1), (5, -1, -1)])
+def test_only_the_last_time_is_the_clean_image(times: tuple[int, ...]) -> None:
+    with pytest.raises(LeaderError, match="must end in -1"):
+        Grid(times)

@@ -10,7 +10,7 @@ import torch
 from leader import LeaderError, Problem
 from leader.operators import BicubicSR, Blur, Denoising, FromFunctions, Jpeg, gaussian_kernel
 from leader.plugins import Cells, Pace, Start, Wiener
-from leader.plugins.informed import FIRST_LABEL, by_time, informed_time
+from leader.plugins.informed import FIRST_LABEL, by_time, informed_time, left_open
 from leader.plugins.wiener import component_variances
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.schedule import Grid, Schedule, uniform_grid
@@ -198,3 +198,9 @@ def test_pacing_begins_from_the_second_time_too_and_refuses_every_travel() -> No
     for times in ((200, 300, 100, -1), (300, 200, 250, -1)):
         with pytest.raises(LeaderError, match="only descend"):
             Pace().grid(Grid(times), prior, problem)
+
+
+def test_a_variance_that_rounding_made_negative_counts_as_none() -> None:
+    schedule, weights = Schedule.linear(), torch.ones(2)
+    found = left_open(schedule, torch.tensor([-0.5, 1.0]), weights)
+    assert torch.equal(found, left_open(schedule, torch.tensor([0.0, 1.0]), weights)) and float(found.min()) > 0

@@ -6,26 +6,39 @@ import base64
 import json
 import zlib
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from leader import Problem, Sampler, operators
 from leader.diagnosis.findings import Findings
 from leader.diagnosis.kernels import Blur, BlurSearch
 from leader.diagnosis.shapes import Shape
 from leader.diagnosis.width import Width
 from leader.errors import LeaderError, UsageError
-from leader.pictures.real_noise import NoiseEstimate
+from leader.pictures import Picture
+from leader.pictures.noise_spectrum import NoiseSpectrum
+from leader.pictures.real_noise import NoiseEstimate, rounding
 from leader.pictures.shot_noise import ShotNoise
-from leader.restoration import borders, memory
+from leader.priors.base import Prediction
+from leader.restoration import ahead, borders, memory, pose
+from leader.restoration.arguments import as_mask, as_picture
 from leader.restoration.choice import Choice
+from leader.restoration.degrade import degrade
 from leader.restoration.diagnose import Diagnosis, _advice
+from leader.restoration.ensemble import ensemble
+from leader.restoration.invention import strong_blur
+from leader.restoration.progress import WorkLeft
 from leader.restoration.provenance import stamp_of
 from leader.restoration.repeat import _shape_of_noise, _sigma_of, _unpacked, arguments_of
 from leader.restoration.restore import Preparation, _prior, prepare
-from leader.restoration.whitening import Coloured
+from leader.restoration.surroundings import memory_in_words
+from leader.restoration.tasks import TASKS, Measured, Request, blurs, find_task
+from leader.restoration.tasks.pointwise import Denoising
+from leader.restoration.whitening import Coloured, can_be_whitened
 from leader.trust import ErrorMap
 from tests.cheap_prior import CheapPrior, photograph
 from tests.diagnosis.fields import SCENE
@@ -202,3 +215,170 @@ def test_true_is_no_number_of_a_kept_run(name: str) -> None:
     summary = ready(prior=prior).run(check=False).summary()
     with pytest.raises(LeaderError, match=f"'settings.{name}' must be int; found True"):
         arguments_of({**summary, "settings": {**summary["settings"], name: True}}, prior)
+
+
+class Doubting(Denoising):
+    """Denoising by somebody who is unsure twice."""
+
+    def read(self, given: Any, request: Request) -> dict[str, Any]:
+        request.doubts.extend([0.03, 0.04])
+        return {}
+
+
+def test_doubts_are_independent_and_lift_the_limits_of_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pose, "_estimated", lambda *_: NoiseEstimate(0.12, 0.0, 0.001))
+    bright = as_picture(photograph(16, 16) * 1.8)
+    with pytest.raises(LeaderError, match="holds values from"):
+        pose.pose_picture(bright, "denoise", 0.01, {})
+    monkeypatch.setattr(pose, "task_options", lambda *_: (Doubting(), {}))
+    assert pose.pose_picture(bright, "denoise", 0.01, {}).sigma == 0.01
+    assert pose.pose_picture(as_picture(photograph(16, 16)), "denoise", None, {}).sigma == pytest.approx(0.13)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_a_doubt_by_frequency_stands_beside_rounding_to_so_many_bits(bits: int) -> None:
+    picture = Picture(np.full((8, 8, 3), 0.5, np.float32), bits=bits)
+    operator = operators.Denoising((3, 8, 8))
+    measured = Measured(operator, picture.pixels, picture, doubt_power=torch.ones(1, 8, 8))
+    level, shape, _ = pose._noise(measured, 0.0, find_task("denoise"), [])
+    assert level == 0 and isinstance(shape, NoiseSpectrum) and shape.level == pytest.approx(rounding(bits))
+
+
+def test_a_container_is_known_by_every_name_of_its_task() -> None:
+    content = degrade(photograph(16, 16), "sr", factor=2, exact=True).measurement
+    for name in ("sr", "sr-bicubic", "sr-average", None):
+        assert pose.pose_container(content, name, 0.0, {}).task == "sr"
+    with pytest.raises(UsageError, match="found the task 'denoise'"):
+        pose.pose_container(content, "denoise", 0.0, {})
+
+
+def test_a_measurement_that_is_no_picture_is_shown_as_its_inverse_in_the_range_of_pictures() -> None:
+    content = degrade(photograph(16, 16), "cs", ratio=1.0, exact=True).measurement
+    shown = pose.pose_container(content, None, 0.0, {}).given.pixels
+    assert np.allclose(shown, photograph(16, 16).permute(1, 2, 0).numpy(), atol=1e-4)
+
+
+def test_containers_keep_the_bits_of_the_picture() -> None:
+    pixels = np.full((16, 16, 3), 40_000, np.uint16)
+    assert degrade(pixels, "denoise", exact=True).measurement.bits == 16
+    assert degrade(pixels.astype(np.uint8), "denoise", exact=True).measurement.bits == 8
+
+
+def test_colours_of_noise_need_colours_of_pictures() -> None:
+    mask = torch.ones(8, 8)
+    mask[2, 3] = 0
+    grey, colour = (operators.Inpainting((channels, 8, 8), mask) for channels in (1, 3))
+    one, three = NoiseSpectrum(np.ones((1, 2, 2))), NoiseSpectrum(np.ones((3, 2, 2)))
+    assert [can_be_whitened(*pair) for pair in ((grey, one), (grey, three), (colour, one), (colour, three))] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_a_mask_may_have_channels_first_or_last() -> None:
+    mask = np.zeros((6, 9), np.float32)
+    mask[1:4, 2:8] = 1
+    for given in (mask, mask[None], np.stack([mask] * 3), mask[..., None], np.stack([mask] * 3, -1)):
+        assert np.array_equal(as_mask(given, (9, 6)).numpy(), mask)
+
+
+def test_runs_of_an_ensemble_walk_the_times_of_their_own_image() -> None:
+    problem = Problem.internal(torch.zeros(2, 1, 8, 8), operators.Denoising((1, 8, 8)), torch.tensor([0.05, 0.4]))
+    sampler = Sampler(CheapPrior(), "ddnm", "direct", 20, use_presets=False)
+    runs = ensemble(problem, 2, sampler=sampler).runs
+    firsts = [visits[0].t for visits in runs.trace.values()]
+    grids = sampler.plan(problem).grids
+    assert firsts == [grids[0].times[0]] * 2 + [grids[1].times[0]] * 2
+    assert [len(visits) for visits in runs.trace.values()] == [grids[0].visits] * 2 + [grids[1].visits] * 2
+
+
+def test_the_pace_is_a_least_squares_fit_that_leans_on_the_usual_ratio_as_on_one_step() -> None:
+    left = WorkLeft(ready())
+    left._took = [(0.1, 0.5), (0.4, 0.9), (1.0, 1.6)]
+    rows = np.array([[1.0, cost] for cost, _ in left._took] + [[1.0, -0.2]])
+    expected = np.linalg.lstsq(rows, np.array([0.5, 0.9, 1.6, 0.0]), rcond=None)[0]
+    assert left._pace() == pytest.approx(tuple(expected))
+
+
+def test_a_kernel_of_more_than_128_pixels_is_judged_whole() -> None:
+    kernel = torch.zeros(151, 151)
+    kernel[150, 150] = 1
+    assert not strong_blur(kernel) and strong_blur(torch.ones(151, 151))
+
+
+def test_a_network_tied_to_a_size_is_timed_at_that_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, ...]] = []
+
+    class Tied(CheapPrior):
+        def _predict(self, x: torch.Tensor, t: torch.Tensor) -> Prediction:
+            asked.append(tuple(x.shape))
+            return super()._predict(x, t)
+
+    monkeypatch.setattr(ahead, "WORTH_ASKING", 0)
+    made = ready(prior=Tied())
+    for size, expected in (((16, 24), (1, 3, 16, 24)), (None, (1, 3, 256, 256))):
+        made.sampler.prior.size = size
+        seconds = ahead.seconds_ahead(made, iter((0.0, 2.0)).__next__)
+        assert asked[-1] == expected
+        pixels = expected[2] * expected[3]
+        assert seconds == pytest.approx(2.0 / pixels * 2 * 40 * 48 * 1.2)
+
+
+@pytest.mark.parametrize("words", ["CUDA out of memory.", "Memory exhausted", "out of MEMORY"])
+def test_a_lack_of_memory_is_told_however_it_is_written(words: str) -> None:
+    with pytest.raises(LeaderError, match="memory does not suffice for a picture of 5 x 4 pixels"), memory_in_words((3, 4, 5)):
+        raise RuntimeError(words)
+    with pytest.raises(RuntimeError, match="other"), memory_in_words((3, 4, 5)):
+        raise RuntimeError("something other")
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, 0.0821), (0.3, 0.3), (0.0, 0.0)])
+def test_a_doubt_that_is_given_stands_beside_a_kernel_that_is_found(
+    monkeypatch: pytest.MonkeyPatch, given: float | None, used: float
+) -> None:
+    blur = Blur(Shape("disk", 4.0), 0.0821, 2.0, 0.9, SCENE)
+    monkeypatch.setattr(blurs, "find_blur", lambda _: BlurSearch(blur, ""))
+    request = Request(as_picture(photograph(16, 16)))
+    found_options = blurs._with_found_kernel({"kernel": "auto", "kernel_doubt": given}, request)
+    assert (found_options["kernel"], found_options["kernel_doubt"]) == ("disk:4", used)
+
+
+def test_a_kernel_that_somebody_gives_is_doubted_by_a_tenth_unless_it_degrades() -> None:
+    picture = as_picture(photograph(16, 16))
+    assert blurs.KERNEL_DOUBT.missing(Request(picture)) == 0.1 and blurs.KERNEL_DOUBT.missing(Request(picture, 3)) == 0.0
+
+
+@pytest.mark.parametrize(("error", "used"), [(0.05, 0.05), (0.3, 0.1)])
+def test_a_kernel_that_was_narrowed_is_doubted_no_more_than_before(
+    monkeypatch: pytest.MonkeyPatch, error: float, used: float
+) -> None:
+    monkeypatch.setattr(blurs, "refuted", lambda *_: SimpleNamespace(factor=0.5, error=error))
+    request = Request(as_picture(photograph(40, 40)))
+    values = {"kernel": operators.gaussian_kernel(3.0), "kernel_doubt": 0.1}
+    narrower = blurs._held_against_the_picture({"kernel": "gaussian:3"}, values, request)
+    assert narrower["kernel_doubt"] == used and "used instead" in request.notes[-1]
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_a_picture_too_small_for_an_estimate_has_the_noise_of_its_rounding(bits: int) -> None:
+    found_noise = blurs._noise(Picture(np.full((8, 8, 1), 0.5, np.float32), bits=bits))
+    assert found_noise == NoiseEstimate(0.0, 0.0, rounding(bits))
+
+
+def test_what_tasks_say_of_themselves() -> None:
+    said = {name: (task.is_picture, task.in_containers, task.amplifies, task.plugins) for name, task in TASKS.items()}
+    usual = (True, True, False, ())
+    assert said == {
+        "sr": usual,
+        "deblur-gaussian": (True, True, True, ()),
+        "deblur-motion": (True, True, True, ()),
+        "deblur": (True, True, True, ()),
+        "inpaint": usual,
+        "cs": (False, True, False, ()),
+        "colourise": usual,
+        "denoise": usual,
+        "jpeg": (True, False, False, ("cells",)),
+    }
+    assert {name: task.weak_noise for name, task in TASKS.items() if task.weak_noise} == {"denoise": 1.5 / 255}

@@ -216,3 +216,28 @@ def test_a_blurred_picture_goes_on_beyond_its_frame() -> None:
     torch.testing.assert_close(inside[0], torch.from_numpy(picture().pixels).permute(2, 0, 1))
     steps = y.diff(dim=-1).abs().amax()
     assert float(steps) <= 1.5 * float(inside.diff(dim=-1).abs().amax())
+
+
+def test_a_result_beyond_the_largest_picture_is_refused_whatever_its_sides() -> None:
+    task = find_task("sr")
+    for size in ((600, 600), (10, 40_000)):
+        with pytest.raises(LeaderError, match="crop the picture or use a smaller factor"):
+            task.shape(Picture(np.zeros((*size, 1), np.float32)), {"factor": 16})
+    assert task.shape(Picture(np.zeros((499, 500, 1), np.float32)), {"factor": 16}) == (1, 7984, 8000)
+
+
+def test_a_kernel_that_is_told_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked(*_: object) -> None:
+        raise AssertionError("nobody asked")
+
+    monkeypatch.setattr("leader.restoration.tasks.super_resolution.recognise", looked)
+    request = Request(Picture(np.random.default_rng(0).random((40, 40, 3), np.float32)))
+    values = find_task("sr").read({"down": "nearest", "factor": 4}, request)
+    assert values["down"] == "soft-nearest" and request.doubts[0] > 0
+    assert find_task("sr").read({"down": "lanczos", "factor": 2}, request)["down"] == "lanczos"
+
+
+@pytest.mark.parametrize("ratio", [0, 0.0, -0.1, 1.01, True, "1"])
+def test_a_share_of_coefficients_is_more_than_none(ratio: object) -> None:
+    with pytest.raises(UsageError, match=r"must lie in \(0, 1\]"):
+        find_task("cs").read({"ratio": ratio}, Request(Picture(np.zeros((8, 8, 1), np.float32)), 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -141,3 +142,18 @@ def test_one_that_cannot_be_done_costs_no_other(monkeypatch: pytest.MonkeyPatch)
 
 def _raise() -> None:
     raise LeaderError("The second one is spoiled.")
+
+
+def test_clean_and_noisy_pictures_do_not_share_a_pass() -> None:
+    prior = WidePrior()
+    plain: dict[str, Any] = {"quality": None, "method": "ddnm", "plugins": ()}
+    ready = [prepared(prior, number, sigma=sigma, **plain) for number, sigma in enumerate((0.1, 0.0, 0.2, 0.0))]
+    assert together.passes(ready) == [[0, 2], [1, 3]]
+
+
+def test_pictures_of_one_pass_share_its_time() -> None:
+    prior = WidePrior()
+    ready = [prepared(prior, number) for number in range(4)]
+    begin = time.perf_counter()
+    made = together.run_together(ready, check=False)
+    assert sum(one.seconds for one in made) < 2 * (time.perf_counter() - begin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from leader.train import fit_gaussian, variance
 from leader.train.answers import Answers
 from leader.train.data import cached, halved
 from leader.train.initial import initialise
+from leader.train.log import read_log
 from leader.train.objective import Examples, draw, loss
 from leader.train.run import Trainer, _rate, parts
 from leader.train.validate import validate
@@ -191,3 +193,10 @@ def test_a_fitted_spectrum_is_one_of_squares(tmp_path: Path, monkeypatch: pytest
     power = (scipy.fft.dctn(brightness, axes=(1, 2), norm="ortho") ** 2).mean(0)
     np.testing.assert_allclose(seen[0].numpy(), power, rtol=1e-9, atol=1e-15)
     assert found.dc[0] == pytest.approx((brightness.mean((1, 2)) ** 2).mean())
+
+
+def test_a_resumed_log_keeps_the_step_it_resumes_from(tmp_path: Path) -> None:
+    lines = [("train", 1), ("train", 2), ("train", 3), ("resume", 2), ("train", 3)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps({"kind": kind, "step": step}) + "\n" for kind, step in lines))
+    found = [(record["kind"], record["step"]) for record in read_log(tmp_path / "log.jsonl")]
+    assert found == [("train", 1), ("train", 2), ("resume", 2), ("train", 3)]

@@ -17,7 +17,7 @@ from leader.problem import Problem
 from leader.restoration.restore import restore
 from leader.sampler import Sampler
 from leader.trust import calibration
-from leader.trust.calibration import Calibration, Node, family_of, fitted, quantiles
+from leader.trust.calibration import LEVELS, Calibration, Node, family_of, fitted, quantiles
 from leader.trust.error_map import with_errors
 from leader.trust.evidence import CHANNELS, CLOCKS, MOVES, WAYS, Watch, gather
 from leader.trust.referee import Referee, attach, beside
@@ -322,3 +322,19 @@ def test_large_pictures_are_judged_in_pieces_and_probe_by_probe(task: str, monke
     torch.testing.assert_close(parts.seen, whole.seen, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(judge.std(parts), expected, rtol=1e-4, atol=1e-6)
     assert float(expected.std()) > 0
+
+
+def test_every_kind_of_blur_is_a_family_of_its_own_but_a_kernel_of_ones_own() -> None:
+    assert [family_of(task, None) for task in ("deblur", "deblur-motion", "deblur-gaussian")] == [
+        "deblur-motion",
+        "deblur-motion",
+        "deblur-gaussian",
+    ]
+
+
+@pytest.mark.parametrize("noises", [[0.0, 0.0], [0.1, 0.05]])
+def test_noise_levels_of_a_calibration_rise(tmp_path: Path, noises: list[float]) -> None:
+    nodes = [{"noise": noise, "factors": [1.0, 2.0, 3.0, 4.0], "runs": 3} for noise in noises]
+    (tmp_path / "a.json").write_text(json.dumps({"levels": list(LEVELS), "families": {"sr": nodes}}))
+    with pytest.raises(LeaderError, match="must stand in the order of their noise levels"):
+        Calibration.load(tmp_path / "a.json")

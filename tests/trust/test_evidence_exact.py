@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from leader.operators import build_task
+from leader.operators import Blur, Denoising, LinearOperator, build_task
 from leader.problem import Problem
 from leader.result import Step
 from leader.sampler import Sampler
@@ -99,3 +99,24 @@ def test_surroundings_say_how_deep_in_a_hole_a_pixel_lies() -> None:
     assert float(near[20, 20]) == pytest.approx(-1, abs=1e-6), "nothing seen within two pixels"
     assert float(near[11, 20]) == pytest.approx(2 * inside[9:14, 18:23].mean() - 1, abs=1e-4)
     assert float(far[20, 20]) == pytest.approx(2 * inside[4:37, 4:37].mean() - 1, abs=1e-4)
+
+
+def watched(operator: LinearOperator) -> tuple[Problem, Watch]:
+    prior = CheapPrior()
+    problem = Problem.internal(torch.zeros(1, 3, 8, 8), operator, 0.1)
+    watch = Watch(prior.schedule)
+    Sampler(prior, "ddnm", (), 4).run(problem, on_step=watch)
+    return problem, watch
+
+
+def test_an_answer_is_judged_as_it_is_shown() -> None:
+    problem, watch = watched(Denoising((3, 8, 8)))
+    loud = gather(problem, torch.full((1, 3, 8, 8), 3.0), watch)
+    assert loud is not None and float(loud.restored.max()) == 1 and loud.residual == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("beside", "known"), [(0.0, True), (0.01, False)])
+def test_a_camera_that_mixes_pixels_a_little_knows_none_of_them(beside: float, known: bool) -> None:
+    problem, watch = watched(Blur((3, 8, 8), torch.tensor([[beside, 1 - 2 * beside, beside]])))
+    evidence = gather(problem, torch.zeros(1, 3, 8, 8), watch)
+    assert evidence is not None and (evidence.known is not None) == known

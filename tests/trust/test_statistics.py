@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,13 @@ import torch
 from PIL import Image
 from torch.nn import functional as F
 
-from leader.trust import plausibility, residual
+from leader.operators import AveragePoolSR, Denoising, Inpainting
+from leader.problem import Problem
+from leader.trust import plausibility, residual, score
+from leader.trust.evidence import CHANNELS
+from leader.trust.judging import measure
+from leader.trust.readings import waves
+from leader.trust.referee import Referee
 from tests.cheap_prior import CheapPrior, photograph
 
 
@@ -115,3 +123,78 @@ def test_the_look_is_one_pass_at_the_clock_with_known_answers() -> None:
     assert seen.spread is not None
     expected = math.sqrt(0.25 * (1 - abar) / (0.25 * abar + 1 - abar)) / 2
     torch.testing.assert_close(seen.spread, torch.full_like(seen.spread, expected))
+
+
+@pytest.mark.parametrize(("said", "counted"), [(-10.0, -3.0), (-1.0, -1.0), (None, 0.0), (2.5, 2.5), (10.0, 3.0)])
+def test_odds_of_too_wide_a_kernel_count_up_to_three_either_way(said: float | None, counted: float) -> None:
+    numbers = {"detail": 1.0, "given_detail": 1.0, "removed": 2.0, "excess": 0.0, "too_wide": said}
+    assert score.features(numbers)["too wide"] == counted
+
+
+def test_what_a_camera_takes_is_judged_by_its_picture_enlarged_smoothly() -> None:
+    operator = AveragePoolSR((1, 16, 24), 2)
+    rows, columns = (torch.fft.fftfreq(side, dtype=torch.float64) for side in (16, 24))
+    radius = (rows[:, None] ** 2 + columns**2).sqrt()
+    radius[0, 0] = torch.inf
+    noise = torch.randn(16, 24, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    scene = torch.fft.ifft2(torch.fft.fft2(noise) / radius).real
+    scene = (scene / scene.std() / 4).float()[None, None]
+    shown = F.interpolate(operator.A(scene), size=(16, 24), mode="bicubic")
+    expected = plausibility.detail(scene[0]) / plausibility.detail(shown[0])
+    assert plausibility.removed(operator, (1, 16, 24)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_an_enlarged_picture_stays_in_the_range_of_pictures() -> None:
+    step = torch.zeros(1, 8, 8)
+    step[..., 4:] = 1
+    larger = plausibility.brought_to_size(step, (32, 32))
+    assert larger.shape == (1, 32, 32) and float(larger.min()) == 0 and float(larger.max()) == 1
+
+
+def test_what_leaves_the_range_is_excess_and_is_not_shown() -> None:
+    """An answer of 1.4 everywhere in [-1, 1] units: 0.2 of the range too much, shown as white, half a range from grey."""
+    problem = Problem.internal(torch.zeros(1, 1, 16, 16), Denoising((1, 16, 16)), 0.2)
+    numbers = measure(problem, torch.full((1, 1, 16, 16), 1.4), CheapPrior(), torch.full((1, 16, 16), 0.5), 0)
+    assert numbers["excess"] == pytest.approx(0.2) and numbers["distance"] == pytest.approx(0.5)
+    assert numbers["saturated"] == 1.0 and numbers["residual"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_blocks_are_looked_for_where_nothing_is_missing(holes: bool) -> None:
+    blocks = torch.rand(1, 8, 8, generator=torch.Generator().manual_seed(0)).repeat_interleave(8, 1).repeat_interleave(8, 2)
+    mask = torch.ones(64, 64)
+    mask[10:30, 20:40] = float(not holes)
+    operator = Inpainting((1, 64, 64), mask)
+    problem = Problem.internal((2 * blocks - 1)[None] * mask, operator, 0.1)
+    numbers = measure(problem, torch.zeros(1, 1, 64, 64), CheapPrior(), blocks, 0)
+    assert numbers["blockiness"] is not None and (numbers["blockiness"] > 2) != holes
+    assert not holes or numbers["blockiness"] == 1.0
+
+
+def test_a_band_rises_above_the_mean_of_those_below_it() -> None:
+    found = {f"band{k}": value for k, value in enumerate((0.0, -3.0, -6.0, 0.0, -9.0, -9.0))}
+    assert waves({**found, **{f"given_band{k}": -9.0 for k in range(6)}}) == 3.0
+    assert waves({**found, **{f"given_band{k}": -1.0 for k in range(6)}}) == 1.0
+
+
+@pytest.mark.parametrize(("said", "told"), [(-50.0, 1e-3), (3.0, 1.0), (50.0, 2.0)])
+def test_a_referee_says_no_less_than_an_eighth_of_a_grey_level_and_no_more_than_the_range(said: float, told: float) -> None:
+    referee = Referee().requires_grad_(False)
+    assert referee.out.bias is not None
+    referee.out.bias.fill_(said)
+    seen: Any = SimpleNamespace(features=lambda: torch.zeros(CHANNELS, 8, 8))
+    assert torch.allclose(referee._std(seen), torch.tensor(told))
+
+
+def test_a_pixel_of_which_one_channel_is_known_is_not_invented() -> None:
+    reached = torch.zeros(3, 20, 20, dtype=torch.bool)
+    assert residual.invented_share(reached) == 1.0
+    reached[1] = True
+    assert residual.invented_share(reached) == 0.0
+
+
+@pytest.mark.parametrize("shape", [(31, 200), (200, 31)])
+def test_a_strip_is_too_narrow_to_show_blocks(shape: tuple[int, int]) -> None:
+    rows, columns = (torch.arange(side) // 8 for side in shape)
+    blocks = ((7 * rows[:, None] + 5 * columns) % 11).double()[None]
+    assert residual.blockiness(blocks) == 1.0 and residual.blockiness(blocks.repeat(1, 2, 2)) > 1.0

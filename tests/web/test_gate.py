@@ -159,3 +159,10 @@ def test_the_scratches_of_the_torn_sample_are_where_they_should_be() -> None:
     assert list(np.flatnonzero(holes[:, 0])) == [74, 75, 76]  # 0.75 of the height, 0.018 to either side
     assert list(np.flatnonzero(holes[50:70, 95])) == [9, 10, 11]  # 0.15 higher at the middle
     assert 0.05 < float(holes.mean()) < 0.1
+
+
+def test_what_lies_below_a_closed_route_is_closed_too(site: Site) -> None:
+    client = opened(site)
+    for address in ("/upload", "/upload/x", "/gradio_api/upload_progress", "/gradio_api/stream/1/playlist"):
+        answer = client.get(address)
+        assert (answer.status_code, answer.text) == (404, "There is nothing here.")

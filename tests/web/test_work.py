@@ -24,7 +24,7 @@ from leader.web import views, work
 from leader.web.choices import Wish
 from leader.web.jobs import Job, StoppedError
 from leader.web.limits import Limits
-from leader.web.pace import effort
+from leader.web.pace import Pace, effort
 from leader.web.site import Site
 from leader.web.store import Entry
 from tests.cheap_prior import CheapPrior, photograph
@@ -212,3 +212,15 @@ def test_a_visitor_who_leaves_stops_the_job(site: Site) -> None:
     assert "&lt;too&gt;" in page.ended(job, None)
     job.state, job.result = "done", 7
     assert page.ended(job, lambda found: found + 1) == "8"
+
+
+def test_runs_of_the_same_size_tell_the_pace() -> None:
+    pace = Pace()
+    plain = 0.01 * 10 + 5e-6 * 1e6
+    assert pace.seconds(10, 1e6) == pytest.approx(plain)
+    for _ in range(5):
+        pace.learn(10, 1e6, 3 * plain)
+    for _ in range(9):
+        pace.learn(10, 1e9, 0.1 * (0.01 * 10 + 5e-6 * 1e9))
+    assert pace.seconds(10, 1e6) == pytest.approx(3 * plain)
+    assert pace.seconds(10, 1e9) == pytest.approx(0.1 * (0.01 * 10 + 5e-6 * 1e9))
