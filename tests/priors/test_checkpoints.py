@@ -365,7 +365,8 @@ def test_a_grey_network_may_have_learned_its_variance_too(tmp_path: Path) -> Non
 def test_sides_fit_the_network_both_ways(tmp_path: Path) -> None:
     torch.save(tiny(), tmp_path / "net.pt")
     for size in ([16, 15], [15, 16]):
-        assert "multiples of 2" in refused(tmp_path / "net.pt", **{**OPTIONS, "size": size})
+        told = refused(tmp_path / "net.pt", **{**OPTIONS, "size": size})
+        assert f"needs a size in multiples of 2; found {size[0]} x {size[1]}" in told
 
 
 def test_a_file_of_published_shapes_under_another_name_is_asked_for_its_options(
