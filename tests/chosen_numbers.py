@@ -307,6 +307,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "restoration.invention": {"LARGE_FACTOR": 3, "HEARD": 0.1, "WIDE": 8},
     "restoration.memory": {"BYTES_PER_PIXEL": 240, "BYTES_ALWAYS": 250 << 20},
     "restoration.progress": {"OVERHEAD": 0.2},
+    "restoration.tasks.super_resolution": {"LONGEST_SIDE": 16384},
     "restoration.worth": {"WEAK": 0.025, "GAINED": 0.89},
     "restoration.repeat": {"CHEAP": 1 << 30},
     "restoration.second_try": {"REPETITIONS": 2},

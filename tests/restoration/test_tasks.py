@@ -224,6 +224,9 @@ def test_a_result_beyond_the_largest_picture_is_refused_whatever_its_sides() -> 
         with pytest.raises(LeaderError, match="crop the picture or use a smaller factor"):
             task.shape(Picture(np.zeros((*size, 1), np.float32)), {"factor": 16})
     assert task.shape(Picture(np.zeros((499, 500, 1), np.float32)), {"factor": 16}) == (1, 7984, 8000)
+    with pytest.raises(LeaderError, match="16 x 16386 pixels; crop"):  # its weights along the side would fill the memory
+        task.shape(Picture(np.zeros((8193, 8, 1), np.float32)), {"factor": 2})
+    assert task.shape(Picture(np.zeros((8192, 8, 1), np.float32)), {"factor": 2}) == (1, 16384, 16)
 
 
 def test_a_kernel_that_is_told_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:

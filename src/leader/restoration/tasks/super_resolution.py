@@ -20,6 +20,8 @@ def _factor(factor: Any, request: Request) -> int:
 
 
 AUTO = "auto"
+LONGEST_SIDE = 16384
+"""Pixels of the result: the table of weights along a side grows with its square, to a gigabyte there."""
 
 
 def _down(down: Any, request: Request) -> str:
@@ -74,7 +76,7 @@ class SuperResolution(Task):
     def shape(self, picture: Picture, values: Values) -> Shape:
         channels, height, width = super().shape(picture, values)
         large = (channels, height * int(values["factor"]), width * int(values["factor"]))
-        if large[1] * large[2] > MOST_PIXELS:
+        if large[1] * large[2] > MOST_PIXELS or max(large[1:]) > LONGEST_SIDE:
             raise LeaderError(
                 f"The result would have {large[2]} x {large[1]} pixels; crop the picture or use a smaller factor."
             )
