@@ -40,7 +40,7 @@ graph: $(STAMP)
 	$(BIN)/python tools/import_graph.py --write
 
 unit: $(STAMP)
-	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow and not browser"
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not browser"
 
 test: lint unit
 

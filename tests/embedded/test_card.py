@@ -26,7 +26,7 @@ def clean() -> Tensor:
     return central_crops(CROPS, 256, half=False)
 
 
-@pytest.mark.parametrize("sigma", [pytest.param(10, marks=pytest.mark.slow), 150, 255, 500])
+@pytest.mark.parametrize("sigma", [*(pytest.param(level, marks=pytest.mark.slow) for level in (10, 150)), 255, 500])
 def test_error_over_variance_and_ranks_are_those_of_the_card(sigma: int) -> None:
     """On all 16 crops. The worst ratios of the card are at 150 and 500. Other machines and threads differ in the last bits of
     a convolution, far below one per cent of a mean over three million squares.

@@ -6,7 +6,6 @@ import base64
 import json
 import zlib
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from leader import Problem, Sampler, operators
 from leader.diagnosis.findings import Findings
 from leader.diagnosis.kernels import Blur, BlurSearch
 from leader.diagnosis.shapes import Shape
-from leader.diagnosis.width import Width
+from leader.diagnosis.width import Refuted, Width
 from leader.errors import LeaderError, UsageError
 from leader.pictures import Picture
 from leader.pictures.noise_spectrum import NoiseSpectrum
@@ -354,7 +353,7 @@ def test_a_kernel_that_somebody_gives_is_doubted_by_a_tenth_unless_it_degrades()
 def test_a_kernel_that_was_narrowed_is_doubted_no_more_than_before(
     monkeypatch: pytest.MonkeyPatch, error: float, used: float
 ) -> None:
-    monkeypatch.setattr(blurs, "refuted", lambda *_: SimpleNamespace(factor=0.5, error=error))
+    monkeypatch.setattr(blurs, "refuted", lambda *_: Refuted(0.5, error))
     request = Request(as_picture(photograph(40, 40)))
     values = {"kernel": operators.gaussian_kernel(3.0), "kernel_doubt": 0.1}
     narrower = blurs._held_against_the_picture({"kernel": "gaussian:3"}, values, request)
