@@ -7,8 +7,9 @@ many trials.
 Trial 0 of each search is what the presets say, so a search never ends worse than it began on its own
 photographs; the others are drawn from the ranges of search.toml with a fixed seed. The score is PSNR -
 weight * LPIPS (--objective sum), or the smaller of the gains in PSNR and weight * LPIPS
-(--objective both). LEADer must save at least --save of the host's calls. Every run is a record, so an
-interrupted search goes on where it was. Prints preset entries; the log has one line per trial.
+(--objective both). LEADer must save at least --save of the host's calls, or as many as trial 0 does.
+Every run is a record, so an interrupted search goes on where it was. Prints preset entries; the log has
+one line per trial.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def search(
 ) -> tuple[Trial, list[Trial]]:
     """The best trial and all of them, for `cells` (one per photograph, equal otherwise).
 
-    Trials with more calls than `calls_limit` are not eligible; if none is, trial 0 is returned as the best.
+    Trials with more calls than `calls_limit`, and more than trial 0 has, are not eligible.
     host: the trial that gains are measured from, by default trial 0.
     """
     first = cells[0]
@@ -125,7 +126,8 @@ def search(
     for number, point in enumerate(proposals):
         rows = records[number * len(cells) : (number + 1) * len(cells)]
         done.append(_scored(point, rows, goal, host or (done[0] if done else None)))
-    eligible = [trial for trial in done if trial.calls <= calls_limit and math.isfinite(trial.score)]
+    limit = max(calls_limit, done[0].calls if math.isfinite(done[0].calls) else 0.0)
+    eligible = [trial for trial in done if trial.calls <= limit and math.isfinite(trial.score)]
     return max(eligible, key=lambda trial: trial.score, default=done[0]), done
 
 

@@ -82,6 +82,9 @@ def test_too_many_calls_are_not_eligible(search: ModuleType, tmp_path: Path) -> 
     ranges = {"satp": {"eta": {"choices": [0.0, 3.0]}}}
     best, tried = search.search(cells, ranges, 8, goal, store, make_engine(), calls_limit=4)
     assert max(trial.calls for trial in tried) == 5 and best.calls <= 4
+    slow = [search._with(cell, {"satp": {"eta": 0.0}}) for cell in cells]
+    best, tried = search.search(slow, ranges, 8, goal, store, make_engine(), calls_limit=4)
+    assert tried[0].calls == 5 and best == max(tried, key=lambda trial: trial.score), "what trial 0 may, others may"
 
 
 def test_found_settings_are_a_preset(search: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
