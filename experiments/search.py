@@ -7,8 +7,9 @@ many trials.
 Trial 0 of each search is what the presets say, so a search never ends worse than it began on its own
 photographs; the others are drawn from the ranges of search.toml with a fixed seed. The score is PSNR -
 weight * LPIPS (--objective sum), or the smaller of the gains in PSNR and weight * LPIPS
-(--objective both). LEADer must save at least --save of the host's calls. Every run is a record, so an
-interrupted search goes on where it was. Prints preset entries; the log has one line per trial.
+(--objective both). LEADer must save at least --save of the host's calls, or as many as trial 0 does.
+Every run is a record, so an interrupted search goes on where it was. Prints preset entries; the log has
+one line per trial.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ from leader.plugins import BUNDLES
 
 HERE = Path(__file__).parent
 Settings = dict[str, Any]
+KINDS = {"choices", "each", "low"}
+"""What bounds of a setting have, one of them."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,16 @@ class Goal:
         return 0.0 if reference is None else min(psnr - reference.psnr, self.weight * (reference.lpips - lpips))
 
 
-def draw(ranges: Settings, seed: str) -> Settings:
-    """One random point of the ranges; tables inside are plug-ins' settings. Equal seeds give equal points."""
+def draw(ranges: Settings, seed: str, turn: int = 1) -> Settings:
+    """One random point of the ranges; tables inside are plug-ins' settings. Equal seeds give equal points.
+
+    turn: the number of the trial, from 1 on; where the ranges say `each`, the trials take those values in turn.
+    """
     generator = random.Random(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "little"))
 
     def value(bounds: Settings) -> Any:
+        if "each" in bounds:
+            return bounds["each"][(turn - 1) % len(bounds["each"])]
         if "choices" in bounds:
             return generator.choice(bounds["choices"])
         low, high = bounds["low"], bounds["high"]
@@ -82,9 +90,14 @@ def draw(ranges: Settings, seed: str) -> Settings:
         return float(f"{math.exp(number) if bounds.get('log') else number:.3g}")
 
     return {
-        key: value(item) if "choices" in item or "low" in item else {name: value(part) for name, part in item.items()}
+        key: value(item) if KINDS & set(item) else {name: value(part) for name, part in item.items()}
         for key, item in ranges.items()
     }
+
+
+def ranges_of(ranges: Settings, host: str, plugins: str) -> Settings:
+    """The ranges of a set of plug-ins with a host: those for all hosts, and its own in their place."""
+    return merged(ranges[plugins], ranges["with"].get(host, {}).get(plugins, {}))
 
 
 def search(
@@ -101,19 +114,20 @@ def search(
 ) -> tuple[Trial, list[Trial]]:
     """The best trial and all of them, for `cells` (one per photograph, equal otherwise).
 
-    Trials with more calls than `calls_limit` are not eligible; if none is, trial 0 is returned as the best.
+    Trials with more calls than `calls_limit`, and more than trial 0 has, are not eligible.
     host: the trial that gains are measured from, by default trial 0.
     """
     first = cells[0]
     name = f"{seed}/{first.recipe.method}/{'+'.join(first.recipe.plugins)}/{first.title}"
-    proposals: list[Settings] = [{}, *(draw(ranges, f"{name}/{number}") for number in range(1, trials))]
+    proposals: list[Settings] = [{}, *(draw(ranges, f"{name}/{number}", number) for number in range(1, trials))]
     wanted = [[_with(cell, point) for cell in cells] for point in proposals]
     records = _run([cell for group in wanted for cell in group], store, engine)
     done: list[Trial] = []
     for number, point in enumerate(proposals):
         rows = records[number * len(cells) : (number + 1) * len(cells)]
         done.append(_scored(point, rows, goal, host or (done[0] if done else None)))
-    eligible = [trial for trial in done if trial.calls <= calls_limit and math.isfinite(trial.score)]
+    limit = max(calls_limit, done[0].calls if math.isfinite(done[0].calls) else 0.0)
+    eligible = [trial for trial in done if trial.calls <= limit and math.isfinite(trial.score)]
     return max(eligible, key=lambda trial: trial.score, default=done[0]), done
 
 
@@ -197,10 +211,11 @@ def main(
     ranges = parse_toml(HERE / "search.toml")
     if plugins not in BUNDLES or plugins not in ranges:
         raise unknown_name("set of plug-ins with ranges in search.toml", plugins, [name for name in ranges if name in BUNDLES])
-    hosts = methods.split(",") if methods else [name for name in ranges if name not in BUNDLES]
+    known = [name for name in ranges if name not in (*BUNDLES, "with")]
+    hosts = methods.split(",") if methods else known
     for host in hosts:
-        if host not in ranges:
-            raise unknown_name("host with ranges in search.toml", host, ranges)
+        if host not in known:
+            raise unknown_name("host with ranges in search.toml", host, known)
     photos = list_images(images)[:count]
     store, goal = Store(records / "records", "search"), Goal(objective, weight)
     records.mkdir(parents=True, exist_ok=True)
@@ -218,9 +233,8 @@ def main(
                 if not hosts_only:
                     tuned = [_with(cell, best.settings).altered(plugins=(plugins,)) for cell in cells]
                     limit = (1 - save) * best.calls
-                    top, more = search(
-                        tuned, ranges[plugins], trials, goal, store, engine, calls_limit=limit, host=best, seed=seed
-                    )
+                    bounds = ranges_of(ranges, host, plugins)
+                    top, more = search(tuned, bounds, trials, goal, store, engine, calls_limit=limit, host=best, seed=seed)
                     _log(log, task, host, (plugins,), more, top)
                 found = merged(best.settings, top.settings)
                 if found:
