@@ -51,6 +51,7 @@ for folder in sys.argv[2:4]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
 def test_five_kills_and_the_same_bytes(tmp_path: Path) -> None:
     path = write_tiny(tmp_path)
     killed, whole = tmp_path / "killed", tmp_path / "whole"

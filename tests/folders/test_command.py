@@ -108,7 +108,7 @@ def test_threads_are_divided() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)])
 def test_signals_leave_whole_files_and_say_how_to_go_on(tmp_path: Path, number: signal.Signals, code: int) -> None:
     """The embedded prior in a worker process, interrupted while it works."""
     source, out = tmp_path / "in", tmp_path / "out"

@@ -97,7 +97,7 @@ print(type(ready.problem.operator).__name__, (after - before) / (12 * height * w
 @pytest.mark.parametrize(
     ("task", "options", "operator", "most"),
     [
-        ("denoise", "{}", "WhitenedBlur", 33.0),
+        pytest.param("denoise", "{}", "WhitenedBlur", 33.0, marks=pytest.mark.slow),
         pytest.param("deblur", "{'kernel': 'gaussian:2'}", "WhitenedBlur", 38.0, marks=pytest.mark.slow),
     ],
 )
