@@ -97,6 +97,7 @@ def _explaining(name: str, path: Path | None = None) -> Iterator[None]:
             warnings.simplefilter("ignore")  # decoders warn of oddities they survive, and of sizes below our own limit
             yield
     except (LeaderError, MemoryError):
+        # without a name of its own: what is raised does not count in the keys of records, how it is caught does
         raise _judged(sys.exc_info()[1] or MemoryError(), name, path)  # noqa: B904  (mostly the error itself)
     except Image.DecompressionBombError as error:
         raise _too_large(name, "far too many", MOST_PIXELS) from error
