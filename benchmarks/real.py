@@ -140,17 +140,18 @@ def _options(row: Row, seed: int, folder: Path) -> dict[str, Any]:
     return options
 
 
-def run(paths: Iterable[Path], chosen: list[Row], quality: str | None, records: Path, keep: Path | None) -> None:
-    """Makes the records that are missing, row by row, and keeps each as soon as it is made."""
-    code = version()
-    done = {(item["crop"], item["row"], item["quality"], item["code"]) for item in read(records)}
+def run(
+    paths: Iterable[Path], chosen: list[Row], quality: str | None, records: Path, keep: Path | None, codes: list[str]
+) -> None:
+    """Makes the records that none of these versions of the code has, and keeps each as soon as it is made."""
+    done = {(item["crop"], item["row"], item["quality"]) for item in read(records) if item["code"] in codes}
     records.parent.mkdir(parents=True, exist_ok=True)
     for path in paths:
         for row in chosen:
-            key = {"crop": path.stem, "row": row.name, "quality": quality or "standard", "code": code}
+            key = {"crop": path.stem, "row": row.name, "quality": quality or "standard"}
             if tuple(key.values()) in done:
                 continue
-            record = {**key, **_rounded(measure(path, row, quality, keep))}
+            record = {**key, "code": codes[-1], **_rounded(measure(path, row, quality, keep))}
             with records.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
             typer.echo(_line(record), err=True)
@@ -285,9 +286,7 @@ def main(
     records: Annotated[Path, typer.Option(help="The file of records.")] = RECORDS,
     keep: Annotated[Path | None, typer.Option(help="A folder for the pictures.")] = None,
     only_table: Annotated[bool, typer.Option("--table", help="Run nothing.")] = False,
-    former: Annotated[
-        str | None, typer.Option("--code", help="The table of other versions of the code, the later ones win.")
-    ] = None,
+    former: Annotated[str, typer.Option("--code", help="Earlier versions whose records count too, the later ones win.")] = "",
 ) -> None:
     """Degrade, restore, compare."""
     chosen = [row for row in rows() if re.search(pattern, row.name)]
@@ -295,10 +294,11 @@ def main(
     paths = paths[:: max(1, len(paths) // count)][:count]
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
-    if not only_table and former is None:
+    codes = [*filter(None, former.split(",")), version()]
+    if not only_table:
         first, _, last = which.partition("-")
-        run(paths[int(first) - 1 : int(last) if last else None], chosen, quality, records, keep)
-    names, codes = {path.stem for path in paths}, (former or version()).split(",")
+        run(paths[int(first) - 1 : int(last) if last else None], chosen, quality, records, keep, codes)
+    names = {path.stem for path in paths}
     kept = [item for item in read(records) if item["crop"] in names and item["code"] in codes]
     wanted = {
         (item["crop"], item["row"]): item
