@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leader.pictures.coloured_noise import FLAT, _least_power, noise_spectrum
+from leader.pictures.coloured_noise import FIFTH, FLAT, _times, least_power, noise_spectrum, unevenness
 from leader.pictures.real_noise import PATCHY, measure_noise
 from leader.pictures.shot_noise import ShotNoise, _share_of_weakest_colour, shot_noise
 from leader.pictures.texture_limit import CHANCE, OPPONENT, noise_everywhere
@@ -82,12 +82,26 @@ def test_blotches_are_not_found_in_texture_that_is_far_stronger_everywhere() -> 
     assert noise_spectrum(grey_texture() + 0.06 * low_pass(draw(4), 1.0), None, LEAST) is not None
 
 
-def test_the_least_power_of_blocks_leaves_the_lowest_rings_out() -> None:
+def test_the_power_of_blocks_leaves_the_lowest_rings_out() -> None:
     noise = np.linspace(1, 3, 36).reshape(3, 12)
     blocks = np.arange(1.0, 102.0)[None, :, None] * noise[:, None]
     blocks[..., :2] *= 1000
-    assert _least_power(blocks, noise) == pytest.approx(1 + 100 * FLAT)
-    assert _least_power(blocks * np.array([4.0, 1.0, 1.0])[:, None, None], noise) == pytest.approx(2 * (1 + 100 * FLAT))
+    np.testing.assert_allclose(_times(blocks, noise), np.tile(np.arange(1.0, 102.0), (3, 1)))
+    assert least_power(_times(blocks, noise)) == pytest.approx(1 + 100 * FLAT)
+    more = _times(blocks * np.array([4.0, 1.0, 1.0])[:, None, None], noise)
+    assert least_power(more) == pytest.approx(2 * (1 + 100 * FLAT))
+    assert unevenness(more) == pytest.approx((1 + 100 * FIFTH) / (1 + 100 * FLAT)), "grey does not count"
+    assert unevenness(np.zeros((3, 9))) == 0 and np.isfinite(unevenness(np.arange(3.0)[None] * np.ones((3, 1))))
+
+
+def test_colour_that_few_blocks_have_as_little_of_is_content() -> None:
+    """Blotches all over, and such that grow from left to right: in a fifth of the blocks to 2.4 times the least variance."""
+    blotches = 0.08 * low_pass(draw(4), 1.0)
+    assert noise_spectrum(ramp() + blotches, None, LEAST) is not None
+    growing = np.sqrt(1 + 9 * np.linspace(0, 1, SIDE))[None, :, None]
+    assert noise_spectrum(ramp() + growing * blotches, None, LEAST) is None
+    strip = np.where(np.arange(SIDE) < SIDE // 2, 1.0, 2.0)[None, :, None]
+    assert noise_spectrum(ramp() + strip * blotches, None, LEAST) is not None, "half of them have the same"
 
 
 def test_noise_of_light_is_whole_along_every_axis_where_channels_differ() -> None:

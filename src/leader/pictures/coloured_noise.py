@@ -6,7 +6,8 @@ is for noise when a larger share is taken, and grows for content. With content g
 larger share, what does not grow is (CONTRAST P(small) - P(large)) / (CONTRAST - 1). Uniform texture is the exception; it is
 almost without colour, and what colour it has lies along one axis. So neither of the colour axes counts for much more than the
 other, and grey for no more than the finest detail (`white_limit`) or the noise of the colour axes explains. Where even the
-flattest blocks have far more than what is left, the picture is texture all over, and nothing was found.
+flattest blocks have far more than what is left, the picture is texture all over, and nothing was found; nor where few blocks
+have as little as the flattest: noise is a floor on which many of them lie.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ STEEPEST = 5.0
 """How many times the power of the next ring one of the lowest rings may have: content remains there even where it is flat."""
 HALF = 0.5
 """Share of the blocks that is looked at even where most of a picture touches black or white."""
-FEWEST = 100
-"""Blocks that are needed for a spectrum."""
+FEWEST = 200
+"""Blocks that are needed for a spectrum: in parts of 96 pixels a side, which have fewer, gravel and dirt look like noise."""
 SHARED, ALIKE = 2.0, 3.0
 """How many times the power of the weaker colour axis grey, and the stronger one, may have at the same frequency."""
 AUDIBLE = 0.025
@@ -38,6 +39,11 @@ photographs, clean, 192 pixels a side, were taken for noise of 0.013 to 0.032, s
 FLAT, UNEXPLAINED = 0.02, 4.0
 """Where all but this share of the blocks have so many times the power of the noise, it is content: with blotches of 0.03 and
 0.06 on 32 such parts it was 2 or less in 60 of 64, in the clean one that looks noisier than AUDIBLE 39.
+"""
+FIFTH, UNEVEN = 0.2, 1.6
+"""How many times the colour of all but FLAT of the blocks all but this share of them may have. `benchmarks/blotches.py`,
+parts of 96 to 256 pixels of development photographs: 1.5 or less with blotches in nearly all, more in nearly all the clean
+ones that look noisy.
 """
 FAINTEST = 0.02
 """No frequency counts for cleaner than this share of the standard deviation of a pixel."""
@@ -81,7 +87,7 @@ def noise_spectrum(pixels: Array, known: Flags | None, least: float) -> NoiseSpe
     powers = np.maximum(powers, max(least**2, FAINTEST**2 * float((powers @ sizes).mean())))
     mean = float((powers @ sizes).mean())
     distance = float((np.abs(np.log2(powers / mean)) @ sizes).mean())
-    if mean < AUDIBLE**2 or distance < NOT_WHITE or _least_power(blocks[:, usable], powers) > UNEXPLAINED:
+    if mean < AUDIBLE**2 or distance < NOT_WHITE or _is_content(blocks[:, usable], powers):
         return None
     table = powers[:, _GROUPS]
     return NoiseSpectrum(np.pad(table, ((0, 0), (0, 1), (0, 1)), mode="edge"))
@@ -117,11 +123,27 @@ def _lasting(rings: Array, usable: Flags) -> Array:
     return np.array(found)
 
 
-def _least_power(blocks: Array, noise: Array) -> float:
-    """How many times the power of the noise [3, rings] all but FLAT of the blocks [3, N, rings] have, at least.
+def _is_content(blocks: Array, noise: Array) -> bool:
+    """Whether blocks [3, N, rings] are too strong, or in colour too unlike each other, for this noise [3, rings]."""
+    times = _times(blocks, noise)
+    return least_power(times) > UNEXPLAINED or unevenness(times) > UNEVEN
+
+
+def _times(blocks: Array, noise: Array) -> Array:
+    """How many times the power of the noise [3, rings] blocks [3, N, rings] have along each axis: [3, N].
 
     The two lowest rings, where even flat blocks have content, are left out.
     """
     sizes = np.bincount(_GROUPS.reshape(-1))[2:]
-    times = ((blocks / noise[:, None])[..., 2:] @ sizes).mean(0) / sizes.sum()
-    return float(np.quantile(times, FLAT))
+    return np.asarray((blocks / noise[:, None])[..., 2:] @ sizes / sizes.sum())
+
+
+def least_power(times: Array) -> float:
+    """What all but FLAT of the blocks [3, N] have at least, over all axes."""
+    return float(np.quantile(times.mean(0), FLAT))
+
+
+def unevenness(times: Array) -> float:
+    """How many times that along the axes of colour all but FIFTH of them have."""
+    least, more = np.quantile(times[1:].mean(0), (FLAT, FIFTH))
+    return float(more / max(least, np.finfo(float).tiny))
