@@ -10,7 +10,6 @@ from scipy import ndimage
 
 from leader.errors import LeaderError
 from leader.operators import OPPONENT as OF_OPERATORS
-from leader.pictures import coloured_noise
 from leader.pictures.coloured_noise import noise_spectrum
 from leader.pictures.jpeg_history import history_of
 from leader.pictures.noise_level import estimate_noise
@@ -151,10 +150,9 @@ def test_colourful_detail_that_not_all_blocks_have_is_no_noise() -> None:
     """Detail of up to four times the noise, more of it to the right: a quarter of the blocks alone would say 0.0496."""
     axes = np.concatenate([0.02 * draw(1, 1), 0.05 * low_pass(draw(2, 2), 1.5)], axis=2)
     detail = np.linspace(0, 0.2, SIDE)[None, :, None] * low_pass(draw(5), 1.0)
-    seen = coloured_noise._rings(ramp() + axes @ OPPONENT + detail, None)
-    assert seen is not None
-    level = np.sqrt((coloured_noise._lasting(*seen)[:, coloured_noise._GROUPS]).mean())
-    assert level == pytest.approx(float(axes.std()), rel=0.12)
+    assert noise_spectrum(ramp() + axes @ OPPONENT + detail, None, LEAST) is None, "few blocks are alike"
+    found = noise_spectrum(ramp() + axes @ OPPONENT + detail, None, LEAST, np.inf)
+    assert found is not None and found.level == pytest.approx(float(axes.std()), rel=0.12)
 
 
 def test_coloured_noise_of_a_dark_picture() -> None:

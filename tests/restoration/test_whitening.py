@@ -142,7 +142,7 @@ def test_what_can_be_whitened() -> None:
     assert not can_be_whitened(Inpainting(shape, torch.ones(2, 1, 8, 10)), spectrum)
 
 
-def blotched(side: int = 96) -> Picture:
+def blotched(side: int = 112) -> Picture:
     """A smooth picture with noise that is blurred in its colours."""
     generator = np.random.default_rng(0)
     white = generator.standard_normal((side, side, 3))
