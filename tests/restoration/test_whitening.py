@@ -14,7 +14,7 @@ from PIL import Image
 from scipy import ndimage
 from torch import Tensor
 
-from leader.errors import LeaderError
+from leader.errors import LeaderError, UsageError
 from leader.operators import Blur, ColouredInpainting, Denoising, Inpainting, WeightedPixels, WhitenedBlur
 from leader.pictures import Picture, read_picture, write_picture
 from leader.pictures.noise_spectrum import NoiseSpectrum
@@ -98,6 +98,8 @@ def test_a_run_with_doubt_is_repeated_to_the_byte(
     again = restore(picture, **arguments_of(summary))
     first.save(tmp_path / "a.png")
     again.save(tmp_path / "b.png")
+    with pytest.raises(UsageError, match="saved at a path; found NoneType"):
+        first.save(None)  # type: ignore[arg-type]
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     second = json.loads(json.dumps(again.summary()))
     assert all(second[name] == summary[name] for name in ("sigma", "noise_spectrum", "settings", "options"))
