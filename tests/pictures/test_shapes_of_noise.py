@@ -142,8 +142,9 @@ def test_white_noise_clean_pictures_and_grey_ones_have_no_spectrum() -> None:
     assert noise_spectrum(grey_texture(), None, LEAST) is None
     grey = ramp()[..., :1] + 0.05 * low_pass(draw(1, 1), 1.5)
     assert noise_spectrum(grey, None, LEAST) is None
-    small = (ramp() + 0.05 * low_pass(draw(1), 1.5))[:64, :64]
-    assert noise_spectrum(small, None, LEAST) is None  # too few blocks
+    noisy = ramp() + 0.05 * low_pass(draw(1), 1.5)
+    assert noise_spectrum(noisy[:96, :96], None, LEAST) is None  # too few blocks
+    assert noise_spectrum(noisy[:112, :112], None, LEAST) is not None
 
 
 def test_colourful_detail_that_not_all_blocks_have_is_no_noise() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leader.operators import AveragePoolSR, Blur, Denoising
+from leader.presets.paths import find_path
 from leader.priors.base import Prediction
 from leader.problem import Problem
 from leader.restoration.restore import Preparation, prepare
@@ -90,7 +91,9 @@ def test_a_picture_that_nothing_happened_to_leaves_nothing_open() -> None:
 
 
 @pytest.mark.parametrize(("quality", "look"), [(None, None), ("best", "faithful")])
-def test_it_costs_one_call(quality: str | None, look: str | None) -> None:
+def test_it_costs_one_call(quality: str | None, look: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leader.restoration.choice.find_path", lambda *asked: replace(find_path(*asked), average=3))
+
     def ready(**more: Any) -> Preparation:
         return prepare(noisy(0.01), "denoise", prior=CheapPrior(), quality=quality, look=look, **more)
 
@@ -98,5 +101,6 @@ def test_it_costs_one_call(quality: str | None, look: str | None) -> None:
     assert len(known.work()) == 1 and known.average == 1
     restored = known.run()
     assert restored.result.ledger.total.calls == 1 and np.abs(restored.array - noisy(0.01)).max() < 1e-6
-    assert len(ready(sigma=0.02).work()) > 1 and len(ready(sigma=0, steps=4).work()) == 4
+    assert ready(sigma=0.02).average == 3 and len(ready(sigma=0.02).work()) > 1
+    assert len(ready(sigma=0, steps=4).work()) == 4
     assert len(prepare(noisy(0.01), "denoise", sigma=0, method="ddrm", prior=CheapPrior()).work()) == 100
