@@ -118,13 +118,13 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return {key: value for key, value in record(sigma=np.pi).items() if key != "row"}
 
     monkeypatch.setattr(real, "measure", measure)
-    monkeypatch.setattr(real, "version", lambda: "v1")
     chosen = rows()[:2]
     for names in (chosen[:1], chosen, chosen):
-        real.run([Path("a.png")], names, None, tmp_path / "r" / "real.jsonl", None)
+        real.run([Path("a.png")], names, None, tmp_path / "r" / "real.jsonl", None, ["v1"])
     assert asked == [row.name for row in chosen]
     kept = real.read(tmp_path / "r" / "real.jsonl")
     assert [item["quality"] for item in kept] == ["standard"] * 2 and kept[0]["sigma"] == 3.1416
-    monkeypatch.setattr(real, "version", lambda: "v2")
-    real.run([Path("a.png")], chosen[:1], None, tmp_path / "r" / "real.jsonl", None)
-    assert len(asked) == 3
+    real.run([Path("a.png")], chosen, None, tmp_path / "r" / "real.jsonl", None, ["v1", "v2"])
+    assert len(asked) == 2, "what an earlier version made, where it is named, is not made again"
+    real.run([Path("a.png")], chosen[:1], None, tmp_path / "r" / "real.jsonl", None, ["v2"])
+    assert len(asked) == 3 and real.read(tmp_path / "r" / "real.jsonl")[-1]["code"] == "v2"

@@ -11,7 +11,7 @@ from leader.operators.blur import centred
 from leader.pictures.picture import Picture
 from leader.pictures.real_noise import NoiseEstimate
 
-SCENE = Scene(PRIOR_MEAN, 0.0)
+SCENE = Scene(PRIOR_MEAN)
 NOISE = 0.002
 
 

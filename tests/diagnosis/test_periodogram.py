@@ -84,10 +84,10 @@ def test_the_basis_at_a_place_that_is_easily_computed() -> None:
 def test_a_scene_falls_with_its_slope_along_its_direction() -> None:
     weights = np.zeros(9)
     weights[:2] = np.log(0.02), 3.0
-    power = Scene(weights, 0.0).power(100, 100)
+    power = Scene(weights).power(100, 100)
     assert power[10, 0] == pytest.approx(0.02) and power[0, 20] == pytest.approx(0.02 / 8)
     assert power[0, 0] == power[0, 1]
-    turned = Scene(np.array([*weights[:3], 0.5, *weights[4:]]), 0.0).power(100, 100)
+    turned = Scene(np.array([*weights[:3], 0.5, *weights[4:]])).power(100, 100)
     assert turned[0, 10] == pytest.approx(0.02 * np.exp(0.5)) and turned[10, 0] == pytest.approx(0.02 * np.exp(-0.5))
     assert PRIOR_MEAN.shape == (9,)
 

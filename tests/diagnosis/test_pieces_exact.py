@@ -43,7 +43,7 @@ def test_the_basis_is_a_power_law_and_how_it_differs_with_direction() -> None:
 
 
 def test_the_power_of_a_scene_is_that_of_its_basis_and_of_its_slowest_frequency_at_none() -> None:
-    scene = Scene(np.array([math.log(0.02), 2.0, 0.1, 0.2, -0.1, 0.05, 0.0, 0.03, 0.01]), 0.0)
+    scene = Scene(np.array([math.log(0.02), 2.0, 0.1, 0.2, -0.1, 0.05, 0.0, 0.03, 0.01]))
     power = scene.power(70, 9)
     assert scene.slope == 2.0 and power.shape == (70, 9)
     for row, column in ((3, 2), (66, 4), (0, 0), (69, 0)):

@@ -142,15 +142,17 @@ def test_white_noise_clean_pictures_and_grey_ones_have_no_spectrum() -> None:
     assert noise_spectrum(grey_texture(), None, LEAST) is None
     grey = ramp()[..., :1] + 0.05 * low_pass(draw(1, 1), 1.5)
     assert noise_spectrum(grey, None, LEAST) is None
-    small = (ramp() + 0.05 * low_pass(draw(1), 1.5))[:64, :64]
-    assert noise_spectrum(small, None, LEAST) is None  # too few blocks
+    noisy = ramp() + 0.05 * low_pass(draw(1), 1.5)
+    assert noise_spectrum(noisy[:96, :96], None, LEAST) is None  # too few blocks
+    assert noise_spectrum(noisy[:112, :112], None, LEAST) is not None
 
 
 def test_colourful_detail_that_not_all_blocks_have_is_no_noise() -> None:
     """Detail of up to four times the noise, more of it to the right: a quarter of the blocks alone would say 0.0496."""
     axes = np.concatenate([0.02 * draw(1, 1), 0.05 * low_pass(draw(2, 2), 1.5)], axis=2)
     detail = np.linspace(0, 0.2, SIDE)[None, :, None] * low_pass(draw(5), 1.0)
-    found = noise_spectrum(ramp() + axes @ OPPONENT + detail, None, LEAST)
+    assert noise_spectrum(ramp() + axes @ OPPONENT + detail, None, LEAST) is None, "few blocks are alike"
+    found = noise_spectrum(ramp() + axes @ OPPONENT + detail, None, LEAST, np.inf)
     assert found is not None and found.level == pytest.approx(float(axes.std()), rel=0.12)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leader.pictures.coloured_noise import FLAT, _least_power, noise_spectrum
+from leader.pictures.coloured_noise import FIFTH, FLAT, least_power, noise_spectrum, unevenness
 from leader.pictures.real_noise import PATCHY, measure_noise
 from leader.pictures.shot_noise import ShotNoise, _share_of_weakest_colour, shot_noise
 from leader.pictures.texture_limit import CHANCE, OPPONENT, noise_everywhere
@@ -82,12 +82,36 @@ def test_blotches_are_not_found_in_texture_that_is_far_stronger_everywhere() -> 
     assert noise_spectrum(grey_texture() + 0.06 * low_pass(draw(4), 1.0), None, LEAST) is not None
 
 
-def test_the_least_power_of_blocks_leaves_the_lowest_rings_out() -> None:
-    noise = np.linspace(1, 3, 36).reshape(3, 12)
-    blocks = np.arange(1.0, 102.0)[None, :, None] * noise[:, None]
-    blocks[..., :2] *= 1000
-    assert _least_power(blocks, noise) == pytest.approx(1 + 100 * FLAT)
-    assert _least_power(blocks * np.array([4.0, 1.0, 1.0])[:, None, None], noise) == pytest.approx(2 * (1 + 100 * FLAT))
+def test_the_power_of_blocks_leaves_the_lowest_rings_out() -> None:
+    times = np.arange(1.0, 102.0)[None, :, None] * np.ones((3, 1, 12))
+    times[..., :2] *= 1000
+    assert least_power(times) == pytest.approx(1 + 100 * FLAT)
+    grey, everywhere = times * np.array([4.0, 1.0, 1.0])[:, None, None], np.ones((3, 12), bool)
+    assert least_power(grey) == pytest.approx(2 * (1 + 100 * FLAT))
+    assert unevenness(times, everywhere) == pytest.approx((1 + 100 * FIFTH) / (1 + 100 * FLAT))
+    assert unevenness(np.where(np.arange(3)[:, None, None], 1.0, times), everywhere) == pytest.approx(1), "grey does not count"
+    fine = np.where(np.arange(12) < 5, 1.0, times)
+    assert unevenness(fine, everywhere & (np.arange(12) < 5)) == pytest.approx(1), "nor what is not strong"
+    assert unevenness(times, everywhere & (np.arange(12) < 2)) == np.inf
+    assert unevenness(np.zeros((3, 9, 12)), everywhere) == 0
+
+
+def test_colour_that_few_blocks_have_as_little_of_is_content() -> None:
+    """Blotches all over, and such that grow from left to right: in a fifth of the blocks to 2.4 times the least variance."""
+    blotches = 0.08 * low_pass(draw(4), 1.0)
+    assert noise_spectrum(ramp() + blotches, None, LEAST) is not None
+    growing = np.sqrt(1 + 9 * np.linspace(0, 1, SIDE))[None, :, None]
+    assert noise_spectrum(ramp() + growing * blotches, None, LEAST) is None
+    strip = np.where(np.arange(SIDE) < SIDE // 2, 1.0, 2.0)[None, :, None]
+    assert noise_spectrum(ramp() + strip * blotches, None, LEAST) is not None, "half of them have the same"
+
+
+def test_coarse_content_beneath_white_noise_is_no_blotches() -> None:
+    """The white noise is a floor for every block; what is coarser than it is not."""
+    coarse = np.linspace(0.03, 0.2, SIDE)[None, :, None] * low_pass(draw(4), 1.0)
+    assert noise_spectrum(ramp() + 0.03 * draw(1) + coarse, None, LEAST) is None
+    assert noise_spectrum(ramp() + 0.03 * draw(1) + coarse, None, LEAST, np.inf) is not None
+    assert noise_spectrum(ramp() + 0.03 * draw(1) + 0.06 * low_pass(draw(4), 1.0), None, LEAST) is not None
 
 
 def test_noise_of_light_is_whole_along_every_axis_where_channels_differ() -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 from scipy import ndimage
 from torch import Tensor
 
-from leader.errors import LeaderError
+from leader.errors import LeaderError, UsageError
 from leader.operators import Blur, ColouredInpainting, Denoising, Inpainting, WeightedPixels, WhitenedBlur
 from leader.pictures import Picture, read_picture, write_picture
 from leader.pictures.noise_spectrum import NoiseSpectrum
@@ -98,6 +98,8 @@ def test_a_run_with_doubt_is_repeated_to_the_byte(
     again = restore(picture, **arguments_of(summary))
     first.save(tmp_path / "a.png")
     again.save(tmp_path / "b.png")
+    with pytest.raises(UsageError, match="saved at a path; found NoneType"):
+        first.save(None)  # type: ignore[arg-type]
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     second = json.loads(json.dumps(again.summary()))
     assert all(second[name] == summary[name] for name in ("sigma", "noise_spectrum", "settings", "options"))
@@ -142,7 +144,7 @@ def test_what_can_be_whitened() -> None:
     assert not can_be_whitened(Inpainting(shape, torch.ones(2, 1, 8, 10)), spectrum)
 
 
-def blotched(side: int = 96) -> Picture:
+def blotched(side: int = 112) -> Picture:
     """A smooth picture with noise that is blurred in its colours."""
     generator = np.random.default_rng(0)
     white = generator.standard_normal((side, side, 3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leader.operators import Denoising
+from leader.operators import AveragePoolSR, Blur, Denoising
+from leader.presets.paths import find_path
 from leader.priors.base import Prediction
 from leader.problem import Problem
-from leader.restoration.restore import prepare
-from leader.restoration.worth import GAINED, WEAK, expected_error
+from leader.restoration.restore import Preparation, prepare
+from leader.restoration.worth import GAINED, WEAK, expected_error, leaves_nothing_open
 from tests.cheap_prior import CheapPrior
 
 
@@ -73,3 +75,32 @@ def test_nobody_asks_where_noise_shows_or_was_given_or_there_is_no_opinion() -> 
     assert prepare(loud, "denoise", sigma=0.01, prior=Modest(1.0), steps=4).sigma == 0.01
     assert prepare(loud, "denoise", prior=Modest(None), steps=4).sigma == pytest.approx(0.01, rel=0.1)
     assert prepare(loud, "sr", factor=2, prior=Modest(1.0), steps=4).sigma > 0.009
+
+
+def test_a_picture_that_nothing_happened_to_leaves_nothing_open() -> None:
+    picture, shape = torch.rand(1, 3, 16, 16), (3, 16, 16)
+    one, three = torch.ones(1, 1), torch.ones(3, 3)
+    for operator in (Denoising(shape), Blur(shape, one)):
+        assert leaves_nothing_open(Problem(picture, operator, 0.0)) and not leaves_nothing_open(
+            Problem(picture, operator, 1e-3)
+        )
+    assert not leaves_nothing_open(Problem(picture, Blur(shape, three), 0.0))
+    assert not leaves_nothing_open(Problem(picture, AveragePoolSR((3, 32, 32), 2), 0.0))
+    two = picture.expand(2, -1, -1, -1)
+    assert leaves_nothing_open(Problem(two, Blur(shape, one.expand(2, 1, 1, 1)), 0.0))
+
+
+@pytest.mark.parametrize(("quality", "look"), [(None, None), ("best", "faithful")])
+def test_it_costs_one_call(quality: str | None, look: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leader.restoration.choice.find_path", lambda *asked: replace(find_path(*asked), average=3))
+
+    def ready(**more: Any) -> Preparation:
+        return prepare(noisy(0.01), "denoise", prior=CheapPrior(), quality=quality, look=look, **more)
+
+    known = ready(sigma=0)
+    assert len(known.work()) == 1 and known.average == 1
+    restored = known.run()
+    assert restored.result.ledger.total.calls == 1 and np.abs(restored.array - noisy(0.01)).max() < 1e-6
+    assert ready(sigma=0.02).average == 3 and len(ready(sigma=0.02).work()) > 1
+    assert len(ready(sigma=0, steps=4).work()) == 4
+    assert len(prepare(noisy(0.01), "denoise", sigma=0, method="ddrm", prior=CheapPrior()).work()) == 100

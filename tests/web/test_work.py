@@ -119,6 +119,8 @@ def test_seconds_are_told_for_every_quality_from_the_runs_of_this_machine(site: 
     site.pace.learn(steps, pixels, 10 * first["standard"])
     again = work.seconds_by_quality(entry, wish, site.limits, site.pace)
     assert again["standard"] == pytest.approx(10 * first["standard"]) and again["best"] > again["draft"]
+    many = replace(made, average=3)
+    assert effort(many) == (steps, 3 * pixels) and pixels == sum(cost for _, cost in made.work())
     unpainted = work.seconds_by_quality(entry, Wish(kind="missing", sigma=0.1), site.limits, site.pace)
     assert set(unpainted) == set(first)  # told before anything is painted
 

@@ -87,8 +87,8 @@ def scene_behind(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Scene:
     seen = view(luma, FINE if side >= FINE else COARSE, noise) if side >= COARSE else None
     if seen is not None and float(luma.var()) > 0:
         return seen.fits(transfer_of(kernel, seen.at)[None]).scene(0)
-    usual = Scene(PRIOR_MEAN, noise.sigma**2)
+    usual = Scene(PRIOR_MEAN)
     frame = (luma.shape[0], luma.shape[1])
     left = _whole(np.abs(_at(kernel.numpy(), frame, 1.0)) ** 2, frame) * usual.power(*frame)
     level = np.log(max(float(luma.var()), 1e-9) / left.reshape(-1)[1:].mean())
-    return Scene(PRIOR_MEAN + level * np.eye(len(PRIOR_MEAN))[0], usual.noise)
+    return Scene(PRIOR_MEAN + level * np.eye(len(PRIOR_MEAN))[0])

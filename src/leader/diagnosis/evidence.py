@@ -31,10 +31,9 @@ ROWS = 64
 
 @dataclass(frozen=True)
 class Scene:
-    """The power spectrum of a scene, for pixels in [0, 1]: exp(basis . weights), and that of the noise on it."""
+    """The power spectrum of a scene, for pixels in [0, 1]: exp(basis . weights)."""
 
     weights: Array
-    noise: float
 
     @property
     def slope(self) -> float:
@@ -61,7 +60,7 @@ class Fits:
     noise: Array
 
     def scene(self, index: int) -> Scene:
-        return Scene(self.weights[index], float(self.noise[index]))
+        return Scene(self.weights[index])
 
 
 def fit(

@@ -6,10 +6,13 @@ is for noise when a larger share is taken, and grows for content. With content g
 larger share, what does not grow is (CONTRAST P(small) - P(large)) / (CONTRAST - 1). Uniform texture is the exception; it is
 almost without colour, and what colour it has lies along one axis. So neither of the colour axes counts for much more than the
 other, and grey for no more than the finest detail (`white_limit`) or the noise of the colour axes explains. Where even the
-flattest blocks have far more than what is left, the picture is texture all over, and nothing was found.
+flattest blocks have far more than what is left, the picture is texture all over, and nothing was found; nor where few blocks
+have as little as the flattest: noise is a floor on which many of them lie.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -27,8 +30,10 @@ STEEPEST = 5.0
 """How many times the power of the next ring one of the lowest rings may have: content remains there even where it is flat."""
 HALF = 0.5
 """Share of the blocks that is looked at even where most of a picture touches black or white."""
-FEWEST = 100
-"""Blocks that are needed for a spectrum."""
+FEWEST, SMALLEST = 100, 150
+"""Blocks to look at that are needed for a spectrum, and blocks of the whole picture: in one of 96 pixels a side, which has
+fewer, gravel and dirt look like noise.
+"""
 SHARED, ALIKE = 2.0, 3.0
 """How many times the power of the weaker colour axis grey, and the stronger one, may have at the same frequency."""
 AUDIBLE = 0.025
@@ -39,6 +44,11 @@ FLAT, UNEXPLAINED = 0.02, 4.0
 """Where all but this share of the blocks have so many times the power of the noise, it is content: with blotches of 0.03 and
 0.06 on 32 such parts it was 2 or less in 60 of 64, in the clean one that looks noisier than AUDIBLE 39.
 """
+STRONG, FIFTH, UNEVEN = 2.0, 0.2, 1.6
+"""Where noise has more than so many times its mean power, all but this share of the blocks may have so many times the colour of
+all but FLAT of them. `benchmarks/blotches.py`, parts of 128 to 256 pixels of development photographs: 1.5 or less with
+blotches in nearly all, more in all that are clean or have white noise and look blotched.
+"""
 FAINTEST = 0.02
 """No frequency counts for cleaner than this share of the standard deviation of a pixel."""
 NOT_WHITE = 0.6
@@ -48,6 +58,8 @@ _FREQUENCY: Array = np.hypot(*np.meshgrid(np.arange(float(SIDE)), np.arange(floa
 _EDGES = np.array([1.0, 1.75, 2.5, 4.0, 5.5, 7.0, 8.5, 10.0, 11.5, 13.0, 14.5])
 _GROUPS = np.digitize(_FREQUENCY, _EDGES)
 """[16, 16] rings of frequencies that share their power: 0 is the mean of a block, the corners are one."""
+_SIZES = np.bincount(_GROUPS.reshape(-1)).astype(np.float64)
+LOWEST = 2
 
 
 def _dct() -> Array:
@@ -60,13 +72,15 @@ def _dct() -> Array:
 _DCT = _dct()
 
 
-def noise_spectrum(pixels: Array, known: Flags | None, least: float) -> NoiseSpectrum | None:
+def noise_spectrum(pixels: Array, known: Flags | None, least: float, uneven: float = UNEVEN) -> NoiseSpectrum | None:
     """The spectrum of the noise of pixels [H, W, 1 or 3] in [0, 1]; None where it cannot be told from white, or at all.
 
     In grey pictures nothing tells coloured noise from texture.
 
-    known  [H, W] marks valid pixels
-    least  standard deviation that the noise has at any frequency: that of rounding
+    known   [H, W] marks valid pixels
+    least   standard deviation that the noise has at any frequency: that of rounding
+    uneven  how many times the colour of the flattest blocks others may have; infinite behind JPEG, which sets weak
+            coefficients to zero in some of them
     """
     rings = None if pixels.shape[2] == 1 or min(pixels.shape[:2]) < SIDE else _rings(pixels, known)
     if rings is None:
@@ -77,11 +91,11 @@ def noise_spectrum(pixels: Array, known: Flags | None, least: float) -> NoiseSpe
     weaker = powers[1:].min(0)
     powers[0] = np.minimum(powers[0], np.maximum(limit**2, SHARED * weaker))
     powers[1:] = np.minimum(powers[1:], ALIKE * weaker)
-    sizes = np.bincount(_GROUPS.reshape(-1)) / SIDE**2
+    sizes = _SIZES / SIDE**2
     powers = np.maximum(powers, max(least**2, FAINTEST**2 * float((powers @ sizes).mean())))
     mean = float((powers @ sizes).mean())
     distance = float((np.abs(np.log2(powers / mean)) @ sizes).mean())
-    if mean < AUDIBLE**2 or distance < NOT_WHITE or _least_power(blocks[:, usable], powers) > UNEXPLAINED:
+    if mean < AUDIBLE**2 or distance < NOT_WHITE or _is_content(blocks[:, usable], powers, mean, uneven):
         return None
     table = powers[:, _GROUPS]
     return NoiseSpectrum(np.pad(table, ((0, 0), (0, 1), (0, 1)), mode="edge"))
@@ -95,7 +109,7 @@ def _rings(pixels: Array, known: Flags | None) -> tuple[Array, Flags] | None:
     usable = unsaturated(windows, HALF)  # clipped noise is weaker, but of the same shape
     if known is not None:
         usable &= np.asarray(sliding_window_view(known, (SIDE, SIDE))[::STEP, ::STEP].all(axis=(2, 3)))
-    if int(usable.sum()) < FEWEST:
+    if usable.size < SMALLEST or int(usable.sum()) < FEWEST:
         return None
     turned = np.einsum("ac,rxcij->arxij", OPPONENT, windows)
     power = np.einsum("ki,arxij,lj->arxkl", _DCT, turned, _DCT, optimize=True) ** 2
@@ -104,10 +118,9 @@ def _rings(pixels: Array, known: Flags | None) -> tuple[Array, Flags] | None:
 
 def _lasting(rings: Array, usable: Flags) -> Array:
     """Noise power [3, rings]: what blocks [3, R, X, rings] keep where a smaller share of them, the flattest, is taken."""
-    sizes = np.bincount(_GROUPS.reshape(-1))
     found = []
     for axis in rings:
-        energy = axis[..., 1:] @ sizes[1:]
+        energy = axis[..., 1:] @ _SIZES[1:]
         small, large = (axis[flattest(energy, usable, share)].mean(0) for share in (SMALL, LARGE))
         lasting = np.maximum(CONTRAST * small - large, 0) / (CONTRAST - 1)
         for ring in (2, 1):
@@ -117,11 +130,36 @@ def _lasting(rings: Array, usable: Flags) -> Array:
     return np.array(found)
 
 
-def _least_power(blocks: Array, noise: Array) -> float:
-    """How many times the power of the noise [3, rings] all but FLAT of the blocks [3, N, rings] have, at least.
+def _is_content(blocks: Array, noise: Array, mean: float, uneven: float) -> bool:
+    """Whether blocks [3, N, rings] are too strong, or in colour too unlike each other, for this noise [3, rings]."""
+    times = blocks / noise[:, None]
+    return least_power(times) > UNEXPLAINED or unevenness(times, noise > STRONG * mean) > uneven
 
-    The two lowest rings, where even flat blocks have content, are left out.
+
+def least_power(times: Array) -> float:
+    """How many times the power of the noise all but FLAT of the blocks have at least.
+
+    times  [3, N, rings], the power of every block over that of the noise; the two lowest rings, where even flat blocks have
+           content, do not count, here and below
     """
-    sizes = np.bincount(_GROUPS.reshape(-1))[2:]
-    times = ((blocks / noise[:, None])[..., 2:] @ sizes).mean(0) / sizes.sum()
-    return float(np.quantile(times, FLAT))
+    weights = _SIZES * np.ones((3, 1))
+    weights[:, :LOWEST] = 0
+    return float(np.quantile(_weighted(times, weights), FLAT))
+
+
+def unevenness(times: Array, strong: Flags) -> float:
+    """How many times what all but FLAT of the blocks have in colour all but FIFTH of them have, where noise is strong
+    [3, rings]; infinite where it is nowhere.
+    """
+    weights = _SIZES * strong
+    weights[:, :LOWEST] = 0
+    weights[0] = 0
+    if not weights.any():
+        return math.inf
+    least, more = np.quantile(_weighted(times, weights), (FLAT, FIFTH))
+    return float(more / max(least, np.finfo(float).tiny))
+
+
+def _weighted(times: Array, weights: Array) -> Array:
+    """The mean [N] of times [3, N, rings] with weights [3, rings]."""
+    return np.asarray(np.einsum("anr,ar->n", times, weights) / weights.sum())

@@ -138,7 +138,7 @@ def measure_noise(
 
 def _blotches(pixels: Array, white: float, compression: float) -> NoiseSpectrum | None:
     """The spectrum of noise behind JPEG that is much stronger than the white noise read from its finest detail."""
-    spectrum = noise_spectrum(pixels, None, BENEATH * compression)
+    spectrum = noise_spectrum(pixels, None, BENEATH * compression, math.inf)
     if spectrum is None or spectrum.level < max(BEYOND_WHITE * white, BEYOND_COMPRESSION * compression):
         return None
     return spectrum

@@ -31,8 +31,10 @@ FADING = 0.65
 ENOUGH, LEAST_SHARE = 200, 0.9
 """Blocks that a grey picture needs for that; with fewer the limit stays above this share of the finest detail."""
 
-CHANCE = 1.05
-"""How far what the weakest of three axes has may be too low by chance."""
+CHANCE = 1.02
+"""How far what the weakest of three axes has is too low by chance: 0.85 standard deviations of the level of some 100 blocks
+of 15 squares each, which overlap.
+"""
 FEW, FEW_DEVIATE = 0.05, -1.645
 """Share of the blocks that may have less noise than the rest, and the place of that share in a normal distribution."""
 EMPTY = 0.5 / 255 / math.sqrt(12)

@@ -12,6 +12,7 @@ from leader.plugins import Plugin, expand
 from leader.presets.paths import check_words, find_path
 from leader.priors.base import Prior
 from leader.problem import Problem
+from leader.restoration.worth import leaves_nothing_open
 from leader.sampler import Sampler
 from leader.schedule import Grid
 
@@ -45,15 +46,19 @@ class Choice:
     def of(self, problem: Problem, added: Sequence[str] = ()) -> tuple[Sampler, int]:
         """The sampler for a problem, and how many runs the picture is the mean of where nobody says.
 
+        A problem that leaves nothing open is solved by one step, unless a method was asked for: some need more to arrive.
+
         added  plug-ins that belong to the problem's task and join whatever else takes part
         """
         if self.method is not None:
             return self._by_method(self.method, added), 1
+        known = leaves_nothing_open(problem)
         sigma = float(problem.sigma.max()) / 2
         path = find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
-        steps = min(path.steps, len(self.prior.schedule))
+        steps = 1 if known else min(path.steps, len(self.prior.schedule))
         route = path.route(self.steps or steps)
-        return self._made(path.method, path.plugins, steps, route, path.settings, added), path.average
+        average = 1 if known else path.average
+        return self._made(path.method, path.plugins, steps, route, path.settings, added), average
 
     def _by_method(self, method: str | Method, added: Sequence[str]) -> Sampler:
         return self._made(method, defaults.METHOD_PLUGINS, defaults.METHOD_STEPS, None, {}, added)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from leader.errors import UsageError
 from leader.pictures import Picture, write_picture
 from leader.restoration.pose import OfPosed, PosedProblem
 from leader.restoration.provenance import stamp_of
@@ -77,6 +78,8 @@ class Restoration(OfPosed):
         Its metadata is that of the picture given, with a note of how it was made; `location` keeps the place where it was
         taken, which is left out otherwise.
         """
+        if not isinstance(path, (str, Path)):
+            raise UsageError(f"A picture is saved at a path; found {type(path).__name__}.")
         write_picture(Path(path), self.picture, location, stamp_of(self.posed, self.result, self.origin))
 
     def summary(self) -> dict[str, Any]:

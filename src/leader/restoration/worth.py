@@ -12,7 +12,7 @@ from dataclasses import replace
 import torch
 
 from leader.diagnosis.views import middle
-from leader.operators import Denoising
+from leader.operators import Blur, Denoising
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.restoration.pose import PosedProblem
@@ -36,6 +36,13 @@ def expected_error(prior: Prior, problem: Problem) -> float | None:
     t = torch.tensor([prior.schedule.nearest(float(problem.sigma[0]))], device=y.device)
     seen = prior.predict(prior.schedule.level(t, y).signal * y, t)
     return None if seen.variance is None else float(seen.variance.double().clamp_min(0).mean().sqrt()) / 2
+
+
+def leaves_nothing_open(problem: Problem) -> bool:
+    """Whether the measurement is the picture: nothing was done to it, and there is no noise."""
+    operator = problem.operator
+    untouched = isinstance(operator, Denoising) or (isinstance(operator, Blur) and operator.kernel[0].numel() == 1)
+    return untouched and not bool(problem.sigma.any())
 
 
 def left_where_nothing_is_gained(posed: PosedProblem, prior: Prior) -> PosedProblem:

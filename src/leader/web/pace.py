@@ -17,9 +17,9 @@ STEP, PIXEL = 0.01, 5e-6
 
 
 def effort(ready: Preparation) -> tuple[int, float]:
-    """(steps, pixels the network will see) of a run."""
+    """(steps, pixels the network will see) of a run; several that are averaged share their steps."""
     costs = [cost for _, cost in ready.work()]
-    return len(costs), sum(costs)
+    return len(costs), ready.average * sum(costs)
 
 
 class Pace:
