@@ -2,6 +2,7 @@
 
     python benchmarks/real_noise.py PHOTOGRAPHS [--count 4] [--steps 50]
     python benchmarks/real_noise.py PHOTOGRAPHS --bars [--count 16]
+    python benchmarks/real_noise.py PHOTOGRAPHS --weak [--count 25]
     python benchmarks/real_noise.py PHOTOGRAPHS --shapes [--count 8]
 
 PHOTOGRAPHS is a folder of JPEG or PNG photographs. Each is halved (which hides what its own compression did), and the middle
@@ -11,6 +12,9 @@ embedded prior, PSNR in dB over the whole crop.
 
 --bars restores nothing: the middle 192 x 192 pixels with white noise of 10, 25 and 50 grey levels behind JPEG 75 to 98, 4:4:4
 and 4:2:0, estimated over true; and each photograph at a quarter of its size, clean and with noise of 0.02, in colour and grey.
+
+--weak restores nothing either: noise of 0.02 on the middle 128 and 192 pixels of halved photographs, estimated over true, in
+colour and grey.
 
 --shapes compares, with the default method of `leader restore`, noise that is not white as it is estimated with one white
 number: the estimate of patches of pixels ("one number") and, for coloured noise, its standard deviation ("same power").
@@ -117,6 +121,33 @@ def of_thumbnails(path: Path, number: int) -> list[float]:
     return found
 
 
+def with_weak_noise(path: Path, number: int, side: int) -> list[float]:
+    """Estimated over true noise of 0.02 on the middle of a photograph, in colour and grey."""
+    image = Image.open(path).convert("RGB")
+    image = image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
+    left, top = max(0, (image.width - side) // 2), max(0, (image.height - side) // 2)
+    middle = np.asarray(image, dtype=np.float64)[top : top + side, left : left + side] / 255
+    found = []
+    for pixels in (middle, middle.mean(2, keepdims=True)):
+        noisy = rounded(pixels + 0.02 * np.random.default_rng(number).standard_normal(pixels.shape))
+        found.append(measure_noise(noisy).sigma / 0.02)
+    return found
+
+
+def weak(paths: list[Path]) -> None:
+    """Print how far the estimate of weak noise is right, by size and colour."""
+    for side in (SIDE, BAR_SIDE):
+        ratios = np.array([with_weak_noise(path, number, side) for number, path in enumerate(paths)])
+        for name, found in zip(("colour", "grey"), ratios.T, strict=True):
+            beyond = ", ".join(
+                f"{path.stem} {ratio:.2f}" for path, ratio in zip(paths, found, strict=True) if abs(ratio - 1) > 0.1
+            )
+            near = int((np.abs(found - 1) <= 0.1).sum())
+            typer.echo(
+                f"{side} px, {name}: {near} of {len(found)} within 10 %, {found.min():.2f} to {found.max():.2f}; {beyond}"
+            )
+
+
 def bars(paths: list[Path]) -> None:
     """Print how far the estimates are right: one line per photograph, and the bars."""
     jpegs, thumbnails = [], []
@@ -202,6 +233,7 @@ def main(
     count: Annotated[int, typer.Option(help="How many photographs.")] = 4,
     steps: int = 50,
     only_bars: Annotated[bool, typer.Option("--bars", help="How far the estimates are right.")] = False,
+    only_weak: Annotated[bool, typer.Option("--weak", help="The same of noise of 0.02.")] = False,
     only_shapes: Annotated[bool, typer.Option("--shapes", help="Noise that is not white.")] = False,
 ) -> None:
     """Print one line per photograph and case, and the means as a table."""
@@ -210,8 +242,8 @@ def main(
     if only_bars:
         bars(chosen)
         return
-    if only_shapes:
-        shapes(chosen)
+    if only_weak or only_shapes:
+        (weak if only_weak else shapes)(chosen)
         return
     rows: dict[str, list[list[float]]] = {name: [] for name in CASES}
     for path in chosen:
