@@ -8,7 +8,8 @@ Photographs are halved (which hides what their own compression did), random squa
 kernels, factors 2 to 8, to 32 to 96 pixels, half of them behind JPEG 50 to 96. `fit` writes pictures/thumbnails.json: linear
 discriminants, the normal log-likelihoods of the features with one covariance for all kernels. `measure` prints, for files
 with and without JPEG, the share recognised by kernel, the mean negative log-likelihood and how it changes with a
-temperature; 1 means that the probabilities are honest.
+temperature; 1 means that the probabilities are honest. And how many the verdict doubts (`leader.trust.limits.MISREAD`),
+where the likeliest kernel is taken.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from PIL import Image
 from leader.pictures import from_pil, list_pictures
 from leader.pictures.enlarged import enlarged_by
 from leader.pictures.thumbnails import KERNELS, features, probabilities
+from leader.trust.limits import MISREAD
 
 FACTORS = (2, 3, 4, 4, 4, 6, 8)
 SIDES = (32, 48, 64, 96)
@@ -104,6 +106,17 @@ def measure(folder: Path, each: int = 8) -> None:
             scaled = np.log(chances.clip(1e-12)) / temperature
             scaled -= np.logaddexp.reduce(scaled, axis=1)[:, None]
             typer.echo(f"temperature {temperature}: {-scaled[np.arange(len(truth)), truth].mean():.3f} nats")
+        typer.echo(doubted(names, truth, chances))
+
+
+def doubted(names: list[str], truth: NDArray[np.intp], chances: NDArray[np.float64]) -> str:
+    """How many of each kernel [N] the verdict doubts by probabilities [N, kernels], and how many misread ones it does not."""
+    nearest = names.index("nearest")
+    taken = chances.argmax(1) == nearest
+    doubt = np.where(taken, 1 - chances[:, nearest], chances[:, nearest]) > MISREAD.doubtful
+    said = ", ".join(f"{name} {100 * doubt[truth == index].mean():.0f} %" for index, name in enumerate(names))
+    wrong = taken != (truth == nearest)
+    return f"doubtful: {said}; of {wrong.sum()} misread ones {(wrong & ~doubt).sum()} are not"
 
 
 @app.command()

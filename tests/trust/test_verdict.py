@@ -69,7 +69,7 @@ EDGES: list[tuple[Limits, str, Any]] = [
     (TAKEN, "noise that was found", lambda limit: {"residual": 0.02 * limit, "denoises": 1.0, "white": 1.0}),
     (TOO_WIDE, "kernel is too wide", lambda limit: {"too_wide": limit, "due": 0.01, "distance": 0.1}),
     (SHARP, "looks sharp", lambda limit: {"sharp": limit}),
-    (MISREAD, "is a guess, wrong with 18 %", lambda limit: {"misread": limit}),
+    (MISREAD, "is a guess, wrong with 12 %", lambda limit: {"misread": limit}),
     (WAVES, "waves", lambda limit: {**FLAT, "band4": limit - 8.0, "detail": 0.03}),
     (EXCESS, "grey levels", lambda limit: {"excess": limit}),
     (MISFIT, "not explained by white noise of 0.02", lambda limit: {"residual": 0.02 * limit}),
