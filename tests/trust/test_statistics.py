@@ -125,7 +125,7 @@ def test_the_look_is_one_pass_at_the_clock_with_known_answers() -> None:
     torch.testing.assert_close(seen.spread, torch.full_like(seen.spread, expected))
 
 
-@pytest.mark.parametrize(("said", "counted"), [(-10.0, -3.0), (-1.0, -1.0), (None, 0.0), (2.5, 2.5), (10.0, 3.0)])
+@pytest.mark.parametrize(("said", "counted"), [(-10.0, -3.0), (-1.0, -1.0), (None, score.UNSEEN), (2.5, 2.5), (10.0, 3.0)])
 def test_odds_of_too_wide_a_kernel_count_up_to_three_either_way(said: float | None, counted: float) -> None:
     numbers = {"detail": 1.0, "given_detail": 1.0, "removed": 2.0, "excess": 0.0, "too_wide": said}
     assert score.features(numbers)["too wide"] == counted

@@ -213,13 +213,15 @@ def test_a_blur_is_judged_by_several_numbers_together() -> None:
     assert all(value > 0 for value in weight.values())
     told = score.BIAS - weight["growth"] + 2 * weight["excess"] + 0.2 * weight["too wide"]
     assert score.of(BLURRED) == pytest.approx(told) and told < SCORE.failed and judge(BLURRED).level == "doubtful"
-    missing = (SCORE.failed - told) / weight["waves"]
+    narrow = {**BLURRED, "too_wide": -1.0}
+    missing = (SCORE.failed - told + 1.2 * weight["too wide"]) / weight["waves"]
     for more, level in ((missing - 0.01, "doubtful"), (missing + 0.01, "failed")):
-        found = judge({**BLURRED, "band5": more - 8.0})
+        found = judge({**narrow, "band5": more - 8.0})
         assert found.level == level
     assert "waves" in found.reasons[0] and len(set(found.reasons)) == len(found.reasons)
     assert score.of({**BLURRED, "too_wide": 9.0}) == pytest.approx(told + 2.8 * weight["too wide"]), "3 at most"
-    assert score.of({**BLURRED, "too_wide": None}) == pytest.approx(told - 0.2 * weight["too wide"]), "nobody looked"
+    unseen = (score.UNSEEN - 0.2) * weight["too wide"]
+    assert score.of({**BLURRED, "too_wide": None}) == pytest.approx(told + unseen), "nobody looked"
     assert score.of({**BLURRED, "excess": 0.0}) == pytest.approx(told - 2 * weight["excess"])
     sharp = judge({**BLURRED, "too_wide": 3.0, "detail": 0.2})
     assert sharp.level == "failed" and "kernel is too wide" in sharp.reasons[0]

@@ -23,7 +23,7 @@ from leader.by_name import check_count
 from leader.errors import LeaderError, UsageError
 from leader.methods import Method
 from leader.pictures.container import SUFFIX, read_container
-from leader.pictures.noise_level import estimate_noise
+from leader.pictures.real_noise import measure_noise
 from leader.plan import Plan
 from leader.plugins import Plugin
 from leader.priors import loading
@@ -136,7 +136,7 @@ class Preparation(OfPosed):
         if self.problem.operator.task != "denoise" or self.sigma_from == "estimated":
             return None
         try:
-            return estimate_noise(self.given.pixels)
+            return measure_noise(self.given.pixels, None, self.given.bits, self.given.history).white
         except LeaderError:
             return None
 

@@ -44,7 +44,7 @@ OVERDONE = 2.25
 """Times what was due to be changed of a picture from which on too wide a kernel has ruined it."""
 SEEN = 1.5 / 255
 """Difference between pictures below which nobody sees it."""
-SCORE = Limits(NEVER, -0.5)
+SCORE = Limits(NEVER, -1.2)
 """Of a run that undid a blur, by several numbers together (`score`): natural logarithms of the odds that it is ruined. Below,
 numbers are doubtful by their own limits.
 """

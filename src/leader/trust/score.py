@@ -18,6 +18,8 @@ WEIGHTS: dict[str, float] = {"growth": 0.813, "waves": 0.505, "excess": 0.327, "
 """Natural logarithms of odds for one more of each of `features`."""
 BIAS = -1.307
 LEAST_GROWTH, LEAST_EXCESS, MOST_ODDS = 0.05, 1e-3, 3.0
+UNSEEN = -1.84
+"""What counts for "too wide" where nobody could look: its mean over the runs that the weights were fitted to."""
 
 
 def applies(numbers: Mapping[str, Any]) -> bool:
@@ -32,14 +34,14 @@ def features(numbers: Mapping[str, Any]) -> dict[str, float]:
     growth    log2 of the detail over what was to be expected
     waves     octaves by which a band of frequencies rises above photographs and the given picture
     excess    log2 of what had to be clipped at black and white over a thousandth of the range, at least 0
-    too wide  log-odds that the kernel is much too wide, between -3 and 3; 0 where nobody could look
+    too wide  log-odds that the kernel is much too wide, between -3 and 3; UNSEEN where nobody could look
     """
     odds = numbers.get("too_wide")
     return {
         "growth": math.log2(max(growth(numbers), LEAST_GROWTH)),
         "waves": waves(numbers),
         "excess": math.log2(max(float(numbers["excess"]) / LEAST_EXCESS, 1.0)),
-        "too wide": 0.0 if odds is None else min(max(float(odds), -MOST_ODDS), MOST_ODDS),
+        "too wide": UNSEEN if odds is None else min(max(float(odds), -MOST_ODDS), MOST_ODDS),
     }
 
 
