@@ -138,6 +138,7 @@ def test_the_spectrum_of_blotchy_colour_noise() -> None:
 
 def test_white_noise_clean_pictures_and_grey_ones_have_no_spectrum() -> None:
     assert noise_spectrum(ramp() + 0.05 * draw(1), None, LEAST) is None
+    assert noise_spectrum(ramp() + 0.05 * draw(1), None, LEAST, np.inf) is None
     assert noise_spectrum(ramp(), None, LEAST) is None
     assert noise_spectrum(grey_texture(), None, LEAST) is None
     grey = ramp()[..., :1] + 0.05 * low_pass(draw(1, 1), 1.5)
