@@ -101,6 +101,7 @@ def test_it_costs_one_call(quality: str | None, look: str | None, monkeypatch: p
     known = ready(sigma=0)
     assert len(known.work()) == 1 and known.average == 1
     restored = known.run()
+    assert repr(restored).endswith("sigma 0, 1 network call>")
     assert restored.result.ledger.total.calls == 1 and np.abs(restored.array - noisy(0.01)).max() < 1e-6
     assert ready(sigma=0.02).average == 3 and len(ready(sigma=0.02).work()) > 1
     assert len(ready(sigma=0, steps=4).work()) == 4

@@ -49,7 +49,7 @@ def _run(ready: Preparation, check: bool, told: bool) -> Restoration:
         restored = ready.run(on_step, check)
     calls = restored.result.ledger.total.calls
     to_stderr(
-        f"Restored {restored.picture.size[0]} x {restored.picture.size[1]} pixels with {calls} network calls "
-        f"in {restored.seconds:.1f} s."
+        f"Restored {restored.picture.size[0]} x {restored.picture.size[1]} pixels with {calls} network "
+        f"call{'' if calls == 1 else 's'} in {restored.seconds:.1f} s."
     )
     return restored

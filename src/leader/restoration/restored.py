@@ -105,7 +105,8 @@ class Restoration(OfPosed):
     def __repr__(self) -> str:
         width, height = self.picture.size
         calls = self.result.ledger.total.calls
-        return f"<Restoration {self.task}: {width} x {height} pixels, sigma {self.sigma:.4g}, {calls} network calls>"
+        made = f"{calls} network call{'' if calls == 1 else 's'}"
+        return f"<Restoration {self.task}: {width} x {height} pixels, sigma {self.sigma:.4g}, {made}>"
 
     def _repr_png_(self) -> bytes:
         """How a notebook shows the restored picture."""
