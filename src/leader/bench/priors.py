@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -70,10 +71,10 @@ def _files(name: str) -> tuple[Path, ...]:
     if name == "embedded":
         folder = Path(str(resources.files("leader.priors") / "weights"))
         return folder / "pyramid.safetensors", folder / "pyramid.json"
-    path = ENTRIES[name].path if name in ENTRIES else Path(name).expanduser()
-    if path.is_dir():
+    path = ENTRIES[name].path if name in ENTRIES else Path(os.path.expanduser(name))
+    if os.path.isdir(path):  # unlike Path's, false for names that no file can have
         return tuple(sorted(item for item in path.rglob("*") if item.is_file()))
-    if not path.is_file():
+    if not os.path.isfile(path):
         return ()
     head = find_head(path)
     return (path,) if head is None else (path, head)
