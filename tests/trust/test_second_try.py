@@ -31,7 +31,7 @@ FAILED = {
 
 
 def ready(**choices: Any) -> Preparation:
-    noisy = photograph() + 0.02 * torch.randn(3, 48, 64, generator=torch.Generator().manual_seed(0))
+    noisy = photograph() + 0.05 * torch.randn(3, 48, 64, generator=torch.Generator().manual_seed(0))
     return prepare(noisy.clamp(0, 1), "denoise", prior=CheapPrior(), steps=3, **choices)
 
 
@@ -54,7 +54,7 @@ def test_a_failed_run_is_repeated_with_twice_the_estimate_and_the_kept_one_says_
     script = Scripted(failed(0.5, 0.9), Verdict("fine", (), {**FAILED, "residual": 0.01, "detail": 0.01}))
     first = ready()
     best = run_with_second_try(first, script)
-    assert script.sigmas == [first.sigma, 2 * first.sigma]
+    assert first.sigma == pytest.approx(0.05, rel=0.15) and script.sigmas == [first.sigma, 2 * first.sigma]
     assert best.sigma == 2 * first.sigma and best.sigma_from == "estimated"
     assert [(item.level, item.kept) for item in best.tries] == [("failed", True), ("fine", True)]
     assert [item.sigma for item in best.tries] == [first.sigma, 2 * first.sigma]
@@ -86,6 +86,14 @@ def test_what_more_noise_cannot_cure_is_run_once() -> None:
     script = Scripted(Verdict("failed", ("x",), {**FAILED, "too_wide": 5.0, "due": 0.01, "distance": 0.1}))
     best = run_with_second_try(one, script)
     assert len(script.sigmas) == 1 and best.tries == () and best.sigma == one.sigma
+
+
+def test_a_picture_that_was_left_as_it_is_is_run_once() -> None:
+    script = Scripted(failed(0.5, 0.9))
+    first = ready()
+    left = replace(first, posed=replace(first.posed, sigma=0.0))
+    assert left.sigma_from == "estimated" and run_with_second_try(left, script).tries == ()
+    assert script.sigmas == [0.0]
 
 
 def test_a_blur_is_judged_by_the_evidence_for_its_kernel() -> None:

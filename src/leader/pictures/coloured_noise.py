@@ -47,7 +47,7 @@ FLAT, UNEXPLAINED = 0.02, 4.0
 STRONG, FIFTH, UNEVEN = 2.0, 0.2, 1.6
 """Where noise has more than so many times its mean power, all but this share of the blocks may have so many times the colour of
 all but FLAT of them. `benchmarks/blotches.py`, parts of 128 to 256 pixels of development photographs: 1.5 or less with
-blotches in nearly all, more in all that are clean or have white noise and look blotched.
+blotches in nearly all, more in all but one that are clean or have white noise and look blotched.
 """
 FAINTEST = 0.02
 """No frequency counts for cleaner than this share of the standard deviation of a pixel."""

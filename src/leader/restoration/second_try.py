@@ -35,7 +35,7 @@ def run_with_second_try(ready: Preparation, run: Callable[[Preparation], Restora
     if best.verdict is None or best.verdict.level != "failed" or best.sigma_from != "estimated":
         return best
     judged: Verdict = best.verdict
-    if not larger_sigma_may_help(judged.numbers):
+    if ready.sigma == 0 or not larger_sigma_may_help(judged.numbers):  # twice nothing is nothing
         return best
     tries = [Try(ready.sigma, judged.level, True)]
     for number in range(1, REPETITIONS + 1):
