@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from leader.errors import LeaderError
 from leader.folders import run as run_module
@@ -122,7 +123,8 @@ def test_a_second_try_is_a_run_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(Preparation, "_verdict", lambda self, images: replace(judge(self, images), level="failed"))
     monkeypatch.setattr("leader.restoration.second_try.larger_sigma_may_help", lambda numbers: True)
     (tmp_path / "in").mkdir()
-    save_picture(tmp_path / "in/a.png", 48, 48)
+    noisy = 128 + 25 * np.random.default_rng(0).standard_normal((48, 48, 3))  # there is something to double
+    Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(tmp_path / "in/a.png")
     go(tmp_path / "in", tmp_path / "given")
     alone = len(calls)
     go(tmp_path / "in", tmp_path / "estimated", {"sigma": None})
