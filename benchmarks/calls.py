@@ -137,7 +137,8 @@ ROUTES = (
 CHOSEN: dict[str, dict[tuple[str, str], str]] = {
     "embedded": {(task, host): "late" for task in ("sr-clean", "sr", "gauss", "motion", "cs", "inpaint") for host in HOSTS}
     | {(task, "diffpir"): "opened" for task in ("sr", "motion")},
-    "anime64": {(task, host): "late" for task in ("sr-clean", "gauss", "inpaint") for host in HOSTS},
+    "anime64": {(task, host): "late" for task in ("sr-clean", "gauss", "inpaint") for host in HOSTS}
+    | {(task, "diffpir"): "opened" for task in ("sr-clean", "gauss")},
 }
 """What is taken to the test pictures, by prior, task and host: the best on the development pictures."""
 

@@ -2,13 +2,13 @@
 
     python benchmarks/self_check.py --photographs DIR... --part val|first|third [--runs N]  makes the runs that are not yet kept
     python benchmarks/self_check.py                                                  judges the kept ones, prints the rates
-    python benchmarks/self_check.py --fit                                            fits the weights of the score anew
 
 Parts of 64 x 64 pixels of photographs, a plain or a textured one of each, are degraded and restored with the default method
 and quality. Ruined: 3 dB below the given picture (super-resolution: below bicubic interpolation). The limits of the verdict
 were set on the runs of `val`, validation photographs, and `first`, some of the training photographs; those of `third`,
 photographs of the folders calib and test, on which no limit was ever set, are the test. `second` was the test before, and has
-been looked at since. Records hold the numbers that `judge` takes, so limits can be tried without running anything again.
+been looked at since. Records hold the numbers that `judge` takes, so limits can be tried without running anything again
+(benchmarks/self_check_fit.py).
 """
 
 from __future__ import annotations
@@ -314,54 +314,6 @@ def judged(rows: Iterable[dict[str, Any]]) -> list[Judged]:
     return found
 
 
-RIDGE = 2.0
-"""Weight of the squares of the score's weights, for features of standard deviation 1, as the fit minimises them."""
-FOLDS = 10
-
-
-def fit_score(rows: list[dict[str, Any]]) -> str:
-    """Weights of `leader.trust.score` from the runs that undid a blur, and what they do on photographs left out.
-
-    Runs between 2 and 3 dB below the given picture are left out: they are nearly ruined.
-    """
-    from leader.trust import score
-    from leader.trust.limits import SCORE
-
-    own = [row for row in rows if score.applies(row["numbers"]) and row["part"] in ("val", "first")]
-    names = list(score.WEIGHTS)
-    table = np.array([[score.features(row["numbers"])[name] for name in names] for row in own])
-    gain = np.array([row["psnr"] - row["psnr_given"] for row in own])
-    ruined, harmless, told = gain <= -3, gain > -1, (gain <= -3) | (gain > -2)
-    photographs = sorted({row["photograph"] for row in own})
-    fold = np.array([photographs.index(row["photograph"]) % FOLDS for row in own])
-    left_out = np.zeros(len(own))
-    for number in range(FOLDS):
-        weights, bias = logistic(table[told & (fold != number)], ruined[told & (fold != number)])
-        left_out[fold == number] = table[fold == number] @ weights + bias
-    weights, bias = logistic(table[told], ruined[told])
-    said = ", ".join(f'"{name}": {value:.3f}' for name, value in zip(names, weights))
-    beyond = left_out > SCORE.failed
-    return (
-        f"{len(own)} runs: WEIGHTS = {{{said}}}, BIAS = {bias:.3f}\n"
-        f"photographs left out: failed {(beyond & ruined).sum()} of {ruined.sum()} ruined and "
-        f"{(beyond & harmless).sum()} of {harmless.sum()} not harmed"
-    )
-
-
-def logistic(features: Pixels, ruined: NDArray[np.bool_]) -> tuple[Pixels, float]:
-    """Weights [F] and bias of the log-odds of `ruined` [N] given features [N, F], by Newton's method."""
-    mean, scale = features.mean(0), features.std(0) + 1e-9
-    x = np.column_stack([(features - mean) / scale, np.ones(len(features))])
-    ridge = np.diag([RIDGE] * features.shape[1] + [0.0])
-    found = np.zeros(x.shape[1])
-    for _ in range(50):
-        chance = 1 / (1 + np.exp(-x @ found))
-        slope = x.T @ (chance - ruined) + ridge @ found
-        found -= np.linalg.solve((x * (chance * (1 - chance))[:, None]).T @ x + ridge, slope)
-    weights = found[:-1] / scale
-    return weights, float(found[-1] - weights @ mean)
-
-
 def _rate(title: str, rows: list[Judged], bound: bool = False) -> str:
     failed, doubtful = (sum(row.level == level for row in rows) for level in ("failed", "doubtful"))
     if not rows:
@@ -403,13 +355,9 @@ if __name__ == "__main__":
     parser.add_argument("--photographs", type=Path, nargs="+", help="folders of photographs (.jpg)")
     parser.add_argument("--part", choices=list(ROUNDS), default="val", help="what the runs are for")
     parser.add_argument("--runs", type=int, default=10**9, help="how many runs of the part there should be")
-    parser.add_argument("--fit", action="store_true", help="fit the score of deblurred pictures to the runs of val and first")
     arguments = parser.parse_args()
     if arguments.photographs is not None:
         make(arguments.photographs, arguments.part, arguments.runs)
-    if arguments.fit:
-        print(fit_score(kept()))
-        raise SystemExit
     everything = judged(kept())
     for name, words in PARTS.items():
         chosen = [row for row in everything if row.part == name]

@@ -310,7 +310,7 @@ def test_large_pictures_are_judged_in_pieces_and_probe_by_probe(task: str, monke
     result, watch = run(problem, CheapPrior())
     torch.manual_seed(0)
     judge = Referee()
-    torch.nn.init.normal_(judge.out.weight)
+    torch.nn.init.normal_(judge.out.weight, std=0.05)  # within what it can say
     whole = gather(problem, result.images, watch)
     assert whole is not None
     expected = judge.std(whole)

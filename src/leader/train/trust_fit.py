@@ -22,24 +22,28 @@ LEAST_ERROR = 1e-3
 """Error of a pixel that counts as none, [-1, 1] units: an eighth of a grey level."""
 STEEPNESS = 0.15
 """Natural logarithms over which an error passes from covered to not, in the picture's own coverage."""
-FAR = 2.0
+LIKELY = 4.0
+"""How much the likelihood counts, which ranks the largest errors."""
+FAR = 2.5
 """Natural logarithms beyond its standard deviation at which an error counts no more in the likelihood, which it would rule."""
 EVEN = 3.0
 """How much it counts that every single picture is covered as often as all are together."""
-DECAY = 1e-2
+DECAY = 3e-2
 """Of the weights, by AdamW: a few hundred photographs are easily learned by heart."""
-KEPT = 0.995
+KEPT = 0.998
 """Share of the mean of the weights over the steps before, in each step: what is kept is that mean."""
+RISE, LEAST_RISE = 0.015, 20
+"""Of the steps, the share in which the rate of learning rises, and their number at least."""
 
 
 @dataclass(frozen=True)
 class FitSettings:
     """How a referee is fitted: steps of so many crops, or as many as fit into the time."""
 
-    steps: int = 1500
-    batch: int = 8
+    steps: int = 13_000
+    batch: int = 12
     crop: int = 64
-    rate: float = 4e-3
+    rate: float = 3e-3
     seconds: float = math.inf
     seed: int = 0
 
@@ -82,6 +86,7 @@ def fit_referee(
     best = torch.optim.AdamW(referee.parameters(), lr=chosen.rate, weight_decay=DECAY)
     mean_weights = {name: value.clone() for name, value in referee.state_dict().items()}
     begin = time.monotonic()
+    rise = max(LEAST_RISE, RISE * chosen.steps)
     mean = 0.0
     for step in range(chosen.steps):
         spent = (time.monotonic() - begin) / chosen.seconds
@@ -89,7 +94,7 @@ def fit_referee(
             break
         share = max(step / chosen.steps, spent)
         for group in best.param_groups:
-            group["lr"] = chosen.rate * min(1.0, (step + 1) / 20) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
+            group["lr"] = chosen.rate * min(1.0, (step + 1) / rise) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
         features, error, is_open = _batch(lessons, chosen, generator)
         off = loss(referee(features.contiguous(memory_format=torch.channels_last)), error, is_open)  # a fifth faster on the CPU
         best.zero_grad()
@@ -115,7 +120,7 @@ def loss(log_std: Tensor, error: Tensor, is_open: Tensor) -> Tensor:
     """
     weight = is_open / is_open.sum((1, 2), keepdim=True)
     size = error.log()
-    total = log_std + 0.5 * (2 * (size - log_std[:, None]).clamp_max(FAR)).exp().mean(1)
+    total = LIKELY * (log_std + 0.5 * (2 * (size - log_std[:, None]).clamp_max(FAR)).exp().mean(1))
     for level, multiple in GAUSSIAN.items():
         over = size - (log_std + math.log(multiple))[:, None]
         total = total + torch.maximum(level * over, (level - 1) * over).mean(1)

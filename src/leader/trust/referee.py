@@ -49,9 +49,9 @@ class RefereeShape:
 
     channels: int = CHANNELS
     full: int = 16
-    half: int = 24
-    quarter: int = 32
-    eighth: int = 64
+    half: int = 32
+    quarter: int = 48
+    eighth: int = 72
 
 
 class Referee(nn.Module):

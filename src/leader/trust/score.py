@@ -2,7 +2,7 @@
 
 Scenes have detail and waves of their own, and a kernel may seem a little too wide: each of these alone gives false alarms where
 it is asked to recognise most of the ruined runs, all together fewer. A logistic regression with few features that all count in
-one direction, fitted to runs on photographs (`python benchmarks/self_check.py --fit`; docs/verdict.md).
+one direction, fitted to runs on photographs (`python benchmarks/self_check_fit.py`; docs/verdict.md).
 """
 
 from __future__ import annotations
