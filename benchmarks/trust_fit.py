@@ -98,16 +98,20 @@ def main() -> None:
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("what", choices=["fit", "score", "calibrate", "time"])
     parser.add_argument("file", type=Path)
-    parser.add_argument("--seconds", type=float, default=240.0, help="for the fit")
-    parser.add_argument("--steps", type=int, default=4000, help="of the fit, at most")
+    parser.add_argument("--seconds", type=float, default=FitSettings.seconds, help="for the fit")
+    parser.add_argument("--steps", type=int, default=FitSettings.steps, help="of the fit, at most")
     parser.add_argument("--start", type=Path, help="a referee that is fitted further, instead of a new one")
     parser.add_argument("--rate", type=float, default=FitSettings.rate, help="of learning, of the fit")
+    parser.add_argument("--batch", type=int, default=FitSettings.batch, help="of runs in a step of the fit")
+    parser.add_argument("--likely", type=float, default=FitSettings.likely, help="how much the likelihood counts in the fit")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     if chosen.what == "fit":
         lessons = read_lessons(sorted((chosen.store / "train").glob("*.npz")))
-        settings = FitSettings(steps=chosen.steps, rate=chosen.rate, seconds=chosen.seconds, seed=chosen.seed)
+        settings = FitSettings(
+            chosen.steps, chosen.batch, rate=chosen.rate, likely=chosen.likely, seconds=chosen.seconds, seed=chosen.seed
+        )
         start = None if chosen.start is None else Referee.load(chosen.start)
         fit_referee([one for one in lessons if bool(one.open.any())], settings, print, start).save(chosen.file)
         print(f"fitted to {len(lessons)} runs")

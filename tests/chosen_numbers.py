@@ -349,7 +349,6 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "train.trust_fit": {
         "LEAST_ERROR": 1e-3,
         "STEEPNESS": 0.15,
-        "LIKELY": 4.0,
         "FAR": 2.5,
         "EVEN": 3.0,
         "DECAY": 3e-2,

@@ -155,15 +155,17 @@ def test_the_loss_is_least_at_the_size_of_the_errors_and_every_picture_counts_th
     error = torch.randn(2, 3, 64, 64, generator=draw).abs().clamp_min(1e-3) * torch.tensor([0.01, 0.5]).view(2, 1, 1, 1)
     is_open = torch.ones(2, 64, 64, dtype=torch.bool)
     stds = torch.tensor([0.01, 0.5]).log().view(2, 1, 1).expand(2, 64, 64)
-    best = float(loss(stds, error, is_open))
+    best = float(loss(stds, error, is_open, 2.0))
     for factor in (0.8, 1.25):
         for row in range(2):
             shifted = stds + np.log(factor) * (torch.arange(2) == row).view(2, 1, 1)
-            assert float(loss(shifted, error, is_open)) > best + 0.005
+            assert float(loss(shifted, error, is_open, 2.0)) > best + 0.005
+    once = float(loss(stds, error, is_open, 3.0)) - best
+    assert once == pytest.approx(float(stds.mean()) + 0.5, abs=0.02), "the likelihood of Gaussian errors"
     half = is_open.clone()
     half[0, 32:] = False
     spoilt = torch.where(half[:, None], error, 7.0)
-    assert float(loss(stds, spoilt, half)) == pytest.approx(best, abs=0.03), "what is no question does not count"
+    assert float(loss(stds, spoilt, half, 2.0)) == pytest.approx(best, abs=0.03), "what is no question does not count"
 
 
 def test_workers_make_the_same_runs(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
