@@ -4,6 +4,7 @@
     python benchmarks/calls.py run --chosen --seeds 3                   # what was chosen there, on the 16 test crops of 128 px
     python benchmarks/calls.py run --model FOLDER --development         # a DDPM that others trained: FOLDER holds network.py,
     python benchmarks/calls.py run --model FOLDER --chosen              # weights.safetensors
+    python benchmarks/calls.py run --model FOLDER --front               # two plain grids of three lengths
     python benchmarks/calls.py table                                    # paired differences with 95 % intervals; also with
                                                                         # --model and --development; all of it resumes
 
@@ -24,6 +25,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from statistics import mean
@@ -50,8 +52,10 @@ HOSTS = ("ddnm", "diffpir")
 DRAWN, FITTED = 8, 12
 SHARE = 0.35
 """Of the calls of the host's own 100 steps, how many may take their place."""
-DENSE, FIFTH = 0.25, 0.2
-"""Of the host's steps, how many "thinned" and "opened" keep one by one at the end."""
+LENGTHS = (10, 25, 50)
+"""Steps of the plain shorter grids."""
+DENSE, FIFTH, TENTH = 0.25, 0.2, 0.1
+"""Of the host's steps, how many "thinned", "opened" and "opened wider" keep one by one at the end."""
 
 app = typer.Typer(add_completion=False, help=__doc__)
 Part = Callable[[Grid], Sequence[int]]
@@ -75,10 +79,10 @@ def halved(grid: Grid) -> Sequence[int]:
     return range(last - 2 * (count - 1), last + 1, 2)
 
 
-def opened(grid: Grid) -> Sequence[int]:
-    """A fifth of all at the end, one by one; above it every second one, as far up as the share reaches."""
-    last, few = len(grid.times) - 1, int(SHARE * grid.visits) - int(FIFTH * grid.visits)
-    dense = range(last - int(FIFTH * grid.visits), last)
+def opened(grid: Grid, share: float = FIFTH) -> Sequence[int]:
+    """A share of all at the end, one by one; above it every second one, as far up as the calls reach."""
+    last, few = len(grid.times) - 1, int(SHARE * grid.visits) - int(share * grid.visits)
+    dense = range(last - int(share * grid.visits), last)
     return (*range(dense[0] - 2 * few, dense[0], 2), *dense)
 
 
@@ -121,24 +125,31 @@ class Route:
 REFERENCE = Route("own 100")
 FROM_MEAN: dict[str, Any] = {"start": {"time": 999}}
 """No later than the first time of the part that is visited: E[x0 | y] there."""
+FROM_DRAW: dict[str, Any] = {"start": {"time": 999, "draw": True}}
 ROUTES = (
     REFERENCE,
     Route("jump", part=jump),
     Route("late", plugins=("start",), settings=FROM_MEAN, part=late),
-    Route("late, drawn", plugins=("start",), settings={"start": {"time": 999, "draw": True}}, part=late),
+    Route("late, drawn", plugins=("start",), settings=FROM_DRAW, part=late),
     Route("opened", plugins=("start",), settings=FROM_MEAN, part=opened),
+    Route("opened, drawn", plugins=("start",), settings=FROM_DRAW, part=opened),
+    Route("opened wider", plugins=("start",), settings=FROM_MEAN, part=partial(opened, share=TENTH)),
     Route("thinned", part=thinned),
     Route("halved", plugins=("start",), settings=FROM_MEAN, part=halved),
     Route("quadratic 33", 33, "quadratic"),
     Route("informed start, 33", 33, None, ("start",), {"start": {"spread": True}}),
     Route("own 33", 33),
     Route("noise 33", 33, "noise"),
+    *(Route(f"own {steps}", steps) for steps in LENGTHS),
+    *(Route(f"quadratic {steps}", steps, "quadratic") for steps in LENGTHS),
 )
+FRONT = tuple(f"{grid} {steps}" for grid in ("own", "quadratic") for steps in LENGTHS)
+"""Plain shorter grids: the front of a network of constant cost."""
 CHOSEN: dict[str, dict[tuple[str, str], str]] = {
     "embedded": {(task, host): "late" for task in ("sr-clean", "sr", "gauss", "motion", "cs", "inpaint") for host in HOSTS}
     | {(task, "diffpir"): "opened" for task in ("sr", "motion")},
     "anime64": {(task, host): "late" for task in ("sr-clean", "gauss", "inpaint") for host in HOSTS}
-    | {(task, "diffpir"): "opened" for task in ("sr-clean", "gauss")},
+    | {(task, "diffpir"): "opened wider" for task in ("sr-clean", "gauss")},
 }
 """What is taken to the test pictures, by prior, task and host: the best on the development pictures."""
 
@@ -256,6 +267,7 @@ def run(
     host: Annotated[list[str] | None, typer.Option(help="These hosts only.")] = None,
     task: Annotated[list[str] | None, typer.Option(help="These tasks only.")] = None,
     route: Annotated[list[str] | None, typer.Option(help="These paths and the reference only, by name.")] = None,
+    front: Annotated[bool, typer.Option("--front", help="Only the reference and plain shorter grids.")] = False,
     store: Annotated[Path, typer.Option(help="Where drawn pictures are kept.")] = Path("out/anime64-drawn.pt"),
 ) -> None:
     """Run what has no record yet."""
@@ -269,7 +281,7 @@ def run(
         made = drawn(prior, store)
         prior.spectrum = picture_spectrum(made[DRAWN:])
         shown = [(one[None] + 1) / 2 for one in (made[DRAWN : DRAWN + 4] if development else made[:DRAWN])]
-    done, names = study.stored(), None if chosen else route or [one.name for one in ROUTES]
+    done, names = study.stored(), None if chosen else FRONT if front else route or [one.name for one in ROUTES]
     for one, what, who, index, seed in cells(
         study, task or study.tasks, host or HOSTS, names, min(pictures, len(shown)), seeds
     ):

@@ -21,7 +21,7 @@ from leader.pictures import list_pictures
 from leader.priors.loading import load_prior
 from leader.train import trust_runs as runs
 
-PARTS = {"train": 3000, "val": 240, "calib": 512, "test": 384, "between": 96, "many": 96, "files": 160}
+PARTS = {"train": 3000, "val": 240, "calib": 640, "test": 384, "between": 96, "many": 96, "files": 192}
 VAL_SIDE = 96
 """Of the crops of val, in pixels: larger than those of the fit, so that what is chosen does not hang on their size."""
 REPETITIONS = 8
@@ -43,7 +43,7 @@ def cases(part: str, pictures: int) -> list[runs.RunCase]:
     if part == "calib":
         return runs.every_family(pictures)
     if part == "files":
-        return runs.file_cases(pictures, 2, runs.FILE_TASKS)
+        return runs.file_cases(pictures)
     if part == "between":
         found = runs.calibration_cases(pictures, crops=1, nodes=(0.01, 0.035, 0.07), methods=METHODS)
         return [replace(case, options=_between(case)) for case in found]

@@ -324,6 +324,19 @@ def test_large_pictures_are_judged_in_pieces_and_probe_by_probe(task: str, monke
     assert float(expected.std()) > 0
 
 
+def test_of_two_calibrations_the_wider_counts_at_the_noise_levels_of_either() -> None:
+    rising, own = (1.0, 2.0, 3.0, 4.0), (Node(0.0, (9.0,) * 4, 1),)
+    one = Calibration({"sr": (Node(0.0, rising, 5), Node(0.1, rising, 6)), "cs": own})
+    other = Calibration({"sr": (Node(0.0, (2.0, 2.5, 2.5, 2.5), 7), Node(0.05, (0.5, 1.0, 5.0, 6.0), 8)), "jpeg": own})
+    for table in (calibration.wider(one, other), calibration.wider(other, one)):
+        assert set(table.families) == {"sr", "cs", "jpeg"}
+        assert table.families["cs"] == table.families["jpeg"] == own
+        clean, middle, noisy = table.families["sr"]
+        assert clean == Node(0.0, (2.0, 2.5, 3.0, 4.0), 12)
+        assert (middle.noise, middle.runs) == (0.05, 8) and middle.factors == pytest.approx((1.0, 2.0, 5.0, 6.0))
+        assert noisy == Node(0.1, (1.0, 2.0, 5.0, 6.0), 6), "beyond its last level a table goes on as it ends"
+
+
 def test_every_kind_of_blur_is_a_family_of_its_own_but_a_kernel_of_ones_own() -> None:
     assert [family_of(task, None) for task in ("deblur", "deblur-motion", "deblur-gaussian")] == [
         "deblur-motion",

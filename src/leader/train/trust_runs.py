@@ -240,7 +240,7 @@ def calibration_cases(
 
 
 def file_cases(
-    pictures: int, crops: int = 2, tasks: Sequence[str] = ("jpeg", "denoise"), nodes: Sequence[float] = NODES, side: int = SIDE
+    pictures: int, crops: int = 2, tasks: Sequence[str] = FILE_TASKS, nodes: Sequence[float] = NODES, side: int = SIDE
 ) -> list[RunCase]:
     """Every crop as a picture file of every task once, as `leader.restore` treats it, the noise levels in turn."""
     cases = []
@@ -257,7 +257,11 @@ def file_cases(
 
 
 def every_family(pictures: int, crops: int = 4, side: int = SIDE) -> list[RunCase]:
-    """What factors are fitted to: all families, first crops first, so that a part of them is a fair part."""
+    """What factors are fitted to: all families, first crops first, so that a part of them is a fair part.
+
+    A third of the runs of most families are picture files, which is what people have: where only measurements to all decimals
+    count, their errors are said too small.
+    """
     few = max(1, crops // 2)
     cases = (
         calibration_cases(pictures, crops, side=side)

@@ -162,6 +162,24 @@ def fitted(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
     return Calibration(families)
 
 
+def wider(one: Calibration, other: Calibration) -> Calibration:
+    """Factors that cover what both are fitted to: the larger, at the noise levels of either; a family of one alone stays."""
+    both = [name for name in one.families if name in other.families]
+    return Calibration({**one.families, **other.families, **{name: _wider(one, other, name) for name in both}})
+
+
+def _wider(one: Calibration, other: Calibration, family: str) -> tuple[Node, ...]:
+    own, others = ({node.noise: node.runs for node in table.families[family]} for table in (one, other))
+    return tuple(
+        Node(
+            noise,
+            tuple(max(pair) for pair in zip(one.at(family, noise)[0], other.at(family, noise)[0])),
+            own.get(noise, 0) + others.get(noise, 0),
+        )
+        for noise in sorted({*own, *others})
+    )
+
+
 def quantiles(runs: Sequence[Tensor], levels: Sequence[float] = LEVELS) -> Factors:
     """Quantiles of values of several runs that count the same each, whatever their number of pixels."""
     values = torch.cat([run.flatten().double() for run in runs])
