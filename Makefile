@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo web test-web test-cluster docker-check test lint unit check-all mutants fuzz audit results graph docs install clean
 
-TABLES := table1 table2 table3 table4 fid
+TABLES := table1 table2 table3 table4 fid trust
 FIGURES := figure1 figure3 figure4 figure5 figure6 figure7
 
 install: $(STAMP)
