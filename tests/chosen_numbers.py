@@ -54,7 +54,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
         "HOLE": 0.002,
         "LEAN": 8,
     },
-    "trust.error_map": {"LEAST": 1 / 255},
+    "trust.error_map": {"LEAST": 1 / 255, "APART": 0.7},
     "trust.evidence": {
         "CLOCKS": (20, 60, 120, 200),
         "MOVES": (60, 200),

@@ -92,9 +92,10 @@ def test_the_spread_is_that_of_the_trusted_time(enlarged: tuple[Restoration, lis
     assert torch.equal(result.result.posterior_std, step.sigma.sqrt())
 
 
-def test_the_map_is_in_the_units_of_the_picture(enlarged: tuple[Restoration, list[Step]]) -> None:
+def test_the_map_is_in_the_units_of_the_picture() -> None:
     """Half the calibrated error, root mean square over the channels; of the size of the error that was made."""
-    result, _ = enlarged
+    result = leader.restore(thumbnail(), "sr-bicubic", prior=embedded(), sigma=0.0)
+    assert result.trust is not None and result.trust.source == "calibrated"
     assert result.result.error_std is not None and result.uncertainty is not None
     wanted = np.sqrt((result.result.error_std[0].numpy() ** 2 / 4).mean(0))
     assert result.uncertainty.shape == (SIDE, SIDE)
@@ -102,6 +103,12 @@ def test_the_map_is_in_the_units_of_the_picture(enlarged: tuple[Restoration, lis
     assert result.summary()["mean_uncertainty"] == pytest.approx(float(wanted.mean()), rel=1e-5)
     made = float(np.sqrt(np.mean((result.array - middle(photographs()[0])) ** 2)))
     assert 0.5 < float(np.sqrt((result.uncertainty**2).mean())) / made < 2
+
+
+def test_ten_uniform_steps_are_no_path_that_was_calibrated(enlarged: tuple[Restoration, list[Step]]) -> None:
+    """The map says half of the error that was made there, or less, and that it may."""
+    assert enlarged[0].trust is not None and enlarged[0].trust.source == "other paths"
+    assert any("more late steps" in note for note in enlarged[0].notes)
 
 
 def test_the_head_predicts_the_size_of_the_error() -> None:

@@ -178,7 +178,7 @@ def test_factors_scale_the_map_and_an_unknown_task_gets_the_widest_and_says_so(t
     }
     prior = prior_with(tmp_path, families=factors)
     problem, known = masked()
-    found, (one,) = with_errors(prior, problem, *run(problem, prior))
+    found, (one,) = with_errors(prior, problem, *run(problem, prior, 50))
     assert found.error_std is not None and one.source == "calibrated" and one.note is None
     np.testing.assert_allclose(found.error_std[0, 0][~known], 2 * np.exp(-2.5), rtol=1e-3)
     assert one.level == pytest.approx({0.5: 0.5, 0.8: 1.0, 0.9: 1.6449, 0.95: 2.0}, rel=1e-3)
@@ -191,9 +191,24 @@ def test_factors_scale_the_map_and_an_unknown_task_gets_the_widest_and_says_so(t
             return self.A(y)
 
     own = Problem.simulate(photograph(SIZE, SIZE)[None], Own((3, SIZE, SIZE)))
-    _, (other,) = with_errors(prior, own, *run(own, prior))
+    _, (other,) = with_errors(prior, own, *run(own, prior, 50))
     assert other.source == "other tasks" and other.note is not None and "never calibrated" in other.note
     np.testing.assert_allclose(other.std, 3 * np.exp(-2.5), rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("steps", "source"), [(50, "calibrated"), (25, "calibrated"), (22, "other paths"), (10, "other paths")]
+)
+def test_a_path_with_few_late_steps_is_said_not_to_be_a_calibrated_one(tmp_path: Path, steps: int, source: str) -> None:
+    """Uniform steps of so many times: the nearest to 20 of the clock is 40 with 25 of them, 45 with 22, 100 with 10."""
+    prior = prior_with(tmp_path, families={"inpaint": (Node(0.0, (1.0, 2.0, 3.0, 4.0), 8),)})
+    problem, _ = masked()
+    result, watch = run(problem, prior, steps)
+    nearest = min(abs(np.log1p(t) - np.log(21)) for t in range(0, 1000, 1000 // steps))
+    assert watch.apart(0) == pytest.approx(nearest, abs=1e-6) and watch.apart(1) == 0.0
+    _, (one,) = with_errors(prior, problem, result, watch)
+    assert one.source == source and (one.note is None) == (source == "calibrated")
+    assert source == "calibrated" or "more late steps" in str(one.note)
 
 
 def test_factors_are_those_of_the_noise_quoted_for_0_to_1(tmp_path: Path) -> None:

@@ -22,6 +22,12 @@ from leader.trust.strips import LARGE
 
 LEAST = 1 / 255
 """Differences from a known pixel that rounding to 8 bits explains, [-1, 1] units: half a grey level."""
+APART = 0.7
+"""How far the visited times may stay from those that the referee looks at, natural logarithms of the clock (`Watch.apart`):
+0.63 at most on the paths of --quality, 1.6 with ten uniform steps of DDNM, where its intervals cover half of the errors.
+"""
+SHORT = ("jpeg",)
+"""Families whose own path, on which they were calibrated, is shorter than that."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,8 @@ class ErrorMap:
 
     std      [H, W] in [-1, 1] units, such that 1.645 of it cover nine of ten pixels
     level    multiples of `std` that cover 50, 80, 90 and 95 % of the pixels
-    source   "calibrated", "other tasks" (the widest factors of the tasks that were calibrated) or "uncalibrated"
+    source   "calibrated", "other tasks" (the widest factors of the tasks that were calibrated), "other paths" (those that were
+             calibrated have more late steps) or "uncalibrated"
     """
 
     std: Tensor
@@ -42,13 +49,18 @@ class ErrorMap:
         """What to tell where the map is worth less than it could be."""
         if self.source == "other tasks":
             return "The trust map was never calibrated for this task; it uses the widest factors of the tasks that were."
+        if self.source == "other paths":
+            return (
+                "The trust map was calibrated on paths with more late steps than this one: errors may be several times as "
+                "large as it says; take more steps, or choose them by --quality."
+            )
         if self.source == "uncalibrated":
             return "The trust map is the referee's own, not calibrated for this prior: run 'leader calibrate'."
         return None
 
 
-def error_map(prior: Prior, problem: Problem, evidence: Evidence) -> ErrorMap | None:
-    """The error map of one image; None where the prior has no referee."""
+def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float = 0.0) -> ErrorMap | None:
+    """The error map of one image; None where the prior has no referee. `apart` is that of the watch (`Watch.apart`)."""
     referee, file = referee_of(prior), file_of(prior)
     if referee is None or file is None:
         return None
@@ -62,6 +74,8 @@ def error_map(prior: Prior, problem: Problem, evidence: Evidence) -> ErrorMap | 
         std = std * shown / GAUSSIAN[SHOWN]
         level = {name: GAUSSIAN[SHOWN] * value / shown for name, value in zip(LEVELS, factors)}
         source = "calibrated" if measured else "other tasks"
+        if apart > APART and family not in SHORT:
+            source = "other paths"
     return ErrorMap(with_known_pixels(std, evidence), level, source)
 
 
@@ -96,11 +110,12 @@ def with_errors(prior: Prior, problem: Problem, result: Result, watch: Watch) ->
         evidence = gather(one, result.images[row : row + 1], watch, name)
         if evidence is None:
             return result, []
+        apart = watch.apart(name)
         if evidence.misfit.numel() > LARGE:
             watch.forget(name)  # the room is needed
         if result.posterior_std is not None:
             spreads.append(left_open(result.posterior_std[row], evidence))
-        found = error_map(prior, one, evidence)
+        found = error_map(prior, one, evidence, apart)
         if found is not None:
             maps.append(found)
             stds.append(found.std.expand(result.images.shape[1:]))

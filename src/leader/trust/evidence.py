@@ -98,6 +98,10 @@ class Watch:
         """Whether Sigma was estimated for an image."""
         return (name, CLOCKS[0]) in self._sigma
 
+    def apart(self, name: int) -> float:
+        """How far the visited times stay from those of `CLOCKS` at most, natural logarithms of the clock."""
+        return max(self._sigma[name, clock][0] for clock in CLOCKS) if self.knows(name) else 0.0
+
     def seen(self, name: int) -> Way | None:
         """What was kept of an image; None where no Sigma was estimated."""
         if not self.knows(name):
