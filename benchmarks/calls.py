@@ -126,6 +126,8 @@ REFERENCE = Route("own 100")
 FROM_MEAN: dict[str, Any] = {"start": {"time": 999}}
 """No later than the first time of the part that is visited: E[x0 | y] there."""
 FROM_DRAW: dict[str, Any] = {"start": {"time": 999, "draw": True}}
+FRONT = tuple(Route(f"{grid or 'own'} {steps}", steps, grid) for grid in (None, "quadratic") for steps in LENGTHS)
+"""Plain shorter grids: the front of a network of constant cost."""
 ROUTES = (
     REFERENCE,
     Route("jump", part=jump),
@@ -140,11 +142,8 @@ ROUTES = (
     Route("informed start, 33", 33, None, ("start",), {"start": {"spread": True}}),
     Route("own 33", 33),
     Route("noise 33", 33, "noise"),
-    *(Route(f"own {steps}", steps) for steps in LENGTHS),
-    *(Route(f"quadratic {steps}", steps, "quadratic") for steps in LENGTHS),
+    *FRONT,
 )
-FRONT = tuple(f"{grid} {steps}" for grid in ("own", "quadratic") for steps in LENGTHS)
-"""Plain shorter grids: the front of a network of constant cost."""
 CHOSEN: dict[str, dict[tuple[str, str], str]] = {
     "embedded": {(task, host): "late" for task in ("sr-clean", "sr", "gauss", "motion", "cs", "inpaint") for host in HOSTS}
     | {(task, "diffpir"): "opened" for task in ("sr", "motion")},
@@ -281,7 +280,7 @@ def run(
         made = drawn(prior, store)
         prior.spectrum = picture_spectrum(made[DRAWN:])
         shown = [(one[None] + 1) / 2 for one in (made[DRAWN : DRAWN + 4] if development else made[:DRAWN])]
-    done, names = study.stored(), None if chosen else FRONT if front else route or [one.name for one in ROUTES]
+    done, names = study.stored(), None if chosen else route or [one.name for one in (FRONT if front else ROUTES)]
     for one, what, who, index, seed in cells(
         study, task or study.tasks, host or HOSTS, names, min(pictures, len(shown)), seeds
     ):

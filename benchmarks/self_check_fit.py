@@ -1,6 +1,8 @@
 """Fits the score of runs that undid a blur (`leader.trust.score`) to the kept runs of benchmarks/self_check.py.
 
-python benchmarks/self_check_fit.py    weights, what they do on photographs left out, and mistakes by the score's limit
+    python benchmarks/self_check_fit.py    weights, what they do on photographs left out, and mistakes by the score's limit
+
+The part `third`, the test, is not looked at.
 """
 
 from __future__ import annotations
