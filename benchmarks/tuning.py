@@ -5,6 +5,7 @@
     python benchmarks/tuning.py run lengths --images photos/val --photographs 8     # what those two left open
     python benchmarks/tuning.py run relaxed --images photos/val --photographs 8     # over-relaxed ProjDiff, late ends, averages
     python benchmarks/tuning.py run noisy --images photos/val --photographs 8       # noisy super-resolution: eta, late ends
+    python benchmarks/tuning.py run early --images photos/val --photographs 8       # over-relaxed ProjDiff with noise
     python benchmarks/tuning.py table                                   # best first, by task; resumes from its records
 
 Crops, noise and scores are those of benchmarks/paths.py; records in benchmarks/records/tuning.jsonl.
@@ -176,7 +177,27 @@ def noisy() -> Iterator[Trial]:
         yield Trial("sr", "ddnm", ("ucpm",), 21, None, {"eta": eta}, DENSE_END)
 
 
-ROUNDS = {"starts": starts, "settings": settings, "lengths": lengths, "relaxed": relaxed, "noisy": noisy}
+SHARP = (990, 300, 252, 208, 169, 133, 102, 75, 52, 33, 19, 8, 2, 0, -1)
+"""Gaussian deblurring's: one call at the top, the others below time 300."""
+
+
+def early() -> Iterator[Trial]:
+    """ProjDiff that goes beyond its estimate with noise too, where y is not noisier than the state or does not speak."""
+    for step in (0.3, 0.5, 1.0):
+        for beyond in (1.6, 1.7, 1.8):
+            yield Trial("sr", "projdiff", (), 21, None, {"step": step, "early_step": beyond}, NOISY_END)
+    for beyond in (1.7, 1.8):
+        yield Trial("sr", "projdiff", (), 21, None, {"step": 0.5, "early_step": beyond}, LATE_END)
+    for beyond in (1.0, 1.3, 1.6):
+        yield Trial("gauss", "projdiff", (), 14, None, {"early_step": beyond}, SHARP)
+        yield Trial("motion", "projdiff", (), 21, None, {"step": 0.5, "early_step": beyond}, LATE_END)
+        yield Trial("cs", "projdiff", ("start",), 32, "quadratic", {"early_step": beyond, "start": {"time": 150}})
+        yield Trial("inpaint", "projdiff", (), 21, None, {"step": beyond}, LATE_END)
+    yield Trial("inpaint", "projdiff", (), 21, "quadratic")
+    yield Trial("inpaint", "idpg", (), 21, "quadratic")
+
+
+ROUNDS = {"starts": starts, "settings": settings, "lengths": lengths, "relaxed": relaxed, "noisy": noisy, "early": early}
 app = typer.Typer(add_completion=False, help=__doc__)
 
 
@@ -187,7 +208,7 @@ def stored() -> dict[tuple[str, int], dict[str, Any]]:
 
 @app.command()
 def run(
-    name: Annotated[str, typer.Argument(help="starts, settings, lengths, relaxed or noisy.")],
+    name: Annotated[str, typer.Argument(help="starts, settings, lengths, relaxed, noisy or early.")],
     images: Annotated[str, typer.Option(help="A folder of development photographs.")],
     photographs: Annotated[int, typer.Option(help="How many of them.")] = 4,
     task: Annotated[str | None, typer.Option(help="One task only.")] = None,

@@ -111,6 +111,7 @@ CASES: dict[str, Case] = {
     ),
     "projdiff-clean": (ProjDiff(step=1.2), dense.ProjDiff, {"step": 1.2}, False),
     "projdiff": (ProjDiff(step=0.7), dense.ProjDiff, {"step": 0.7}, True),
+    "projdiff-relaxed": (ProjDiff(0.7, early_step=1.4), dense.ProjDiff, {"step": 0.7, "early_step": 1.4}, True),
 }
 
 
@@ -145,8 +146,10 @@ def test_path(case: str, name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["inpaint", "average", "cs"])
 def test_path_of_projdiff_simple(name: str) -> None:
-    equations = dense.ProjDiffSimple(world(name, "correlated", True), {"step": 0.7})
-    check_path(ProjDiff(step=0.7, form="simple"), equations, problem(name, "correlated", True), "correlated")
+    for early in (1.0, 1.4):
+        equations = dense.ProjDiffSimple(world(name, "correlated", True), {"step": 0.7, "early_step": early})
+        method = ProjDiff(step=0.7, early_step=early, form="simple")
+        check_path(method, equations, problem(name, "correlated", True), "correlated")
 
 
 @pytest.mark.parametrize("first", [990, 200, 60, 20])
@@ -162,7 +165,9 @@ def test_start(case: str, name: str, first: int) -> None:
     if isinstance(begun, ProjDiffState):
         svd = problem(name, "correlated", True).operator
         assert isinstance(svd, SpectralOperator)
-        parts = [begun.x0, svd.back(begun.observed)]
+        # Where nothing is measured x_o is x0 itself.
+        observed = begun.x0 + svd.measured.back(begun.observed - svd.measured.to(begun.x0))
+        parts = [begun.x0, observed]
     found = torch.cat([part.reshape(-1) for part in parts]).numpy()
     assert np.abs(found - expected[:, 0]).max() < 1e-10
 

@@ -256,7 +256,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "diffpir": {"lam": 70.0, "zeta": 0.9, "eta": 0.7, "clamp": False, "published_units": False, "return_noisy": True},
     "ddpg": {"gamma": 1.0, "zeta": 0.9, "eta_tilde": 3.0, "eta_floor": 0.5, "mode": 0, "ls_scale": 0.3, "inject": False},
     "idpg": {"gamma": 1.0, "zeta": None, "eta_tilde": 3.0, "eta_floor": 0.5, "mode": 1, "ls_scale": 0.3, "inject": True},
-    "projdiff": {"step": 0.4, "form": "simple"},
+    "projdiff": {"step": 0.4, "early_step": 1.4, "form": "simple"},
     "sitcom": {"inner": 2, "rate": 0.2, "lam": 3.0, "margin": 1.0, "clamp": False, "overwrite": None},
     "pirp": {"lam": 0.8, "width": 0.5, "variant": "b", "argument": "gradient", "gamma": 1.0, "zeta": 0.9, "eta_tilde": 3.0}
     | {"eta_floor": 0.5, "mode": 0, "ls_scale": 0.3, "inject": False},

@@ -93,7 +93,7 @@ class DDNM(Method):
             return x0 - problem.operator.pinv(problem.residual(x0))
         operator = self._svd(problem)
         if operator is not None:
-            return spectral_split(context, operator, u, self.eta).corrected(context, operator, x0)
+            return spectral_split(context, operator, u, self.eta).corrected(context, operator.measured, x0)
         correction, _ = _simple_split(context, u)
         return x0 - correction * problem.operator.pinv(problem.residual(x0))
 
@@ -113,7 +113,7 @@ class DDNM(Method):
         self, context: Context, operator: SpectralOperator, u: Tensor, fresh: Tensor, predicted: Tensor
     ) -> Tensor:
         if self.noise == "rotated":
-            return spectral_split(context, operator, u, self.eta).noise(operator, fresh, predicted)
+            return spectral_split(context, operator, u, self.eta).noise(operator.measured, fresh, predicted)
         split = spectral_split(context, operator, u, self.eta, whole=True)
         shape = operator.to(fresh).shape
         return operator.back(split.fresh * fresh.reshape(shape) + split.predicted * predicted.reshape(shape))

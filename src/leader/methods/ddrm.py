@@ -65,10 +65,10 @@ class DDRM(Method):
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         operator = spectral(context.problem, self.name)
-        return spectral_split(context, operator, u, self.eta, self.eta_b).corrected(context, operator, x0)
+        return spectral_split(context, operator, u, self.eta, self.eta_b).corrected(context, operator.measured, x0)
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         operator = spectral(context.problem, self.name)
         split = spectral_split(context, operator, u, self.eta, self.eta_b)
-        noise = split.noise(operator, context.noise("step"), estimate.prediction.eps)
+        noise = split.noise(operator.measured, context.noise("step"), estimate.prediction.eps)
         return State(context.level(u).signal * x0_hat + noise)

@@ -10,7 +10,8 @@ coordinates, unmeasured ones included) runs in the same coordinates and projects
 if the grid starts below the noise level of y; the inner repeats and the momentum, whose published values are 1 and 0,
 are left out. Their Gaussian blur is DDNM's, with a tap lost and singular values at the wrong places (the task's form
 "published"); their "sr4" averages where ours is bicubic. As there, the start costs one call, has no signal part, and
-the step size acts in the late phase only when there is noise.
+the step size acts in the late phase only when there is noise; `early_step`, which the paper does not have, is that of the early
+phase.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.methods.base import Context, Cost, Estimate, Method, State, per_image, spectral
+from leader.methods.shared import seen
 from leader.operators.base import SpectralOperator
+from leader.operators.components import Components
 from leader.problem import Problem
 
 
 @dataclass(frozen=True)
 class ProjDiffState(State):
-    """x: the point last asked about; x0: the clean variable; observed: x_o in V-coordinates (for clean data
-    x0 again).
+    """x: the point last asked about; x0: the clean variable; observed: the components of x_o that have observations of
+    their own (for clean data x0 again).
     """
 
     x0: Tensor
@@ -48,7 +51,11 @@ class ProjDiff(Method):
     calls_per_step: ClassVar[str] = "1, and 1 at the start"
 
     step: float = 1.0
-    """mu, the step of x0 towards the estimate; above 1 over-relaxes."""
+    """mu, the step of x0 towards the estimate; above 1 over-relaxes. With noise it acts where y is noisier than x_t."""
+    early_step: float = 1.0
+    """With noise, the step where y is not, and where nothing is measured. Published: 1. Above 1 over-relaxes, from 2 on runs
+    diverge.
+    """
     form: str = "spectral"
     """With noise: "spectral", a level per component, or "simple", one level, for operators of one singular
     value.
@@ -56,8 +63,11 @@ class ProjDiff(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.step <= 0:
-            raise LeaderError(f"ProjDiff's step must be > 0; found {self.step}.")
+        if not (self.step > 0 and 0 < self.early_step < 2):
+            raise LeaderError(
+                "ProjDiff's step must be > 0 and its early_step between 0 and 2, where runs diverge; "
+                f"found {self.step} and {self.early_step}."
+            )
         if self.form not in ("spectral", "simple"):
             raise LeaderError(f"ProjDiff's form must be spectral or simple; found '{self.form}'.")
 
@@ -78,103 +88,117 @@ class ProjDiff(Method):
 
     def start(self, context: Context, t: Tensor) -> ProjDiffState:
         """Asks the network once about pure noise; a run that begins from a known image takes x_o from y at once."""
+        problem = context.problem
         if context.origin is not None:
-            x = context.beginning(t)
-            return ProjDiffState(x, context.origin, self._observed(context, context.origin))
-        x = context.level(t).noise * context.noise("start")
-        x0 = context.ask(x, t).x0
-        if context.problem.noise_free:
+            x, x0 = context.beginning(t), context.origin
+        else:
+            x = context.level(t).noise * context.noise("start")
+            x0 = context.ask(x, t).x0
+        if problem.noise_free:
             return ProjDiffState(x, x0, x0)
-        operator = spectral(context.problem, self.name)
-        level = self._level(context, operator)
-        noise = operator.to(context.noise("extra"))
-        cast = operator.cast
-        return ProjDiffState(x, x0, cast(level.sqrt(), noise) * operator.to(x0) + cast((1 - level).sqrt(), noise) * noise)
+        part = self._part(problem)
+        if context.origin is not None:
+            return ProjDiffState(x, x0, self._projected(context, part, part.to(x0)))
+        return ProjDiffState(x, x0, self._observed(context, part, x0, "extra"))
 
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
         assert isinstance(state, ProjDiffState)
         now, fresh = context.level(t), context.noise("step")
-        if context.problem.noise_free:
-            x = now.signal * state.x0 + now.noise * fresh
-            return Estimate(x, context.ask(x, t))
-        operator = spectral(context.problem, self.name)
-        level = self._level(context, operator)
-        abar, early = self._early(context, level, t)
-        clean, noise = operator.to(state.x0), operator.to(fresh)
-        cast = operator.cast
-        # Early: from the observation up to t. Late: along the noise that x_o and x0 imply.
-        ratio = (abar / level).clamp_max(1)
-        climbed = cast(ratio.sqrt(), noise) * state.observed + cast((1 - ratio).sqrt(), noise) * noise
-        implied = (state.observed - cast(level.sqrt(), noise) * clean) * cast(((1 - abar) / _safe(1 - level)).sqrt(), noise)
-        x = operator.back(torch.where(early, climbed, cast(abar.sqrt(), noise) * clean + implied))
+        x = now.signal * state.x0 + now.noise * fresh
+        if not context.problem.noise_free:
+            part = self._part(context.problem)
+            x += part.back(self._aside(context, part, state, t, fresh))
         return Estimate(x, context.ask(x, t))
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         assert isinstance(state, ProjDiffState)
         problem = context.problem
-        relaxed = state.x0 + self.step * (x0 - state.x0)
         if problem.noise_free:
+            relaxed = state.x0 + self.step * (x0 - state.x0)
             return relaxed - problem.operator.pinv(problem.residual(relaxed))
-        operator = spectral(problem, self.name)
-        _, early = self._early(context, self._level(context, operator), t)
-        return operator.back(torch.where(early, operator.to(x0), operator.to(relaxed)))
+        part, change = self._part(problem), x0 - state.x0
+        moved = x0 if self.early_step == 1 else state.x0 + self.early_step * change
+        late = ~self._early(context, part, t)
+        if self.step == self.early_step or not bool(late.any()):
+            return moved
+        rest = (self.step - self.early_step) * part.to(change)
+        return moved + part.back(torch.where(late.to(x0.device), rest, 0.0))
 
     def advance(
         self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor
     ) -> ProjDiffState:
         assert isinstance(state, ProjDiffState)
-        problem = context.problem
+        problem, observed = context.problem, state.observed
         if problem.noise_free:
             return ProjDiffState(estimate.x, x0_hat, x0_hat)
-        operator = spectral(problem, self.name)
-        level = self._level(context, operator)
-        _, early = self._early(context, level, t)
-        noise = operator.to(context.noise("observation"))
-        cast = operator.cast
-        renewed = cast(level.sqrt(), noise) * operator.to(x0_hat) + cast((1 - level).sqrt(), noise) * noise
-        observed = torch.where(early, renewed, state.observed)
-        return ProjDiffState(estimate.x, x0_hat, self._projected(context, operator, observed))
+        part = self._part(problem)
+        if self.form == "simple":  # elsewhere y takes the place of all that is measured, and nothing else is looked at
+            early = self._early(context, part, t).to(observed.device)
+            observed = torch.where(early, self._observed(context, part, x0_hat, "observation"), observed)
+        return ProjDiffState(estimate.x, x0_hat, self._projected(context, part, observed))
 
     def finish(self, context: Context, state: State) -> Tensor:
         assert isinstance(state, ProjDiffState)
         return state.x0
 
-    def _observed(self, context: Context, x0: Tensor) -> Tensor:
-        """x_o of a run that begins from x0: y where something is measured, x0 elsewhere."""
-        problem = context.problem
-        if problem.noise_free:
-            return x0
+    def _part(self, problem: Problem) -> Components:
+        """The components that have an observation of their own: the measured ones, in the simple form all."""
         operator = spectral(problem, self.name)
-        return self._projected(context, operator, operator.to(x0))
+        return operator if self.form == "simple" else operator.measured
 
-    def _projected(self, context: Context, operator: SpectralOperator, observed: Tensor) -> Tensor:
+    def _aside(self, context: Context, part: Components, state: ProjDiffState, t: Tensor, fresh: Tensor) -> Tensor:
+        """By how much the components of the point to ask about lie beside those of x0 at the noise level of t.
+
+        Early, that point climbs from the observation up to t; late, it follows the noise that x_o and x0 imply.
+        """
+        level, abar = self._level(context, part), per_image(context.level(t).abar, part.s)
+        early = self._early(context, part, t).to(fresh.device)
+        clean, noise = part.to(state.x0), part.to(fresh)
+
+        def share(values: Tensor) -> Tensor:
+            return SpectralOperator.cast(values.sqrt(), noise)
+
+        ratio = (abar / level).clamp_max(1)
+        climbed = share(ratio) * state.observed + (share(1 - ratio) - share(1 - abar)) * noise - share(abar) * clean
+        implied = (state.observed - share(level) * clean) * share((1 - abar) / _safe(1 - level)) - share(1 - abar) * noise
+        aside = torch.where(early, climbed, implied)
+        return aside if self.form == "simple" else torch.where(self._measured(context, part, noise), aside, 0.0)
+
+    def _observed(self, context: Context, part: Components, x0: Tensor, draw: str) -> Tensor:
+        """x_o of a clean image: its components with noise of their own levels."""
+        level, noise = self._level(context, part), part.to(context.noise(draw))
+        cast = SpectralOperator.cast
+        return cast(level.sqrt(), noise) * part.to(x0) + cast((1 - level).sqrt(), noise) * noise
+
+    def _projected(self, context: Context, part: Components, observed: Tensor) -> Tensor:
         """x_o with y, at its level of the forward process, where something is measured."""
 
-        def seen() -> Tensor:
-            y, share = context.problem.y, operator.cast(self._level(context, operator).sqrt(), observed)
-            return share * operator.filter(lambda s: 1 / s, y) * operator.data(y)
+        def at_its_level() -> Tensor:
+            return SpectralOperator.cast(self._level(context, part).sqrt(), observed) * seen(context, part)
 
-        there = context.always("measured", lambda: (operator.s > 0).to(observed.device))
-        return torch.where(there, context.always("seen at its level", seen), observed)
+        known = context.always("seen at its level", at_its_level)
+        return torch.where(self._measured(context, part, observed), known, observed)
 
-    def _level(self, context: Context, operator: SpectralOperator) -> Tensor:
+    @staticmethod
+    def _measured(context: Context, part: Components, like: Tensor) -> Tensor:
+        """Where something is measured, bool, on the device of `like`."""
+        return context.always("measured", lambda: (part.s > 0).to(like.device))
+
+    def _level(self, context: Context, part: Components) -> Tensor:
         """a_i: abar at which the forward process has the noise of component i, float64; 1 where nothing is
         measured.
         """
-        return context.always("level", lambda: self._made_level(operator, context.problem))
+        return context.always("level", lambda: self._made_level(part.s.cpu(), context.problem))
 
-    def _made_level(self, operator: SpectralOperator, problem: Problem) -> Tensor:
-        s = operator.s.cpu()
+    def _made_level(self, s: Tensor, problem: Problem) -> Tensor:
         sigma = per_image(problem.sigma, s)
         if self.form == "simple":
             s = s.amax(tuple(range(1, s.ndim)), keepdim=True).expand_as(s)
         return torch.where(s > 0, 1 / (1 + (sigma / _safe(s)) ** 2), torch.ones_like(s))
 
-    @staticmethod
-    def _early(context: Context, level: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
-        """abar_t, and the components whose observation is at most as noisy as x_t."""
-        abar = per_image(context.level(t).abar, level)
-        return abar, (level >= abar).to(context.problem.y.device)
+    def _early(self, context: Context, part: Components, t: Tensor) -> Tensor:
+        """The components whose observation is at most as noisy as x_t, bool, on the CPU."""
+        return self._level(context, part) >= per_image(context.level(t).abar, part.s)
 
 
 def _safe(values: Tensor) -> Tensor:

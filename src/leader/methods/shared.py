@@ -8,36 +8,42 @@ import torch
 from torch import Tensor
 
 from leader.methods.base import Context, per_image
-from leader.operators.base import SpectralOperator
+from leader.operators.base import SpectralOperator, where_measured
+from leader.operators.components import Components
 from leader.priors.base import Prediction
 from leader.problem import Problem
 
 
 @dataclass(frozen=True)
 class SpectralSplit:
-    """Per spectral component: how much of the misfit is corrected, and the weights of fresh and predicted
-    noise.
+    """Per component: how much of the misfit is corrected, and the weights of fresh and predicted noise.
+
+    elsewhere  the two weights where nothing is measured, one number per image, [B, 1, 1, 1]
     """
 
     correction: Tensor
     fresh: Tensor
     predicted: Tensor
+    elsewhere: tuple[Tensor, Tensor]
 
-    def corrected(self, context: Context, operator: SpectralOperator, x0: Tensor) -> Tensor:
+    def corrected(self, context: Context, part: Components, x0: Tensor) -> Tensor:
         """x0 moved towards the data, component by component."""
-        return x0 - operator.back(self.correction * (operator.to(x0) - seen(context, operator)))
+        return x0 - part.back(self.correction * (part.to(x0) - seen(context, part)))
 
-    def noise(self, operator: SpectralOperator, fresh: Tensor, predicted: Tensor) -> Tensor:
+    def noise(self, part: Components, fresh: Tensor, predicted: Tensor) -> Tensor:
         """The noise to add, [B, C, H, W], from a fresh draw and the predicted noise in pixel space."""
-        total = self.fresh * operator.to(fresh)
-        total += self.predicted * operator.to(predicted)
-        return operator.back(total)
+        total = self.elsewhere[0] * fresh
+        total += self.elsewhere[1] * predicted
+        change = (self.fresh - per_image(self.elsewhere[0], self.fresh)) * part.to(fresh)
+        change += (self.predicted - per_image(self.elsewhere[1], self.predicted)) * part.to(predicted)
+        total += part.back(change)
+        return total
 
 
-def seen(context: Context, operator: SpectralOperator) -> Tensor:
-    """y / s in the basis of the image, zero where nothing is measured; built once a run."""
+def seen(context: Context, part: Components) -> Tensor:
+    """y / s in the coordinates of the components, zero where nothing is measured; built once a run."""
     y = context.problem.y
-    return context.always("seen", lambda: operator.filter(lambda s: 1 / s, y) * operator.data(y))
+    return context.always("seen", lambda: SpectralOperator.cast(where_measured(torch.reciprocal, part.s), y) * part.data(y))
 
 
 def spectral_split(
@@ -46,12 +52,12 @@ def spectral_split(
     """The table of DDRM, which with eta_b = 1 is that of DDNM+, for the step to times u; built once a step.
 
     Where y is cleaner than the target level the share eta_b of the misfit is corrected; where it is noisier,
-    as much as keeps signal and noise together at the variance 1 - abar_u of the forward process. Components
-    cut off count as unmeasured, unless `whole`, which takes all of the spectrum. At u = -1 nothing is corrected: the answer is
-    the estimate itself.
+    as much as keeps signal and noise together at the variance 1 - abar_u of the forward process. It is of the measured
+    components, and what is cut off counts as unmeasured, unless `whole`, which takes all components and their whole spectrum.
+    At u = -1 nothing is corrected: the answer is the estimate itself.
     """
     key = ("spectral split", tuple(u.tolist()), eta, eta_b, whole)
-    return context.once(key, lambda: _split(context, operator.spectrum if whole else operator.s, u, eta, eta_b))
+    return context.once(key, lambda: _split(context, operator.spectrum if whole else operator.measured.s, u, eta, eta_b))
 
 
 STRIP = 1 << 20
@@ -60,33 +66,33 @@ STRIP = 1 << 20
 
 def _split(context: Context, values: Tensor, u: Tensor, eta: float, eta_b: float) -> SpectralSplit:
     """The table, a few rows at a time; every component is made by itself."""
+    level = context.level(u)
+    elsewhere = (eta * level.noise, (1 - eta**2) ** 0.5 * level.noise)
     rows = max(1, STRIP * values.shape[2] // max(1, values.numel())) if values.ndim == 4 else values.shape[-1]
     if values.ndim != 4 or rows >= values.shape[2]:
-        return SpectralSplit(*_table(context, values, u, eta, eta_b))
+        return SpectralSplit(*_table(context, values, u, eta, eta_b), elsewhere)
     batch = max(len(values), len(u))
-    made = [context.problem.y.new_empty(batch, *values.shape[1:]) for _ in range(3)]
+    made = tuple(context.problem.y.new_empty(batch, *values.shape[1:]) for _ in range(3))
     for first in range(0, values.shape[2], rows):
         there = (..., slice(first, first + rows), slice(None))
         for whole, part in zip(made, _table(context, values[there], u, eta, eta_b), strict=True):
             whole[there] = part
-    return SpectralSplit(*made)
+    return SpectralSplit(made[0], made[1], made[2], elsewhere)
 
 
 def _table(context: Context, values: Tensor, u: Tensor, eta: float, eta_b: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Correction, fresh and predicted, each component from its singular value."""
     y = context.problem.y
     s = values.cpu().double()
     abar = per_image(context.level(u).abar, s)
-    sigma = per_image(context.problem.sigma, s)
     noise = (1 - abar).sqrt()
     measured = s > 0
-    carried = abar.sqrt() * sigma / torch.where(measured, s, torch.ones_like(s))  # noise that y brings along
+    carried = abar.sqrt() * per_image(context.problem.sigma, s) / torch.where(measured, s, 1.0)  # noise that y brings along
     cleaner = measured & (noise >= carried) & (noise > 0)
-    noisier = measured & ~cleaner
     kept = (1 - eta**2) ** 0.5
-    partial = kept * noise / carried.clamp_min(1e-300)
-    correction = torch.where(noisier, partial, torch.full_like(partial, eta_b)) * measured
+    correction = torch.where(cleaner, eta_b, kept * noise / carried.clamp_min(1e-300)) * measured
     fresh = torch.where(cleaner, (noise**2 - (eta_b * carried) ** 2).clamp_min(0).sqrt(), eta * noise)
-    predicted = torch.where(measured, torch.zeros_like(carried), kept * noise.expand_as(carried))
+    predicted = torch.where(measured, 0.0, kept * noise)
     return correction.to(y), fresh.to(y), predicted.to(y)
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.operators.caches import real_dtype
 from leader.operators.cg import damped_least_squares
+from leader.operators.components import Components
 
 Eta = float | Tensor
 """A regulariser: one number, or one per image [B]."""
@@ -168,6 +169,11 @@ class SpectralOperator(LinearOperator):
         self._norm = float(spectrum.max())
         self.s = torch.where(spectrum > self.rcond * self._norm, spectrum, 0.0) if s is None else s
 
+    @property
+    def measured(self) -> Components:
+        """The components that are measured: all of them where leaving out the others would save nothing."""
+        return self
+
     def to(self, x: Tensor) -> Tensor:
         """V^T x, unitary; the shape of c may be any with leading B."""
         raise NotImplementedError(f"{type(self).__name__} must implement to")
@@ -206,9 +212,7 @@ class SpectralOperator(LinearOperator):
 
     def filter(self, gain: Callable[[Tensor], Tensor], like: Tensor) -> Tensor:
         """gain(s) on measured coordinates and 0 elsewhere, in float64, then in the dtype of `like`."""
-        measured = self.s > 0
-        safe = torch.where(measured, self.s, torch.ones_like(self.s))
-        return self.cast(torch.where(measured, gain(safe), torch.zeros_like(safe)), like)
+        return self.cast(where_measured(gain, self.s), like)
 
     def truncated(self) -> SpectralOperator:
         return self if torch.equal(self.s, self.spectrum) else Truncated(self)
@@ -219,6 +223,13 @@ class SpectralOperator(LinearOperator):
         return values.to(like.device, real_dtype(like))
 
 
+def where_measured(gain: Callable[[Tensor], Tensor], s: Tensor) -> Tensor:
+    """gain(s) where something is measured, 0 elsewhere."""
+    measured = s > 0
+    safe = torch.where(measured, s, torch.ones_like(s))
+    return torch.where(measured, gain(safe), torch.zeros_like(safe))
+
+
 class Truncated(SpectralOperator):
     """A spectral operator whose small singular values are exactly zero."""
 
@@ -226,6 +237,10 @@ class Truncated(SpectralOperator):
         super().__init__(whole.image_shape, whole.s, rcond=whole.rcond, s=whole.s)
         self.task = whole.task
         self._whole = whole
+
+    @property
+    def measured(self) -> Components:
+        return self._whole.measured
 
     def to(self, x: Tensor) -> Tensor:
         return self._whole.to(x)

@@ -8,6 +8,7 @@ pattern. All singular values are 1.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -55,6 +56,10 @@ class WalshHadamard(SpectralOperator):
         spectrum[self.indices] = 1
         super().__init__(image_shape, spectrum.reshape(1, 1, height, width))
 
+    @cached_property
+    def measured(self) -> WalshCoefficients:
+        return WalshCoefficients(self)
+
     def to(self, x: Tensor) -> Tensor:
         self.check_image(x)
         return walsh_hadamard(x.flatten(2)).reshape(x.shape)
@@ -86,6 +91,17 @@ class WalshHadamard(SpectralOperator):
         constant = self.indices == 0
         low = torch.where(constant, 0.0, -largest / 2).to(torch.float64)
         return low[None, None], torch.where(constant, largest, largest / 2).to(torch.float64)[None, None]
+
+
+class WalshCoefficients:
+    """The measured coefficients, c [B, C, m]: they are the measurement itself."""
+
+    def __init__(self, operator: WalshHadamard) -> None:
+        self.to, self.back = operator.A, operator.AT
+        self.s = torch.ones(1, 1, 1, dtype=torch.float64)
+
+    def data(self, y: Tensor) -> Tensor:
+        return y
 
 
 def walsh_hadamard(x: Tensor) -> Tensor:

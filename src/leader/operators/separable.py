@@ -15,6 +15,7 @@ from leader.errors import LeaderError
 from leader.operators.banded import BandedMatrix
 from leader.operators.base import Eta, SpectralOperator
 from leader.operators.caches import CastCache
+from leader.operators.components import MeasuredAxis, SeparableComponents, measured_axis
 
 
 class Factor:
@@ -84,6 +85,11 @@ class Factor:
         whole, _ = torch.linalg.qr(thin, mode="complete")
         return CastCache(torch.cat([thin, whole[:, self.rank :]], dim=1))
 
+    @cached_property
+    def measured(self) -> MeasuredAxis:
+        """What is kept, by itself."""
+        return measured_axis(self.matrix.constant, self.rcond * float(self.singular[0]))
+
 
 class SeparableOperator(SpectralOperator):
     """A X = B1 X B2^T per channel, B1 [h, H] and B2 [w, W]; y [B, C, h, w].
@@ -111,6 +117,10 @@ class SeparableOperator(SpectralOperator):
         spectrum = torch.outer(self.vertical.singular, self.horizontal.singular)[None, None]
         kept = torch.outer(self.vertical.kept, self.horizontal.kept)[None, None]
         super().__init__(image_shape, spectrum, rcond=self.vertical.rcond, s=kept)
+
+    @cached_property
+    def measured(self) -> SeparableComponents:
+        return SeparableComponents(self.vertical.measured, self.horizontal.measured)
 
     def to(self, x: Tensor) -> Tensor:
         self.check_image(x)
