@@ -183,8 +183,10 @@ SHARP = (990, 300, 252, 208, 169, 133, 102, 75, 52, 33, 19, 8, 2, 0, -1)
 
 def early() -> Iterator[Trial]:
     """ProjDiff that goes beyond its estimate with noise too, where y is not noisier than the state or does not speak."""
+    for task in ("sr", "gauss", "cs", "inpaint"):
+        yield Trial(task, PAPER[0], PAPER[1], PAPER[2], PAPER[3])
     for step in (0.3, 0.5, 1.0):
-        for beyond in (1.6, 1.7, 1.8):
+        for beyond in (1.6, 1.7, 1.75, 1.8):
             yield Trial("sr", "projdiff", (), 21, None, {"step": step, "early_step": beyond}, NOISY_END)
     for beyond in (1.7, 1.8):
         yield Trial("sr", "projdiff", (), 21, None, {"step": 0.5, "early_step": beyond}, LATE_END)
@@ -192,9 +194,12 @@ def early() -> Iterator[Trial]:
         yield Trial("gauss", "projdiff", (), 14, None, {"early_step": beyond}, SHARP)
         yield Trial("motion", "projdiff", (), 21, None, {"step": 0.5, "early_step": beyond}, LATE_END)
         yield Trial("cs", "projdiff", ("start",), 32, "quadratic", {"early_step": beyond, "start": {"time": 150}})
+        yield Trial("cs", "projdiff", ("start",), 26, "quadratic", {"early_step": beyond, "start": {"time": 200}})
         yield Trial("inpaint", "projdiff", (), 21, None, {"step": beyond}, LATE_END)
+    yield Trial("cs", "idpg", ("start",), 32, "quadratic", {"start": {"time": 150}})
     yield Trial("inpaint", "projdiff", (), 21, "quadratic")
     yield Trial("inpaint", "idpg", (), 21, "quadratic")
+    yield Trial("inpaint", "idpg", (), 21, None, {}, LATE_END)
 
 
 ROUNDS = {"starts": starts, "settings": settings, "lengths": lengths, "relaxed": relaxed, "noisy": noisy, "early": early}

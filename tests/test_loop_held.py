@@ -264,7 +264,8 @@ def test_draws_for_different_ends_have_different_names(method: str, sigma: float
         asked.setdefault(name, set()).update(positions)
         return SeededNoise(0)(ids, positions, name, shape)
 
-    settings: dict[str, Any] = {"sitcom": {"inner": 2}, "projdiff": {"form": "simple"}}.get(method, {})
+    given: dict[str, dict[str, Any]] = {"sitcom": {"inner": 2}, "projdiff": {"form": "simple"}}
+    settings = given.get(method, {})
     Sampler(mixture(SHAPE), method, (), 4, use_presets=False, **settings).run(make_problem(sigma=sigma), noise=noise)
     expected = NO_DRAWS if method in ("ddim", "idpg") else EVERY_STEP
     if method == "projdiff" and sigma > 0:

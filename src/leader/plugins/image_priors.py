@@ -66,13 +66,12 @@ class ImagePrior:
 
     def gradient(self, x: Tensor) -> Tensor:
         """grad Phi(x) = D^T (W D x)."""
-        down, right = differences(x)
-        w_down, w_right = self.weights(x)
-        return adjoint((w_down * down, w_right * right))
+        return self.slope_and_majoriser(x)[0]
 
-    def majoriser(self, x: Tensor) -> Tensor:
-        """M, elementwise: the Hessian's quadratic majoriser is below diag(M)."""
-        return 2 * row_sum(self.weights(x))
+    def slope_and_majoriser(self, x: Tensor) -> Pair:
+        """grad Phi(x), and M, elementwise: the quadratic majoriser is below diag(M). The weights are made once for both."""
+        (down, right), weights = differences(x), self.weights(x)
+        return adjoint((weights[0] * down, weights[1] * right)), 2 * row_sum(weights)
 
     def curvature(self, x: Tensor) -> Callable[[Tensor], Tensor]:
         """v -> D^T W D v with the weights at x: the quadratic majoriser of Phi, not its Hessian."""

@@ -108,9 +108,10 @@ class UCPM(Plugin):
             damping = 1 + max(0.0, -self.lam) * 8 * sigma
             return self.lam * sigma / damping * gradient_term(x0, self.width, self.argument)
         prior = self._prior
-        slope = self.lam * prior.gradient(x0)
+        gradient, majoriser = prior.slope_and_majoriser(x0)
+        slope = self.lam * gradient
         if self.solve == "diagonal":
-            return -sigma / (1 + self.lam * prior.majoriser(x0) * sigma) * slope
+            return -sigma / (1 + self.lam * majoriser * sigma) * slope
         # (Sigma^{-1} + C) d = -slope with d = Sigma^{1/2} v stays definite where Sigma vanishes.
         root, curvature = sigma.clamp_min(0).sqrt(), prior.curvature(x0) if self.solve == "cg" else prior.hessian(x0)
         v, _ = conjugate_gradients(lambda v: v + self.lam * root * curvature(root * v), -root * slope)
