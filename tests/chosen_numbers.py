@@ -395,7 +395,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
     },
     "bench.priors": {"_GAUSSIAN_STD": 0.5},
     "bench.progress": {"LOG_EVERY": 30.0},
-    "bench.renew": {"LAST_DIGIT": 1.5e-6, "ROUNDED": 5e-5, "_LEAST_SECONDS": 0.3},
+    "bench.renew": {"LAST_DIGIT": 1.5e-6, "_LEAST_SECONDS": 0.3},
     "bench.running": {"FRAMES": 8},
     "bench.schema": {"LARGEST_FILE": 1_000_000},
     "bench.scoring": {"DIGITS": 6},

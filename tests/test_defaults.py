@@ -35,7 +35,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "ddpg": {**DDPG, "mode": None, "inject": True},
     "idpg": {**DDPG, "mode": 0, "inject": False},
     "pirp": {**DDPG, "mode": None, "inject": True, "lam": 0.2, "width": 0.01, "variant": "lb", "argument": "curvature"},
-    "projdiff": {"step": 1.0, "form": "spectral"},
+    "projdiff": {"step": 1.0, "early_step": 1.0, "form": "spectral"},
     "sitcom": {"inner": 30, "rate": 0.02, "lam": 0.0, "margin": 0.002, "clamp": True, "overwrite": False},
     "ucpm": {
         "phi": "tv",

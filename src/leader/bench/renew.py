@@ -3,8 +3,7 @@
 A code path is a method with its plug-ins on a task, with its noise, prior and estimator. Its variants differ in what
 else can lead elsewhere in the code: the size, what is kept, words among the settings, and which of them are zero. Of every
 variant with a stored record the cheapest cells are run again. If every stored number but times and memory, and every kept
-picture, comes out the same, all records of the path get the present stamp; otherwise all its cells are run again. After a
-change that only takes sums in another order (`rounded`) decimal numbers may differ by less than tables print.
+picture, comes out the same, all records of the path get the present stamp; otherwise all its cells are run again.
 
 Renewed records are appended to their files as they come, so that an interrupted renewal goes on where it was.
 """
@@ -28,12 +27,10 @@ from leader.bench.running import Answer, picture_name, run_cell
 from leader.engines import Engine
 from leader.errors import LeaderError
 
-NOT_COMPARED = frozenset({"key", "cell", "code", "what", "scored", "pictures", "seconds", "peak_mb", "run_mb"})
+NOT_COMPARED = frozenset({"key", "cell", "code", "what", "scored", "pictures", "seconds", "trust_seconds", "peak_mb", "run_mb"})
 """Identities, and what differs between two runs of the same code."""
 LAST_DIGIT = 1.5e-6
 """Differences of numbers, which are stored with six decimals, up to which they agree."""
-ROUNDED = 5e-5
-"""The same where sums were taken in another order: a thousandth of a decibel, below what tables print."""
 _FIELDS = frozenset({"image", "index", "fit", "size", "task", "options", "sigma", "method", "device", "memory", "keep"})
 """What an identity has at least."""
 _LEAST_SECONDS = 0.3
@@ -130,20 +127,16 @@ def renew(
     fresh: Engine | None = None,
     cells: int = 1,
     only_agreeing: bool = False,
-    rounded: bool = False,
     write: Callable[[str], None] = print,
     quiet: bool = False,
 ) -> Report:
-    """Renews the records of the experiments; `fresh` runs the cells whose memory is measured.
-
-    rounded  decimal numbers agree up to ROUNDED instead of LAST_DIGIT; whole numbers, traces and pictures agree as ever
-    """
+    """Renews the records of the experiments; `fresh` runs the cells whose memory is measured."""
     paths, report = find_stale(requests)
     with ExitStack() as stack:
         for request in requests:
             stack.enter_context(request.store.writing())
         chosen = {name: path.chosen(cells) for name, path in paths.items()}
-        _check(paths, chosen, engine, report, write, quiet=quiet, limit=ROUNDED if rounded else LAST_DIGIT)
+        _check(paths, chosen, engine, report, write, quiet=quiet)
         if not only_agreeing:
             _run_again([paths[name] for name in report.differing], engine, fresh or engine, report, quiet=quiet)
         for request in requests:
@@ -162,7 +155,6 @@ def _check(
     write: Callable[[str], None],
     *,
     quiet: bool,
-    limit: float = LAST_DIGIT,
 ) -> None:
     """Runs the chosen cells, path by path; restamps a path as soon as all of its own agree."""
     jobs = [(name, item) for name, items in chosen.items() for item in items]
@@ -173,7 +165,7 @@ def _check(
             name, item = jobs[position]
             report.checked += 1
             meter.done(item.seconds)
-            found = difference(item.record, answer, item.store, limit)
+            found = difference(item.record, answer, item.store)
             if found is not None and name not in report.differing:
                 report.differing[name] = found
                 write(f"differs: {paths[name].name}: {found}")
@@ -305,13 +297,13 @@ def restamped(stale: Stale) -> tuple[Record, dict[str, bytes]]:
     return record, pictures
 
 
-def difference(record: Record, answer: Answer, store: Store, limit: float = LAST_DIGIT) -> str | None:
+def difference(record: Record, answer: Answer, store: Store) -> str | None:
     """What a run gave differently from what is stored, in a few words; None if nothing."""
     new = json.loads(canonical(answer.record))
     if "error" in new and "error" not in record:
         return f"it fails now: {new['error']}"
     for name in sorted(record.keys() - NOT_COMPARED):
-        if name not in new or not _alike(new[name], record[name], limit):
+        if name not in new or not _alike(new[name], record[name]):
             return f"{name} was {_short(record[name])} and is {_short(new.get(name))} ({record.get('image', '')})"
     for kind, name in sorted(record.get("pictures", {}).items()):
         path = store.folder / PICTURES / name
@@ -321,14 +313,14 @@ def difference(record: Record, answer: Answer, store: Store, limit: float = LAST
     return None
 
 
-def _alike(new: Any, old: Any, limit: float = LAST_DIGIT) -> bool:
-    """Whether two stored values are the same; decimal numbers may differ by `limit`, by default in the sixth decimal by one.
+def _alike(new: Any, old: Any) -> bool:
+    """Whether two stored values are the same; of decimal numbers the sixth decimal may be off by one.
 
     Sums of a network's answers are rounded differently by processors with other instructions: the LPIPS of one and the same
     picture differs there between machines.
     """
     if isinstance(new, float) and isinstance(old, float):
-        return abs(new - old) <= limit * max(1.0, abs(old))
+        return abs(new - old) <= LAST_DIGIT * max(1.0, abs(old))
     return bool(new == old)
 
 

@@ -95,10 +95,6 @@ def renew(
     only_agreeing: Annotated[
         bool, typer.Option("--only-agreeing", help="Leave paths alone whose numbers have changed.")
     ] = False,
-    rounded: Annotated[
-        bool,
-        typer.Option("--rounded", help="The change took sums in another order: decimals may differ by less than tables print."),
-    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run and its cost; run nothing.")] = False,
 ) -> None:
     """Carry records that another version of the code made to the present one.
@@ -125,9 +121,7 @@ def renew(
         typer.echo(renew_text(report))
         return
     with closing(make_engine(workers)) as engine, closing(make_engine(1, fresh=True)) as fresh:
-        report = renew_records(
-            requests, engine, fresh=fresh, cells=cells, only_agreeing=only_agreeing, rounded=rounded, write=_to_stderr
-        )
+        report = renew_records(requests, engine, fresh=fresh, cells=cells, only_agreeing=only_agreeing, write=_to_stderr)
     typer.echo(renew_text(report), err=True)
 
 
