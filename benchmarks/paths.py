@@ -20,6 +20,7 @@ from typing import Annotated, Any
 
 import torch
 import typer
+from torch import Tensor
 
 from leader import Prior, Problem, Sampler, load_prior
 from leader.bench.images import list_images, load_image
@@ -40,6 +41,17 @@ TASKS = {
     "cs": ("cs", 0.05),
     "inpaint": ("inpaint", 0.0),
 }
+OTHERS = {
+    "sr 0.002": ("sr", 0.002),
+    "sr 0.01": ("sr", 0.01),
+    "sr 0.02": ("sr", 0.02),
+    "sr 0.1": ("sr", 0.1),
+    "hole": ("inpaint", 0.0),
+    "noisy hole": ("inpaint", 0.02),
+    "lines": ("inpaint", 0.0),
+    "sparse": ("inpaint", 0.0),
+}
+"""Further noise levels and masks, on which choices for the six tasks are tried."""
 HOSTS = {
     "sr-clean": ("ddnm", "projdiff"),
     "sr": ("ddnm", "projdiff"),
@@ -112,10 +124,10 @@ def measure(
 ) -> dict[str, Any]:
     """The record of one run, or of the mean of several; `times` are visited instead of the grid where there are any."""
     task, host, plugins, steps, grid, index = point
-    name, sigma = TASKS[task]
+    name, sigma = (TASKS | OTHERS)[task]
     options: dict[str, Any] = {"seed": index} if name == "deblur-motion" else {}
     if name == "inpaint":
-        options = {"mask": random_mask(SIZE, SIZE, 0.5, index)}
+        options = {"mask": mask_of(task, index)}
     picture = load_image(photograph, fit, SIZE)
     problem = Problem.simulate(picture, build_task(name, (3, SIZE, SIZE), **options), sigma, seed, ids=[index])
     started = time.perf_counter()
@@ -132,6 +144,22 @@ def measure(
         "work": round(sum(total.pixels for total in totals) / SIZE**2, 2),
         "s": round(seconds, 2),
     }
+
+
+def mask_of(task: str, index: int) -> Tensor:
+    """Half of the pixels missing; a hole of 40 px; strokes three pixels wide; four of five missing."""
+    mask = torch.ones(SIZE, SIZE)
+    if task in ("hole", "noisy hole"):
+        top, left = torch.randint(16, 64, (2,), generator=torch.Generator().manual_seed(index)).tolist()
+        mask[top : top + 40, left : left + 40] = 0
+    elif task == "lines":
+        rows = torch.arange(SIZE)
+        mask[rows % 16 < 3] = 0
+        for beside in range(2):
+            mask[rows, (rows * 3 // 2 + beside) % SIZE] = 0
+    else:
+        mask = random_mask(SIZE, SIZE, 0.8 if task == "sparse" else 0.5, index)
+    return mask
 
 
 @cache

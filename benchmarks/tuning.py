@@ -6,6 +6,7 @@
     python benchmarks/tuning.py run relaxed --images photos/val --photographs 8     # over-relaxed ProjDiff, late ends, averages
     python benchmarks/tuning.py run noisy --images photos/val --photographs 8       # noisy super-resolution: eta, late ends
     python benchmarks/tuning.py run early --images photos/val --photographs 8       # over-relaxed ProjDiff with noise
+    python benchmarks/tuning.py run others --images photos/val --photographs 8      # what that chose, elsewhere
     python benchmarks/tuning.py table                                   # best first, by task; resumes from its records
 
 Crops, noise and scores are those of benchmarks/paths.py; records in benchmarks/records/tuning.jsonl.
@@ -22,7 +23,7 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from paths import PAPER, TASKS, measure
+from paths import OTHERS, PAPER, TASKS, measure
 
 from leader.bench.images import list_images
 
@@ -202,7 +203,43 @@ def early() -> Iterator[Trial]:
     yield Trial("inpaint", "idpg", (), 21, None, {}, LATE_END)
 
 
-ROUNDS = {"starts": starts, "settings": settings, "lengths": lengths, "relaxed": relaxed, "noisy": noisy, "early": early}
+FEW = (999, 600, 420, 310, 240, 180, 132, 90, 55, 26, -1)
+"""Ten calls, none below time 24."""
+
+
+def others() -> Iterator[Trial]:
+    """What `early` chose: other noise levels, other masks, shorter and longer paths."""
+    for task in OTHERS:
+        yield Trial(task, PAPER[0], PAPER[1], PAPER[2], PAPER[3])
+    for level in ("0.002", "0.01"):
+        yield Trial(f"sr {level}", "ddnm", (), 21, None, {"eta": 0.985}, LATE_END)
+        for beyond in (1.3, 1.5, 1.7):
+            yield Trial(f"sr {level}", "projdiff", (), 21, None, {"step": 0.5, "early_step": beyond}, LATE_END)
+    for level in ("0.01", "0.02", "0.1"):
+        yield Trial(f"sr {level}", "ddnm", ("ucpm",), 21, "quadratic", {"eta": 0.635})
+        yield Trial(f"sr {level}", "projdiff", (), 21, None, {"step": 0.5, "early_step": 1.75}, NOISY_END)
+    for name, plugins, steps, grid in (("ddnm", ("leader",), 10, "quadratic"), ("ddnm", (), 60, "quadratic")):
+        yield Trial("sr", name, plugins, steps, grid)
+    for beyond in (1.4, 1.6, 1.75):
+        yield Trial("sr", "projdiff", (), 10, None, {"step": 0.5, "early_step": beyond}, FEW)
+        yield Trial("sr", "projdiff", (), 60, "quadratic", {"step": 0.5, "early_step": beyond})
+    for mask in ("hole", "lines", "sparse", "inpaint"):
+        yield Trial(mask, "idpg", (), 21, "quadratic")
+        for step in (1.0, 1.3, 1.5):
+            yield Trial(mask, "projdiff", (), 21, "quadratic", {"step": step})
+    for beyond in (1.0, 1.3, 1.5):
+        yield Trial("noisy hole", "projdiff", (), 21, "quadratic", {"early_step": beyond})
+
+
+ROUNDS = {
+    "starts": starts,
+    "settings": settings,
+    "lengths": lengths,
+    "relaxed": relaxed,
+    "noisy": noisy,
+    "early": early,
+    "others": others,
+}
 app = typer.Typer(add_completion=False, help=__doc__)
 
 
@@ -213,7 +250,7 @@ def stored() -> dict[tuple[str, int], dict[str, Any]]:
 
 @app.command()
 def run(
-    name: Annotated[str, typer.Argument(help="starts, settings, lengths, relaxed, noisy or early.")],
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(ROUNDS)}.")],
     images: Annotated[str, typer.Option(help="A folder of development photographs.")],
     photographs: Annotated[int, typer.Option(help="How many of them.")] = 4,
     task: Annotated[str | None, typer.Option(help="One task only.")] = None,
@@ -237,7 +274,7 @@ def run(
 @app.command()
 def table(photographs: Annotated[int, typer.Option(help="Trials with at least so many.")] = 4) -> None:
     """Means by task, best first, as differences from the papers' path on the same photographs."""
-    rows: dict[str, dict[str, dict[int, dict[str, Any]]]] = {task: {} for task in TASKS}
+    rows: dict[str, dict[str, dict[int, dict[str, Any]]]] = {task: {} for task in TASKS | OTHERS}
     for (key, index), record in stored().items():
         rows[record["trial"]["task"]].setdefault(key, {})[index] = record
     typer.echo("| task | method | plug-ins | steps | settings | photographs | PSNR | LPIPS | work |")

@@ -146,6 +146,7 @@ RANGES: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("pirp", "width"): POSITIVE,
     ("pirp", "lam"): ((-0.2, 0.0, 0.2), ()),
     ("projdiff", "step"): POSITIVE,
+    ("projdiff", "early_step"): ((0.5, 1.0, 1.99), (0.0, 2.0, -1.0)),
     ("projdiff", "form"): (("spectral", "simple"), ("dense",)),
     ("sitcom", "inner"): ((1, 1000), (0, 1001)),
     ("sitcom", "rate"): POSITIVE,

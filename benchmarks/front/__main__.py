@@ -67,7 +67,7 @@ def run(
         raise unknown_name("round", name, ROUNDS)
     torch.set_num_threads(1)
     photos, wanted = varied(list_images(images)), tasks.split(",")
-    earlier = [] if name in ("screen", "today", "standard") else _rows(folder, "screen", "lengths")
+    earlier = [] if name in ("screen", "today", "standard") else _rows(folder, "screen", "lengths", "survivors")
     records = Records(folder / f"front-{name}.jsonl", earlier)
     if name == "screen":
         walk = screen(photos, records, wanted, hosts.split(","), grids.split(","), trials)
@@ -135,7 +135,7 @@ def report(folder: Folder = RECORDS, photos: Annotated[int, typer.Option(help="P
 @app.command()
 def rivals(folder: Folder = RECORDS) -> None:
     """Print the leading rivals of quality standard at equal work."""
-    typer.echo(rivals_table(_rows(folder, "screen", "lengths", "confirm"), present(_rows(folder, "standard"))))
+    typer.echo(rivals_table(_rows(folder, "screen", "lengths", "survivors", "confirm"), present(_rows(folder, "standard"))))
 
 
 @app.command()

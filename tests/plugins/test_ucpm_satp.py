@@ -89,6 +89,9 @@ def test_the_hessian_of_a_custom_prior_against_a_dense_one() -> None:
     product = quartic().hessian(x0)
     for v in (draw(6), draw(7)):  # one that serves a solve serves many products
         assert torch.allclose(product(v).reshape(-1), dense @ v.reshape(-1), atol=1e-9)
+    frozen = table.T @ (bends[:, None] / 3 * table)  # the quadratic majoriser: the weights stay those of x0
+    assert torch.allclose(quartic().curvature(x0)(draw(6)).reshape(-1), frozen @ draw(6).reshape(-1), atol=1e-9)
+    assert torch.allclose(quartic().slope_and_majoriser(x0)[1].reshape(-1), 2 * frozen.diagonal(), atol=1e-9)
     slope = table.T @ (bends / 3 * (table @ x0.reshape(-1)))
     expected = torch.linalg.solve(torch.diag(1 / sigma.reshape(-1)) + lam * dense, -lam * slope)
     change = UCPM(phi=quartic(), lam=lam, solve="hessian").change(x0, sigma)
