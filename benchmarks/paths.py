@@ -48,6 +48,7 @@ OTHERS = {
     "sr 0.1": ("sr", 0.1),
     "hole": ("inpaint", 0.0),
     "noisy hole": ("inpaint", 0.02),
+    "noisy half": ("inpaint", 0.05),
     "lines": ("inpaint", 0.0),
     "sparse": ("inpaint", 0.0),
 }

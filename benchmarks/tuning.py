@@ -205,6 +205,8 @@ def early() -> Iterator[Trial]:
 
 FEW = (999, 600, 420, 310, 240, 180, 132, 90, 55, 26, -1)
 """Ten calls, none below time 24."""
+MANY = (*range(990, 300, -30), *range(288, 140, -9), *range(136, 62, -7), *range(61, 22, -6), -1)
+"""As many passes as the papers' hundred steps, none below time 24."""
 
 
 def others() -> Iterator[Trial]:
@@ -213,22 +215,33 @@ def others() -> Iterator[Trial]:
         yield Trial(task, PAPER[0], PAPER[1], PAPER[2], PAPER[3])
     for level in ("0.002", "0.01"):
         yield Trial(f"sr {level}", "ddnm", (), 21, None, {"eta": 0.985}, LATE_END)
-        for beyond in (1.3, 1.5, 1.7):
+        for beyond in (1.3, 1.5, 1.6, 1.7):
             yield Trial(f"sr {level}", "projdiff", (), 21, None, {"step": 0.5, "early_step": beyond}, LATE_END)
     for level in ("0.01", "0.02", "0.1"):
         yield Trial(f"sr {level}", "ddnm", ("ucpm",), 21, "quadratic", {"eta": 0.635})
         yield Trial(f"sr {level}", "projdiff", (), 21, None, {"step": 0.5, "early_step": 1.75}, NOISY_END)
     for name, plugins, steps, grid in (("ddnm", ("leader",), 10, "quadratic"), ("ddnm", (), 60, "quadratic")):
         yield Trial("sr", name, plugins, steps, grid)
-    for beyond in (1.4, 1.6, 1.75):
+    for beyond in (1.4, 1.5, 1.6, 1.75):
         yield Trial("sr", "projdiff", (), 10, None, {"step": 0.5, "early_step": beyond}, FEW)
+    for beyond in (1.4, 1.6, 1.75):
         yield Trial("sr", "projdiff", (), 60, "quadratic", {"step": 0.5, "early_step": beyond})
+    for beyond in (1.75, 1.85, 1.92):
+        yield Trial("sr", "projdiff", (), len(MANY) - 1, None, {"step": 0.5, "early_step": beyond}, MANY)
+    for level in ("0.002", "0.01"):
+        yield Trial(f"sr {level}", "projdiff", (), 21, None, {"step": 0.5}, LATE_END)
+        yield Trial(f"sr {level}", "projdiff", (), 10, None, {"step": 0.5, "early_step": 1.4}, FEW)
+        yield Trial(f"sr {level}", "ddnm", ("leader",), 10, "quadratic", {"eta": 0.985})
+    yield Trial("sr 0.002", "ddnm", ("leader",), 60, "quadratic", {"eta": 0.985})
     for mask in ("hole", "lines", "sparse", "inpaint"):
         yield Trial(mask, "idpg", (), 21, "quadratic")
         for step in (1.0, 1.3, 1.5):
             yield Trial(mask, "projdiff", (), 21, "quadratic", {"step": step})
-    for beyond in (1.0, 1.3, 1.5):
-        yield Trial("noisy hole", "projdiff", (), 21, "quadratic", {"early_step": beyond})
+    for mask in ("noisy hole", "noisy half"):
+        yield Trial(mask, "idpg", (), 21, "quadratic")
+        yield Trial(mask, "projdiff", (), 21, "quadratic", runs=2)
+        for beyond in (1.0, 1.3, 1.5):
+            yield Trial(mask, "projdiff", (), 21, "quadratic", {"early_step": beyond})
 
 
 ROUNDS = {
