@@ -33,16 +33,23 @@ def test_more_quality_never_means_fewer_steps(task: str, sigma: float) -> None:
     for look in LOOKS:
         steps = [find_path("embedded", task, sigma, quality, look).steps for quality in QUALITIES]
         assert (steps == sorted(steps) and steps[0] < steps[2]) or task == "deblur-motion"
+        path = find_path("embedded", task, sigma, "best", look)
+        assert path.steps > 21 or (task, look, sigma > 0) == ("sr-bicubic", "natural", True) or task == "deblur-motion"
 
 
 def test_the_most_specific_entry_wins() -> None:
     clean = find_path("embedded", "sr-bicubic", 0.0, "standard", "natural")
     assert (clean.method, clean.grid, clean.steps, clean.settings) == ("projdiff", "quadratic", 21, {"step": 1.3})
     assert clean.average == 1 and find_path("embedded", "sr-bicubic", 0.0, "standard", "faithful").average == 2
-    # the rounding of 8 bits is no noise to speak of: the nearest level is that of clean pictures
-    assert find_path("embedded", "sr-bicubic", 0.0011, "standard", "natural").settings == {"eta": 0.985}
-    assert find_path("embedded", "sr-bicubic", 0.04, "standard", "natural").settings == {"eta": 0.635}
+    # the nearest noise level counts: at 0.02 that of 0.05 was measured to be the better one
+    for sigma, beyond in ((0.0011, 1.5), (0.005, 1.6), (0.01, 1.6), (0.02, 1.8), (0.04, 1.8), (0.2, 1.8)):
+        found = find_path("embedded", "sr-bicubic", sigma, "standard", "natural")
+        assert (found.method, found.settings) == ("projdiff", {"step": 0.5, "early_step": beyond})
     assert find_path("embedded", "sr-bicubic", 0.04, "standard", "faithful").method == "projdiff"
+    # IDPG fills in best without noise and badly with it
+    assert find_path("embedded", "inpaint", 0.0, "standard", "faithful").method == "idpg"
+    for quality in QUALITIES:
+        assert find_path("embedded", "inpaint", 0.01, quality, "faithful").method == "projdiff"
     # ProjDiff is for noisy blurs only
     assert find_path("embedded", "deblur-gaussian", 0.05, "standard", "natural").method == "projdiff"
     assert find_path("embedded", "deblur-gaussian", 0.005, "standard", "natural").method == "ddnm"
