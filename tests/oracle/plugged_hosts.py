@@ -186,7 +186,7 @@ class DPS(Host):
 
 
 class ProjDiff(Host):
-    """State (x last asked about, x0, x_o in V-coordinates). Plug-ins change D(x_t, t), before relaxation."""
+    """State (x last asked about, x0, x_o in V-coordinates). Plug-ins change D(x_t, t); x0 then moves towards that."""
 
     def start(self, first: int, draw: At) -> Any:
         w = self.world
@@ -212,17 +212,18 @@ class ProjDiff(Host):
 
     def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
         w = self.world
-        moved = state[1] + self.settings["step"] * (x0 - state[1])
-        if w.sigma == 0:
-            return moved + w.pinv @ (w.y - w.A @ moved)
-        early = self._levels() >= w.ab(t)
-        return w.V @ np.where(early, w.V.T @ x0, w.V.T @ moved)
+        return x0 + w.pinv @ (w.y - w.A @ x0) if w.sigma == 0 else x0
 
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Any:
         w, a = self.world, self._levels()
-        renewed = np.sqrt(a) * (w.V.T @ hat) + np.sqrt(1 - a) * (w.V.T @ draw("observation"))
-        xo = np.where(a >= w.ab(t), renewed, state[2])
-        return look.point, hat, np.where(w.measured, np.sqrt(a) * w.w / w.safe, xo)
+        if w.sigma == 0:
+            moved = state[1] + self.settings["step"] * (hat - state[1])
+            return look.point, moved + w.pinv @ (w.y - w.A @ moved), state[2]
+        early = a >= w.ab(t)
+        moved = state[1] + w.V @ (np.where(early, 1, self.settings["step"]) * (w.V.T @ (hat - state[1])))
+        renewed = np.sqrt(a) * (w.V.T @ moved) + np.sqrt(1 - a) * (w.V.T @ draw("observation"))
+        xo = np.where(early, renewed, state[2])
+        return look.point, moved, np.where(w.measured, np.sqrt(a) * w.w / w.safe, xo)
 
     def shown(self, state: Any) -> Array:
         return state[0]

@@ -33,7 +33,7 @@ from leader.problem import Problem
 @dataclass(frozen=True)
 class ProjDiffState(State):
     """x: the point last asked about; x0: the clean variable; observed: the components of x_o that have observations of
-    their own (for clean data x0 again).
+    their own (for clean data x0 made consistent with them).
     """
 
     x0: Tensor
@@ -95,7 +95,7 @@ class ProjDiff(Method):
             x = context.level(t).noise * context.noise("start")
             x0 = context.ask(x, t).x0
         if problem.noise_free:
-            return ProjDiffState(x, x0, x0)
+            return ProjDiffState(x, x0, _consistent(problem, x0))
         part = self._part(problem)
         if context.origin is not None:
             return ProjDiffState(x, x0, self._projected(context, part, part.to(x0)))
@@ -111,18 +111,8 @@ class ProjDiff(Method):
         return Estimate(x, context.ask(x, t))
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
-        assert isinstance(state, ProjDiffState)
-        problem = context.problem
-        if problem.noise_free:
-            relaxed = state.x0 + self.step * (x0 - state.x0)
-            return relaxed - problem.operator.pinv(problem.residual(relaxed))
-        part, change = self._part(problem), x0 - state.x0
-        moved = x0 if self.early_step == 1 else state.x0 + self.early_step * change
-        late = ~self._early(context, part, t)
-        if self.step == self.early_step or not bool(late.any()):
-            return moved
-        rest = (self.step - self.early_step) * part.to(change)
-        return moved + part.back(torch.where(late.to(x0.device), rest, 0.0))
+        """With noise the data enter through x_o."""
+        return _consistent(context.problem, x0) if context.problem.noise_free else x0
 
     def advance(
         self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor
@@ -130,12 +120,24 @@ class ProjDiff(Method):
         assert isinstance(state, ProjDiffState)
         problem, observed = context.problem, state.observed
         if problem.noise_free:
-            return ProjDiffState(estimate.x, x0_hat, x0_hat)
+            moved = observed + self.step * (x0_hat - observed)
+            return ProjDiffState(estimate.x, moved, moved)
         part = self._part(problem)
+        moved = self._moved(context, part, state, x0_hat, t)
         if self.form == "simple":  # elsewhere y takes the place of all that is measured, and nothing else is looked at
             early = self._early(context, part, t).to(observed.device)
-            observed = torch.where(early, self._observed(context, part, x0_hat, "observation"), observed)
-        return ProjDiffState(estimate.x, x0_hat, self._projected(context, part, observed))
+            observed = torch.where(early, self._observed(context, part, moved, "observation"), observed)
+        return ProjDiffState(estimate.x, moved, self._projected(context, part, observed))
+
+    def _moved(self, context: Context, part: Components, state: ProjDiffState, x0_hat: Tensor, t: Tensor) -> Tensor:
+        """x0 on its way to the estimate, or beyond it: by `step` in late components, by `early_step` in all others."""
+        change = x0_hat - state.x0
+        moved = x0_hat if self.early_step == 1 else state.x0 + self.early_step * change
+        late = ~self._early(context, part, t)
+        if self.step == self.early_step or not bool(late.any()):
+            return moved
+        rest = (self.step - self.early_step) * part.to(change)
+        return moved + part.back(torch.where(late.to(change.device), rest, 0.0))
 
     def finish(self, context: Context, state: State) -> Tensor:
         assert isinstance(state, ProjDiffState)
@@ -199,6 +201,11 @@ class ProjDiff(Method):
     def _early(self, context: Context, part: Components, t: Tensor) -> Tensor:
         """The components whose observation is at most as noisy as x_t, bool, on the CPU."""
         return self._level(context, part) >= per_image(context.level(t).abar, part.s)
+
+
+def _consistent(problem: Problem, x0: Tensor) -> Tensor:
+    """x0 with A x0 = y."""
+    return x0 - problem.operator.pinv(problem.residual(x0))
 
 
 def _safe(values: Tensor) -> Tensor:
