@@ -145,7 +145,8 @@ def plot(
     photos: int = SCREEN_PHOTOS,
 ) -> None:
     """Draw PSNR and LPIPS against work and against calls, one panel a task."""
-    for path in draw(_rows(folder, "screen", "lengths", "survivors"), _rows(folder, "today"), range(photos), out):
+    found, ours = _rows(folder, "screen", "lengths", "survivors"), present(_rows(folder, "standard"))
+    for path in draw(found, _rows(folder, "today"), ours, range(photos), out):
         typer.echo(str(path))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from points import HOSTS, TASKS
@@ -19,8 +20,13 @@ AXES: dict[str, tuple[str, str, tuple[int, ...]]] = {
 """By name: the number of a Mean, its words and its ticks."""
 
 
-def draw(rows: Sequence[Record], now: Sequence[Record], indices: Sequence[int], folder: Path) -> list[Path]:
-    """front-psnr-work.png and so on: colour is the host, shape the start, hollow with plug-ins, the star the papers' path."""
+def draw(
+    rows: Sequence[Record], now: Sequence[Record], ours: Sequence[Record], indices: Sequence[int], folder: Path
+) -> list[Path]:
+    """front-psnr-work.png and so on: colour is the host, shape the start, hollow with plug-ins.
+
+    now, ours  the papers' path, a star, and quality standard, a red diamond
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -32,13 +38,16 @@ def draw(rows: Sequence[Record], now: Sequence[Record], indices: Sequence[int], 
     handles += [plt.Line2D([], [], marker=mark, ls="", color="grey", label=f"start: {kind}") for kind, mark in MARKS.items()]
     handles.append(plt.Line2D([], [], marker="*", ls="", ms=12, color="black", label="DDNM + LEADer, 100 uniform"))
     handles.append(plt.Line2D([], [], marker="x", ls="", color="black", label="DDNM, 100 uniform"))
+    handles.append(plt.Line2D([], [], marker="D", ls="", ms=8, mfc="none", mec="red", mew=2, label="quality standard"))
     written = []
     for measure in MEASURES:
         for axis in AXES:
             figure, panels = plt.subplots(2, 3, figsize=(13, 7.5), constrained_layout=True)
             for panel, task in zip(panels.flat, TASKS):
                 found = [m for m in means((r for r in rows if r["task"] == task), indices) if math.isfinite(m.score)]
-                _fill(panel, found, means((r for r in now if r["task"] == task), indices), measure, axis, colours)
+                default = means((r for r in now if r["task"] == task), indices)
+                mine = [r for r in ours if r["task"] == task and r["index"] in indices]
+                _fill(panel, found, default, mine, measure, axis, colours)
                 panel.set_title(TASKS[task].label, fontsize=10)
             figure.legend(handles=handles, loc="outside lower center", ncols=7, fontsize=8)
             path = folder / f"front-{measure}-{axis}.png"
@@ -48,8 +57,16 @@ def draw(rows: Sequence[Record], now: Sequence[Record], indices: Sequence[int], 
     return written
 
 
-def _fill(panel: Any, found: Sequence[Mean], default: Sequence[Mean], measure: str, axis: str, colours: dict[str, Any]) -> None:
-    """One task: every mean, the best that a work or a number of calls buys, and the papers' path."""
+def _fill(
+    panel: Any,
+    found: Sequence[Mean],
+    default: Sequence[Mean],
+    ours: Sequence[Record],
+    measure: str,
+    axis: str,
+    colours: dict[str, Any],
+) -> None:
+    """One task: every mean, the best that a work or a number of calls buys, the papers' path and ours."""
     number, words, ticks = AXES[axis]
     for mean in found:
         edge = colours[mean.first["method"]]
@@ -59,13 +76,16 @@ def _fill(panel: Any, found: Sequence[Mean], default: Sequence[Mean], measure: s
     for mean in default:
         mark = "*" if mean.first["plugins"] else "x"
         panel.plot(getattr(mean, number), getattr(mean, measure), mark, ms=9, color="black")
+    places = [(fmean(r[number] for r in ours), fmean(r[measure] for r in ours))] if ours else []
+    for place in places:
+        panel.plot(*place, "D", ms=9, mfc="none", mec="red", mew=2)
     panel.set_xlabel(words, fontsize=8)
     panel.set_ylabel(MEASURES[measure], fontsize=8)
     panel.set_xscale("log")
     panel.grid(alpha=0.3)
     panel.set_xticks(list(ticks), [str(tick) for tick in ticks])
     panel.set_xticks([], minor=True)
-    _limits(panel, [getattr(mean, measure) for mean in [*found, *default]], measure)
+    _limits(panel, [*(getattr(mean, measure) for mean in [*found, *default]), *(value for _, value in places)], measure)
 
 
 def _staircase(panel: Any, found: Sequence[Mean], measure: str, number: str, end: float) -> None:
