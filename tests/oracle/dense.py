@@ -228,7 +228,8 @@ class ProjDiff(Recursion):
         up = np.sqrt(ab / level) * co + np.sqrt(1 - ab / level) * zv
         along = np.sqrt(ab) * c0 + np.sqrt(1 - ab) * (co - np.sqrt(a) * c0) / np.sqrt(gap)
         estimate = w.V.T @ w.D(w.V @ np.where(early, up, along), t)
-        new0 = c0 + np.where(early, self.settings.get("early_step", 1.0), mu) * (estimate - c0)
+        beyond = np.where(w.measured & (u < 0), 1, self.settings.get("early_step", 1.0))
+        new0 = c0 + np.where(early, beyond, mu) * (estimate - c0)
         newo = np.where(early, np.sqrt(a) * new0 + np.sqrt(1 - a) * (w.V.T @ zo), co)
         newo = np.where(w.measured, np.sqrt(a) * w.w / w.safe, newo)
         return np.concatenate(np.broadcast_arrays(w.V @ new0, w.V @ newo))
@@ -250,7 +251,9 @@ class ProjDiffSimple(ProjDiff):
         ab, a = w.ab(t), float(self._levels()[0, 0])
         x0, xo = x[: len(w.V)], x[len(w.V) :]
         if ab <= a:
-            x0 = x0 + self.settings.get("early_step", 1.0) * (w.D(np.sqrt(ab / a) * xo + np.sqrt(1 - ab / a) * z, t) - x0)
+            change = w.D(np.sqrt(ab / a) * xo + np.sqrt(1 - ab / a) * z, t) - x0
+            rest = w.pinv @ (w.A @ change) if u < 0 else np.zeros_like(change)  # measured: the estimate's own at the end
+            x0 = x0 + self.settings.get("early_step", 1.0) * (change - rest) + rest
             xo = np.sqrt(a) * x0 + np.sqrt(1 - a) * zo
             xo = xo + w.pinv @ (np.sqrt(a) * w.y - w.A @ xo)
         else:

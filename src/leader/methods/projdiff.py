@@ -123,21 +123,27 @@ class ProjDiff(Method):
             moved = observed + self.step * (x0_hat - observed)
             return ProjDiffState(estimate.x, moved, moved)
         part = self._part(problem)
-        moved = self._moved(context, part, state, x0_hat, t)
+        moved = self._moved(context, part, state, x0_hat, t, u)
         if self.form == "simple":  # elsewhere y takes the place of all that is measured, and nothing else is looked at
             early = self._early(context, part, t).to(observed.device)
             observed = torch.where(early, self._observed(context, part, moved, "observation"), observed)
         return ProjDiffState(estimate.x, moved, self._projected(context, part, observed))
 
-    def _moved(self, context: Context, part: Components, state: ProjDiffState, x0_hat: Tensor, t: Tensor) -> Tensor:
-        """x0 on its way to the estimate, or beyond it: by `step` in late components, by `early_step` in all others."""
+    def _moved(self, context: Context, part: Components, state: ProjDiffState, x0_hat: Tensor, t: Tensor, u: Tensor) -> Tensor:
+        """x0 on its way to the estimate, or beyond it: by `step` in late components, by `early_step` in all others.
+
+        At the end what is measured is the estimate's own: there is no step after it that would bring it back to y.
+        """
         change = x0_hat - state.x0
         moved = x0_hat if self.early_step == 1 else state.x0 + self.early_step * change
-        late = ~self._early(context, part, t)
-        if self.step == self.early_step or not bool(late.any()):
+        early = self._early(context, part, t)
+        ended = early & (part.s.cpu() > 0) & per_image(u < 0, part.s)
+        one, beyond, step = torch.tensor((1.0, self.early_step, self.step), dtype=torch.float64)
+        rate = torch.where(ended, one, torch.where(early, beyond, step))
+        if bool((rate == self.early_step).all()):
             return moved
-        rest = (self.step - self.early_step) * part.to(change)
-        return moved + part.back(torch.where(late.to(change.device), rest, 0.0))
+        rest = SpectralOperator.cast(rate - self.early_step, change)
+        return moved + part.back(rest * part.to(change))
 
     def finish(self, context: Context, state: State) -> Tensor:
         assert isinstance(state, ProjDiffState)
