@@ -12,7 +12,7 @@ import torch
 from leader import Grid, LeaderError, Problem, Sampler, operators
 from leader.methods import DDNM, DDPG, DPS, METHODS, SITCOM, Estimate, State
 from leader.methods.ddnm import DDNMState
-from leader.methods.projdiff import ProjDiffState
+from leader.methods.projdiff import ProjDiff, ProjDiffState
 from leader.methods.sitcom import _choose
 from leader.priors.base import Prediction
 from leader.schedule import Schedule, travel_grid
@@ -134,6 +134,22 @@ def test_a_known_origin_is_taken_to_the_noise_of_the_first_time(name: str, sigma
     assert torch.allclose(state.x, expected, atol=1e-6)
     if isinstance(state, ProjDiffState):
         assert torch.equal(state.x0, origin), "the clean variable is the origin itself"
+
+
+def test_over_relaxed_projdiff_ends_with_what_is_measured_of_the_estimate() -> None:
+    """On the way all components go beyond the estimate; at the end those that y knows well do not."""
+    mask = torch.ones(4, 4)
+    mask[0] = 0
+    y = torch.zeros(1, *SHAPE, dtype=torch.float64)
+    problem = Problem.internal(y, operators.Inpainting(SHAPE, mask), 1e-3)
+    here, method = context(gaussian("white", SHAPE), problem), ProjDiff(early_step=1.5)
+    x0, hat = torch.zeros(1, *SHAPE).double(), torch.full((1, *SHAPE), 0.2).double()
+    state, nothing = ProjDiffState(x0, x0, x0), Estimate(x0, Prediction(x0, x0))
+    for u, measured in ((10, 0.3), (-1, 0.2)):
+        moved = method.advance(here, state, nothing, hat, torch.tensor([100]), torch.tensor([u]))
+        assert isinstance(moved, ProjDiffState)
+        assert torch.allclose(moved.x0[..., 0, :], torch.tensor(0.3).double(), atol=1e-7), "nothing is known of the first row"
+        assert torch.allclose(moved.x0[..., 1:, :], torch.tensor(measured).double(), atol=1e-7)
 
 
 def test_what_sitcom_overwrites_is_held_in_range() -> None:
