@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any
 
@@ -132,10 +132,12 @@ def test_the_head_predicts_the_size_of_the_error() -> None:
 
 def test_presets_of_the_embedded_prior_are_used(enlarged: tuple[Restoration, list[Step]]) -> None:
     clean = enlarged[0].summary()["settings"]
-    noisy = restored(thumbnail(), "sr-bicubic", 1, sigma=0.05).summary()["settings"]
+    noisy = restored(thumbnail(), "sr-bicubic", 1, sigma=0.05, method="ddnm").summary()["settings"]
+    path = restored(thumbnail(), "sr-bicubic", 1, sigma=0.05).summary()["settings"]["method"]
     assert (clean["method"]["name"], clean["method"]["eta"]) == ("ddnm", 0.985)
-    assert noisy["method"]["eta"] == 0.635, "the path's, not the preset's 0.646"
-    (ucpm, satp), (noisy_ucpm,) = clean["plugins"], noisy["plugins"]
+    assert noisy["method"]["eta"] == 0.646
+    assert (path["name"], path["step"], path["early_step"]) == ("projdiff", 0.5, 1.8), "the path's, not the preset's 0.144"
+    (ucpm, satp), (noisy_ucpm, _) = clean["plugins"], noisy["plugins"]
     assert (ucpm["name"], ucpm["lam"], ucpm["sharpen"]) == ("ucpm", 0.0638, 0.0)
     assert (noisy_ucpm["lam"], noisy_ucpm["sharpen"]) == (0.108, 4.5)
     assert (satp["name"], satp["budget"], satp["eta"]) == ("satp", 0.003, 0.7)
@@ -193,8 +195,8 @@ def test_noise_is_estimated_in_units_of_the_picture(sigma: float) -> None:
     assert result.summary()["sigma"] == result.sigma
 
 
-def test_plugins_are_on_unless_switched_off() -> None:
-    make: Callable[..., Restoration] = restored
+def test_plugins_are_on_with_a_method_unless_switched_off() -> None:
+    make: Callable[..., Restoration] = partial(restored, method="ddnm")
     given = thumbnail()
     bare, whole = (make(given, "sr", 3, sigma=0.05, plugins=plugins) for plugins in ((), ("leader",)))
     assert np.array_equal(make(given, "sr", 3, sigma=0.05).array, whole.array)
