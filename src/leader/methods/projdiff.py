@@ -132,7 +132,7 @@ class ProjDiff(Method):
     def _moved(self, context: Context, part: Components, state: ProjDiffState, x0_hat: Tensor, t: Tensor, u: Tensor) -> Tensor:
         """x0 on its way to the estimate, or beyond it: by `step` in late components, by `early_step` in all others.
 
-        At the end what is measured is the estimate's own: there is no step after it that would bring it back to y.
+        At the end early components that are measured are the estimate's own: no step follows that would bring them back to y.
         """
         change = x0_hat - state.x0
         moved = x0_hat if self.early_step == 1 else state.x0 + self.early_step * change
