@@ -1,1 +1,1 @@
-"""One-line bugs put in on trial: do the tests notice? `python -m tools.mutants`, or `make mutants`."""
+"""Random bugs planted on trial: do the tests notice? `python -m tools.mutants`, or `make mutants`."""

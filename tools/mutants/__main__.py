@@ -1,137 +1,148 @@
-"""`python -m tools.mutants`: runs the list, prints who went unnoticed and a summary by room; exit 1 below 95 %.
-
-`--random N --seed S` makes N bugs from the syntax tree instead and tries them on whatever tests reach them.
+"""`python -m tools.mutants --count 300 --seed 1`: plants random bugs one after the other in a copy of the tree, runs the tests
+that reach them, prints those that no test noticed and the share noticed. A second run continues where the first was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
+import hashlib
+import json
 import os
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
+from queue import SimpleQueue
 
-from tools.mutants.made import make_mutants
-from tools.mutants.mutant import Mutant, read_list
-from tools.mutants.outcomes import NOTICED, Outcome, Outcomes
+from tools.mutants.draw import Bug, draw_bugs
 from tools.mutants.reach import Reach
-from tools.mutants.runner import SOURCE, Place, make_map, run_all
+from tools.mutants.trial import SOURCE, Tree
 
 ROOT = Path(__file__).resolve().parents[2]
-HERE = Path(__file__).parent
-SHARE = 0.95
+NOTICED, UNNOTICED, HUNG, BROKEN = "noticed", "unnoticed", "hung", "broken"
+"""`hung` counts as noticed: the tests did not end in time. `broken`: the test that fails does so without the bug too."""
+
+
+class Record:
+    """Outcomes kept in a file, one line each. What was noticed stands; the rest is tried again once a test has changed."""
+
+    def __init__(self, path: Path, root: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files = sorted((root / "tests").rglob("*.py"))
+        self.tests = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        kept = [json.loads(line) for line in lines if line.endswith("}")]  # the last may have been cut short
+        self.known = {
+            entry["bug"]: (entry["status"], entry["by"])
+            for entry in kept
+            if entry["status"] == NOTICED or entry["tests"] == self.tests
+        }
+
+    def add(self, bug: str, status: str, by: str) -> None:
+        """Keeps an outcome."""
+        entry = {"bug": bug, "status": status, "by": by, "tests": self.tests, "on": datetime.date.today().isoformat()}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+
+
+@dataclass
+class Bench:
+    """Copies of the tree to work in, the map of the tests, what is known already, and which tests pass without any bug."""
+
+    root: Path
+    trees: SimpleQueue[Tree]
+    reach: Reach
+    record: Record
+    timeout: float
+    passing: dict[str, bool] = field(default_factory=dict)
+
+    def map_tests(self, file: str) -> None:
+        """Finds out what a test file reaches."""
+        tree = self.trees.get()
+        seconds = self.reach.make(tree, file)
+        print(f"mapped in {seconds:6.1f} s  {file}" if seconds is not None else f"could not be mapped: {file}", flush=True)
+        self.trees.put(tree)
+
+    def try_bug(self, bug: Bug) -> tuple[str, str]:
+        """Status of a bug and the test that noticed it, or why none did."""
+        name = bug.identity(self.root / SOURCE)
+        if name not in self.record.known:
+            tree = self.trees.get()
+            try:
+                status, by = self._run(bug, tree)
+            finally:
+                self.trees.put(tree)
+            places = " and ".join(f"{file}::{owner}" for file, owner in bug.functions)
+            print(f"{status:9}  {bug.kind}: {places}  {by}", flush=True)
+            self.record.add(name, status, by)
+            self.record.known[name] = status, by
+        return self.record.known[name]
+
+    def _run(self, bug: Bug, tree: Tree) -> tuple[str, str]:
+        tests = self.reach.choose(bug.functions)
+        if not tests:
+            return UNNOTICED, "no test reaches it"
+        limit = min(self.timeout, 30 + 10 * sum(self.reach.seconds[test] for test in tests))
+        code, failed = tree.run(tests, limit, bug.texts(self.root / SOURCE))
+        if code is None:
+            return HUNG, f"no end within {limit:.0f} s"
+        if code in (0, 5):
+            return UNNOTICED, f"{len(tests)} tests passed"
+        if failed and failed not in self.passing:
+            self.passing[failed] = tree.run([failed], self.timeout)[0] == 0
+        if failed and not self.passing[failed]:
+            return BROKEN, f"{failed} fails without the bug"
+        return NOTICED, failed or "an error before the first test"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    asked = _parser().parse_args(arguments)
-    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    out = asked.root / "out" / "mutants"
-    source = asked.root / SOURCE
-    every = make_mutants(source, asked.random, asked.seed) if asked.random else read_list(asked.list)
-    mutants = [mutant for mutant in every if _wanted(mutant, asked.only)]
-    if not mutants:
-        print(f"No mutant matches {asked.only}; see --list.")
-        return 2
-    if asked.minutes < float("inf"):
-        Random(asked.seed).shuffle(mutants)  # a part of the list is a fair sample of it
-    if asked.show:
-        for mutant in mutants:
-            print(f"{mutant.room}\t{mutant.file}\t{mutant.breaks}\t{' '.join(mutant.tests)}")
-        return 0
-    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
-        folder = Path(name)
-        reach = Reach(out / "reach").read()
-        if asked.map:
-            place = Place(asked.root, folder)
-            make_map(place, reach, ["tests"], time.monotonic() + 60 * asked.minutes, partial(print, flush=True))
-            place.nursery.close()
-            for test in sorted(reach.failing):
-                print(f"It fails without any mutant: {test}")
-            return 2 if reach.failing else 0
-        usual = out / f"made-{asked.seed}.jsonl" if asked.random else HERE / "outcomes.jsonl"
-        outcomes = Outcomes(asked.results or usual)
-        found = run_all(
-            mutants,
-            asked.root,
-            folder,
-            outcomes,
-            reach,
-            jobs=asked.jobs,
-            timeout=asked.timeout,
-            again=asked.again,
-            minutes=asked.minutes,
-            narrow=asked.narrow,
-            say=_say,
-        )
-        outcomes.tidy(every)
-    return _summary(mutants, found)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
-    parser.add_argument("--only", action="append", metavar="TEXT", help="a room, or a text in file or words; may be repeated")
-    parser.add_argument("--list", dest="show", action="store_true", help="print the mutants and run nothing")
-    parser.add_argument(
-        "--map",
-        action="store_true",
-        help="find out which test reaches what, for test files that changed (with --only: those named by these mutants)",
-    )
-    parser.add_argument("--random", type=int, default=0, metavar="N", help="make this many bugs in place of the list")
-    parser.add_argument("--seed", type=int, default=0, help="of --random (0)")
-    parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (2)")
-    parser.add_argument("--timeout", type=float, default=300, help="seconds for the tests of one mutant (300)")
-    parser.add_argument(
-        "--minutes", type=float, default=float("inf"), help="begin no mutant after that; the next run continues"
-    )
-    parser.add_argument(
-        "--narrow", action="store_true", help="try only tests that a mutant names, not all that reach its function"
-    )
-    parser.add_argument("--again", action="store_true", help="run also what has a stored outcome that stands")
-    parser.add_argument("--results", type=Path, help="the file of outcomes (tools/mutants/outcomes.jsonl)")
+    parser.add_argument("--count", type=int, default=300, help="bugs to plant (300)")
+    parser.add_argument("--seed", type=int, default=1, help="of the draw (1)")
+    parser.add_argument("--room", help="a folder of the package, or core; all of them unless given")
+    parser.add_argument("--jobs", type=int, default=2, help="bugs at a time (2)")
+    parser.add_argument("--timeout", type=float, default=300, help="most seconds for the tests of one bug (300)")
+    parser.add_argument("--tests", default="tests/", help="try only tests whose file's path begins with this (tests/)")
+    parser.add_argument("--list", action="store_true", help="print the bugs and run nothing")
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
-    parser.add_argument("--lists", dest="list", type=Path, default=HERE / "list", help=argparse.SUPPRESS)
-    return parser
+    asked = parser.parse_args(arguments)
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    source, out = asked.root / SOURCE, asked.root / "out" / "mutants"
+    bugs = draw_bugs(source, asked.count, asked.seed, asked.room)
+    if asked.list:
+        for bug in bugs:
+            print(f"{bug.kind}\n{bug.diff(source)}\n")
+        return 0
+    record = Record(out / f"{asked.room or 'all'}-{asked.seed}.jsonl", asked.root)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(asked.jobs) as pool:
+        bench = Bench(asked.root, SimpleQueue(), Reach(out / "reach", asked.tests), record, asked.timeout)
+        for number in range(asked.jobs):
+            bench.trees.put(Tree(asked.root, Path(folder) / str(number)))
+        list(pool.map(bench.map_tests, bench.reach.missing(asked.root)))
+        for test in sorted(bench.reach.failing):
+            print(f"fails without any bug and is not asked: {test}")
+        outcomes = list(pool.map(bench.try_bug, bugs))
+    _print_summary(bugs, outcomes, source)
+    return 0
 
 
-def _wanted(mutant: Mutant, only: list[str] | None) -> bool:
-    return only is None or any(text == mutant.room or text in mutant.file or text in mutant.breaks for text in only)
-
-
-def _say(mutant: Mutant, outcome: Outcome) -> None:
-    by = f" ({outcome.by})" if outcome.by else ""
-    print(f"{outcome.status:9} {outcome.seconds:6.1f} s  {mutant.file}: {mutant.breaks}{by}", flush=True)
-
-
-def _summary(mutants: list[Mutant], outcomes: list[Outcome | None]) -> int:
-    """Prints who went unnoticed and a table by room; the exit code."""
+def _print_summary(bugs: list[Bug], outcomes: list[tuple[str, str]], source: Path) -> None:
     rooms: dict[str, Counter[str]] = {}
-    run = [(mutant, outcome) for mutant, outcome in zip(mutants, outcomes, strict=True) if outcome is not None]
-    for mutant, outcome in run:
-        rooms.setdefault(mutant.room, Counter())[outcome.status] += 1
-    left = [(mutant, outcome) for mutant, outcome in run if outcome.status != NOTICED]
-    if left:
-        print("\nNot noticed:")
-        for mutant, outcome in left:
-            change = f"`{mutant.find.strip()}` -> `{mutant.put.strip()}`"
-            print(f"  {outcome.status}: {mutant.file}{_line(mutant)}: {mutant.breaks}: {change} {outcome.by}")
-    print(f"\n{'room':14} {'mutants':>8} {'noticed':>8}")
-    for room, counts in rooms.items():
+    for bug, (status, by) in zip(bugs, outcomes):
+        rooms.setdefault(bug.room, Counter())[status] += 1
+        if status in (UNNOTICED, BROKEN):
+            print(f"\n{status}: {bug.kind}; {by}\n{bug.diff(source)}")
+    print(f"\n{'room':14} {'bugs':>6} {'noticed':>8}")
+    for room, counts in sorted(rooms.items()):
         others = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != NOTICED)
-        print(f"{room:14} {counts.total():8} {counts[NOTICED]:8}  {others}".rstrip())
-    noticed = len(run) - len(left)
-    print(f"{'all':14} {len(run):8} {noticed:8}  {100 * noticed / max(len(run), 1):.1f} %")
-    if len(run) < len(mutants):
-        print(f"{len(mutants) - len(run)} were not run yet.")
-    return 0 if noticed >= SHARE * len(mutants) else 1
-
-
-def _line(mutant: Mutant) -> str:
-    return f":{mutant.line}" if mutant.line else ""
+        print(f"{room:14} {counts.total():6} {counts[NOTICED] + counts[HUNG]:8}  {others}".rstrip())
+    noticed = sum(counts[NOTICED] + counts[HUNG] for counts in rooms.values())
+    print(f"{'all':14} {len(bugs):6} {noticed:8}  {100 * noticed / max(len(bugs), 1):.1f} %")
 
 
 if __name__ == "__main__":

@@ -1,67 +1,101 @@
-"""Which test reaches which function of the package, and how long it takes: a hint which tests to try on a mutant, and when.
+"""Which tests reach which function and how long they take, found out once a test file and kept in out/.
 
-The map is made by running test files once, when they are needed or all of them (`--map`), and kept in out/. Where it is out
-of date a mutant may seem unnoticed; nothing can seem noticed by it, because that takes a test that fails.
+Where the map is out of date a bug may seem unnoticed; nothing can seem noticed by it, because that takes a test that fails.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from collections import defaultdict
 from pathlib import Path
+from typing import Any
+
+from tools.mutants.trial import Tree
+
+ELSEWHERE = ("tests/tools/", "tests/benchmarks/")
+"""Tests of what is not the package."""
+SECONDS = 60.0
+"""Of tests that are tried on a bug, the nearest and fastest first."""
 
 
-@dataclass
 class Reach:
-    """The map: per test its seconds, per function (file::qualified name) its tests, and what failed without any mutant."""
+    """The map. Functions are named file::qualified name, tests as pytest names them."""
 
-    folder: Path
-    seconds: dict[str, float] = field(default_factory=dict)
-    tests: dict[str, set[str]] = field(default_factory=dict)
-    spawning: set[str] = field(default_factory=set)
-    failing: set[str] = field(default_factory=set)
+    def __init__(self, folder: Path, within: str = "tests/") -> None:
+        self.folder, self.within = folder, within
+        self.seconds: dict[str, float] = {}
+        self.tests: dict[str, set[str]] = defaultdict(set)
+        self.spawning: set[str] = set()
+        self.failing: set[str] = set()
 
-    def read(self) -> Reach:
-        for path in sorted(self.folder.glob("*.json")):
-            self.add(path)
-        return self
+    def missing(self, root: Path) -> list[str]:
+        """Takes in what is kept; returns the test files that are new or have changed since."""
+        files = [path.relative_to(root).as_posix() for path in sorted((root / "tests").rglob("test_*.py"))]
+        left = []
+        for file in files:
+            if file.startswith(self.within) and not file.startswith(ELSEWHERE):
+                place = self._place(root, file)
+                if place.is_file():
+                    self._add(json.loads(place.read_text(encoding="utf-8")))
+                else:
+                    left.append(file)
+        return left
 
-    def add(self, path: Path) -> None:
-        """Takes in the map of one test file."""
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        for test, entry in stored["tests"].items():
+    def make(self, tree: Tree, file: str) -> float | None:
+        """Traces one test file and keeps what it reaches; the seconds it took, None where it did not end."""
+        found = tree.trace(file, 600)
+        if not found:
+            return None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        place = self._place(tree.root, file)
+        for old in self.folder.glob(f"{place.name.rpartition('-')[0]}-*.json"):
+            old.unlink()
+        place.write_text(json.dumps(found), encoding="utf-8")
+        self._add(found)
+        return float(sum(entry["seconds"] for entry in found["tests"].values()))
+
+    def choose(self, functions: list[tuple[str, str]]) -> list[str]:
+        """The tests to try on a bug in these functions: nearest files first, and of those the fastest.
+
+        Where no test is known to reach a function (it is new, runs at import, or only in other processes), those that reach
+        anything of its file; tests of its room that start processes always come too, for nobody saw what they reach there.
+        """
+        reaching: set[str] = set()
+        for file, owner in functions:
+            direct = self.tests.get(f"{file}::{owner}", set())
+            files = {test.partition("::")[0] for test in direct}  # what an earlier test of a file has left in a cache
+            direct = direct | {test for test in self.seconds if test.partition("::")[0] in files}
+            if not direct:
+                direct = {test for name, tests in self.tests.items() if name.startswith(f"{file}::") for test in tests}
+            room = f"tests/{file.rpartition('/')[0]}/".replace("//", "/")
+            reaching |= direct | {test for test in self.spawning if test.startswith(room)}
+        stems = [Path(file).stem.strip("_") for file, _ in functions]
+        rooms = [f"tests/{file.partition('/')[0]}/" for file, _ in functions]
+
+        def rank(test: str) -> tuple[int, float]:
+            name = test.partition("::")[0]
+            known = any(test in self.tests.get(f"{file}::{owner}", ()) for file, owner in functions)
+            near = name.startswith(tuple(rooms)) + any(stem in Path(name).stem for stem in stems)
+            return -near - 2 * known, self.seconds[test]
+
+        kept: list[str] = []
+        spent = 0.0
+        for test in sorted(reaching - self.failing, key=rank):
+            spent += self.seconds[test]
+            if kept and spent > SECONDS:
+                break
+            kept.append(test)
+        return kept
+
+    def _add(self, found: dict[str, Any]) -> None:
+        for test, entry in found["tests"].items():
             self.seconds[test] = entry["seconds"]
-            for number in entry["functions"]:
-                self.tests.setdefault(stored["functions"][number], set()).add(test)
-        self.spawning |= set(stored["spawning"])
-        self.failing |= set(stored["failing"])
+            for name in (*entry["functions"], *found["shared"]):
+                self.tests[name.partition(".<locals>")[0]].add(test)
+        self.spawning |= set(found["spawning"])
+        self.failing |= set(found["failing"])
 
-    def reaching(self, names: list[str]) -> set[str]:
-        """The tests that reach the first of these functions that any test reaches (given from the inside out)."""
-        return next((self.tests[name] for name in names if name in self.tests), set())
-
-    def reaching_file(self, file: str) -> set[str]:
-        """The tests that reach anything in a file of the package."""
-        return {test for name, tests in self.tests.items() if name.startswith(f"{file}::") for test in tests}
-
-
-def place_of(folder: Path, root: Path, test_file: str) -> Path:
-    """Where the map of a test file is kept: another place when the file changes."""
-    digest = hashlib.sha256((root / test_file).read_bytes()).hexdigest()[:12]
-    return folder / f"{test_file.replace('/', '.')}-{digest}.json"
-
-
-def store(path: Path, seen: dict[str, tuple[float, set[str]]], spawning: list[str], failing: list[str]) -> None:
-    """Writes the map of one test file, in place of those it had before."""
-    functions = sorted({name for _, names in seen.values() for name in names})
-    number = {name: index for index, name in enumerate(functions)}
-    tests = {
-        test: {"seconds": round(seconds, 3), "functions": sorted(number[name] for name in names)}
-        for test, (seconds, names) in seen.items()
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for old in path.parent.glob(f"{path.name.rpartition('-')[0]}-*.json"):
-        old.unlink()
-    content = {"functions": functions, "tests": tests, "spawning": spawning, "failing": failing}
-    path.write_text(json.dumps(content), encoding="utf-8")
+    def _place(self, root: Path, file: str) -> Path:
+        digest = hashlib.sha256((root / file).read_bytes()).hexdigest()[:12]
+        return self.folder / f"{file.replace('/', '.')}-{digest}.json"

@@ -1,0 +1,181 @@
+"""Runs tests in forks of a process that has imported torch and the like, but nothing of the package: on a copy of the
+tree, with a limit of time and one of memory, the output in a file.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import json
+import multiprocessing
+import os
+import resource
+import shutil
+import signal
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    ["torch", "scipy.linalg", "PIL.Image", "pytest", "hypothesis", "safetensors.torch", "typer.testing", "matplotlib.figure"]
+)
+SOURCE = Path("src") / "leader"
+MEMORY = 12 << 30
+"""Bytes a fork may address: a bug that asks for more fails, instead of the machine."""
+SPAWNS = ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty")
+PYTEST = ("-m", "not slow and not browser", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line")
+
+
+class Tree:
+    """A copy of the repository in a folder of its own; tests run there, and bugs are planted there."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.root, self.folder, self.copy = root, folder, folder / "tree"
+        left_out = shutil.ignore_patterns(".git", ".venv", "out", "__pycache__", ".*_cache", ".hypothesis")
+        shutil.copytree(root, self.copy, ignore=left_out)
+
+    def run(self, tests: list[str], timeout: float, texts: dict[str, str] | None = None) -> tuple[int | None, str]:
+        """Exit code of these tests in this order, up to the first that fails (None: no end in time), and that test.
+
+        `texts` are changed files of the package.
+        """
+        for file, text in (texts or {}).items():
+            (self.copy / SOURCE / file).write_text(text, encoding="utf-8")
+        try:
+            code, report = self._fork(tests, timeout, traced=False)
+        finally:
+            for file in texts or {}:
+                shutil.copyfile(self.root / SOURCE / file, self.copy / SOURCE / file)
+        return code, report.get("failed", "")
+
+    def trace(self, file: str, timeout: float) -> dict[str, Any]:
+        """What the tests of a file reach: per test seconds and functions; which start processes, which fail."""
+        return self._fork([file], timeout, traced=True)[1]
+
+    def _fork(self, tests: list[str], timeout: float, traced: bool) -> tuple[int | None, dict[str, Any]]:
+        report = self.folder / "report.json"
+        report.unlink(missing_ok=True)
+        process = FORKS.Process(target=_run_pytest, args=(self.copy, self.folder, tests, traced))
+        process.start()
+        process.join(timeout)
+        code = process.exitcode
+        if process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # also what tests have started and left behind
+        process.kill()
+        process.join()
+        return code, json.loads(report.read_text()) if report.is_file() else {}
+
+
+def _run_pytest(copy: Path, folder: Path, tests: list[str], traced: bool) -> None:
+    """In a fork: the package of the copy, pytest in its folder."""
+    os.setsid()
+    handle = os.open(folder / "printed.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(handle, 1)
+    os.dup2(handle, 2)
+    os.chdir(copy)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    # No byte code is kept: two bugs in one file can have the same size and second, which is all Python looks at.
+    os.environ |= {
+        "PYTHONPATH": f"{copy / 'src'}:{copy}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
+    sys.dont_write_bytecode = True
+    sys.path[:0] = [str(copy / "src"), str(copy)]
+    from hypothesis import Phase, settings
+
+    # A counterexample is enough here; the smallest one would take seconds.
+    settings.register_profile("mutants", phases=[Phase.explicit, Phase.generate], database=None)
+    settings.load_profile("mutants")
+    host: Any = _Tracer(copy, folder) if traced else _Chooser(tests, folder)
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    options = [option for option in PYTEST if not (traced and option == "-x")]
+    code = int(pytest.main([*options, "--basetemp", str(folder / "tmp"), "--rootdir", str(copy), *files], plugins=[host]))
+    sys.stdout.flush()
+    os._exit(code)
+
+
+class _Chooser:
+    """Lets pytest run only the tests asked for, in their order, and notes the first that fails."""
+
+    def __init__(self, tests: list[str], folder: Path) -> None:
+        self.tests, self.folder = tests, folder
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        found = {item.nodeid: item for item in items}
+        if any("::" in test for test in self.tests):
+            items[:] = [found[test] for test in self.tests if test in found]
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            (self.folder / "report.json").write_text(json.dumps({"failed": report.nodeid}))
+
+
+class _Tracer:
+    """Notes per test the functions of the package that are entered, in every thread.
+
+    What setting up a test enters counts for all tests of the file: a fixture of the file is made only once.
+    """
+
+    def __init__(self, copy: Path, folder: Path) -> None:
+        self.prefix, self.folder = f"{copy / SOURCE}/", folder
+        self.profiler = cProfile.Profile(builtins=False, subcalls=False)  # in C: hardly slower than without
+        self.threads: dict[int, CodeType] = {}
+        self.report: dict[str, Any] = {"tests": {}, "spawning": [], "failing": []}
+        self.shared: set[str] = set()
+        self.spawned: list[str] = []
+        self.began = 0.0
+        sys.addaudithook(lambda event, _: self.spawned.append(event) if event in SPAWNS else None)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        self.began = _worked()
+        threading.setprofile(self._enter)
+        self.profiler.enable()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self) -> None:
+        self.shared |= self._take()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self, item: Any) -> None:
+        self.profiler.disable()
+        threading.setprofile(None)
+        names = self._take()
+        self.report["tests"][item.nodeid] = {"seconds": _worked() - self.began, "functions": sorted(names)}
+        if self.spawned:
+            self.report["spawning"].append(item.nodeid)
+            self.spawned.clear()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.report["failing"].append(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        self.report["shared"] = sorted(self.shared)
+        (self.folder / "report.json").write_text(json.dumps(self.report))
+
+    def _enter(self, frame: FrameType, event: str, argument: object) -> None:
+        self.threads[id(frame.f_code)] = frame.f_code
+
+    def _take(self) -> set[str]:
+        codes = [entry.code for entry in self.profiler.getstats() if isinstance(entry.code, CodeType)]
+        codes += list(self.threads.values())
+        self.profiler.clear()
+        self.threads.clear()
+        inside = (code for code in codes if code.co_filename.startswith(self.prefix))
+        return {
+            f"{code.co_filename.removeprefix(self.prefix)}::{getattr(code, 'co_qualname', code.co_name)}" for code in inside
+        }
+
+
+def _worked() -> float:
+    """Seconds of computing of this process and of those it has started and seen end."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
