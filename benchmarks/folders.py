@@ -34,6 +34,7 @@ from leader.folders.run import Outcome, Watcher, run_folder
 
 START = "from leader.cli import main; main()"
 DRAFT = {"task": "denoise", "sigma": 0.05, "quality": "draft", "prior": "embedded", "seed": 0}
+DENOISE = ("--task", "denoise", "--sigma", "0.05")
 Figures = dict[str, Any]
 RECORDS = Path(__file__).parent / "records" / "folders.jsonl"
 
@@ -75,20 +76,7 @@ def kill(count: int = 60, side: int = 64, kills: int = 20, seed: int = 0) -> Fig
         root = Path(name)
         source = make_pictures(root / "in", count, side)
         out = root / "killed"
-        words = [
-            str(source),
-            str(out),
-            "--task",
-            "denoise",
-            "--sigma",
-            "0.05",
-            "-q",
-            "draft",
-            "--maps",
-            "npy",
-            "--threads",
-            "1",
-        ]
+        words = [str(source), str(out), *DENOISE, "-q", "draft", "--maps", "npy", "--threads", "1"]
         whole_runs = 0
         for number in range(kills):
             before = len(manifest_lines(out)) - 1
@@ -181,21 +169,7 @@ def listing(few: int = 500, many: int = 2000) -> Figures:
 def _command_seconds(source: str, out: str, count: int) -> float:
     """Processor seconds of `leader restore` on a folder that is done."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    words = [
-        "restore",
-        source,
-        out,
-        "--task",
-        "denoise",
-        "--sigma",
-        "0.05",
-        "--method",
-        "ddnm",
-        "--plugin",
-        "none",
-        "--steps",
-        "1",
-    ]
+    words = ["restore", source, out, *DENOISE, "--method", "ddnm", "--plugin", "none", "--steps", "1"]
     done = subprocess.run([sys.executable, "-c", START, *words, "--no-check"], capture_output=True, text=True, check=True)
     assert f"{count} found done" in done.stderr, done.stderr
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,15 +1,19 @@
-"""What JPEG takes from photographs: the measured curve behind `quantised_noise.LOST`, and how well the estimate does.
+"""What JPEG takes from photographs: the measured curve behind `quantised_noise.LOST`, how well the estimate does, and the
+level of the task jpeg.
 
     python benchmarks/jpeg_error.py PHOTOGRAPHS [--every 2]
 
 PHOTOGRAPHS is a folder of photographs; each is halved, which hides what its own compression did, and the middle 256 x 256
 pixels are compressed by Pillow. First table: the estimated over the true root mean square error of R, G and B. Second: the
-mean squared error at a frequency over step^2 / 12, by the rarity of coefficients that are not zero.
+mean squared error at a frequency over step^2 / 12, by the rarity of coefficients that are not zero. Third: the true error over
+that of rounding the coefficients that were not rounded to zero.
 """
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +24,7 @@ from PIL import Image
 
 from leader.pictures import list_pictures
 from leader.pictures.blocks import blocks_of, chroma_of, luma_of
+from leader.pictures.coefficients import coefficients_of
 from leader.pictures.jpeg_history import JpegHistory, history_of
 from leader.pictures.quantised_noise import LOST, RARITY, compression_error, rarity_of
 
@@ -61,7 +66,7 @@ def errors(clean: Array, quality: int, image: Image.Image) -> tuple[list[float],
 
 
 def main(folder: Path, every: Annotated[int, typer.Option(help="Take every so many-th photograph.")] = 2) -> None:
-    """Print both tables."""
+    """Print the three tables."""
     images = [crop(path) for path in list_pictures(folder)[::every]]
     measured: list[tuple[Any, Any]] = []
     typer.echo("quality  subsampling  estimated / true error: lowest, median, highest")
@@ -83,6 +88,19 @@ def main(folder: Path, every: Annotated[int, typer.Option(help="Take every so ma
     for low, high, rarity, used in zip(edges[:-1], edges[1:], RARITY, LOST, strict=False):
         inside = (rarities >= low) & (rarities < high)
         typer.echo(f"{rarity:6.2f} {int(inside.sum()):7d}  {losses[inside].mean():10.4f}  {used:.4f}")
+    typer.echo("side  quality  error / rounding: lowest, median, highest")
+    for side, quality in product((64, 192), (10, 20, 40, 60, 75, 95)):
+        parts = [image.crop((0, 0, side, side)) for image in images]
+        low, middle, high = np.quantile([ratio for part in parts for ratio in over_rounding(part, quality)], [0, 0.5, 1])
+        typer.echo(f"{side:4d}  {quality:7d}  {low:.2f} {middle:.2f} {high:.2f}")
+
+
+def over_rounding(image: Image.Image, quality: int) -> Iterator[float]:
+    """The error of the compression over that of rounding what was not rounded to zero, 4:4:4 and 4:2:0."""
+    for subsampling in (0, 2):
+        pixels, history = compressed(image, quality, subsampling)
+        error = float(np.sqrt(((pixels - np.asarray(image) / 255) ** 2).mean()))
+        yield error / coefficients_of(pixels, history).rounding_error()
 
 
 if __name__ == "__main__":

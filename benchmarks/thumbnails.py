@@ -2,7 +2,6 @@
 
     python benchmarks/thumbnails.py fit photos/train
     python benchmarks/thumbnails.py measure photos/val
-    python benchmarks/thumbnails.py enlarged photos/val
 
 Photographs are halved (which hides what their own compression did), random squares of them are reduced by Pillow's five
 kernels, factors 2 to 8, to 32 to 96 pixels, half of them behind JPEG 50 to 96. `fit` writes pictures/thumbnails.json: linear
@@ -26,8 +25,7 @@ import typer
 from numpy.typing import NDArray
 from PIL import Image
 
-from leader.pictures import from_pil, list_pictures
-from leader.pictures.enlarged import enlarged_by
+from leader.pictures import list_pictures
 from leader.pictures.thumbnails import KERNELS, features, probabilities
 from leader.trust.limits import MISREAD
 
@@ -117,29 +115,6 @@ def doubted(names: list[str], truth: NDArray[np.intp], chances: NDArray[np.float
     said = ", ".join(f"{name} {100 * doubt[truth == index].mean():.0f} %" for index, name in enumerate(names))
     wrong = taken != (truth == nearest)
     return f"doubtful: {said}; of {wrong.sum()} misread ones {(wrong & ~doubt).sum()} are not"
-
-
-@app.command()
-def enlarged(folder: Path, count: int = 7) -> None:
-    """Prints how often enlargements by Pillow are noticed, and taken for the right ones, and pictures that are none."""
-    paths = list_pictures(folder)
-    photographs = [halved(path) for path in paths[:: max(1, len(paths) // count)][:count]]
-    typer.echo("| factor | kernel | right, PNG | wrong, PNG | right, JPEG 75 | wrong, JPEG 75 |\n" + "|---" * 6 + "|")
-    for factor in (1.0, 1.5, 2.0, 3.0, 4.0):
-        for kernel in ("nearest", "bilinear", "bicubic", "lanczos") if factor > 1 else ("none",):
-            counts = []
-            for quality in (None, 75):
-                guesses = []
-                for photograph in photographs:
-                    side = int(252 / factor)
-                    square = photograph.crop((0, 0, side, side))
-                    if factor > 1:
-                        square = square.resize((int(side * factor),) * 2, Image.Resampling[kernel.upper()])
-                    guesses.append(enlarged_by(from_pil(square if quality is None else behind_jpeg(square, quality))) or 1.0)
-                right = sum(abs(guess / factor - 1) < 0.05 for guess in guesses)
-                missed = sum(guess == 1.0 for guess in guesses) if factor > 1 else 0
-                counts += [f"{right} of {len(guesses)}", str(len(guesses) - right - missed)]
-            typer.echo(f"| {factor:g} | {kernel} | " + " | ".join(counts) + " |")
 
 
 if __name__ == "__main__":

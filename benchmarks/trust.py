@@ -81,8 +81,6 @@ def scores(run: KeptRun, std: Tensor, level: dict[float, float]) -> dict[str, An
         "calibration_error": float(calibration_error(error, spread, level)),
         "ause": float(((curve - best) / best[0]).mean()),
         "rank": float(block_rank_correlation(*hidden, block=8)),
-        "curve": [round(float(value / best[0]), 4) for value in curve],
-        "best": [round(float(value / best[0]), 4) for value in best],
     }
 
 
@@ -92,9 +90,9 @@ def judged(run: KeptRun, part: str, maps: dict[str, Map]) -> Iterable[dict[str, 
     about = {"part": part, "family": family, "noise": run.case["noise"], "method": run.case["method"] or "path"}
     for name, (std, level) in maps.items():
         found = scores(run, std, level)
-        if name != next(iter(maps)):
-            del found["best"]  # the same for every map of a run
-        rounded = {key: value if isinstance(value, (list, dict)) else round(value, 4) for key, value in found.items()}
+        if name != "referee":  # the others claim no intervals: only their order is compared
+            del found["coverage"], found["calibration_error"]
+        rounded = {key: value if isinstance(value, dict) else round(value, 4) for key, value in found.items()}
         yield {**about, "photograph": run.case["picture"], "crop": run.case["crop"], "map": name, **rounded}
 
 
@@ -213,27 +211,6 @@ def _paired(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
     return lines
 
 
-def draw(rows: Sequence[dict[str, Any]], part: str, path: Path) -> None:
-    """Sparsification curves by task: error of what is left when the least trusted pixels are removed."""
-    from matplotlib.figure import Figure
-
-    own = [row for row in rows if row["part"] == part]
-    families = sorted({row["family"] for row in own})
-    figure = Figure(figsize=(3.2 * len(families), 3.0), layout="constrained")
-    removed = np.arange(STEPS) / STEPS
-    for axes, family in zip(figure.subplots(1, len(families), squeeze=False, sharey=True)[0], families):
-        for name in dict.fromkeys(row["map"] for row in own):
-            curves = [row["curve"] for row in own if row["family"] == family and row["map"] == name]
-            axes.plot(removed, np.mean(curves, axis=0), label=name)
-        best = [row["best"] for row in own if row["family"] == family and row["map"] == "referee"]
-        axes.plot(removed, np.mean(best, axis=0), "k:", label="by the true error")
-        axes.set_title(family)
-        axes.set_xlabel("removed share")
-    figure.axes[0].set_ylabel("error of the rest")
-    figure.axes[-1].legend(fontsize="x-small")
-    figure.savefig(path, dpi=110)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path)
@@ -242,7 +219,6 @@ def main() -> None:
     parser.add_argument(
         "--write", action="store_true", help="replace the kept records of this part; spreads of problems not run again stay"
     )
-    parser.add_argument("--figure", type=Path, help="draw the sparsification curves of the part")
     parser.add_argument("--covariances", type=int, default=0, help="compare the covariance given y on so many runs")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
@@ -252,8 +228,6 @@ def main() -> None:
         rows = [row for row in before if _outlives(row, chosen.part, {_problem(one) for one in rows})] + rows
         RECORDS.write_text("".join(json.dumps(row) + "\n" for row in rows))
     print(tables(with_single_runs(rows), chosen.part))
-    if chosen.figure is not None:
-        draw(rows, chosen.part, chosen.figure)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from leader.pictures.real_noise import NoiseEstimate
 NODES, SHARES = np.polynomial.hermite_e.hermegauss(5)
 SHARES = SHARES / SHARES.sum()
 TAIL, TAIL_SHARE, WIDEST = 4.0, 0.1, 0.2
-"""One time in ten the error is four times as large, up to 20 %: `benchmarks/kernel_doubt.py`, with `--wiener` at no cost."""
+"""One time in ten the error is four times as large, up to 20 %: `benchmarks/kernel_doubt.py`."""
 
 
 def doubt_power(kernel: Tensor, scene: Scene, error: float, frame: tuple[int, int]) -> Tensor:

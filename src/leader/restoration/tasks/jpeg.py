@@ -28,7 +28,7 @@ from leader.restoration.tasks.base import Measured, Option, Request, Task, Value
 
 LEVEL = 2.3
 """The error of a compression over that of rounding the coefficients that are not zero: the median of development photographs
-(`benchmarks/jpeg_paths.py levels`), much the same at every quality and also in small pictures, where little else is known.
+(`benchmarks/jpeg_error.py`), much the same at every quality and also in small pictures, where little else is known.
 """
 QUALITY = 75
 NAMES = {size: name for name, size in SAMPLINGS.items()}
