@@ -8,6 +8,7 @@
   those in the middle of a text or table, which may leave out names
 - Python in code blocks compiles
 - links to files of the repository lead somewhere
+- files and modules that are named exist: from the root of the repository, or from src/leader (`operators/blur.py`)
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ WIDTH = 120
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 INLINE = re.compile(r"`(leader [^`]+)`")
 ITEM = re.compile(r"^(\s*)([-*]|\d+\.)\s+")
+FILE = re.compile(r"(?<![\w/.:<~-])((?:[\w-]+/)+[\w.-]*\w)")
+MODULE = re.compile(r"`leader((?:\.[a-z_]\w*)+)")
 WORDS_END = {"|", "&&", ";", ">", "||"}
 
 
@@ -121,6 +124,30 @@ def check_links(page: Path, text: str) -> Iterator[tuple[int, str]]:
                 continue
             if not (page.parent / target.split("#")[0]).exists():
                 yield number, f"the link {target} leads nowhere"
+
+
+def check_files(root: Path, text: str) -> Iterator[tuple[int, str]]:
+    """Files of the repository and modules of the package that are named, in code, and not there."""
+    package = root / "src" / "leader"
+    ours = {path.name for path in root.iterdir() if path.is_dir()} - {"out"}
+    for block in blocks(text):
+        whole = block.kind == "text"  # code in a paragraph may go on in the next line
+        for offset, line in enumerate([" ".join(block.lines)] if whole else block.lines):
+            code = line if block.kind == "code" else " ".join(re.findall(r"`([^`]+)`", line))
+            for name in FILE.findall(code):
+                known = name.endswith(".py") or name.partition("/")[0] in ours
+                if known and not (root / name).exists() and not (package / name).exists():
+                    yield block.line + offset, f"there is no file {name}"
+            for name in MODULE.findall(line):
+                first = name.split(".")[1:]
+                while first and not _is_module(package.joinpath(*first)):
+                    first.pop()  # what is left out is a name inside a module
+                if len(name.split(".")) - 1 - len(first) > 1:
+                    yield block.line + offset, f"there is no leader{name}"
+
+
+def _is_module(path: Path) -> bool:
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 def check_code(text: str, targets: set[str], command: Any) -> Iterator[tuple[int, str]]:
@@ -220,7 +247,12 @@ def main(arguments: list[str] | None = None) -> int:
         if given.wrap and wrapped(text) != text:
             text = wrapped(text)
             page.write_text(text, encoding="utf-8")
-        problems = [*check_widths(text), *check_links(page, text), *check_code(text, targets, command)]
+        problems = [
+            *check_widths(text),
+            *check_links(page, text),
+            *check_files(given.root, text),
+            *check_code(text, targets, command),
+        ]
         for number, problem in sorted(problems):
             print(f"{page.relative_to(given.root)}:{number}: {problem}", file=sys.stderr)
         count += len(problems)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.check_docs import check_code, check_leader, check_links, check_widths, make_targets, wrapped
+from tools.check_docs import check_code, check_files, check_leader, check_links, check_widths, make_targets, wrapped
 from typer.main import get_command
 
 from leader.cli import app
@@ -65,6 +65,24 @@ def test_links(tmp_path: Path) -> None:
     (tmp_path / "there.md").write_text("")
     text = "[a](there.md) [b](there.md#part) [c](https://example.org/x) [d](#part)\n[e](gone.md)"
     assert list(check_links(tmp_path / "page.md", text)) == [(2, "the link gone.md leads nowhere")]
+
+
+def test_files_and_modules_that_are_named(tmp_path: Path) -> None:
+    for name in ("src/leader/rooms/a.py", "benchmarks/b.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    there = "`rooms/a.py`, `benchmarks/b.py run`, `leader.rooms.a.make`, `photos/val`, benchmarks/in words."
+    assert list(check_files(tmp_path, f"{there}\n\n    python benchmarks/b.py x/y")) == []
+    gone = [
+        "`python\nbenchmarks/c.py`",
+        "`rooms/b.py`",
+        "`benchmarks/c.jsonl`",
+        "`leader.rooms.b.made`",
+        "```sh\npython benchmarks/c.py\n```",
+    ]
+    for text in gone:
+        ((_, problem),) = check_files(tmp_path, f"words\n\n{text}")
+        assert problem.startswith("there is no ")
 
 
 def test_widths() -> None:

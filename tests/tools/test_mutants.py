@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tools.mutants.__main__ import main
@@ -71,7 +72,6 @@ def put_in(text: str) -> dict[str, set[str]]:
         ("with a:\n    b()", "block without its guard", {"b()"}),
         ("def f(a, b=2):\n    return b", "default for the passed value", {"def f(a, b=2):\n    return (2)"}),
         ("def f(a):\n    return g(a)", "argument returned", {"def f(a):\n    return a"}),
-        ("def f(a: int, b: int):\n    pass", "swapped parameters", {"def f(b: int, a: int):\n    pass"}),
     ],
 )
 def test_kinds_of_bugs(text: str, kind: str, wanted: set[str]) -> None:
@@ -126,25 +126,32 @@ def test_what_is_noticed_is_told_and_remembered(project: Path, capsys: pytest.Ca
         elif held and "default" not in bug.kind and "constant" not in bug.kind:
             assert (entry["status"], entry["by"]) == ("noticed", "tests/test_sums.py::test_double")
     noticed = sum(entry["status"] == "noticed" for entry in kept.values())
-    assert 0 < noticed < 6 and printed.rstrip().splitlines()[-1].split() == ["all", "6", str(noticed), *_share(noticed)]
+    assert 0 < noticed < 6 and printed.rstrip().splitlines()[-1].split() == [
+        "all",
+        "6",
+        str(noticed),
+        f"{100 * noticed / 6:.1f}",
+        "%",
+    ]
     with record.open("a") as file:
         file.write('{"bug": "cut sho')
     main(words)
     assert "noticed   " not in capsys.readouterr().out, "nothing is tried twice"
 
 
-def _share(noticed: int) -> list[str]:
-    return [f"{100 * noticed / 6:.1f}", "%"]
-
-
 def test_near_and_fast_tests_come_first_and_failing_ones_never(tmp_path: Path) -> None:
+    def found(seconds: float, *names: str, functions: tuple[str, ...] = ("a/b.py::f",), spawns: bool = False) -> dict[str, Any]:
+        return {"tests": dict.fromkeys((*names, "bad"), seconds), "failing": ["bad"], "functions": functions, "spawns": spawns}
+
     reach = Reach(tmp_path)
-    reach.seconds = {"tests/a/test_b.py::x": 2.0, "tests/a/test_b.py::y": 1.0, "tests/test_c.py::z": 0.1, "tests/d.py::w": 70}
-    reach.tests["a/b.py::f"] = {*reach.seconds, "tests/a/test_b.py::bad"}
-    reach.seconds["tests/a/test_b.py::bad"] = 0.1
-    reach.failing = {"tests/a/test_b.py::bad"}
-    assert reach.choose([("a/b.py", "f")]) == ["tests/a/test_b.py::y", "tests/a/test_b.py::x", "tests/test_c.py::z"]
-    assert reach.choose([("other.py", "g")]) == []
-    assert set(reach.choose([("a/b.py", "new")])) == {
-        test for test in reach.seconds if "bad" not in test and "d.py" not in test
+    reach.found = {
+        "tests/slow.py": found(70, "slow"),
+        "tests/test_c.py": found(0.1, "c"),
+        "tests/test_d.py": found(0.1, "d", functions=("other.py::h",)),
+        "tests/a/test_e.py": found(1, "e", functions=(), spawns=True),
+        "tests/a/test_b.py": found(2, "b", "b2"),
     }
+    assert list(reach.choose([("a/b.py", "f")])) == ["b", "b2", "e", "c"]
+    assert list(reach.choose([("a/b.py", "new")])) == ["b", "b2", "e", "c"], "another function of the file is reached"
+    assert list(reach.choose([("a/b.py", "f"), ("other.py", "h")])) == ["b", "b2", "d", "e", "c"]
+    assert reach.choose([("nobody.py", "g")]) == {} and reach.failing == ["bad"] * 5

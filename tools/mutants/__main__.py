@@ -36,15 +36,13 @@ class Record:
         self.tests = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
         lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
         kept = [json.loads(line) for line in lines if line.endswith("}")]  # the last may have been cut short
-        self.known = {
-            entry["bug"]: (entry["status"], entry["by"])
-            for entry in kept
-            if entry["status"] == NOTICED or entry["tests"] == self.tests
-        }
+        standing = [entry for entry in kept if entry["status"] == NOTICED or entry["tests"] == self.tests]
+        self.known = {entry["bug"]: (entry["status"], entry["by"]) for entry in standing}
 
     def add(self, bug: str, status: str, by: str) -> None:
         """Keeps an outcome."""
         entry = {"bug": bug, "status": status, "by": by, "tests": self.tests, "on": datetime.date.today().isoformat()}
+        self.known[bug] = status, by
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
 
@@ -63,8 +61,8 @@ class Bench:
     def map_tests(self, file: str) -> None:
         """Finds out what a test file reaches."""
         tree = self.trees.get()
-        seconds = self.reach.make(tree, file)
-        print(f"mapped in {seconds:6.1f} s  {file}" if seconds is not None else f"could not be mapped: {file}", flush=True)
+        self.reach.make(tree, file)
+        print(f"mapped: {file}" if file in self.reach.found else f"could not be mapped: {file}", flush=True)
         self.trees.put(tree)
 
     def try_bug(self, bug: Bug) -> tuple[str, str]:
@@ -79,15 +77,14 @@ class Bench:
             places = " and ".join(f"{file}::{owner}" for file, owner in bug.functions)
             print(f"{status:9}  {bug.kind}: {places}  {by}", flush=True)
             self.record.add(name, status, by)
-            self.record.known[name] = status, by
         return self.record.known[name]
 
     def _run(self, bug: Bug, tree: Tree) -> tuple[str, str]:
         tests = self.reach.choose(bug.functions)
         if not tests:
             return UNNOTICED, "no test reaches it"
-        limit = min(self.timeout, 30 + 10 * sum(self.reach.seconds[test] for test in tests))
-        code, failed = tree.run(tests, limit, bug.texts(self.root / SOURCE))
+        limit = min(self.timeout, 30 + 10 * sum(tests.values()))
+        code, failed = tree.run(list(tests), limit, bug.texts(self.root / SOURCE))
         if code is None:
             return HUNG, f"no end within {limit:.0f} s"
         if code in (0, 5):
@@ -124,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for number in range(asked.jobs):
             bench.trees.put(Tree(asked.root, Path(folder) / str(number)))
         list(pool.map(bench.map_tests, bench.reach.missing(asked.root)))
-        for test in sorted(bench.reach.failing):
+        for test in bench.reach.failing:
             print(f"fails without any bug and is not asked: {test}")
         outcomes = list(pool.map(bench.try_bug, bugs))
     _print_summary(bugs, outcomes, source)

@@ -189,16 +189,6 @@ def _of_statement(node: ast.stmt, names: Defaults) -> Iterator[Change]:
             yield "argument returned", node, node, f"return {given[0]}"
         if isinstance(node.value, ast.Tuple) and len(node.value.elts) == 2:
             yield "swapped results", node, node, f"return {', '.join(ast.unparse(part) for part in node.value.elts[::-1])}"
-    elif isinstance(node, ast.FunctionDef):
-        yield from _of_signature(node)
-
-
-def _of_signature(node: ast.FunctionDef) -> Iterator[Change]:
-    """Two neighbouring parameters of one type exchanged: callers that pass them by position hand each over as the other."""
-    given = [arg for arg in node.args.args if arg.arg not in ("self", "cls")]
-    for first, second in pairwise(given):
-        if first.annotation is not None and ast.dump(first.annotation) == ast.dump(second.annotation or first):
-            yield "swapped parameters", first, second, f"{ast.unparse(second)}, {ast.unparse(first)}"
 
 
 def _of_block(body: list[ast.stmt]) -> Iterator[Change]:

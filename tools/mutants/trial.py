@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import threading
+from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 from types import CodeType, FrameType
@@ -54,7 +55,7 @@ class Tree:
         return code, report.get("failed", "")
 
     def trace(self, file: str, timeout: float) -> dict[str, Any]:
-        """What the tests of a file reach: per test seconds and functions; which start processes, which fail."""
+        """What the tests of a file reach (functions), take (seconds) and start (processes), and which fail."""
         return self._fork([file], timeout, traced=True)[1]
 
     def _fork(self, tests: list[str], timeout: float, traced: bool) -> tuple[int | None, dict[str, Any]]:
@@ -118,64 +119,35 @@ class _Chooser:
 
 
 class _Tracer:
-    """Notes per test the functions of the package that are entered, in every thread.
-
-    What setting up a test enters counts for all tests of the file: a fixture of the file is made only once.
-    """
+    """Notes the functions of the package that a test file enters, in every thread, and what each of its tests takes."""
 
     def __init__(self, copy: Path, folder: Path) -> None:
         self.prefix, self.folder = f"{copy / SOURCE}/", folder
-        self.profiler = cProfile.Profile(builtins=False, subcalls=False)  # in C: hardly slower than without
         self.threads: dict[int, CodeType] = {}
-        self.report: dict[str, Any] = {"tests": {}, "spawning": [], "failing": []}
-        self.shared: set[str] = set()
-        self.spawned: list[str] = []
-        self.began = 0.0
-        sys.addaudithook(lambda event, _: self.spawned.append(event) if event in SPAWNS else None)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self) -> None:
-        self.began = _worked()
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.failing: set[str] = set()
+        self.spawned: set[str] = set()
+        sys.addaudithook(lambda event, _: self.spawned.add(event))
         threading.setprofile(self._enter)
+        self.profiler = cProfile.Profile(builtins=False, subcalls=False)  # in C: hardly slower than without
         self.profiler.enable()
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_call(self) -> None:
-        self.shared |= self._take()
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_teardown(self, item: Any) -> None:
-        self.profiler.disable()
-        threading.setprofile(None)
-        names = self._take()
-        self.report["tests"][item.nodeid] = {"seconds": _worked() - self.began, "functions": sorted(names)}
-        if self.spawned:
-            self.report["spawning"].append(item.nodeid)
-            self.spawned.clear()
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.failed:
-            self.report["failing"].append(report.nodeid)
-
-    def pytest_sessionfinish(self) -> None:
-        self.report["shared"] = sorted(self.shared)
-        (self.folder / "report.json").write_text(json.dumps(self.report))
 
     def _enter(self, frame: FrameType, event: str, argument: object) -> None:
         self.threads[id(frame.f_code)] = frame.f_code
 
-    def _take(self) -> set[str]:
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.seconds[report.nodeid] += report.duration
+        if report.failed:
+            self.failing.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        self.profiler.disable()
         codes = [entry.code for entry in self.profiler.getstats() if isinstance(entry.code, CodeType)]
-        codes += list(self.threads.values())
-        self.profiler.clear()
-        self.threads.clear()
-        inside = (code for code in codes if code.co_filename.startswith(self.prefix))
-        return {
-            f"{code.co_filename.removeprefix(self.prefix)}::{getattr(code, 'co_qualname', code.co_name)}" for code in inside
+        inside = (code for code in (*codes, *self.threads.values()) if code.co_filename.startswith(self.prefix))
+        names = {
+            f"{code.co_filename.removeprefix(self.prefix)}::{getattr(code, 'co_qualname', code.co_name).partition('.<')[0]}"
+            for code in inside
         }
-
-
-def _worked() -> float:
-    """Seconds of computing of this process and of those it has started and seen end."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+        found = {"tests": self.seconds, "failing": sorted(self.failing), "functions": sorted(names)}
+        spawns = not self.spawned.isdisjoint(SPAWNS)
+        (self.folder / "report.json").write_text(json.dumps({**found, "spawns": spawns}))
