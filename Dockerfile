@@ -1,7 +1,6 @@
 # The page for many visitors, as an ordinary user:
 #     docker build -t leader .
 #     docker run --rm -p 7860:7860 -e LEADER_WEB_AUTH=name:password leader
-# `make docker-check` follows these lines in a fresh folder, where no container tool is at hand.
 FROM python:3.11-slim-bookworm
 RUN useradd --create-home --uid 10001 leader
 WORKDIR /opt/leader

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo web test-web test-cluster docker-check test lint unit check-all mutants fuzz audit results graph docs install clean
+.PHONY: demo web test-web test-cluster test lint unit check-all mutants fuzz audit results graph docs install clean
 
 TABLES := table1 table2 table3 table4 fid trust
 FIGURES := figure1 figure3 figure4 figure5 figure6 figure7
@@ -82,10 +82,6 @@ results: $(STAMP)
 	for name in table2 table3; do $(BIN)/leader bench table $$name --form paper --out docs/results/$$name-paper.md || exit 1; done
 	for name in $(FIGURES); do $(BIN)/leader bench figure $$name --out docs/results/$$name.png || exit 1; done
 	$(BIN)/leader bench architecture --out docs/results/figure2.png
-
-# Follows the Dockerfile line by line in a fresh folder, where no container tool is at hand.
-docker-check: $(STAMP)
-	$(BIN)/python tools/check_dockerfile.py
 
 clean:
 	rm -rf $(VENV) out

@@ -95,10 +95,7 @@ def denoising(prior: PyramidPrior, peer: PyramidNet, clean: Tensor) -> list[dict
 
 
 def print_row(row: dict[str, float | None]) -> None:
-    print(
-        "  ".join(f"{key} {'-' if value is None else format(value, '.2f')}" for key, value in row.items()),
-        flush=True,
-    )
+    print("  ".join(f"{key} {'-' if value is None else format(value, '.2f')}" for key, value in row.items()), flush=True)
 
 
 def calibration_bins(prior: PyramidPrior, clean: Tensor) -> list[float]:

@@ -153,10 +153,7 @@ def tables(rows: Sequence[dict[str, Any]], part: str) -> str:
     own = [row for row in rows if row["part"] == part]
     families = sorted({row["family"] for row in own})
     lines = [f"### {part}: {len({(r['family'], r['photograph'], r['crop'], r['noise']) for r in own})} runs", ""]
-    lines += [
-        "| task | runs | 50 % | 80 % | 90 % | 95 % | single pictures, 90 % | calibration error |",
-        "|---" * 8 + "|",
-    ]
+    lines += ["| task | runs | 50 % | 80 % | 90 % | 95 % | single pictures, 90 % | calibration error |", "|---" * 8 + "|"]
     for family in (*families, "all"):
         chosen = [row for row in own if row["map"] == "referee" and family in (row["family"], "all")]
         covers = [[row["coverage"][str(level)] for row in chosen] for level in LEVELS]

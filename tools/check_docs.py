@@ -97,12 +97,7 @@ def _filled(lines: tuple[str, ...]) -> list[str]:
     first = lines[0][: item.end() if item else len(lines[0]) - len(lines[0].lstrip())]
     words = " ".join([lines[0][len(first) :].strip(), *(line.strip() for line in lines[1:])])
     return textwrap.wrap(
-        words,
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_long_words=False,
-        break_on_hyphens=False,
+        words, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), break_long_words=False, break_on_hyphens=False
     )
 
 

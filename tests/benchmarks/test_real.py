@@ -16,21 +16,7 @@ pytest.importorskip("skimage")
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))  # programs, not a package
 
 import real
-from real_rows import (
-    FILES,
-    MARGIN,
-    SIDE,
-    Row,
-    centre,
-    gaussian,
-    line,
-    nothing,
-    rows,
-    scratch_mask,
-    scratched,
-    white,
-    write,
-)
+from real_rows import FILES, MARGIN, SIDE, Row, centre, gaussian, line, nothing, rows, scratch_mask, scratched, white, write
 
 PIXELS = ndimage.gaussian_filter(np.random.default_rng(0).random((SIDE + 2 * MARGIN,) * 2 + (3,)), (3, 3, 0)) * 255
 
@@ -71,12 +57,7 @@ def test_files_are_what_they_are_called(tmp_path: Path) -> None:
 
 
 def record(**changes: Any) -> dict[str, Any]:
-    plain = {
-        "row": "jpeg 40",
-        "nothing": [30.0, 0.2],
-        "simple": {"median": 29.0, "nl means": 31.0},
-        "seconds": 2.0,
-    }
+    plain = {"row": "jpeg 40", "nothing": [30.0, 0.2], "simple": {"median": 29.0, "nl means": 31.0}, "seconds": 2.0}
     return {**plain, "restored": [32.0, 0.1], "verdict": "fine", "sigma": 0.1, "level": None, "widths": None, **changes}
 
 

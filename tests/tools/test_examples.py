@@ -42,7 +42,3 @@ def test_examples_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert (tmp_path / "restored" / "one.png").exists() and names["restored"].uncertainty.shape == (24, 32)
     if "result" in names:
         assert names["result"].images.shape[1:] == (3, 64, 64)
-
-
-def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 4

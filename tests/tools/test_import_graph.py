@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tools.import_graph import BEGIN, END, ROOT, draw, in_order, main, read_graph
+from tools.import_graph import BEGIN, END, draw, in_order, main, read_graph
 
 FILES = {
     "__init__.py": "",
@@ -72,7 +72,3 @@ def test_the_page(source: Path, tmp_path: Path) -> None:
     assert "top     -> low high" in text and "old" not in text and text.endswith("\n\nmore\n")
     page.write_text("no marks")
     assert main([*words, "--write"]) == 1 and page.read_text() == "no marks"
-
-
-def test_this_package_has_no_circle() -> None:
-    assert "cli" in in_order(read_graph(ROOT / "src" / "leader").loading)

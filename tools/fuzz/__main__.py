@@ -67,12 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run_cases(
-    numbers: Sequence[int],
-    seed: int,
-    seeds: Path,
-    work: Path,
-    jobs: int = 2,
-    keep: Callable[[Outcome], None] | None = None,
+    numbers: Sequence[int], seed: int, seeds: Path, work: Path, jobs: int = 2, keep: Callable[[Outcome], None] | None = None
 ) -> list[Outcome]:
     """The outcomes of these cases, in their order; a worker that dies or hangs is a finding and is replaced.
 

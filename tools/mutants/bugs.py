@@ -71,18 +71,17 @@ def walk_code(
         return
     if getattr(node, "arg", "") in COSMETIC.split() or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
         return
+    if isinstance(node, ast.FunctionDef | ast.ClassDef) and not inside:
+        owner, inside = f"{owner}.{node.name}".lstrip("."), isinstance(node, ast.FunctionDef)
     if isinstance(node, ast.FunctionDef):
-        yield node, owner, names
         given = node.args.posonlyargs + node.args.args
         defaults = [""] * (len(given) - len(node.args.defaults)) + [ast.unparse(value) for value in node.args.defaults]
         named = [
             (arg.arg, ast.unparse(value) if value else "") for arg, value in zip(node.args.kwonlyargs, node.args.kw_defaults)
         ]
         names = (*zip((arg.arg for arg in given), defaults), *named)
-    elif isinstance(node, ast.expr | ast.stmt):
+    if isinstance(node, ast.expr | ast.stmt):
         yield node, owner, names
-    if isinstance(node, ast.FunctionDef | ast.ClassDef) and not inside:
-        owner, inside = f"{owner}.{node.name}".lstrip("."), isinstance(node, ast.FunctionDef)
     for name, value in ast.iter_fields(node):
         if name not in UNSEEN:
             for child in value if isinstance(value, list) else [value]:
@@ -195,16 +194,20 @@ def _of_block(body: list[ast.stmt]) -> Iterator[Change]:
     """Bugs of several lines: two neighbours of which one needs the other in the wrong order, or both gone."""
     for first, second in pairwise(body):
         kinds = ast.Assign | ast.AugAssign | ast.Expr
-        if isinstance(first, kinds) and isinstance(second, kinds) and _names(first, ast.Store) & _names(second, ast.Load):
+        if isinstance(first, kinds) and isinstance(second, kinds) and _written(first) & _read(second):
             yield "exchanged statements", first, second, _indent([second, first], first.col_offset)
         if _acts(first) and _acts(second):
             yield "dropped statements", first, second, "pass"
 
 
-def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    """What is read or written: names, and attributes as they stand."""
+def _written(node: ast.Assign | ast.AugAssign | ast.Expr) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+    return {ast.unparse(target) for target in targets}
+
+
+def _read(node: ast.AST) -> set[str]:
     parts = (part for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute))
-    return {ast.unparse(part) for part in parts if isinstance(part.ctx, context)}
+    return {ast.unparse(part) for part in parts if isinstance(part.ctx, ast.Load)}
 
 
 def _acts(node: ast.AST) -> bool:
