@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.check_docs import check_code, check_files, check_leader, check_links, check_widths, make_targets, wrapped
+from tools.check_docs import check_code, check_files, check_leader, check_links, check_widths, wrapped
 from typer.main import get_command
 
 from leader.cli import app
@@ -101,7 +101,3 @@ def test_wrapping_keeps_words_and_structure() -> None:
     assert lines[item + 1].startswith("  word")
     numbered = lines.index(next(line for line in lines if line.startswith("  3. ")))
     assert lines[numbered + 1].startswith("     word")
-
-
-def test_make_targets() -> None:
-    assert make_targets("A := b\ndemo: x\n\tcmd\ncheck-all:\n") == {"demo", "check-all"}

@@ -57,11 +57,6 @@ def test_a_circle_is_named(source: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "circle" in capsys.readouterr().err
 
 
-def test_imports_inside_functions_close_no_circle(source: Path) -> None:
-    (source / "low.py").write_text("def f():\n    from leader import top\n")
-    assert "low     ..> top(1)" in draw(read_graph(source)).splitlines()
-
-
 def test_the_page(source: Path, tmp_path: Path) -> None:
     page = tmp_path / "design.md"
     page.write_text(f"# A page\n\n{BEGIN}\nold\n{END}\n\nmore\n")

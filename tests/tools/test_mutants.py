@@ -12,6 +12,7 @@ from tools.mutants.__main__ import main
 from tools.mutants.bugs import find_edits
 from tools.mutants.draw import draw_bugs
 from tools.mutants.reach import Reach
+from tools.mutants.trial import FORKS
 
 SUMS = """
 FACTOR = 2
@@ -108,6 +109,7 @@ def test_bugs_are_drawn_by_seed_and_room_and_some_are_two(project: Path) -> None
 
 
 def test_what_is_noticed_is_told_and_remembered(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    FORKS.set_forkserver_preload(["pytest", "hypothesis"])  # these tests need no torch
     words = ["--root", str(project), "--room", "sums", "--count", "6", "--jobs", "1"]
     bugs = draw_bugs(project / "src" / "leader", 6, 1, "sums")
     assert main(words) == 0
@@ -115,21 +117,9 @@ def test_what_is_noticed_is_told_and_remembered(project: Path, capsys: pytest.Ca
     assert (project / "src" / "leader" / "sums" / "parts.py").read_text() == SUMS
     record = project / "out" / "mutants" / "sums-1.jsonl"
     kept = {entry["bug"]: entry for entry in map(json.loads, record.read_text().splitlines())}
-    for bug in bugs:
-        entry = kept[bug.identity(project / "src" / "leader")]
-        held = any(edit.owner in ("double", "") and "plus" not in edit.put for edit in bug.edits)
-        if bug.functions == [("sums/parts.py", "third")]:
-            assert entry["status"] == "unnoticed"
-        elif held and "default" not in bug.kind and "constant" not in bug.kind:
-            assert (entry["status"], entry["by"]) == ("noticed", "tests/test_sums.py::test_double")
-    noticed = sum(entry["status"] == "noticed" for entry in kept.values())
-    assert 0 < noticed < 6 and printed.rstrip().splitlines()[-1].split() == [
-        "all",
-        "6",
-        str(noticed),
-        f"{100 * noticed / 6:.1f}",
-        "%",
-    ]
+    noticed = {bug.functions[0][1]: kept[bug.identity(project / "src" / "leader")]["status"] == "noticed" for bug in bugs}
+    assert noticed["double"] and not noticed["third"]
+    assert "unnoticed: " in printed and printed.rstrip().splitlines()[-1].split()[:2] == ["all", "6"]
     with record.open("a") as file:
         file.write('{"bug": "cut sho')
     main(words)

@@ -34,8 +34,9 @@ class Record:
         path.parent.mkdir(parents=True, exist_ok=True)
         files = sorted((root / "tests").rglob("*.py"))
         self.tests = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-        kept = [json.loads(line) for line in lines if line.endswith("}")]  # the last may have been cut short
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        path.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")  # the last line may have been cut short
+        kept = [json.loads(line) for line in text.split("\n")[:-1]]
         standing = [entry for entry in kept if entry["status"] == NOTICED or entry["tests"] == self.tests]
         self.known = {entry["bug"]: (entry["status"], entry["by"]) for entry in standing}
 

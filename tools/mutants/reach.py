@@ -65,9 +65,8 @@ class Reach:
         chosen: dict[str, float] = {}
         for file in sorted(near, key=lambda file: (-near[file], sum(self.found[file]["tests"].values()))):
             tests = {test: seconds for test, seconds in self.found[file]["tests"].items() if test not in self.failing}
-            if chosen and sum(chosen.values()) + sum(tests.values()) > SECONDS:
-                break
-            chosen |= dict(sorted(tests.items(), key=lambda item: item[1]))
+            if not chosen or sum(chosen.values()) + sum(tests.values()) <= SECONDS:
+                chosen |= dict(sorted(tests.items(), key=lambda item: item[1]))
         return chosen
 
     def _place(self, root: Path, file: str) -> Path:
