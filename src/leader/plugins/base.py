@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -14,6 +14,7 @@ from leader.priors.ask import Predict
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.schedule import Grid
+from leader.uncertainty.metric import Metric
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,13 @@ class Plugin:
     def modulate(self, x0: Tensor, sigma: Tensor, info: StepInfo, problem: Problem) -> Tensor:
         """The clean estimate x0 [B, C, H, W] changed where Sigma [B, C, H, W] says so."""
         return x0
+
+    def metric(self, prior: Prior, sigma: Tensor, info: StepInfo, problem: Problem, lasting: dict[Hashable, Any]) -> Metric | None:
+        """In which the method's data step is to be the smallest, given Sigma [B, C, H, W]; None: all pixels alike.
+
+        lasting  what holds for these images during the whole run, by key
+        """
+        return None
 
     def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
         """What the method's data step made of x0, x0_hat [B, C, H, W], changed where a plug-in knows better."""

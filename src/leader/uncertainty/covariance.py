@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
@@ -123,14 +123,8 @@ class Posterior:
 
     def _solve(self, right: Tensor, tolerance: float) -> Tensor:
         """M^{-1} right, as E (E M E)^{-1} E right with E close to M^(-1/2)."""
-        ease = self._ease(right)
-
-        def apply(v: Tensor) -> Tensor:
-            eased = ease(v)
-            seen = self.operator.A(self.prior.root(eased))
-            return ease(eased + self.prior.transposed(self.operator.AT(seen)) / self.sigma**2)
-
-        return ease(conjugate_gradients(apply, ease(right), tolerance, ITERATIONS)[0])
+        ease, whitened = self._ease(right), _whitened(self.prior, self.operator, self.sigma**2)
+        return ease(conjugate_gradients(lambda v: ease(whitened(ease(v))), ease(right), tolerance, ITERATIONS)[0])
 
     def _ease(self, like: Tensor) -> Map:
         if self.prior.easing is None:
@@ -143,6 +137,39 @@ class Posterior:
     def _eased(self) -> list[Map]:
         """The preconditioner once it is made."""
         return []
+
+
+def _whitened(covariance: Covariance, operator: LinearOperator, variance: float) -> Map:
+    """M = I + L^T A^T A L / variance."""
+    return lambda v: v + covariance.transposed(operator.AT(operator.A(covariance.root(v)))) / variance
+
+
+def solve_in_white(
+    covariance: Covariance,
+    operator: LinearOperator,
+    variance: float,
+    r: Tensor,
+    iterations: int,
+    visible: float,
+    start: Tensor | None = None,
+    gain: Tensor | None = None,
+) -> Tensor:
+    """v with L v = S A^T (A S A^T + variance)^{-1} r, from a guess `start` of it: M v = L^T A^T r / variance.
+
+    gain     that of `dct_gain`, for covariances that have an easing
+    visible  the error of v at which the solve ends, root mean square: v is in standard deviations of S
+    """
+    whitened = _whitened(covariance, operator, variance)
+    right = covariance.transposed(operator.AT(r)) / variance
+    if start is not None:
+        right = right - whitened(start)
+    ease: Map = lambda v: v  # noqa: E731
+    if covariance.easing is not None and gain is not None:
+        ease = covariance.easing(gain / variance)
+    change = ease(
+        conjugate_gradients(lambda v: ease(whitened(ease(v))), ease(right), iterations=iterations, visible=visible)[0]
+    )
+    return change if start is None else start + change
 
 
 def lanczos(apply: Map, probe: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -183,6 +210,12 @@ def dct_gain(operator: LinearOperator, like: Tensor) -> Tensor:
     return smooth[0, 0].clamp_min(0)
 
 
+@lru_cache(maxsize=128)
+def _correlation(spectrum: Spectrum, abar: float, height: int, width: int, dtype: torch.dtype, device: torch.device) -> Covariance:
+    """C_t of a spectrum, kept: a run asks for it at every step, and the next run for the same times."""
+    return stationary(spectrum.at(abar, height, width), torch.empty(0, dtype=dtype, device=device))
+
+
 def stationary(matrices: Tensor, like: Tensor) -> Covariance:
     """The covariance with channel matrices [H, W, C, C] in the DCT, in the precision and on the device of `like`.
 
@@ -205,9 +238,14 @@ def stationary(matrices: Tensor, like: Tensor) -> Covariance:
 
 
 def local(spread: Tensor, correlation: Covariance) -> Covariance:
-    """D^(1/2) C D^(1/2) with D = diag `spread` [B, C, H, W]."""
-    deviation = spread.clamp_min(0).sqrt()
-    return Covariance(lambda w: deviation * correlation.root(w), lambda v: correlation.transposed(deviation * v))
+    """D^(1/2) C D^(1/2) with D = diag `spread` [B, C, H, W]; eased as if D were its mean everywhere."""
+    deviation, easing = spread.clamp_min(0).sqrt(), correlation.easing
+    mean = float(spread.mean())
+    return Covariance(
+        lambda w: deviation * correlation.root(w),
+        lambda v: correlation.transposed(deviation * v),
+        None,
+    )
 
 
 def independent(spread: Tensor) -> Covariance:
@@ -226,7 +264,8 @@ def error_covariance(prior: Prior, t: int, spread: Tensor) -> Covariance:
     spectrum = fitted(prior, spread)
     if spectrum is None:
         return independent(spread)
-    return local(spread, stationary(spectrum.at(abar, int(spread.shape[-2]), int(spread.shape[-1])), spread))
+    height, width = int(spread.shape[-2]), int(spread.shape[-1])
+    return local(spread, _correlation(spectrum, abar, height, width, spread.dtype, spread.device))
 
 
 def image_covariance(prior: Prior, like: Tensor) -> tuple[Tensor, Covariance] | None:
