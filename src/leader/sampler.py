@@ -293,7 +293,7 @@ class _Run:
     def _measured_by(self, context: Context, sigma: Tensor, info: StepInfo) -> Context:
         """The context with the metric of the first plug-in that has one."""
         for item in self.plan.plugins:
-            metric = item.metric(self.prior, sigma, info, context.problem, context.lasting)
+            metric = item.metric(self.prior, sigma, info, context.problem)
             if metric is not None:
                 return replace(context, given_metric=metric)
         return context

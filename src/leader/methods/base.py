@@ -136,6 +136,7 @@ class Method:
     name, paper, summary  for humans
     needs                 what it asks of the operator
     calls_per_step        network calls per visited time, for humans
+    needs_metric          whether its data step needs a plug-in's metric: the plan adds `ucdc` where none has one
     takes_origin          whether a run may begin late, from a clean image that a plug-in knows
     term                  an image prior the method applies itself, which a plug-in may take over ("pirp")
     """
@@ -147,6 +148,7 @@ class Method:
     calls_per_step: ClassVar[str] = "1"
     term: ClassVar[str | None] = None
     takes_origin: ClassVar[bool] = True
+    needs_metric: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_settings(self, "method", self.name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -40,6 +40,7 @@ class Plugin:
 
     summary      for humans
     needs_sigma  whether it reads Sigma, so that the loop must estimate it
+    gives_metric  whether it has a metric for the data step
     begins       whether it chooses where a run begins, which not every method allows
     takes_over   the method's own image prior it replaces ("pirp"), if any
     """
@@ -48,6 +49,7 @@ class Plugin:
     summary: ClassVar[str]
     paper: ClassVar[str] = "LEADer"
     needs_sigma: ClassVar[bool] = False
+    gives_metric: ClassVar[bool] = False
     begins: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -84,11 +86,8 @@ class Plugin:
         """The clean estimate x0 [B, C, H, W] changed where Sigma [B, C, H, W] says so."""
         return x0
 
-    def metric(self, prior: Prior, sigma: Tensor, info: StepInfo, problem: Problem, lasting: dict[Hashable, Any]) -> Metric | None:
-        """In which the method's data step is to be the smallest, given Sigma [B, C, H, W]; None: all pixels alike.
-
-        lasting  what holds for these images during the whole run, by key
-        """
+    def metric(self, prior: Prior, sigma: Tensor, info: StepInfo, problem: Problem) -> Metric | None:
+        """In which the method's data step is to be the smallest, given Sigma [B, C, H, W]; None: all pixels alike."""
         return None
 
     def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:

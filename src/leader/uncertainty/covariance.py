@@ -11,7 +11,7 @@ frequency, measured by two probes, makes a preconditioner that needs a tenth of 
 Data without noise get a floor (`FLOOR`): below it the model of S, not the data, is what is wrong.
 
 Related: Analytic-DPM and TMPD (covariances of x0 for sampling), Peng et al. 2024 and MMPS (posterior covariances in
-guidance), Free Hunch (covariances across times). Here it is used once per run.
+guidance), Free Hunch (covariances across times).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
-from torch.nn.functional import avg_pool2d
+from torch.nn.functional import avg_pool2d, pad
 
 from leader.operators.base import LinearOperator
 from leader.operators.cg import conjugate_gradients
@@ -40,6 +40,8 @@ FLOOR = 0.01
 ITERATIONS = 200
 TOLERANCE = 1e-4
 """Of a solve; the spectrum of P, which only chooses a time, is content with a hundred times as much."""
+LARGEST_TILE = 512
+"""Pixels a side that are correlated with each other; errors are hardly correlated over a tenth of that."""
 PROBES = 2
 """Of the gain of A^T A by frequency, smoothed over a window of WINDOW x WINDOW frequencies and all channels."""
 WINDOW = 5
@@ -145,31 +147,17 @@ def _whitened(covariance: Covariance, operator: LinearOperator, variance: float)
 
 
 def solve_in_white(
-    covariance: Covariance,
-    operator: LinearOperator,
-    variance: float,
-    r: Tensor,
-    iterations: int,
-    visible: float,
-    start: Tensor | None = None,
-    gain: Tensor | None = None,
+    covariance: Covariance, operator: LinearOperator, variance: float, r: Tensor, iterations: int, visible: float
 ) -> Tensor:
-    """v with L v = S A^T (A S A^T + variance)^{-1} r, from a guess `start` of it: M v = L^T A^T r / variance.
+    """v with L v = S A^T (A S A^T + variance)^{-1} r, that is M v = L^T A^T r / variance, by a few conjugate gradients.
 
-    gain     that of `dct_gain`, for covariances that have an easing
+    In white coordinates they find first what S says is largest, so that a handful does most of the work; a preconditioner
+    that treats all frequencies alike takes that order away, and the last step's solution is no guess of this one's.
+
     visible  the error of v at which the solve ends, root mean square: v is in standard deviations of S
     """
-    whitened = _whitened(covariance, operator, variance)
     right = covariance.transposed(operator.AT(r)) / variance
-    if start is not None:
-        right = right - whitened(start)
-    ease: Map = lambda v: v  # noqa: E731
-    if covariance.easing is not None and gain is not None:
-        ease = covariance.easing(gain / variance)
-    change = ease(
-        conjugate_gradients(lambda v: ease(whitened(ease(v))), ease(right), iterations=iterations, visible=visible)[0]
-    )
-    return change if start is None else start + change
+    return conjugate_gradients(_whitened(covariance, operator, variance), right, iterations=iterations, visible=visible)[0]
 
 
 def lanczos(apply: Map, probe: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -210,10 +198,34 @@ def dct_gain(operator: LinearOperator, like: Tensor) -> Tensor:
     return smooth[0, 0].clamp_min(0)
 
 
-@lru_cache(maxsize=128)
-def _correlation(spectrum: Spectrum, abar: float, height: int, width: int, dtype: torch.dtype, device: torch.device) -> Covariance:
-    """C_t of a spectrum, kept: a run asks for it at every step, and the next run for the same times."""
+@lru_cache(maxsize=64)
+def _correlation(
+    spectrum: Spectrum, abar: float, height: int, width: int, dtype: torch.dtype, device: torch.device
+) -> Covariance:
+    """C_t of a spectrum, kept: a run asks for it at every step, and the next run at the same times."""
     return stationary(spectrum.at(abar, height, width), torch.empty(0, dtype=dtype, device=device))
+
+
+def _in_tiles(tile: Covariance, size: tuple[int, int], side: tuple[int, int], shift: tuple[int, int]) -> Covariance:
+    """A picture of `size` cut into tiles of `side`, each with the covariance `tile` and independent of the others.
+
+    shift  by how much the first tiles begin outside the picture: from step to step another one, so that seams do not add up
+    """
+    counts = [-(-(n + s) // t) for n, s, t in zip(size, shift, side)]
+    padding = [count * t - s - n for count, t, s, n in zip(counts, side, shift, size)]
+
+    def cut(x: Tensor) -> Tensor:
+        """[1, C, H, W] -> [tiles, C, h, w]"""
+        whole = pad(x, (shift[1], padding[1], shift[0], padding[0]))
+        parts = whole.unflatten(-1, (counts[1], side[1])).unflatten(-3, (counts[0], side[0]))  # C, rows, h, columns, w
+        return parts.permute(0, 2, 4, 1, 3, 5).flatten(0, 2)
+
+    def put_together(tiles: Tensor) -> Tensor:
+        parts = tiles.unflatten(0, (1, counts[0], counts[1])).permute(0, 3, 1, 4, 2, 5)
+        whole = parts.flatten(-2).flatten(-3, -2)
+        return whole[..., shift[0] : shift[0] + size[0], shift[1] : shift[1] + size[1]]
+
+    return Covariance(lambda w: put_together(tile.root(w)), lambda v: tile.transposed(cut(v)))
 
 
 def stationary(matrices: Tensor, like: Tensor) -> Covariance:
@@ -238,14 +250,9 @@ def stationary(matrices: Tensor, like: Tensor) -> Covariance:
 
 
 def local(spread: Tensor, correlation: Covariance) -> Covariance:
-    """D^(1/2) C D^(1/2) with D = diag `spread` [B, C, H, W]; eased as if D were its mean everywhere."""
-    deviation, easing = spread.clamp_min(0).sqrt(), correlation.easing
-    mean = float(spread.mean())
-    return Covariance(
-        lambda w: deviation * correlation.root(w),
-        lambda v: correlation.transposed(deviation * v),
-        None,
-    )
+    """D^(1/2) C D^(1/2) with D = diag `spread` [B, C, H, W]."""
+    deviation = spread.clamp_min(0).sqrt()
+    return Covariance(lambda w: deviation * correlation.root(w), lambda v: correlation.transposed(deviation * v))
 
 
 def independent(spread: Tensor) -> Covariance:
@@ -254,8 +261,12 @@ def independent(spread: Tensor) -> Covariance:
     return Covariance(lambda w: deviation * w, lambda v: deviation * v)
 
 
-def error_covariance(prior: Prior, t: int, spread: Tensor) -> Covariance:
-    """Cov[x0 | x_t] of a prior whose Sigma_t [B, C, H, W] was estimated: exact for Gaussians, else with the fitted spectrum."""
+def error_covariance(prior: Prior, t: int, spread: Tensor, shifted: bool = False) -> Covariance:
+    """Cov[x0 | x_t] of a prior whose Sigma_t [1, C, H, W] was estimated: exact for Gaussians, else with the fitted spectrum.
+
+    A picture with a side above LARGEST_TILE is cut into tiles, whose seams lie elsewhere where `shifted`: the memory of a
+    table of all its frequencies would be many times its own.
+    """
     abar = float(prior.schedule.abar(t))
     if isinstance(prior, GaussianPrior):
         gaussian = prior.gaussian
@@ -264,8 +275,17 @@ def error_covariance(prior: Prior, t: int, spread: Tensor) -> Covariance:
     spectrum = fitted(prior, spread)
     if spectrum is None:
         return independent(spread)
-    height, width = int(spread.shape[-2]), int(spread.shape[-1])
-    return local(spread, _correlation(spectrum, abar, height, width, spread.dtype, spread.device))
+    size = (int(spread.shape[-2]), int(spread.shape[-1]))
+    side = (_tile_side(size[0]), _tile_side(size[1]))
+    correlation = _correlation(spectrum, abar, *side, spread.dtype, spread.device)
+    if side != size:
+        correlation = _in_tiles(correlation, size, side, (side[0] // 2, side[1] // 2) if shifted else (0, 0))
+    return local(spread, correlation)
+
+
+def _tile_side(length: int) -> int:
+    """The side of the fewest equal tiles that cover `length` pixels, none above LARGEST_TILE."""
+    return -(-length // -(-length // LARGEST_TILE))
 
 
 def image_covariance(prior: Prior, like: Tensor) -> tuple[Tensor, Covariance] | None:

@@ -5,7 +5,7 @@
 Every method's data step is this with some Sigma. The papers' is a multiple of the identity, `Euclidean`: pixels are equally
 uncertain and know nothing of each other. `Calibrated` takes the covariance that the prior itself reports at x_t: a misfit goes
 to the pixels that are uncertain, the border of a hole reaches into it as far as pixels are correlated, and badly measured
-components are left to the prior. Data without noise are met exactly in either (Proposition 4.1 of LEADer holds in every metric).
+components are left to the prior. Clean data are met exactly in either: Proposition 4.1 of LEADer holds in every metric.
 
 Nearest: PiGDM (Sigma = c I), TMPD, MMPS, Peng et al. 2024, Free Hunch, which pay Jacobian products or keep one covariance. Here
 Sigma comes from a head, times a fitted spectrum.
@@ -14,19 +14,14 @@ Sigma comes from a head, times a fitted spectrum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from leader.operators.base import Eta, LinearOperator
-from leader.uncertainty.covariance import Covariance, dct_gain, solve_in_white
-
-VISIBLE = 0.02
-"""A solve ends where its error is below this share of a standard deviation of Sigma, root mean square: nothing shows it."""
-CLEANEST = 1e-2
-"""Data are not trusted beyond this share of the mean variance inside a solve; an exact projection does the rest."""
+from leader.uncertainty.covariance import Covariance, solve_in_white
 
 
 class Metric(Protocol):
@@ -61,53 +56,40 @@ class Euclidean:
         return torch.zeros(len(r), *self.operator.image_shape, dtype=r.dtype, device=r.device)
 
 
-@dataclass
-class Memory:
-    """What solves of a run leave for the next ones.
-
-    white  white coordinates of every image's last solve: the next one starts there
-    gain   what A^T A does to every frequency, measured once
-    """
-
-    white: dict[int, Tensor] = field(default_factory=dict)
-    gain: dict[int, Tensor] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class Calibrated:
-    """Sigma = `covariance` of one image; `scale` is the mean of its diagonal.
+    """The metric of one image with Cov[x0 | x_t] = `covariance`.
 
     operator    of that image
-    iterations  of a solve at most
-    memory      of the run, with the image's name: where the last solve ended
+    mean        of the covariance's diagonal
+    trust       of the data against the covariance: their variance is divided by it
+    iterations  of a solve at most; it ends where its error is `visible` standard deviations, root mean square
+    floor       the smallest variance of data inside a solve, as a share of the mean: an exact projection does the rest
     """
 
     covariance: Covariance
     operator: LinearOperator
-    scale: float
+    mean: float
+    trust: float
     iterations: int
-    memory: Memory
-    name: int
+    visible: float
+    floor: float
 
     def pinv(self, r: Tensor) -> Tensor:
-        change = self._solve(r, CLEANEST * self.scale)
+        change = self._solve(r, 0.0)
         return change + self.operator.pinv(r - self.operator.A(change))
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
-        return self._solve(r, float(torch.as_tensor(eta).max()) * self.scale)
+        return self._solve(r, float(torch.as_tensor(eta).max()) * self.mean)
 
     def expect(self, r: Tensor, sigma: Tensor) -> Tensor:
-        return self._solve(r, float(sigma.max()) ** 2)
+        variance = float(sigma.max()) ** 2
+        return self._solve(r, variance / self.trust) if variance > 0 else self.pinv(r)
 
-    def _solve(self, r: Tensor, noise: float) -> Tensor:
-        """Sigma A^T (A Sigma A^T + noise)^{-1} r, not trusting data beyond CLEANEST."""
-        variance = max(noise, CLEANEST * self.scale)
-        memory, name = self.memory, self.name
-        if self.covariance.easing is not None and name not in memory.gain:
-            memory.gain[name] = dct_gain(self.operator, self.operator.AT(r))
-        start, gain = None, None
-        white = solve_in_white(self.covariance, self.operator, variance, r, self.iterations, VISIBLE, start, gain)
-        memory.white[name] = white
+    def _solve(self, r: Tensor, variance: float) -> Tensor:
+        """Sigma A^T (A Sigma A^T + variance)^{-1} r."""
+        least = max(variance, self.floor * self.mean)
+        white = solve_in_white(self.covariance, self.operator, least, r, self.iterations, self.visible)
         return self.covariance.root(white)
 
 
