@@ -10,18 +10,18 @@ than the best host: with few steps it commits early where much is measured with 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from torch import Tensor
 
-from leader.errors import LeaderError
-from leader.methods.base import Context, Estimate, Method, State
+from leader.methods.base import Context, Estimate, State
+from leader.methods.ddim import DDIM
 
 
 @dataclass(frozen=True)
-class Posterior(Method):
-    """Follows the reverse process of p(x_t | y) with E[x0 | x_t, y] of the metric."""
+class Posterior(DDIM):
+    """DDIM with E[x0 | x_t, y] in the place of E[x0 | x_t]."""
 
     name: ClassVar[str] = "posterior"
     paper: ClassVar[str] = "this project: docs/metric.md"
@@ -32,17 +32,12 @@ class Posterior(Method):
     eta: float = 1.0
     """Share of the noise that is drawn anew: 1 the ancestral process, 0 the probability flow."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.eta <= 1:
-            raise LeaderError(f"The eta of the method 'posterior' must lie in [0, 1]; found {self.eta}.")
-
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         return context.expected(x0)
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
-        now, after = context.level(t), context.level(u)
+        now = context.level(t)
         eps = (state.x - now.signal * x0_hat) / now.noise
-        fresh = self.eta**2 * (1 - after.abar) / (1 - now.abar) * (1 - now.abar / after.abar)
-        kept = now.cast((1 - after.abar - fresh).clamp_min(0).sqrt())
-        return State(after.signal * x0_hat + kept * eps + now.cast(fresh.clamp_min(0).sqrt()) * context.noise("step"))
+        return super().advance(
+            context, state, replace(estimate, prediction=replace(estimate.prediction, eps=eps)), x0_hat, t, u
+        )
