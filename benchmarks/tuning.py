@@ -7,6 +7,7 @@
     python benchmarks/tuning.py run noisy --images photos/val --photographs 8       # noisy super-resolution: eta, late ends
     python benchmarks/tuning.py run early --images photos/val --photographs 8       # over-relaxed ProjDiff with noise
     python benchmarks/tuning.py run others --images photos/val --photographs 8      # what that chose, elsewhere
+    python benchmarks/tuning.py run metric --images photos/val --photographs 8      # the data step in the metric of Sigma
     python benchmarks/tuning.py table                                   # best first, by task; resumes from its records
 
 Crops, noise and scores are those of benchmarks/paths.py; records in benchmarks/records/tuning.jsonl.
@@ -244,6 +245,71 @@ def others() -> Iterator[Trial]:
             yield Trial(mask, "projdiff", (), 21, "quadratic", {"early_step": beyond})
 
 
+CHEAP_HIGH = (*range(999, 430, -15), 400, 370, 340, 310)
+"""Many steps above time 300, which together cost as much as three below."""
+MANY_HIGH = (*CHEAP_HIGH, 240, 195, 158, 126, 98, 74, 53, 35, 20, 8, -1)
+
+
+def metric() -> Iterator[Trial]:
+    """UCDC on the standard paths, with settings of its own, and the hosts' settings tuned again beside it."""
+
+    def with_metric(
+        task: str,
+        method: str,
+        times: tuple[int, ...] | str,
+        own: dict[str, Any],
+        *metrics: dict[str, Any],
+        plugins: tuple[str, ...] = (),
+        steps: int = 21,
+    ) -> Iterator[Trial]:
+        """The path without the metric, and with each of `metrics`."""
+        grid, places = (times, ()) if isinstance(times, str) else (None, times)
+        count = steps if grid else len(places) - 1
+        yield Trial(task, method, plugins, count, grid, own, places)
+        for item in metrics:
+            yield Trial(task, method, (*plugins, "ucdc"), count, grid, {**own, "ucdc": item}, places)
+
+    full: dict[str, Any] = {"iterations": 4}
+    soft = {"iterations": 4, "power": 0.5}
+    for step in (1.0, 1.3, 1.5):
+        for mask in ("inpaint", "sparse", "hole", "lines"):
+            yield from with_metric(mask, "projdiff", "quadratic", {"step": step}, full, soft)
+    for mask in ("inpaint", "sparse", "hole"):
+        yield from with_metric(mask, "projdiff", LATE_END, {"step": 1.5}, full, {"iterations": 8})
+        yield from with_metric(mask, "projdiff", MANY_HIGH, {"step": 1.5}, full)
+    for step in (1.0, 1.3, 1.5):
+        diagonal = [{"covariance": "diagonal", "iterations": 4, "power": power} for power in (1.0, 1.5, 2.0)]
+        yield from with_metric("sr-clean", "projdiff", LATE_END, {"step": step}, *diagonal, full)
+    for beyond in (1.6, 1.8):
+        own = {"step": 0.5, "early_step": beyond}
+        yield from with_metric(
+            "sr", "projdiff", NOISY_END, own, *_trusting(0.25, 0.5, 1.0), *_trusting(0.5, 1.0, diagonal=True)
+        )
+    for beyond in (1.0, 1.3):
+        own = {"early_step": beyond}
+        yield from with_metric("gauss", "projdiff", SHARP, own, *_trusting(0.25, 0.5), *_trusting(0.06, 0.12, diagonal=True))
+    for eta in (0.5, 0.7, 0.85):
+        yield from with_metric("motion", "ddnm", "quadratic", {"eta": eta}, *_trusting(0.25, 0.5, 1.0))
+    for beyond in (1.3, 1.6, 1.8):
+        yield from with_metric("cs", "projdiff", MANY_HIGH, {"early_step": beyond}, soft, full)
+    for time, steps in ((150, 32), (200, 26)):
+        own = {"early_step": 1.6, "start": {"time": time}}
+        yield from with_metric("cs", "projdiff", "quadratic", own, soft, plugins=("start",), steps=steps)
+    yield from with_metric("cs", "ddnm", MANY_HIGH, {}, soft)
+    for task in ("noisy hole", "noisy half"):
+        for beyond in (1.0, 1.3, 1.5):
+            yield from with_metric(task, "projdiff", "quadratic", {"early_step": beyond}, *_trusting(0.25, 1.0))
+    for level in ("0.002", "0.01", "0.02", "0.1"):
+        own = {"step": 0.5, "early_step": 1.6 if level in ("0.002", "0.01") else 1.75}
+        end = LATE_END if level in ("0.002", "0.01") else NOISY_END
+        yield from with_metric(f"sr {level}", "projdiff", end, own, *_trusting(0.25, 1.0), *_trusting(1.0, diagonal=True))
+
+
+def _trusting(*trusts: float, diagonal: bool = False) -> list[dict[str, Any]]:
+    """Settings of UCDC that trust noisy data so much."""
+    return [{"iterations": 4, "trust": trust, **({"covariance": "diagonal"} if diagonal else {})} for trust in trusts]
+
+
 ROUNDS = {
     "starts": starts,
     "settings": settings,
@@ -252,6 +318,7 @@ ROUNDS = {
     "noisy": noisy,
     "early": early,
     "others": others,
+    "metric": metric,
 }
 app = typer.Typer(add_completion=False, help=__doc__)
 

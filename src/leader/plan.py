@@ -109,6 +109,8 @@ class Choices:
             item if isinstance(item, Plugin) else make_plugin(item, {**found.get(item, {}), **self.of_plugins.get(item, {})})
             for item in self.plugins
         )
+        if method.needs_metric and not any(item.gives_metric for item in plugins):
+            plugins = (*plugins, make_plugin("ucdc", {**found.get("ucdc", {}), **self.of_plugins.get("ucdc", {})}))
         plugins = tuple(item.for_host(method) for item in plugins)
         if method.term is not None and any(item.takes_over == method.term for item in plugins):
             method = method.without_term()

@@ -282,12 +282,21 @@ class _Run:
         if sigma is not None:
             for item in plan.plugins:
                 x0 = item.modulate(x0, sigma, info, context.problem)
+            context = self._measured_by(context, sigma, info)
         x0_hat = plan.method.correct(context, state, estimate, x0, t, u)
         for item in plan.plugins:
             x0_hat = item.settle(x0, x0_hat, self.prior, context.problem)
         moved = plan.method.advance(context, state, estimate, x0_hat, t, u)
         jump = torch.tensor([b - a for a, b in zip(here, there)])
         return Step(tuple(names), index, t, u, moved, x0, x0_hat, sigma, mean, jump)
+
+    def _measured_by(self, context: Context, sigma: Tensor, info: StepInfo) -> Context:
+        """The context with the metric of the first plug-in that has one."""
+        for item in self.plan.plugins:
+            metric = item.metric(self.prior, sigma, info, context.problem)
+            if metric is not None:
+                return replace(context, given_metric=metric)
+        return context
 
     def _pace(self, grid: Grid, position: int, uncertainty: float | None) -> int:
         there = position + 1

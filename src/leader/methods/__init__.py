@@ -13,11 +13,12 @@ from leader.methods.ddrm import DDRM
 from leader.methods.diffpir import DiffPIR
 from leader.methods.dps import DPS
 from leader.methods.pirp import PIRP
+from leader.methods.posterior import Posterior
 from leader.methods.projdiff import ProjDiff
 from leader.methods.sitcom import SITCOM
 
 METHODS: dict[str, type[Method]] = {
-    cls.name: cls for cls in (DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP)
+    cls.name: cls for cls in (DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP, Posterior)
 }
 
 
@@ -41,6 +42,7 @@ __all__ = [
     "DiffPIR",
     "Estimate",
     "Method",
+    "Posterior",
     "ProjDiff",
     "State",
     "make_method",

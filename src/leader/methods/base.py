@@ -20,6 +20,7 @@ from leader.priors.ask import Ask
 from leader.priors.base import Prediction
 from leader.problem import Problem
 from leader.schedule import Grid, Level, Schedule, grid_on, uniform_grid
+from leader.uncertainty.metric import Euclidean, Metric
 
 S = TypeVar("S", bound="State")
 V = TypeVar("V")
@@ -78,6 +79,7 @@ class Context:
     noise(name) -> standard normal [B, C, H, W], the same whenever it is asked again.
     origin      the clean image a run begins from, [B, C, H, W], where a plug-in knows one; else it begins from noise
     lasting     what holds for these images during the whole run, by key
+    given_metric  in which a plug-in wants the data step to be the smallest, where one does
     """
 
     ask: Ask
@@ -86,6 +88,7 @@ class Context:
     noise: Callable[[str], Tensor]
     origin: Tensor | None = None
     lasting: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    given_metric: Metric | None = None
     _known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, key: Hashable, make: Callable[[], V]) -> V:
@@ -95,6 +98,17 @@ class Context:
     def always(self, key: Hashable, make: Callable[[], V]) -> V:
         """make() the first time `key` is asked for in this run, for what depends on the problem alone."""
         return _kept(self.lasting, key, make)
+
+    @property
+    def metric(self) -> Metric:
+        """In which a data step is the smallest: that of a plug-in, else all pixels alike."""
+        return Euclidean(self.problem.operator) if self.given_metric is None else self.given_metric
+
+    def expected(self, x0: Tensor) -> Tensor:
+        """E[x0 | x_t, y] where a plug-in's metric knows how uncertain x0 is; else x0 itself."""
+        if self.given_metric is None:
+            return x0
+        return x0 + self.given_metric.expect(-self.problem.residual(x0), self.problem.sigma)
 
     def level(self, t: Tensor) -> Level:
         """Signal and noise at times t, in the dtype of the problem."""
@@ -122,6 +136,7 @@ class Method:
     name, paper, summary  for humans
     needs                 what it asks of the operator
     calls_per_step        network calls per visited time, for humans
+    needs_metric          whether its data step needs a plug-in's metric: the plan adds `ucdc` where none has one
     takes_origin          whether a run may begin late, from a clean image that a plug-in knows
     term                  an image prior the method applies itself, which a plug-in may take over ("pirp")
     """
@@ -133,6 +148,7 @@ class Method:
     calls_per_step: ClassVar[str] = "1"
     term: ClassVar[str | None] = None
     takes_origin: ClassVar[bool] = True
+    needs_metric: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_settings(self, "method", self.name)

@@ -30,7 +30,7 @@ class DDIM(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.eta <= 1:
-            raise LeaderError(f"DDIM's eta must lie in [0, 1]; found {self.eta}.")
+            raise LeaderError(f"The eta of '{self.name}' must lie in [0, 1]; found {self.eta}.")
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         now, after = context.level(t), context.level(u)

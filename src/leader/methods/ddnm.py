@@ -90,8 +90,8 @@ class DDNM(Method):
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         problem = context.problem
         if self._exact(problem):
-            return x0 - problem.operator.pinv(problem.residual(x0))
-        operator = self._svd(problem)
+            return x0 + context.metric.pinv(-problem.residual(x0))
+        operator, x0 = self._svd(problem), context.expected(x0)
         if operator is not None:
             return spectral_split(context, operator, u, self.eta).corrected(context, operator.measured, x0)
         correction, _ = _simple_split(context, u)

@@ -69,7 +69,7 @@ class DDPG(Method):
         one = torch.ones_like(now.abar)
         decay = (1 - after.abar) / (1 - now.abar)
         back_step, ls_step = {0: (one, one), 1: (decay, decay), 2: (one, decay)}[mode]
-        move = now.cast(back_step * (1 - delta)) * problem.operator.regularised_pinv(residual, eta)
+        move = now.cast(back_step * (1 - delta)) * context.metric.regularised_pinv(residual, eta)
         if bool((delta > 0).any()):
             move = move + now.cast(ls_step * delta * self.ls_scale) * problem.operator.AT(residual)
         return x0 - torch.where(self._unguided(context, u, x0), torch.zeros_like(move), move)

@@ -90,7 +90,7 @@ class DiffPIR(Method):
         return replace(estimate, prediction=clamp_x0(estimate.prediction)) if self.clamp else estimate
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
-        step = context.problem.operator.regularised_pinv(-context.problem.residual(x0), self.rho(context, t))
+        step = context.metric.regularised_pinv(-context.problem.residual(x0), self.rho(context, t))
         return x0 + torch.where(is_last(u, x0), torch.zeros_like(step), step)
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:

@@ -112,7 +112,9 @@ class ProjDiff(Method):
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         """With noise the data enter through x_o."""
-        return _consistent(context.problem, x0) if context.problem.noise_free else x0
+        if not context.problem.noise_free:
+            return context.expected(x0)
+        return x0 + context.metric.pinv(-context.problem.residual(x0))
 
     def advance(
         self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor

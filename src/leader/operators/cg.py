@@ -9,23 +9,34 @@ from torch import Tensor
 
 
 def conjugate_gradients(
-    apply: Callable[[Tensor], Tensor], right: Tensor, tolerance: float = 1e-6, iterations: int = 300
+    apply: Callable[[Tensor], Tensor],
+    right: Tensor,
+    tolerance: float = 1e-6,
+    iterations: int = 300,
+    start: Tensor | None = None,
+    visible: float | None = None,
 ) -> tuple[Tensor, float]:
     """Solves apply(v) = right for a symmetric positive definite `apply`, image by image.
 
     right [B, ...]. Stops when every image has a relative residual below `tolerance`. Returns the solution and
     the largest relative residual reached.
+
+    start    a guess of the solution; None: zero
+    visible  stops where the root mean square of every image's residual is below it, instead of `tolerance`
     """
     rows = tuple(range(1, right.ndim))
 
     def dot(a: Tensor, b: Tensor) -> Tensor:
         return (a * b).sum(rows, keepdim=True)
 
-    solution = torch.zeros_like(right)
-    residual = right.clone()
+    solution = torch.zeros_like(right) if start is None else start
+    residual = right.clone() if start is None else right - apply(start)
     direction = residual
     energy = dot(residual, residual)
-    scale = energy.clamp_min(torch.finfo(right.dtype).tiny)
+    if visible is None:
+        scale = dot(right, right).clamp_min(torch.finfo(right.dtype).tiny)
+    else:
+        scale, tolerance = torch.full_like(energy, float(right[0].numel())), visible
     for _ in range(iterations):
         if bool((energy <= tolerance**2 * scale).all()):
             break

@@ -16,11 +16,12 @@ from leader.plugins.equs import EquS, EquSPlus
 from leader.plugins.pace import Pace
 from leader.plugins.satp import SATP, SATPPaper
 from leader.plugins.start import Start
+from leader.plugins.ucdc import UCDC
 from leader.plugins.ucpm import UCPM, UCPMPaper
 from leader.plugins.wiener import Wiener
 
 PLUGINS: dict[str, type[Plugin]] = {
-    cls.name: cls for cls in (UCPM, SATP, UCPMPaper, SATPPaper, EquS, EquSPlus, Start, Pace, Wiener, Cells, Direct)
+    cls.name: cls for cls in (UCPM, SATP, UCDC, UCPMPaper, SATPPaper, EquS, EquSPlus, Start, Pace, Wiener, Cells, Direct)
 }
 BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucpm", "satp"), "leader-paper": ("ucpm-paper", "satp-paper")}
 

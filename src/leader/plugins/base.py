@@ -14,6 +14,7 @@ from leader.priors.ask import Predict
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.schedule import Grid
+from leader.uncertainty.metric import Metric
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Plugin:
 
     summary      for humans
     needs_sigma  whether it reads Sigma, so that the loop must estimate it
+    gives_metric  whether it has a metric for the data step
     begins       whether it chooses where a run begins, which not every method allows
     takes_over   the method's own image prior it replaces ("pirp"), if any
     """
@@ -47,6 +49,7 @@ class Plugin:
     summary: ClassVar[str]
     paper: ClassVar[str] = "LEADer"
     needs_sigma: ClassVar[bool] = False
+    gives_metric: ClassVar[bool] = False
     begins: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -82,6 +85,10 @@ class Plugin:
     def modulate(self, x0: Tensor, sigma: Tensor, info: StepInfo, problem: Problem) -> Tensor:
         """The clean estimate x0 [B, C, H, W] changed where Sigma [B, C, H, W] says so."""
         return x0
+
+    def metric(self, prior: Prior, sigma: Tensor, info: StepInfo, problem: Problem) -> Metric | None:
+        """In which the method's data step is to be the smallest, given Sigma [B, C, H, W]; None: all pixels alike."""
+        return None
 
     def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
         """What the method's data step made of x0, x0_hat [B, C, H, W], changed where a plug-in knows better."""

@@ -21,9 +21,9 @@ from leader.methods.base import Method
 from leader.operators.cg import conjugate_gradients
 from leader.plugins.base import Plugin, StepInfo
 from leader.plugins.image_priors import ImagePrior, adjoint, differences, image_prior
+from leader.plugins.maps import MAPS, map_sigma
 from leader.problem import Problem
 
-MAPS = ("local", "mean", "shuffle")
 SOLVES = ("diagonal", "cg", "hessian")
 PROJECTIONS = ("clean", "always")
 LARGEST_SHARPENING = 1 / 32
@@ -88,7 +88,7 @@ class UCPM(Plugin):
         return replace(self, phi=method.term, **{name: getattr(method, name) for name in ("lam", "width", "argument")})
 
     def modulate(self, x0: Tensor, sigma: Tensor, info: StepInfo, problem: Problem) -> Tensor:
-        change = self.change(x0, self._mapped(sigma, info))
+        change = self.change(x0, map_sigma(sigma, self.map, info))
         return x0 + (problem.operator.null(change) if problem.noise_free or self.project == "always" else change)
 
     def change(self, x0: Tensor, sigma: Tensor) -> Tensor:
@@ -116,18 +116,6 @@ class UCPM(Plugin):
         root, curvature = sigma.clamp_min(0).sqrt(), prior.curvature(x0) if self.solve == "cg" else prior.hessian(x0)
         v, _ = conjugate_gradients(lambda v: v + self.lam * root * curvature(root * v), -root * slope)
         return root * v
-
-    def _mapped(self, sigma: Tensor, info: StepInfo) -> Tensor:
-        if self.map == "local":
-            return sigma
-        if self.map == "mean":
-            return sigma.mean((1, 2, 3), keepdim=True).expand_as(sigma)
-        shuffled = []
-        for image, position, one in zip(info.ids, info.positions, sigma):
-            generator = torch.Generator().manual_seed((1_000_003 * image + position) % 2**63)
-            order = torch.randperm(one[0].numel(), generator=generator).to(sigma.device)
-            shuffled.append(one.flatten(1)[:, order].reshape(one.shape))
-        return torch.stack(shuffled)
 
 
 @dataclass(frozen=True)

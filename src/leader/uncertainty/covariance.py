@@ -11,18 +11,18 @@ frequency, measured by two probes, makes a preconditioner that needs a tenth of 
 Data without noise get a floor (`FLOOR`): below it the model of S, not the data, is what is wrong.
 
 Related: Analytic-DPM and TMPD (covariances of x0 for sampling), Peng et al. 2024 and MMPS (posterior covariances in
-guidance), Free Hunch (covariances across times). Here it is used once per run.
+guidance), Free Hunch (covariances across times).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
-from torch.nn.functional import avg_pool2d
+from torch.nn.functional import avg_pool2d, pad
 
 from leader.operators.base import LinearOperator
 from leader.operators.cg import conjugate_gradients
@@ -40,6 +40,8 @@ FLOOR = 0.01
 ITERATIONS = 200
 TOLERANCE = 1e-4
 """Of a solve; the spectrum of P, which only chooses a time, is content with a hundred times as much."""
+LARGEST_TILE = 512
+"""Pixels a side that are correlated with each other; errors are hardly correlated over a tenth of that."""
 PROBES = 2
 """Of the gain of A^T A by frequency, smoothed over a window of WINDOW x WINDOW frequencies and all channels."""
 WINDOW = 5
@@ -123,14 +125,8 @@ class Posterior:
 
     def _solve(self, right: Tensor, tolerance: float) -> Tensor:
         """M^{-1} right, as E (E M E)^{-1} E right with E close to M^(-1/2)."""
-        ease = self._ease(right)
-
-        def apply(v: Tensor) -> Tensor:
-            eased = ease(v)
-            seen = self.operator.A(self.prior.root(eased))
-            return ease(eased + self.prior.transposed(self.operator.AT(seen)) / self.sigma**2)
-
-        return ease(conjugate_gradients(apply, ease(right), tolerance, ITERATIONS)[0])
+        ease, whitened = self._ease(right), _whitened(self.prior, self.operator, self.sigma**2)
+        return ease(conjugate_gradients(lambda v: ease(whitened(ease(v))), ease(right), tolerance, ITERATIONS)[0])
 
     def _ease(self, like: Tensor) -> Map:
         if self.prior.easing is None:
@@ -143,6 +139,25 @@ class Posterior:
     def _eased(self) -> list[Map]:
         """The preconditioner once it is made."""
         return []
+
+
+def _whitened(covariance: Covariance, operator: LinearOperator, variance: float) -> Map:
+    """M = I + L^T A^T A L / variance."""
+    return lambda v: v + covariance.transposed(operator.AT(operator.A(covariance.root(v)))) / variance
+
+
+def solve_in_white(
+    covariance: Covariance, operator: LinearOperator, variance: float, r: Tensor, iterations: int, visible: float
+) -> Tensor:
+    """v with L v = S A^T (A S A^T + variance)^{-1} r, that is M v = L^T A^T r / variance, by a few conjugate gradients.
+
+    In white coordinates they find first what S says is largest, so that a handful does most of the work; a preconditioner
+    that treats all frequencies alike takes that order away, and the last step's solution is no guess of this one's.
+
+    visible  the error of v at which the solve ends, root mean square: v is in standard deviations of S
+    """
+    right = covariance.transposed(operator.AT(r)) / variance
+    return conjugate_gradients(_whitened(covariance, operator, variance), right, iterations=iterations, visible=visible)[0]
 
 
 def lanczos(apply: Map, probe: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -183,6 +198,37 @@ def dct_gain(operator: LinearOperator, like: Tensor) -> Tensor:
     return smooth[0, 0].clamp_min(0)
 
 
+@lru_cache(maxsize=64)
+def _correlation(
+    spectrum: Spectrum, abar: float, height: int, width: int, dtype: torch.dtype, device: torch.device
+) -> Covariance:
+    """C_t of a spectrum, kept: a run asks for it at every step, and the next run at the same times."""
+    return stationary(spectrum.at(abar, height, width), torch.empty(0, dtype=dtype, device=device))
+
+
+def _in_tiles(tile: Covariance, size: tuple[int, int], side: tuple[int, int], shift: tuple[int, int]) -> Covariance:
+    """A picture of `size` cut into tiles of `side`, each with the covariance `tile` and independent of the others.
+
+    shift  by how much the first tiles begin outside the picture: from step to step another one, so that seams do not add up
+    """
+    counts = [-(-(n + s) // t) for n, s, t in zip(size, shift, side)]
+    padding = [count * t - s - n for count, t, s, n in zip(counts, side, shift, size)]
+
+    def cut(x: Tensor) -> Tensor:
+        """[1, C, H, W] -> [tiles, C, h, w]"""
+        whole = pad(x, (shift[1], padding[1], shift[0], padding[0]))
+        parts = whole.reshape(x.shape[1], counts[0], side[0], counts[1], side[1])
+        return parts.permute(1, 3, 0, 2, 4).reshape(-1, x.shape[1], *side)
+
+    def put_together(tiles: Tensor) -> Tensor:
+        channels = tiles.shape[1]
+        parts = tiles.reshape(*counts, channels, *side).permute(2, 0, 3, 1, 4)
+        whole = parts.reshape(1, channels, counts[0] * side[0], counts[1] * side[1])
+        return whole[..., shift[0] : shift[0] + size[0], shift[1] : shift[1] + size[1]]
+
+    return Covariance(lambda w: put_together(tile.root(w)), lambda v: tile.transposed(cut(v)))
+
+
 def stationary(matrices: Tensor, like: Tensor) -> Covariance:
     """The covariance with channel matrices [H, W, C, C] in the DCT, in the precision and on the device of `like`.
 
@@ -216,8 +262,12 @@ def independent(spread: Tensor) -> Covariance:
     return Covariance(lambda w: deviation * w, lambda v: deviation * v)
 
 
-def error_covariance(prior: Prior, t: int, spread: Tensor) -> Covariance:
-    """Cov[x0 | x_t] of a prior whose Sigma_t [B, C, H, W] was estimated: exact for Gaussians, else with the fitted spectrum."""
+def error_covariance(prior: Prior, t: int, spread: Tensor, shifted: bool = False) -> Covariance:
+    """Cov[x0 | x_t] of a prior whose Sigma_t [1, C, H, W] was estimated: exact for Gaussians, else with the fitted spectrum.
+
+    A picture with a side above LARGEST_TILE is cut into tiles, whose seams lie elsewhere where `shifted`: the memory of a
+    table of all its frequencies would be many times its own.
+    """
     abar = float(prior.schedule.abar(t))
     if isinstance(prior, GaussianPrior):
         gaussian = prior.gaussian
@@ -226,7 +276,17 @@ def error_covariance(prior: Prior, t: int, spread: Tensor) -> Covariance:
     spectrum = fitted(prior, spread)
     if spectrum is None:
         return independent(spread)
-    return local(spread, stationary(spectrum.at(abar, int(spread.shape[-2]), int(spread.shape[-1])), spread))
+    size = (int(spread.shape[-2]), int(spread.shape[-1]))
+    side = (_tile_side(size[0]), _tile_side(size[1]))
+    correlation = _correlation(spectrum, abar, *side, spread.dtype, spread.device)
+    if side != size:
+        correlation = _in_tiles(correlation, size, side, (side[0] // 2, side[1] // 2) if shifted else (0, 0))
+    return local(spread, correlation)
+
+
+def _tile_side(length: int) -> int:
+    """The side of the fewest equal tiles that cover `length` pixels, none above LARGEST_TILE."""
+    return -(-length // -(-length // LARGEST_TILE))
 
 
 def image_covariance(prior: Prior, like: Tensor) -> tuple[Tensor, Covariance] | None:

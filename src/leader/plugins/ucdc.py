@@ -1,0 +1,93 @@
+"""UCDC, uncertainty-calibrated data consistency: the host's data step in the metric of Sigma.
+
+    x_hat = x0 + Sigma A^T (A Sigma A^T + sigma^2)^{-1} (y - A x0)
+
+This is LEADer's own objective, 1/2 (x - x0)^T Sigma^{-1} (x - x0), minimised under the data instead of before a projection that
+takes all pixels for equally uncertain. Methods use it through the `metric` of their Context (`leader.uncertainty.metric`):
+
+    DDNM, ProjDiff (clean data)      x0 + metric.pinv(y - A x0), still exactly consistent
+    DiffPIR, DDPG, IDPG, PIRP        metric.regularised_pinv in the place of A^T (A A^T + eta)^{-1}
+    DDNM+, DDRM, ProjDiff (noise)    E[x0 | x_t, y] before their split into components, which keeps its noise levels
+    SITCOM                           E[x0 | x_t, y] of what its inner loop found
+    DPS                              unchanged: its gradient through the network is Sigma A^T r already, by Tweedie's formula
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from leader.by_name import check_count
+from leader.errors import LeaderError
+from leader.plugins.base import Plugin, StepInfo
+from leader.plugins.maps import MAPS, map_sigma
+from leader.priors.base import Prior
+from leader.problem import Problem
+from leader.uncertainty.covariance import error_covariance, independent
+from leader.uncertainty.metric import ByImage, Calibrated, Metric
+
+COVARIANCES = ("full", "diagonal")
+SMALLEST = 1e-8
+"""A variance of 0 would take a pixel out of every data step."""
+
+
+@dataclass(frozen=True)
+class UCDC(Plugin):
+    """The host's data step in the metric of the local uncertainty."""
+
+    name: ClassVar[str] = "ucdc"
+    summary: ClassVar[str] = "takes the data step in the metric of the local uncertainty"
+    paper: ClassVar[str] = "this project: docs/metric.md"
+    needs_sigma: ClassVar[bool] = True
+    gives_metric: ClassVar[bool] = True
+
+    covariance: str = "full"
+    """"full": pixels are correlated as the prior's fitted spectrum says; "diagonal": each knows itself alone."""
+    power: float = 1.0
+    """Of the local variance: Sigma^power, its mean kept."""
+    trust: float = 1.0
+    """In noisy data: their variance is divided by it where E[x0 | x_t, y] is formed; below 1 believes the network more."""
+    iterations: int = 8
+    """Of a step's conjugate gradients at most."""
+    visible: float = 0.02
+    """A solve ends where its error is this share of a standard deviation, root mean square."""
+    floor: float = 0.01
+    """The smallest variance of data inside a solve, as a share of the mean of Sigma; clean data are met exactly afterwards."""
+    map: str = "local"
+    """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("UCDC's iterations", self.iterations, 1, 1000)
+        if not (self.power >= 0 and self.trust > 0 and self.visible >= 0 and self.floor > 0):
+            raise LeaderError(
+                "UCDC needs power >= 0, trust > 0, visible >= 0 and floor > 0; "
+                f"found {self.power}, {self.trust}, {self.visible} and {self.floor}."
+            )
+        for name, allowed in (("covariance", COVARIANCES), ("map", MAPS)):
+            if getattr(self, name) not in allowed:
+                raise LeaderError(f"UCDC's {name} is one of {', '.join(allowed)}; found '{getattr(self, name)}'.")
+
+    def metric(self, prior: Prior, sigma: Tensor, info: StepInfo, problem: Problem) -> Metric:
+        spread = self._shape_variance(map_sigma(sigma, self.map, info))
+        metrics = [self._of_image(prior, spread[row : row + 1], info, problem, row) for row in range(len(info.ids))]
+        return metrics[0] if len(metrics) == 1 else ByImage(metrics)
+
+    def _of_image(self, prior: Prior, spread: Tensor, info: StepInfo, problem: Problem, row: int) -> Metric:
+        operator = problem.operator if problem.batch == 1 else problem.operator.select(torch.tensor([row]))
+        if self.covariance == "diagonal":
+            covariance = independent(spread)
+        else:
+            covariance = error_covariance(prior, int(info.t[row]), spread, shifted=info.positions[row] % 2 == 1)
+        return Calibrated(covariance, operator, float(spread.mean()), self.trust, self.iterations, self.visible, self.floor)
+
+    def _shape_variance(self, sigma: Tensor) -> Tensor:
+        """Sigma to the power asked for, the mean of every image kept."""
+        spread = sigma.clamp_min(SMALLEST)
+        if self.power == 1:
+            return spread
+        shaped = spread**self.power
+        return shaped * (spread.mean((1, 2, 3), keepdim=True) / shaped.mean((1, 2, 3), keepdim=True))
