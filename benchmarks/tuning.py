@@ -8,6 +8,7 @@
     python benchmarks/tuning.py run early --images photos/val --photographs 8       # over-relaxed ProjDiff with noise
     python benchmarks/tuning.py run others --images photos/val --photographs 8      # what that chose, elsewhere
     python benchmarks/tuning.py run metric --images photos/val --photographs 8      # the data step in the metric of Sigma
+    python benchmarks/tuning.py run hosts --images photos/val --photographs 2       # the same on the papers' own paths
     python benchmarks/tuning.py table                                   # best first, by task; resumes from its records
 
 Crops, noise and scores are those of benchmarks/paths.py; records in benchmarks/records/tuning.jsonl.
@@ -305,6 +306,17 @@ def metric() -> Iterator[Trial]:
         yield from with_metric(f"sr {level}", "projdiff", end, own, *_trusting(0.25, 1.0), *_trusting(1.0, diagonal=True))
 
 
+def hosts() -> Iterator[Trial]:
+    """UCDC on the papers' own paths, 100 uniform steps, for the rows "+ LEADer" of the tables."""
+    for host in ("ddnm", "projdiff", "ddpg", "pirp", "sitcom", "diffpir", "ddrm", "idpg"):
+        for task in ("cs", "sr-clean", "sr", "gauss", "motion"):
+            steps, own = (10, {"inner": 10}) if host == "sitcom" else (100, {})
+            yield Trial(task, host, (), steps, None, own)
+            tried = _trusting(1.0) + _trusting(1.0, diagonal=True) if task == "sr-clean" else _trusting(1.0, 0.25)
+            for item in [*tried, *(_trusting(0.25, diagonal=True) if task in ("sr", "gauss", "motion") else [])]:
+                yield Trial(task, host, ("ucdc",), steps, None, {**own, "ucdc": item})
+
+
 def _trusting(*trusts: float, diagonal: bool = False) -> list[dict[str, Any]]:
     """Settings of UCDC that trust noisy data so much."""
     return [{"iterations": 4, "trust": trust, **({"covariance": "diagonal"} if diagonal else {})} for trust in trusts]
@@ -319,6 +331,7 @@ ROUNDS = {
     "early": early,
     "others": others,
     "metric": metric,
+    "hosts": hosts,
 }
 app = typer.Typer(add_completion=False, help=__doc__)
 
