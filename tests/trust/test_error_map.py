@@ -17,8 +17,8 @@ from leader.problem import Problem
 from leader.restoration.restore import restore
 from leader.sampler import Sampler
 from leader.trust import calibration
-from leader.trust.calibration import LEVELS, Calibration, Node, family_of, fitted, quantiles
-from leader.trust.error_map import with_errors
+from leader.trust.calibration import LEVELS, Calibration, Node, find_family, fitted, quantiles
+from leader.trust.error_map import add_errors
 from leader.trust.evidence import CHANNELS, CLOCKS, MOVES, WAYS, Watch, gather
 from leader.trust.referee import Referee, attach, beside
 from tests.cheap_prior import CheapPrior, photograph
@@ -149,21 +149,21 @@ def test_known_pixels_have_no_error_without_noise_and_the_true_one_where_they_we
     problem, known = masked()
     prior = prior_with(tmp_path)
     result, watch = run(problem, prior)
-    found, maps = with_errors(prior, problem, result, watch)
+    found, maps = add_errors(prior, problem, result, watch)
     assert found.error_std is not None and found.posterior_std is not None and maps[0].source == "uncalibrated"
     assert float(found.error_std[0, :, known].max()) == 0 and float(found.posterior_std[0, :, known].max()) == 0
     np.testing.assert_allclose(found.error_std[0, :, ~known], np.exp(-2.5), rtol=1e-3)
     assert result.posterior_std is not None
     assert torch.equal(found.posterior_std[0, :, ~known], result.posterior_std[0, :, ~known])
     result.images[0, 1, 0, 0] += 0.25
-    again, _ = with_errors(prior, problem, result, watch)
+    again, _ = add_errors(prior, problem, result, watch)
     assert again.error_std is not None and float(again.error_std[0, 0, 0, 0]) == pytest.approx(0.25, abs=1e-5)
 
 
 def test_noisy_known_pixels_get_the_scalar_update() -> None:
     problem, known = masked(0.1)
     result, watch = run(problem, CheapPrior())
-    found, maps = with_errors(CheapPrior(), problem, result, watch)
+    found, maps = add_errors(CheapPrior(), problem, result, watch)
     assert maps == [] and found.error_std is None and found.posterior_std is not None and result.posterior_std is not None
     p, noise = result.posterior_std[0].square(), 0.2**2
     expected = torch.where(known, p * noise / (p + noise), p).sqrt()
@@ -178,7 +178,7 @@ def test_factors_scale_the_map_and_an_unknown_task_gets_the_widest_and_says_so(t
     }
     prior = prior_with(tmp_path, families=factors)
     problem, known = masked()
-    found, (one,) = with_errors(prior, problem, *run(problem, prior, 50))
+    found, (one,) = add_errors(prior, problem, *run(problem, prior, 50))
     assert found.error_std is not None and one.source == "calibrated" and one.note is None
     np.testing.assert_allclose(found.error_std[0, 0][~known], 2 * np.exp(-2.5), rtol=1e-3)
     assert one.level == pytest.approx({0.5: 0.5, 0.8: 1.0, 0.9: 1.6449, 0.95: 2.0}, rel=1e-3)
@@ -191,7 +191,7 @@ def test_factors_scale_the_map_and_an_unknown_task_gets_the_widest_and_says_so(t
             return self.A(y)
 
     own = Problem.simulate(photograph(SIZE, SIZE)[None], Own((3, SIZE, SIZE)))
-    _, (other,) = with_errors(prior, own, *run(own, prior, 50))
+    _, (other,) = add_errors(prior, own, *run(own, prior, 50))
     assert other.source == "other tasks" and other.note is not None and "never calibrated" in other.note
     np.testing.assert_allclose(other.std, 3 * np.exp(-2.5), rtol=1e-3)
 
@@ -206,7 +206,7 @@ def test_a_path_with_few_late_steps_is_said_not_to_be_a_calibrated_one(tmp_path:
     result, watch = run(problem, prior, steps)
     nearest = min(abs(np.log1p(t) - np.log(21)) for t in range(0, 1000, 1000 // steps))
     assert watch.apart(0) == pytest.approx(nearest, abs=1e-6) and watch.apart(1) == 0.0
-    _, (one,) = with_errors(prior, problem, result, watch)
+    _, (one,) = add_errors(prior, problem, result, watch)
     assert one.source == source and (one.note is None) == (source == "calibrated")
     assert source == "calibrated" or "more late steps" in str(one.note)
 
@@ -216,7 +216,7 @@ def test_factors_are_those_of_the_noise_quoted_for_0_to_1(tmp_path: Path) -> Non
     prior = prior_with(tmp_path, families={"inpaint": nodes, "hole": nodes})
     for sigma, factor in ((0.05, 1), (0.1, 3)):
         problem, _ = masked(sigma)
-        _, (found,) = with_errors(prior, problem, *run(problem, prior))
+        _, (found,) = add_errors(prior, problem, *run(problem, prior))
         np.testing.assert_allclose(found.std, factor * np.exp(-2.5), rtol=1e-3)
 
 
@@ -293,9 +293,9 @@ def test_families() -> None:
     dots[::2, ::2] = False
     hole = dots.clone()
     hole[4:20, 4:20] = False
-    assert [family_of("inpaint", mask) for mask in (dots, hole)] == ["inpaint", "hole"]
+    assert [find_family("inpaint", mask) for mask in (dots, hole)] == ["inpaint", "hole"]
     assert (
-        family_of("sr-bicubic", None) == "sr" and family_of("deblur", None) == "deblur-motion" and family_of("cs", None) == "cs"
+        find_family("sr-bicubic", None) == "sr" and find_family("deblur", None) == "deblur-motion" and find_family("cs", None) == "cs"
     )
 
 
@@ -343,7 +343,7 @@ def test_of_two_calibrations_the_wider_counts_at_the_noise_levels_of_either() ->
     rising, own = (1.0, 2.0, 3.0, 4.0), (Node(0.0, (9.0,) * 4, 1),)
     one = Calibration({"sr": (Node(0.0, rising, 5), Node(0.1, rising, 6)), "cs": own})
     other = Calibration({"sr": (Node(0.0, (2.0, 2.5, 2.5, 2.5), 7), Node(0.05, (0.5, 1.0, 5.0, 6.0), 8)), "jpeg": own})
-    for table in (calibration.wider(one, other), calibration.wider(other, one)):
+    for table in (calibration.widen_factors(one, other), calibration.widen_factors(other, one)):
         assert set(table.families) == {"sr", "cs", "jpeg"}
         assert table.families["cs"] == table.families["jpeg"] == own
         clean, middle, noisy = table.families["sr"]
@@ -352,8 +352,8 @@ def test_of_two_calibrations_the_wider_counts_at_the_noise_levels_of_either() ->
         assert noisy == Node(0.1, (1.0, 2.0, 5.0, 6.0), 6), "beyond its last level a table goes on as it ends"
 
 
-def test_every_kind_of_blur_is_a_family_of_its_own_but_a_kernel_of_ones_own() -> None:
-    assert [family_of(task, None) for task in ("deblur", "deblur-motion", "deblur-gaussian")] == [
+def test_every_kind_of_blur_is_a_find_family_its_own_but_a_kernel_of_ones_own() -> None:
+    assert [find_family(task, None) for task in ("deblur", "deblur-motion", "deblur-gaussian")] == [
         "deblur-motion",
         "deblur-motion",
         "deblur-gaussian",

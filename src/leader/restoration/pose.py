@@ -24,7 +24,7 @@ from leader.problem import Problem
 from leader.restoration import invention
 from leader.restoration.arguments import as_sigma
 from leader.restoration.borders import Window, extend
-from leader.restoration.memory import check_memory
+from leader.restoration.resources import check_memory
 from leader.restoration.tasks import Measured, Request, Task, task_options
 from leader.restoration.whitening import Coloured, NoiseShape, can_be_whitened, whitened
 

@@ -1,4 +1,4 @@
-"""A run written down so that it can be repeated: every option, resolved, and every table inside.
+"""A run written down, so that it can be repeated: every option, resolved, and every table; and in short, in its picture.
 
 `describe_run` makes the JSON of a run, `arguments_of` turns it back into arguments of `prepare`: the same picture gives the
 same bytes again, even where kernel files are gone or presets have changed.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import platform
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,12 +22,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import leader
 from leader.errors import LeaderError
 from leader.files import printable, sha256_of
 from leader.pictures import MOST_PIXELS
+from leader.pictures.metadata import OURS, Stamp
 from leader.pictures.noise_spectrum import NoiseSpectrum
 from leader.pictures.shot_noise import ShotNoise
 from leader.priors.base import Prior
+from leader.priors.catalogue import ENTRIES
 from leader.restoration.arguments import Exactly, ImageLike, as_sigma
 from leader.restoration.pose import PosedProblem
 from leader.restoration.whitening import Coloured, NoiseShape
@@ -36,6 +41,8 @@ FORMAT = "run 1"
 CHEAP = 1 << 30
 """Weights of up to so many bytes are hashed: about a second."""
 DTYPES = ("float32", "float64")
+_WORD = re.compile(r"[a-z][a-z0-9-]{0,30}")
+"""Options that are words, such as "bicubic"; whatever could be the name of a file is left out."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +91,6 @@ class Origin:
 
 def weights_hash(prior: str) -> str | None:
     """SHA-256 of the weights of a prior by name or path, where they are one file that is quickly read."""
-    from leader.priors.catalogue import ENTRIES
-
     if prior == "embedded":
         with resources.as_file(resources.files("leader.priors") / "weights" / "pyramid.safetensors") as file:
             return sha256_of(file)
@@ -277,3 +282,31 @@ def _malformed(name: str, expected: str, found: object) -> LeaderError:
     text = str(found)
     shown = text if len(text) <= 60 else f"{text[:57]}..."
     return LeaderError(f"The run cannot be repeated: its '{printable(name)}' must be {expected}; found {printable(shown)}.")
+
+
+def write_stamp(posed: PosedProblem, result: Result, origin: Origin) -> Stamp:
+    """The note that a restored picture carries: program, task, method and seed, and that parts are invented.
+
+    It is the same for the same run, wherever and whenever that happens: it holds no times and no names of files.
+    """
+    program = f"leader {leader.__version__}"
+    method = str(result.settings["method"]["name"])
+    record: dict[str, Any] = {
+        "program": program,
+        "task": posed.task,
+        "options": {name: value for name, value in sorted(posed.options.items()) if _is_plain(value)},
+        "sigma": float(f"{posed.sigma:.6g}"),
+        "method": method,
+        "plugins": [str(item["name"]) for item in result.settings["plugins"]],
+        "steps": result.settings["steps"],
+        "seed": result.seed,
+        "prior": origin.prior if origin.prior == "embedded" or origin.prior in ENTRIES else "other",
+        "weights": None if origin.prior_sha256 is None else origin.prior_sha256[:16],
+        "invented": True,
+    }
+    sentence = f"{OURS} {leader.__version__}: task {posed.task}, method {method}, seed {result.seed}; parts are invented."
+    return Stamp(program, sentence, json.dumps(record, separators=(",", ":"), default=str))
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, (int, float)) or (isinstance(value, str) and _WORD.fullmatch(value) is not None)

@@ -25,7 +25,7 @@ from leader.priors.ledger import Ledger
 from leader.restoration.restore import Preparation
 from leader.restoration.restored import Restoration
 from leader.result import Result, drain
-from leader.trust import ErrorMap, Watch, with_errors
+from leader.trust import ErrorMap, Watch, add_errors
 from leader.uncertainty.estimators import Hutchinson, make_estimator
 
 MOST_TOGETHER = 16
@@ -116,12 +116,12 @@ def run_together(ready: Sequence[Preparation], check: bool = True) -> list[Resto
     def noise(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
         return seeded([alone] * len(ids), positions, name, shape)
 
-    with first.surroundings():
+    with first.use_resources():
         result = drain(first.sampler.iterate(problem, first.seed, noise=noise, plan=plan), watch)
-        result, maps = with_errors(prior, problem, result, watch)
+        result, maps = add_errors(prior, problem, result, watch)
     share = (time.perf_counter() - begin) / len(ready)
     return [
-        one.finished(_row(result, row, alone, one), _map(maps, row), time.perf_counter() - share, check)
+        one.finish(_row(result, row, alone, one), _map(maps, row), time.perf_counter() - share, check)
         for row, one in enumerate(ready)
     ]
 

@@ -152,6 +152,8 @@ class Deblur(Task):
         "table of numbers; kernel_doubt, the relative error of its width."
     )
     example: ClassVar[str] = "leader restore blurred.png sharp.png --task deblur --kernel auto"
+    trust_family: ClassVar[str] = "deblur-motion"
+    page: ClassVar[tuple[str, str] | None] = ("blurred", "It is blurred")
     options: ClassVar[tuple[Option, ...]] = (
         Option("kernel", SYNTAX, HELP, Tensor, _kernel, _no_kernel, "none"),
         KERNEL_DOUBT,
@@ -205,6 +207,7 @@ class DeblurGaussian(Deblur):
         "the relative error of the width."
     )
     example = "leader restore blurred.png sharp.png --task deblur-gaussian --kernel gaussian:2.5"
+    trust_family = "deblur-gaussian"
     options = (
         Option("kernel", "gaussian:STD", HELP, Tensor, _gaussian, _paper_kernel, "the papers' 5 x 5 taps"),
         KERNEL_DOUBT,
