@@ -62,7 +62,7 @@ class Note(str):
         note.code, note.fact, note.remedy, note.values = code, fact, remedy, dict(values or {})
         return note
 
-    def __getnewargs__(self) -> tuple[Any, ...]:  # type: ignore[override]  # what copies and pickles build it from
+    def __getnewargs__(self) -> tuple[Any, ...]:  # what copies and pickles build it from
         return self.code, self.fact, self.remedy, self.values
 
 

@@ -192,8 +192,9 @@ def test_workers_make_the_same_runs(folder: Path, tmp_path: Path, monkeypatch: p
     runs._loaded.cache_clear()
     assert loads == ["mine"] and [path.name for path in there] == [f"{n:05d}.npz" for n in (2, 3, 1, 0)]
     for one, other in zip(here, sorted(there)):
-        assert torch.equal(runs.read_run(one).truth, runs.read_run(other).truth) and runs.read_run(one).case == runs.read_run(other).case
-        assert torch.equal(runs.read_run(one).evidence.restored, runs.read_run(other).evidence.restored)
+        first, second = runs.read_run(one), runs.read_run(other)
+        assert torch.equal(first.truth, second.truth) and first.case == second.case
+        assert torch.equal(first.evidence.restored, second.evidence.restored)
 
     class Losing(LocalEngine):
         def each(self, function: Any, jobs: Any) -> Any:

@@ -152,7 +152,7 @@ def _draw_below(bound: int, generator: torch.Generator) -> int:
 
 
 def ratios(referee: Referee, runs: Iterable[KeptRun]) -> list[tuple[str, float, Tensor]]:
-    """(family, noise for [0, 1] images, |error| / std over the open pixels) of runs, as `calibration.fit_factors` takes them."""
+    """(family, noise for [0, 1] images, |error| / std over the open pixels) of runs, for `calibration.fit_factors`."""
     found = []
     for run in runs:
         std = keep_known_pixels(referee.std(run.evidence), run.evidence)

@@ -20,7 +20,6 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.files import replacing
-from leader.operators.tasks import VARIANTS
 from leader.priors.json_files import number, read_json, row, table
 from leader.trust.evidence import LEAST_NOISE
 from leader.trust.residual import measure_invented_share
@@ -127,7 +126,7 @@ def find_family(name: str, known: Tensor | None) -> str:
     """The family of an operator's task; a task may have another one for large holes (known: [H, W] bool)."""
     from leader.restoration.tasks import TASKS
 
-    task = TASKS.get(VARIANTS[name][0] if name in VARIANTS else name)
+    task = next((task for task in TASKS.values() if name in (task.name, *task.operators)), None)
     if task is None:
         return name
     has_hole = known is not None and measure_invented_share(known[None]) > HOLE

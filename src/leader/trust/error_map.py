@@ -33,7 +33,7 @@ SHORT = ("jpeg",)
 
 NOTES = {
     "other tasks": (
-        "The trust map was not calibrated for this task: it uses the widest factors of the calibrated tasks.",
+        "The trust map was not calibrated for this task: it uses the widest factors of all tasks.",
         None,
     ),
     "other paths": (

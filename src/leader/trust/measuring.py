@@ -80,9 +80,7 @@ def measure(facts: RunFacts) -> Numbers:
         "change": change,
         "detail": plausibility.measure_detail(shown),
         "given_detail": plausibility.measure_detail(before, known),
-        "removed": plausibility.measure_removed_detail(physical(problem.operator), problem.image_shape)
-        if known is None
-        else 1.0,
+        "removed": plausibility.find_removed_detail(physical(problem.operator), problem.image_shape) if known is None else 1.0,
         **{f"band{number}": value for number, value in enumerate(plausibility.measure_bands(shown))},
         **({f"given_band{n}": value for n, value in enumerate(plausibility.measure_bands(before))} if known is None else {}),
     }

@@ -1,4 +1,4 @@
-"""Does the answer look like a picture, beside the one that was given? Its detail, its spectrum, and what the network changes."""
+"""Does the answer look like a picture, beside the given one? Its detail, its spectrum, and what the network would change."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def measure_detail(picture: Tensor, known: Tensor | None = None) -> float:
 
 
 def measure_bands(picture: Tensor) -> list[float]:
-    """Power of a picture [C, H, W] between the edges `BANDS`, channels averaged, times frequency squared: flat for photographs; in octaves.
+    """Power of a picture [C, H, W] between the edges `BANDS`, channels averaged, times frequency squared: flat for photographs.
 
-    log2 of the mean of |FFT|^2 f^2 / pixels of each band, under a Hann window; -60 where there is nothing.
+    In octaves: log2 of the mean of |FFT|^2 f^2 / pixels of each band, under a Hann window; -60 where there is nothing.
     """
     height, width = picture.shape[-2:]
     grey = picture.double().mean(0) if height * width <= LARGE else picture.mean(0).double()
@@ -80,7 +80,7 @@ def measure_bands(picture: Tensor) -> list[float]:
     return found
 
 
-def measure_removed_detail(operator: LinearOperator, shape: tuple[int, int, int]) -> float:
+def find_removed_detail(operator: LinearOperator, shape: tuple[int, int, int]) -> float:
     """How many times more detail a picture with the spectrum of photographs, 1/f, has than what A makes of it."""
     channels, height, width = shape
     rows, columns = (torch.fft.fftfreq(side, dtype=torch.float64) for side in (height, width))
