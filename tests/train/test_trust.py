@@ -184,12 +184,12 @@ def test_workers_make_the_same_runs(folder: Path, tmp_path: Path, monkeypatch: p
             yield from reversed(list(super().each(function, jobs)))
 
     monkeypatch.setattr(loading, "load_prior", load)
-    runs._loaded.cache_clear()
+    runs._load_prior.cache_clear()
     cases = [replace(case, quality="draft", method="ddnm") for case in runs.calibration_cases(1, 4, ("sr",))]
     here = list(runs.make_runs(CheapPrior(), folder, cases, tmp_path / "here"))
     runs.write_run(tmp_path / "there" / "00002.npz", runs.read_run(here[2]))
     there = list(runs.make_runs(CheapPrior(), folder, cases, tmp_path / "there", None, Backward(1), "mine"))
-    runs._loaded.cache_clear()
+    runs._load_prior.cache_clear()
     assert loads == ["mine"] and [path.name for path in there] == [f"{n:05d}.npz" for n in (2, 3, 1, 0)]
     for one, other in zip(here, sorted(there)):
         first, second = runs.read_run(one), runs.read_run(other)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from leader.diagnosis.width import Width
 from leader.messages import Note
 from leader.restoration import restore as module
 from leader.restoration.repeat import arguments_of
@@ -119,19 +120,6 @@ def test_the_check_does_not_touch_the_picture_and_repeats() -> None:
     assert one.verdict.numbers["change"] is not None  # a look that the ledger of the run does not count
 
 
-@pytest.mark.parametrize("task", ["sr", "deblur", "inpaint", "colourise", "denoise"])
-def test_every_task_is_judged(task: str) -> None:
-    options: dict[str, dict[str, Any]] = {
-        "sr": {"factor": 2},
-        "deblur": {"kernel": "gaussian:1"},
-        "inpaint": {"mask": np.eye(40, 52) < 1},
-    }
-    picture = photograph(40, 52, 1 if task == "colourise" else 3)
-    judged = restore(picture, task, prior=CheapPrior(), sigma=0.02, steps=3, **options.get(task, {})).verdict
-    assert judged is not None and judged.numbers["residual"] is not None
-    assert all(value is None or np.isfinite(value) for value in judged.numbers.values())
-
-
 def test_the_frame_around_a_blurred_picture_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the picture the measurement is a continuation: whatever happens there changes no number but the network's."""
     known: dict[str, Any] = {"kernel": "gaussian:1", "kernel_doubt": 0}  # doubt is whitened across the border
@@ -162,6 +150,7 @@ def test_the_verdict_knows_the_pictures_own_noise_where_nothing_else_was_to_be_r
     assert tiny is not None and tiny.numbers["noise"] is None, "too small for an estimate"
     guessed = restore(noisy, "denoise", prior=CheapPrior(), steps=3).verdict
     assert guessed is not None and guessed.numbers["noise"] is None, "an estimate rests on the same picture"
+    assert (judged.numbers["estimated"], guessed.numbers["estimated"]) == (0.0, 1.0)
 
 
 def test_a_repetition_that_is_fine_but_explains_less_is_neither_kept_nor_the_end() -> None:
@@ -175,7 +164,20 @@ def test_a_repetition_that_is_fine_but_explains_less_is_neither_kept_nor_the_end
     assert run_with_second_try(first, script).sigma == first.sigma
 
 
-def test_the_verdict_is_told_who_said_the_noise_level() -> None:
-    for sigma, expected in ((None, 1.0), (0.05, 0.0)):
-        judged = ready(sigma=sigma).run().verdict
-        assert judged is not None and judged.numbers["estimated"] == expected
+def test_the_verdict_is_told_all_that_is_known_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[RunFacts] = []
+
+    def keep(facts: RunFacts) -> dict[str, Any]:
+        asked.append(facts)
+        return FAILED
+
+    monkeypatch.setattr(module, "measure", keep)
+    made = ready(sigma=0.1, ids=7, seed=5)
+    width = Width(odds=1.5, due=0.02, sharp=-2.0)
+    replace(made, posed=replace(made.posed, width=width, misread=0.3)).run()
+    (facts,) = asked
+    assert (facts.seed, facts.image, facts.width, facts.misread, facts.estimated) == (5, 7, width, 0.3, False)
+    numbers = measure(facts)
+    assert (numbers["too_wide"], numbers["sharp"], numbers["compressed"], numbers["misread"]) == (1.5, -2.0, 0.0, 0.3)
+    assert measure(replace(facts, width=Width(odds=None, due=0.0, sharp=2.0)))["compressed"] == 1.0
+    assert measure(replace(facts, image=8))["change"] != numbers["change"], "the image's id chooses the noise of the look"

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from leader.operators import AveragePoolSR, Denoising, Inpainting
 from leader.problem import Problem
-from leader.trust import RunFacts, limits, measure, plausibility, residual, score
+from leader.trust import RunFacts, limits, measure, plausibility, residual
 from leader.trust.evidence import CHANNELS
 from leader.trust.referee import Referee
 from tests.cheap_prior import CheapPrior, photograph
@@ -105,12 +105,6 @@ def test_the_look_is_one_pass_at_the_clock_with_known_answers() -> None:
     state = math.sqrt(abar) * x + math.sqrt(1 - abar) * noise
     gain = 0.25 * math.sqrt(abar) / (0.25 * abar + 1 - abar)
     torch.testing.assert_close(change, (x - gain * state)[0] / 2, atol=1e-6, rtol=1e-4)
-
-
-@pytest.mark.parametrize(("said", "counted"), [(-10.0, -3.0), (-1.0, -1.0), (None, limits.UNSEEN), (2.5, 2.5), (10.0, 3.0)])
-def test_odds_of_too_wide_a_kernel_count_up_to_three_either_way(said: float | None, counted: float) -> None:
-    numbers = {"detail": 1.0, "given_detail": 1.0, "removed": 2.0, "excess": 0.0, "too_wide": said}
-    assert score.list_features(numbers)["too wide"] == counted
 
 
 def test_what_a_camera_takes_is_judged_by_its_picture_enlarged_smoothly() -> None:

@@ -117,14 +117,14 @@ class Preparation(OfPosed):
             0 if self.ids is None else self.ids[0],
             self._crop,
             look=True,
-            noise=self._measure_noise(),
+            noise=self._noise(),
             width=self.posed.width,
             estimated=self.sigma_from == "estimated",
             misread=self.posed.misread,
         )
         return judge(measure(facts))
 
-    def _measure_noise(self) -> float | None:
+    def _noise(self) -> float | None:
         """The given picture's own white noise, where nothing but noise was to be removed and the level was given.
 
         A level that was estimated rests on the same picture, and knows of noise that is not white. None where the picture is
@@ -240,7 +240,7 @@ def prepare(
                 raise UsageError("A container has white noise; the noise of the run that is repeated is not.")
             posed = pose_container(read_container(Path(image)), task, level, options, place)
         else:
-            posed = _pose(image, task, level, options, place, bool(jpeg))
+            posed = _posed(image, task, level, options, place, bool(jpeg))
         posed = left_where_nothing_is_gained(posed, _cut_prior(model, posed.problem))
         sampler = choice.sampler(posed.problem, find_task(posed.task).plugins)
         sampler.prior = _cut_prior(sampler.prior, posed.problem)
@@ -255,7 +255,7 @@ def _cut_prior(prior: Prior, problem: Problem) -> Prior:
     return in_pieces(prior, *problem.image_shape[1:])
 
 
-def _pose(
+def _posed(
     image: ImageLike,
     task: str | None,
     level: float | Coloured | None,
@@ -263,13 +263,12 @@ def _pose(
     place: torch.device,
     jpeg: bool,
 ) -> PosedProblem:
-    """The problem of a picture; where no task was given, that of the repair which its diagnosis advises."""
+    """The problem of a picture; where nobody said what is wrong with it, of what its diagnosis advises."""
     picture = as_picture(image)
     if task is not None:
         return pose_picture(picture, task, level, options, place, jpeg)
     refuse_options(options)
-    found = diagnose(picture)
-    advice = (replace(found, file=str(image)) if isinstance(image, (str, Path)) else found).advised()
+    advice = diagnose(image).advised()
     posed = pose_picture(picture, advice.task, level, advice.options, place, jpeg)
     return replace(posed, notes=(advice.note(), *posed.notes))
 

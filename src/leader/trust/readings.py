@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from leader.trust import plausibility, residual
-from leader.trust.limits import BLOCKS, LEAST_DETAIL, NOT_WHITE, TAKES_DETAIL
+from leader.trust import residual
+from leader.trust.limits import BANDS, BLOCKS, LEAST_DETAIL, NOT_WHITE, TAKES_DETAIL
 
 
 def read_misfit(numbers: Mapping[str, Any]) -> float:
@@ -48,7 +48,7 @@ def read_waves(numbers: Mapping[str, Any]) -> float:
     A band of frequencies counts by how much it exceeds the mean of those below it, and the same band of the given picture: what
     inverting a wrong kernel amplifies. 0 where the given picture has holes, whose spectrum says nothing.
     """
-    found = [[numbers.get(f"{name}{k}") for k in range(len(plausibility.BANDS) - 1)] for name in ("band", "given_band")]
+    found = [[numbers.get(f"{name}{k}") for k in range(len(BANDS) - 1)] for name in ("band", "given_band")]
     if any(value is None for row in found for value in row):
         return 0.0
     bands, before = ([float(value) for value in row if value is not None] for row in found)
