@@ -17,6 +17,23 @@ from leader.trust.measuring import Numbers
 from leader.trust.readings import read_growth, read_kept_noise, read_loss, read_misfit, read_sharpness, read_waves
 
 Level = Literal["fine", "doubtful", "failed"]
+REASONS = {
+    "invented": "{percent:.0f} % of the picture is far from anything known: is the mask inverted?",
+    "sharp": "the given picture looks sharp, not blurred by this kernel: what is there to undo?",
+    "growth": "the picture has {detail}: are kernel and sigma right?",
+    "waves": "the picture has waves {times:.1f} times as strong as in photographs: are kernel and sigma right?",
+    "excess": "the answer exceeds black and white by {levels} grey levels: are kernel and sigma right?",
+    "kept noise": "the network sees noise of {levels} grey levels in the answer: is sigma too small?",
+    "too wide": "the given picture is much sharper than a blur by this kernel would be: the kernel is too wide",
+    "lost": "{times} times as much as the picture's own noise was removed: sigma is too large",
+    "misfit": "the measurement is not explained by {cause}: the residual is {times} times as large",
+    "too close": "the residual is only {ratio:.2f} times the noise of {sigma:.2g}: sigma is too large, or noise was kept",
+    "colour": "what {cause} should explain is not white: neighbours have a correlation of {correlation:.2f}",
+    "misread": "how the thumbnail was made is a guess, wrong with a probability of {percent:.0f} %",
+    "blocks": "the given picture has the 8 x 8 blocks of JPEG, which no noise level describes",
+}
+"""What a reason says, by its code."""
+REMEDIES = {"misread": Remedy("say how it was made", {"down": None})}
 
 
 @dataclass(frozen=True)
@@ -75,8 +92,11 @@ class _Finding:
     helped: bool = False
 
 
-def _find(code: str, value: float, bounds: Limits, fact: str, helped: bool = False, remedy: Remedy | None = None) -> _Finding:
-    return _Finding(value, bounds, Note(code, fact, remedy, {"value": value}), helped)
+def _find(code: str, value: float, bounds: Limits, helped: bool = False, **told: Any) -> _Finding:
+    """The finding of a code: `told` fills its sentence."""
+    values = {"value": value, **told}
+    fact = REASONS[code].format(percent=100 * value, **told)
+    return _Finding(value, bounds, Note(code, fact, REMEDIES.get(code), values), helped)
 
 
 def _list_findings(numbers: Mapping[str, Any]) -> list[_Finding]:
@@ -85,7 +105,7 @@ def _list_findings(numbers: Mapping[str, Any]) -> list[_Finding]:
     Of a run that undid a blur, no single one of the features of `score` says that it failed, but all of them together; the
     reason is then that of the feature that says most.
     """
-    signs, invented = _list_signs(numbers), float(numbers["invented"])
+    signs = _list_signs(numbers)
     scored: list[_Finding] = []
     if score.is_scored(numbers):
         gravest = signs[score.find_gravest(numbers)].reason
@@ -94,19 +114,9 @@ def _list_findings(numbers: Mapping[str, Any]) -> list[_Finding]:
         for name in ("growth", "waves", "kept noise"):
             signs[name] = replace(signs[name], limits=Limits(signs[name].limits.doubtful))
     return [
-        _find(
-            "invented",
-            invented,
-            limits.INVENTED,
-            f"{100 * invented:.0f} % of the picture is far from anything known: is the mask inverted?",
-        ),
+        _find("invented", float(numbers["invented"]), limits.INVENTED),
         *scored,
-        _find(
-            "sharp",
-            read_sharpness(numbers),
-            limits.SHARP,
-            "the given picture looks sharp, not blurred by this kernel: what is there to undo?",
-        ),
+        _find("sharp", read_sharpness(numbers), limits.SHARP),
         *signs.values(),
         *_list_misfits(numbers),
     ]
@@ -115,46 +125,17 @@ def _list_findings(numbers: Mapping[str, Any]) -> list[_Finding]:
 def _list_signs(numbers: Mapping[str, Any]) -> dict[str, _Finding]:
     """What a wrong kernel or a wrong noise level leaves in the answer, by code."""
     growth, waves, noise, excess = read_growth(numbers), read_waves(numbers), read_kept_noise(numbers), float(numbers["excess"])
-    enlarged = float(numbers.get("enlarged", 1.0)) > 1
-    detail = f"{_write(growth)} times the detail to be expected"
-    if enlarged:
-        detail = f"{_write(growth / limits.ENLARGED_GROWTH.doubtful)} times the most detail that right answers have"
-    ask = "are kernel and sigma right?"
+    bounds, detail = limits.GROWTH, f"{_write(growth)} times the detail to be expected"
+    if float(numbers.get("enlarged", 1.0)) > 1:
+        bounds = limits.ENLARGED_GROWTH
+        detail = f"{_write(growth / bounds.doubtful)} times the most detail that right answers have"
+    strength = waves * max(1.0, growth / limits.USUAL_GROWTH)
     found = (
-        _find(
-            "growth",
-            growth,
-            limits.ENLARGED_GROWTH if enlarged else limits.GROWTH,
-            f"the picture has {detail}: {ask}",
-            True,
-        ),
-        _find(
-            "waves",
-            waves * max(1.0, growth / limits.USUAL_GROWTH),
-            limits.WAVES,
-            f"the picture has waves {2 ** (waves / 2):.1f} times as strong as in photographs: {ask}",
-            True,
-        ),
-        _find(
-            "excess",
-            excess,
-            limits.EXCESS,
-            f"the answer exceeds black and white by {_write(255 * excess)} grey levels: {ask}",
-            True,
-        ),
-        _find(
-            "kept noise",
-            noise,
-            limits.KEPT_NOISE,
-            f"the network sees noise of {_write(255 * noise)} grey levels in the answer: is sigma too small?",
-            True,
-        ),
-        _find(
-            "too wide",
-            float(numbers.get("too_wide") or 0.0),
-            limits.TOO_WIDE,
-            "the given picture is much sharper than a blur by this kernel would be: the kernel is too wide",
-        ),
+        _find("growth", growth, bounds, True, detail=detail),
+        _find("waves", strength, limits.WAVES, True, times=2 ** (waves / 2)),
+        _find("excess", excess, limits.EXCESS, True, levels=_write(255 * excess)),
+        _find("kept noise", noise, limits.KEPT_NOISE, True, levels=_write(255 * noise)),
+        _find("too wide", float(numbers.get("too_wide") or 0.0), limits.TOO_WIDE),
     )
     return {one.reason.code: one for one in found}
 
@@ -162,48 +143,17 @@ def _list_signs(numbers: Mapping[str, Any]) -> dict[str, _Finding]:
 def _list_misfits(numbers: Mapping[str, Any]) -> list[_Finding]:
     """Where the measurement is not what it was said to be."""
     sigma, ratio, lost = float(numbers["sigma"]), read_misfit(numbers), read_loss(numbers)
-    correlation, misread = float(numbers["correlation"] or 0.0), float(numbers.get("misread", 0.0))
-    noisy = sigma > residual.ROUNDING
+    correlation, noisy = float(numbers["correlation"] or 0.0), sigma > residual.ROUNDING
     cause = f"white noise of {sigma:.2g}" if noisy else "rounding to 8 bits"
+    closeness = 1 / ratio if ratio > 0 and noisy and not numbers.get("estimated") else 0.0
+    colour = abs(correlation) if ratio > limits.WORTH_A_LOOK else 0.0
     return [
-        _find(
-            "lost",
-            lost,
-            limits.LOST,
-            f"{_write(lost)} times as much as the picture's own noise was removed: sigma is too large",
-        ),
-        _find(
-            "misfit",
-            ratio,
-            limits.MISFIT,
-            f"the measurement is not explained by {cause}: the residual is {_write(ratio)} times as large",
-            True,
-        ),
-        _find(
-            "too close",
-            1 / ratio if ratio > 0 and noisy and not numbers.get("estimated") else 0.0,
-            limits.TOO_CLOSE,
-            f"the residual is only {ratio:.2f} times the noise of {sigma:.2g}: sigma is too large, or noise was kept as detail",
-        ),
-        _find(
-            "colour",
-            abs(correlation) if ratio > limits.WORTH_A_LOOK else 0.0,
-            limits.COLOUR,
-            f"what {cause} should explain is not white: neighbours have a correlation of {correlation:.2f}",
-        ),
-        _find(
-            "misread",
-            misread,
-            limits.MISREAD,
-            f"how the thumbnail was made is a guess, wrong with a probability of {100 * misread:.0f} %",
-            remedy=Remedy("say how it was made", {"down": None}),
-        ),
-        _find(
-            "blocks",
-            float(numbers["blockiness"]),
-            limits.BLOCKS,
-            "the given picture has the 8 x 8 blocks of JPEG, which no noise level describes",
-        ),
+        _find("lost", lost, limits.LOST, times=_write(lost)),
+        _find("misfit", ratio, limits.MISFIT, True, cause=cause, times=_write(ratio)),
+        _find("too close", closeness, limits.TOO_CLOSE, ratio=ratio, sigma=sigma),
+        _find("colour", colour, limits.COLOUR, cause=cause, correlation=correlation),
+        _find("misread", float(numbers.get("misread", 0.0)), limits.MISREAD),
+        _find("blocks", float(numbers["blockiness"]), limits.BLOCKS),
     ]
 
 
