@@ -113,7 +113,7 @@ def test_the_watch_keeps_sigma_at_the_times_nearest_to_its_clocks() -> None:
     prior = CheapPrior()
     result, watch = run(problem, prior, 40)
     visited = np.array([visit.t for visit in result.trace[0]])
-    kept = watch.seen(0)
+    kept = watch.find_way(0)
     assert kept is not None
     for place, clock in enumerate(CLOCKS):
         t = int(visited[np.abs(np.log1p(visited) - np.log1p(clock)).argmin()])
@@ -200,7 +200,7 @@ def test_between_noise_levels_factors_are_log_linear_and_beyond_them_constant() 
     nodes = (Node(0.01, (1.0, 1.0, 1.0, 1.0), 1), Node(0.1, (4.0, 4.0, 4.0, 4.0), 1))
     table = Calibration({"sr": nodes})
     for noise, factor in ((0.0, 1), (0.01, 1), (10**-1.5, 2), (0.1, 4), (0.5, 4)):
-        factors, known = table.at("sr", noise)
+        factors, known = table.find_factors("sr", noise)
         assert known and factors == pytest.approx((factor,) * 4)
 
 
@@ -213,7 +213,7 @@ def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> No
     generator = torch.Generator().manual_seed(0)
     tails = [torch.randn(3, 3000, generator=generator).abs() ** 1.5 for _ in range(6)]
     table = fit_factors([("cs", 0.05, part) for part in tails])
-    factors, known = table.at("cs", 0.05)
+    factors, known = table.find_factors("cs", 0.05)
     assert known and list(factors) == sorted(factors)
     fresh = torch.randn(60_000, generator=generator).abs() ** 1.5
     for level, factor in zip(calibration.LEVELS, factors):

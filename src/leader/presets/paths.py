@@ -28,12 +28,12 @@ LOOKS = ("natural", "faithful")
 
 @dataclass(frozen=True)
 class RunPath:
-    """What a run does where its caller said no more than quality and look.
+    """What a run does where its caller gave quality and look alone.
 
     method  by name; an object where a caller gave one
     grid   by name, for any number of steps; None: the method's own
     times  the very times visited, the last one -1, where they were chosen one by one
-    average  the picture is the mean of so many runs, each at this price
+    average  number of runs whose mean the picture is
     """
 
     method: str | Method

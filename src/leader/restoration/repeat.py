@@ -39,7 +39,7 @@ from leader.schedule import Grid
 
 FORMAT = "run 1"
 CHEAP = 1 << 30
-"""Weights of up to so many bytes are hashed: about a second."""
+"""Bytes of weights up to which they are hashed: about a second."""
 DTYPES = ("float32", "float64")
 _WORD = re.compile(r"[a-z][a-z0-9-]{0,30}")
 """Options that are words, such as "bicubic"; whatever could be the name of a file is left out."""
@@ -65,7 +65,7 @@ class Origin:
     uniform_grid: bool
 
     @classmethod
-    def of(
+    def record(
         cls,
         image: ImageLike,
         prior: str | Path | Prior,
@@ -104,7 +104,7 @@ def describe_run(posed: PosedProblem, result: Result, origin: Origin) -> dict[st
         "leader": FORMAT,
         "task": posed.task,
         "operator": posed.problem.operator.task,
-        "options": {name: _packed(value) if isinstance(value, Tensor) else value for name, value in posed.options.items()},
+        "options": {name: _pack_table(value) if isinstance(value, Tensor) else value for name, value in posed.options.items()},
         "sigma": posed.sigma,
         "sigma_from": posed.sigma_from,
         **_shape_of_noise(posed.noise),
@@ -125,7 +125,7 @@ def _versions() -> dict[str, str]:
     return {**found, "python": platform.python_version(), "machine": platform.machine()}
 
 
-def _packed(table: Tensor) -> dict[str, Any]:
+def _pack_table(table: Tensor) -> dict[str, Any]:
     array = table.detach().cpu().contiguous().numpy()
     return {
         "shape": list(array.shape),
@@ -134,7 +134,7 @@ def _packed(table: Tensor) -> dict[str, Any]:
     }
 
 
-def _unpacked(name: str, packed: Mapping[str, Any]) -> Exactly:
+def _unpack_table(name: str, packed: Mapping[str, Any]) -> Exactly:
     shape, dtype = _field(packed, "shape", list, name), _field(packed, "dtype", str, name)
     text = _field(packed, "zlib", str, name)
     if dtype not in DTYPES or len(shape) != 2 or not all(type(n) is int and n > 0 for n in shape):
@@ -177,7 +177,7 @@ def arguments_of(summary: Mapping[str, Any], prior: Prior | None = None) -> dict
     for name, value in _field(summary, "options", dict).items():
         if name in arguments:
             raise _malformed("options", "options of the task", name)
-        arguments[name] = _unpacked(name, value) if isinstance(value, Mapping) else value
+        arguments[name] = _unpack_table(name, value) if isinstance(value, Mapping) else value
     return arguments
 
 
@@ -214,7 +214,7 @@ def _method_and_plugins(settings: Mapping[str, Any], uniform: bool) -> dict[str,
     own = {key: value for key, value in method.items() if key != "name"}
     of_plugins = {name: {key: value for key, value in item.items() if key != "name"} for name, item in zip(names, plugins)}
     rest = {
-        "grid": Grid(tuple(times), uniform, _row(settings, "grid_clock"), _row(settings, "grid_labels")),
+        "grid": Grid(tuple(times), uniform, _read_row(settings, "grid_clock"), _read_row(settings, "grid_labels")),
         "estimator": _estimator(settings.get("estimator")),
         "probes": _field(settings, "probes", int, "settings"),
         "trust_time": _field(settings, "trust_time", int, "settings"),
@@ -230,7 +230,7 @@ def _method_and_plugins(settings: Mapping[str, Any], uniform: bool) -> dict[str,
     }
 
 
-def _row(settings: Mapping[str, Any], name: str) -> tuple[int, ...]:
+def _read_row(settings: Mapping[str, Any], name: str) -> tuple[int, ...]:
     """The row of the one image of a table of whole numbers; empty where the run needed none."""
     rows = settings.get(name, [[]])
     one = rows[0] if isinstance(rows, list) and rows and all(other == rows[0] for other in rows) else None

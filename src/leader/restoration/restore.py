@@ -52,7 +52,7 @@ class Preparation(OfPosed):
     """A restoration with every choice made, ready to run.
 
     ids      the name of the image, which with the seed chooses its noise; one for each run where several are averaged
-    threads  torch uses so many while it runs; None: as many as it is set to
+    threads  of torch while it runs; None: as many as torch is set to
     average  how many runs the picture is the mean of
     """
 
@@ -206,9 +206,9 @@ def prepare(
                  that is repeated
     quality      "draft", "standard" (the default) or "best"; look: "natural" (the default) or "faithful". They choose
                  method, plug-ins, grid and steps, by prior, task and noise; what is given besides wins
-    method       a host by name or as an object, with 100 steps and the plug-in "leader" unless told otherwise
+    method       a host by name or as an object, with 100 steps and the plug-in "leader" unless others are given
     seed, ids    choose the noise: a picture with ids=3 gets what image 3 of a batch gets
-    average      the picture is the mean of so many runs: closer to the truth, smoother, and as many times the work; None:
+    average      number of runs whose mean the picture is: closer to the truth, smoother, and as many times the work; None:
                  one, or as many as quality and look ask for
     device       where prior and measurement are put; None: where the prior is, the CPU for one by name
     dtype        of the network of a prior by name: float32 (default), float16 or bfloat16
@@ -245,7 +245,7 @@ def prepare(
         sampler = choice.sampler(posed.problem, find_task(posed.task).plugins)
         sampler.prior = _cut_prior(sampler.prior, posed.problem)
         plan = sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
-    origin = Origin.of(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
+    origin = Origin.record(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
     runs = count or choice.path(posed.problem).average
     return Preparation(posed, sampler, plan, origin, origin_seed, _read_ids(ids, runs), threads, runs)
 

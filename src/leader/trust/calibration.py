@@ -1,8 +1,8 @@
 """The calibration of a referee: factors, by task and noise, that make its intervals cover what they say.
 
 Conformal: on photographs that neither trained nor chose the referee, the quantile of |error| / std at a level is the factor
-with which an interval of so many std covers that share of the pixels. Factors are kept by family of tasks and noise level,
-log-linear between the noise levels; a task that was never calibrated gets the widest factors of all, and a note says so.
+by which std is multiplied for an interval to cover that share of the pixels. Factors are kept by family of tasks and noise
+level, log-linear between the noise levels; a task that was never calibrated gets the widest factors of all, and a note says so.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Factors = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Node:
-    """The factors at one noise level (for [0, 1] images), one for each of `LEVELS`, from so many runs."""
+    """The factors at one noise level (for [0, 1] images), one for each of `LEVELS`, and the number of runs behind them."""
 
     noise: float
     factors: Factors
@@ -55,7 +55,7 @@ class Calibration:
 
     families: Mapping[str, tuple[Node, ...]]
 
-    def at(self, family: str, noise: float) -> tuple[Factors, bool]:
+    def find_factors(self, family: str, noise: float) -> tuple[Factors, bool]:
         """The factors for a family at a noise level, and whether that family was calibrated."""
         if family in self.families:
             return _interpolate(self.families[family], noise), True
@@ -175,7 +175,7 @@ def _widen(one: Calibration, other: Calibration, family: str) -> tuple[Node, ...
     return tuple(
         Node(
             noise,
-            tuple(max(pair) for pair in zip(one.at(family, noise)[0], other.at(family, noise)[0])),
+            tuple(max(pair) for pair in zip(one.find_factors(family, noise)[0], other.find_factors(family, noise)[0])),
             own.get(noise, 0) + others.get(noise, 0),
         )
         for noise in sorted({*own, *others})

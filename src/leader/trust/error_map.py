@@ -78,7 +78,7 @@ def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float =
     level, source = dict(GAUSSIAN), "uncalibrated"
     if calibration is not None:
         family = find_family(problem.operator.task, evidence.known)
-        factors, measured = calibration.at(family, evidence.noise / 2)
+        factors, measured = calibration.find_factors(family, evidence.noise / 2)
         shown = factors[LEVELS.index(SHOWN)]
         std = std * shown / GAUSSIAN[SHOWN]
         level = {name: GAUSSIAN[SHOWN] * value / shown for name, value in zip(LEVELS, factors)}

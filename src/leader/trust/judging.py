@@ -93,7 +93,7 @@ class _Finding:
 
 
 def _find(code: str, value: float, bounds: Limits, helped: bool = False, **told: Any) -> _Finding:
-    """The finding of a code: `told` fills its sentence."""
+    """The finding of a code: `told` fills in its sentence."""
     values = {"value": value, **told}
     fact = REASONS[code].format(percent=100 * value, **told)
     return _Finding(value, bounds, Note(code, fact, REMEDIES.get(code), values), helped)
@@ -141,7 +141,7 @@ def _list_signs(numbers: Mapping[str, Any]) -> dict[str, _Finding]:
 
 
 def _list_misfits(numbers: Mapping[str, Any]) -> list[_Finding]:
-    """Where the measurement is not what it was said to be."""
+    """Where the measurement is not as stated."""
     sigma, ratio, lost = float(numbers["sigma"]), read_misfit(numbers), read_loss(numbers)
     correlation, noisy = float(numbers["correlation"] or 0.0), sigma > residual.ROUNDING
     cause = f"white noise of {sigma:.2g}" if noisy else "rounding to 8 bits"

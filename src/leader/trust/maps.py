@@ -55,10 +55,10 @@ def in_words(std: Values) -> str:
 
 def colours(std: Values) -> NDArray[np.uint8]:
     """The map alone [H, W, 3], 8 bits, without a legend."""
-    return _coloured(reach(std))
+    return _paint(reach(std))
 
 
-def _coloured(levels: NDArray[np.float64]) -> NDArray[np.uint8]:
+def _paint(levels: NDArray[np.float64]) -> NDArray[np.uint8]:
     nodes = np.log([FIRST, *LEVELS, LAST])
     places = np.log(np.clip(levels, FIRST, LAST))
     channels = [np.interp(places, nodes, [colour[channel] for colour in COLOURS]) for channel in range(3)]
@@ -97,11 +97,11 @@ def numbers(std: Values) -> Image.Image:
 def legend_entries() -> list[tuple[tuple[int, int, int], str]]:
     """(colour, words) of the legend, from known to invented."""
     words = [(limit, f"within {limit} levels") for limit in LEVELS] + [(LAST, "further off")]
-    return [(_at(limit), text) for limit, text in words]
+    return [(_pick_colour(limit), text) for limit, text in words]
 
 
-def _at(levels: float) -> tuple[int, int, int]:
-    red, green, blue = (int(value) for value in _coloured(np.array([[levels]]))[0, 0])
+def _pick_colour(levels: float) -> tuple[int, int, int]:
+    red, green, blue = (int(value) for value in _paint(np.array([[levels]]))[0, 0])
     return red, green, blue
 
 
