@@ -5,7 +5,6 @@ from __future__ import annotations
 from leader.cli.ahead import tell_time
 from leader.cli.console import to_stderr
 from leader.cli.progress import progress_bar
-from leader.messages import render
 from leader.restoration.restore import Preparation
 from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
@@ -24,7 +23,7 @@ _STYLES = {"fine": None, "doubtful": "yellow", "failed": "bold red"}
 def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False) -> Restoration:
     """Runs a restoration; notes, noise level, time, progress, cost and verdict go to stderr. `ask` before a very long run."""
     for note in ready.notes:
-        to_stderr(render(note, "terminal"))
+        to_stderr(note)
     told = tell_time(ready, ask)
     restored = run_with_second_try(ready, lambda one: _run(one, check, told))
     _tell_trust(restored)
@@ -40,7 +39,7 @@ def _tell_trust(restored: Restoration) -> None:
         return
     to_stderr(in_words(spread))
     if restored.trust.note is not None:
-        to_stderr(render(restored.trust.note, "terminal"))
+        to_stderr(restored.trust.note)
 
 
 def _run(ready: Preparation, check: bool, told: bool) -> Restoration:

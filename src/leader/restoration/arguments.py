@@ -109,7 +109,7 @@ def as_sigma(sigma: float | str) -> float:
             raise TypeError
         value = float(sigma) + 0.0  # minus zero is zero
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"The noise level must be a number; found '{sigma}'.") from error
+        raise UsageError(f"The noise level must be a number; found '{str(sigma)[:40]}'.") from error
     if not (math.isfinite(value) and value >= 0):
         raise UsageError(f"The noise level must be finite and >= 0 (0.05 is 5 % of the range); found {value}.")
     if value > 1:

@@ -131,7 +131,7 @@ def pose_picture(
     chosen, given = task_options(task, options)
     if not jpeg and chosen.name == "jpeg":
         raise UsageError(
-            "The task 'jpeg' needs the traces of JPEG, which were switched off; switch them on or choose another task."
+            "The task 'jpeg' is all about JPEG, whose traces were switched off; switch them on, or choose another task."
         )
     request = Request(picture, notes=list(picture.metadata.notes))
     values = chosen.read(given, request)
