@@ -64,9 +64,11 @@ class Choice:
             return replace(path.with_steps(1), average=1)
         return path.with_steps(min(path.steps, len(self.prior.schedule)))
 
-    def sampler(self, problem: Problem, added: Sequence[str] = ()) -> Sampler:
-        """The sampler for a problem; the plug-ins `added` belong to its task and join whatever else takes part."""
-        return self._build(self.path(problem), added)
+    def sampler(self, problem: Problem, added: Sequence[str] = (), path: RunPath | None = None) -> Sampler:
+        """The sampler for a problem, on its `path` where that was found already; the plug-ins `added` belong to its task and
+        join whatever else takes part.
+        """
+        return self._build(path or self.path(problem), added)
 
     def _build(self, chosen: RunPath, added: Sequence[str]) -> Sampler:
         path = chosen if self.steps is None else chosen.with_steps(self.steps)

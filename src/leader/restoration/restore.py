@@ -242,11 +242,12 @@ def prepare(
         else:
             posed = _posed(image, task, level, options, place, bool(jpeg))
         posed = left_where_nothing_is_gained(posed, _cut_prior(model, posed.problem))
-        sampler = choice.sampler(posed.problem, find_task(posed.task).plugins)
+        path = choice.path(posed.problem)
+        sampler = choice.sampler(posed.problem, find_task(posed.task).plugins, path)
         sampler.prior = _cut_prior(sampler.prior, posed.problem)
         plan = sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
     origin = Origin.record(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
-    runs = count or choice.path(posed.problem).average
+    runs = count or path.average
     return Preparation(posed, sampler, plan, origin, origin_seed, _read_ids(ids, runs), threads, runs)
 
 
