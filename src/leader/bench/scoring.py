@@ -13,7 +13,7 @@ from leader.errors import LeaderError
 from leader.metrics import METRICS
 from leader.metrics.fidelity import data_consistency, rms
 from leader.problem import Problem
-from leader.result import Result
+from leader.result import Result, to_unit_range
 
 DIGITS = 6
 """Decimals of a stored score."""
@@ -27,7 +27,7 @@ def scores(restored: Tensor, picture: Tensor, problem: Problem, names: Iterable[
     """
     if not bool(torch.isfinite(restored).all()):
         raise LeaderError("The restored image holds values that are not finite; use smaller steps.")
-    shown = ((restored + 1) / 2).clamp(0, 1)
+    shown = to_unit_range(restored)
     found = {name: float(METRICS[name].function(shown, picture)[0]) for name in names}
     # the measurement of a [-1, 1] image: its residuals are twice as large
     found["residual"] = float(data_consistency(shown, problem.y, lambda x: problem.operator.A(2 * x - 1))[0]) / 2
