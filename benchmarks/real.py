@@ -30,29 +30,25 @@ from real_rows import MARGIN, SIDE, Pixels, Row, centre, eight_bits, rows, scrat
 from real_simple import Unit, nothing, simple
 
 import leader
-from leader.bench.version import code_version, root_of
 from leader.errors import LeaderError
 from leader.methods import METHODS
 from leader.metrics.perceptual import lpips
 from leader.pictures import list_pictures
 from leader.plugins import PLUGINS
+from leader.priors.pyramid import PyramidPrior
+from leader.sampler import Sampler
 
 RECORDS = Path(__file__).parent / "records" / "real.jsonl"
-ROOTS = (
-    "leader.restoration.restore:restore",
-    "leader.restoration.tasks:TASKS",
-    "leader.restoration.second_try:run_with_second_try",
-    "leader.priors.pyramid:PyramidPrior",
-)
 Record = dict[str, Any]
 
 
 def version() -> str:
-    """The version of the code behind a restoration: what it may call, and the presets that choose among that."""
-    roots = [*ROOTS, *map(root_of, METHODS.values()), *map(root_of, PLUGINS.values())]
+    """What a restoration's numbers go with: the revisions of loop, methods, plug-ins and prior, and the presets."""
+    parts = [Sampler, PyramidPrior, *METHODS.values(), *PLUGINS.values()]
     presets = Path(leader.__file__).parent / "presets"
     content = b"".join(file.read_bytes() for file in sorted(presets.glob("*.toml")))
-    return hashlib.sha256(code_version(roots).encode() + content).hexdigest()[:12]
+    revisions = json.dumps([leader.__version__, *(part.revision for part in parts)])
+    return hashlib.sha256(revisions.encode() + content).hexdigest()[:12]
 
 
 def crop(path: Path) -> Pixels:

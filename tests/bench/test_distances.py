@@ -69,7 +69,11 @@ def test_every_row_and_task_and_the_average(tmp_path: Path, monkeypatch: pytest.
                 values = rng.integers(0, 200 if row.method == "ddnm" else 256, (8, 8, 3), dtype=np.uint8)
                 name = f"{row.method}-{task.name}-{index}.png"
                 Image.fromarray(values).save(folder / name)
-                records[row.label, task.label, index, 0] = {"cell": name, "psnr": 20.0, "pictures": {"restored": name}}
+                records[row.label, task.label, index, 0] = {
+                    "asked": {"name": name},
+                    "psnr": 20.0,
+                    "pictures": {"restored": name},
+                }
                 whole = torch.from_numpy(values.astype(np.float32) / 255).permute(2, 0, 1)
                 sets.setdefault((row.label, task.label), []).extend(cut(whole, 2 if smallest == 1000 else 1))
     text = render_distances(made, records, store)
@@ -98,14 +102,15 @@ def test_every_row_and_task_and_the_average(tmp_path: Path, monkeypatch: pytest.
         render_distances(made, records, store)
 
 
-def test_kept_distances_go_with_cells_scores_parts_and_code(tmp_path: Path) -> None:
-    """A new stamp of a record changes nothing; a picture of other scores, another set, other parts or code do."""
-    record = {"cell": "a", "key": "1", "code": "2", "psnr": 20.0, "lpips": 0.1}
-    key = key_of([[record], [record]], 2, "c")
-    assert key_of([[{**record, "key": "3", "code": "4"}], [record]], 2, "c") == key
-    others = [key_of([[{**record, name: 0.0}], [record]], 2, "c") for name in ("cell", "psnr", "lpips")]
-    others += [key_of([[record, record], [record]], 2, "c"), key_of([[record]], 2, "c")]
-    others += [key_of([[record], [record]], 1, "c"), key_of([[record], [record]], 2, "d")]
+def test_kept_distances_go_with_requests_scores_parts_and_revision(tmp_path: Path) -> None:
+    """Another key of a record changes nothing; a picture of other scores, another set, other parts or revision do."""
+    record = {"asked": {"size": 8}, "key": "1", "psnr": 20.0, "lpips": 0.1}
+    key = key_of([[record], [record]], 2, 1)
+    assert key_of([[{**record, "key": "3", "revisions": {"ddnm": 2}}], [record]], 2, 1) == key
+    changes: list[dict[str, object]] = [{"asked": {}}, {"psnr": 0.0}, {"lpips": 0.2}]
+    others = [key_of([[{**record, **change}], [record]], 2, 1) for change in changes]
+    others += [key_of([[record, record], [record]], 2, 1), key_of([[record]], 2, 1)]
+    others += [key_of([[record], [record]], 1, 1), key_of([[record], [record]], 2, 2)]
     assert len({key, *others}) == 8
     first = StoredDistances(tmp_path, "x")
     assert first.find("k") is None and first.keep("k", [[1], [1 / 3, 2e-12]]) == [[1.0], [0.333333333, 2e-12]]
@@ -118,7 +123,7 @@ def test_kept_distances_go_with_cells_scores_parts_and_code(tmp_path: Path) -> N
         "as asked for, then the rest"
     )
     (tmp_path / "distances" / "x.json").write_text('{"k": 1}')
-    with pytest.raises(LeaderError, match="no stored distances; remove it"):
+    with pytest.raises(LeaderError, match="does not hold stored distances"):
         StoredDistances(tmp_path, "x")
 
 

@@ -18,14 +18,13 @@ from tests.bench.tiny import TOML, write_tiny
 
 RECORD: dict[str, Any] = {
     "key": "a",
-    "cell": "b",
-    "code": "c",
-    "what": {"image": "i", "size": 64},
+    "asked": {"image": "i", "size": 64},
+    "revisions": {"ddnm": 1},
+    "package": "0.1.0",
     "psnr": 20.5,
     "lpips": None,
     "pictures": {"restored": "a-restored.png"},
     "trace": [[900, 1, 0.5], [0, 1, None]],
-    "prior": "embedded",
 }
 
 
@@ -149,7 +148,7 @@ def test_garbled_experiments_never_end_in_a_traceback(tmp_path: Path) -> None:
     [
         [],
         {"key": 3},
-        {"what": []},
+        {"asked": []},
         {"psnr": "20"},
         {"psnr": True},
         {"calls": [1]},
@@ -158,8 +157,8 @@ def test_garbled_experiments_never_end_in_a_traceback(tmp_path: Path) -> None:
         {"trace": [[1, 2]]},
         {"trace": [[1, 2, "x"]]},
         {"frames": 3},
-        {"prior": 1},
-        {"code": None},
+        {"commit": 1},
+        {"package": None},
     ],
 )
 def test_a_line_that_is_no_record_is_told(tmp_path: Path, wrong: Any) -> None:

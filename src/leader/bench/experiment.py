@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from leader.bench.cell import BASELINES, KEEP, Cell, Frozen, Recipe
+from leader.bench.columns import COLUMNS
 from leader.bench.images import FITS, list_images
 from leader.bench.schema import Table, check_settings, parse_toml
 from leader.errors import LeaderError, UsageError, unknown_name
@@ -49,8 +50,6 @@ PLUGIN_LABELS = {
     "equs": "EquS",
     "equs+": "EquS+",
 }
-METRIC_NAMES = ("psnr", "ssim", "lpips", "calls", "work", "seconds")
-"""Numbers that published changes may be of."""
 _TOP = ("title", "note", "tasks", "task", "rows", "form", "table", "figure")
 _ROWS = (
     "methods",
@@ -67,7 +66,7 @@ _ROWS = (
     "count",
 )
 _TASK = ("label", "name", "options", "sigma")
-_TABLE = ("metrics", "std", "baseline", "kind", "parts", "published")
+_TABLE = ("metrics", "std", "baseline", "kind", "parts", "beside", "published")
 _FIGURE = ("kind", "metrics", "images", "image")
 _MOST_STEPS = 100_000
 _LARGEST_SIZE = 4096
@@ -106,7 +105,7 @@ class Row:
 class Form:
     """Where an experiment runs, and on what.
 
-    images   "test" (the shipped crops) or a folder; "" where it must be given with --images
+    images   "test" (the shipped crops) or a folder; "" where the user must name one
     count    how many images, from the first
     """
 
@@ -164,11 +163,11 @@ class Experiment:
         images: list[Path | None] = [None] * form.count
         if not (dry and (not form.images or not os.path.isdir(form.images)) and form.images != "test"):
             if not form.images:
-                raise LeaderError(f"The experiment '{self.name}' needs a folder of pictures; give it with --images.")
+                raise LeaderError(f"The experiment '{self.name}' needs a folder of pictures; name one.")
             found = list_images(form.images)
             if len(found) < form.count:
                 raise LeaderError(
-                    f"'{form.images}' holds {len(found)} pictures and '{self.name}' takes {form.count}; give --count."
+                    f"'{form.images}' holds {len(found)} pictures and '{self.name}' takes {form.count}; ask for fewer."
                 )
             images = list(found[: form.count])
         return [
@@ -215,15 +214,10 @@ def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
     for path in (Path(name), folder / f"{name}.toml"):
         if os.path.isfile(path):  # False also for a name that no file can have
             return path
-    known = [path.stem for path in all_experiments(folder)]
+    known = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("tasks", "search"))
     if not known:
         raise LeaderError(f"There is no experiment '{name}' and no folder '{folder}' here; give the path of its file.")
     raise unknown_name("experiment", name, known)
-
-
-def all_experiments(folder: Path = Path("experiments")) -> list[Path]:
-    """The files of the experiments in a folder, by name."""
-    return sorted(path for path in folder.glob("*.toml") if path.stem not in ("tasks", "search"))
 
 
 def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experiment:
@@ -260,11 +254,6 @@ def load_tasks(path: Path, names: list[str] | None = None) -> list[Task]:
     """The tasks of a tasks.toml, all or those named."""
     definitions = parse_toml(path)
     return [_task(name, definitions) for name in names or definitions]
-
-
-def forms_of(path: Path) -> list[str]:
-    """The names of the forms of an experiment's file."""
-    return list(Table(parse_toml(path), f"'{path.name}'", _TOP).named_tables("form"))
 
 
 def _forms_of_rows(block: Table, forms: Collection[str]) -> Collection[str]:
@@ -318,14 +307,17 @@ def _shown(table: Table) -> dict[str, Any]:
         table.text_or_none(name)
     if table.text("kind", "distances") not in ("distances", "grid", "path", "sweep", "bars", "uncertainty"):
         raise LeaderError(f"{table.where} names the unknown kind '{table.text('kind')}'; use distances, or a kind of figure.")
-    table.texts("metrics", ())
+    for list_name in ("metrics", "beside"):
+        for name in table.texts(list_name, ()):
+            if name not in COLUMNS:
+                raise unknown_name(f"number in {table.where}", name, COLUMNS)
     table.flag("std", True)
     table.integer("images", 1, 1, _MOST_IMAGES)
     table.integer("parts", 1, 1, 8)
     for label, entry in table.named_tables("published").items():
-        own = Table(entry, f"'{label}' among the published numbers of {table.where}", ("data", *METRIC_NAMES))
+        own = Table(entry, f"'{label}' among the published numbers of {table.where}", ("data", *COLUMNS))
         own.text("data", "")
-        for name in METRIC_NAMES:
+        for name in COLUMNS:
             own.number(name, 0.0, -100.0, 1000.0)
     table.integer("image", 0, 0, _MOST_IMAGES)
     return table.values

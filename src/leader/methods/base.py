@@ -123,6 +123,7 @@ class Method:
     needs                 what it asks of the operator
     calls_per_step        network calls per visited time, for humans
     takes_origin          whether a run may begin late, from a clean image that a plug-in knows
+    revision              raised by one whenever the numbers of the method change; part of the keys of benchmark records
     term                  an image prior the method applies itself, which a plug-in may take over ("pirp")
     """
 
@@ -133,6 +134,7 @@ class Method:
     calls_per_step: ClassVar[str] = "1"
     term: ClassVar[str | None] = None
     takes_origin: ClassVar[bool] = True
+    revision: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         check_settings(self, "method", self.name)
