@@ -34,10 +34,10 @@ from typing import Any
 from leader.bench.cell import BASELINES, KEEP, Cell, Frozen, Recipe
 from leader.bench.columns import COLUMNS
 from leader.bench.images import FITS, list_images
-from leader.bench.schema import Table, check_settings, parse_toml
+from leader.bench.schema import Table, parse_toml
 from leader.errors import LeaderError, UsageError, unknown_name
-from leader.methods import METHODS
-from leader.plugins import BUNDLES, PLUGINS, expand
+from leader.methods import METHODS, make_method
+from leader.plugins import BUNDLES, PLUGINS, expand, make_plugin
 from leader.schedule import GRIDS
 
 PLUGIN_LABELS = {
@@ -50,6 +50,8 @@ PLUGIN_LABELS = {
     "equs": "EquS",
     "equs+": "EquS+",
 }
+OF_THE_RUN = ("probes", "trust_time", "use_presets")
+"""Settings of a row that are neither the method's nor a plug-in's."""
 _TOP = ("title", "note", "tasks", "task", "rows", "form", "table", "figure")
 _ROWS = (
     "methods",
@@ -375,14 +377,11 @@ def _expand(block: Table) -> Iterator[Row]:
 
 
 def _check_settings(method: str, settings: dict[str, Any]) -> None:
-    """Refuses values of a type that the method's or a plug-in's setting cannot have."""
-    own = {key: value for key, value in settings.items() if key not in PLUGINS}
+    """Refuses settings that the method or a plug-in cannot be built with."""
     if method in METHODS:
-        check_settings(f"method '{method}'", METHODS[method], own)
+        make_method(method, {key: value for key, value in settings.items() if key not in (*PLUGINS, *OF_THE_RUN)})
     for name in PLUGINS.keys() & settings.keys():
-        if not isinstance(settings[name], dict):
-            raise LeaderError(f"The settings of the plug-in '{name}' must be a table; found {settings[name]!r}.")
-        check_settings(f"plug-in '{name}'", PLUGINS[name], settings[name])
+        make_plugin(name, settings[name])
 
 
 def _label(wanted: str | None, plain: str, chosen: tuple[tuple[str, Any], ...], where: str) -> str:

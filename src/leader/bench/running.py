@@ -54,6 +54,14 @@ def run_cell(cell: Cell) -> Answer:
     return Answer({**record, **numbers}, {names[kind]: data for kind, data in pictures.items()})
 
 
+def open_cell(cell: Cell) -> tuple[Tensor, Problem]:
+    """The picture of a cell, [1, 3, H, W] in [0, 1], and its problem."""
+    if cell.image is None:
+        raise LeaderError("A cell without an image can be planned but not run; give the experiment a folder of pictures.")
+    picture = load_image(cell.image, cell.recipe.fit, cell.recipe.size).to(cell.recipe.device)
+    return picture, measure(cell, picture)
+
+
 def measure(cell: Cell, picture: Tensor) -> Problem:
     """The problem of a cell: y of the picture [1, 3, H, W] in [0, 1]; its noise is the same for all methods."""
     recipe = cell.recipe
@@ -63,10 +71,7 @@ def measure(cell: Cell, picture: Tensor) -> Problem:
 def numbers_and_pictures(cell: Cell, metrics: tuple[str, ...]) -> tuple[Record, dict[str, bytes]]:
     """All that is measured of a cell, with the scores of `metrics`, and the pictures it keeps (kind -> PNG)."""
     recipe = cell.recipe
-    if cell.image is None:
-        raise LeaderError("A cell without an image can be planned but not run; give the experiment a folder of pictures.")
-    picture = load_image(cell.image, recipe.fit, recipe.size).to(recipe.device)
-    problem = measure(cell, picture)
+    picture, problem = open_cell(cell)
     numbers: Record = {}
     pictures: dict[str, bytes] = {}
     if recipe.method in BASELINES:

@@ -77,7 +77,7 @@ def document(numbers: Numbers) -> Document:
         sheets += [_changes(numbers, metrics), _differences(numbers, metrics, "Difference from the host", pairs)]
         if experiment.table.get("published"):
             sheets.insert(1, beside_published(numbers, metrics))
-        if _without_interval(numbers, metrics, pairs):
+        if any(found.low is None for found in _pairs(numbers, metrics, pairs)):
             notes.append(f"95 % intervals, and bold, are given from {FEWEST_IMAGES} images on, not where there are fewer.")
     baseline = experiment.table.get("baseline")
     hosts = [row.label for row in experiment.rows if row.against is None and row.method not in BASELINES]
@@ -158,8 +158,7 @@ def _differences(numbers: Numbers, metrics: list[str], caption: str, pairs: list
         found = numbers.difference(row, host, task, name)
         return "–" if found is None else interval_text(found, COLUMNS[name].digits)
 
-    compared = [numbers.difference(*pair, task.label, name) for pair in pairs for task in tasks for name in metrics]
-    intervals = any(found is not None and found.low is not None for found in compared)
+    intervals = any(found.low is not None for found in _pairs(numbers, metrics, pairs))
     return Sheet(
         f"{caption} over the same images" + (", 95 % bootstrap intervals; bold: zero is outside" if intervals else ""),
         [(task.label, len(metrics)) for task in tasks],
@@ -168,10 +167,11 @@ def _differences(numbers: Numbers, metrics: list[str], caption: str, pairs: list
     )
 
 
-def _without_interval(numbers: Numbers, metrics: list[str], pairs: list[tuple[str, str]]) -> bool:
+def _pairs(numbers: Numbers, metrics: list[str], pairs: list[tuple[str, str]]) -> list[Difference]:
+    """Every difference of a sheet that there is."""
     tasks = numbers.experiment.tasks
     found = [numbers.difference(*pair, task.label, name) for pair in pairs for task in tasks for name in metrics]
-    return any(item is not None and item.low is None for item in found)
+    return [item for item in found if item is not None]
 
 
 def interval_text(found: Difference, digits: int) -> str:
@@ -267,13 +267,7 @@ def _html(numbers: Numbers) -> str:
         parts += [f"<tr><th></th>{groups}</tr>", f"<tr><th>method</th>{columns}</tr>"]
         parts += ["<tr>" + "".join(f"<td>{_marked(value)}</td>" for value in line) + "</tr>" for line in sheet.lines]
         parts.append("</table></div>")
-    parts += [
-        "<ul>",
-        *(f"<li>{html.escape(note)}</li>" for note in text.notes),
-        "</ul>",
-        "</body></html>",
-        "",
-    ]
+    parts += ["<ul>", *(f"<li>{html.escape(note)}</li>" for note in text.notes), "</ul>", "</body></html>", ""]
     return "\n".join(parts)
 
 
@@ -294,14 +288,7 @@ def _csv(numbers: Numbers) -> str:
                 found = numbers.summary(row.label, task.label, name)
                 if found is None:
                     continue
-                line = [
-                    row.label,
-                    row.against or "",
-                    task.label,
-                    name,
-                    _number(found.mean),
-                    _number(found.std),
-                ]
+                line = [row.label, row.against or "", task.label, name, _number(found.mean), _number(found.std)]
                 against = row.against if row.label in compared else None
                 paired = None if against is None else numbers.difference(row.label, against, task.label, name)
                 values = ["", "", "", ""]

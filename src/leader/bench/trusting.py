@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from leader.bench.cell import BASELINES, Cell
-from leader.bench.images import load_image
 from leader.bench.measures import DIGITS, counts, scores
 from leader.bench.priors import open_prior
 from leader.bench.records import Record
-from leader.bench.running import measure
+from leader.bench.running import open_cell
 from leader.bench.setup import sampler_of
 from leader.errors import LeaderError
 from leader.metrics.uncertainty import block_rank_correlation, calibration_error, interval_coverage, sparsification_error
@@ -31,12 +30,9 @@ BLOCK = 8
 def trusted_numbers(cell: Cell, metrics: tuple[str, ...]) -> Record:
     """All that is measured of a cell, with the scores of `metrics` and of its error map; no pictures."""
     recipe = cell.recipe
-    if cell.image is None:
-        raise LeaderError("A cell without an image can be planned but not run; give the experiment a folder of pictures.")
     if recipe.method in BASELINES:
         raise LeaderError(f"The baseline '{recipe.method}' has no error map; leave its row out, or 'trust' out of keep.")
-    picture = load_image(cell.image, recipe.fit, recipe.size).to(recipe.device)
-    problem = measure(cell, picture)
+    picture, problem = open_cell(cell)
     prior = open_prior(recipe.prior, recipe.size, recipe.device)
     watch = Watch(prior.schedule)
     started = time.perf_counter()
