@@ -44,10 +44,10 @@ Record = dict[str, Any]
 
 def version() -> str:
     """What a restoration's numbers go with: the revisions of loop, methods, plug-ins and prior, and the presets."""
-    parts = [Sampler, PyramidPrior, *METHODS.values(), *PLUGINS.values()]
+    kinds = (Sampler, PyramidPrior)
     presets = Path(leader.__file__).parent / "presets"
     content = b"".join(file.read_bytes() for file in sorted(presets.glob("*.toml")))
-    revisions = json.dumps([leader.__version__, *(part.revision for part in parts)])
+    revisions = json.dumps([leader.__version__, *(it.revision for it in (*kinds, *METHODS.values(), *PLUGINS.values()))])
     return hashlib.sha256(revisions.encode() + content).hexdigest()[:12]
 
 

@@ -30,7 +30,7 @@ from leader.bench.images import list_images
 from leader.bench.running import run_cell
 from leader.errors import LeaderError
 from leader.methods import METHODS
-from leader.metrics import METRICS
+from leader.metrics import METRICS, Metric
 from leader.operators import LinearOperator, build_task
 from leader.plugins import PLUGINS, expand, make_plugin
 from leader.priors.base import Prior
@@ -124,8 +124,8 @@ def all_canaries() -> Iterator[Canary]:
         yield _operator(task, task, options)
     for name, (task, options) in VARIANTS.items():
         yield _operator(name, task, options)
-    for name, metric in METRICS.items():
-        yield Canary(f"metric {name}", {name: metric.revision}, lambda metric=metric: _metric(metric.function), WIDE_TOLERANCE)
+    for metric in METRICS.values():
+        yield _metric(metric)
     for name, keep in (("harness", ()), ("trust", ("trust",))):
         yield _cell(name, keep)
 
@@ -186,10 +186,13 @@ def _operator(name: str, task: str, options: dict[str, Any]) -> Canary:
     return Canary(f"operator {name}", {type(operator).__name__: operator.revision}, measure)
 
 
-def _metric(function: Callable[[Tensor, Tensor], Tensor]) -> list[float]:
-    clean = (_truth().float() + 1) / 2
-    spoilt = (clean + 0.1 * torch.sin(7 * clean.cumsum(-1))).clamp(0, 1)
-    return [float(function(spoilt, clean)[0]), float(function(clean.flip(-1), clean)[0])]
+def _metric(metric: Metric) -> Canary:
+    def measure() -> list[float]:
+        clean = (_truth().float() + 1) / 2
+        spoilt = (clean + 0.1 * torch.sin(7 * clean.cumsum(-1))).clamp(0, 1)
+        return [float(metric.function(spoilt, clean)[0]), float(metric.function(clean.flip(-1), clean)[0])]
+
+    return Canary(f"metric {metric.name}", {metric.name: metric.revision}, measure, WIDE_TOLERANCE)
 
 
 def _cell(name: str, keep: tuple[str, ...]) -> Canary:
@@ -304,7 +307,7 @@ def write_table() -> None:
         silent = [c for c in changed if not any(before.get(part, 0) < revision for part, revision in c.parts.items())]
         if silent:
             raise SystemExit(explain(canaries, silent))
-    lines = [{"revisions": dict(sorted(revisions.items()))}]
+    lines: list[dict[str, Any]] = [{"revisions": dict(sorted(revisions.items()))}]
     lines += [
         {"run": name, "numbers": numbers and [float(f"{value:.7g}") for value in numbers]} for name, numbers in measured.items()
     ]

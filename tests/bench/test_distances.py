@@ -17,7 +17,7 @@ from leader.bench.distances import Distances, Estimate, average, cut, distances_
 from leader.bench.records import Record, Store
 from leader.bench.stored_distances import StoredDistances, key_of
 from leader.errors import LeaderError
-from leader.metrics.distribution import fid, frechet_distance, frechet_of_samples, kid, squared_mmd
+from leader.metrics.distribution import fid, frechet_of_samples, kid, squared_mmd
 from tests.bench.tiny import TOML, tiny
 
 ROWS = """[[rows]]
@@ -125,25 +125,6 @@ def test_kept_distances_go_with_requests_scores_parts_and_revision(tmp_path: Pat
     (tmp_path / "distances" / "x.json").write_text('{"k": 1}')
     with pytest.raises(LeaderError, match="does not hold stored distances"):
         StoredDistances(tmp_path, "x")
-
-
-def test_the_frechet_distance_of_samples_is_that_of_their_moments() -> None:
-    """Also where the covariance has no full rank."""
-    rng = np.random.default_rng(1)
-    for count, other, size in ((40, 30, 6), (5, 7, 12)):
-        x = torch.from_numpy(rng.standard_normal((count, size)) * np.arange(1, size + 1) + 1)
-        y = torch.from_numpy(rng.standard_normal((other, size)) - 0.5)
-        wanted = frechet_distance(x.mean(0), torch.cov(x.T), y.mean(0), torch.cov(y.T))
-        assert frechet_of_samples(x, y) == pytest.approx(wanted, rel=1e-6)  # the root of a singular matrix: half of the digits
-    assert frechet_of_samples(x, x) == pytest.approx(0, abs=1e-9)
-    with pytest.raises(LeaderError, match="two samples"):
-        frechet_of_samples(x[:1], y)
-
-
-def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
-    values = np.random.default_rng(2).standard_normal(12)
-    left_out = (values.sum() - values) / 11
-    assert jackknife_error(left_out) == pytest.approx(values.std(ddof=1) / 12**0.5)
 
 
 def test_pictures_are_left_out_with_all_of_their_parts() -> None:

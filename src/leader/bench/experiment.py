@@ -16,7 +16,7 @@ against = "DDNM"                        the row it is compared with; by default 
 forms = ["full"]                        the forms that have these rows; by default all
 count = 8                               the first images only; by default all of the form's
 
-[form.small]                            where it runs and on what: the fields of Form
+[form.small]                            where it runs and on what: the fields of Form, on top of forms.toml beside the file
 [form.small.methods.sitcom]             steps and settings of one method in this form
 [table] and [figure]                    what is made of the records; see tables.py and figures.py
 """
@@ -216,7 +216,7 @@ def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
     for path in (Path(name), folder / f"{name}.toml"):
         if os.path.isfile(path):  # False also for a name that no file can have
             return path
-    known = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("tasks", "search"))
+    known = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("tasks", "forms", "search"))
     if not known:
         raise LeaderError(f"There is no experiment '{name}' and no folder '{folder}' here; give the path of its file.")
     raise unknown_name("experiment", name, known)
@@ -227,7 +227,8 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
     where = f"'{path.name}'"
     document = Table(parse_toml(path), where, _TOP)
     definitions = {**parse_toml(path.with_name("tasks.toml")), **document.named_tables("task")}
-    forms = document.named_tables("form")
+    shared = parse_toml(path.with_name("forms.toml"))
+    forms = {name: _merged_form(shared.get(name), own) for name, own in document.named_tables("form").items()}
     if form not in forms:
         raise unknown_name(f"form of '{path.stem}'", form, forms)
     chosen = _form(Table(forms[form], f"the form '{form}' of {where}", [item.name for item in fields(Form)]), changes)
@@ -250,6 +251,10 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
         table=_shown(Table(document.values.get("table", {}), f"[table] of {where}", _TABLE)),
         figure=_shown(Table(document.values.get("figure", {}), f"[figure] of {where}", _FIGURE)),
     )
+
+
+def _merged_form(shared: Any, own: Any) -> Any:
+    return {**shared, **own} if isinstance(shared, dict) and isinstance(own, dict) else own
 
 
 def load_tasks(path: Path, names: list[str] | None = None) -> list[Task]:
