@@ -44,10 +44,11 @@ Record = dict[str, Any]
 
 def version() -> str:
     """What a restoration's numbers go with: the revisions of loop, methods, plug-ins and prior, and the presets."""
-    kinds = (Sampler, PyramidPrior)
+    numbers = [Sampler.revision, PyramidPrior.revision, *(kind.revision for kind in METHODS.values())]
+    numbers += [kind.revision for kind in PLUGINS.values()]
     presets = Path(leader.__file__).parent / "presets"
     content = b"".join(file.read_bytes() for file in sorted(presets.glob("*.toml")))
-    revisions = json.dumps([leader.__version__, *(it.revision for it in (*kinds, *METHODS.values(), *PLUGINS.values()))])
+    revisions = json.dumps([leader.__version__, *numbers])
     return hashlib.sha256(revisions.encode() + content).hexdigest()[:12]
 
 

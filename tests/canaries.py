@@ -85,7 +85,7 @@ BRANCHES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("sitcom", "", {"inner": 2, "lam": 0.1, "overwrite": True}),
     ("pirp", "", {"variant": "b", "argument": "gradient", "lam": 0.4, "width": 0.1}),
     ("ddnm", "ucpm", {"ucpm": {"phi": "tikhonov", "solve": "cg", "sharpen": 2.0}}),
-    ("ddnm", "ucpm", {"ucpm": {"phi": "pirp", "width": 0.1}}),
+    ("ddnm", "ucpm", {"ucpm": {"phi": "pirp", "lam": 2.0, "width": 1.0}}),
     ("ddnm", "ucpm", {"ucpm": {"map": "mean", "project": "always", "lam": 0.5}}),
     ("ddnm", "satp", {"satp": {"budget": 0.4, "eta": 3.3}}),
     ("ddnm", "satp-paper", {"satp-paper": {"budget": 0.4, "eta": 3.3}}),
