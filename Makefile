@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo web test-web test-cluster test lint unit check-all mutants fuzz audit results graph docs install clean
 
 TABLES := table1 table2 table3 table4 fid trust
-FIGURES := figure1 figure3 figure4 figure5 figure6 figure7
+FIGURES := figure1.jpg figure3.jpg figure4.jpg figure5.png figure6.png figure7.png
 
 install: $(STAMP)
 
@@ -80,8 +80,8 @@ audit: $(STAMP)
 results: $(STAMP)
 	for name in $(TABLES); do $(BIN)/leader bench table $$name --out docs/results/$$name.md || exit 1; done
 	for name in table2 table3; do $(BIN)/leader bench table $$name --form paper --out docs/results/$$name-paper.md || exit 1; done
-	for name in $(FIGURES); do $(BIN)/leader bench figure $$name --out docs/results/$$name.png || exit 1; done
-	$(BIN)/leader bench architecture --out docs/results/figure2.png
+	for name in $(FIGURES); do $(BIN)/leader bench figure $${name%.*} --out docs/results/$$name || exit 1; done
+	$(BIN)/python experiments/figure2.py docs/results/figure2.png
 
 clean:
 	rm -rf $(VENV) out

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from self_check import Pixels, kept
 
 from leader.trust import score
-from leader.trust.limits import SCORE
+from leader.trust.limits import MOST_ODDS, SCORE, WEIGHTS
 
 RIDGE = 2.0
 """Weight of the squares of the score's weights, for features of standard deviation 1, as the fit minimises them."""
@@ -29,9 +29,9 @@ def fit_score(rows: list[dict[str, Any]]) -> str:
 
     Runs between 2 and 3 dB below the given picture are left out: they are nearly ruined.
     """
-    own = [row for row in rows if score.applies(row["numbers"]) and row["part"] in ("val", "first")]
-    names = list(score.WEIGHTS)
-    table = np.array([[score.features(row["numbers"])[name] for name in names] for row in own])
+    own = [row for row in rows if score.is_scored(row["numbers"]) and row["part"] in ("val", "first")]
+    names = list(WEIGHTS)
+    table = np.array([[score.list_features(row["numbers"])[name] for name in names] for row in own])
     gain = np.array([row["psnr"] - row["psnr_given"] for row in own])
     ruined, harmless, told = gain <= -3, gain > -1, (gain <= -3) | (gain > -2)
     photographs = sorted({row["photograph"] for row in own})
@@ -44,7 +44,7 @@ def fit_score(rows: list[dict[str, Any]]) -> str:
     said = ", ".join(f'"{name}": {value:.3f}' for name, value in zip(names, weights))
     beyond = left_out > SCORE.failed
     looked = [row["numbers"]["too_wide"] for row in own if row["numbers"].get("too_wide") is not None]
-    unseen = np.clip(looked, -score.MOST_ODDS, score.MOST_ODDS).mean()
+    unseen = np.clip(looked, -MOST_ODDS, MOST_ODDS).mean()
     return (
         f"{len(own)} runs: WEIGHTS = {{{said}}}, BIAS = {bias:.3f}, UNSEEN = {unseen:.2f}\n"
         f"photographs left out: failed {(beyond & ruined).sum()} of {ruined.sum()} ruined and "
@@ -54,8 +54,8 @@ def fit_score(rows: list[dict[str, Any]]) -> str:
 
 def mistakes_by_limit(rows: Iterable[dict[str, Any]]) -> str:
     """By limit of the score as it is now: ruined runs below and unharmed ones above, of the parts that may choose it."""
-    own = [row for row in rows if score.applies(row["numbers"]) and row["part"] != "third"]
-    odds = np.array([score.of(row["numbers"]) for row in own])
+    own = [row for row in rows if score.is_scored(row["numbers"]) and row["part"] != "third"]
+    odds = np.array([score.score_run(row["numbers"]) for row in own])
     gain = np.array([row["psnr"] - row["psnr_given"] for row in own])
     lines = [f"{len(own)} runs of {', '.join(sorted({row['part'] for row in own}))}"]
     for limit in np.arange(*SWEPT):

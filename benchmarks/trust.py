@@ -23,9 +23,9 @@ from torch.nn import functional as F
 from leader.metrics.uncertainty import block_rank_correlation, calibration_error, interval_coverage, sparsification_curve
 from leader.priors.base import Prior
 from leader.priors.loading import load_prior
-from leader.train.trust_runs import KeptRun, RunCase, kept
-from leader.trust.calibration import GAUSSIAN, LEVELS, SHOWN, Calibration, beside, family_of
-from leader.trust.error_map import with_known_pixels
+from leader.train.trust_runs import KeptRun, RunCase, read_run
+from leader.trust.calibration import GAUSSIAN, LEVELS, SHOWN, Calibration, beside, find_family
+from leader.trust.error_map import keep_known_pixels
 from leader.trust.evidence import local_contrast
 from leader.trust.referee import Referee
 from leader.uncertainty.covariance import error_covariance
@@ -44,10 +44,10 @@ def maps_of(run: KeptRun, referee: Referee, table: Calibration | None) -> dict[s
     sigma = run.evidence.sigma.sqrt()
     std, level = referee.std(run.evidence), dict(GAUSSIAN)
     if table is not None:
-        factors, _ = table.at(family_of(str(run.case["task"]), run.evidence.known), run.noise)
+        factors, _ = table.find_factors(find_family(str(run.case["task"]), run.evidence.known), run.noise)
         level = dict(zip(LEVELS, factors))
     return {
-        "referee": (with_known_pixels(std, run.evidence), level),
+        "referee": (keep_known_pixels(std, run.evidence), level),
         "Sigma at t = 20": (sigma[0], dict(GAUSSIAN)),
         "Sigma at t = 120": (sigma[2], dict(GAUSSIAN)),
         "local contrast": (local_contrast(run.evidence.restored), dict(GAUSSIAN)),
@@ -86,7 +86,7 @@ def scores(run: KeptRun, std: Tensor, level: dict[float, float]) -> dict[str, An
 
 def judged(run: KeptRun, part: str, maps: dict[str, Map]) -> Iterable[dict[str, Any]]:
     """Records of the maps of one run."""
-    family = family_of(str(run.case["task"]), run.evidence.known)
+    family = find_family(str(run.case["task"]), run.evidence.known)
     about = {"part": part, "family": family, "noise": run.case["noise"], "method": run.case["method"] or "path"}
     for name, (std, level) in maps.items():
         found = scores(run, std, level)
@@ -98,7 +98,7 @@ def judged(run: KeptRun, part: str, maps: dict[str, Map]) -> Iterable[dict[str, 
 
 def spread_of_many(files: Sequence[Path]) -> tuple[KeptRun, dict[str, Map]]:
     """The first of several runs of one problem, and the spread of all, raw and smoothed over 5 x 5 pixels."""
-    runs = [kept(file) for file in files]
+    runs = [read_run(file) for file in files]
     variance = torch.stack([run.evidence.restored for run in runs]).var(0).mean(0)
     smooth = F.avg_pool2d(variance[None, None], 5, 1, 2, count_include_pad=False)[0, 0]
     count = len(files)
@@ -115,7 +115,7 @@ def measure(store: Path, part: str, weights: Path, covariances: int = 0) -> list
     table = Calibration.load(beside(weights)) if beside(weights).is_file() else None
     found: list[dict[str, Any]] = []
     for number, file in enumerate(sorted((store / part).glob("*.npz")) if part != "many" else ()):
-        run = kept(file)
+        run = read_run(file)
         maps = maps_of(run, referee, table)
         if prior is not None and number < covariances:
             maps["covariance given y"] = covariance_given_y(run, prior)

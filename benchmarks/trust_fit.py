@@ -23,7 +23,7 @@ from leader.priors.loading import load_prior
 from leader.problem import Problem
 from leader.result import Step
 from leader.train.trust_fit import FitSettings, fit_calibration, fit_referee, ratios, read_lessons
-from leader.train.trust_runs import KeptRun, RunCase, crop_of, kept
+from leader.train.trust_runs import KeptRun, RunCase, crop_of, read_run
 from leader.trust.calibration import LEVELS, SHOWN, beside, quantiles
 from leader.trust.error_map import error_map
 from leader.trust.evidence import Watch, gather
@@ -35,7 +35,7 @@ REPEATS = 5
 
 def read(store: Path, part: str) -> list[KeptRun]:
     """The kept runs of a part whose errors are a question."""
-    runs = [kept(file) for file in sorted((store / part).glob("*.npz"))]
+    runs = [read_run(file) for file in sorted((store / part).glob("*.npz"))]
     return [run for run in runs if bool(run.open.any())]
 
 

@@ -29,8 +29,8 @@ import typer
 
 from leader.bench.cell import Cell, Frozen, Recipe
 from leader.bench.experiment import Task, load_tasks, merged
-from leader.bench.identity import identity, lacking
 from leader.bench.images import list_images
+from leader.bench.keys import identify
 from leader.bench.priors import stand_in
 from leader.bench.records import Record, Store, canonical
 from leader.bench.running import run_cell
@@ -144,13 +144,11 @@ def _scored(point: Settings, rows: Sequence[Record], goal: Goal, reference: Tria
 
 
 def _run(cells: Sequence[Cell], store: Store, engine: Engine) -> list[Record]:
-    keys = [identity(cell)["key"] for cell in cells]
-    found = [store.find(key) for key in keys]
-    missing = [i for i, record in enumerate(found) if record is None or lacking(record, cells[i])]
+    keys = [identify(cell).key for cell in cells]
+    missing = [cell for cell, key in zip(cells, keys, strict=True) if store.find(key) is None]
     with store.writing():
-        for position, answer in engine.map(run_cell, [cells[i] for i in missing]):
+        for _, answer in engine.map(run_cell, missing):
             store.append(answer.record)
-            keys[missing[position]] = answer.record["key"]
     found = [store.find(key) for key in keys]
     return [record for record in found if record is not None]
 

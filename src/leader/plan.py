@@ -23,7 +23,7 @@ from leader.uncertainty.estimators import Estimator, check_estimator, describe, 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run with every choice made, for one prior and one problem; `settings` says it all in plain values.
+    """A run with every choice made, for one prior and one problem; `settings` holds all of them as plain values.
 
     grids  the times each image of the problem visits
     """
@@ -101,8 +101,7 @@ class Choices:
     def plan(self, prior: Prior, problem: Problem) -> Plan:
         """Every choice made for this problem. Refuses what the method or a plug-in cannot serve."""
         name = self.method if isinstance(self.method, str) else self.method.name
-        sigma = float(problem.sigma.max()) / 2
-        found = presets.find(prior.name, name, problem.operator.task, sigma) if self.use_presets else {}
+        found = presets.find(prior.name, name, problem.operator.task, problem.noise_level) if self.use_presets else {}
         preset = {key: value for key, value in found.items() if key not in PLUGINS}
         method = make_method(name, {**preset, **self.own}) if isinstance(self.method, str) else self.method
         plugins = tuple(
@@ -119,14 +118,14 @@ class Choices:
         estimator = self._estimator(prior, any(item.needs_sigma for item in plugins))
         settings = {
             "prior": prior.name,
-            "method": _described(method),
-            "plugins": [_described(item) for item in plugins],
+            "method": _describe(method),
+            "plugins": [_describe(item) for item in plugins],
             "steps": self.steps,
             "grid": list(grids[0].times) if len(set(grids)) == 1 else [list(grid.times) for grid in grids],
             "estimator": describe(estimator),
             "probes": self.probes,
             "trust_time": self.trust_time,
-            **_addresses(grids),
+            **_describe_addresses(grids),
             "threads": torch.get_num_threads(),
             "torch": torch.__version__,
         }
@@ -157,23 +156,23 @@ class Choices:
         return method.default_grid(schedule, self.steps)
 
 
-def _addresses(grids: Sequence[Grid]) -> dict[str, Any]:
+def _describe_addresses(grids: Sequence[Grid]) -> dict[str, Any]:
     """The clock and the labels of the grids, where these are not simply times and positions."""
-    said: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     if any(grid.clock != grid.times for grid in grids):
-        said["grid_clock"] = [list(grid.clock) for grid in grids]
+        found["grid_clock"] = [list(grid.clock) for grid in grids]
     if any(grid.labels != tuple(range(len(grid.times))) for grid in grids):
-        said["grid_labels"] = [list(grid.labels) for grid in grids]
-    return said
+        found["grid_labels"] = [list(grid.labels) for grid in grids]
+    return found
 
 
-def _described(item: Method | Plugin) -> dict[str, Any]:
+def _describe(item: Method | Plugin) -> dict[str, Any]:
     """Name and settings in plain values."""
     values: dict[str, Any] = {field.name: getattr(item, field.name) for field in fields(item)} if is_dataclass(item) else {}
-    return {"name": item.name, **{key: _plain(value) for key, value in values.items()}}
+    return {"name": item.name, **{key: _make_plain(value) for key, value in values.items()}}
 
 
-def _plain(value: Any) -> Any:
+def _make_plain(value: Any) -> Any:
     """A setting ready for JSON: an image prior by its name, NumPy's numbers as Python's."""
     if isinstance(value, ImagePrior):
         return value.name

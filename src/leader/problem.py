@@ -131,6 +131,11 @@ class Problem:
         return bool((self.sigma == 0).all())
 
     @property
+    def noise_level(self) -> float:
+        """The largest noise level of the batch, for [0, 1] images."""
+        return float(self.sigma.max()) / 2
+
+    @property
     def image_shape(self) -> tuple[int, int, int]:
         return self.operator.image_shape
 

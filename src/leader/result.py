@@ -97,13 +97,18 @@ class Result:
         """The restored images side by side, at most eight, for notebooks."""
         from leader.pictures.picture import Picture
 
-        shown = ((self.images[:SHOWN].detach() + 1) / 2).clamp(0, 1)
+        shown = to_unit_range(self.images[:SHOWN].detach())
         row = torch.cat(list(shown), dim=-1).permute(1, 2, 0)
         if row.shape[2] not in (1, 3):
             row = row.mean(2, keepdim=True)
         buffer = io.BytesIO()
         Picture(row.to("cpu", torch.float32).numpy()).to_pil().save(buffer, format="PNG")
         return buffer.getvalue()
+
+
+def to_unit_range(images: Tensor) -> Tensor:
+    """Images in [-1, 1], as the package works with them, in [0, 1], as pictures have it; clamped."""
+    return ((images + 1) / 2).clamp(0, 1)
 
 
 def drain(steps: Generator[Step, None, Result], on_step: OnStep | None = None) -> Result:

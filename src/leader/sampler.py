@@ -18,7 +18,7 @@ from collections.abc import Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -58,6 +58,9 @@ class Sampler:
 
     One sampler, and one prior, may serve several threads at a time.
     """
+
+    revision: ClassVar[int] = 1
+    """Raised by one whenever the loop gives other numbers; part of the keys of benchmark records."""
 
     def __init__(
         self,

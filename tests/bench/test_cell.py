@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,13 @@ import pytest
 import torch
 from PIL import Image
 
-from leader import Problem, Sampler, metrics
+from leader import Problem, Sampler, metrics, operators
 from leader.bench.cell import Cell, Frozen, Recipe
-from leader.bench.identity import identity
-from leader.bench.images import load_image
-from leader.bench.memory import memory_now, memory_peak
+from leader.bench.images import load_image, to_pixels
+from leader.bench.measures import memory_now, memory_peak
 from leader.bench.priors import open_prior
-from leader.bench.records import canonical, digest
-from leader.bench.running import measure, run_cell
+from leader.bench.records import canonical
+from leader.bench.running import _baseline, measure, run_cell
 from leader.operators.tasks import build_task
 from tests.bench.tiny import photographs
 
@@ -46,52 +44,6 @@ def test_a_frozen_mapping_is_a_key_that_tells_types_apart() -> None:
     assert one.plain() == {"a": 1.0, "b": [1, {"c": 2}]} and canonical(one.plain()) == canonical(same.plain())
     others: list[dict[str, Any]] = [{"a": 1}, {"a": 1.0}, {"a": True}, {"a": "1"}, {"a": [1]}, {"a": {"b": 1}}, {}]
     assert len({Frozen(item) for item in others}) == len(others)
-
-
-def test_recipes_are_equal_where_images_differ_and_options_follow_the_image(cell: Cell) -> None:
-    motion = cell.altered(task="deblur-motion", options=Frozen({"seed": "image"}))
-    other = replace(motion, index=0, row="x")
-    assert motion.recipe == other.recipe and hash(motion.recipe) == hash(other.recipe)
-    assert (motion.options.plain(), other.options.plain()) == ({"seed": 1}, {"seed": 0})
-
-
-def test_the_identity_is_what_the_committed_records_say() -> None:
-    """The digest of "what" names a cell across versions of the code: records are found by it."""
-    records = Path(__file__).parents[2] / "experiments" / "records" / "table1-small.jsonl"
-    with records.open() as file:
-        record = json.loads(file.readline())
-    assert digest(record["what"]) == record["cell"] and digest([record["what"], record["code"]]) == record["key"]
-
-
-def test_names_do_not_determine_a_record_and_everything_else_does(cell: Cell) -> None:
-    key = identity(cell)["key"]
-    assert identity(replace(cell, row="another", title="name"))["key"] == key
-    assert cell.image is not None
-    changes: list[dict[str, Any]] = [
-        {"fit": "square"},
-        {"size": 32},
-        {"task": "denoise", "options": Frozen()},
-        {"options": Frozen({"factor": 2})},
-        {"sigma": 0.06},
-        {"method": "ddpg"},
-        {"plugins": ("ucpm",)},
-        {"plugins": ("ucpm",), "settings": Frozen({"ucpm": {"lam": 0.3}})},
-        {"settings": Frozen({"eta": 0.5})},
-        {"steps": 6},
-        {"grid": "quadratic"},
-        {"estimator": "noise-energy"},
-        {"seed": 1},
-        {"timing": True},
-        {"memory": True},
-        {"keep": ("trace",)},
-    ]
-    cells = [cell.altered(**change) for change in changes]
-    cells += [replace(cell, image=cell.image.with_name("photo0.png")), replace(cell, index=0)]
-    assert len({key, *(identity(item)["key"] for item in cells)}) == 1 + len(cells)
-
-
-def test_defaults_and_the_same_settings_written_out_are_the_same_cell(cell: Cell) -> None:
-    assert identity(cell.altered(settings=Frozen({"eta": 0.85})))["cell"] == identity(cell)["cell"]
 
 
 def test_the_record_holds_what_a_direct_run_gives(cell: Cell) -> None:
@@ -161,24 +113,36 @@ def test_residuals_are_those_of_unit_pictures_before_and_after_clamping(cell: Ce
     assert record["residual"] != record["residual_raw"]
 
 
-def test_calls_and_backward_passes_are_counted_apart(cell: Cell) -> None:
-    record = run_cell(cell.altered(method="dps", steps=7)).record
-    assert (record["calls"], record["backwards"], record["jvps"], record["work"]) == (7, 7, 0, 7.0)
-
-
-def test_seconds_are_seconds_and_memory_is_in_megabytes(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = iter([100.0, 102.5])
-    monkeypatch.setattr("leader.bench.running.time.perf_counter", lambda: next(ticks))
-    monkeypatch.setattr("leader.bench.running.memory_now", lambda device: 30.0)
-    monkeypatch.setattr("leader.bench.running.memory_peak", lambda device: 42.125)
-    record = run_cell(cell.altered(timing=True, memory=True)).record
-    assert (record["seconds"], record["peak_mb"], record["run_mb"]) == (2.5, 42.12, 12.12)
-
-
 def test_memory_is_read_in_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = tmp_path / "status"
     report.write_text("Name:\tpython\nVmHWM:\t   2048 kB\nVmRSS:\t   1536 kB\n")
-    monkeypatch.setattr("leader.bench.memory.STATUS", report)
+    monkeypatch.setattr("leader.bench.measures.STATUS", report)
     assert (memory_now(), memory_peak()) == (1.5, 2.0)
     monkeypatch.undo()
     assert memory_peak() >= memory_now() > 50  # this process has imported torch
+
+
+def test_the_two_baselines_are_different_pictures() -> None:
+    picture = torch.rand(1, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    operator = operators.BicubicSR((3, 16, 16), 4)
+    problem = Problem(operator.A(picture), operator, 0.0)
+    inverse, shown = (_baseline(name, picture, problem) for name in ("pinv", "measurement"))
+    assert torch.allclose(operator.A(inverse), problem.y, atol=1e-5)
+    assert torch.equal(shown[..., ::4, ::4], problem.y) and torch.equal(shown[..., 3::4, 2::4], problem.y)
+    assert torch.equal(_baseline("reference", picture, problem), 2 * picture - 1)
+
+
+def test_frames_of_a_run_are_its_first_to_its_last_step_counted_from_one(cell: Cell) -> None:
+    record = run_cell(cell.altered(steps=20, keep=("path", "trace"))).record
+    times = [visit[0] for visit in record["trace"]]
+    assert len(times) == 20 and len(record["frames"]) == 8
+    assert record["frames"][0] == times[0] and record["frames"][-1] == times[-1]
+    assert record["frame_calls"][0] == 1 and record["frame_calls"][-1] == 20
+    assert [times[call - 1] for call in record["frame_calls"]] == record["frames"]
+
+
+def test_kept_pictures_are_rounded() -> None:
+    picture = torch.tensor([0.0, 0.4 / 255, 0.6 / 255, 254.6 / 255, 2.0, -1.0]).reshape(1, 1, 6)
+    assert to_pixels(picture)[0, :, 0].tolist() == [0, 0, 1, 255, 255, 0]
+    colours = torch.stack([torch.full((2, 2), c / 255) for c in (10.0, 20.0, 30.0)])
+    assert to_pixels(colours)[0, 0].tolist() == [10, 20, 30]

@@ -17,7 +17,7 @@ from leader.bench.distances import Distances, Estimate, average, cut, distances_
 from leader.bench.records import Record, Store
 from leader.bench.stored_distances import StoredDistances, key_of
 from leader.errors import LeaderError
-from leader.metrics.distribution import fid, frechet_distance, frechet_of_samples, kid, squared_mmd
+from leader.metrics.distribution import fid, frechet_of_samples, kid, squared_mmd
 from tests.bench.tiny import TOML, tiny
 
 ROWS = """[[rows]]
@@ -69,7 +69,11 @@ def test_every_row_and_task_and_the_average(tmp_path: Path, monkeypatch: pytest.
                 values = rng.integers(0, 200 if row.method == "ddnm" else 256, (8, 8, 3), dtype=np.uint8)
                 name = f"{row.method}-{task.name}-{index}.png"
                 Image.fromarray(values).save(folder / name)
-                records[row.label, task.label, index, 0] = {"cell": name, "psnr": 20.0, "pictures": {"restored": name}}
+                records[row.label, task.label, index, 0] = {
+                    "asked": {"name": name},
+                    "psnr": 20.0,
+                    "pictures": {"restored": name},
+                }
                 whole = torch.from_numpy(values.astype(np.float32) / 255).permute(2, 0, 1)
                 sets.setdefault((row.label, task.label), []).extend(cut(whole, 2 if smallest == 1000 else 1))
     text = render_distances(made, records, store)
@@ -98,14 +102,15 @@ def test_every_row_and_task_and_the_average(tmp_path: Path, monkeypatch: pytest.
         render_distances(made, records, store)
 
 
-def test_kept_distances_go_with_cells_scores_parts_and_code(tmp_path: Path) -> None:
-    """A new stamp of a record changes nothing; a picture of other scores, another set, other parts or code do."""
-    record = {"cell": "a", "key": "1", "code": "2", "psnr": 20.0, "lpips": 0.1}
-    key = key_of([[record], [record]], 2, "c")
-    assert key_of([[{**record, "key": "3", "code": "4"}], [record]], 2, "c") == key
-    others = [key_of([[{**record, name: 0.0}], [record]], 2, "c") for name in ("cell", "psnr", "lpips")]
-    others += [key_of([[record, record], [record]], 2, "c"), key_of([[record]], 2, "c")]
-    others += [key_of([[record], [record]], 1, "c"), key_of([[record], [record]], 2, "d")]
+def test_kept_distances_go_with_requests_scores_parts_and_revision(tmp_path: Path) -> None:
+    """Another key of a record changes nothing; a picture of other scores, another set, other parts or revision do."""
+    record = {"asked": {"size": 8}, "key": "1", "psnr": 20.0, "lpips": 0.1}
+    key = key_of([[record], [record]], 2, 1)
+    assert key_of([[{**record, "key": "3", "revisions": {"ddnm": 2}}], [record]], 2, 1) == key
+    changes: list[dict[str, object]] = [{"asked": {}}, {"psnr": 0.0}, {"lpips": 0.2}]
+    others = [key_of([[{**record, **change}], [record]], 2, 1) for change in changes]
+    others += [key_of([[record, record], [record]], 2, 1), key_of([[record]], 2, 1)]
+    others += [key_of([[record], [record]], 1, 1), key_of([[record], [record]], 2, 2)]
     assert len({key, *others}) == 8
     first = StoredDistances(tmp_path, "x")
     assert first.find("k") is None and first.keep("k", [[1], [1 / 3, 2e-12]]) == [[1.0], [0.333333333, 2e-12]]
@@ -118,27 +123,8 @@ def test_kept_distances_go_with_cells_scores_parts_and_code(tmp_path: Path) -> N
         "as asked for, then the rest"
     )
     (tmp_path / "distances" / "x.json").write_text('{"k": 1}')
-    with pytest.raises(LeaderError, match="no stored distances; remove it"):
+    with pytest.raises(LeaderError, match="does not hold stored distances"):
         StoredDistances(tmp_path, "x")
-
-
-def test_the_frechet_distance_of_samples_is_that_of_their_moments() -> None:
-    """Also where the covariance has no full rank."""
-    rng = np.random.default_rng(1)
-    for count, other, size in ((40, 30, 6), (5, 7, 12)):
-        x = torch.from_numpy(rng.standard_normal((count, size)) * np.arange(1, size + 1) + 1)
-        y = torch.from_numpy(rng.standard_normal((other, size)) - 0.5)
-        wanted = frechet_distance(x.mean(0), torch.cov(x.T), y.mean(0), torch.cov(y.T))
-        assert frechet_of_samples(x, y) == pytest.approx(wanted, rel=1e-6)  # the root of a singular matrix: half of the digits
-    assert frechet_of_samples(x, x) == pytest.approx(0, abs=1e-9)
-    with pytest.raises(LeaderError, match="two samples"):
-        frechet_of_samples(x[:1], y)
-
-
-def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
-    values = np.random.default_rng(2).standard_normal(12)
-    left_out = (values.sum() - values) / 11
-    assert jackknife_error(left_out) == pytest.approx(values.std(ddof=1) / 12**0.5)
 
 
 def test_pictures_are_left_out_with_all_of_their_parts() -> None:

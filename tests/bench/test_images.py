@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 from leader.bench.images import FITS, list_images, load_image
+from leader.bench.priors import stand_in
 from leader.errors import LeaderError
 
 
@@ -79,3 +80,9 @@ def test_a_strip_is_too_small_for_a_square(tmp_path: Path, size: tuple[int, int]
     with pytest.raises(LeaderError, match=f"'strip.png' is {size[0]} x {size[1]} after 'crop', too small for a crop of 64"):
         load_image(tmp_path / "strip.png", "crop", 64)
     assert load_image(tmp_path / "strip.png", "crop", 20).shape == (1, 3, 20, 20)
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "~nobody-of-that-name/prior", "a\0b", "no-such-file"])
+def test_a_prior_that_is_no_file_is_told(name: str) -> None:
+    with pytest.raises(LeaderError, match="There is no prior"):
+        stand_in(name, 64)

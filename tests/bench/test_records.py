@@ -9,7 +9,7 @@ from leader.errors import LeaderError
 
 
 def record(key: str, cell: str = "", **numbers: float) -> dict[str, object]:
-    return {"key": key, "cell": cell or f"cell of {key}", "code": "c", "what": {}, **numbers}
+    return {"key": key, "asked": {"cell": cell or key}, "revisions": {}, "package": "1", **numbers}
 
 
 def test_equal_values_have_equal_digests_whatever_their_order() -> None:
@@ -51,10 +51,11 @@ def test_the_finished_file_does_not_depend_on_the_order_of_arrival(tmp_path: Pat
     assert [item["key"] for item in read_lines(store.path)] == ["b", "c", "a"]
 
 
-def test_finishing_drops_what_newer_code_replaced_and_with_prune_everything_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("order", [("new", "old"), ("old", "new")])
+def test_finishing_drops_what_was_replaced_and_with_prune_all_others(tmp_path: Path, order: tuple[str, str]) -> None:
     store = Store(tmp_path, "x")
     with store.writing():
-        for item in (record("old", "same"), record("new", "same"), record("other")):
+        for item in (*(record(key, "same") for key in order), record("other")):
             store.append(item)
         store.finish(["new"])
         assert list(store.own) == ["new", "other"]
@@ -62,18 +63,18 @@ def test_finishing_drops_what_newer_code_replaced_and_with_prune_everything_else
     assert [item["key"] for item in read_lines(store.path)] == ["new"]
 
 
-def test_a_neighbour_s_record_is_found_and_can_be_adopted(tmp_path: Path) -> None:
+def test_a_neighbour_s_record_is_found_and_left_where_it_is(tmp_path: Path) -> None:
     first = Store(tmp_path, "first")
     with first.writing():
         first.append(record("a", psnr=3.0))
     second = Store(tmp_path, "second")
     found = second.find("a")
-    assert found is not None and found["psnr"] == 3.0 and not second.own
-    assert second.find("b") is None
+    assert found is not None and found["psnr"] == 3.0 and second.find("b") is None
+    assert second.find_earlier({"cell": "a"}) == found and second.find_earlier({"cell": "b"}) is None
     with second.writing():
-        second.adopt("a")
-        second.finish(["a"])
-    assert second.path.read_bytes() == first.path.read_bytes()
+        second.append(record("b"))
+        second.finish(["a", "b"])
+    assert [item["key"] for item in read_lines(second.path)] == ["b"]
 
 
 def test_places_that_cannot_be_written_are_told(tmp_path: Path) -> None:

@@ -43,28 +43,6 @@ def test_every_host_has_ranges_whose_points_it_accepts(search: ModuleType) -> No
                 make_method(name, point)
 
 
-def test_values_to_be_tried_each_come_in_turn_and_leave_the_other_draws_alone(search: ModuleType) -> None:
-    ranges = {"ucpm": {"lam": {"low": 0.0, "high": 1.0}}, "satp": {"budget": {"each": [0.1, 0.2, 0.3]}}}
-    points = [search.draw(ranges, f"{turn}", turn) for turn in range(1, 6)]
-    assert [point["satp"]["budget"] for point in points] == [0.1, 0.2, 0.3, 0.1, 0.2]
-    alone = [search.draw({"ucpm": ranges["ucpm"]}, f"{turn}") for turn in range(1, 6)]
-    assert [point["ucpm"] for point in points] == [point["ucpm"] for point in alone]
-
-
-def test_leader_is_searched_in_the_hosts_own_ranges(search: ModuleType) -> None:
-    """Every host but DDNM has budgets of its own, five of them; what it does not say is as for all."""
-    ranges = parse_toml(FOLDER / "search.toml")
-    hosts = set(METHODS) - {"ddim", "ddnm"}
-    assert set(ranges["with"]) == hosts
-    for host in hosts:
-        bounds = search.ranges_of(ranges, host, "leader")
-        assert bounds["ucpm"] == ranges["leader"]["ucpm"]
-        budgets = [search.draw(bounds, f"{turn}", turn)["satp"]["budget"] for turn in range(1, 6)]
-        assert budgets == sorted(set(budgets)) == ranges["with"][host]["leader"]["satp"]["budget"]["each"]
-    assert search.ranges_of(ranges, "ddnm", "leader") == ranges["leader"]
-    assert search.ranges_of(ranges, "ddpg", "leader-paper") == ranges["leader-paper"]
-
-
 def test_a_search_finds_the_best_of_its_trials_and_never_loses_to_the_presets(search: ModuleType, tmp_path: Path) -> None:
     cells = tiny(tmp_path).restricted("DDPG", "Motion").cells()
     store, goal = Store(tmp_path / "records", "search"), search.Goal()

@@ -39,22 +39,6 @@ def test_bootstrap_interval_agrees_with_scipy_and_repeats() -> None:
     assert ours == bootstrap_interval(values)
 
 
-def test_paired_differences_by_hand(tmp_path: Path) -> None:
-    found = numbers(tmp_path).difference("DDNM + UCPM", "DDNM", "SR", "psnr")
-    assert found is not None and found.clear and found.count == 6
-    assert found.mean == pytest.approx(0.35) and found.percent == pytest.approx(3.5)
-    assert found.low is not None and found.high is not None
-    assert 0.1 <= found.low < 0.35 < found.high <= 0.6
-    same = numbers(tmp_path).difference("DDNM + UCPM", "DDNM", "SR", "calls")
-    assert same is not None and (same.mean, same.low, same.high, same.clear) == (0.0, 0.0, 0.0, False)
-
-
-def test_the_average_change_is_that_of_the_tasks(tmp_path: Path) -> None:
-    table = numbers(tmp_path)
-    assert table.average_change(table.experiment.row("DDNM + UCPM"), "psnr") == pytest.approx((3.5 + 7.0) / 2)
-    assert table.average_change(table.experiment.row("DDNM"), "psnr") is None
-
-
 def test_the_interval_of_the_average_change_resamples_images_over_all_tasks(tmp_path: Path) -> None:
     """The change of image i is i % in one task and 2 i % in the other: its average over the tasks is 1.5 i %, so the interval
     is 1.5 times that of the mean of 1 ... 6, from the same draws.

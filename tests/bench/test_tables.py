@@ -11,12 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leader.bench.columns import OTHERS, columns
 from leader.bench.records import Record
 from leader.bench.statistics import FEWEST_IMAGES, Numbers, bootstrap_interval, interval_of_mean
 from leader.bench.tables import FORMATS, document, render_comparison, render_table
-from leader.errors import UsageError
-from leader.metrics import METRICS
 from tests.bench.tiny import TOML, tiny
 
 IMAGES, SEEDS = 6, (0, 3)
@@ -166,17 +163,3 @@ def test_the_comparison_counts_the_images_won(numbers: Numbers) -> None:
         assert shown[2:4] == [f"{host.mean():.{digits}f}", f"{mine.mean():.{digits}f}"]
         assert shown[5] == f"{100 * (mine.mean() / host.mean() - 1):+.2f} %"
         assert shown[6] == f"{int((better * (mine - host) > 0).sum())} of {IMAGES}"
-
-
-def test_columns_are_the_metrics_own_and_one_table_of_the_rest(numbers: Numbers) -> None:
-    assert not METRICS.keys() & OTHERS.keys() and columns().keys() == METRICS.keys() | OTHERS.keys()
-    for name, metric in METRICS.items():
-        assert columns()[name] is metric.column
-        assert metric.column.better in (1, -1) and metric.column.digits > 0 and metric.column.title.lower() == name
-    better = {name: column.better for name, column in OTHERS.items()}
-    level = ("residual", "residual_raw", "coverage", "coverage_50", "coverage_80", "coverage_95")
-    assert all(better.pop(name) == 0 for name in level), "what should be as said, neither more nor less"
-    assert better.pop("rank") == 1 and set(better.values()) == {-1}, "everything else is a cost"
-    numbers.experiment.table["metrics"] = ["psnr", "speed"]
-    with pytest.raises(UsageError, match="number of a table 'speed'"):
-        render_table(numbers)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from leader.bench.experiment import load_experiment
-from leader.bench.identity import identity, lacking
 from leader.bench.images import file_hash
+from leader.bench.keys import identify
 from leader.bench.priors import open_prior, referee_fingerprint
 from leader.bench.records import Store
 from leader.bench.run import gather, run_experiment
@@ -116,23 +116,25 @@ def test_an_experiment_has_the_metrics_as_columns(tmp_path: Path) -> None:
     values = numbers.per_image("DDNM", "Dots", "coverage")
     assert len(values) == 2 and all(0 < value < 1 for value in values.values())
     record = next(iter(found.places.values()))
-    assert record["trust_seconds"] > 0 and record["psnr"] > 5 and not lacking(record, experiment.cells()[0])
+    assert record["trust_seconds"] > 0 and record["psnr"] > 5
 
 
 def test_the_referee_and_its_factors_are_part_of_the_key_of_trust_alone(tmp_path: Path) -> None:
     trusted = load_experiment(written(tmp_path)).cells()[0]
     plain = load_experiment(written(tmp_path, TOML.replace('keep = ["trust"]', ""))).cells()[0]
-    before = identity(plain)["key"]
-    assert "referee" not in identity(plain)["what"]
-    assert identity(trusted)["what"]["referee"] == "absent" and identity(trusted)["code"] != identity(plain)["code"]
+    before = identify(plain).key
+    assert "referee" not in identify(plain).asked
+    assert identify(trusted).asked["referee"] == "absent" and identify(trusted).revisions == identify(plain).revisions | {
+        "trust": 1
+    }
     file = with_referee(tmp_path)
-    keys = {identity(trusted)["key"]}
+    keys = {identify(trusted).key}
     Calibration({"sr": (Node(0.0, (1.0, 2.0, 3.0, 4.0), 8),)}).save(calibration.beside(file))
-    keys.add(identity(trusted)["key"])
+    keys.add(identify(trusted).key)
     Calibration({"sr": (Node(0.0, (1.0, 2.0, 3.5, 4.0), 8),)}).save(calibration.beside(file))
     file_hash.cache_clear()  # a process reads a file once
-    keys.add(identity(trusted)["key"])
-    assert len(keys) == 3 and identity(plain)["key"] == before
+    keys.add(identify(trusted).key)
+    assert len(keys) == 3 and identify(plain).key == before
     assert "+" in referee_fingerprint("gaussian", 24)
 
 

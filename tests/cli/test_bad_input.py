@@ -137,7 +137,7 @@ def test_a_kept_run_that_was_changed_by_hand(folder: Path) -> None:
 def test_the_task_must_be_said_where_nothing_is_found(folder: Path) -> None:
     result = runner.invoke(app, ["restore", "in.png", "out.png"])
     assert result.exit_code == 1 and not Path("out.png").exists()
-    for name in ("Nothing was found to repair in in.png", "--task", "sr", "deblur", "inpaint", "denoise"):
+    for name in ("Nothing was found to repair in in.png", "a task", "sr", "deblur", "inpaint", "denoise"):
         assert name in result.stderr
     Path("many").mkdir()
     several = runner.invoke(app, ["restore", "many", "out"])

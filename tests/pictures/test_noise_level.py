@@ -81,7 +81,7 @@ def test_missing_pixels_are_left_out() -> None:
     known[60:120, 40:200] = False
     estimate = estimate_noise(image * known[..., None], known)
     assert estimate == pytest.approx(0.05, rel=0.1)
-    with pytest.raises(LeaderError, match="give sigma"):
+    with pytest.raises(LeaderError, match="give the noise level"):
         estimate_noise(image, np.random.default_rng(0).random(known.shape) < 0.5)
 
 

@@ -133,7 +133,7 @@ def test_small_pictures_are_measured_or_refused_in_a_sentence(size: tuple[int, i
         try:
             assert measure_noise(values, known).sigma > 0
         except LeaderError as error:
-            assert "give sigma" in str(error)
+            assert "give the noise level" in str(error)
 
 
 def test_the_middle_of_a_large_picture_is_cut_where_blocks_begin() -> None:

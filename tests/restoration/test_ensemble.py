@@ -11,7 +11,7 @@ import torch
 
 import leader
 from leader.errors import LeaderError, UsageError
-from leader.operators import build_task
+from leader.operators import Denoising, build_task
 from leader.problem import Problem
 from leader.restoration.repeat import arguments_of
 from leader.restoration.restore import prepare, restore
@@ -79,3 +79,24 @@ def test_the_mean_is_nearer_to_the_truth_than_a_run() -> None:
     found = leader.ensemble(problem(1), 8, sampler=Sampler(CheapPrior(), "ddnm", (), 10))
     single = (found.runs.images - truth).square().mean()
     assert float((found.mean - truth).square().mean()) < 0.8 * float(single)
+
+
+def test_runs_of_an_ensemble_walk_the_times_of_their_own_image() -> None:
+    problem = Problem.internal(torch.zeros(2, 1, 8, 8), Denoising((1, 8, 8)), torch.tensor([0.05, 0.4]))
+    sampler = Sampler(CheapPrior(), "ddnm", "direct", 20, use_presets=False)
+    runs = leader.ensemble(problem, 2, sampler=sampler).runs
+    firsts = [visits[0].t for visits in runs.trace.values()]
+    grids = sampler.plan(problem).grids
+    assert firsts == [grids[0].times[0]] * 2 + [grids[1].times[0]] * 2
+    assert [len(visits) for visits in runs.trace.values()] == [grids[0].visits] * 2 + [grids[1].visits] * 2
+
+
+def test_an_ensemble_takes_the_path_of_a_restoration() -> None:
+    """One step where the measurement is the picture, and the steps of the quality elsewhere."""
+    picture = photograph(16, 24)
+    for sigma, quality in ((0.0, "standard"), (0.3, "draft")):
+        ready = prepare(picture, "denoise", sigma=sigma, quality=quality, prior=CheapPrior())
+        found = leader.ensemble(ready.problem, 1, prior=CheapPrior(), quality=quality)
+        assert found.runs.settings["grid"] == ready.plan.settings["grid"]
+        assert torch.equal(found.mean, ready.run(check=False).result.images)
+        assert (found.runs.settings["steps"] == 1) == (sigma == 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -66,51 +65,6 @@ except SystemExit as end:
     code = end.code
 print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, "exit", code)
 """
-
-
-FRAMES = """
-import os, sys
-import numpy as np, torch
-from scipy import ndimage
-import leader.operators.blur, leader.trust.error_map, leader.trust.evidence, leader.trust.referee, leader.trust.strips
-from leader.restoration import restore as room
-from tests.cheap_prior import CheapPrior
-torch.set_num_threads(1)
-for module in (leader.trust.strips, leader.trust.evidence, leader.trust.referee, leader.trust.error_map):
-    module.LARGE = 100_000
-leader.operators.blur.LARGE_FRAME = 100_000
-height, width = 600, 800
-draw = np.random.default_rng(0)
-noise = ndimage.gaussian_filter(draw.standard_normal((height, width, 3), dtype=np.float32), (1.5, 1.5, 0))
-picture = (0.5 + 0.06 * noise / noise.std()).clip(0, 1).astype(np.float32)
-ready = room.prepare(picture, sys.argv[1], prior=CheapPrior(), quality="draft", steps=3, threads=1, **eval(sys.argv[2]))
-with open("/proc/self/statm") as file:
-    before = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-ready.run(check=False)
-with open("/proc/self/status") as file:  # the peak of this program; that of getrusage begins with the one that started it
-    after = next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) * 1024
-print(type(ready.problem.operator).__name__, (after - before) / (12 * height * width))
-"""
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts memory in /proc")
-@pytest.mark.parametrize(
-    ("task", "options", "operator", "most"),
-    [
-        pytest.param("denoise", "{}", "WhitenedBlur", 33.0, marks=pytest.mark.slow),
-        pytest.param("deblur", "{'kernel': 'gaussian:2'}", "WhitenedBlur", 38.0, marks=pytest.mark.slow),
-    ],
-)
-def test_a_large_run_holds_few_copies_of_its_picture(task: str, options: str, operator: str, most: float) -> None:
-    """In frames of single precision beyond what was there before it began; large blocks go back to the system at once.
-
-    Measured: 29 and 31, some six of them libraries at work; with whole spectra in float64, 38 and 50.
-    """
-    surroundings = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "500000", "OMP_NUM_THREADS": "1"}
-    words = [sys.executable, "-c", FRAMES, task, options]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, env=surroundings)
-    kind, frames = done.stdout.split()[-2:]
-    assert kind == operator and 0 < float(frames) < most, done.stdout
 
 
 @pytest.mark.slow

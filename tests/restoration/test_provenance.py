@@ -18,7 +18,7 @@ from leader.pictures import Picture, read_picture, write_picture
 from leader.pictures.exif import ASCII, Tag
 from leader.pictures.metadata import Metadata
 from leader.restoration import invention
-from leader.restoration.provenance import stamp_of
+from leader.restoration.repeat import write_stamp
 from leader.restoration.restore import prepare, restore
 from leader.restoration.restored import Restoration
 from tests.cheap_prior import CheapPrior, photograph
@@ -80,14 +80,14 @@ def test_a_prior_by_name_is_named_and_one_by_path_is_not() -> None:
 
     def prior(source: str) -> dict[str, Any]:
         origin = replace(made.origin, prior=source, prior_sha256="0123456789abcdef" * 4)
-        found: dict[str, Any] = json.loads(stamp_of(made.posed, made.result, origin).record)
+        found: dict[str, Any] = json.loads(write_stamp(made.posed, made.result, origin).record)
         return {key: found[key] for key in ("prior", "weights")}
 
     assert prior("embedded") == {"prior": "embedded", "weights": "0123456789abcdef"}
     assert prior("ffhq-256")["prior"] == "ffhq-256"
     assert prior("/home/someone/faces.pt")["prior"] == "other"
     posed = replace(made.posed, options={"down": "bicubic", "file": "/home/me/x.png", "name": "Holiday", "k": torch.ones(2)})
-    assert json.loads(stamp_of(posed, made.result, made.origin).record)["options"] == {"down": "bicubic"}
+    assert json.loads(write_stamp(posed, made.result, made.origin).record)["options"] == {"down": "bicubic"}
 
 
 def test_notes_of_the_file_reach_the_run() -> None:
@@ -126,3 +126,6 @@ def test_transparent_holes_count_as_holes() -> None:
 def test_a_gaussian_is_strong_where_a_ninth_of_the_frequencies_is_left(std: float, strong: bool) -> None:
     """|K| = exp(-2 pi^2 s^2 f^2) >= 0.1 on a disk of area 0.366 / s^2, which is 1 / 9 at s = 1.815."""
     assert invention.strong_blur(gaussian_kernel(std, 25)) is strong
+    far = torch.zeros(151, 151)
+    far[150, 150] = 1  # a kernel of more than 128 pixels is judged whole
+    assert not invention.strong_blur(far) and invention.strong_blur(torch.ones(151, 151))

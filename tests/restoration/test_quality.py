@@ -10,6 +10,7 @@ import torch
 from leader.errors import UsageError
 from leader.presets.paths import RunPath, find_path
 from leader.restoration import choice
+from leader.restoration.choice import Choice
 from leader.restoration.restore import Preparation, prepare
 from leader.schedule import quadratic_grid, uniform_grid
 from tests.cheap_prior import CheapPrior, photograph
@@ -55,8 +56,9 @@ def test_what_is_given_wins() -> None:
 
 
 def test_a_method_and_a_quality_exclude_each_other() -> None:
-    with pytest.raises(UsageError, match="not both"):
-        ready(method="ddnm", quality="best")
+    for given in ({"quality": "best"}, {"look": "faithful"}):
+        with pytest.raises(UsageError, match="not both"):
+            ready(method="ddnm", **given)
     with pytest.raises(UsageError, match="did you mean 'draft'"):
         ready(quality="drafd")
 
@@ -83,3 +85,13 @@ def test_settings_of_a_path_s_plugin_go_with_it(monkeypatch: pytest.MonkeyPatch)
     assert [getattr(item, "budget", None) for item in ready().plan.plugins] == [None, 0.1]
     without = ready(plugins=()).plan
     assert without.plugins == () and without.settings["method"]["eta"] == 0.3
+
+
+def test_who_replaces_the_plug_ins_keeps_the_settings_of_those_that_belong_to_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"cells": {"inner": 0.5}, "satp": {"budget": 0.5}}
+    monkeypatch.setattr(choice, "find_path", lambda *_: RunPath("ddnm", 3, "a test", None, ("cells", "satp"), settings))
+    problem = ready().problem
+    replaced = Choice(Named(), plugins=("ucpm",)).sampler(problem, ("cells",)).choices
+    assert replaced.of_plugins == {"cells": {"inner": 0.5}}
+    assert [getattr(item, "name", item) for item in replaced.plugins] == ["ucpm", "cells"]
+    assert Choice(Named()).sampler(problem, ("cells",)).choices.of_plugins == settings

@@ -10,15 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from leader import Problem, Sampler, operators, presets
-from leader.errors import UsageError
+from leader import Problem, Sampler, operators
 from leader.pictures import Picture, write_picture
 from leader.priors.base import Prediction
-from leader.restoration import memory
-from leader.restoration.arguments import as_mask, as_picture, as_sigma
-from leader.restoration.borders import _trimmed, extend, extended_blur
+from leader.restoration.arguments import as_mask, as_picture
+from leader.restoration.borders import _trimmed, extended_blur
 from leader.restoration.degrade import degrade
-from leader.restoration.repeat import arguments_of
 from leader.restoration.restore import prepare, restore
 from tests.cheap_prior import CheapPrior, photograph
 
@@ -52,32 +49,6 @@ def test_picture_and_map_are_those_of_a_direct_run() -> None:
     assert not np.allclose(restored.uncertainty, spread.mean(0), rtol=1e-2), "the channels must differ"
 
 
-def test_seed_and_id_choose_the_draw() -> None:
-    image = photograph(24, 24)
-    options: dict[str, Any] = {"sigma": 0.3, "prior": CheapPrior(), "steps": 3}
-    choices: tuple[dict[str, Any], ...] = ({}, {"seed": 1}, {"ids": 4})
-    runs = [restore(image, "denoise", **options, **more).array for more in choices]
-    again = restore(image, "denoise", **options, ids=[4]).array
-    assert np.array_equal(runs[2], again)
-    for i, j in ((0, 1), (0, 2), (1, 2)):
-        assert np.abs(runs[i] - runs[j]).max() > 1e-3
-
-
-def test_threads_hold_for_the_run_and_are_given_back() -> None:
-    before = torch.get_num_threads()
-    seen: list[int] = []
-    restore(
-        photograph(16, 16),
-        "denoise",
-        sigma=0.1,
-        prior=CheapPrior(),
-        steps=2,
-        threads=before + 1,
-        on_step=lambda _: seen.append(torch.get_num_threads()),
-    )
-    assert set(seen) == {before + 1} and torch.get_num_threads() == before
-
-
 def test_a_blurred_picture_is_cropped_to_its_frame_with_its_map() -> None:
     kernel = np.ones((3, 7))
     ready = prepare(photograph(20, 28), "deblur", sigma=0.05, kernel=kernel, prior=CheapPrior(), steps=3)
@@ -106,38 +77,6 @@ def test_trimming_keeps_the_centre_of_a_lopsided_kernel() -> None:
     assert torch.equal(_trimmed(kernel.flip(0, 1)), trimmed.flip(0, 1)), "whichever side has fewer rows that are zero"
 
 
-def test_a_picture_goes_on_beyond_its_frame() -> None:
-    operator, window = extended_blur((1, 24, 24), operators.gaussian_kernel(2.0), "deblur")
-    y = torch.full((1, 1, 24, 24), 0.8)
-    extended = extend(y, operator, window)
-    assert torch.allclose(extended, torch.full_like(extended, 0.8), atol=1e-3)
-    slope = torch.linspace(0.2, 0.8, 24).expand(1, 1, 24, 24)
-    around = extend(slope, operator, window)[0, 0, window.top + 12]
-    assert float(around[window.left - 1]) == pytest.approx(0.2, abs=0.03)
-    assert float(around[window.left + 24]) == pytest.approx(0.8, abs=0.03)
-
-
-@pytest.mark.parametrize("exact", [False, True])
-def test_degraded_noise_has_its_level_and_follows_its_seed(exact: bool) -> None:
-    image = torch.full((3, 48, 48), 0.5)
-
-    def noise(seed: int) -> Any:
-        made = degrade(image, "denoise", sigma=0.05, seed=seed, exact=exact)
-        return made.measurement.y.numpy() - 0.5 if exact else made.picture.pixels - 0.5
-
-    assert noise(1).std() == pytest.approx(0.05, rel=0.05)
-    assert np.array_equal(noise(1), noise(1)) and np.abs(noise(1) - noise(2)).max() > 0.05
-
-
-@pytest.mark.parametrize("exact", [False, True])
-def test_holes_of_a_degraded_picture_are_black_not_noisy(exact: bool) -> None:
-    mask = np.ones((16, 16))
-    mask[3:7, 4:9] = 0
-    made = degrade(torch.full((3, 16, 16), 0.5), "inpaint", sigma=0.2, mask=mask, exact=exact)
-    hole = made.measurement.y[0, :, 3:7, 4:9].numpy() if exact else made.picture.pixels[3:7, 4:9]
-    assert np.abs(hole).max() == 0
-
-
 def test_what_a_container_says_of_its_operator() -> None:
     image = photograph(16, 16)
     drawn = degrade(image, "deblur-motion", seed=3, exact=True).measurement
@@ -156,17 +95,6 @@ def test_colourisation_measures_the_mean_of_the_channels() -> None:
     assert torch.allclose(ready.problem.y, 2 * image.mean(0)[None, None] - 1, atol=1e-6)
 
 
-def test_super_resolution_by_other_factors() -> None:
-    for factor in (2, 5):
-        assert restore(photograph(9, 12), "sr", factor=factor, sigma=0.1, prior=CheapPrior(), steps=2).array.shape == (
-            9 * factor,
-            12 * factor,
-            3,
-        )
-    with pytest.raises(UsageError, match="1 to 16"):
-        prepare(photograph(9, 12), "sr", factor=17, sigma=0.1, prior=CheapPrior())
-
-
 @pytest.mark.parametrize("bits", [8, 16])
 def test_an_estimate_is_at_least_the_noise_of_rounding(bits: int) -> None:
     flat = np.full((64, 64, 3), 100, np.uint8 if bits == 8 else np.uint16)
@@ -174,34 +102,11 @@ def test_an_estimate_is_at_least_the_noise_of_rounding(bits: int) -> None:
     assert prepare(flat, "sr", factor=2, prior=CheapPrior()).sigma == pytest.approx(1 / (2**bits - 1) / np.sqrt(12))
 
 
-def test_missing_pixels_do_not_count_as_noise_and_a_level_of_zero_is_given() -> None:
-    image, mask = torch.full((3, 64, 64), 0.5), np.ones((64, 64))
-    mask[::9] = 0
-    noisy = image + 0.03 * torch.randn(image.shape, generator=torch.Generator().manual_seed(0))
-    noisy[:, ::9] = torch.rand(3, 8, 64, generator=torch.Generator().manual_seed(1))
-    ready = prepare(noisy, "inpaint", mask=mask, prior=CheapPrior())
-    assert ready.sigma == pytest.approx(0.03, rel=0.2) and ready.sigma_from == "estimated"
-    clean = prepare(noisy, "denoise", sigma=0.0, prior=CheapPrior())
-    assert clean.sigma == 0 and clean.sigma_from == "given" and clean.problem.noise_free
-
-
 def test_the_callers_noise_wins_over_the_containers(tmp_path: Path) -> None:
     degrade(photograph(16, 16), "denoise", sigma=0.05, exact=True).save(tmp_path / "m.npz")
     given = prepare(tmp_path / "m.npz", sigma=0.2, prior=CheapPrior())
     assert (given.sigma, given.sigma_from) == (0.2, "given") and float(given.problem.sigma[0]) == pytest.approx(0.4)
     assert prepare(tmp_path / "m.npz", prior=CheapPrior()).sigma == 0.05
-
-
-def test_noise_levels_of_bytes_are_refused_with_a_hint() -> None:
-    with pytest.raises(UsageError, match=r"25/255 = 0\.098"):
-        as_sigma(25)
-    assert as_sigma("1") == 1.0 and as_sigma(0) == 0.0
-
-
-def test_tensors_are_read_as_channels_height_width() -> None:
-    image = photograph(16, 16)
-    assert np.array_equal(as_picture(image).pixels, image.permute(1, 2, 0).numpy())
-    assert np.array_equal(as_picture(image[None]).pixels, image.permute(1, 2, 0).numpy())
 
 
 def test_white_is_known_and_grey_goes_to_the_nearer_end(tmp_path: Path) -> None:
@@ -214,57 +119,8 @@ def test_white_is_known_and_grey_goes_to_the_nearer_end(tmp_path: Path) -> None:
     assert as_mask(tmp_path / "mask.png", (8, 8))[:, 0].tolist() == [1] * 4 + [0] * 4
 
 
-def test_a_random_mask_follows_its_share_and_seed() -> None:
-    masks = [as_mask(f"random:0.25:{seed}", (20, 10)) for seed in (0, 3)]
-    assert all(mask.shape == (10, 20) and int((mask == 0).sum()) == 50 for mask in masks)
-    assert torch.equal(as_mask("random:0.25", (20, 10)), masks[0]) and not torch.equal(*masks)
-
-
 def test_a_doubtful_mask_is_mentioned_and_a_good_one_is_not() -> None:
     image, mask = photograph(32, 32), np.ones((32, 32))
     mask[2:6, 2:6] = 0
     notes = [prepare(image, "inpaint", mask=item, sigma=0.1, prior=CheapPrior()).notes for item in (mask, 1 - mask)]
     assert not notes[0] and any("inverted" in note for note in notes[1])
-
-
-def test_a_run_is_repeated_with_its_grid_presets_and_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    image, prior = photograph(16, 16), CheapPrior()
-    options: dict[str, Any] = {"sigma": 0.2, "steps": 30, "ids": 4, "settings": {"satp": {"budget": 0.2, "eta": 3.0}}}
-    first = restore(image, "denoise", prior=prior, **options)
-    jumps = [visit.jump for visit in first.result.trace[4]]
-    assert max(jumps) > 1, "the run must prune"
-    monkeypatch.setattr(presets, "entries", lambda: ({"method": "any", "settings": {"eta": 0.1}},))
-    again = restore(image, **arguments_of(first.summary(), prior))
-    assert np.array_equal(again.array, first.array)
-    assert [visit.jump for visit in again.result.trace[4]] == jumps
-
-
-def test_memory_is_judged_by_size_and_by_the_limit_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    grey, colour = (memory.memory_needed((channels, 1000, 1000)) - memory.BYTES_ALWAYS for channels in (1, 3))
-    assert colour == 1000 * 1000 * memory.BYTES_PER_PIXEL and grey == pytest.approx(0.6 * colour)
-    limit = tmp_path / "memory.max"
-    monkeypatch.setattr(memory, "_LIMITS", (str(limit),))
-    free = memory.memory_here()
-    limit.write_text("12345678\n")
-    assert memory.memory_here() == 12345678 != free
-    limit.write_text("max\n")
-    assert memory.memory_here() == free
-
-
-def test_a_kept_run_asks_no_preset() -> None:
-    prior = CheapPrior()
-    ready = prepare(photograph(16, 16), "denoise", sigma=0.1, prior=prior, steps=3)
-    again = arguments_of(ready.run(check=False).summary(), prior)
-    assert again["settings"]["use_presets"] is False and again["settings"]["grid"].times == ready.plan.grid.times
-
-
-def test_the_limit_of_a_container_counts_whichever_file_tells_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said, unlimited = tmp_path / "max", tmp_path / "limit"
-    said.write_text("123456\n")
-    unlimited.write_text("max\n")
-    for files in ((tmp_path / "absent", said), (said, tmp_path / "absent"), (unlimited, said)):
-        monkeypatch.setattr(memory, "_LIMITS", tuple(map(str, files)))
-        assert memory.memory_here() == 123456
-    monkeypatch.setattr(memory, "_LIMITS", (str(unlimited),))
-    there = memory.memory_here()
-    assert there is None or there > 123456

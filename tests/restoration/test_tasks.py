@@ -203,7 +203,7 @@ def test_masks_that_look_inverted_are_doubted() -> None:
     assert "one colour" in note and "inverted" in note
     alpha = Picture(given.pixels, (1 - hole).astype(np.float32))
     assert any("unknown" in note for note in pose_picture(alpha, "inpaint", 0.01, {}).notes)
-    with pytest.raises(LeaderError, match=r"give sigma \(0 for none\), and see that the mask is white"):
+    with pytest.raises(LeaderError, match=r"give the noise level \(0 for none\), and see that the mask is white"):
         pose_picture(given, "inpaint", None, {"mask": 1 - hole})
 
 

@@ -21,7 +21,7 @@ from leader.priors import loading
 from leader.restoration.restore import restore
 from leader.train import defaults, trust_files
 from leader.train import trust_runs as runs
-from leader.train.trust_fit import FitSettings, Lesson, fit_calibration, fit_referee, lesson, loss
+from leader.train.trust_fit import FitSettings, Lesson, fit_calibration, fit_referee, loss, make_lesson
 from leader.trust import calibration
 from leader.trust.calibration import Calibration, beside
 from leader.trust.evidence import CHANNELS
@@ -55,8 +55,8 @@ def test_every_kind_of_case_can_be_run_and_kept(folder: Path, tmp_path: Path) ->
         told = {**case.file, "given": True} if case.file else None  # so small a picture with holes does not show its noise
         quick = replace(case, file=told) if told else replace(case, method="ddnm", quality="draft")
         run = runs.run_case(prior, quick, runs.crop_of(folder, quick))
-        runs.keep(tmp_path / f"{place}.npz", run)
-        again = runs.kept(tmp_path / f"{place}.npz")
+        runs.write_run(tmp_path / f"{place}.npz", run)
+        again = runs.read_run(tmp_path / f"{place}.npz")
         assert again.case["task"] == case.task and again.noise == run.noise
         torch.testing.assert_close(again.error, run.error, atol=2e-3, rtol=1e-3)
         torch.testing.assert_close(again.evidence.features(), run.evidence.features(), atol=0.1, rtol=0.1)
@@ -76,7 +76,7 @@ def test_the_error_of_a_picture_file_is_that_of_its_restoration(folder: Path) ->
     crop = runs.crop_of(folder, case)
     run = runs.run_case(prior, case, crop, name=2)
     assert run.inside is not None and int(run.inside.sum()) == SIDE * SIDE < run.inside.numel()
-    given = trust_files.spoilt(crop, case.task, case.noise, case.seed, case.options, 90)
+    given = trust_files.degrade_picture(crop, case.task, case.noise, case.seed, case.options, 90)
     assert given.history is not None and np.allclose(255 * given.pixels, np.round(255 * given.pixels), atol=1e-3)
     answer = restore(given, case.task, sigma=0.03, prior=prior, seed=4, ids=2, check=False, **case.options)
     error = 2 * (answer.array.transpose(2, 0, 1) - crop.numpy())
@@ -184,16 +184,17 @@ def test_workers_make_the_same_runs(folder: Path, tmp_path: Path, monkeypatch: p
             yield from reversed(list(super().each(function, jobs)))
 
     monkeypatch.setattr(loading, "load_prior", load)
-    runs._loaded.cache_clear()
+    runs._load_prior.cache_clear()
     cases = [replace(case, quality="draft", method="ddnm") for case in runs.calibration_cases(1, 4, ("sr",))]
     here = list(runs.make_runs(CheapPrior(), folder, cases, tmp_path / "here"))
-    runs.keep(tmp_path / "there" / "00002.npz", runs.kept(here[2]))
+    runs.write_run(tmp_path / "there" / "00002.npz", runs.read_run(here[2]))
     there = list(runs.make_runs(CheapPrior(), folder, cases, tmp_path / "there", None, Backward(1), "mine"))
-    runs._loaded.cache_clear()
+    runs._load_prior.cache_clear()
     assert loads == ["mine"] and [path.name for path in there] == [f"{n:05d}.npz" for n in (2, 3, 1, 0)]
     for one, other in zip(here, sorted(there)):
-        assert torch.equal(runs.kept(one).truth, runs.kept(other).truth) and runs.kept(one).case == runs.kept(other).case
-        assert torch.equal(runs.kept(one).evidence.restored, runs.kept(other).evidence.restored)
+        first, second = runs.read_run(one), runs.read_run(other)
+        assert torch.equal(first.truth, second.truth) and first.case == second.case
+        assert torch.equal(first.evidence.restored, second.evidence.restored)
 
     class Losing(LocalEngine):
         def each(self, function: Any, jobs: Any) -> Any:
@@ -248,7 +249,7 @@ def test_calibration_makes_the_intervals_of_kept_runs_cover(folder: Path) -> Non
     both = fit_calibration(referee, [*files, *made]).families["sr"][0]
     alone = fit_calibration(referee, files).families["sr"][0]
     assert both.factors == alone.factors and both.runs == 12 and alone.factors[0] > node.factors[0], "files err more, and count"
-    assert lesson(made[0]).features.shape == (CHANNELS, 64, 64)
+    assert make_lesson(made[0]).features.shape == (CHANNELS, 64, 64)
 
 
 def test_the_commands_write_a_referee_and_its_factors(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

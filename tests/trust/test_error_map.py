@@ -17,8 +17,8 @@ from leader.problem import Problem
 from leader.restoration.restore import restore
 from leader.sampler import Sampler
 from leader.trust import calibration
-from leader.trust.calibration import LEVELS, Calibration, Node, family_of, fitted, quantiles
-from leader.trust.error_map import with_errors
+from leader.trust.calibration import LEVELS, Calibration, Node, find_family, fit_factors, quantiles
+from leader.trust.error_map import add_errors
 from leader.trust.evidence import CHANNELS, CLOCKS, MOVES, WAYS, Watch, gather
 from leader.trust.referee import Referee, attach, beside
 from tests.cheap_prior import CheapPrior, photograph
@@ -113,7 +113,7 @@ def test_the_watch_keeps_sigma_at_the_times_nearest_to_its_clocks() -> None:
     prior = CheapPrior()
     result, watch = run(problem, prior, 40)
     visited = np.array([visit.t for visit in result.trace[0]])
-    kept = watch.seen(0)
+    kept = watch.find_way(0)
     assert kept is not None
     for place, clock in enumerate(CLOCKS):
         t = int(visited[np.abs(np.log1p(visited) - np.log1p(clock)).argmin()])
@@ -122,48 +122,25 @@ def test_the_watch_keeps_sigma_at_the_times_nearest_to_its_clocks() -> None:
         assert float(kept.sigma[place].mean()) == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_watch_sums_every_step_of_the_way_and_what_the_data_changed() -> None:
-    problem, _ = masked(0.1)
-    prior = CheapPrior()
-    steps: list[Any] = []
-    watch = Watch(prior.schedule)
-
-    def see(step: Any) -> None:
-        watch(step)
-        steps.append(step)
-
-    Sampler(prior, "ddnm", (), 30).run(problem, ids=[5], on_step=see)
-    kept = watch.seen(5)
-    assert kept is not None and watch.seen(0) is None
-    ends = (0.0, *WAYS)
-    for part in range(len(WAYS)):
-        own = [k for k, step in enumerate(steps) if ends[part] <= prior.schedule.clock_of(int(step.t[0])) < ends[part + 1]]
-        assert len(own) > 1
-        walked = sum((steps[k + 1].x0_hat - steps[k].x0_hat).square().mean(1)[0] for k in own if k + 1 < len(steps))
-        torch.testing.assert_close(kept.walked[part], walked, atol=2e-3, rtol=2e-2)
-        pulled = torch.stack([(steps[k].x0_hat - steps[k].x0).square().mean(1)[0] for k in own]).mean(0)
-        torch.testing.assert_close(kept.pulled[part], pulled)
-
-
 def test_known_pixels_have_no_error_without_noise_and_the_true_one_where_they_were_changed(tmp_path: Path) -> None:
     problem, known = masked()
     prior = prior_with(tmp_path)
     result, watch = run(problem, prior)
-    found, maps = with_errors(prior, problem, result, watch)
+    found, maps = add_errors(prior, problem, result, watch)
     assert found.error_std is not None and found.posterior_std is not None and maps[0].source == "uncalibrated"
     assert float(found.error_std[0, :, known].max()) == 0 and float(found.posterior_std[0, :, known].max()) == 0
     np.testing.assert_allclose(found.error_std[0, :, ~known], np.exp(-2.5), rtol=1e-3)
     assert result.posterior_std is not None
     assert torch.equal(found.posterior_std[0, :, ~known], result.posterior_std[0, :, ~known])
     result.images[0, 1, 0, 0] += 0.25
-    again, _ = with_errors(prior, problem, result, watch)
+    again, _ = add_errors(prior, problem, result, watch)
     assert again.error_std is not None and float(again.error_std[0, 0, 0, 0]) == pytest.approx(0.25, abs=1e-5)
 
 
 def test_noisy_known_pixels_get_the_scalar_update() -> None:
     problem, known = masked(0.1)
     result, watch = run(problem, CheapPrior())
-    found, maps = with_errors(CheapPrior(), problem, result, watch)
+    found, maps = add_errors(CheapPrior(), problem, result, watch)
     assert maps == [] and found.error_std is None and found.posterior_std is not None and result.posterior_std is not None
     p, noise = result.posterior_std[0].square(), 0.2**2
     expected = torch.where(known, p * noise / (p + noise), p).sqrt()
@@ -178,7 +155,7 @@ def test_factors_scale_the_map_and_an_unknown_task_gets_the_widest_and_says_so(t
     }
     prior = prior_with(tmp_path, families=factors)
     problem, known = masked()
-    found, (one,) = with_errors(prior, problem, *run(problem, prior, 50))
+    found, (one,) = add_errors(prior, problem, *run(problem, prior, 50))
     assert found.error_std is not None and one.source == "calibrated" and one.note is None
     np.testing.assert_allclose(found.error_std[0, 0][~known], 2 * np.exp(-2.5), rtol=1e-3)
     assert one.level == pytest.approx({0.5: 0.5, 0.8: 1.0, 0.9: 1.6449, 0.95: 2.0}, rel=1e-3)
@@ -191,8 +168,8 @@ def test_factors_scale_the_map_and_an_unknown_task_gets_the_widest_and_says_so(t
             return self.A(y)
 
     own = Problem.simulate(photograph(SIZE, SIZE)[None], Own((3, SIZE, SIZE)))
-    _, (other,) = with_errors(prior, own, *run(own, prior, 50))
-    assert other.source == "other tasks" and other.note is not None and "never calibrated" in other.note
+    _, (other,) = add_errors(prior, own, *run(own, prior, 50))
+    assert other.source == "other tasks" and other.note is not None and other.note.code == "trust map: other tasks"
     np.testing.assert_allclose(other.std, 3 * np.exp(-2.5), rtol=1e-3)
 
 
@@ -206,9 +183,8 @@ def test_a_path_with_few_late_steps_is_said_not_to_be_a_calibrated_one(tmp_path:
     result, watch = run(problem, prior, steps)
     nearest = min(abs(np.log1p(t) - np.log(21)) for t in range(0, 1000, 1000 // steps))
     assert watch.apart(0) == pytest.approx(nearest, abs=1e-6) and watch.apart(1) == 0.0
-    _, (one,) = with_errors(prior, problem, result, watch)
+    _, (one,) = add_errors(prior, problem, result, watch)
     assert one.source == source and (one.note is None) == (source == "calibrated")
-    assert source == "calibrated" or "more late steps" in str(one.note)
 
 
 def test_factors_are_those_of_the_noise_quoted_for_0_to_1(tmp_path: Path) -> None:
@@ -216,7 +192,7 @@ def test_factors_are_those_of_the_noise_quoted_for_0_to_1(tmp_path: Path) -> Non
     prior = prior_with(tmp_path, families={"inpaint": nodes, "hole": nodes})
     for sigma, factor in ((0.05, 1), (0.1, 3)):
         problem, _ = masked(sigma)
-        _, (found,) = with_errors(prior, problem, *run(problem, prior))
+        _, (found,) = add_errors(prior, problem, *run(problem, prior))
         np.testing.assert_allclose(found.std, factor * np.exp(-2.5), rtol=1e-3)
 
 
@@ -224,7 +200,7 @@ def test_between_noise_levels_factors_are_log_linear_and_beyond_them_constant() 
     nodes = (Node(0.01, (1.0, 1.0, 1.0, 1.0), 1), Node(0.1, (4.0, 4.0, 4.0, 4.0), 1))
     table = Calibration({"sr": nodes})
     for noise, factor in ((0.0, 1), (0.01, 1), (10**-1.5, 2), (0.1, 4), (0.5, 4)):
-        factors, known = table.at("sr", noise)
+        factors, known = table.find_factors("sr", noise)
         assert known and factors == pytest.approx((factor,) * 4)
 
 
@@ -236,8 +212,8 @@ def test_a_level_that_was_found_counts_to_the_nearest_of_those_calibrated() -> N
 def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> None:
     generator = torch.Generator().manual_seed(0)
     tails = [torch.randn(3, 3000, generator=generator).abs() ** 1.5 for _ in range(6)]
-    table = fitted([("cs", 0.05, part) for part in tails])
-    factors, known = table.at("cs", 0.05)
+    table = fit_factors([("cs", 0.05, part) for part in tails])
+    factors, known = table.find_factors("cs", 0.05)
     assert known and list(factors) == sorted(factors)
     fresh = torch.randn(60_000, generator=generator).abs() ** 1.5
     for level, factor in zip(calibration.LEVELS, factors):
@@ -250,7 +226,7 @@ def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> No
 def test_a_noise_level_with_few_runs_leans_on_its_family() -> None:
     """One run of factor 1 beside eight of factor 4: it counts one of nine, in logarithms, and the others stay."""
     alone, others = ("sr", 0.0, torch.full((6,), 1.0)), [("sr", 0.1, torch.full((6,), 4.0))] * 8
-    low, high = fitted([alone, *others]).families["sr"]
+    low, high = fit_factors([alone, *others]).families["sr"]
     assert low.factors == pytest.approx((4 ** (8 / 9),) * 4) and low.runs == 1 and low.noise == 0
     assert high.factors == pytest.approx((4.0,) * 4) and high.runs == 8 and high.noise == 0.1
 
@@ -282,7 +258,7 @@ def test_a_table_and_a_referee_are_read_as_they_were_written(tmp_path: Path) -> 
     other = Referee.load(tmp_path / "r.referee")
     given = torch.randn(1, CHANNELS, 8, 8)
     torch.testing.assert_close(referee(given), other(given), atol=1e-2, rtol=1e-2)
-    assert json.dumps({"a": 1}) and (tmp_path / "r.referee").stat().st_size < 300_000
+    assert (tmp_path / "r.referee").stat().st_size < 300_000
     (tmp_path / "r.referee").write_bytes(b"no")
     with pytest.raises(LeaderError, match="cannot be read"):
         Referee.load(tmp_path / "r.referee")
@@ -293,10 +269,14 @@ def test_families() -> None:
     dots[::2, ::2] = False
     hole = dots.clone()
     hole[4:20, 4:20] = False
-    assert [family_of("inpaint", mask) for mask in (dots, hole)] == ["inpaint", "hole"]
-    assert (
-        family_of("sr-bicubic", None) == "sr" and family_of("deblur", None) == "deblur-motion" and family_of("cs", None) == "cs"
-    )
+    assert [find_family("inpaint", mask) for mask in (dots, hole)] == ["inpaint", "hole"]
+    assert [find_family(task, None) for task in ("sr-nearest", "deblur", "deblur-gaussian", "cs", "separable")] == [
+        "sr",
+        "deblur-motion",
+        "deblur-gaussian",
+        "cs",
+        "separable",
+    ]
 
 
 def test_a_restoration_shows_the_error_where_there_is_a_referee(tmp_path: Path) -> None:
@@ -304,9 +284,9 @@ def test_a_restoration_shows_the_error_where_there_is_a_referee(tmp_path: Path) 
     restored = restore(photograph(SIZE, SIZE), "sr", factor=2, prior=prior, steps=4, plugins=(), sigma=0.05)
     assert restored.uncertainty is not None and restored.uncertainty.shape == (2 * SIZE, 2 * SIZE)
     np.testing.assert_allclose(restored.uncertainty, np.exp(-2.5) / 2, rtol=1e-3)
-    assert restored.summary()["trust"]["source"] == "uncalibrated" and any(
-        "leader calibrate" in note for note in restored.notes
-    )
+    assert restored.summary()["trust"]["source"] == "uncalibrated" and "trust map: uncalibrated" in [
+        getattr(note, "code", "") for note in restored.notes
+    ]
     plain = restore(photograph(SIZE, SIZE), "sr", factor=2, prior=CheapPrior(), steps=4, plugins=(), sigma=0.05)
     assert np.array_equal(plain.array, restored.array) and plain.trust is None and plain.uncertainty is not None
 
@@ -343,21 +323,13 @@ def test_of_two_calibrations_the_wider_counts_at_the_noise_levels_of_either() ->
     rising, own = (1.0, 2.0, 3.0, 4.0), (Node(0.0, (9.0,) * 4, 1),)
     one = Calibration({"sr": (Node(0.0, rising, 5), Node(0.1, rising, 6)), "cs": own})
     other = Calibration({"sr": (Node(0.0, (2.0, 2.5, 2.5, 2.5), 7), Node(0.05, (0.5, 1.0, 5.0, 6.0), 8)), "jpeg": own})
-    for table in (calibration.wider(one, other), calibration.wider(other, one)):
+    for table in (calibration.widen_factors(one, other), calibration.widen_factors(other, one)):
         assert set(table.families) == {"sr", "cs", "jpeg"}
         assert table.families["cs"] == table.families["jpeg"] == own
         clean, middle, noisy = table.families["sr"]
         assert clean == Node(0.0, (2.0, 2.5, 3.0, 4.0), 12)
         assert (middle.noise, middle.runs) == (0.05, 8) and middle.factors == pytest.approx((1.0, 2.0, 5.0, 6.0))
         assert noisy == Node(0.1, (1.0, 2.0, 5.0, 6.0), 6), "beyond its last level a table goes on as it ends"
-
-
-def test_every_kind_of_blur_is_a_family_of_its_own_but_a_kernel_of_ones_own() -> None:
-    assert [family_of(task, None) for task in ("deblur", "deblur-motion", "deblur-gaussian")] == [
-        "deblur-motion",
-        "deblur-motion",
-        "deblur-gaussian",
-    ]
 
 
 @pytest.mark.parametrize("noises", [[0.0, 0.0], [0.1, 0.05]])

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from leader.diagnosis.width import Width
+from leader.messages import Note
 from leader.restoration import restore as module
-from leader.restoration.degrade import degrade
 from leader.restoration.repeat import arguments_of
 from leader.restoration.restore import Preparation, prepare, restore
 from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
-from leader.trust import Verdict, verdict
+from leader.trust import RunFacts, Verdict, measure
 from tests.cheap_prior import CheapPrior, photograph
 
 FAILED = {
@@ -47,7 +48,7 @@ class Scripted:
 
 
 def failed(residual: float, detail: float) -> Verdict:
-    return Verdict("failed", ("x",), {**FAILED, "residual": residual, "detail": detail})
+    return Verdict("failed", (Note("x", "x"),), {**FAILED, "residual": residual, "detail": detail})
 
 
 def test_a_failed_run_is_repeated_with_twice_the_estimate_and_the_kept_one_says_so() -> None:
@@ -58,7 +59,7 @@ def test_a_failed_run_is_repeated_with_twice_the_estimate_and_the_kept_one_says_
     assert best.sigma == 2 * first.sigma and best.sigma_from == "estimated"
     assert [(item.level, item.kept) for item in best.tries] == [("failed", True), ("fine", True)]
     assert [item.sigma for item in best.tries] == [first.sigma, 2 * first.sigma]
-    assert any("raised" in note for note in best.notes)
+    assert "sigma raised" in [getattr(note, "code", "") for note in best.notes]
     summary = best.summary()
     assert summary["sigma"] == best.sigma and [item["kept"] for item in summary["tries"]] == [True, True]
     again = restore(best.given.pixels, **arguments_of(summary, prior=CheapPrior()))
@@ -76,14 +77,14 @@ def test_a_repetition_that_improves_one_thing_alone_is_not_kept(residual: float,
 
 def test_what_was_given_or_is_not_failed_is_run_once() -> None:
     for one, level in ((ready(sigma=0.02), "failed"), (ready(), "doubtful")):
-        script = Scripted(Verdict(level, ("x",), FAILED))  # type: ignore[arg-type]  # two of the three levels
+        script = Scripted(Verdict(level, (Note("x", "x"),), FAILED))  # type: ignore[arg-type]  # two of the three levels
         best = run_with_second_try(one, script)
         assert len(script.sigmas) == 1 and best.tries == () and best.sigma == one.sigma
 
 
 def test_what_more_noise_cannot_cure_is_run_once() -> None:
     one = ready()
-    script = Scripted(Verdict("failed", ("x",), {**FAILED, "too_wide": 5.0, "due": 0.01, "distance": 0.1}))
+    script = Scripted(Verdict("failed", (Note("x", "x"),), {**FAILED, "sharp": 5.0}))
     best = run_with_second_try(one, script)
     assert len(script.sigmas) == 1 and best.tries == () and best.sigma == one.sigma
 
@@ -100,18 +101,9 @@ def test_a_blur_is_judged_by_the_evidence_for_its_kernel() -> None:
     sharp = photograph(72, 72)
     told = restore(sharp, "deblur", kernel="gaussian:2", prior=CheapPrior(), steps=3, sigma=0.01)
     assert told.verdict is not None and float(told.verdict.numbers["too_wide"] or 0) > 1
-    assert any("kernel is too wide" in reason for reason in told.verdict.reasons)
-    assert 0 <= float(told.verdict.numbers["due"] or 0) < 0.05
+    assert "too wide" in [reason.code for reason in told.verdict.reasons]
     vouched = restore(sharp, "deblur", kernel="gaussian:2", kernel_doubt=0, prior=CheapPrior(), steps=3, sigma=0.01)
     assert vouched.verdict is not None and vouched.verdict.numbers["too_wide"] is None
-
-
-def test_detail_counts_as_taken_away_where_white_noise_was_found_alone() -> None:
-    noisy = ready().given
-    squeezed = degrade(noisy, "jpeg", quality=60).picture
-    for picture, said, white in ((noisy, None, 1), (noisy, 0.02, 0), (squeezed, None, 0)):
-        one = prepare(picture, "denoise", prior=CheapPrior(), steps=3, sigma=said).run()
-        assert one.verdict is not None and one.verdict.numbers["white"] == white and one.verdict.numbers["denoises"] == 1
 
 
 def test_the_check_does_not_touch_the_picture_and_repeats() -> None:
@@ -121,24 +113,11 @@ def test_the_check_does_not_touch_the_picture_and_repeats() -> None:
     assert without.verdict is None and without.summary()["verdict"] is None
     assert one.verdict is not None and one.verdict == same.verdict
     assert np.array_equal(one.array, without.array)
-    assert one.summary()["verdict"]["numbers"] == one.verdict.numbers
+    assert one.summary()["verdict"] == one.verdict.as_dict()
     assert one.summary()["network"] == without.summary()["network"]
     other = restore(noisy, "denoise", prior=CheapPrior(), steps=3, seed=6).verdict
     assert other is not None and other.numbers["residual"] != one.verdict.numbers["residual"]
     assert one.verdict.numbers["change"] is not None  # a look that the ledger of the run does not count
-
-
-@pytest.mark.parametrize("task", ["sr", "deblur", "inpaint", "colourise", "denoise"])
-def test_every_task_is_judged(task: str) -> None:
-    options: dict[str, dict[str, Any]] = {
-        "sr": {"factor": 2},
-        "deblur": {"kernel": "gaussian:1"},
-        "inpaint": {"mask": np.eye(40, 52) < 1},
-    }
-    picture = photograph(40, 52, 1 if task == "colourise" else 3)
-    judged = restore(picture, task, prior=CheapPrior(), sigma=0.02, steps=3, **options.get(task, {})).verdict
-    assert judged is not None and judged.numbers["residual"] is not None
-    assert all(value is None or np.isfinite(value) for value in judged.numbers.values())
 
 
 def test_the_frame_around_a_blurred_picture_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,15 +125,14 @@ def test_the_frame_around_a_blurred_picture_is_not_judged(monkeypatch: pytest.Mo
     known: dict[str, Any] = {"kernel": "gaussian:1", "kernel_doubt": 0}  # doubt is whitened across the border
     one = prepare(photograph(40, 52), "deblur", prior=CheapPrior(), sigma=0.02, steps=3, **known)
     seen: list[dict[str, Any]] = []
-    real = verdict
 
-    def watch(problem: Any, x: torch.Tensor, *rest: Any, **more: Any) -> Verdict:
-        spoilt = x.clone()
+    def watch(facts: RunFacts) -> dict[str, float | None]:
+        spoilt = facts.images.clone()
         spoilt[..., :3, :] = 1.0
-        seen.extend(real(problem, part, *rest, **more).numbers for part in (x, spoilt))
-        return real(problem, x, *rest, **more)
+        seen.extend(measure(part) for part in (facts, replace(facts, images=spoilt)))
+        return seen[0]
 
-    monkeypatch.setattr(module, "verdict", watch)
+    monkeypatch.setattr(module, "measure", watch)
     one.run()
     clean, spoilt = ({key: value for key, value in numbers.items() if value is not None} for numbers in seen)
     assert clean == pytest.approx(spoilt, rel=1e-4)  # transforms of the whole frame round differently
@@ -172,6 +150,7 @@ def test_the_verdict_knows_the_pictures_own_noise_where_nothing_else_was_to_be_r
     assert tiny is not None and tiny.numbers["noise"] is None, "too small for an estimate"
     guessed = restore(noisy, "denoise", prior=CheapPrior(), steps=3).verdict
     assert guessed is not None and guessed.numbers["noise"] is None, "an estimate rests on the same picture"
+    assert (judged.numbers["estimated"], guessed.numbers["estimated"]) == (0.0, 1.0)
 
 
 def test_a_repetition_that_is_fine_but_explains_less_is_neither_kept_nor_the_end() -> None:
@@ -185,7 +164,20 @@ def test_a_repetition_that_is_fine_but_explains_less_is_neither_kept_nor_the_end
     assert run_with_second_try(first, script).sigma == first.sigma
 
 
-def test_the_verdict_is_told_who_said_the_noise_level() -> None:
-    for sigma, expected in ((None, 1.0), (0.05, 0.0)):
-        judged = ready(sigma=sigma).run().verdict
-        assert judged is not None and judged.numbers["estimated"] == expected
+def test_the_verdict_is_told_all_that_is_known_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[RunFacts] = []
+
+    def keep(facts: RunFacts) -> dict[str, Any]:
+        asked.append(facts)
+        return FAILED
+
+    monkeypatch.setattr(module, "measure", keep)
+    made = ready(sigma=0.1, ids=7, seed=5)
+    width = Width(odds=1.5, due=0.02, sharp=-2.0)
+    replace(made, posed=replace(made.posed, width=width, misread=0.3)).run()
+    (facts,) = asked
+    assert (facts.seed, facts.image, facts.width, facts.misread, facts.estimated) == (5, 7, width, 0.3, False)
+    numbers = measure(facts)
+    assert (numbers["too_wide"], numbers["sharp"], numbers["compressed"], numbers["misread"]) == (1.5, -2.0, 0.0, 0.3)
+    assert measure(replace(facts, width=Width(odds=None, due=0.0, sharp=2.0)))["compressed"] == 1.0
+    assert measure(replace(facts, image=8))["change"] != numbers["change"], "the image's id chooses the noise of the look"

@@ -32,16 +32,14 @@ def test_the_numbers_of_a_picture_do_not_depend_on_strips(rows: int, height: int
     known = reached[0]
 
     def numbers() -> list[float]:
-        correlation = residual.neighbour_correlation(picture - 0.5, reached)
+        correlation = residual.correlate_neighbours(picture - 0.5, reached)
         assert correlation is not None
         return [
-            residual.level(picture[None], reached[None]),
+            residual.measure_level(picture[None], reached[None]),
             correlation,
-            residual.blockiness(picture),
-            plausibility.detail(picture),
-            plausibility.detail(picture, known),
-            plausibility.fine_detail(picture),
-            plausibility.saturated(picture),
+            residual.measure_blockiness(picture),
+            plausibility.measure_detail(picture),
+            plausibility.measure_detail(picture, known),
         ]
 
     whole = numbers()

@@ -1,10 +1,11 @@
-"""The columns of tables: those of the metrics, which say themselves what they want, and those of all other numbers."""
+"""The columns of tables and figures: each number of a record has one entry, which says all about how it is shown."""
 
 from __future__ import annotations
 
 from leader.metrics import METRICS, Column
 
-OTHERS: dict[str, Column] = {
+COLUMNS: dict[str, Column] = {
+    **{name: metric.column for name, metric in METRICS.items()},
     "residual": Column("residual", 4, 0, "root mean square of y - A x of the clamped picture, in units of [0, 1] pictures"),
     "residual_raw": Column("raw residual", 6, 0, "the same before clamping"),
     "calls": Column("calls", 1, -1, "forward evaluations of the network, per image"),
@@ -25,8 +26,6 @@ OTHERS: dict[str, Column] = {
     "peak_mb": Column("peak MB", 1, -1, "peak resident memory of a fresh process, in MB"),
     "run_mb": Column("run MB", 1, -1, "the part of the peak that came after the prior was loaded, in MB"),
 }
-
-
-def columns() -> dict[str, Column]:
-    """Every number a table can show, by its name in a record."""
-    return {**{name: metric.column for name, metric in METRICS.items()}, **OTHERS}
+"""By the name in a record."""
+DEFAULT = ("psnr", "lpips", "calls", "work", "seconds")
+"""What a table or figure shows that names no numbers itself."""

@@ -16,7 +16,7 @@ against = "DDNM"                        the row it is compared with; by default 
 forms = ["full"]                        the forms that have these rows; by default all
 count = 8                               the first images only; by default all of the form's
 
-[form.small]                            where it runs and on what: the fields of Form
+[form.small]                            where it runs and on what: the fields of Form, on top of forms.toml beside the file
 [form.small.methods.sitcom]             steps and settings of one method in this form
 [table] and [figure]                    what is made of the records; see tables.py and figures.py
 """
@@ -32,11 +32,12 @@ from pathlib import Path
 from typing import Any
 
 from leader.bench.cell import BASELINES, KEEP, Cell, Frozen, Recipe
+from leader.bench.columns import COLUMNS
 from leader.bench.images import FITS, list_images
-from leader.bench.schema import Table, check_settings, parse_toml
+from leader.bench.schema import Table, parse_toml
 from leader.errors import LeaderError, UsageError, unknown_name
-from leader.methods import METHODS
-from leader.plugins import BUNDLES, PLUGINS, expand
+from leader.methods import METHODS, make_method
+from leader.plugins import BUNDLES, PLUGINS, expand, make_plugin
 from leader.schedule import GRIDS
 
 PLUGIN_LABELS = {
@@ -49,8 +50,8 @@ PLUGIN_LABELS = {
     "equs": "EquS",
     "equs+": "EquS+",
 }
-METRIC_NAMES = ("psnr", "ssim", "lpips", "calls", "work", "seconds")
-"""Numbers that published changes may be of."""
+OF_THE_RUN = ("probes", "trust_time", "use_presets")
+"""Settings of a row that are neither the method's nor a plug-in's."""
 _TOP = ("title", "note", "tasks", "task", "rows", "form", "table", "figure")
 _ROWS = (
     "methods",
@@ -67,7 +68,7 @@ _ROWS = (
     "count",
 )
 _TASK = ("label", "name", "options", "sigma")
-_TABLE = ("metrics", "std", "baseline", "kind", "parts", "published")
+_TABLE = ("metrics", "std", "baseline", "kind", "parts", "beside", "published")
 _FIGURE = ("kind", "metrics", "images", "image")
 _MOST_STEPS = 100_000
 _LARGEST_SIZE = 4096
@@ -106,7 +107,7 @@ class Row:
 class Form:
     """Where an experiment runs, and on what.
 
-    images   "test" (the shipped crops) or a folder; "" where it must be given with --images
+    images   "test" (the shipped crops) or a folder; "" where the user must name one
     count    how many images, from the first
     """
 
@@ -164,11 +165,11 @@ class Experiment:
         images: list[Path | None] = [None] * form.count
         if not (dry and (not form.images or not os.path.isdir(form.images)) and form.images != "test"):
             if not form.images:
-                raise LeaderError(f"The experiment '{self.name}' needs a folder of pictures; give it with --images.")
+                raise LeaderError(f"The experiment '{self.name}' needs a folder of pictures; name one.")
             found = list_images(form.images)
             if len(found) < form.count:
                 raise LeaderError(
-                    f"'{form.images}' holds {len(found)} pictures and '{self.name}' takes {form.count}; give --count."
+                    f"'{form.images}' holds {len(found)} pictures and '{self.name}' takes {form.count}; ask for fewer."
                 )
             images = list(found[: form.count])
         return [
@@ -215,15 +216,10 @@ def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
     for path in (Path(name), folder / f"{name}.toml"):
         if os.path.isfile(path):  # False also for a name that no file can have
             return path
-    known = [path.stem for path in all_experiments(folder)]
+    known = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("tasks", "forms", "search"))
     if not known:
         raise LeaderError(f"There is no experiment '{name}' and no folder '{folder}' here; give the path of its file.")
     raise unknown_name("experiment", name, known)
-
-
-def all_experiments(folder: Path = Path("experiments")) -> list[Path]:
-    """The files of the experiments in a folder, by name."""
-    return sorted(path for path in folder.glob("*.toml") if path.stem not in ("tasks", "search"))
 
 
 def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experiment:
@@ -231,7 +227,8 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
     where = f"'{path.name}'"
     document = Table(parse_toml(path), where, _TOP)
     definitions = {**parse_toml(path.with_name("tasks.toml")), **document.named_tables("task")}
-    forms = document.named_tables("form")
+    shared = parse_toml(path.with_name("forms.toml"))
+    forms = {name: _merged_form(shared.get(name), own) for name, own in document.named_tables("form").items()}
     if form not in forms:
         raise unknown_name(f"form of '{path.stem}'", form, forms)
     chosen = _form(Table(forms[form], f"the form '{form}' of {where}", [item.name for item in fields(Form)]), changes)
@@ -256,15 +253,14 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
     )
 
 
+def _merged_form(shared: Any, own: Any) -> Any:
+    return {**shared, **own} if isinstance(shared, dict) and isinstance(own, dict) else own
+
+
 def load_tasks(path: Path, names: list[str] | None = None) -> list[Task]:
     """The tasks of a tasks.toml, all or those named."""
     definitions = parse_toml(path)
     return [_task(name, definitions) for name in names or definitions]
-
-
-def forms_of(path: Path) -> list[str]:
-    """The names of the forms of an experiment's file."""
-    return list(Table(parse_toml(path), f"'{path.name}'", _TOP).named_tables("form"))
 
 
 def _forms_of_rows(block: Table, forms: Collection[str]) -> Collection[str]:
@@ -318,14 +314,17 @@ def _shown(table: Table) -> dict[str, Any]:
         table.text_or_none(name)
     if table.text("kind", "distances") not in ("distances", "grid", "path", "sweep", "bars", "uncertainty"):
         raise LeaderError(f"{table.where} names the unknown kind '{table.text('kind')}'; use distances, or a kind of figure.")
-    table.texts("metrics", ())
+    for list_name in ("metrics", "beside"):
+        for name in table.texts(list_name, ()):
+            if name not in COLUMNS:
+                raise unknown_name(f"number in {table.where}", name, COLUMNS)
     table.flag("std", True)
     table.integer("images", 1, 1, _MOST_IMAGES)
     table.integer("parts", 1, 1, 8)
     for label, entry in table.named_tables("published").items():
-        own = Table(entry, f"'{label}' among the published numbers of {table.where}", ("data", *METRIC_NAMES))
+        own = Table(entry, f"'{label}' among the published numbers of {table.where}", ("data", *COLUMNS))
         own.text("data", "")
-        for name in METRIC_NAMES:
+        for name in COLUMNS:
             own.number(name, 0.0, -100.0, 1000.0)
     table.integer("image", 0, 0, _MOST_IMAGES)
     return table.values
@@ -383,14 +382,11 @@ def _expand(block: Table) -> Iterator[Row]:
 
 
 def _check_settings(method: str, settings: dict[str, Any]) -> None:
-    """Refuses values of a type that the method's or a plug-in's setting cannot have."""
-    own = {key: value for key, value in settings.items() if key not in PLUGINS}
+    """Refuses settings that the method or a plug-in cannot be built with."""
     if method in METHODS:
-        check_settings(f"method '{method}'", METHODS[method], own)
+        make_method(method, {key: value for key, value in settings.items() if key not in (*PLUGINS, *OF_THE_RUN)})
     for name in PLUGINS.keys() & settings.keys():
-        if not isinstance(settings[name], dict):
-            raise LeaderError(f"The settings of the plug-in '{name}' must be a table; found {settings[name]!r}.")
-        check_settings(f"plug-in '{name}'", PLUGINS[name], settings[name])
+        make_plugin(name, settings[name])
 
 
 def _label(wanted: str | None, plain: str, chosen: tuple[tuple[str, Any], ...], where: str) -> str:

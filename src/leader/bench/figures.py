@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from leader.bench.columns import columns
+from leader.bench.columns import COLUMNS
 from leader.bench.experiment import PLUGIN_LABELS, Experiment
 from leader.bench.panels import Records, bar_groups, grid_shots, path_strips, sweep_curves, uncertainty_bands
 from leader.bench.records import Store, write_atomically
@@ -38,15 +38,23 @@ _STYLE = {
     "figure.dpi": 150,
 }
 
+BLANK: dict[str, dict[str, None]] = {".png": {"Software": None}, ".jpg": {}, ".svg": {"Date": None, "Creator": None}}
+"""The formats of a figure, and what matplotlib would write into each that differs from day to day."""
+
 
 def draw_figure(experiment: Experiment, records: Records, store: Store, out: Path) -> None:
-    """Writes the experiment's figure to `out` (.png or .svg)."""
-    if out.suffix not in (".png", ".svg"):
-        raise LeaderError(f"A figure is written as .png or .svg; found '{out.name}'.")
-    blank = {"Date": None, "Creator": None} if out.suffix == ".svg" else {"Software": None}
+    """Writes the experiment's figure to `out`, a .png, .jpg or .svg file."""
+    save_figure(lambda: make_figure(experiment, records, store), out)
+
+
+def save_figure(make: Callable[[], Any], out: Path) -> None:
+    """Makes a figure of matplotlib in the style of all figures and writes it, without dates, to a .png, .jpg or .svg file."""
+    if out.suffix not in BLANK:
+        raise LeaderError(f"A figure is written as {', '.join(BLANK)}; found '{out.name}'.")
     buffer = io.BytesIO()
     with drawing():
-        make_figure(experiment, records, store).savefig(buffer, format=out.suffix[1:], metadata=blank)
+        options: dict[str, Any] = {"pil_kwargs": {"quality": 90}} if out.suffix == ".jpg" else {"metadata": BLANK[out.suffix]}
+        make().savefig(buffer, format=out.suffix[1:], **options)
     write_atomically(out, buffer.getvalue())
 
 
@@ -116,7 +124,7 @@ def _sweep(experiment: Experiment, records: Records, store: Store) -> Any:
         for colour, curve in zip(itertools.cycle(COLOURS), curves):
             style = "--" if any(curve.name.endswith(label) for label in PLUGIN_LABELS.values()) else "-"
             axis.plot(curve.steps, curve.means, style, marker="o", ms=3, color=colour, label=curve.name)
-        axis.set(title=columns()[metric].title, xlabel="T", xscale="log")
+        axis.set(title=COLUMNS[metric].title, xlabel="T", xscale="log")
         axis.set_xticks(ticks, [str(count) for count in ticks])
         axis.minorticks_off()
     figure.suptitle(experiment.tasks[0].label, fontsize=8)
@@ -137,7 +145,7 @@ def _bars(experiment: Experiment, records: Records, store: Store) -> Any:
             if bar.low is not None and bar.high is not None:
                 spread = [[bar.mean - bar.low], [bar.high - bar.mean]]
                 axis.errorbar(where, bar.mean, spread, color="black", lw=0.6, capsize=1.5)
-        axis.set_title(columns()[metric].title)
+        axis.set_title(COLUMNS[metric].title)
         axis.set_xticks(range(len(tasks)), [_broken(label) for label in tasks], rotation=60, fontsize=6)
     _tight(figure, axes[0][0])
     return figure

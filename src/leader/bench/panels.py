@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from leader.bench.cell import Place
-from leader.bench.columns import columns
+from leader.bench.columns import DEFAULT
 from leader.bench.experiment import Experiment
 from leader.bench.records import Record, Store
 from leader.bench.statistics import Numbers, interval_of_mean
-from leader.errors import LeaderError, unknown_name
+from leader.errors import LeaderError
 
 Records = Mapping[Place, Record]
-DEFAULT_METRICS = ("psnr", "lpips", "calls", "work")
 
 
 @dataclass(frozen=True)
@@ -179,10 +178,7 @@ def _band(row: str, traces: list[list[list[Any]]], entry: int) -> Band:
 
 def metrics_of(experiment: Experiment) -> list[str]:
     """The numbers that the experiment's figure shows, a panel each."""
-    chosen = list(experiment.figure.get("metrics", DEFAULT_METRICS))
-    for name in chosen:
-        if name not in columns():
-            raise unknown_name("number of a figure", name, columns())
+    chosen = list(experiment.figure.get("metrics", DEFAULT))
     if not chosen:
         raise LeaderError(f"The figure of '{experiment.name}' names no number; leave 'metrics' out or fill it.")
     return chosen

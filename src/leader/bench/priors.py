@@ -8,8 +8,8 @@ from importlib import resources
 from pathlib import Path
 
 from leader.bench.images import file_hash
-from leader.bench.version import root_of
 from leader.errors import LeaderError
+from leader.priors.adapters import NetworkPrior
 from leader.priors.base import Prior
 from leader.priors.catalogue import ENTRIES
 from leader.priors.gaussian import GaussianPrior, stationary
@@ -47,13 +47,11 @@ def referee_fingerprint(name: str, size: int) -> str:
     return "+".join(file_hash(path) for path in (file, calibration.beside(file)) if path.is_file())
 
 
-def roots_of_prior(name: str, prior: Prior) -> list[str]:
-    """Where the code of a prior starts, for the version of what it does; `prior` may be a stand-in."""
-    if name == GAUSSIAN:
-        return [root_of(GaussianPrior), root_of(stationary)]
+def priors_within(name: str, prior: Prior) -> list[type[Prior]]:
+    """The classes of a prior and of the priors inside it; `prior` may be a stand-in."""
     if name in ENTRIES:
-        return [root_of(load_prior)]
-    return sorted({root_of(type(part)) for part in prior.modules() if type(part).__module__.startswith("leader.")})
+        return [NetworkPrior]
+    return list(dict.fromkeys(type(part) for part in prior.modules() if isinstance(part, Prior)))
 
 
 def stand_in(name: str, size: int) -> Prior:

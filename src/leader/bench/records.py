@@ -12,7 +12,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -22,8 +22,8 @@ from leader.errors import LeaderError
 from leader.files import claim, drop_torn_end, replacing
 
 Record = dict[str, Any]
-"""A cell's record. Always there: "key" (hash of everything that determines it), "cell" (the same without the code
-version), "code" (that version), "what" (all that was hashed). "scored": the versions of the metrics behind its scores.
+"""A cell's record. Always there: "asked" (what was asked), "revisions" (of the parts that took part), "key" (the hash of both),
+"package" (the version that made it); then its numbers. See keys.py.
 """
 
 PICTURES = "pictures"
@@ -51,18 +51,11 @@ class Store:
         self.path = folder / f"{name}.jsonl"
         self.own: dict[str, Record] = {}
         self._others: dict[str, Record] = {}
-        self._by_cell: dict[str, Record] = {}
-        self._by_kind: dict[str, list[Record]] | None = None
+        self._by_asked: dict[str, Record] | None = None
         if folder.is_dir():
             for path in sorted(folder.glob("[!.]*.jsonl")):  # a dot begins what was not finished
-                self._read(path)
-
-    def _read(self, path: Path) -> None:
-        target = self.own if path == self.path else self._others
-        state = path.stat()
-        for record in _stored(path, state.st_mtime_ns, state.st_size):
-            target[record["key"]] = record
-            self._by_cell[record["cell"]] = record
+                target, state = self.own if path == self.path else self._others, path.stat()
+                target.update((record["key"], record) for record in _stored(path, state.st_mtime_ns, state.st_size))
 
     def find(self, key: str) -> Record | None:
         """The record of exactly this key."""
@@ -73,17 +66,11 @@ class Store:
         yield from self.own.values()
         yield from (record for key, record in self._others.items() if key not in self.own)
 
-    def find_older(self, cell: str) -> Record | None:
-        """A record of the same cell made by another version of the code."""
-        return self._by_cell.get(cell)
-
-    def like(self, what: Record) -> list[Record]:
-        """The records of the same image, task, noise and method: candidates for the same cell."""
-        if self._by_kind is None:
-            self._by_kind = {}
-            for record in self.all():
-                self._by_kind.setdefault(_kind(record["what"]), []).append(record)
-        return self._by_kind.get(_kind(what), [])
+    def find_earlier(self, asked: Record) -> Record | None:
+        """A record of the same request made by other revisions."""
+        if self._by_asked is None:
+            self._by_asked = {digest(record["asked"]): record for record in self.all()}
+        return self._by_asked.get(digest(asked))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -92,7 +79,7 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o644)
         except OSError as error:
-            raise LeaderError(f"Records cannot be written to '{self.path}' ({error.strerror}); choose --records.") from error
+            raise LeaderError(f"Records cannot be written to '{self.path}' ({error.strerror}); choose a folder.") from error
         try:
             claim(lock, self.path)
             drop_torn_end(self.path)
@@ -115,22 +102,17 @@ class Store:
             os.close(handle)
         self._remember(record)
 
-    def adopt(self, key: str) -> None:
-        """Copies a neighbour's record into this experiment's own."""
-        if key not in self.own:
-            self._remember(self._others[key])
-
-    def finish(self, keys: Sequence[str], *, prune: bool = False, replaced: Collection[str] = ()) -> None:
+    def finish(self, keys: Sequence[str], *, prune: bool = False) -> None:
         """Writes the file anew: the records of `keys` in that order, then the rest by key.
 
-        Records that a newer version of the code has replaced go, as do those of the keys `replaced`; with `prune` all
-        others go too. Of several records of a cell that no key names, the last one stored stays.
+        Records whose request has one of `keys` by newer revisions go; with `prune` all others go too. Of several records of a
+        request that no key names, the last one stored stays.
         """
-        chosen = [self.own[key] for key in keys]
-        cells = {record["cell"] for record in chosen}
-        last = {record["cell"]: key for key, record in self.own.items() if key not in replaced}
-        rest = [] if prune else [self.own[key] for key in sorted(set(last.values()) - set(keys))]
-        rest = [record for record in rest if record["cell"] not in cells]
+        chosen = [self.own[key] for key in keys if key in self.own]  # the others are a neighbour's
+        last = {digest(record["asked"]): key for key, record in self.own.items()}
+        for record in chosen:
+            last.pop(digest(record["asked"]), None)
+        rest = [] if prune else [self.own[key] for key in sorted(last.values())]
         self.own = {record["key"]: record for record in [*chosen, *rest]}
         text = "".join(canonical(record) + "\n" for record in self.own.values())
         write_atomically(self.path, text.encode())
@@ -138,33 +120,19 @@ class Store:
     def picture(self, record: Record, kind: str) -> Path:
         """The file of a picture that the record refers to."""
         if kind not in record.get("pictures", {}):
-            raise LeaderError(f"The record {record['key']} has no picture '{kind}'; run its experiment again.")
+            raise LeaderError(f"The record {record['key']} has no picture '{kind}'; run its experiment with 'keep' set.")
         path = self.folder / PICTURES / str(record["pictures"][kind])
         if not path.is_file():
-            raise LeaderError(f"The picture '{path}' of a record is missing; delete the record and run again.")
+            raise LeaderError(f"The picture '{path}' of a record is missing; `leader bench run` makes it again.")
         return path
 
-    def drop_stray_pictures(self) -> int:
-        """Deletes the pictures that no record of the folder refers to; returns how many there were."""
-        named: set[str] = set()
-        for path in self.folder.glob("[!.]*.jsonl"):
-            for record in read_lines(path):
-                named.update(record.get("pictures", {}).values())
-        stray = [path for path in sorted((self.folder / PICTURES).glob("*.png")) if path.name not in named]
-        for path in stray:
-            path.unlink()
-        return len(stray)
+    def has_pictures(self, record: Record) -> bool:
+        """Whether all pictures that the record refers to are on disk."""
+        return all((self.folder / PICTURES / name).is_file() for name in record.get("pictures", {}).values())
 
     def _remember(self, record: Record) -> None:
         self.own[record["key"]] = record
-        self._by_cell[record["cell"]] = record
-        self._by_kind = None
-
-
-def _kind(what: Record) -> str:
-    method = what.get("method")
-    name = method.get("name") if isinstance(method, dict) else None
-    return canonical([name, *(what.get(key) for key in ("image", "index", "task", "sigma", "seed", "size", "fit"))])
+        self._by_asked = None
 
 
 @lru_cache(maxsize=64)
@@ -187,8 +155,8 @@ def read_lines(path: Path) -> Iterable[Record]:
 
 
 _KINDS = {
-    **dict.fromkeys(("key", "cell", "code", "image", "task", "method", "plugins", "prior", "error"), "text"),
-    **dict.fromkeys(("what", "pictures", "scored"), "table"),
+    **dict.fromkeys(("key", "package", "commit", "error"), "text"),
+    **dict.fromkeys(("asked", "revisions", "pictures"), "table"),
     **dict.fromkeys(("trace", "frames", "frame_calls"), "list"),
 }
 """Entries of a record that are no numbers."""
@@ -197,15 +165,15 @@ _KINDS = {
 def _wrong(record: Any) -> str | None:
     """What keeps a JSON value from being a record; None if nothing does."""
     if not isinstance(record, dict):
-        return "it is no table"
-    for name in ("key", "cell", "code", "what"):
+        return "it is not a table"
+    for name in ("key", "asked", "revisions", "package"):
         if name not in record:
             return f"it has no '{name}'"
     for name, value in record.items():
         if not _is_a(_KINDS.get(name, "number"), value):
-            return f"its '{name}' is no {_KINDS.get(name, 'number')}"
+            return f"its '{name}' is not a {_KINDS.get(name, 'number')}"
     if not all(isinstance(name, str) and _PICTURE_NAME.fullmatch(name) for name in record.get("pictures", {}).values()):
-        return "a picture of it is no name of a PNG file"
+        return "one of its pictures is not the name of a PNG file"
     if not all(isinstance(visit, list) and len(visit) == 3 and _is_visit(*visit) for visit in record.get("trace", [])):
         return "its trace does not consist of [t, jump, U]"
     return None
@@ -218,7 +186,7 @@ def _is_a(kind: str, value: Any) -> bool:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _is_visit(t: Any, jump: Any, mean: Any) -> bool:

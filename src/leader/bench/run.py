@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from leader.bench.cell import Cell, Place
-from leader.bench.cost import BACKWARD_PASSES, Bill, cost_of
 from leader.bench.experiment import Experiment
-from leader.bench.identity import identity, lacking
+from leader.bench.keys import Identity, identify
 from leader.bench.progress import Meter
 from leader.bench.records import Record, Store
 from leader.bench.running import run_cell
+from leader.bench.setup import BACKWARD_PASSES, Bill, cost_of
 from leader.engines import Engine
 from leader.errors import LeaderError
 
@@ -28,7 +28,7 @@ class Outcome:
 def run_experiment(
     experiment: Experiment, store: Store, engine: Engine, *, prune: bool = False, quiet: bool = False
 ) -> Outcome:
-    """Runs the cells whose records are missing or lack a metric, then writes the records in the experiment's order."""
+    """Runs the cells whose records or kept pictures are missing, then writes the records in the experiment's order."""
     cells = experiment.cells()
     places: dict[Place, Record] = {}
     ran = found = 0
@@ -38,12 +38,11 @@ def run_experiment(
         for wave in waves(cells):
             missing: dict[str, list[Cell]] = {}
             for cell in (resolved(item, places) for item in wave):
-                key = identity(cell)["key"]
-                record = store.find(key)
-                if record is None or lacking(record, cell):
+                key = identify(cell).key
+                record = _complete(store, key)
+                if record is None:
                     missing.setdefault(key, []).append(cell)  # rows may agree: each key runs once
                     continue
-                store.adopt(key)
                 places[cell.place] = record
                 found += 1
                 meter.skip(costs[cell.place])
@@ -59,6 +58,12 @@ def run_experiment(
     return Outcome(ran, found, failed)
 
 
+def _complete(store: Store, key: str) -> Record | None:
+    """The record of a key, None where it or one of its pictures is missing."""
+    record = store.find(key)
+    return record if record is not None and store.has_pictures(record) else None
+
+
 def waves(cells: Sequence[Cell]) -> list[list[Cell]]:
     """Cells that can run at once, then those that take their steps from the calls of earlier ones."""
     out: list[list[Cell]] = []
@@ -67,7 +72,7 @@ def waves(cells: Sequence[Cell]) -> list[list[Cell]]:
     while waiting:
         now = [cell for cell in waiting if cell.calls_of is None or cell.calls_of in settled]
         if not now:
-            raise LeaderError("Some rows take their calls from each other in a circle; break it.")
+            raise LeaderError("Some rows take their calls from each other in a circle; give one of them 'steps' of its own.")
         out.append(now)
         waiting = [cell for cell in waiting if not (cell.calls_of is None or cell.calls_of in settled)]
         settled |= {cell.row for cell in now}
@@ -88,44 +93,39 @@ def resolved(cell: Cell, places: dict[Place, Record]) -> Cell:
 class Gathered:
     """The records of an experiment by place.
 
-    older    how many of them another version of the code made
-    lacking  how many of the others lack a metric, or have it from another version of its code, by metric
+    earlier  how many of them were made by other revisions, by the name of the part whose revision differs
     missing  how many cells have no record
     """
 
     places: dict[Place, Record]
-    older: int
-    lacking: dict[str, int]
+    earlier: dict[str, int]
     missing: int
 
 
 def gather(experiment: Experiment, store: Store, *, partial: bool = False) -> Gathered:
     """The records of an experiment; partial: leave out what is missing instead of refusing."""
-    found = Gathered({}, 0, {}, 0)
-    older = missing = 0
-    total = 0
-    for cell, who in resolved_cells(experiment, found.places):
+    places: dict[Place, Record] = {}
+    earlier: dict[str, int] = {}
+    total = missing = 0
+    for cell, who in resolved_cells(experiment, places):
         total += 1
-        record = None if who is None else store.find(who["key"])
-        if record is not None:
-            for name in lacking(record, cell):
-                found.lacking[name] = found.lacking.get(name, 0) + 1
-        elif who is not None:
-            record = store.find_older(who["cell"])
-            older += record is not None
+        record = None if who is None else store.find(who.key)
+        if record is None and who is not None and (record := store.find_earlier(who.asked)) is not None:
+            for name in sorted(dict(who.revisions.items() ^ record["revisions"].items())):
+                earlier[name] = earlier.get(name, 0) + 1
         if record is None:
             missing += 1
         else:
-            found.places[cell.place] = record
-    if (missing and not partial) or not found.places:
+            places[cell.place] = record
+    if (missing and not partial) or not places:
         raise LeaderError(
-            f"{missing} of {total} records of '{experiment.name}' are missing; run `leader bench run` "
-            "first, or take what there is with --partial."
+            f"{missing} of {total} records of '{experiment.name}' are missing; run `leader bench run` first, or ask for a "
+            "partial table."
         )
-    return replace(found, older=older, missing=missing)
+    return Gathered(places, earlier, missing)
 
 
-def resolved_cells(experiment: Experiment, places: dict[Place, Record]) -> Iterator[tuple[Cell, Record | None]]:
+def resolved_cells(experiment: Experiment, places: dict[Place, Record]) -> Iterator[tuple[Cell, Identity | None]]:
     """Every cell with its identity; None where it waits for the calls of a record that is not in `places`.
 
     The caller fills `places` as it goes.
@@ -136,7 +136,7 @@ def resolved_cells(experiment: Experiment, places: dict[Place, Record]) -> Itera
                 yield cell, None
             else:
                 known = resolved(cell, places)
-                yield known, identity(known)
+                yield known, identify(known)
 
 
 def dry_run(experiment: Experiment, store: Store, write: Callable[[str], None]) -> Bill:
@@ -146,8 +146,7 @@ def dry_run(experiment: Experiment, store: Store, write: Callable[[str], None]) 
     write("row\ttask\timage\tseed\tcalls\tbackwards\tpasses\tstored")
     for cell in cells:
         cost = cost_of(cell, experiment.form.steps)
-        record = None if cell.calls_of is not None else store.find(identity(cell)["key"])
-        stored = record is not None and not lacking(record, cell)
+        stored = cell.calls_of is None and _complete(store, identify(cell).key) is not None
         name = cell.image.stem if cell.image else f"#{cell.index}"
         numbers = f"{cost.calls}\t{cost.backwards}\t{cost.passes:.1f}\t{'yes' if stored else 'no'}"
         write(f"{cell.row}\t{cell.title}\t{name}\t{cell.recipe.seed}\t{numbers}")
@@ -155,7 +154,7 @@ def dry_run(experiment: Experiment, store: Store, write: Callable[[str], None]) 
             total += cost
     todo = f"{total.calls} calls, {total.backwards} backward passes, {total.passes:.0f} passes"
     pace = seconds_per_pass(store, experiment)
-    clock = "" if pace is None else f"; {pace * total.passes / 60:.0f} min of one core, as stored runs went"
+    clock = "" if pace is None else f"; about {pace * total.passes / 60:.0f} min of one core, judging by stored runs"
     write(f"{len(cells)} cells; to do: {todo}{clock}")
     return total
 
@@ -164,7 +163,8 @@ def seconds_per_pass(store: Store, experiment: Experiment) -> float | None:
     """Time of a full-resolution pass in the stored runs of this prior and size; None if there are none."""
     seconds = passes = 0.0
     for record in store.all():
-        same = record.get("prior") == experiment.form.prior and record["what"].get("size") == experiment.form.size
+        asked = record["asked"]
+        same = asked.get("prior", {}).get("name") == experiment.form.prior and asked.get("size") == experiment.form.size
         if same and record.get("seconds") and record.get("calls") and record.get("work"):
             seconds += record["seconds"]
             passes += record["work"] * (1 + BACKWARD_PASSES * (record.get("backwards") or 0) / record["calls"])

@@ -12,12 +12,11 @@ from PIL import Image
 from torch import Tensor
 
 from leader.bench.cell import BASELINES, Cell
-from leader.bench.identity import identity, score_versions
 from leader.bench.images import load_image, to_pixels
-from leader.bench.memory import memory_now, memory_peak
+from leader.bench.keys import identify, metrics_of_record, provenance
+from leader.bench.measures import counts, memory_now, memory_peak, scores
 from leader.bench.priors import open_prior
 from leader.bench.records import Record
-from leader.bench.scoring import counts, scores
 from leader.bench.setup import operator_of, sampler_of
 from leader.errors import LeaderError
 from leader.problem import Problem
@@ -37,43 +36,30 @@ class Answer:
 
 def run_cell(cell: Cell) -> Answer:
     """Runs a cell. A request that cannot be served, or diverges, gives a record with an "error" instead of numbers."""
-    who, recipe = identity(cell), cell.recipe
-    record: Record = {
-        "key": who["key"],
-        "cell": who["cell"],
-        "code": who["code"],
-        "what": who["what"],
-        "image": "" if cell.image is None else cell.image.stem,
-        "index": cell.index,
-        "task": recipe.task,
-        "sigma": recipe.sigma,
-        "method": recipe.method,
-        "plugins": "+".join(recipe.plugins),
-        "prior": recipe.prior,
-        "seed": recipe.seed,
-    }
-    versions = score_versions(cell)
+    who, recipe = identify(cell), cell.recipe
+    record: Record = {"key": who.key, "asked": who.asked, "revisions": who.revisions, **provenance()}
     pictures: dict[str, bytes] = {}
     try:
         if "trust" in recipe.keep:
             from leader.bench.trusting import trusted_numbers  # which takes its problems from here
 
-            numbers = trusted_numbers(cell, tuple(versions))
+            numbers = trusted_numbers(cell, metrics_of_record(recipe))
         else:
-            numbers, pictures = numbers_and_pictures(cell, tuple(versions))
+            numbers, pictures = numbers_and_pictures(cell, metrics_of_record(recipe))
     except LeaderError as error:
         return Answer({**record, "error": str(error)}, {})
-    names = {kind: picture_name(who["key"], kind) for kind in pictures}
+    names = {kind: f"{who.key}-{kind}.png" for kind in pictures}
     if names:
         record["pictures"] = names
-    if versions:
-        record["scored"] = versions
     return Answer({**record, **numbers}, {names[kind]: data for kind, data in pictures.items()})
 
 
-def picture_name(key: str, kind: str) -> str:
-    """The file of a record's picture."""
-    return f"{key}-{kind}.png"
+def open_cell(cell: Cell) -> tuple[Tensor, Problem]:
+    """The picture of a cell, [1, 3, H, W] in [0, 1], and its problem."""
+    if cell.image is None:
+        raise LeaderError("A cell without an image can be planned but not run; give the experiment a folder of pictures.")
+    picture = load_image(cell.image, cell.recipe.fit, cell.recipe.size).to(cell.recipe.device)
+    return picture, measure(cell, picture)
 
 
 def measure(cell: Cell, picture: Tensor) -> Problem:
@@ -85,10 +71,7 @@ def measure(cell: Cell, picture: Tensor) -> Problem:
 def numbers_and_pictures(cell: Cell, metrics: tuple[str, ...]) -> tuple[Record, dict[str, bytes]]:
     """All that is measured of a cell, with the scores of `metrics`, and the pictures it keeps (kind -> PNG)."""
     recipe = cell.recipe
-    if cell.image is None:
-        raise LeaderError("A cell without an image can be planned, not run; give a folder with --images.")
-    picture = load_image(cell.image, recipe.fit, recipe.size).to(recipe.device)
-    problem = measure(cell, picture)
+    picture, problem = open_cell(cell)
     numbers: Record = {}
     pictures: dict[str, bytes] = {}
     if recipe.method in BASELINES:
@@ -152,5 +135,5 @@ def _measurement_picture(problem: Problem) -> Tensor:
 
 def _png(pixels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> bytes:
     buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="PNG")
+    Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
     return buffer.getvalue()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -139,22 +138,6 @@ class Table:
 
     def _wrong(self, name: str, kind: str, value: Any) -> LeaderError:
         return LeaderError(f"'{name}' in {self.where} must be {kind}; found {_shown(value)}.")
-
-
-def check_settings(kind: str, registered: type, settings: Mapping[str, Any]) -> None:
-    """Refuses settings whose type is not that of the field's default; unknown names are told by who builds it."""
-    for item in fields(registered):
-        default = None if item.default is MISSING else item.default
-        if item.name not in settings or default is None:
-            continue
-        value = settings[item.name]
-        fits = isinstance(value, type(default))
-        if isinstance(default, (int, float)) and not isinstance(default, bool):
-            fits = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not fits:
-            raise LeaderError(
-                f"The setting '{item.name}' of the {kind} is {_shown(value)}; expected a value like its default {default!r}."
-            )
 
 
 def _are_texts(value: Any) -> bool:

@@ -1,14 +1,16 @@
-"""From a recipe to the objects that run it: operator, sampler, plan."""
+"""From a recipe to the objects that run it (operator, sampler, plan), and what that will cost."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
 
-from leader.bench.cell import Frozen, Recipe
+from leader.bench.cell import BASELINES, Cell, Frozen, Recipe
 from leader.bench.priors import stand_in
 from leader.errors import LeaderError
 from leader.operators.base import LinearOperator
@@ -16,6 +18,9 @@ from leader.operators.tasks import build_task
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.sampler import Plan, Sampler
+
+BACKWARD_PASSES = 2.0
+"""A backward pass costs about as much as two forward passes."""
 
 
 @lru_cache(maxsize=512)
@@ -63,3 +68,38 @@ def _explaining(what: str) -> Iterator[None]:
         raise
     except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, RuntimeError) as error:
         raise LeaderError(f"{what} ({error}); correct them in the experiment's file.") from error
+
+
+@dataclass(frozen=True)
+class Bill:
+    """The cost of a whole run, or of several: upper bounds, a pacer or an early stop may save some.
+
+    calls      forward evaluations of the network
+    backwards  reverse-mode passes
+    passes     full-resolution forward passes that all of it amounts to (calls x prior.work / pixels)
+    """
+
+    calls: int = 0
+    backwards: int = 0
+    passes: float = 0.0
+
+    def __add__(self, other: Bill) -> Bill:
+        return Bill(self.calls + other.calls, self.backwards + other.backwards, self.passes + other.passes)
+
+
+def cost_of(cell: Cell, fallback_steps: int = 100) -> Bill:
+    """The cost of a cell; where its steps depend on another's calls, that of `fallback_steps`."""
+    if cell.recipe.method in BASELINES:
+        return Bill()
+    return _cost(cell.recipe if cell.recipe.steps is not None else replace(cell.recipe, steps=fallback_steps))
+
+
+@lru_cache(maxsize=4096)
+def _cost(recipe: Recipe) -> Bill:
+    plan, prior = plan_of(recipe)
+    times = plan.grid.times
+    visited = [now for now, after in itertools.pairwise(times) if after <= now]
+    each = plan.method.cost
+    share = [prior.work(t, recipe.size, recipe.size) / recipe.size**2 for t in visited]
+    passes = (each.forward + BACKWARD_PASSES * each.backward) * sum(share) + each.start * share[0]
+    return Bill(each.forward * len(visited) + each.start, each.backward * len(visited), passes)

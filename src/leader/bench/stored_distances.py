@@ -1,8 +1,8 @@
 """Distances that were computed before: a table is printed again without the pictures and without the Inception network.
 
 The restored pictures of a table take megabytes and are not shipped; what the table needs of them are a few numbers a row. They
-are kept by what made them: the cells of both sets, with the scores of their pictures, and the code of the distances. So a
-record that a new version of the code only stamps anew keeps its distances, one whose picture changed does not.
+are kept by what made them: the requests of both sets, with the scores of their pictures, and the revision of the distances. So
+a record that is run again with the same outcome keeps its distances, one whose picture changed does not.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class StoredDistances:
             write_atomically(self.path, data)
 
 
-def key_of(sets: Sequence[Sequence[Record]], parts: int, code: str) -> str:
-    """The key of the distances between sets of records whose pictures are cut into parts x parts, by a version of the code."""
-    told = [[[record.get("cell"), *(record.get(name) for name in _SCORES)] for record in one] for one in sets]
-    return digest([told, parts, code])
+def key_of(sets: Sequence[Sequence[Record]], parts: int, revision: int) -> str:
+    """The key of the distances between sets of records whose pictures are cut into parts x parts."""
+    told = [[[digest(record["asked"]), *(record.get(name) for name in _SCORES)] for record in one] for one in sets]
+    return digest([told, parts, revision])
 
 
 def _read(path: Path) -> dict[str, list[list[float]]]:
@@ -65,4 +65,4 @@ def _read(path: Path) -> dict[str, list[list[float]]]:
         found: Any = json.loads(path.read_bytes())
         return {str(key): [[float(value) for value in values] for values in lists] for key, lists in found.items()}
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise LeaderError(f"'{path}' holds no stored distances; remove it, and the table computes them again.") from error
+        raise LeaderError(f"'{path}' does not hold stored distances; remove it, and the table computes them again.") from error

@@ -4,7 +4,8 @@ A table has three parts: the means with standard deviations per row and task, wi
 against the host in % (the last columns of the paper's Table 1); the paired differences against the host
 with 95 % intervals, where there are images enough; the conventions behind the numbers. The CSV is tidy instead: one line
 per row, task and number. [table] in an experiment may name the `metrics`, a `std` = false, a `baseline`: a row that the
-hosts are compared with in one more part; and what was `published` of a row's average changes, in %, with the `data` it is for.
+hosts are compared with in one more part; and what was `published` of a row's average changes, in %, with the `data` it is for,
+to stand beside our changes of the numbers named in `beside`.
 """
 
 from __future__ import annotations
@@ -16,14 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from leader.bench.cell import BASELINES
-from leader.bench.columns import columns
+from leader.bench.columns import COLUMNS, DEFAULT
 from leader.bench.experiment import Row
 from leader.bench.statistics import FEWEST_IMAGES, Difference, Numbers
 from leader.errors import unknown_name
-
-BESIDE = ("psnr", "lpips", "calls", "work")
-"""Seconds of runs that were not made in turn cannot be compared to a per cent."""
-DEFAULT_METRICS = ("psnr", "lpips", "calls", "work", "seconds")
 
 
 @dataclass(frozen=True)
@@ -56,10 +53,7 @@ def render_table(numbers: Numbers, form: str = "md") -> str:
 
 def metrics_of(numbers: Numbers) -> list[str]:
     """The numbers the experiment's table shows, those that no record has left out."""
-    asked = numbers.experiment.table.get("metrics", DEFAULT_METRICS)
-    for name in asked:
-        if name not in columns():
-            raise unknown_name("number of a table", name, columns())
+    asked = numbers.experiment.table.get("metrics", DEFAULT)
     rows, tasks = numbers.experiment.rows, numbers.experiment.tasks
     return [name for name in asked if any(numbers.per_image(row.label, task.label, name) for row in rows for task in tasks)]
 
@@ -71,7 +65,7 @@ def document(numbers: Numbers) -> Document:
     seeds = "1 seed" if len(form.seeds) == 1 else f"{len(form.seeds)} seeds"
     setting = f"Prior {form.prior}, {form.count} images of {form.size} px, T = {form.steps}, {seeds}."
     notes = [setting, *([experiment.note] if experiment.note else [])]
-    shown = [columns()[name] for name in metrics]
+    shown = [COLUMNS[name] for name in metrics]
     notes += [f"{column.title}: {column.convention}." for column in shown if column.convention]
     notes += [f"Failed: {line}" for line in numbers.failures()]
     for count in sorted({row.count for row in experiment.rows if row.count is not None and row.count < form.count}):
@@ -83,7 +77,7 @@ def document(numbers: Numbers) -> Document:
         sheets += [_changes(numbers, metrics), _differences(numbers, metrics, "Difference from the host", pairs)]
         if experiment.table.get("published"):
             sheets.insert(1, beside_published(numbers, metrics))
-        if _without_interval(numbers, metrics, pairs):
+        if any(found.low is None for found in _pairs(numbers, metrics, pairs)):
             notes.append(f"95 % intervals, and bold, are given from {FEWEST_IMAGES} images on, not where there are fewer.")
     baseline = experiment.table.get("baseline")
     hosts = [row.label for row in experiment.rows if row.against is None and row.method not in BASELINES]
@@ -101,7 +95,7 @@ def _means(numbers: Numbers, metrics: list[str]) -> Sheet:
         found = numbers.summary(row.label, task, name)
         if found is None:
             return "–"
-        digits = columns()[name].digits
+        digits = COLUMNS[name].digits
         return f"{found.mean:.{digits}f}" + (f" ± {found.std:.{digits}f}" if spread and found.count > 1 else "")
 
     tasks = numbers.experiment.tasks
@@ -127,15 +121,15 @@ def beside_published(numbers: Numbers, metrics: list[str]) -> Sheet:
     published = numbers.experiment.table["published"]
     compared = numbers.compared()
     hosts = list(dict.fromkeys(row.against for row in compared if row.label in published))
-    shown = [name for name in BESIDE if name in metrics]
-    told = [name for name in (*BESIDE, "seconds") if any(name in entry for entry in published.values())]
+    shown = [name for name in numbers.experiment.table.get("beside", metrics) if name in metrics]
+    told = [name for name in COLUMNS if any(name in entry for entry in published.values())]
     lines = []
     for row in (row for host in hosts for row in compared if row.against == host):
         own = published.get(row.label, {})
         images = len(numbers.per_image(row.label, numbers.experiment.tasks[0].label, "psnr"))
         ours = [_change_text(numbers, row, name) for name in shown]
         lines.append([row.label, str(images), *ours, own.get("data", "–"), *(_percent(own.get(name)) for name in told)])
-    heads = ["images", *map(_arrow, shown), "published for", *(f"{columns()[name].title} there" for name in told)]
+    heads = ["images", *map(_arrow, shown), "published for", *(f"{COLUMNS[name].title} there" for name in told)]
     return Sheet(
         "Average change over the tasks with 95 % bootstrap intervals, beside what is published for other pictures and networks",
         [("", len(heads))],
@@ -162,10 +156,9 @@ def _differences(numbers: Numbers, metrics: list[str], caption: str, pairs: list
 
     def cell(row: str, host: str, task: str, name: str) -> str:
         found = numbers.difference(row, host, task, name)
-        return "–" if found is None else interval_text(found, columns()[name].digits)
+        return "–" if found is None else interval_text(found, COLUMNS[name].digits)
 
-    compared = [numbers.difference(*pair, task.label, name) for pair in pairs for task in tasks for name in metrics]
-    intervals = any(found is not None and found.low is not None for found in compared)
+    intervals = any(found.low is not None for found in _pairs(numbers, metrics, pairs))
     return Sheet(
         f"{caption} over the same images" + (", 95 % bootstrap intervals; bold: zero is outside" if intervals else ""),
         [(task.label, len(metrics)) for task in tasks],
@@ -174,10 +167,11 @@ def _differences(numbers: Numbers, metrics: list[str], caption: str, pairs: list
     )
 
 
-def _without_interval(numbers: Numbers, metrics: list[str], pairs: list[tuple[str, str]]) -> bool:
+def _pairs(numbers: Numbers, metrics: list[str], pairs: list[tuple[str, str]]) -> list[Difference]:
+    """Every difference of a sheet that there is."""
     tasks = numbers.experiment.tasks
     found = [numbers.difference(*pair, task.label, name) for pair in pairs for task in tasks for name in metrics]
-    return any(item is not None and item.low is None for item in found)
+    return [item for item in found if item is not None]
 
 
 def interval_text(found: Difference, digits: int) -> str:
@@ -189,7 +183,7 @@ def interval_text(found: Difference, digits: int) -> str:
 
 
 def _arrow(name: str) -> str:
-    column = columns()[name]
+    column = COLUMNS[name]
     return column.title + {1: " ↑", -1: " ↓", 0: ""}[column.better]
 
 
@@ -273,13 +267,7 @@ def _html(numbers: Numbers) -> str:
         parts += [f"<tr><th></th>{groups}</tr>", f"<tr><th>method</th>{columns}</tr>"]
         parts += ["<tr>" + "".join(f"<td>{_marked(value)}</td>" for value in line) + "</tr>" for line in sheet.lines]
         parts.append("</table></div>")
-    parts += [
-        "<ul>",
-        *(f"<li>{html.escape(note)}</li>" for note in text.notes),
-        "</ul>",
-        "</body></html>",
-        "",
-    ]
+    parts += ["<ul>", *(f"<li>{html.escape(note)}</li>" for note in text.notes), "</ul>", "</body></html>", ""]
     return "\n".join(parts)
 
 
@@ -300,14 +288,7 @@ def _csv(numbers: Numbers) -> str:
                 found = numbers.summary(row.label, task.label, name)
                 if found is None:
                     continue
-                line = [
-                    row.label,
-                    row.against or "",
-                    task.label,
-                    name,
-                    _number(found.mean),
-                    _number(found.std),
-                ]
+                line = [row.label, row.against or "", task.label, name, _number(found.mean), _number(found.std)]
                 against = row.against if row.label in compared else None
                 paired = None if against is None else numbers.difference(row.label, against, task.label, name)
                 values = ["", "", "", ""]
@@ -336,7 +317,7 @@ def render_comparison(numbers: Numbers, row: str, host: str) -> str:
             found = numbers.difference(row, host, task.label, name)
             if found is None:
                 continue
-            column = columns()[name]
+            column = COLUMNS[name]
             mine, theirs = (numbers.per_image(label, task.label, name) for label in (row, host))
             shared = mine.keys() & theirs.keys()
             means = [sum(side[i] for i in shared) / len(shared) for side in (theirs, mine)]

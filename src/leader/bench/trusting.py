@@ -1,6 +1,6 @@
 """Running a cell whose error map is judged (`keep = ["trust"]`): what the trust map says against what the error is.
 
-A root of its own (see identity.py): records of experiments that do not ask for it do not depend on anything here.
+Records of experiments that do not ask for it depend on nothing here: their keys have no revision of the trust map.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from leader.bench.cell import BASELINES, Cell
-from leader.bench.images import load_image
+from leader.bench.measures import DIGITS, counts, scores
 from leader.bench.priors import open_prior
 from leader.bench.records import Record
-from leader.bench.running import measure
-from leader.bench.scoring import DIGITS, counts, scores
+from leader.bench.running import open_cell
 from leader.bench.setup import sampler_of
 from leader.errors import LeaderError
 from leader.metrics.uncertainty import block_rank_correlation, calibration_error, interval_coverage, sparsification_error
@@ -31,12 +30,9 @@ BLOCK = 8
 def trusted_numbers(cell: Cell, metrics: tuple[str, ...]) -> Record:
     """All that is measured of a cell, with the scores of `metrics` and of its error map; no pictures."""
     recipe = cell.recipe
-    if cell.image is None:
-        raise LeaderError("A cell without an image can be planned, not run; give a folder with --images.")
     if recipe.method in BASELINES:
         raise LeaderError(f"The baseline '{recipe.method}' has no error map; leave its row out, or 'trust' out of keep.")
-    picture = load_image(cell.image, recipe.fit, recipe.size).to(recipe.device)
-    problem = measure(cell, picture)
+    picture, problem = open_cell(cell)
     prior = open_prior(recipe.prior, recipe.size, recipe.device)
     watch = Watch(prior.schedule)
     started = time.perf_counter()
@@ -46,7 +42,7 @@ def trusted_numbers(cell: Cell, metrics: tuple[str, ...]) -> Record:
     found = None if evidence is None else error_map(prior, problem, evidence)
     ended = time.perf_counter()
     if evidence is None or found is None:
-        raise LeaderError(f"The prior '{recipe.prior}' has no referee, or estimated no Sigma: fit one with `leader fit-trust`.")
+        raise LeaderError(f"The prior '{recipe.prior}' has no referee, or estimated no Sigma; run `leader fit-trust` first.")
     numbers: Record = {**counts(result, recipe.size), **scores(result.images, picture, problem, metrics)}
     if recipe.timing:
         numbers |= {"seconds": round(between - started, 4), "trust_seconds": round(ended - between, 4)}
@@ -56,7 +52,7 @@ def trusted_numbers(cell: Cell, metrics: tuple[str, ...]) -> Record:
 def judged(found: ErrorMap, error: Tensor, is_open: Tensor) -> Record:
     """Coverage, calibration error, AUSE and rank of an error map, of an error [C, H, W], over the open pixels [H, W] bool."""
     if not bool(is_open.any()):
-        raise LeaderError("Every pixel is known, so that no error map can be judged; choose another task.")
+        raise LeaderError("Every pixel is known, so there is no error map to judge; choose another task.")
     std = found.std
     errors = error[:, is_open][None, :, None]
     stds = std[is_open].expand_as(errors)

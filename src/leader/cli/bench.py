@@ -79,53 +79,6 @@ def run(
 
 
 @app.command()
-def renew(
-    experiments: Annotated[
-        list[str] | None, typer.Argument(help="Experiments; by default all that have records in the folder.")
-    ] = None,
-    form: Annotated[str | None, typer.Option("--form", help="Only records of this form.")] = None,
-    images: Images = None,
-    fit: Fit = None,
-    count: Count = None,
-    rows: Rows = None,
-    tasks: Tasks = None,
-    cells: Annotated[int, typer.Option(help="Cells to run again per variant of a code path.", min=1)] = 1,
-    workers: Workers = 2,
-    records: Records = RECORDS,
-    only_agreeing: Annotated[
-        bool, typer.Option("--only-agreeing", help="Leave paths alone whose numbers have changed.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run and its cost; run nothing.")] = False,
-) -> None:
-    """Carry records that another version of the code made to the present one.
-
-    A few cells of every code path (method, plug-ins, task, prior, estimator) run again. Where all stored numbers but times
-    and memory come out the same, but for one in the sixth decimal, the records of the path get the present stamp; where one
-    differs, all cells of the path run again. Interrupted renewals go on where they were.
-    """
-    from leader.bench.renew import find_stale, forecast, renew_text, requests_for
-    from leader.bench.renew import renew as renew_records
-    from leader.engines import make_engine
-
-    changes = {"images": images, "fit": fit, "count": count}
-    requests = requests_for(experiments or [], records, form, rows, tasks, **changes)
-    if dry_run:
-        paths, report = find_stale(requests)
-        for path in paths.values():
-            chosen = path.chosen(cells)
-            seconds = sum(item.seconds for item in chosen)
-            typer.echo(f"{path.name}\t{len(path.records)} records\t{len(chosen)} cells\t{seconds:.0f} s")
-        number, seconds = forecast(paths, cells)
-        clock = f"{seconds / 60:.0f} min of one core, as stored runs went"
-        typer.echo(f"{len(paths)} code paths with old records, {number} cells to run again: {clock}")
-        typer.echo(renew_text(report))
-        return
-    with closing(make_engine(workers)) as engine, closing(make_engine(1, fresh=True)) as fresh:
-        report = renew_records(requests, engine, fresh=fresh, cells=cells, only_agreeing=only_agreeing, write=_to_stderr)
-    typer.echo(renew_text(report), err=True)
-
-
-@app.command()
 def table(
     experiment: Name,
     form: FormName = "small",
@@ -159,7 +112,7 @@ def table(
 def figure(
     experiment: Name,
     form: FormName = "small",
-    out: Annotated[Path, typer.Option(help="The file to write, .png or .svg.")] = Path("figure.png"),
+    out: Annotated[Path, typer.Option(help="The file to write: .png, .jpg or .svg.")] = Path("figure.png"),
     images: Images = None,
     fit: Fit = None,
     count: Count = None,
@@ -175,17 +128,6 @@ def figure(
     store = Store(records, chosen.name)
     found = _gathered(chosen, store, partial=partial)
     draw_figure(chosen, found.places, store, out)
-    typer.echo(f"{out}", err=True)
-
-
-@app.command()
-def architecture(
-    out: Annotated[Path, typer.Option(help="The file to write, .png or .svg.")] = Path("figure2.svg"),
-) -> None:
-    """Draw one step of the loop and who takes part in it, from the code itself."""
-    from leader.bench.architecture import draw_architecture
-
-    draw_architecture(out)
     typer.echo(f"{out}", err=True)
 
 
@@ -235,22 +177,13 @@ def _load(
 
 
 def _gathered(experiment: Experiment, store: Store, *, partial: bool) -> Gathered:
-    """The records of an experiment; what is old or incomplete in them is told."""
+    """The records of an experiment; those made by earlier revisions are reported."""
     from leader.bench.run import gather
 
     found = gather(experiment, store, partial=partial)
-    if found.older:
-        typer.echo(
-            f"{found.older} records were made by another version of the code; `leader bench renew` carries them across.",
-            err=True,
-        )
-    for name, count in found.lacking.items():
-        typer.echo(f"{count} records lack the present '{name}'; `leader bench run` completes them.", err=True)
+    for name, count in found.earlier.items():
+        typer.echo(f"{count} records were made by another revision of '{name}'; `leader bench run` makes them again.", err=True)
     return found
-
-
-def _to_stderr(text: str) -> None:
-    typer.echo(text, err=True)
 
 
 def _write(text: str, out: Path | None) -> None:

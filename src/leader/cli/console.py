@@ -9,15 +9,16 @@ import sys
 from collections.abc import Sequence
 
 from leader.errors import LeaderError
+from leader.messages import render
 
 
 def to_stderr(text: str, style: str | None = None) -> None:
-    """One line for the person at the terminal."""
+    """One line for the person at the terminal; notes are worded for one."""
     from rich.console import Console
     from rich.text import Text
 
     try:
-        Console(stderr=True, soft_wrap=True).print(Text(text, style=style or ""))
+        Console(stderr=True, soft_wrap=True).print(Text(render(text, "terminal"), style=style or ""))
     except OSError:
         let_go(sys.stderr)  # a full disk behind stderr is no reason to lose a restoration, and there is nowhere left to tell
 

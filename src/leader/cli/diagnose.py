@@ -29,4 +29,4 @@ def diagnose(
 
     check_readable(picture, "picture")
     found = look_at(picture)
-    to_stdout(json.dumps(found.as_dict(), indent=2) if as_json else found.in_words())
+    to_stdout(json.dumps(found.as_dict(), indent=2) if as_json else found.in_words("terminal"))

@@ -105,9 +105,7 @@ class Outputs:
         if restored.picture.metadata.gps and not self.location:
             to_stderr("Where the picture was taken is left out of the result; --keep-location keeps it.")
         for path in self.maps:
-            from leader.restoration.saving import write_map
-
-            write_map(path, restored)
+            restored.save_map(path)
             say(str(path))
         if self.figure is not None:
             from leader.pictures.figures import draw_side_by_side, with_holes

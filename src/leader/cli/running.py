@@ -28,7 +28,7 @@ def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False) -> R
     restored = run_with_second_try(ready, lambda one: _run(one, check, told))
     _tell_trust(restored)
     if restored.verdict is not None:
-        to_stderr(f"Verdict: {restored.verdict.in_words()}", _STYLES[restored.verdict.level])
+        to_stderr(f"Verdict: {restored.verdict.in_words('terminal')}", _STYLES[restored.verdict.level])
     return restored
 
 

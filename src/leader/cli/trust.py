@@ -80,7 +80,7 @@ def calibrate(
     from leader.files import check_writable
     from leader.pictures import list_pictures
     from leader.train.trust_fit import fit_calibration
-    from leader.train.trust_runs import every_family, kept
+    from leader.train.trust_runs import every_family, read_run
     from leader.trust.calibration import LEVELS, SHOWN, beside
     from leader.trust.referee import Referee
 
@@ -97,7 +97,7 @@ def calibrate(
     with _folder(store) as folder:
         cases = every_family(len(list_pictures(images)), crops)
         files = _made(model, images, cases, folder, 60 * minutes, workers, prior)
-        table = fit_calibration(judge, (kept(file) for file in files))
+        table = fit_calibration(judge, (read_run(file) for file in files))
     table.save(target)
     for family, nodes in table.families.items():
         said = ", ".join(f"{node.noise:g}: {node.factors[LEVELS.index(SHOWN)]:.2f} ({node.runs} runs)" for node in nodes)

@@ -17,7 +17,7 @@ from leader.errors import LeaderError
 from leader.pictures.container import WIDEST_KERNEL
 from leader.pictures.picture import MOST_PIXELS
 from leader.priors.fingerprint import ABSENT, fingerprint
-from leader.restoration.tables import read_table
+from leader.restoration.arguments import read_table
 
 MOST_TOGETHER = 16
 """Pictures that a worker with a GPU is given at a time."""

@@ -188,12 +188,11 @@ def _written(
 ) -> dict[str, tuple[Path, str]]:
     """The files of a result, complete and on the disk: kind -> (file, the name it will have)."""
     from leader.folders.strips import write_strip
-    from leader.restoration.saving import write_map
 
     made = {kind: (folder / f"{kind}{Path(final).suffix.lower()}", final) for kind, final in names.items()}
     restored.save(made["picture"][0], task.choices.location)
     if "map" in made:
-        write_map(made["map"][0], restored)
+        restored.save_map(made["map"][0])
     if strip is not None:
         made["strip"] = (folder / "strip.webp", strip)
         write_strip(made["strip"][0], restored.given.rgb(), restored.picture.rgb(), restored.uncertainty)

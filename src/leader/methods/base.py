@@ -138,6 +138,7 @@ class Method:
     calls_per_step        network calls per visited time, for humans
     needs_metric          whether its data step needs a plug-in's metric: the plan adds `ucdc` where none has one
     takes_origin          whether a run may begin late, from a clean image that a plug-in knows
+    revision              raised by one whenever the numbers of the method change; part of the keys of benchmark records
     term                  an image prior the method applies itself, which a plug-in may take over ("pirp")
     """
 
@@ -149,6 +150,7 @@ class Method:
     term: ClassVar[str | None] = None
     takes_origin: ClassVar[bool] = True
     needs_metric: ClassVar[bool] = False
+    revision: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         check_settings(self, "method", self.name)

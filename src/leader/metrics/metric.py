@@ -33,6 +33,7 @@ class Metric:
 
     unit      of its numbers; '' is none
     smallest  side of the smallest picture it takes, in pixels
+    revision  raised by one whenever its numbers change; part of the keys of benchmark records
     """
 
     name: str
@@ -40,6 +41,7 @@ class Metric:
     column: Column
     function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     smallest: int = 1
+    revision: int = 1
 
 
 METRICS: dict[str, Metric] = {

@@ -16,18 +16,14 @@ from leader.operators.kernels import (
     paper_gaussian_taps,
 )
 from leader.operators.masks import box_mask, random_mask
-from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING
 from leader.operators.pointwise import Colourisation, Denoising, Inpainting
 from leader.operators.published import ReflectedBlur, ReleasedBlur, ReleasedColourisation
 from leader.operators.resize import AveragePoolSR, BicubicSR
 from leader.operators.separable import SeparableOperator
 from leader.operators.separable_blur import SeparableBlur
-from leader.operators.tasks import DOWNSAMPLING, TASKS, build_task
+from leader.operators.tasks import TASKS, build_task
 from leader.operators.weighted import WeightedPixels
 from leader.operators.whitened import OPPONENT, WhitenedBlur
-
-# Entered from here, not in `tasks`: the tables' records follow what stands there, and none of them meets these.
-DOWNSAMPLING.update(PILLOW_DOWNSAMPLING)
 
 __all__ = [
     "OPPONENT",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -30,10 +31,12 @@ class LinearOperator:
     task         the name under which presets and the command line know it
     rcond        singular values below rcond * largest are not inverted
     residual     relative residual of the last conjugate-gradient solve (0 for closed forms)
+    revision     raised by one whenever the numbers of the operator change; part of the keys of benchmark records
     """
 
     task: str = "linear"
     rcond: float = 1e-3
+    revision: ClassVar[int] = 1
 
     def __init__(self, image_shape: tuple[int, int, int]) -> None:
         if len(image_shape) != 3 or not all(isinstance(n, int) and n > 0 for n in image_shape):

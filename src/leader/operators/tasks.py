@@ -20,6 +20,7 @@ from leader.operators.blur import Blur
 from leader.operators.hadamard import WalshHadamard
 from leader.operators.jpeg import Jpeg
 from leader.operators.kernels import gaussian_kernel, motion_kernel, paper_gaussian_taps
+from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING
 from leader.operators.pointwise import Colourisation, Denoising, Inpainting
 from leader.operators.published import ReflectedBlur, ReleasedBlur, ReleasedColourisation
 from leader.operators.resize import AveragePoolSR, BicubicSR
@@ -33,8 +34,8 @@ BOUNDARIES = ("circular", "reflected")
 FORMS = ("corrected", "published")
 SAMPLINGS = {"4:4:4": (1, 1), "4:2:2": (1, 2), "4:4:0": (2, 1), "4:2:0": (2, 2), "4:1:1": (1, 4)}
 """Rows and columns of luma for one of chroma."""
-DOWNSAMPLING = {"bicubic": BicubicSR, "average": AveragePoolSR}
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {f"sr-{down}": ("sr", {"down": down}) for down in DOWNSAMPLING}
+DOWNSAMPLING: dict[str, Callable[..., LinearOperator]] = {"bicubic": BicubicSR, "average": AveragePoolSR, **PILLOW_DOWNSAMPLING}
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {f"sr-{down}": ("sr", {"down": down}) for down in ("bicubic", "average")}
 """Names that stand for a task with some of its options fixed."""
 
 

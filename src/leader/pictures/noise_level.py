@@ -77,7 +77,9 @@ def _places(shape: tuple[int, ...], known: NDArray[np.bool_] | None, side: int) 
     """Top rows and left columns of patches that are fully known, evenly spread over the picture."""
     height, width, channels = shape
     if min(height, width) < 3 * side:
-        raise LeaderError(f"The picture has {width} x {height} pixels, too few to estimate its noise; give sigma (0 for none).")
+        raise LeaderError(
+            f"The picture has {width} x {height} pixels, too few to estimate its noise; give the noise level (0 for none)."
+        )
     across = width - side + 1
     chosen = np.arange((height - side + 1) * across)
     if known is not None:
@@ -85,7 +87,7 @@ def _places(shape: tuple[int, ...], known: NDArray[np.bool_] | None, side: int) 
     if len(chosen) < 4 * channels * side * side:
         raise LeaderError(
             f"Only {len(chosen)} patches of {side} x {side} known pixels were found, too few to estimate the "
-            "noise; give sigma (0 for none)."
+            "noise; give the noise level (0 for none)."
         )
     if len(chosen) > MOST_PATCHES:
         chosen = chosen[np.linspace(0, len(chosen) - 1, MOST_PATCHES).astype(int)]

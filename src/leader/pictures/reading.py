@@ -8,7 +8,6 @@ files) is refused in one sentence.
 from __future__ import annotations
 
 import io
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,22 +95,18 @@ def _explaining(name: str, path: Path | None = None) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # decoders warn of oddities they survive, and of sizes below our own limit
             yield
-    except (LeaderError, MemoryError):
-        # without a name of its own: what is raised does not count in the keys of records, how it is caught does
-        raise _judged(sys.exc_info()[1] or MemoryError(), name, path)  # noqa: B904  (mostly the error itself)
+    except LeaderError:
+        raise
+    except MemoryError as error:  # opening takes a few bytes: if even that fails, a length in the file is wrong
+        if path is None or _opens(path):
+            raise
+        raise LeaderError(f"{name} is damaged: a part of it declares an absurd length; get an intact copy.") from error
     except Image.DecompressionBombError as error:
         raise _too_large(name, "far too many", MOST_PIXELS) from error
     except UnidentifiedImageError as error:
         raise LeaderError(_unidentified(name, None if path is None else _beginning(path))) from error
     except Exception as error:  # decoders of damaged files raise errors of every kind
         raise LeaderError(f"{name} is damaged and cannot be decoded ({printable(str(error))}); get an intact copy.") from error
-
-
-def _judged(error: BaseException, name: str, path: Path | None) -> BaseException:
-    """The error, but for a file that memory does not suffice even to open: that takes a few bytes, so a length is wrong."""
-    if isinstance(error, MemoryError) and path is not None and not _opens(path):
-        return LeaderError(f"{name} is damaged: a part of it declares an absurd length; get an intact copy.")
-    return error
 
 
 def _opens(path: Path) -> bool:

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.messages import Note, Remedy
 from leader.operators.pillow_resize import pillow_matrix
 from leader.pictures.block_grid import find_history
 from leader.pictures.blocks import luma_of
@@ -87,9 +88,11 @@ class Recognised:
             return (
                 f"It was reduced by {taken} ({chance} likely); what is left of the doubt counts as noise of {self.doubt:.2g}."
             )
-        return (
+        return Note(
+            "kernel guessed",
             f"It was reduced by {likely}: {taken} is assumed ({chance} likely), and the doubt counts as noise of "
-            f"{self.doubt:.2g}; --down says what you know."
+            f"{self.doubt:.2g}.",
+            Remedy("say how it was reduced", {"down": None}),
         )
 
 

@@ -43,6 +43,7 @@ class Plugin:
     gives_metric  whether it has a metric for the data step
     begins       whether it chooses where a run begins, which not every method allows
     takes_over   the method's own image prior it replaces ("pirp"), if any
+    revision     raised by one whenever the numbers of the plug-in change; part of the keys of benchmark records
     """
 
     name: ClassVar[str]
@@ -51,6 +52,7 @@ class Plugin:
     needs_sigma: ClassVar[bool] = False
     gives_metric: ClassVar[bool] = False
     begins: ClassVar[bool] = False
+    revision: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         check_settings(self, "plug-in", self.name)

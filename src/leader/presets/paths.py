@@ -10,14 +10,17 @@ visited, and the grid is what other numbers of steps get; `average` runs are ave
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leader.errors import unknown_name
 from leader.presets import parsed, rank
 from leader.schedule import Grid
+
+if TYPE_CHECKING:
+    from leader.methods import Method
 
 QUALITIES = ("draft", "standard", "best")
 LOOKS = ("natural", "faithful")
@@ -25,14 +28,15 @@ LOOKS = ("natural", "faithful")
 
 @dataclass(frozen=True)
 class RunPath:
-    """What a run does where its caller said no more than quality and look.
+    """What a run does where its caller gave quality and look alone.
 
+    method  by name; an object where a caller gave one
     grid   by name, for any number of steps; None: the method's own
     times  the very times visited, the last one -1, where they were chosen one by one
-    average  the picture is the mean of so many runs, each at this price
+    average  number of runs whose mean the picture is
     """
 
-    method: str
+    method: str | Method
     steps: int
     source: str
     grid: str | None = None
@@ -41,9 +45,13 @@ class RunPath:
     times: tuple[int, ...] = ()
     average: int = 1
 
-    def route(self, steps: int | None = None) -> str | Grid | None:
-        """The grid as a sampler takes it, for the path's own number of steps or another."""
-        return Grid(self.times) if self.times and steps in (None, self.steps) else self.grid
+    def with_steps(self, steps: int) -> RunPath:
+        """The path with another number of steps; the times belong to its own."""
+        return self if steps == self.steps else replace(self, steps=steps, times=())
+
+    def route(self) -> str | Grid | None:
+        """The grid as a sampler takes it."""
+        return Grid(self.times) if self.times else self.grid
 
 
 def check_words(quality: str, look: str) -> None:

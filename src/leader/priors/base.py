@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +42,7 @@ class Prior(nn.Module):
     spectrum   how its errors hang together between pixels and channels, where that was fitted
     source     where the variance of its predictions comes from: "head", "learned", "exact" or None
     home       the file or folder of its weights, beside which lies what was fitted to it; None for a prior made by hand
+    revision   raised by one whenever its predictions change for the same weights; part of the keys of benchmark records
     """
 
     name: str = "prior"
@@ -50,6 +52,7 @@ class Prior(nn.Module):
     source: str | None = None
     spectrum: Spectrum | None = None
     home: Path | None = None
+    revision: ClassVar[int] = 1
 
     def __init__(self, schedule: Schedule) -> None:
         super().__init__()

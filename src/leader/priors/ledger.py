@@ -76,7 +76,7 @@ def uncounted() -> Iterator[None]:
 
 
 def record(each: Sequence[Counts]) -> None:
-    """Adds each[i] to the i-th image of the open ledger; without one nobody counts."""
+    """Adds each[i] to the i-th image of the open ledger; does nothing where no ledger is open."""
     ledger, ids = _OPEN.get()
     if ledger is None:
         return

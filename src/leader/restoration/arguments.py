@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from PIL import Image
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
+from leader.files import check_readable, printable
 from leader.operators import disk_kernel, gaussian_kernel, line_kernel, load_kernel, motion_kernel, random_mask
 from leader.pictures import MOST_PIXELS, Picture, from_pil, read_picture
 from leader.pictures.container import WIDEST_KERNEL
-from leader.restoration.tables import read_table
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ LARGEST_VALUE = 3.0
 """Noise can push values of a [0, 1] image beyond its range, but not that far: then the range is another one.
 """
 LARGEST_SEED = 2**63 - 1
+BYTES_PER_NUMBER = 32
+"""What a number with its separator takes in a text file, at most."""
+HEADER = 1 << 16
 
 
 def as_picture(image: ImageLike) -> Picture:
@@ -105,7 +109,7 @@ def as_sigma(sigma: float | str) -> float:
             raise TypeError
         value = float(sigma) + 0.0  # minus zero is zero
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"The noise level must be a number; found '{sigma}'.") from error
+        raise UsageError(f"The noise level must be a number; found '{str(sigma)[:40]}'.") from error
     if not (math.isfinite(value) and value >= 0):
         raise UsageError(f"The noise level must be finite and >= 0 (0.05 is 5 % of the range); found {value}.")
     if value > 1:
@@ -238,3 +242,41 @@ def _integer(text: str, what: str) -> int:
     if not (0 <= value <= LARGEST_SEED and value == int(value)):
         raise UsageError(f"{what} must be an integer from 0 to 2^63 - 1; found '{text}'.")
     return int(value)
+
+
+def read_table(path: Path, what: str, most: int) -> NDArray[Any]:
+    """The numbers in a .npy, .txt or .csv file, or the brightness of a picture; at most `most` of them.
+
+    what  "kernel" or "mask", for the sentences of errors
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (".npy", ".txt", ".csv"):
+        brightness: NDArray[np.float32] = read_picture(path, most).pixels.mean(2)
+        return brightness
+    name = printable(path)
+    size = check_readable(path, what).st_size
+    if size > BYTES_PER_NUMBER * most + HEADER:
+        raise LeaderError(f"{name} has {size} bytes, too many for a {what}; at most {most} numbers are served.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy warns of empty files; the checks below refuse them
+            table = _map_numpy_file(path) if suffix == ".npy" else _read_text(path, "," if suffix == ".csv" else None)
+    except Exception as error:  # damaged files raise errors of every kind
+        raise LeaderError(f"{name} is not a table of numbers; give the {what} as .npy, .txt, .csv or a picture.") from error
+    if not isinstance(table, np.ndarray) or table.dtype.kind not in "fiub":
+        raise LeaderError(f"{name} does not hold numbers; give the {what} as .npy, .txt, .csv or a picture.")
+    if table.size > most:
+        shape = " x ".join(str(n) for n in table.shape)
+        raise LeaderError(f"{name} holds {shape} numbers, too many for a {what}; at most {most} are served.")
+    return np.array(table)
+
+
+def _map_numpy_file(path: Path) -> Any:
+    # mapped, not read: a header that asks for more than the file holds is refused before memory is taken
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _read_text(path: Path, delimiter: str | None) -> NDArray[Any]:
+    with path.open("r", encoding="utf-8-sig") as file:
+        table: NDArray[Any] = np.loadtxt(file, delimiter=delimiter, ndmin=2)
+    return table

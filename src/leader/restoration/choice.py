@@ -3,89 +3,90 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leader import defaults
 from leader.errors import UsageError
 from leader.methods import Method
 from leader.plugins import Plugin, expand
-from leader.presets.paths import check_words, find_path
+from leader.presets.paths import RunPath, check_words, find_path
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.restoration.worth import leaves_nothing_open
 from leader.sampler import Sampler
-from leader.schedule import Grid
 
 RESERVED = ("self", "prior", "method", "plugins", "steps", "quality", "look")
 """Arguments of their own, which settings cannot hold."""
 
 
+@dataclass(frozen=True, eq=False)
 class Choice:
-    """What runs: a method that was asked for, or what quality and look mean for the problem."""
+    """What a caller chose: quality and look, or a method; plug-ins, steps and settings of the Sampler override theirs.
 
-    def __init__(
-        self,
-        prior: Prior,
-        quality: str | None,
-        look: str | None,
-        method: str | Method | None,
-        plugins: Sequence[str | Plugin] | str | Plugin | None,
-        steps: int | None,
-        settings: dict[str, Any],
-    ) -> None:
-        if method is not None and (quality is not None or look is not None):
+    Wrong names are refused at once, before a picture is read.
+    """
+
+    prior: Prior
+    quality: str | None = None
+    look: str | None = None
+    method: str | Method | None = None
+    plugins: Sequence[str | Plugin] | str | Plugin | None = None
+    steps: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.method is not None and (self.quality is not None or self.look is not None):
             raise UsageError("Quality and look choose the method; give either them or a method, not both.")
-        self.quality, self.look = quality or defaults.QUALITY, look or defaults.LOOK
-        check_words(self.quality, self.look)
-        self.prior, self.method, self.plugins, self.steps, self.settings = prior, method, plugins, steps, settings
-        if method is not None:
-            self._by_method(method, ())  # wrong names are told before the picture is read
-        elif plugins is not None or steps is not None:
-            Sampler(prior, plugins=plugins or (), steps=steps or 1)
+        check_words(*self._words)
+        if self.method is not None:
+            self._build(self._own_path(self.method), ())
+        elif self.plugins is not None or self.steps is not None:
+            Sampler(self.prior, plugins=self.plugins or (), steps=self.steps or 1)
 
-    def of(self, problem: Problem, added: Sequence[str] = ()) -> tuple[Sampler, int]:
-        """The sampler for a problem, and how many runs the picture is the mean of where nobody says.
+    @property
+    def _words(self) -> tuple[str, str]:
+        return self.quality or defaults.QUALITY, self.look or defaults.LOOK
 
-        A problem that leaves nothing open is solved by one step, unless a method was asked for: some need more to arrive.
+    @staticmethod
+    def _own_path(method: str | Method) -> RunPath:
+        return RunPath(method, defaults.METHOD_STEPS, "asked for", plugins=defaults.METHOD_PLUGINS)
 
-        added  plug-ins that belong to the problem's task and join whatever else takes part
+    def path(self, problem: Problem) -> RunPath:
+        """The path for a problem.
+
+        One step where the problem leaves nothing open, unless a method was asked for: some need more to arrive.
         """
         if self.method is not None:
-            return self._by_method(self.method, added), 1
-        known = leaves_nothing_open(problem)
-        sigma = float(problem.sigma.max()) / 2
-        path = find_path(self.prior.name, problem.operator.task, sigma, self.quality, self.look)
-        steps = 1 if known else min(path.steps, len(self.prior.schedule))
-        route = path.route(self.steps or steps)
-        average = 1 if known else path.average
-        return self._made(path.method, path.plugins, steps, route, path.settings, added), average
+            return self._own_path(self.method)
+        path = find_path(self.prior.name, problem.operator.task, problem.noise_level, *self._words)
+        if leaves_nothing_open(problem):
+            return replace(path.with_steps(1), average=1)
+        return path.with_steps(min(path.steps, len(self.prior.schedule)))
 
-    def _by_method(self, method: str | Method, added: Sequence[str]) -> Sampler:
-        return self._made(method, defaults.METHOD_PLUGINS, defaults.METHOD_STEPS, None, {}, added)
+    def sampler(self, problem: Problem, added: Sequence[str] = (), path: RunPath | None = None) -> Sampler:
+        """The sampler for a problem, on its `path` where that was found already; the plug-ins `added` belong to its task and
+        join whatever else takes part.
+        """
+        return self._build(path or self.path(problem), added)
 
-    def _made(
-        self,
-        method: str | Method,
-        plugins: Sequence[str],
-        steps: int,
-        grid: str | Grid | None,
-        settings: Mapping[str, Any],
-        added: Sequence[str],
-    ) -> Sampler:
-        replaced = () if self.plugins is None else set(expand(plugins)) - set(added)  # whose settings go with them
-        own = {**{name: value for name, value in settings.items() if name not in replaced}, **self.settings}
-        chosen = expand(plugins if self.plugins is None else self.plugins)
-        names = [item if isinstance(item, str) else item.name for item in chosen]
+    def _build(self, chosen: RunPath, added: Sequence[str]) -> Sampler:
+        path = chosen if self.steps is None else chosen.with_steps(self.steps)
+        replaced = () if self.plugins is None else set(expand(path.plugins)) - set(added)  # whose settings go with them
+        own = {name: value for name, value in path.settings.items() if name not in replaced}
+        plugins = expand(path.plugins if self.plugins is None else self.plugins)
+        names = [item if isinstance(item, str) else item.name for item in plugins]
+        grid = {} if path.route() is None else {"grid": path.route()}
         return Sampler(
             self.prior,
-            method,
-            (*chosen, *(name for name in added if name not in names)),
-            steps if self.steps is None else self.steps,
-            **({"grid": grid, **own} if grid is not None else own),
+            path.method,
+            (*plugins, *(name for name in added if name not in names)),
+            path.steps,
+            **{**grid, **own, **self.settings},
         )
 
 
-def checked_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+def read_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
     """Settings by name, none of them an argument of its own."""
     if settings is None:
         return {}

@@ -18,6 +18,7 @@ from typing import Any
 from leader.diagnosis.findings import VISIBLE_NOISE, Findings, examine
 from leader.errors import LeaderError, UsageError
 from leader.files import printable
+from leader.messages import Note, Reader, Remedy, render
 from leader.pictures.real_noise import NoiseEstimate
 from leader.restoration.arguments import ImageLike, as_picture
 from leader.restoration.tasks import TASKS
@@ -57,9 +58,10 @@ class Advice:
         names = [f"./{name}" if name.startswith("-") else name for name in (picture, out)]
         return shlex.join(["leader", "restore", *names, *self.words()])
 
-    def note(self) -> str:
-        """What is done where nobody said what to do."""
-        return f"What is done, unless you say something else with --task: {' '.join(self.words())}"
+    def note(self) -> Note:
+        """What is done where no task was given."""
+        fact = "No task was given, so the repair that the diagnosis advises is made."
+        return Note("advice", fact, Remedy("ask for the same", {"task": self.task, **self.options}))
 
 
 @dataclass(frozen=True)
@@ -82,21 +84,22 @@ class Diagnosis:
         """What was found, one sentence each."""
         return _sentences(self.findings)
 
-    def in_words(self) -> str:
+    def in_words(self, reader: Reader = "python") -> str:
         """What was found and what to do, a line each."""
-        return "\n".join([*self.sentences(), self.conclusion()])
+        return "\n".join(render(sentence, reader) for sentence in (*self.sentences(), self.conclusion()))
 
     def conclusion(self) -> str:
         """What to do."""
         if self.advice is None:
-            return "Nothing was found that would be repaired without being asked for; say what to do with --task."
+            fact = "Nothing was found that would be repaired without being asked for."
+            return Note("nothing", fact, Remedy("say what to do", {"task": None}))
         return f"To repair it: {self.command}"
 
     def advised(self) -> Advice:
         """The repair; a sentence where there is none."""
         if self.advice is None:
             name = "this picture" if self.file is None else printable(self.file)
-            raise LeaderError(f"Nothing was found to repair in {name}; say what to do with --task, one of {', '.join(TASKS)}.")
+            raise LeaderError(f"Nothing was found to repair in {name}; choose a task, one of {', '.join(TASKS)}.")
         return self.advice
 
     def as_dict(self) -> dict[str, Any]:
@@ -165,8 +168,7 @@ def refuse_options(options: Mapping[str, Any]) -> None:
     """Refuses options of tasks (None: not given) where nobody said which task it is."""
     known = sorted({option.name for task in TASKS.values() for option in task.options if options.get(option.name) is not None})
     if known:
-        word = known[0].replace("_", "-")
-        raise UsageError(f"--{word} belongs to a task; say which with --task, or leave it out to have the picture looked at.")
+        raise UsageError(f"The option {known[0]} belongs to a task; name it, or leave the option out to have it advised.")
 
 
 def _advice(found: Findings) -> Advice | None:
@@ -200,20 +202,19 @@ def _sentences(found: Findings) -> list[str]:
         said.append("It looks drawn rather than photographed; the networks here know photographs.")
     if _perhaps_content(found):
         words = " and ".join(CONTENT[kind] for kind in found.defects)
-        said.append(f"It has {words}; if they are, --task inpaint --mask auto fills them in.")
+        said.append(Note("content", f"It has {words}.", Remedy("fill them in", {"task": "inpaint", "mask": "auto"})))
     elif found.defects:
         said.append(f"It shows {' and '.join(found.defects)}, {100 * found.defect_share:.2g} % of its pixels.")
     said += [*_compression(found), *_noise(found)]
     said.append(found.blur.seen)
     if found.enlarged is not None:
-        said.append(
-            f"Reduced to {round(width / found.enlarged)} x {round(height / found.enlarged)} pixels it loses nothing, and could "
-            "then be enlarged by --task sr."
-        )
+        size = f"{round(width / found.enlarged)} x {round(height / found.enlarged)}"
+        fact = f"Reduced to {size} pixels it loses nothing, and could then be enlarged."
+        said.append(Note("enlarged", fact, Remedy("do that", {"task": "sr"})))
     elif max(width, height) <= SMALL:
-        said.append("It is small; --task sr would enlarge it.")
+        said.append(Note("small", "It is small.", Remedy("enlarge it", {"task": "sr"})))
     if found.grey:
-        said.append("--task colourise would give it colours.")
+        said.append(Note("grey", "It has no colour.", Remedy("give it colours", {"task": "colourise"})))
     return said
 
 

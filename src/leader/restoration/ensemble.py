@@ -17,13 +17,13 @@ from torch import Tensor
 from leader import defaults
 from leader.by_name import check_count
 from leader.plan import Plan
-from leader.presets.paths import find_path
 from leader.priors.base import Prior
 from leader.priors.loading import load_prior
 from leader.problem import Problem
+from leader.restoration.choice import Choice
 from leader.result import OnStep, Result, Step, drain
 from leader.sampler import Sampler
-from leader.trust import ErrorMap, Watch, with_errors
+from leader.trust import ErrorMap, Watch, add_errors
 
 MOST_RUNS = 1000
 
@@ -79,24 +79,26 @@ def ensemble(
     on_step  called with every Step
     """
     count = check_count("The number of runs", n, 1, MOST_RUNS)
-    runner = sampler or _standard(problem, prior, quality, look)
-    chosen = runner.plan(problem) if plan is None else plan
+    if sampler is None:
+        model = prior if isinstance(prior, Prior) else load_prior(prior)
+        sampler = Choice(model, quality, look).sampler(problem)
+    chosen = sampler.plan(problem) if plan is None else plan
     rows = torch.arange(problem.batch).repeat_interleave(count)
     repeated = problem.select(rows)
     many = replace(chosen, grids=tuple(chosen.grids[row] for row in rows.tolist()))
-    watch = Watch(runner.prior.schedule)
+    watch = Watch(sampler.prior.schedule)
 
     def show(step: Step) -> None:
         watch(step)
         if on_step is not None:
             on_step(step)
 
-    result = drain(runner.iterate(repeated, seed, ids=ids, plan=many), show)
-    result, maps = with_errors(runner.prior, repeated, result, watch)
-    return joined(result, count, maps)
+    result = drain(sampler.iterate(repeated, seed, ids=ids, plan=many), show)
+    result, maps = add_errors(sampler.prior, repeated, result, watch)
+    return join_runs(result, count, maps)
 
 
-def joined(result: Result, count: int, maps: Sequence[ErrorMap]) -> Ensemble:
+def join_runs(result: Result, count: int, maps: Sequence[ErrorMap]) -> Ensemble:
     """The mean, the spread and the error of the mean of a batch that holds every image `count` times in a row."""
     images = result.images.reshape(-1, count, *result.images.shape[1:])
     mean = images.mean(1)
@@ -107,10 +109,3 @@ def joined(result: Result, count: int, maps: Sequence[ErrorMap]) -> Ensemble:
         left = single - spread.square() * (1 - 1 / count)
         error = torch.maximum(left, torch.minimum(single, spread.square()) / count).sqrt()
     return Ensemble(mean, spread, error, result, tuple(maps[::count]))
-
-
-def _standard(problem: Problem, prior: str | Path | Prior, quality: str, look: str) -> Sampler:
-    model = prior if isinstance(prior, Prior) else load_prior(prior)
-    path = find_path(model.name, problem.operator.task, float(problem.sigma.max()) / 2, quality, look)
-    steps = min(path.steps, len(model.schedule))
-    return Sampler(model, path.method, path.plugins, steps, grid=path.route(steps), **path.settings)

@@ -6,7 +6,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-NOTE = "So much detail is missing that the model invents what it shows instead: do not trust faces or writing in the result."
+from leader.messages import Note
+
+NOTE = Note(
+    "invented", "So much detail is missing that the model invents what it shows: do not trust faces or writing in the result."
+)
 LARGE_FACTOR = 3
 """From this enlargement on one number in nine is measured; letters and eyes are then a few pixels wide."""
 KEPT = 1 / LARGE_FACTOR**2

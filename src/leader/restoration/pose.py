@@ -14,6 +14,7 @@ from torch import Tensor
 
 from leader.diagnosis.width import Width
 from leader.errors import LeaderError, UsageError
+from leader.messages import Note, Remedy
 from leader.operators import LinearOperator
 from leader.operators.tasks import resolve
 from leader.pictures import Picture
@@ -24,7 +25,7 @@ from leader.problem import Problem
 from leader.restoration import invention
 from leader.restoration.arguments import as_sigma
 from leader.restoration.borders import Window, extend
-from leader.restoration.memory import check_memory
+from leader.restoration.resources import check_memory
 from leader.restoration.tasks import Measured, Request, Task, task_options
 from leader.restoration.whitening import Coloured, NoiseShape, can_be_whitened, whitened
 
@@ -102,7 +103,7 @@ def pose_container(
     operator = content.operator()
     level = sigma if sigma is not None else content.sigma
     if level is None:
-        raise LeaderError("The container does not say how noisy its measurement is; give sigma (0 for none).")
+        raise LeaderError("The container does not say how noisy its measurement is; give the noise level (0 for none).")
     level = as_sigma(level)
     measured = operator.A(torch.zeros(1, *content.image_shape)).shape
     if content.y.shape != measured:
@@ -129,7 +130,9 @@ def pose_picture(
     """
     chosen, given = task_options(task, options)
     if not jpeg and chosen.name == "jpeg":
-        raise UsageError("The task 'jpeg' is all about JPEG; leave out --no-jpeg (jpeg=False), or choose another task.")
+        raise UsageError(
+            "The task 'jpeg' is all about JPEG, whose traces were switched off; switch them on, or choose another task."
+        )
     request = Request(picture, notes=list(picture.metadata.notes))
     values = chosen.read(given, request)
     if chosen.invents(picture, values):
@@ -189,10 +192,11 @@ def _noise(
         white = shape is None and noise.history is None
         notes.extend(noise.notes())
         if white and level < task.weak_noise and measured.picture.bits == 8:
-            notes.append(
-                f"The noise that was found is weak ({255 * level:.1f} grey levels), and taking it away would cost detail: the "
-                f"picture is left as it is; --sigma {level:.2g} takes it away."
+            fact = (
+                f"The noise that was found is weak ({255 * level:.1f} grey levels), and removing it would cost detail: the "
+                "picture is left as it is."
             )
+            notes.append(Note("weak noise", fact, Remedy("remove it", {"sigma": float(f"{level:.2g}")})))
             return 0.0, None, white
         if shape is not None and can_be_whitened(measured.operator, shape):
             notes.append(f"{shape.words()}; it is weighed accordingly.")

@@ -1,4 +1,4 @@
-"""A run written down so that it can be repeated: every option, resolved, and every table inside.
+"""A run written down, so that it can be repeated: every option, resolved, and every table; and in short, in its picture.
 
 `describe_run` makes the JSON of a run, `arguments_of` turns it back into arguments of `prepare`: the same picture gives the
 same bytes again, even where kernel files are gone or presets have changed.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import platform
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,12 +22,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import leader
 from leader.errors import LeaderError
 from leader.files import printable, sha256_of
 from leader.pictures import MOST_PIXELS
+from leader.pictures.metadata import OURS, Stamp
 from leader.pictures.noise_spectrum import NoiseSpectrum
 from leader.pictures.shot_noise import ShotNoise
 from leader.priors.base import Prior
+from leader.priors.catalogue import ENTRIES
 from leader.restoration.arguments import Exactly, ImageLike, as_sigma
 from leader.restoration.pose import PosedProblem
 from leader.restoration.whitening import Coloured, NoiseShape
@@ -34,8 +39,10 @@ from leader.schedule import Grid
 
 FORMAT = "run 1"
 CHEAP = 1 << 30
-"""Weights of up to so many bytes are hashed: about a second."""
+"""Bytes of weights up to which they are hashed: about a second."""
 DTYPES = ("float32", "float64")
+_WORD = re.compile(r"[a-z][a-z0-9-]{0,30}")
+"""Options that are words, such as "bicubic"; whatever could be the name of a file is left out."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class Origin:
     uniform_grid: bool
 
     @classmethod
-    def of(
+    def record(
         cls,
         image: ImageLike,
         prior: str | Path | Prior,
@@ -84,8 +91,6 @@ class Origin:
 
 def weights_hash(prior: str) -> str | None:
     """SHA-256 of the weights of a prior by name or path, where they are one file that is quickly read."""
-    from leader.priors.catalogue import ENTRIES
-
     if prior == "embedded":
         with resources.as_file(resources.files("leader.priors") / "weights" / "pyramid.safetensors") as file:
             return sha256_of(file)
@@ -99,7 +104,7 @@ def describe_run(posed: PosedProblem, result: Result, origin: Origin) -> dict[st
         "leader": FORMAT,
         "task": posed.task,
         "operator": posed.problem.operator.task,
-        "options": {name: _packed(value) if isinstance(value, Tensor) else value for name, value in posed.options.items()},
+        "options": {name: _pack_table(value) if isinstance(value, Tensor) else value for name, value in posed.options.items()},
         "sigma": posed.sigma,
         "sigma_from": posed.sigma_from,
         **_shape_of_noise(posed.noise),
@@ -120,7 +125,7 @@ def _versions() -> dict[str, str]:
     return {**found, "python": platform.python_version(), "machine": platform.machine()}
 
 
-def _packed(table: Tensor) -> dict[str, Any]:
+def _pack_table(table: Tensor) -> dict[str, Any]:
     array = table.detach().cpu().contiguous().numpy()
     return {
         "shape": list(array.shape),
@@ -129,7 +134,7 @@ def _packed(table: Tensor) -> dict[str, Any]:
     }
 
 
-def _unpacked(name: str, packed: Mapping[str, Any]) -> Exactly:
+def _unpack_table(name: str, packed: Mapping[str, Any]) -> Exactly:
     shape, dtype = _field(packed, "shape", list, name), _field(packed, "dtype", str, name)
     text = _field(packed, "zlib", str, name)
     if dtype not in DTYPES or len(shape) != 2 or not all(type(n) is int and n > 0 for n in shape):
@@ -172,7 +177,7 @@ def arguments_of(summary: Mapping[str, Any], prior: Prior | None = None) -> dict
     for name, value in _field(summary, "options", dict).items():
         if name in arguments:
             raise _malformed("options", "options of the task", name)
-        arguments[name] = _unpacked(name, value) if isinstance(value, Mapping) else value
+        arguments[name] = _unpack_table(name, value) if isinstance(value, Mapping) else value
     return arguments
 
 
@@ -209,7 +214,7 @@ def _method_and_plugins(settings: Mapping[str, Any], uniform: bool) -> dict[str,
     own = {key: value for key, value in method.items() if key != "name"}
     of_plugins = {name: {key: value for key, value in item.items() if key != "name"} for name, item in zip(names, plugins)}
     rest = {
-        "grid": Grid(tuple(times), uniform, _row(settings, "grid_clock"), _row(settings, "grid_labels")),
+        "grid": Grid(tuple(times), uniform, _read_row(settings, "grid_clock"), _read_row(settings, "grid_labels")),
         "estimator": _estimator(settings.get("estimator")),
         "probes": _field(settings, "probes", int, "settings"),
         "trust_time": _field(settings, "trust_time", int, "settings"),
@@ -225,7 +230,7 @@ def _method_and_plugins(settings: Mapping[str, Any], uniform: bool) -> dict[str,
     }
 
 
-def _row(settings: Mapping[str, Any], name: str) -> tuple[int, ...]:
+def _read_row(settings: Mapping[str, Any], name: str) -> tuple[int, ...]:
     """The row of the one image of a table of whole numbers; empty where the run needed none."""
     rows = settings.get(name, [[]])
     one = rows[0] if isinstance(rows, list) and rows and all(other == rows[0] for other in rows) else None
@@ -277,3 +282,31 @@ def _malformed(name: str, expected: str, found: object) -> LeaderError:
     text = str(found)
     shown = text if len(text) <= 60 else f"{text[:57]}..."
     return LeaderError(f"The run cannot be repeated: its '{printable(name)}' must be {expected}; found {printable(shown)}.")
+
+
+def write_stamp(posed: PosedProblem, result: Result, origin: Origin) -> Stamp:
+    """The note that a restored picture carries: program, task, method and seed, and that parts are invented.
+
+    It is the same for the same run, wherever and whenever that happens: it holds no times and no names of files.
+    """
+    program = f"leader {leader.__version__}"
+    method = str(result.settings["method"]["name"])
+    record: dict[str, Any] = {
+        "program": program,
+        "task": posed.task,
+        "options": {name: value for name, value in sorted(posed.options.items()) if _is_plain(value)},
+        "sigma": float(f"{posed.sigma:.6g}"),
+        "method": method,
+        "plugins": [str(item["name"]) for item in result.settings["plugins"]],
+        "steps": result.settings["steps"],
+        "seed": result.seed,
+        "prior": origin.prior if origin.prior == "embedded" or origin.prior in ENTRIES else "other",
+        "weights": None if origin.prior_sha256 is None else origin.prior_sha256[:16],
+        "invented": True,
+    }
+    sentence = f"{OURS} {leader.__version__}: task {posed.task}, method {method}, seed {result.seed}; parts are invented."
+    return Stamp(program, sentence, json.dumps(record, separators=(",", ":"), default=str))
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, (int, float)) or (isinstance(value, str) and _WORD.fullmatch(value) is not None)

@@ -31,20 +31,20 @@ from leader.priors.base import Prior
 from leader.priors.pieces import in_pieces
 from leader.problem import Problem
 from leader.restoration.arguments import ImageLike, as_picture, as_seed, as_sigma
-from leader.restoration.choice import Choice, checked_settings
+from leader.restoration.choice import Choice, read_settings
 from leader.restoration.diagnose import diagnose, refuse_options
 from leader.restoration.ensemble import MOST_RUNS, ensemble
 from leader.restoration.pose import OfPosed, PosedProblem, pose_container, pose_picture
 from leader.restoration.repeat import Origin
+from leader.restoration.resources import explain_memory, use_threads
 from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
-from leader.restoration.surroundings import memory_in_words, with_threads
 from leader.restoration.tasks import find_task
 from leader.restoration.whitening import Coloured
 from leader.restoration.worth import left_where_nothing_is_gained
-from leader.result import OnStep, Result
+from leader.result import OnStep, Result, to_unit_range
 from leader.sampler import Sampler
-from leader.trust import ErrorMap, Verdict, verdict
+from leader.trust import ErrorMap, RunFacts, Verdict, judge, measure
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -52,7 +52,7 @@ class Preparation(OfPosed):
     """A restoration with every choice made, ready to run.
 
     ids      the name of the image, which with the seed chooses its noise; one for each run where several are averaged
-    threads  torch uses so many while it runs; None: as many as it is set to
+    threads  of torch while it runs; None: as many as torch is set to
     average  how many runs the picture is the mean of
     """
 
@@ -72,7 +72,7 @@ class Preparation(OfPosed):
     def run(self, on_step: OnStep | None = None, check: bool = True) -> Restoration:
         """Does the work; `on_step` sees every Step. `check` adds the verdict."""
         begin = time.perf_counter()
-        with self.surroundings():
+        with self.use_resources():
             runs = ensemble(
                 self.problem,
                 self.average,
@@ -84,54 +84,51 @@ class Preparation(OfPosed):
             )
         result, trust = runs.as_result() if self.average > 1 else runs.runs, next(iter(runs.trust), None)
         del runs  # several times the size of the picture
-        return self.finished(result, trust, begin, check)
+        return self.finish(result, trust, begin, check)
 
     @contextmanager
-    def surroundings(self) -> Iterator[None]:
-        """What holds while it runs: its threads, and a sentence where the memory does not suffice."""
-        with memory_in_words(self.problem.image_shape), with_threads(self.threads):
+    def use_resources(self) -> Iterator[None]:
+        """The threads of the run, and one sentence where the memory does not suffice, for the time of a block."""
+        with explain_memory(self.problem.image_shape), use_threads(self.threads):
             yield
 
-    def finished(self, result: Result, trust: ErrorMap | None, begin: float, check: bool) -> Restoration:
+    def finish(self, result: Result, trust: ErrorMap | None, begin: float, check: bool) -> Restoration:
         """The restoration of a run that began at `begin` (time.perf_counter): judged, cropped, a picture again."""
-        with self.surroundings():
+        with self.use_resources():
             judged = self._verdict(result.images) if check else None
         result = replace(
             result,
-            images=self._cropped(result.images),
-            posterior_std=None if result.posterior_std is None else self._cropped(result.posterior_std),
-            error_std=None if result.error_std is None else self._cropped(result.error_std),
+            images=self._crop(result.images),
+            posterior_std=None if result.posterior_std is None else self._crop(result.posterior_std),
+            error_std=None if result.error_std is None else self._crop(result.error_std),
         )
-        pixels = ((result.images[0].permute(1, 2, 0) + 1) / 2).clamp(0, 1).cpu().numpy().astype(np.float32)
+        pixels = to_unit_range(result.images[0].permute(1, 2, 0)).cpu().numpy().astype(np.float32)
         seconds = time.perf_counter() - begin
         return Restoration(self.given.with_pixels(pixels), self.posed, result, seconds, self.origin, judged, trust=trust)
 
     def _verdict(self, images: Tensor) -> Verdict:
         given = torch.from_numpy(np.ascontiguousarray(self.given.pixels.transpose(2, 0, 1)))
-        image, width = 0 if self.ids is None else self.ids[0], self.posed.width
-        return verdict(
+        facts = RunFacts(
             self.problem,
             images,
             self.sampler.prior,
             given,
             self.seed,
-            image,
-            self._cropped,
+            0 if self.ids is None else self.ids[0],
+            self._crop,
             look=True,
             noise=self._noise(),
-            too_wide=None if width is None else width.odds,
-            due=None if width is None else width.due,
-            white=self.posed.white,
+            width=self.posed.width,
             estimated=self.sigma_from == "estimated",
-            sharp=None if width is None else width.sharp,
-            compressed=width is not None and width.odds is None,
             misread=self.posed.misread,
         )
+        return judge(measure(facts))
 
     def _noise(self) -> float | None:
-        """The given picture's own white noise, where nothing but noise was to be removed and somebody said how much.
+        """The given picture's own white noise, where nothing but noise was to be removed and the level was given.
 
-        A level that was estimated rests on the same picture, and knows of noise that is not white. None where it is too small.
+        A level that was estimated rests on the same picture, and knows of noise that is not white. None where the picture is
+        too small.
         """
         if self.problem.operator.task != "denoise" or self.sigma_from == "estimated":
             return None
@@ -146,12 +143,12 @@ class Preparation(OfPosed):
         posed = replace(self.posed, problem=problem, sigma=sigma, notes=(*self.notes, note))
         return replace(self, posed=posed, plan=self.sampler.plan(problem))
 
-    def _cropped(self, images: Tensor) -> Tensor:
+    def _crop(self, images: Tensor) -> Tensor:
         return images if self.posed.window is None else self.posed.window.crop(images)
 
     def with_its_threads(self) -> AbstractContextManager[None]:
         """Torch with the threads of this run, for the time of a block."""
-        return with_threads(self.threads)
+        return use_threads(self.threads)
 
     def work(self) -> list[tuple[int, float]]:
         """(t, cost) of every network call that may lie ahead, in order; cost in full-resolution pixels."""
@@ -171,7 +168,7 @@ def restore(
     image     a path (a picture, or a container written by `leader degrade`), Pillow image, array or tensor in
               [0, 1]
     task      sr, deblur-gaussian, deblur-motion, deblur, inpaint, colourise, denoise, jpeg; containers know theirs. None:
-              what `diagnose` advises, which `notes` tell; nothing is enlarged that way
+              what `diagnose` advises, as `notes` tell; nothing is enlarged that way
     on_step   called with every Step, for progress and previews
     check     whether the result gets a verdict; where it failed and sigma was estimated, the run
               is repeated with a larger one, at most twice
@@ -209,9 +206,9 @@ def prepare(
                  that is repeated
     quality      "draft", "standard" (the default) or "best"; look: "natural" (the default) or "faithful". They choose
                  method, plug-ins, grid and steps, by prior, task and noise; what is given besides wins
-    method       a host by name or as an object, with 100 steps and the plug-in "leader" unless told otherwise
+    method       a host by name or as an object, with 100 steps and the plug-in "leader" unless others are given
     seed, ids    choose the noise: a picture with ids=3 gets what image 3 of a batch gets
-    average      the picture is the mean of so many runs: closer to the truth, smoother, and as many times the work; None:
+    average      number of runs whose mean the picture is: closer to the truth, smoother, and as many times the work; None:
                  one, or as many as quality and look ask for
     device       where prior and measurement are put; None: where the prior is, the CPU for one by name
     dtype        of the network of a prior by name: float32 (default), float16 or bfloat16
@@ -224,7 +221,8 @@ def prepare(
                          "motion:SEED", a file or a table; kernel_doubt: the relative error of its width, 0 for none
                  mask    for inpainting: a file or a table, 1 (white) where the picture is known; None: where it is
                          not transparent
-                 factor  for sr (default 4); down: "bicubic" (default) or "average"
+                 factor  for sr (default 4); down: how the picture became small, "auto" (the default: found in the picture),
+                         "nearest", "box", "bilinear", "pillow-bicubic", "lanczos", "bicubic" or "average"
     """
     if task is not None:
         find_task(task)
@@ -232,32 +230,30 @@ def prepare(
     count = None if average is None else check_count("The number of runs to average", average, 1, MOST_RUNS)
     origin_seed = as_seed(seed)
     asked = None if device is None else loading.device_named(device)
-    model = _prior(prior, device, dtype)
+    model = _load_prior(prior, device, dtype)
     # wrong names first, then the picture
-    choice = Choice(model, quality, look, method, plugins, steps, checked_settings(settings))
+    choice = Choice(model, quality, look, method, plugins, steps, read_settings(settings))
     place = model.weights_device() or asked or torch.device("cpu")
-    with memory_in_words(None), with_threads(threads):
+    with explain_memory(None), use_threads(threads):
         if isinstance(image, (str, Path)) and Path(image).suffix.lower() == SUFFIX:
             if isinstance(level, Coloured):
                 raise UsageError("A container has white noise; the noise of the run that is repeated is not.")
             posed = pose_container(read_container(Path(image)), task, level, options, place)
         else:
             posed = _posed(image, task, level, options, place, bool(jpeg))
-        sampler, usual = _sampler(choice, posed)
-        kept = left_where_nothing_is_gained(posed, sampler.prior)
-        if kept is not posed:
-            posed, (sampler, usual) = kept, _sampler(choice, kept)
+        posed = left_where_nothing_is_gained(posed, _cut_prior(model, posed.problem))
+        path = choice.path(posed.problem)
+        sampler = choice.sampler(posed.problem, find_task(posed.task).plugins, path)
+        sampler.prior = _cut_prior(sampler.prior, posed.problem)
         plan = sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
-    origin = Origin.of(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
-    runs = count or usual
-    return Preparation(posed, sampler, plan, origin, origin_seed, _names(ids, runs), threads, runs)
+    origin = Origin.record(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
+    runs = count or path.average
+    return Preparation(posed, sampler, plan, origin, origin_seed, _read_ids(ids, runs), threads, runs)
 
 
-def _sampler(choice: Choice, posed: PosedProblem) -> tuple[Sampler, int]:
-    """The sampler that is chosen for a problem, its prior cut for large pictures, and how many runs are averaged."""
-    sampler, usual = choice.of(posed.problem, find_task(posed.task).plugins)
-    sampler.prior = in_pieces(sampler.prior, *posed.problem.image_shape[1:])
-    return sampler, usual
+def _cut_prior(prior: Prior, problem: Problem) -> Prior:
+    """The prior that works on large pictures piece by piece."""
+    return in_pieces(prior, *problem.image_shape[1:])
 
 
 def _posed(
@@ -278,7 +274,7 @@ def _posed(
     return replace(posed, notes=(advice.note(), *posed.notes))
 
 
-def _prior(prior: str | Path | Prior, device: torch.device | str | None, dtype: torch.dtype | str | None) -> Prior:
+def _load_prior(prior: str | Path | Prior, device: torch.device | str | None, dtype: torch.dtype | str | None) -> Prior:
     if isinstance(prior, Prior):
         if dtype is not None:
             raise UsageError("The dtype belongs to a prior by name; load this one with load_prior(..., dtype=...) instead.")
@@ -287,7 +283,7 @@ def _prior(prior: str | Path | Prior, device: torch.device | str | None, dtype: 
     return loading.load_prior(prior, **chosen)
 
 
-def _names(ids: int | Sequence[int] | None, runs: int) -> tuple[int, ...] | None:
+def _read_ids(ids: int | Sequence[int] | None, runs: int) -> tuple[int, ...] | None:
     """The id of every run; of several the first may be given alone."""
     if ids is None:
         return None

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from leader.errors import UsageError
+from leader.errors import LeaderError, UsageError
 from leader.pictures import Picture, write_picture
 from leader.restoration.pose import OfPosed, PosedProblem
-from leader.restoration.provenance import stamp_of
-from leader.restoration.repeat import Origin, describe_run
+from leader.restoration.repeat import Origin, describe_run, write_stamp
 from leader.restoration.second_try import Try
 from leader.result import Result
 from leader.trust import ErrorMap, Verdict
@@ -30,7 +29,7 @@ class Restoration(OfPosed):
     result   the run, cropped to the picture: images [1, C, H, W] in [-1, 1], trace, ledger, settings
     seconds  wall-clock time of the run
     origin   where prior and picture came from, for repeating the run
-    verdict  whether the answer is plausible and the measurement was what it was said to be; None where nobody looked
+    verdict  whether the answer is plausible and the measurement was as stated; None where the run was not checked
     tries    the runs it took where a failed one was repeated, in order (see `second_try`)
     trust    where the uncertainty comes from and what other intervals take; None where the prior has no referee
     """
@@ -47,8 +46,8 @@ class Restoration(OfPosed):
     @property
     def notes(self) -> tuple[str, ...]:
         """Choices made on the way, one sentence each."""
-        said = None if self.trust is None else self.trust.note
-        return self.posed.notes if said is None else (*self.posed.notes, said)
+        note = None if self.trust is None else self.trust.note
+        return self.posed.notes if note is None else (*self.posed.notes, note)
 
     @property
     def image(self) -> Image.Image:
@@ -80,10 +79,19 @@ class Restoration(OfPosed):
         """
         if not isinstance(path, (str, Path)):
             raise UsageError(f"A picture is saved at a path; found {type(path).__name__}.")
-        write_picture(Path(path), self.picture, location, stamp_of(self.posed, self.result, self.origin))
+        write_picture(Path(path), self.picture, location, write_stamp(self.posed, self.result, self.origin))
+
+    def save_map(self, path: str | Path) -> None:
+        """Writes the trust map as the name's ending says: heat map, faded picture, 16-bit numbers or an array."""
+        spread = self.uncertainty
+        if spread is None:
+            raise LeaderError("This run estimated no uncertainty, so there is no map; choose another estimator than 'none'.")
+        from leader.pictures.figures import draw_map
+
+        draw_map(Path(path), spread, self.array)
 
     def summary(self) -> dict[str, Any]:
-        """Everything worth keeping beside the picture, ready for JSON; `repeat.arguments_of` runs it again."""
+        """Everything worth keeping beside the picture, ready for JSON; `repeat.arguments_of` repeats the run from it."""
         spread = self.uncertainty
         return {
             **describe_run(self.posed, self.result, self.origin),
@@ -93,7 +101,7 @@ class Restoration(OfPosed):
             "mean_uncertainty": None if spread is None else float(spread.mean()),
             "trust": None if self.trust is None else {"source": self.trust.source, "level": self.trust.level},
             "known_to_within": None if spread is None else shares(spread),
-            "verdict": None if self.verdict is None else asdict(self.verdict),
+            "verdict": None if self.verdict is None else self.verdict.as_dict(),
             "tries": [asdict(item) for item in self.tries],
             "trace": [
                 {"t": visit.t, "u": visit.u, "U": visit.U, "jump": visit.jump}

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from leader.messages import Note
 from leader.trust.judging import Level, Verdict, improves, larger_sigma_may_help
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def run_with_second_try(ready: Preparation, run: Callable[[Preparation], Restora
     tries = [Try(ready.sigma, judged.level, True)]
     for number in range(1, REPETITIONS + 1):
         sigma = ready.sigma * 2**number
-        note = f"Sigma was estimated as {ready.sigma:.4f} and raised to {sigma:.4f}, since the first result was judged failed."
+        fact = f"Sigma was estimated as {ready.sigma:.4f} and raised to {sigma:.4f}, since the first result was judged failed."
+        note = Note("sigma raised", fact, values={"estimated": ready.sigma, "used": sigma})
         again = run(ready.with_sigma(sigma, note))
         assert again.verdict is not None
         better = improves(again.verdict, judged)

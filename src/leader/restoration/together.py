@@ -25,7 +25,7 @@ from leader.priors.ledger import Ledger
 from leader.restoration.restore import Preparation
 from leader.restoration.restored import Restoration
 from leader.result import Result, drain
-from leader.trust import ErrorMap, Watch, with_errors
+from leader.trust import ErrorMap, Watch, add_errors
 from leader.uncertainty.estimators import Hutchinson, make_estimator
 
 MOST_TOGETHER = 16
@@ -43,12 +43,12 @@ def run_all(ready: Sequence[Preparation], check: bool = True) -> list[Restoratio
     """Runs every preparation, alike ones together; what a picture raised stands in its place."""
     found: dict[int, Restoration | Exception] = {}
     for rows in passes(ready):
-        made = _tried([ready[row] for row in rows], check)
-        found.update(zip(rows, made or (_alone(ready[row], check) for row in rows)))
+        made = _try_together([ready[row] for row in rows], check)
+        found.update(zip(rows, made or (_run_alone(ready[row], check) for row in rows)))
     return [found[row] for row in range(len(ready))]
 
 
-def _tried(some: Sequence[Preparation], check: bool) -> list[Restoration] | None:
+def _try_together(some: Sequence[Preparation], check: bool) -> list[Restoration] | None:
     """What one pass gives; None where it fails, since one picture, or the sum of all, was too much: then each runs alone."""
     try:
         return run_together(some, check) if len(some) > 1 else None
@@ -56,7 +56,7 @@ def _tried(some: Sequence[Preparation], check: bool) -> list[Restoration] | None
         return None
 
 
-def _alone(one: Preparation, check: bool) -> Restoration | Exception:
+def _run_alone(one: Preparation, check: bool) -> Restoration | Exception:
     try:
         return one.run(check=check)
     except Exception as error:
@@ -67,7 +67,7 @@ def passes(ready: Sequence[Preparation]) -> list[list[int]]:
     """Positions of the preparations that run together, in order."""
     kinds: dict[Hashable, list[int]] = {}
     for row, one in enumerate(ready):
-        kinds.setdefault(_kind(one) or row, []).append(row)
+        kinds.setdefault(_find_kind(one) or row, []).append(row)
     out = []
     for rows in kinds.values():
         _, height, width = ready[rows[0]].problem.image_shape
@@ -76,7 +76,7 @@ def passes(ready: Sequence[Preparation]) -> list[list[int]]:
     return out
 
 
-def _kind(one: Preparation) -> Hashable | None:
+def _find_kind(one: Preparation) -> Hashable | None:
     """Equal for pictures that one pass can serve; None for one that runs alone."""
     problem = one.problem
     if one.sampler.prior.takes_one_by_one(problem.y.device) or one.average > 1 or problem.batch > 1:
@@ -116,17 +116,17 @@ def run_together(ready: Sequence[Preparation], check: bool = True) -> list[Resto
     def noise(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
         return seeded([alone] * len(ids), positions, name, shape)
 
-    with first.surroundings():
+    with first.use_resources():
         result = drain(first.sampler.iterate(problem, first.seed, noise=noise, plan=plan), watch)
-        result, maps = with_errors(prior, problem, result, watch)
+        result, maps = add_errors(prior, problem, result, watch)
     share = (time.perf_counter() - begin) / len(ready)
     return [
-        one.finished(_row(result, row, alone, one), _map(maps, row), time.perf_counter() - share, check)
+        one.finish(_take_row(result, row, alone, one), _take_map(maps, row), time.perf_counter() - share, check)
         for row, one in enumerate(ready)
     ]
 
 
-def _row(result: Result, row: int, name: int, one: Preparation) -> Result:
+def _take_row(result: Result, row: int, name: int, one: Preparation) -> Result:
     """The result of the image in `row`, as it would be alone under its name."""
 
     def part(values: Tensor | None) -> Tensor | None:
@@ -143,5 +143,5 @@ def _row(result: Result, row: int, name: int, one: Preparation) -> Result:
     )
 
 
-def _map(maps: Sequence[ErrorMap], row: int) -> ErrorMap | None:
+def _take_map(maps: Sequence[ErrorMap], row: int) -> ErrorMap | None:
     return maps[row] if maps else None

@@ -1,7 +1,7 @@
-"""Pictures as people have them, for runs whose truth is known: spoilt, rounded, perhaps compressed, and restored as files are.
+"""Pictures as people have them, for runs whose truth is known: degraded, rounded, perhaps compressed, and restored as files.
 
-`leader.restore` estimates the noise, whitens it, doubts a kernel and continues a picture beyond its frame: the errors of such
-runs are those that a trust map is looked at for, and differ from those of y = A x + noise.
+`leader.restore` estimates the noise, whitens it, doubts a kernel and continues a picture beyond its frame: a trust map is for
+the errors of such runs, which differ from those of y = A x + noise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCRATCHES = 5
 """Lines of two pixels that are missing of a picture to be inpainted."""
 
 
-def drawn_options(task: str, rng: np.random.Generator, side: int) -> dict[str, Any]:
+def draw_options(task: str, rng: np.random.Generator, side: int) -> dict[str, Any]:
     """Options of a task for pictures of `side` pixels, ready for JSON."""
     if task == "jpeg":
         return {"quality": int(rng.integers(10, 93))}
@@ -40,19 +40,21 @@ def drawn_options(task: str, rng: np.random.Generator, side: int) -> dict[str, A
     return {}
 
 
-def spoilt(picture: Tensor, task: str, noise: float, seed: int, options: Mapping[str, Any], jpeg: int | None) -> Picture:
+def degrade_picture(
+    picture: Tensor, task: str, noise: float, seed: int, options: Mapping[str, Any], jpeg: int | None
+) -> Picture:
     """A picture [3, H, W] in [0, 1] as a file of 8 bits: degraded by a task, noisy, compressed with the quality `jpeg`."""
-    chosen = _with_mask(options, picture.shape[-1])
+    chosen = _add_mask(options, picture.shape[-1])
     found = degrade(picture, task, sigma=noise, seed=seed, **chosen).picture
     rounded = found.with_pixels((np.round(255 * found.pixels) / 255).astype(np.float32)) if task != "jpeg" else found
     return rounded if jpeg is None else degrade(rounded, "jpeg", quality=jpeg).picture
 
 
-def restored(
+def restore_file(
     prior: Prior, given: Picture, task: str, noise: float | None, seed: int, name: int, look: str, options: Mapping[str, Any]
 ) -> tuple[Evidence, Window | None]:
     """The evidence of a restoration of quality standard, and where the picture lies in its frame; noise None is estimated."""
-    chosen = {} if task == "jpeg" else _with_mask(options, given.pixels.shape[1])
+    chosen = {} if task == "jpeg" else _add_mask(options, given.pixels.shape[1])
     ready = prepare(given, task, sigma=noise, look=look, prior=prior, seed=seed, ids=name, **chosen)
     watch = Watch(prior.schedule)
     result = ready.sampler.run(ready.problem, ready.seed, ids=[name], plan=ready.plan, on_step=watch)
@@ -62,16 +64,16 @@ def restored(
     return evidence, ready.posed.window
 
 
-def _with_mask(options: Mapping[str, Any], side: int) -> dict[str, Any]:
+def _add_mask(options: Mapping[str, Any], side: int) -> dict[str, Any]:
     """The options of a task; lines that are missing become a mask, white where the picture is known."""
     chosen = dict(options)
     ends = chosen.pop("ends", None)
     if ends is not None:
-        chosen["mask"] = _mask(ends, side)
+        chosen["mask"] = _draw_mask(ends, side)
     return chosen
 
 
-def _mask(ends: list[list[list[int]]], side: int) -> Tensor:
+def _draw_mask(ends: list[list[list[int]]], side: int) -> Tensor:
     from PIL import Image, ImageDraw
 
     image = Image.new("L", (side, side), 255)

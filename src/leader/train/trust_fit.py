@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.train.trust_runs import KeptRun, kept
+from leader.train.trust_runs import KeptRun, read_run
 from leader.trust import calibration
-from leader.trust.calibration import GAUSSIAN, SHOWN, Calibration, family_of, nearest_level
-from leader.trust.error_map import with_known_pixels
+from leader.trust.calibration import GAUSSIAN, SHOWN, Calibration, find_family, nearest_level
+from leader.trust.error_map import keep_known_pixels
 from leader.trust.referee import Referee
 
 LEAST_ERROR = 1e-3
@@ -57,14 +57,14 @@ class Lesson:
     open: Tensor
 
 
-def lesson(run: KeptRun) -> Lesson:
-    """What a referee learns of a run."""
+def make_lesson(run: KeptRun) -> Lesson:
+    """What a referee learns from a run."""
     return Lesson(run.evidence.features(), run.error.abs().clamp_min(LEAST_ERROR), run.open)
 
 
 def read_lessons(paths: Iterable[Path]) -> list[Lesson]:
     """Lessons of the runs in files."""
-    return [lesson(kept(path)) for path in paths]
+    return [make_lesson(read_run(path)) for path in paths]
 
 
 def fit_referee(
@@ -95,7 +95,7 @@ def fit_referee(
         share = max(step / chosen.steps, spent)
         for group in best.param_groups:
             group["lr"] = chosen.rate * min(1.0, (step + 1) / rise) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
-        features, error, is_open = _batch(lessons, chosen, generator)
+        features, error, is_open = _draw_batch(lessons, chosen, generator)
         said = referee(features.contiguous(memory_format=torch.channels_last))  # a fifth faster on the CPU
         off = loss(said, error, is_open, chosen.likely)
         best.zero_grad()
@@ -130,16 +130,16 @@ def loss(log_std: Tensor, error: Tensor, is_open: Tensor, likely: float) -> Tens
     return ((total * weight).sum((1, 2)) + EVEN * (covered - SHOWN).square()).mean()
 
 
-def _batch(lessons: Sequence[Lesson], settings: FitSettings, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+def _draw_batch(lessons: Sequence[Lesson], settings: FitSettings, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     while len(parts) < settings.batch:
-        one = lessons[_below(len(lessons), generator)]
+        one = lessons[_draw_below(len(lessons), generator)]
         size = min(settings.crop, *one.open.shape)
-        top, left = (_below(side - size + 1, generator) for side in one.open.shape)
+        top, left = (_draw_below(side - size + 1, generator) for side in one.open.shape)
         cut = [part[..., top : top + size, left : left + size] for part in (one.features, one.error, one.open)]
         if not bool(cut[2].any()):
             continue
-        turns, mirrored = _below(4, generator), _below(2, generator)
+        turns, mirrored = _draw_below(4, generator), _draw_below(2, generator)
         cut = [torch.rot90(part, turns, (-2, -1)) for part in cut]
         cut = [part.flip(-1) for part in cut] if mirrored else cut
         parts.append((cut[0], cut[1], cut[2]))
@@ -147,18 +147,18 @@ def _batch(lessons: Sequence[Lesson], settings: FitSettings, generator: torch.Ge
     return features, error, is_open
 
 
-def _below(bound: int, generator: torch.Generator) -> int:
+def _draw_below(bound: int, generator: torch.Generator) -> int:
     return int(torch.randint(bound, (1,), generator=generator))
 
 
 def ratios(referee: Referee, runs: Iterable[KeptRun]) -> list[tuple[str, float, Tensor]]:
-    """(family, noise for [0, 1] images, |error| / std over the open pixels) of runs, as `calibration.fitted` takes them."""
+    """(family, noise for [0, 1] images, |error| / std over the open pixels) of runs, for `calibration.fit_factors`."""
     found = []
     for run in runs:
-        std = with_known_pixels(referee.std(run.evidence), run.evidence)
+        std = keep_known_pixels(referee.std(run.evidence), run.evidence)
         is_open = run.open
         if bool(is_open.any()):
-            family = family_of(task_of(run), run.evidence.known)
+            family = find_family(task_of(run), run.evidence.known)
             found.append((family, nearest_level(run.noise), (run.error.abs() / std)[:, is_open]))
     return found
 
@@ -176,5 +176,5 @@ def fit_calibration(referee: Referee, runs: Iterable[KeptRun]) -> Calibration:
     kinds: dict[bool, list[tuple[str, float, Tensor]]] = {}
     for run in runs:  # one by one: their evidence is large
         kinds.setdefault(run.case["file"] is not None, []).extend(ratios(referee, [run]))
-    tables = [calibration.fitted(found) for found in kinds.values()]
-    return reduce(calibration.wider, tables) if tables else calibration.fitted([])
+    tables = [calibration.fit_factors(found) for found in kinds.values()]
+    return reduce(calibration.widen_factors, tables) if tables else calibration.fit_factors([])

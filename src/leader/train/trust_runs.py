@@ -28,6 +28,8 @@ from leader.pictures import list_pictures
 from leader.presets.paths import find_path
 from leader.priors.base import Prior
 from leader.problem import Problem
+from leader.restoration.choice import Choice
+from leader.restoration.tasks import TASKS
 from leader.sampler import Sampler
 from leader.train import trust_files
 from leader.train.data import decode, halved
@@ -73,12 +75,10 @@ class RunCase:
         drawn = {"seed": self.seed} if "keep" in self.options else {}
         return build_task(self.task, (3, self.side, self.side), **self.options, **drawn)
 
-    def sampler(self, prior: Prior) -> Sampler:
+    def sampler(self, prior: Prior, problem: Problem) -> Sampler:
         """What runs."""
-        path = find_path(prior.name, self.operator().task, self.noise, self.quality, self.look)
         if self.method is None:
-            steps = min(path.steps, len(prior.schedule))
-            return Sampler(prior, path.method, path.plugins, steps, grid=path.route(steps), **path.settings)
+            return Choice(prior, self.quality, self.look).sampler(problem)
         plain = find_path(prior.name, "denoise", self.noise, self.quality, self.look)
         return Sampler(prior, self.method, (), min(plain.steps, len(prior.schedule)), grid=plain.route())
 
@@ -113,7 +113,7 @@ class KeptRun:
 
 def training_cases(pictures: int, count: int, seed: int = 0, side: int = SIDE) -> list[RunCase]:
     """Cases over all tasks, methods and lengths, of `pictures` photographs in turn."""
-    return [_drawn(np.random.default_rng((seed, number)), number, number % pictures, side) for number in range(count)]
+    return [_draw_case(np.random.default_rng((seed, number)), number, number % pictures, side) for number in range(count)]
 
 
 DRAWS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
@@ -121,7 +121,7 @@ DRAWS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
     "deblur-gaussian": lambda rng, side: {} if rng.random() < 0.3 else {"std": float(rng.uniform(0.8, 3.5))},
     "deblur-motion": lambda rng, side: {"seed": int(rng.integers(1000)), "intensity": float(rng.uniform(0.2, 0.8))},
     "inpaint": lambda rng, side: {"keep": float(rng.uniform(0.2, 0.8))},
-    "hole": lambda rng, side: {"box": _box(rng, side)},
+    "hole": lambda rng, side: {"box": _draw_box(rng, side)},
     "cs": lambda rng, side: {
         "ratio": float(rng.uniform(0.1, 0.5)),
         "seed": int(rng.integers(1000)),
@@ -143,10 +143,10 @@ FILES_A_TURN = 4
 FILE_TASKS = tuple(dict.fromkeys(FILES))
 
 
-def _drawn(rng: np.random.Generator, number: int, picture: int, side: int) -> RunCase:
+def _draw_case(rng: np.random.Generator, number: int, picture: int, side: int) -> RunCase:
     turn, place = divmod(number, len(TURN) + 1 + FILES_A_TURN)
     if place > len(TURN):
-        return _drawn_file(rng, number, picture, side, FILES[(turn * FILES_A_TURN + place - len(TURN) - 1) % len(FILES)])
+        return _draw_file_case(rng, number, picture, side, FILES[(turn * FILES_A_TURN + place - len(TURN) - 1) % len(FILES)])
     name = TURN[place] if place < len(TURN) else RARE[turn % len(RARE)]
     noise = 0.0 if rng.random() < NOISE_FREE and name != "denoise" else _log_uniform(rng, LOW_NOISE, HIGH_NOISE)
     size = _cs_side(side) if name == "cs" else side
@@ -154,12 +154,12 @@ def _drawn(rng: np.random.Generator, number: int, picture: int, side: int) -> Ru
     method = str(rng.choice(["ddnm", "diffpir"])) if rng.random() < 0.6 else None
     quality = "draft" if rng.random() < 0.3 else "standard"
     look = str(rng.choice(["natural", "faithful"]))
-    task = "inpaint" if name == "hole" else name
+    task = _find_task(name)
     halvings = int(rng.choice([0, 0, 1, 1, 2]))
     return RunCase(task, noise, picture, int(rng.integers(1 << 16)), options, method, quality, look, number, size, halvings)
 
 
-def _drawn_file(rng: np.random.Generator, number: int, picture: int, side: int, task: str) -> RunCase:
+def _draw_file_case(rng: np.random.Generator, number: int, picture: int, side: int, task: str) -> RunCase:
     """A picture file: half of the noise levels are given, the others estimated; one in four is a JPEG."""
     clean = task == "jpeg" or (task != "denoise" and rng.random() < NOISE_FREE)
     noise = 0.0 if clean else _log_uniform(rng, LOW_NOISE, HIGH_NOISE)
@@ -168,10 +168,15 @@ def _drawn_file(rng: np.random.Generator, number: int, picture: int, side: int, 
         file = {"given": False, "jpeg": int(rng.integers(60, 96))}
     look = str(rng.choice(["natural", "faithful"]))
     halvings, crop = int(rng.choice([0, 0, 1, 1, 2])), int(rng.integers(1 << 16))
-    options = trust_files.drawn_options(task, rng, side)
+    options = trust_files.draw_options(task, rng, side)
     if options.get("factor", 1) > 2:
         file = {"given": True}  # too few pixels to estimate their noise
     return RunCase(task, noise, picture, crop, options, None, "standard", look, number, side, halvings, file)
+
+
+def _find_task(family: str) -> str:
+    """The task whose runs are of a family."""
+    return next((task.name for task in TASKS.values() if family == task.hole_family), family)
 
 
 def _cs_side(side: int) -> int:
@@ -179,7 +184,7 @@ def _cs_side(side: int) -> int:
     return 1 << side.bit_length() - 1
 
 
-def _box(rng: np.random.Generator, side: int) -> list[int]:
+def _draw_box(rng: np.random.Generator, side: int) -> list[int]:
     height, width = (int(rng.integers(side // 6, side // 2)) for _ in range(2))
     return [int(rng.integers(0, side - height)), int(rng.integers(0, side - width)), height, width]
 
@@ -233,7 +238,7 @@ def calibration_cases(
             size = _cs_side(side) if name == "cs" else side
             noise = nodes[(picture + crop + place) % len(nodes)]
             method = methods[(picture // len(nodes) + crop // 2 + place) % len(methods)]
-            task = "inpaint" if name == "hole" else name
+            task = _find_task(name)
             options = standard_options(name, number, size)
             cases.append(RunCase(task, noise, picture, crop, options, method, "standard", seed=number, side=size))
     return cases
@@ -250,7 +255,7 @@ def file_cases(
             rng = np.random.default_rng((11, number, place))
             levels = [node for node in nodes if node > 0 or task != "denoise"]
             noise = 0.0 if task == "jpeg" else levels[(picture + crop + place) % len(levels)]
-            options = trust_files.drawn_options(task, rng, side)
+            options = trust_files.draw_options(task, rng, side)
             told = options.get("factor", 1) > 2
             cases.append(RunCase(task, noise, picture, crop, options, seed=number, side=side, file={"given": told}))
     return cases
@@ -260,7 +265,7 @@ def every_family(pictures: int, crops: int = 4, side: int = SIDE) -> list[RunCas
     """What factors are fitted to: all families, first crops first, so that a part of them is a fair part.
 
     A third of the runs of most families are picture files, which is what people have: where only measurements to all decimals
-    count, their errors are said too small.
+    count, errors are given too small.
     """
     few = max(1, crops // 2)
     cases = (
@@ -278,10 +283,10 @@ def crop_of(folder: Path, case: RunCase, chosen: Sequence[Path] | None = None) -
     for _ in range(case.crop % 2 if case.halvings is None else case.halvings):
         if min(picture.size) >= 2 * case.side:
             picture = halved(picture)
-    return _part(picture, case.crop // 2, case.side, files[case.picture])
+    return _cut_part(picture, case.crop // 2, case.side, files[case.picture])
 
 
-def _part(picture: Image.Image, number: int, side: int, path: Path) -> Tensor:
+def _cut_part(picture: Image.Image, number: int, side: int, path: Path) -> Tensor:
     """A crop whose place follows from its number: places spread evenly and far from each other."""
     pixels = np.asarray(picture)
     room = [pixels.shape[axis] - side for axis in (0, 1)]
@@ -298,7 +303,7 @@ def run_case(prior: Prior, case: RunCase, picture: Tensor, name: int = 0) -> Kep
         return _run_file(prior, case, picture, name)
     problem = Problem.simulate(picture[None], case.operator(), case.noise, case.seed)
     watch = Watch(prior.schedule)
-    result = case.sampler(prior).run(problem, case.seed, ids=[name], on_step=watch)
+    result = case.sampler(prior, problem).run(problem, case.seed, ids=[name], on_step=watch)
     evidence = gather(problem, result.images, watch, name)
     if evidence is None:
         raise LeaderError(f"The prior '{prior.name}' estimated no Sigma, on which its referee rests; choose an estimator.")
@@ -307,9 +312,9 @@ def run_case(prior: Prior, case: RunCase, picture: Tensor, name: int = 0) -> Kep
 
 def _run_file(prior: Prior, case: RunCase, picture: Tensor, name: int) -> KeptRun:
     assert case.file is not None
-    given = trust_files.spoilt(picture, case.task, case.noise, case.seed, case.options, case.file.get("jpeg"))
+    given = trust_files.degrade_picture(picture, case.task, case.noise, case.seed, case.options, case.file.get("jpeg"))
     level = case.noise if case.file["given"] else None
-    evidence, window = trust_files.restored(prior, given, case.task, level, case.seed, name, case.look, case.options)
+    evidence, window = trust_files.restore_file(prior, given, case.task, level, case.seed, name, case.look, case.options)
     truth, inside = 2 * picture - 1, None
     if window is not None:
         inside = torch.zeros_like(evidence.misfit, dtype=torch.bool)
@@ -320,26 +325,26 @@ def _run_file(prior: Prior, case: RunCase, picture: Tensor, name: int) -> KeptRu
     return KeptRun(vars(case), evidence, truth, inside)
 
 
-def keep(path: Path, run: KeptRun) -> None:
+def write_run(path: Path, run: KeptRun) -> None:
     """Writes a run; half the precision is plenty."""
     evidence = {f"evidence_{k}": v for k, v in vars(run.evidence).items() if isinstance(v, Tensor)}
     maps = {**evidence, "truth": run.truth, **({} if run.inside is None else {"inside": run.inside})}
-    arrays = {name: _small(value) for name, value in maps.items()}
-    said = json.dumps({"case": run.case, "noise": run.evidence.noise, "residual": run.evidence.residual})
+    arrays = {name: _pack(value) for name, value in maps.items()}
+    header = json.dumps({"case": run.case, "noise": run.evidence.noise, "residual": run.evidence.residual})
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, said=np.array(said), **arrays)
+        np.savez(file, said=np.array(header), **arrays)
 
 
-def kept(path: Path) -> KeptRun:
+def read_run(path: Path) -> KeptRun:
     """Reads a run."""
     with np.load(path, allow_pickle=False) as content:
-        said = json.loads(str(content["said"]))
-        arrays = {name: _wide(torch.from_numpy(content[name])) for name in content.files if name != "said"}
+        header = json.loads(str(content["said"]))
+        arrays = {name: _unpack(torch.from_numpy(content[name])) for name in content.files if name != "said"}
     truth, inside = arrays.pop("truth"), arrays.pop("inside", None)
     maps: dict[str, Any] = {name.removeprefix("evidence_"): value for name, value in arrays.items()}
-    evidence = Evidence(**{"known": None, "given": None, **maps}, noise=said["noise"], residual=said["residual"])
-    return KeptRun(said["case"], evidence, truth, inside)
+    evidence = Evidence(**{"known": None, "given": None, **maps}, noise=header["noise"], residual=header["residual"])
+    return KeptRun(header["case"], evidence, truth, inside)
 
 
 def make_runs(
@@ -351,9 +356,9 @@ def make_runs(
     workers: Workers | None = None,
     source: str = "embedded",
 ) -> Generator[Path, None, None]:
-    """Makes the runs that `store` does not hold yet; yields the file of each as it is there, in order where nobody helps.
+    """Makes the runs that `store` does not hold yet; yields the file of each as soon as it is there, in order without workers.
 
-    workers  who makes them; None: this process. They must see `folder`; the runs come back and are kept here
+    workers  make them; None: this process does. They must see `folder`; the runs come back and are kept here
     source   name or path from which workers load the prior, once each
     """
     files = [path.resolve() for path in list_pictures(folder)]
@@ -376,7 +381,7 @@ def make_runs(
 
 
 @lru_cache(maxsize=1)
-def _loaded(source: str) -> Prior:
+def _load_prior(source: str) -> Prior:
     from leader.priors.loading import load_prior
 
     return load_prior(source)
@@ -384,19 +389,19 @@ def _loaded(source: str) -> Prior:
 
 def _run_elsewhere(source: str, job: tuple[RunCase, Path]) -> KeptRun:
     case, file = job
-    return run_case(_loaded(source), case, crop_of(file.parent, replace(case, picture=0), [file]))
+    return run_case(_load_prior(source), case, crop_of(file.parent, replace(case, picture=0), [file]))
 
 
 def _keep_and_say(path: Path, run: KeptRun, count: int, say: Callable[[str], None] | None) -> None:
-    keep(path, run)
+    write_run(path, run)
     if say is not None and int(path.stem) % 20 == 0:
         say(f"run {int(path.stem) + 1} of {count}")
 
 
-def _small(value: Tensor) -> Any:
+def _pack(value: Tensor) -> Any:
     array = value.cpu().numpy()
     return array if array.dtype == bool else array.astype(np.float16)
 
 
-def _wide(value: Tensor) -> Tensor:
+def _unpack(value: Tensor) -> Tensor:
     return value if value.dtype == torch.bool else value.float()

@@ -1,8 +1,8 @@
-"""What a referee's numbers are worth: factors, by task and noise, that make its intervals cover what they say.
+"""The calibration of a referee: factors, by task and noise, that make its intervals cover what they say.
 
 Conformal: on photographs that neither trained nor chose the referee, the quantile of |error| / std at a level is the factor
-with which an interval of so many std covers that share of the pixels. Factors are kept by family of tasks and noise level,
-log-linear between the noise levels; a task that was never calibrated gets the widest of all, and that is said.
+by which std is multiplied for an interval to cover that share of the pixels. Factors are kept by family of tasks and noise
+level, log-linear between the noise levels; a task that was never calibrated gets the widest factors of all, and a note says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from leader.errors import LeaderError
 from leader.files import replacing
 from leader.priors.json_files import number, read_json, row, table
 from leader.trust.evidence import LEAST_NOISE
-from leader.trust.residual import invented_share
+from leader.trust.residual import measure_invented_share
 
 SUFFIX = ".json"
 LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -34,15 +34,15 @@ GAUSSIAN = {0.5: 0.6745, 0.8: 1.2816, 0.9: 1.6449, 0.95: 1.9600}
 NODES = (0.0, 0.02, 0.05, 0.1)
 """Noise levels at which factors are fitted, for [0, 1] images."""
 HOLE = 0.002
-"""Share of a picture far from anything known above which inpainting fills a hole and does not join dots."""
+"""Share of a picture far from anything known above which inpainting fills a hole rather than scattered pixels."""
 LEAN = 8
-"""Runs of its whole family that a noise level counts beside its own."""
+"""Runs of its whole family that count at a noise level beside its own."""
 Factors = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Node:
-    """The factors at one noise level (for [0, 1] images), one for each of `LEVELS`, from so many runs."""
+    """The factors at one noise level (for [0, 1] images), one for each of `LEVELS`, and the number of runs behind them."""
 
     noise: float
     factors: Factors
@@ -55,11 +55,11 @@ class Calibration:
 
     families: Mapping[str, tuple[Node, ...]]
 
-    def at(self, family: str, noise: float) -> tuple[Factors, bool]:
+    def find_factors(self, family: str, noise: float) -> tuple[Factors, bool]:
         """The factors for a family at a noise level, and whether that family was calibrated."""
         if family in self.families:
-            return _between(self.families[family], noise), True
-        every = [_between(nodes, noise) for nodes in self.families.values()]
+            return _interpolate(self.families[family], noise), True
+        every = [_interpolate(nodes, noise) for nodes in self.families.values()]
         return tuple(max(values) for values in zip(*every)), False
 
     def save(self, path: Path) -> None:
@@ -67,7 +67,7 @@ class Calibration:
         content = {
             "levels": list(LEVELS),
             "families": {
-                name: [{"noise": node.noise, "factors": _rounded(node.factors), "runs": node.runs} for node in nodes]
+                name: [{"noise": node.noise, "factors": _round(node.factors), "runs": node.runs} for node in nodes]
                 for name, nodes in self.families.items()
             },
         }
@@ -84,10 +84,12 @@ class Calibration:
         families = table(content.get("families"), f"The families of {path}")
         if not families:
             raise LeaderError(f"{path} holds factors for no task: {remedy}.")
-        return cls({name: _nodes(nodes, f"The factors for {name[:40]} in {path}", remedy) for name, nodes in families.items()})
+        return cls(
+            {name: _read_nodes(nodes, f"The factors for {name[:40]} in {path}", remedy) for name, nodes in families.items()}
+        )
 
 
-def _nodes(given: Any, what: str, remedy: str) -> tuple[Node, ...]:
+def _read_nodes(given: Any, what: str, remedy: str) -> tuple[Node, ...]:
     nodes = []
     for item in row(given, what, 1, 64):
         entry = table(item, what)
@@ -103,45 +105,45 @@ def _nodes(given: Any, what: str, remedy: str) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def _between(nodes: Sequence[Node], noise: float) -> Factors:
+def _interpolate(nodes: Sequence[Node], noise: float) -> Factors:
     """Log-linear between noise levels; constant beyond the ends."""
-    places, here = [_place(node.noise) for node in nodes], _place(noise)
+    places, here = [_locate(node.noise) for node in nodes], _locate(noise)
     if here <= places[0] or len(nodes) == 1:
         return nodes[0].factors
     for (low, first), (high, second) in zip(zip(places, nodes), zip(places[1:], nodes[1:])):
         if here <= high:
             share = (here - low) / (high - low)
-            return _blended(second.factors, first.factors, share)
+            return _blend(second.factors, first.factors, share)
     return nodes[-1].factors
 
 
-def _blended(first: Factors, second: Factors, share: float) -> Factors:
+def _blend(first: Factors, second: Factors, share: float) -> Factors:
     """The geometric mean, with `share` of the first."""
     return tuple(a**share * b ** (1 - share) for a, b in zip(first, second))
 
 
-def family_of(task: str, known: Tensor | None) -> str:
-    """The family of an operator's task; inpainting that fills a hole is another than joining dots (known [H, W] bool)."""
-    if task.startswith("sr"):
-        return "sr"
-    if task == "deblur":
-        return "deblur-motion"
-    if task == "inpaint" and known is not None and invented_share(known[None]) > HOLE:
-        return "hole"
-    return task
+def find_family(name: str, known: Tensor | None) -> str:
+    """The family of an operator's task; a task may have another one for large holes (known: [H, W] bool)."""
+    from leader.restoration.tasks import TASKS
+
+    task = next((task for task in TASKS.values() if name in (task.name, *task.operators)), None)
+    if task is None:
+        return name
+    has_hole = known is not None and measure_invented_share(known[None]) > HOLE
+    return task.hole_family if task.hole_family and has_hole else task.trust_family or task.name
 
 
 def nearest_level(noise: float) -> float:
     """The one of `NODES` that a noise level for [0, 1] images counts to, where it was found in a picture."""
-    return min(NODES, key=lambda node: abs(_place(node) - _place(noise)))
+    return min(NODES, key=lambda node: abs(_locate(node) - _locate(noise)))
 
 
-def _place(noise: float) -> float:
-    """Of a noise level between the others: its logarithm, where none counts as half a grey level."""
+def _locate(noise: float) -> float:
+    """The logarithm of a noise level, where none counts as half a grey level."""
     return math.log(max(noise, LEAST_NOISE / 2))
 
 
-def fitted(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
+def fit_factors(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
     """Factors from runs: (family, noise for [0, 1] images, |error| / std of its open pixels).
 
     Every run has the same weight, however many pixels it has. A noise level with few runs leans on its family: as if `LEAN`
@@ -155,25 +157,25 @@ def fitted(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
         for level in sorted({noise for noise, _ in own}):
             chosen = [values for noise, values in own if noise == level]
             share = len(chosen) / (len(chosen) + LEAN)
-            nodes.append(Node(level, _blended(quantiles(chosen), whole, share), len(chosen)))
+            nodes.append(Node(level, _blend(quantiles(chosen), whole, share), len(chosen)))
         families[family] = tuple(nodes)
     if not families:
         raise LeaderError("There are no runs to calibrate with; give more pictures.")
     return Calibration(families)
 
 
-def wider(one: Calibration, other: Calibration) -> Calibration:
+def widen_factors(one: Calibration, other: Calibration) -> Calibration:
     """Factors that cover what both are fitted to: the larger, at the noise levels of either; a family of one alone stays."""
     both = [name for name in one.families if name in other.families]
-    return Calibration({**one.families, **other.families, **{name: _wider(one, other, name) for name in both}})
+    return Calibration({**one.families, **other.families, **{name: _widen(one, other, name) for name in both}})
 
 
-def _wider(one: Calibration, other: Calibration, family: str) -> tuple[Node, ...]:
+def _widen(one: Calibration, other: Calibration, family: str) -> tuple[Node, ...]:
     own, others = ({node.noise: node.runs for node in table.families[family]} for table in (one, other))
     return tuple(
         Node(
             noise,
-            tuple(max(pair) for pair in zip(one.at(family, noise)[0], other.at(family, noise)[0])),
+            tuple(max(pair) for pair in zip(one.find_factors(family, noise)[0], other.find_factors(family, noise)[0])),
             own.get(noise, 0) + others.get(noise, 0),
         )
         for noise in sorted({*own, *others})
@@ -198,13 +200,13 @@ def beside(referee: Path) -> Path:
 def calibration_of(referee: Path) -> Calibration | None:
     """The factors that lie beside a referee, where it was calibrated."""
     file = beside(referee)
-    return _opened(file, file.stat().st_mtime_ns) if file.is_file() else None
+    return _open(file, file.stat().st_mtime_ns) if file.is_file() else None
 
 
 @lru_cache(maxsize=8)
-def _opened(file: Path, changed: int) -> Calibration:
+def _open(file: Path, changed: int) -> Calibration:
     return Calibration.load(file)
 
 
-def _rounded(values: Sequence[float]) -> list[float]:
+def _round(values: Sequence[float]) -> list[float]:
     return [float(f"{value:.4g}") for value in values]

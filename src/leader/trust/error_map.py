@@ -1,8 +1,8 @@
-"""How large the errors of a finished run are, pixel by pixel: the referee's word, calibrated, and what is known anyhow.
+"""How large the errors of a finished run are, pixel by pixel: the referee's estimate, calibrated, and what is known exactly.
 
 known pixels of a noise-free mask   the error is the answer minus the pixel, which is 0 for methods that keep it
 a prior with a referee              its standard deviation times the factor of task and noise
-a prior without one                 the model's own spread; that is said
+a prior without one                 no error map, only the model's own spread
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from leader.messages import Note, Remedy
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.result import Result
-from leader.trust.calibration import GAUSSIAN, LEVELS, SHOWN, calibration_of, family_of
+from leader.trust.calibration import GAUSSIAN, LEVELS, SHOWN, calibration_of, find_family
 from leader.trust.evidence import Evidence, Watch, gather
 from leader.trust.referee import file_of, referee_of
 from leader.trust.strips import LARGE
@@ -24,10 +25,24 @@ LEAST = 1 / 255
 """Differences from a known pixel that rounding to 8 bits explains, [-1, 1] units: half a grey level."""
 APART = 0.7
 """How far the visited times may stay from those that the referee looks at, natural logarithms of the clock (`Watch.apart`):
-0.63 at most on the paths of --quality, 1.6 with ten uniform steps of DDNM, where its intervals cover half of the errors.
+at most 0.63 on the paths of a quality, 1.6 with ten uniform steps of DDNM, where its intervals cover half of the errors.
 """
 SHORT = ("jpeg",)
-"""Families whose own path, on which they were calibrated, is shorter than that."""
+"""Families whose own path, on which they were calibrated, stays further away."""
+
+
+NOTES = {
+    "other tasks": (
+        "The trust map was not calibrated for this task: it uses the widest factors of all tasks.",
+        None,
+    ),
+    "other paths": (
+        "The trust map was calibrated on paths with more late steps: errors may be several times as large as it shows.",
+        Remedy("get such a path", {"quality": "standard"}),
+    ),
+    "uncalibrated": ("The trust map is the referee's own, not calibrated for this prior: run 'leader calibrate'.", None),
+}
+"""What to tell, and the remedy, by the source of a map that is worth less than it could be."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +60,12 @@ class ErrorMap:
     source: str
 
     @property
-    def note(self) -> str | None:
-        """What to tell where the map is worth less than it could be."""
-        if self.source == "other tasks":
-            return "The trust map was never calibrated for this task; it uses the widest factors of the tasks that were."
-        if self.source == "other paths":
-            return (
-                "The trust map was calibrated on paths with more late steps than this one: errors may be several times as "
-                "large as it says; take more steps, or choose them by --quality."
-            )
-        if self.source == "uncalibrated":
-            return "The trust map is the referee's own, not calibrated for this prior: run 'leader calibrate'."
-        return None
+    def note(self) -> Note | None:
+        """A note where the map is worth less than it could be."""
+        if self.source not in NOTES:
+            return None
+        fact, remedy = NOTES[self.source]
+        return Note(f"trust map: {self.source}", fact, remedy)
 
 
 def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float = 0.0) -> ErrorMap | None:
@@ -68,18 +77,18 @@ def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float =
     calibration = calibration_of(file)
     level, source = dict(GAUSSIAN), "uncalibrated"
     if calibration is not None:
-        family = family_of(problem.operator.task, evidence.known)
-        factors, measured = calibration.at(family, evidence.noise / 2)
+        family = find_family(problem.operator.task, evidence.known)
+        factors, measured = calibration.find_factors(family, evidence.noise / 2)
         shown = factors[LEVELS.index(SHOWN)]
         std = std * shown / GAUSSIAN[SHOWN]
         level = {name: GAUSSIAN[SHOWN] * value / shown for name, value in zip(LEVELS, factors)}
         source = "calibrated" if measured else "other tasks"
         if apart > APART and family not in SHORT:
             source = "other paths"
-    return ErrorMap(with_known_pixels(std, evidence), level, source)
+    return ErrorMap(keep_known_pixels(std, evidence), level, source)
 
 
-def with_known_pixels(std: Tensor, evidence: Evidence) -> Tensor:
+def keep_known_pixels(std: Tensor, evidence: Evidence) -> Tensor:
     """`std` [H, W] with the true error where a noise-free mask hands pixels over: 0 up to rounding for most methods."""
     if evidence.known is None or evidence.given is None or evidence.noise > 0:
         return std
@@ -87,8 +96,8 @@ def with_known_pixels(std: Tensor, evidence: Evidence) -> Tensor:
     return torch.where(evidence.known, torch.where(error > LEAST, error, 0.0), std)
 
 
-def left_open(spread: Tensor, evidence: Evidence) -> Tensor:
-    """What y leaves of the model's spread [C, H, W], a standard deviation, where an operator measures pixels one by one.
+def narrow_spread(spread: Tensor, evidence: Evidence) -> Tensor:
+    """The model's spread [C, H, W], a standard deviation, less what y tells where an operator measures pixels one by one.
 
     Variance p and noise s^2 make p s^2 / (p + s^2): 0 without noise. Elsewhere the spread stays.
     """
@@ -99,7 +108,7 @@ def left_open(spread: Tensor, evidence: Evidence) -> Tensor:
     return torch.where(evidence.known, after, spread)
 
 
-def with_errors(prior: Prior, problem: Problem, result: Result, watch: Watch) -> tuple[Result, list[ErrorMap]]:
+def add_errors(prior: Prior, problem: Problem, result: Result, watch: Watch) -> tuple[Result, list[ErrorMap]]:
     """The result of a watched run with its error, and with the spread that y leaves open; the error map of every image.
 
     Without a referee, or where no Sigma was estimated, there is no error map.
@@ -114,7 +123,7 @@ def with_errors(prior: Prior, problem: Problem, result: Result, watch: Watch) ->
         if evidence.misfit.numel() > LARGE:
             watch.forget(name)  # the room is needed
         if result.posterior_std is not None:
-            spreads.append(left_open(result.posterior_std[row], evidence))
+            spreads.append(narrow_spread(result.posterior_std[row], evidence))
         found = error_map(prior, one, evidence, apart)
         if found is not None:
             maps.append(found)

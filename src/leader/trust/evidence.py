@@ -21,7 +21,7 @@ from leader.trust.strips import LARGE
 CLOCKS = (20, 60, 120, 200)
 """Times of the standard clock at which Sigma is looked at: of the visited ones, the nearest."""
 MOVES = (60, 200)
-"""Times from which on the way of the answer is looked at, from end to end."""
+"""Times at which the way of the answer begins, of which both ends are looked at."""
 WAYS = (60, 200)
 """Times up to which, from 0 and from the one before, every step of that way is looked at."""
 SCALES = (0.6, 0.06)
@@ -102,7 +102,7 @@ class Watch:
         """How far the visited times stay from those of `CLOCKS` at most, natural logarithms of the clock."""
         return max(self._sigma[name, clock][0] for clock in CLOCKS) if self.knows(name) else 0.0
 
-    def seen(self, name: int) -> Way | None:
+    def find_way(self, name: int) -> Way | None:
         """What was kept of an image; None where no Sigma was estimated."""
         if not self.knows(name):
             return None
@@ -220,8 +220,8 @@ def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence
     noise = float(problem.sigma[0])
     if not watch.knows(name):
         return None
-    seen, pointwise = _seen(problem, inside, noise)
-    kept = watch.seen(name)
+    seen, pointwise = _find_seen_share(problem, inside, noise)
+    kept = watch.find_way(name)
     assert kept is not None
     level = (max(noise, LEAST_NOISE) / SCALES[0]) ** 2
     residual = problem.residual(inside)
@@ -246,7 +246,7 @@ def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence
     )
 
 
-def _seen(problem: Problem, like: Tensor, noise: float) -> tuple[Tensor, Tensor | None]:
+def _find_seen_share(problem: Problem, like: Tensor, noise: float) -> tuple[Tensor, Tensor | None]:
     """The seen shares [2, H, W] and, where A acts pixel by pixel and fully, what it measures [H, W] bool.
 
     diag A^T (A A^T + eta)^{-1} A from random signs: exact where A does not mix pixels, so that the probes agree; a local mean

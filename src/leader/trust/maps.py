@@ -1,7 +1,7 @@
 """The trust map as people see it: fixed colours for every picture, in grey levels of 255, with a legend in words.
 
 `std` is a standard deviation per pixel [H, W] for [0, 1] images. A pixel is known to within N levels where the truth lies no
-further than N levels from the answer in nine cases of ten: 1.645 standard deviations.
+further than N levels from the answer with 90 % confidence: 1.645 standard deviations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NINE_OF_TEN = 1.6449
 LEVELS = (2, 5, 10, 20)
 """Grey levels of 255 that the legend names."""
 SHARES = (5, 10, 20)
-"""Grey levels for which shares of pixels are told."""
+"""Grey levels for which shares of pixels are given."""
 FIRST, LAST = 1.0, 40.0
 """Grey levels at which the colours begin and end."""
 COLOURS = ((13, 23, 66), (30, 80, 162), (31, 158, 137), (181, 222, 43), (253, 174, 50), (214, 40, 40))
@@ -30,12 +30,12 @@ Values = NDArray[np.float32]
 
 
 def reach(std: Values) -> NDArray[np.float64]:
-    """Grey levels of 255 within which the truth lies in nine cases of ten, per pixel."""
+    """Grey levels of 255 within which the truth lies, per pixel, with 90 % confidence."""
     checked = np.asarray(std)
     if checked.ndim != 2 or checked.size == 0:
         raise LeaderError(f"A trust map is a table of height x width; found the shape {list(checked.shape)}.")
     if not bool(np.isfinite(checked).all()) or bool((checked < 0).any()):
-        raise LeaderError("A trust map holds standard deviations, finite and not negative; this one holds others.")
+        raise LeaderError("A trust map holds standard deviations, finite and not negative; this one holds other values.")
     levels: NDArray[np.float64] = NINE_OF_TEN * 255 * checked.astype(np.float64)
     return levels
 
@@ -48,16 +48,17 @@ def shares(std: Values) -> dict[str, float]:
 
 def in_words(std: Values) -> str:
     """The shares as one sentence."""
-    told = [f"{100 * share:.0f} % to within {limit}" for limit, share in shares(std).items()]
-    return f"Of the pixels, {', '.join(told)} grey levels of 255 are known, in nine cases of ten."
+    (first, share), *others = shares(std).items()
+    rest = " and ".join(f"{100 * share:.0f} % within {limit}" for limit, share in others)
+    return f"{100 * share:.0f} % of pixels are within {first} grey levels of the truth, {rest} (90 % confidence)."
 
 
 def colours(std: Values) -> NDArray[np.uint8]:
     """The map alone [H, W, 3], 8 bits, without a legend."""
-    return _coloured(reach(std))
+    return _paint(reach(std))
 
 
-def _coloured(levels: NDArray[np.float64]) -> NDArray[np.uint8]:
+def _paint(levels: NDArray[np.float64]) -> NDArray[np.uint8]:
     nodes = np.log([FIRST, *LEVELS, LAST])
     places = np.log(np.clip(levels, FIRST, LAST))
     channels = [np.interp(places, nodes, [colour[channel] for colour in COLOURS]) for channel in range(3)]
@@ -66,7 +67,7 @@ def _coloured(levels: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 def heat(std: Values) -> Image.Image:
-    """The map in colours, its legend in words below; wider than the map where that is narrower than the words."""
+    """The map in colours with its legend below; wider than the map where the legend is."""
     drawn = Image.fromarray(colours(std))
     legend = _legend(drawn.width)
     sheet = Image.new("RGB", (max(drawn.width, legend.width), drawn.height + legend.height), "white")
@@ -96,11 +97,11 @@ def numbers(std: Values) -> Image.Image:
 def legend_entries() -> list[tuple[tuple[int, int, int], str]]:
     """(colour, words) of the legend, from known to invented."""
     words = [(limit, f"within {limit} levels") for limit in LEVELS] + [(LAST, "further off")]
-    return [(_at(limit), text) for limit, text in words]
+    return [(_pick_colour(limit), text) for limit, text in words]
 
 
-def _at(levels: float) -> tuple[int, int, int]:
-    red, green, blue = (int(value) for value in _coloured(np.array([[levels]]))[0, 0])
+def _pick_colour(levels: float) -> tuple[int, int, int]:
+    red, green, blue = (int(value) for value in _paint(np.array([[levels]]))[0, 0])
     return red, green, blue
 
 
@@ -111,7 +112,7 @@ def _legend(width: int) -> Image.Image:
     gap, square = size // 2, size
     lines: list[list[tuple[int, tuple[int, int, int] | None, str]]] = []
     left = right = 0
-    title: list[tuple[tuple[int, int, int] | None, str]] = [(None, "The truth lies, nine times of ten,")]
+    title: list[tuple[tuple[int, int, int] | None, str]] = [(None, "With 90 % confidence, the truth is")]
     for colour, text in [*title, *legend_entries(), (None, "of 255.")]:
         taken = int(font.getlength(text)) + (square + gap if colour is not None else 0) + 2 * gap
         if not lines or (left + taken > width and left > 0):

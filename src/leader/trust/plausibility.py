@@ -1,9 +1,8 @@
-"""Does the answer look like a picture, beside the one that was given? Detail, black and white, and what the network changes."""
+"""Does the answer look like a picture, beside the given one? Its detail, its spectrum, and what the network would change."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
@@ -12,36 +11,25 @@ from torch.nn import functional as F
 
 from leader.operators.base import LinearOperator
 from leader.priors.base import Prior
+from leader.trust.limits import BANDS, CLOCK
 from leader.trust.strips import LARGE, STRIP, strips
-
-CLOCK = 20
-"""The time of the standard clock at which the network looks at the finished picture: noise of about 0.03 of [0, 1] images."""
-
-
-@dataclass(frozen=True)
-class Look:
-    """What the network says of a finished picture with a little noise on it, per pixel [C, H, W], for [0, 1] images.
-
-    change  what it would change: the picture minus its estimate of it
-    spread  standard deviation of the picture as the network sees it; None where it has no opinion
-    """
-
-    change: Tensor
-    spread: Tensor | None
 
 
 @torch.no_grad()
-def look(prior: Prior, x: Tensor, noise: Tensor) -> Look:
-    """One pass over x [1, C, H, W] in [-1, 1] with `noise` of the same shape, standard normal."""
+def find_change(prior: Prior, x: Tensor, noise: Tensor) -> Tensor:
+    """What the network would change of a finished picture, per pixel [C, H, W], for [0, 1] images: the picture minus the
+    network's estimate of it.
+
+    One pass over x [1, C, H, W] in [-1, 1] with `noise` of the same shape, standard normal.
+    """
     t = torch.full((1,), prior.schedule.at_clock(CLOCK), dtype=torch.long, device=x.device)
     level = prior.schedule.level(t, x)
     seen = prior.predict(level.signal * x + level.noise * noise.to(x), t)
-    spread = None if seen.variance is None else seen.variance[0].clamp_min(0).sqrt() / 2
-    return Look((x - seen.x0)[0] / 2, spread)
+    return (x - seen.x0)[0] / 2
 
 
 def root_mean_square(values: Tensor) -> float:
-    """Of all values, summed in float64; many of them a few at a time."""
+    """The root mean square of all values, summed in float64; many of them a few at a time."""
     if values.numel() <= 3 * LARGE:
         return float(values.double().square().mean().sqrt())
     flat, total = values.reshape(-1), 0.0
@@ -50,7 +38,7 @@ def root_mean_square(values: Tensor) -> float:
     return math.sqrt(total / flat.numel())
 
 
-def detail(picture: Tensor, known: Tensor | None = None) -> float:
+def measure_detail(picture: Tensor, known: Tensor | None = None) -> float:
     """Root mean square of neighbouring differences of a picture [C, H, W], right and below, where both are known [H, W]."""
     total, count, end = 0.0, 0.0, 0
     for rows in strips(picture.shape[-2], picture.shape[-1], more=1):
@@ -71,25 +59,10 @@ def detail(picture: Tensor, known: Tensor | None = None) -> float:
     return (total / count) ** 0.5 if count else 0.0
 
 
-def fine_detail(picture: Tensor) -> float:
-    """Root mean square of what a 3 x 3 mean takes away from a picture [C, H, W]: its finest detail."""
-    total, count = 0.0, 0
-    for rows in strips(picture.shape[-2], picture.shape[-1], more=2):
-        x = picture[..., rows, :].double()
-        if x.shape[-2] >= 3:
-            rough = (x[..., 1:-1, 1:-1] - F.avg_pool2d(x[None], 3, stride=1)[0]).square()
-            total, count = total + float(rough.sum()), count + rough.numel()
-    return math.sqrt(total / count)
+def measure_bands(picture: Tensor) -> list[float]:
+    """Power of a picture [C, H, W] between the edges `BANDS`, channels averaged, times frequency squared: flat for photographs.
 
-
-BANDS = (0.03, 0.06, 0.11, 0.18, 0.27, 0.38, 0.5)
-"""Edges of bands of spatial frequency, in cycles per pixel."""
-
-
-def bands(picture: Tensor) -> list[float]:
-    """Power of a picture [C, H, W] in `BANDS`, channels averaged, times frequency squared: flat for photographs; in octaves.
-
-    log2 of the mean of |FFT|^2 f^2 / pixels of each band, under a Hann window; -60 where there is nothing.
+    In octaves: log2 of the mean of |FFT|^2 f^2 / pixels of each band, under a Hann window; -60 where there is nothing.
     """
     height, width = picture.shape[-2:]
     grey = picture.double().mean(0) if height * width <= LARGE else picture.mean(0).double()
@@ -107,7 +80,7 @@ def bands(picture: Tensor) -> list[float]:
     return found
 
 
-def removed(operator: LinearOperator, shape: tuple[int, int, int]) -> float:
+def find_removed_detail(operator: LinearOperator, shape: tuple[int, int, int]) -> float:
     """How many times more detail a picture with the spectrum of photographs, 1/f, has than what A makes of it."""
     channels, height, width = shape
     rows, columns = (torch.fft.fftfreq(side, dtype=torch.float64) for side in (height, width))
@@ -120,16 +93,10 @@ def removed(operator: LinearOperator, shape: tuple[int, int, int]) -> float:
     if seen.ndim != 4:
         seen = operator.pinv(seen)
     after = F.interpolate(seen, size=(height, width), mode="bicubic") if seen.shape[-2:] != picture.shape[-2:] else seen
-    return detail(picture[0]) / max(detail(after[0]), 1e-9)
+    return measure_detail(picture[0]) / max(measure_detail(after[0]), 1e-9)
 
 
-def saturated(picture: Tensor) -> float:
-    """Share of values of a picture [C, H, W] in [0, 1] that are black or white to 8 bits."""
-    found = torch.count_nonzero((picture < 0.5 / 255) | (picture > 1 - 0.5 / 255))
-    return int(found) / picture.numel()
-
-
-def brought_to_size(given: Tensor, size: tuple[int, int]) -> Tensor:
+def enlarge_bicubically(given: Tensor, size: tuple[int, int]) -> Tensor:
     """A picture [C, h, w] enlarged by bicubic interpolation to `size` (height, width) where it is smaller."""
     if tuple(given.shape[-2:]) == size:
         return given

@@ -40,7 +40,7 @@ REACH = 96
 PIECE = 768
 """Rows and columns of a large picture that are judged at a time: its convolutions take 500 bytes a pixel."""
 LEAST, MOST = 1e-3, 2.0
-"""Standard deviations that it can say, [-1, 1] units: an eighth of a grey level, and the whole range."""
+"""Standard deviations that it can give, [-1, 1] units: an eighth of a grey level, and the whole range."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class Referee(nn.Module):
         super().__init__()
         self.shape = shape or RefereeShape()
         full, half, quarter, eighth = self.shape.full, self.shape.half, self.shape.quarter, self.shape.eighth
-        self.down = nn.ModuleList(_conv(a, b) for a, b in pairwise((self.shape.channels, full, half, quarter, eighth)))
-        self.deep = _conv(eighth, eighth, dilation=2)
+        self.down = nn.ModuleList(_make_conv(a, b) for a, b in pairwise((self.shape.channels, full, half, quarter, eighth)))
+        self.deep = _make_conv(eighth, eighth, dilation=2)
         self.side = nn.ModuleList(nn.Conv2d(a, b, 1) for a, b in pairwise((eighth, quarter, half, full)))
-        self.up = nn.ModuleList(_conv(width, width) for width in (quarter, half, full))
+        self.up = nn.ModuleList(_make_conv(width, width) for width in (quarter, half, full))
         self.out = nn.Conv2d(full + self.shape.channels, 1, 1)
         for parameter in self.out.parameters():
             nn.init.zeros_(parameter)
@@ -83,8 +83,8 @@ class Referee(nn.Module):
             beside = stages.pop()
             wider = F.interpolate(narrowed(h), scale_factor=2, mode="bilinear", align_corners=False)
             h = F.silu(conv(wider[..., : beside.shape[-2], : beside.shape[-1]] + beside))
-        said: Tensor = self.out(torch.cat([h, features], 1))[:, 0] - 3
-        return said
+        log_std: Tensor = self.out(torch.cat([h, features], 1))[:, 0] - 3
+        return log_std
 
     @torch.no_grad()
     def std(self, evidence: Evidence) -> Tensor:
@@ -116,7 +116,7 @@ class Referee(nn.Module):
     def load(cls, file: Path) -> Referee:
         """A referee from its file."""
         tensors, texts = read_safetensors(file)
-        shape = _shape(texts.get(METADATA), file)
+        shape = _read_shape(texts.get(METADATA), file)
         wrong = differing(on_meta(lambda: cls(shape), str(file)), tensors)
         if wrong:
             raise LeaderError(
@@ -129,11 +129,11 @@ class Referee(nn.Module):
         return referee.eval().requires_grad_(False)
 
 
-def _conv(given: int, made: int, dilation: int = 1) -> nn.Conv2d:
+def _make_conv(given: int, made: int, dilation: int = 1) -> nn.Conv2d:
     return nn.Conv2d(given, made, 3, padding=dilation, dilation=dilation, padding_mode="replicate")
 
 
-def _shape(text: str | None, file: Path) -> RefereeShape:
+def _read_shape(text: str | None, file: Path) -> RefereeShape:
     """The shape in a referee's file, bounded; one for other evidence than this version gathers is refused."""
     remedy = "fit it again with `leader fit-trust`"
     if text is None:
@@ -160,7 +160,7 @@ _FILES: WeakKeyDictionary[Prior, Path] = WeakKeyDictionary()
 
 
 def attach(prior: Prior, file: Path) -> None:
-    """Says where the referee of a prior lies, or will lie."""
+    """Sets where the referee of a prior lies, or will lie."""
     _FILES[prior] = file
 
 
@@ -187,9 +187,9 @@ def weights_of(name: str) -> Path | None:
 def referee_of(prior: Prior) -> Referee | None:
     """The referee of a prior, where one was fitted."""
     file = file_of(prior)
-    return _opened(file, file.stat().st_mtime_ns) if file is not None and file.is_file() else None
+    return _open(file, file.stat().st_mtime_ns) if file is not None and file.is_file() else None
 
 
 @lru_cache(maxsize=8)
-def _opened(file: Path, changed: int) -> Referee:
+def _open(file: Path, changed: int) -> Referee:
     return Referee.load(file)

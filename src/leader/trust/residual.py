@@ -8,19 +8,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from leader.trust.limits import FEWEST, NEAR
 from leader.trust.strips import strips
 
 ROUNDING = 1 / 255 / math.sqrt(12)
 """Standard deviation of rounding to 8 bits, of the range 0 to 1: the least noise a measurement kept in 8 bits has."""
 BLOCK = 8
 """Side of the blocks of JPEG, in pixels."""
-NEAR = 3
-"""Pixels within which something known still says much of an unknown one."""
-FEWEST = 64
-"""Entries below which a correlation is chance."""
 
 
-def level(residual: Tensor, reached: Tensor) -> float:
+def measure_level(residual: Tensor, reached: Tensor) -> float:
     """Root mean square of the residual over the entries that depend on the image (`reached`, of its shape)."""
     flat, known = residual.reshape(-1, residual.shape[-1]), reached.reshape(-1, reached.shape[-1])
     total, count = 0.0, 0
@@ -30,7 +27,7 @@ def level(residual: Tensor, reached: Tensor) -> float:
     return math.sqrt(total / count) if count else 0.0
 
 
-def neighbour_correlation(residual: Tensor, reached: Tensor) -> float | None:
+def correlate_neighbours(residual: Tensor, reached: Tensor) -> float | None:
     """Correlation of neighbours of a residual [C, H, W], right and below: 0 for white noise, towards 1 for what is smooth,
     negative for what alternates; None where too few neighbours are known.
     """
@@ -51,7 +48,7 @@ def neighbour_correlation(residual: Tensor, reached: Tensor) -> float | None:
     return products / pairs / (power / count)
 
 
-def blockiness(picture: Tensor) -> float:
+def measure_blockiness(picture: Tensor) -> float:
     """How much stronger the second differences of a picture [C, H, W] are across borders of 8 x 8 blocks than inside them.
 
     1 without blocks, above for JPEG; the blocks may begin anywhere in the picture, as in a part of a photograph.
@@ -68,16 +65,16 @@ def blockiness(picture: Tensor) -> float:
         end = rows.stop
         part = (x[..., 3:] - 3 * x[..., 2:-1] + 3 * x[..., 1:-2] - x[..., :-3]).abs().mean(0).sum(0)
         across += part.cpu() / height
-    return math.sqrt(_strongest_phase(across) * _strongest_phase(torch.cat(down)))
+    return math.sqrt(_find_strongest_phase(across) * _find_strongest_phase(torch.cat(down)))
 
 
-def _strongest_phase(steps: Tensor) -> float:
+def _find_strongest_phase(steps: Tensor) -> float:
     """Mean of every eighth number over the mean of all, for the first number that makes it largest."""
     total = float(steps.mean())
     return 1.0 if total == 0 else max(float(steps[first::BLOCK].mean()) / total for first in range(BLOCK))
 
 
-def invented_share(reached: Tensor) -> float:
+def measure_invented_share(reached: Tensor) -> float:
     """Share of the picture further than `NEAR` pixels from anything known, for a mask `reached` [C, H, W]."""
     known = reached.any(0, keepdim=True)[None].float()
     near = F.max_pool2d(known, 2 * NEAR + 1, stride=1, padding=NEAR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 LARGE = 4_000_000
-"""Pixels of a picture from which on memory counts more than time; smaller ones are one strip."""
+"""Pixels of a picture above which memory counts more than time; smaller ones are one strip."""
 STRIP = 500_000
 """Pixels of a strip of a large picture."""
 

@@ -133,6 +133,8 @@ def exact(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[
     return scale * diagonal
 
 
+REVISION = 1
+"""Raised by one whenever an estimator gives other numbers; part of the keys of benchmark records."""
 ESTIMATORS = ("head", "learned", "noise-energy", "difference", "hutchinson", "exact")
 FORMER_NAMES = {"fisher": "noise-energy"}
 """Names that kept runs and settings files may still use."""

@@ -25,6 +25,8 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "grey": ("It has no colour", ("colourise",)),
 }
 """Kind of damage -> (words, tasks that repair it, the usual one first; one that this version lacks is passed over)."""
+TASK_WORDS = {task: words for words, tasks in reversed(KINDS.values()) for task in tasks}
+"""Task -> what the page calls it, as `leader.messages.render` takes them."""
 FACTORS = (2, 3, 4, 8)
 CHOSEN = "chosen by the quality"
 """What an expert setting says where it was left alone."""

@@ -33,7 +33,6 @@ from leader.web.gate import client_of
 from leader.web.jobs import Job
 from leader.web.pace import in_words
 from leader.web.site import Site
-from leader.web.words import for_page
 
 TITLE = "leader: restore a picture"
 QUALITY_WORDS = {"draft": "Draft", "standard": "Standard", "best": "Best"}
@@ -328,7 +327,7 @@ def ended(job: Job, shown: Any) -> str:
         return str(shown(job.result))
     if job.state == "stopped":
         return views.sentence("Stopped. Nothing was kept.", "calm")
-    return views.sentence(for_page(job.error) or job.error)
+    return views.sentence(job.error)
 
 
 def _enabled(yes: bool) -> Any:

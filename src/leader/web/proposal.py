@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from leader.messages import render
 from leader.restoration.diagnose import diagnose
-from leader.web.choices import kind_of
-from leader.web.words import for_page
+from leader.web.choices import TASK_WORDS, kind_of
 
 
 @dataclass(frozen=True)
@@ -40,5 +40,5 @@ def propose(path: Path) -> Proposal:
     """The diagnosis of a picture file."""
     found = diagnose(path)
     advice = found.advice
-    words = tuple(text for said in found.sentences() if (text := for_page(said)))
+    words = tuple(render(sentence, "page", TASK_WORDS) for sentence in found.sentences())
     return Proposal(words) if advice is None else Proposal(words, advice.task, dict(advice.options))

@@ -9,10 +9,11 @@ import base64
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from leader.messages import render
 from leader.pictures.reading import SERVED
+from leader.web.choices import TASK_WORDS
 from leader.web.jobs import Job
 from leader.web.samples import SAMPLES
-from leader.web.words import for_page
 from leader.web.work import COVER, GIVEN, MAP, PATH, RESTORED, RUN, Outcome
 
 FILES = "leader/files"
@@ -143,7 +144,7 @@ def trust(outcome: Outcome) -> str:
 
 def verdict(outcome: Outcome) -> str:
     title, text = VERDICTS[outcome.level]
-    told = [for_page(reason) for reason in outcome.reasons]
+    told = [render(reason, "page", TASK_WORDS) for reason in outcome.reasons]
     reasons = "".join(f"<li>{escape(reason[:1].upper() + reason[1:])}</li>" for reason in told)
     body = f"<p>{text}</p>" if text else ""
     return f'<section class="verdict {outcome.level}" aria-label="Verdict"><h2>{title}</h2>{body}<ul>{reasons}</ul></section>'
@@ -162,7 +163,7 @@ def numbers(values: Mapping[str, object], notes: Sequence[str]) -> str:
     rows = "".join(
         f"<tr><th scope='row'>{escape(name)}</th><td>{escape(str(value))}</td></tr>" for name, value in values.items()
     )
-    told = "".join(f"<li>{escape(text)}</li>" for note in notes if (text := for_page(note)))
+    told = "".join(f"<li>{escape(render(note, 'page', TASK_WORDS))}</li>" for note in notes)
     return f"<ul>{told}</ul><table class='numbers'><caption>The run in numbers</caption><tbody>{rows}</tbody></table>"
 
 

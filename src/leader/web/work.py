@@ -19,7 +19,7 @@ from leader.restoration.progress import WorkLeft
 from leader.restoration.restore import Preparation, prepare
 from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
-from leader.result import Step
+from leader.result import Step, to_unit_range
 from leader.web import trust_views
 from leader.web.choices import Wish, arguments, half_painted
 from leader.web.jobs import Job
@@ -133,7 +133,7 @@ def at_most(share: float, left: float | None, expected: float) -> float | None:
 def preview(step: Step, one: Preparation) -> bytes:
     """The estimate after a step as a JPEG of at most PREVIEW_SIDE pixels a side."""
     whole = step.x0_hat if one.posed.window is None else one.posed.window.crop(step.x0_hat)
-    pixels = ((whole[0].permute(1, 2, 0) + 1) / 2).clamp(0, 1).cpu().numpy()
+    pixels = to_unit_range(whole[0].permute(1, 2, 0)).cpu().numpy()
     image = Picture(pixels.astype(np.float32)).rgb()
     image.thumbnail((PREVIEW_SIDE, PREVIEW_SIDE))
     buffer = io.BytesIO()

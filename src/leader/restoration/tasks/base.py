@@ -106,6 +106,10 @@ class Task:
     in_containers  whether a container can hold its measurement; otherwise it lives in pictures only
     amplifies      whether undoing it amplifies what is wrong with the detail of the picture
     plugins        plug-ins that belong to its measurement: they join whatever method runs
+    operators      names of its operators, besides its own, that presets and paths know and that share its trust family
+    trust_family   whose calibration of the trust map it shares; empty: it has its own. hole_family: where much is far from
+                   anything known
+    page           (kind, words) of its entry on the page, as in ("small", "It is too small"); None: it has none
     weak_noise     white noise found in 8 bits, for [0, 1] images, below which the picture is taken to have none
     """
 
@@ -119,6 +123,10 @@ class Task:
     plugins: ClassVar[tuple[str, ...]] = ()
     amplifies: ClassVar[bool] = False
     weak_noise: ClassVar[float] = 0.0
+    operators: ClassVar[tuple[str, ...]] = ()
+    trust_family: ClassVar[str] = ""
+    hole_family: ClassVar[str] = ""
+    page: ClassVar[tuple[str, str] | None] = None
 
     def read(self, given: Values, request: Request) -> dict[str, Any]:
         """The task's options read from what people gave (None counts as not given); others are refused."""

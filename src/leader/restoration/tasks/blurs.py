@@ -16,6 +16,7 @@ from leader.diagnosis.periodogram import luma_plane
 from leader.diagnosis.views import middle
 from leader.diagnosis.width import narrowed, refuted, width_of
 from leader.errors import LeaderError, UsageError
+from leader.messages import Note, Remedy
 from leader.operators import paper_gaussian_taps
 from leader.pictures.picture import Picture
 from leader.pictures.real_noise import NoiseEstimate, measure_noise, rounding
@@ -84,9 +85,8 @@ def _gaussian(kernel: Any, request: Request) -> Tensor:
 
 
 def _paper_kernel(request: Request) -> Tensor:
-    request.notes.append(
-        "No kernel was given: the blur is taken to be the papers' 5 x 5 taps; use --kernel gaussian:STD for another."
-    )
+    fact = "No kernel was given: the blur is taken to be the papers' 5 x 5 taps."
+    request.notes.append(Note("papers' kernel", fact, Remedy("choose another", {"kernel": "gaussian:STD"})))
     taps = paper_gaussian_taps()
     return torch.outer(taps, taps)
 
@@ -101,7 +101,8 @@ def _with_found_kernel(given: Values, request: Request) -> Values:
     search = find_blur(request.picture)
     if search.blur is None:
         raise LeaderError(f"{search.seen.rstrip('.')}; give the kernel yourself if you know it.")
-    request.notes.append(f"The blur was found in the picture: {search.blur.in_words()}, --kernel {search.blur.kernel}.")
+    fact = f"The blur was found in the picture: {search.blur.in_words()}."
+    request.notes.append(Note("blur found", fact, Remedy("ask for the same", {"kernel": search.blur.kernel})))
     doubt = given.get("kernel_doubt")
     return {**given, "kernel": search.blur.kernel, "kernel_doubt": search.blur.error if doubt is None else doubt}
 
@@ -119,16 +120,16 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
     if found is None:
         return values
     if found.sharp:
-        request.notes.append(
-            "The picture is blurred neither by this kernel nor by half of it: it looks sharp, and is left as it is; "
-            "--kernel-doubt 0 takes the kernel at its word."
-        )
+        fact = "The picture is blurred neither by this kernel nor by half of it: it looks sharp, and is left as it is."
+        request.notes.append(Note("sharp", fact, Remedy("use the kernel regardless", {"kernel_doubt": 0})))
         return {**values, "kernel": torch.ones(1, 1, dtype=values["kernel"].dtype), "kernel_doubt": 0.0}
     better = f"The picture is explained better by a blur {found.factor:.2f} times as wide as the kernel"
     if found.factor > 1:
-        request.notes.append(f"{better}, which is used as it is; --kernel auto looks for the blur itself.")
+        fact = f"{better}, which is used as it is."
+        request.notes.append(Note("wider blur", fact, Remedy("have the blur found", {"kernel": "auto"})))
         return values
-    request.notes.append(f"{better}, which is used instead; --kernel-doubt 0 takes the kernel at its word.")
+    fact = f"{better}, which is used instead."
+    request.notes.append(Note("narrower blur", fact, Remedy("use the kernel as given", {"kernel_doubt": 0})))
     return {
         **values,
         "kernel": narrowed(values["kernel"], found.factor),
@@ -152,6 +153,8 @@ class Deblur(Task):
         "table of numbers; kernel_doubt, the relative error of its width."
     )
     example: ClassVar[str] = "leader restore blurred.png sharp.png --task deblur --kernel auto"
+    trust_family: ClassVar[str] = "deblur-motion"
+    page: ClassVar[tuple[str, str] | None] = ("blurred", "It is blurred")
     options: ClassVar[tuple[Option, ...]] = (
         Option("kernel", SYNTAX, HELP, Tensor, _kernel, _no_kernel, "none"),
         KERNEL_DOUBT,
@@ -205,6 +208,7 @@ class DeblurGaussian(Deblur):
         "the relative error of the width."
     )
     example = "leader restore blurred.png sharp.png --task deblur-gaussian --kernel gaussian:2.5"
+    trust_family = "deblur-gaussian"
     options = (
         Option("kernel", "gaussian:STD", HELP, Tensor, _gaussian, _paper_kernel, "the papers' 5 x 5 taps"),
         KERNEL_DOUBT,

@@ -74,6 +74,7 @@ class Inpainting(Task):
         "pixels and scratches, and fills those in. Haze is none of them."
     )
     example = "leader restore torn.png whole.png --task inpaint --mask mask.png"
+    hole_family, page = "hole", ("missing", "Parts are missing")
     options = (
         Option(
             "mask",

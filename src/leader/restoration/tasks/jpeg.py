@@ -57,6 +57,7 @@ class JpegArtefacts(Task):
         "the pixels. Option, when degrading: quality, from 1 to 100."
     )
     example = "leader restore photo.jpg clean.png --task jpeg"
+    page = ("jpeg", "It shows JPEG blocks")
     options = (Option("quality", "1..100", "of the JPEG", int, _quality, _usual, str(QUALITY)),)
     in_containers = False
     plugins = ("cells",)

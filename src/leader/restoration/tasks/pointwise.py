@@ -14,6 +14,7 @@ class Denoising(Task):
     title = "denoising"
     description = "Removes noise and nothing else."
     example = "leader restore noisy.png clean.png --task denoise"
+    page = ("noisy", "It is noisy")
     weak_noise = 1.5 / 255  # nobody sees it, and on validation photographs taking away less cost more detail than it gained
 
 
@@ -22,6 +23,7 @@ class Colourisation(Task):
     title = "colourisation"
     description = "Gives colours to a grey picture: the mean of the three channels is what was measured."
     example = "leader restore grey.png colour.png --task colourise"
+    page = ("grey", "It has no colour")
 
     def check(self, request: Request) -> None:
         if request.degrading and request.picture.pixels.shape[2] == 1:

@@ -46,6 +46,7 @@ class SuperResolution(Task):
         "sr-bicubic and sr-average are names for two of these."
     )
     example = "leader restore small.png large.png --task sr"
+    page, operators = ("small", "It is too small"), ("sr-bicubic", "sr-average", "sr-nearest")
     options = (
         Option("factor", "1 to 16", "how much larger the picture becomes", int, _factor, lambda _: 4, "4"),
         Option("down", "|".join([AUTO, *DOWNSAMPLING]), "how it became small", str, _down, _usual, AUTO),

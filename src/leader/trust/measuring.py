@@ -1,0 +1,111 @@
+"""The numbers of a finished run, which the verdict rests on: a few sums, and one network pass where asked to look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from leader.noise import SeededNoise
+from leader.operators.whitened import physical
+from leader.priors.base import Prior
+from leader.problem import Problem
+from leader.result import to_unit_range
+from leader.trust import plausibility, residual
+
+if TYPE_CHECKING:
+    from leader.diagnosis.width import Width
+
+Numbers = dict[str, float | None]
+Crop = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class RunFacts:
+    """What is known about a finished run of one image.
+
+    images     [1, C, H, W] in [-1, 1], the whole frame of the problem, not clamped
+    given      [C, h, w] in [0, 1]: the degraded picture
+    seed       with the image's id, it chooses the noise of the look
+    crop       cuts the picture out of its frame, where that is larger
+    look       ask the network once more
+    noise      of the given picture by its own estimate, for [0, 1] images; None where A is not the identity
+    width      what the given picture says of the width of a blur's kernel; None where it was not examined
+    estimated  whether sigma was estimated from the given picture, so that the error of a compression may count in it
+    misread    the probability that what was found out about the picture is wrong and no noise level makes up for it
+    """
+
+    problem: Problem
+    images: Tensor
+    prior: Prior
+    given: Tensor
+    seed: int = 0
+    image: int = 0
+    crop: Crop | None = None
+    look: bool = False
+    noise: float | None = None
+    width: Width | None = None
+    estimated: bool = False
+    misread: float = 0.0
+
+    def cut(self, whole: Tensor) -> Tensor:
+        """The picture's part of the frame."""
+        return whole if self.crop is None else self.crop(whole)
+
+
+@torch.no_grad()
+def measure(facts: RunFacts) -> Numbers:
+    """The numbers of a finished run, for [0, 1] images."""
+    problem, width = facts.problem, facts.width
+    inside = facts.images.clamp(-1, 1)
+    change = None
+    if facts.look:
+        noise = SeededNoise(facts.seed)([facts.image], [0], "check", facts.images.shape[1:])
+        change = plausibility.root_mean_square(facts.cut(plausibility.find_change(facts.prior, inside, noise)))
+    shown = to_unit_range(facts.cut(inside))[0].cpu()
+    before = plausibility.enlarge_bicubically(facts.given.cpu().float(), (int(shown.shape[-2]), int(shown.shape[-1])))
+    known = _find_known(problem)
+    return {
+        **_measure_residual(facts, inside, known),
+        "noise": facts.noise,
+        "too_wide": None if width is None else width.odds,
+        "sharp": None if width is None else width.sharp,
+        "compressed": float(width is not None and width.odds is None),
+        "misread": facts.misread,
+        "estimated": float(facts.estimated),
+        "excess": plausibility.root_mean_square(facts.cut(facts.images) / 2 - facts.cut(inside) / 2),
+        "change": change,
+        "detail": plausibility.measure_detail(shown),
+        "given_detail": plausibility.measure_detail(before, known),
+        "removed": plausibility.find_removed_detail(physical(problem.operator), problem.image_shape) if known is None else 1.0,
+        **{f"band{number}": value for number, value in enumerate(plausibility.measure_bands(shown))},
+        **({f"given_band{n}": value for n, value in enumerate(plausibility.measure_bands(before))} if known is None else {}),
+    }
+
+
+def _find_known(problem: Problem) -> Tensor | None:
+    """The known pixels [H, W] bool of a picture of the same size with holes; None for other measurements."""
+    y = problem.y
+    if tuple(y.shape[1:]) != tuple(problem.image_shape) or bool(problem.operator.reached(y).all()):
+        return None
+    return problem.operator.reached(y).expand_as(y)[0].all(0).cpu()
+
+
+def _measure_residual(facts: RunFacts, x: Tensor, known: Tensor | None) -> Numbers:
+    problem = facts.problem
+    left, y = problem.residual(x) / 2, problem.y
+    reached = problem.operator.reached(y).expand_as(y)
+    is_picture = y.ndim == 4
+    if is_picture:
+        left, reached = facts.cut(left), facts.cut(reached)
+    return {
+        "sigma": float(problem.sigma[0]) / 2,
+        "residual": residual.measure_level(left, reached),
+        "correlation": residual.correlate_neighbours(left[0], reached[0]) if is_picture else None,
+        "blockiness": residual.measure_blockiness(facts.given) if is_picture and bool(reached.all()) else 1.0,
+        "invented": 0.0 if known is None else residual.measure_invented_share(reached[0]),
+        "enlarged": x[0, 0].numel() / y[0, 0].numel() if is_picture else 1.0,
+    }

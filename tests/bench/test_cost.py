@@ -1,0 +1,36 @@
+"""What a run is said to cost, against what it counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from leader.bench import setup
+from leader.bench.cell import Frozen
+from leader.bench.running import run_cell
+from leader.bench.setup import cost_of, plan_of
+from leader.schedule import Grid
+from tests.bench.tiny import tiny
+
+
+@pytest.mark.parametrize("method", ["ddnm", "dps", "projdiff", "sitcom"])
+def test_the_cost_is_what_a_run_counts(tmp_path: Path, method: str) -> None:
+    cell = tiny(tmp_path).cells()[0].altered(method=method, plugins=(), steps=3, estimator=None)
+    if method == "sitcom":
+        cell = cell.altered(settings=Frozen({"inner": 4}))
+    bill, record = cost_of(cell), run_cell(cell).record
+    assert (bill.calls, bill.backwards) == (record["calls"], record["backwards"])
+    assert bill.passes == pytest.approx(record["work"] + 2 * record["backwards"]), "a backward pass counts twice"
+
+
+def test_passes_follow_the_work_of_the_prior_and_the_times_visited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ProjDiff asks once more at the first time; a prior that is cheap while the noise is high; a way that goes up again."""
+    recipe = tiny(tmp_path).cells()[0].altered(method="projdiff", plugins=(), steps=4).recipe
+    plan = replace(plan_of(recipe)[0], grids=(Grid((900, 900, 500, 700, 0, -1)),))
+    sloping = SimpleNamespace(work=lambda t, height, width: height * width * (1 - t / 1000))
+    monkeypatch.setattr(setup, "plan_of", lambda _: (plan, sloping))
+    bill = setup._cost(replace(recipe, seed=12345))  # costs are remembered by recipe
+    assert bill.calls == 5 and bill.passes == pytest.approx(0.1 + 0.1 + 0.3 + 1.0 + 0.1)
