@@ -306,6 +306,29 @@ def metric() -> Iterator[Trial]:
         yield from with_metric(f"sr {level}", "projdiff", end, own, *_trusting(0.25, 1.0), *_trusting(1.0, diagonal=True))
 
 
+def sensing() -> Iterator[Trial]:
+    """Compressed sensing with the metric: where its many steps at high noise may end; deblurring with softer maps."""
+    late = (240, 195, 158, 126, 98, 74, 53, 35, 20, 8, -1)
+    soft = {"iterations": 4, "power": 0.5}
+    for high in (tuple(range(999, 290, -15)), tuple(range(999, 290, -10)), (*range(999, 430, -10), *range(420, 290, -20))):
+        for beyond in (1.6, 1.8):
+            yield Trial("cs", "projdiff", ("ucdc",), len(high) + 10, None, {"early_step": beyond, "ucdc": soft}, (*high, *late))
+    yield Trial(
+        "cs", "projdiff", ("ucdc",), 61, None, {"early_step": 1.7, "ucdc": soft}, (*range(999, 250, -15), 250, *LATE_END[11:])
+    )
+    for trust in (0.5, 1.0):
+        for beyond in (1.0, 1.15):
+            own = {"early_step": beyond, "ucdc": {"iterations": 4, "trust": trust, "power": 0.5}}
+            yield Trial("gauss", "projdiff", ("ucdc",), 14, None, own, SHARP)
+    for eta in (0.65, 0.75):
+        yield Trial("motion", "ddnm", ("ucdc",), 21, "quadratic", {"eta": eta, "ucdc": {"iterations": 4, "trust": 1.0}})
+        yield Trial("motion", "ddnm", ("ucdc",), 21, "quadratic", {"eta": eta, "ucdc": {"iterations": 4, "trust": 2.0}})
+    for beyond in (1.8, 1.85):
+        own = {"step": 0.5, "early_step": beyond, "ucdc": {"iterations": 4, "trust": 1.0, "power": 0.5}}
+        yield Trial("sr", "projdiff", ("ucdc",), 21, None, own, NOISY_END)
+        yield Trial("sr", "projdiff", ("ucdc",), len(MANY_HIGH) - 1, None, own, (*CHEAP_HIGH, *NOISY_END[10:]))
+
+
 def hosts() -> Iterator[Trial]:
     """UCDC on the papers' own paths, 100 uniform steps, for the rows "+ LEADer" of the tables."""
     for host in ("ddnm", "projdiff", "ddpg", "pirp", "sitcom", "diffpir", "ddrm", "idpg"):
@@ -331,6 +354,7 @@ ROUNDS = {
     "early": early,
     "others": others,
     "metric": metric,
+    "sensing": sensing,
     "hosts": hosts,
 }
 app = typer.Typer(add_completion=False, help=__doc__)
