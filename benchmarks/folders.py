@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from leader.engines import Crew, LocalEngine, Workers
+from leader.engines import Engine, LocalEngine, ProcessEngine
 from leader.folders.choices import Choices
 from leader.folders.names import MANIFEST
 from leader.folders.run import Outcome, Watcher, run_folder
@@ -144,7 +144,7 @@ def memory(count: int = 500, side: int = 16) -> Figures:
     with tempfile.TemporaryDirectory() as name:
         source = make_pictures(Path(name) / "in", count, side)
         outcome = run_folder(
-            str(source), f"{name}/out", Choices(dict(DRAFT)), Crew(1, 1), maps=".npy", watcher=Watcher(finished=finished)
+            str(source), f"{name}/out", Choices(dict(DRAFT)), ProcessEngine(1, 1), maps=".npy", watcher=Watcher(finished=finished)
         )
     marks = [seen[index - 1] for index in (count // 10, count // 5, count // 2, count)]
     return {
@@ -214,7 +214,7 @@ def throughput(count: int = 24, side: int = 128, rounds: int = 3) -> Figures:
     with tempfile.TemporaryDirectory() as name:
         source = make_pictures(Path(name) / "in", count + 2, side)
         for number in range(rounds):
-            for label, workers in (("1 x 2", Crew(1, 2)), ("2 x 1", Crew(2, 1))):
+            for label, workers in (("1 x 2", ProcessEngine(1, 2)), ("2 x 1", ProcessEngine(2, 1))):
                 times: list[float] = []
                 most: list[float] = []
 
@@ -273,7 +273,7 @@ def ray(count: int = 24, side: int = 64) -> Figures:
     with tempfile.TemporaryDirectory() as name:
         source = make_pictures(Path(name) / "in", count, side)
 
-        def run(out: str, workers: Workers, watcher: Watcher) -> Outcome:
+        def run(out: str, workers: Engine, watcher: Watcher) -> Outcome:
             return run_folder(str(source), f"{name}/{out}", Choices(dict(DRAFT)), workers, maps=".npy", watcher=watcher)
 
         outcome = run("ray", RayEngine(threads=1), Watcher(finished=finished))

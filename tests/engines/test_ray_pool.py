@@ -20,7 +20,7 @@ class PlayedError(Exception):
 
 
 class Call:
-    """`actor.do` or `actor.started`; `remote` makes a reference, which stands for itself."""
+    """`actor.do` or `actor.is_started`; `remote` makes a reference, which stands for itself."""
 
     def __init__(self, actor: PlayedActor, name: str) -> None:
         self.actor, self.name, self.words = actor, name, ()
@@ -41,7 +41,7 @@ class PlayedActor:
 
     def __init__(self, function: Callable[[Any], Any], threads: int) -> None:
         self.real = _Actor(function, threads)
-        self.do, self.started = Call(self, "do"), Call(self, "started")
+        self.do, self.is_started = Call(self, "do"), Call(self, "is_started")
         self.placed = self.gone = False
 
 
@@ -161,6 +161,11 @@ def test_a_job_that_kills_three_workers_is_lost_and_no_other() -> None:
     lost = found.pop(4)
     assert isinstance(lost, Lost) and "died 3 times (PlayedError)" in lost.reason and times.count(4) == 3
     assert found == {number: 2 * number for number in (0, 1, 2, 3, 5, 6, 7)}
+
+
+def test_jobs_that_kill_their_workers_do_not_end_the_run_while_others_are_answered() -> None:
+    found = dict(pool(Cluster(2, lambda job: job % 4 == 0), 2).answers(enumerate(range(96))))
+    assert [index for index, answer in found.items() if isinstance(answer, Lost)] == list(range(0, 96, 4))
 
 
 def test_deaths_without_end_and_a_cluster_without_room_are_told() -> None:

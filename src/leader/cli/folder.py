@@ -20,7 +20,6 @@ from leader.errors import LeaderError, UsageError
 from leader.files import printable
 
 if TYPE_CHECKING:
-    from leader.engines import Workers
     from leader.folders.choices import Choices
     from leader.folders.progress import FolderMeter
     from leader.folders.run import Outcome
@@ -80,7 +79,7 @@ def restore_folder(source: str, out: str, choices: Choices, words: FolderWords, 
     teller = _Teller()
     watcher = Watcher(teller.note, teller.listed, teller.finished)
     maps = map_suffix(words.maps)
-    workers = make_workers(words, threads, 1.0 if choices.on_gpu else 0.0)
+    workers = words.engine_for(threads, 1.0 if choices.on_gpu else 0.0)
     with closing(workers), terminated_as_interrupt():
         try:
             outcome = run_folder(source, out, choices, workers, maps=maps, report=words.report, force=force, watcher=watcher)
@@ -99,28 +98,6 @@ def restore_folder(source: str, out: str, choices: Choices, words: FolderWords, 
         raise typer.Exit(1)
     if outcome.refused:
         raise typer.Exit(3)
-
-
-def make_workers(words: FolderWords, threads: int | None, gpus: float = 0.0) -> Workers:
-    """Who restores: processes here (none of their own with --jobs 0), or the actors of a Ray cluster, with `gpus` each."""
-    from leader.engines import ENGINES, Crew, LocalEngine
-
-    if words.engine not in ENGINES:
-        raise UsageError(f"There is no engine '{words.engine}'; use one of {', '.join(ENGINES)}.")
-    if words.engine == "ray":
-        from leader.engines.ray import RayEngine
-
-        return RayEngine(words.jobs, threads or 1, words.address, gpus)
-    if words.address is not None:
-        raise UsageError("An --address belongs to --engine ray; add that, or leave it out.")
-    jobs = 1 if words.jobs is None else words.jobs
-    share = threads or max(1, cores() // max(1, jobs))
-    return LocalEngine(share) if jobs == 0 else Crew(jobs, share)
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def counted(pictures: int) -> str:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from leader.engines.base import Lost, Workers
+from leader.engines import Engine, Lost
 from leader.errors import LeaderError, UsageError
 from leader.files import printable, sha256_of
 from leader.folders.choices import Choices
@@ -66,7 +66,7 @@ def run_folder(
     source: str,
     out: str,
     choices: Choices,
-    workers: Workers,
+    workers: Engine,
     *,
     maps: str | None = None,
     report: bool = False,
@@ -149,7 +149,7 @@ class _Run:
         self.listed: list[str] = []
         self._unwritable = 0
 
-    def go(self, workers: Workers) -> None:
+    def go(self, workers: Engine) -> None:
         for number in self.manifest.damaged:
             self.watcher.note(f"Line {number} of the manifest cannot be read; what it alone was about is restored again.")
         work = self._listed()
@@ -176,7 +176,7 @@ class _Run:
             self._settle(items, answers, workers.threads, meter)
 
     @staticmethod
-    def _answers(workers: Workers, task: Task, jobs: list[list[_Work]]) -> Iterator[tuple[list[_Work], list[Answer] | Lost]]:
+    def _answers(workers: Engine, task: Task, jobs: list[list[_Work]]) -> Iterator[tuple[list[_Work], list[Answer] | Lost]]:
         names = (tuple(item.found.name for item in items) for items in jobs)
         for index, answers in workers.each(partial(restore_some, task), names):
             yield jobs[index], answers
