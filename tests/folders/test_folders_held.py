@@ -14,18 +14,13 @@ from PIL import Image
 from leader.errors import LeaderError
 from leader.folders import run as run_module
 from leader.folders import work
-from leader.folders.choices import Choices
-from leader.folders.manifest import LocalManifest, encoded
-from leader.folders.names import check_name, is_source_name, twice
+from leader.folders.manifest import LocalManifest, encode_line
+from leader.folders.names import check_name, find_clashes, is_source_name
 from leader.folders.remote import _stamp
 from leader.folders.report import page_text
 from leader.folders.strips import coloured
 from leader.folders.work import restore_some
-from tests.folders.conftest import ARGUMENTS, go, results, save_picture
-
-
-def test_whether_results_are_judged_is_a_setting() -> None:
-    assert Choices(dict(ARGUMENTS)).digest != Choices(dict(ARGUMENTS), check=False).digest
+from tests.folders.conftest import go, results, save_picture
 
 
 @pytest.mark.parametrize("name", ["../x.png", "a/../x.png", "./x.png", "/x.png", "a//x.png", ""])
@@ -139,8 +134,10 @@ def test_one_prior_stays_in_memory(tree: Path, tmp_path: Path, cheap: list[str])
 
 def test_no_result_takes_the_name_of_another_ones_map() -> None:
     for names in (["a.png", "a.png.map.png"], ["a.png.map.png", "a.png"]):
-        assert list(twice(names, ".png")) == [names[1]] and twice(names, None) == {} == twice(names, ".npy")
-    assert list(twice(["a.heic", "b.png", "a.heic.png"], None)) == ["a.heic.png"]
+        assert list(find_clashes(names, ".png")) == [names[1]] and find_clashes(names, None) == {} == find_clashes(
+            names, ".npy"
+        )
+    assert list(find_clashes(["a.heic", "b.png", "a.heic.png"], None)) == ["a.heic.png"]
 
 
 def test_rows_are_sorted_by_their_numbers_of_pixels() -> None:
@@ -153,7 +150,7 @@ def test_rows_are_sorted_by_their_numbers_of_pixels() -> None:
 def test_only_a_failed_picture_may_be_without_its_contents_hash(tmp_path: Path, status: str) -> None:
     files = {"picture": {"name": "a.png", "sha256": "0", "bytes": 1}}
     line = {"name": "a.png", "status": status, "settings": "s", "files": files}
-    (tmp_path / "m.jsonl").write_bytes(encoded(line) + encoded({**line, "name": "b.png", "content": "c"}))
+    (tmp_path / "m.jsonl").write_bytes(encode_line(line) + encode_line({**line, "name": "b.png", "content": "c"}))
     manifest = LocalManifest(tmp_path / "m.jsonl")
     manifest.close()
     assert sorted(manifest.entries) == (["a.png", "b.png"] if status == "failed" else ["b.png"])

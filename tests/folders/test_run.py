@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from pathlib import Path
@@ -15,10 +14,11 @@ import leader
 from leader.engines import LocalEngine, Lost
 from leader.errors import LeaderError, UsageError
 from leader.folders import run as run_module
-from leader.folders.choices import Choices, with_tables
+from leader.folders.choices import Choices
 from leader.folders.disk import DiskTarget
 from leader.folders.work import restore_some
-from tests.folders.conftest import ARGUMENTS, go, results, save_picture
+from leader.restoration.request import RestoreRequest
+from tests.folders.conftest import ARGUMENTS, choose, go, results, save_picture
 
 
 def lines(out: Path) -> list[dict[str, Any]]:
@@ -227,45 +227,6 @@ def test_a_source_that_vanishes_or_changes(tree: Path, tmp_path: Path, monkeypat
     assert go(tree, tmp_path / "out").found == 2, "the line holds the content that was restored"
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
-def test_results_that_cannot_be_written(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """One is told; three in a row end the run, since all others would be computed in vain."""
-    for name in ("d.png", "e.png"):
-        save_picture(tree / name)
-
-    def full(self: DiskTarget, file: Path, name: str) -> None:
-        raise OSError(number, os.strerror(number))
-
-    real = DiskTarget.keep
-    monkeypatch.setattr(
-        DiskTarget, "keep", lambda self, file, name: full(self, file, name) if name == "b.png" else real(self, file, name)
-    )
-    outcome = go(tree, tmp_path / "one")
-    assert outcome.restored == 4 and os.strerror(number) in outcome.failed[0][1]
-    monkeypatch.setattr(DiskTarget, "keep", full)
-    with pytest.raises(LeaderError, match=r"3 results in a row.*run the same command again"):
-        go(tree, tmp_path / "all")
-    assert results(tmp_path / "all") == {} and len(lines(tmp_path / "all")) == 4
-    monkeypatch.undo()
-    assert go(tree, tmp_path / "all").restored == 5
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_manifest_on_a_full_disk_ends_the_run(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from leader.folders.manifest import LocalManifest
-
-    manifest = LocalManifest(tmp_path / "m.jsonl")
-    manifest.append({"kind": "settings", "digest": "x"})
-    full, own = os.open("/dev/full", os.O_WRONLY), manifest._handle
-    manifest._handle = full
-    with pytest.raises(LeaderError, match=r"No space left.*same command"):
-        manifest.append({"kind": "settings", "digest": "y"})
-    os.close(full)
-    manifest._handle = own
-    manifest.close()
-    assert (tmp_path / "m.jsonl").read_text().count("\n") == 1
-
-
 def test_a_second_run_into_the_folder_is_refused(tree: Path, tmp_path: Path) -> None:
     manifest = DiskTarget(tmp_path / "out").open()
     with pytest.raises(LeaderError, match="Another run"):
@@ -314,7 +275,7 @@ def test_refused_pictures_are_not_written_and_not_tried_again(
 
     monkeypatch.setattr(Preparation, "_verdict", failed)
     out = tmp_path / "out"
-    choices = Choices(dict(ARGUMENTS), keep_failed=False)
+    choices = choose(keep_failed=False)
     outcome = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1))
     assert outcome.refused == 3 and results(out) == {}
     ahead: list[int] = []
@@ -329,11 +290,12 @@ def test_masks_and_kernels_are_read_once(tree: Path, tmp_path: Path) -> None:
     known[4:9, 3:8] = 0
     np.save(tmp_path / "mask.npy", known)
     words = {"task": "inpaint", "mask": tmp_path / "mask.npy", "sigma": 0.0}
-    chosen = Choices(with_tables({**ARGUMENTS, **words}))
+    request = RestoreRequest(**{**ARGUMENTS, **words})
+    chosen = Choices(request.read_files())
     known[0] = 0
     np.save(tmp_path / "mask.npy", known)
-    other = Choices(with_tables({**ARGUMENTS, **words}))
-    assert chosen.digest != other.digest and with_tables({"kernel": "gaussian:2"}) == {"kernel": "gaussian:2"}
+    other = Choices(request.read_files())
+    assert chosen.digest != other.digest and RestoreRequest(kernel="gaussian:2").read_files().kernel == "gaussian:2"
     for name in ("b.png", "sub/c.png"):
         (tree / name).unlink()
     run_module.run_folder(str(tree), str(tmp_path / "out"), other, LocalEngine(1))

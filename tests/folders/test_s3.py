@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from leader.engines import Crew
+from leader.engines import ProcessEngine
 from tests.folders.conftest import go, results
 
 pytest.importorskip("moto.server")
@@ -58,6 +58,6 @@ def test_s3_gives_what_a_disk_gives(tree: Path, tmp_path: Path, store: Any) -> N
 
 @pytest.mark.slow
 def test_workers_of_other_processes_reach_it(tree: Path, tmp_path: Path, store: Any) -> None:
-    outcome = go("s3://pictures/in", "s3://pictures/out", workers=Crew(1, 1))
+    outcome = go("s3://pictures/in", "s3://pictures/out", workers=ProcessEngine(1, 1))
     assert outcome.restored == 3 and outcome.failed == []
     assert {"a.png", "b.png", "sub/c.png"} < set(objects(store))

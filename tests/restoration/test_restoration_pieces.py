@@ -22,15 +22,13 @@ from leader.pictures import Picture
 from leader.pictures.noise_spectrum import NoiseSpectrum
 from leader.pictures.real_noise import NoiseEstimate, rounding
 from leader.pictures.shot_noise import ShotNoise
-from leader.priors.base import Prediction
-from leader.restoration import ahead, borders, memory, pose
+from leader.restoration import borders, memory, pose
 from leader.restoration.arguments import as_mask, as_picture
 from leader.restoration.choice import Choice
 from leader.restoration.degrade import degrade
 from leader.restoration.diagnose import Diagnosis, _advice
 from leader.restoration.ensemble import ensemble
 from leader.restoration.invention import strong_blur
-from leader.restoration.progress import WorkLeft
 from leader.restoration.provenance import stamp_of
 from leader.restoration.repeat import _shape_of_noise, _sigma_of, _unpacked, arguments_of
 from leader.restoration.restore import Preparation, _prior, prepare
@@ -293,36 +291,10 @@ def test_runs_of_an_ensemble_walk_the_times_of_their_own_image() -> None:
     assert [len(visits) for visits in runs.trace.values()] == [grids[0].visits] * 2 + [grids[1].visits] * 2
 
 
-def test_the_pace_is_a_least_squares_fit_that_leans_on_the_usual_ratio_as_on_one_step() -> None:
-    left = WorkLeft(ready())
-    left._took = [(0.1, 0.5), (0.4, 0.9), (1.0, 1.6)]
-    rows = np.array([[1.0, cost] for cost, _ in left._took] + [[1.0, -0.2]])
-    expected = np.linalg.lstsq(rows, np.array([0.5, 0.9, 1.6, 0.0]), rcond=None)[0]
-    assert left._pace() == pytest.approx(tuple(expected))
-
-
 def test_a_kernel_of_more_than_128_pixels_is_judged_whole() -> None:
     kernel = torch.zeros(151, 151)
     kernel[150, 150] = 1
     assert not strong_blur(kernel) and strong_blur(torch.ones(151, 151))
-
-
-def test_a_network_tied_to_a_size_is_timed_at_that_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[int, ...]] = []
-
-    class Tied(CheapPrior):
-        def _predict(self, x: torch.Tensor, t: torch.Tensor) -> Prediction:
-            asked.append(tuple(x.shape))
-            return super()._predict(x, t)
-
-    monkeypatch.setattr(ahead, "WORTH_ASKING", 0)
-    made = ready(prior=Tied())
-    for size, expected in (((16, 24), (1, 3, 16, 24)), (None, (1, 3, 256, 256))):
-        made.sampler.prior.size = size
-        seconds = ahead.seconds_ahead(made, iter((0.0, 2.0)).__next__)
-        assert asked[-1] == expected
-        pixels = expected[2] * expected[3]
-        assert seconds == pytest.approx(2.0 / pixels * 2 * 40 * 48 * 1.2)
 
 
 @pytest.mark.parametrize("words", ["CUDA out of memory.", "Memory exhausted", "out of MEMORY"])

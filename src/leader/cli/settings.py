@@ -1,11 +1,10 @@
-"""Settings files (--settings, TOML or JSON), the runs that --json kept, and the options that override them."""
+"""Settings files (--settings, TOML or JSON) and the runs that --json kept."""
 
 from __future__ import annotations
 
 import json
-import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,22 +75,3 @@ def _check_names(content: Mapping[str, Any], path: Path) -> None:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def with_options(
-    settings: Mapping[str, Any], plugins: Sequence[str], *, budget: float | None = None, estimator: str | None = None
-) -> dict[str, Any]:
-    """The settings with SATP's budget and the estimator of the command line, which win over the file's."""
-    merged = dict(settings)
-    if estimator is not None:
-        merged["estimator"] = None if estimator == "none" else estimator
-    if budget is None:
-        return merged
-    if not (math.isfinite(budget) and budget >= 0):
-        raise UsageError(f"The budget must be finite and >= 0; found {budget}.")
-    from leader.plugins import expand
-
-    pacers = [name for name in expand(plugins) if name in ("satp", "satp-paper")]
-    if not pacers:
-        raise UsageError("A budget belongs to the plug-in 'satp'; add --plugin leader or --plugin satp.")
-    return {**merged, **{name: {**merged.get(name, {}), "budget": budget} for name in map(str, pacers)}}

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from leader.pictures.reading import SERVED
+from leader.progress import format_clock
 from leader.web.jobs import Job
 from leader.web.samples import SAMPLES
 from leader.web.words import for_page
@@ -88,7 +89,7 @@ def waiting(ahead: int) -> str:
 
 def running(job: Job) -> str:
     """How far a job is, with the estimate so far."""
-    left = "" if job.seconds_left is None else f", at most {clock(job.seconds_left)} left"
+    left = "" if job.seconds_left is None else f", at most {format_clock(job.seconds_left)} left"
     share = round(100 * job.share)
     shown = ""
     if job.preview is not None:
@@ -101,11 +102,6 @@ def running(job: Job) -> str:
         f'<div class="status"><p><span role="status">{escape(job.words)}</span>: {share} %{left}</p>'
         f'<progress max="100" value="{share}" aria-label="Progress">{share} %</progress>{shown}</div>'
     )
-
-
-def clock(seconds: float) -> str:
-    whole = round(seconds)
-    return f"{whole // 60}:{whole % 60:02d}"
 
 
 def sentence(text: str, kind: str = "error") -> str:
