@@ -107,7 +107,7 @@ def test_a_broken_pipe_at_the_end_is_no_success(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(errors, "let_go", lambda stream: None)
     monkeypatch.setattr(sys, "stdout", Broken())
-    codes = [errors._flushed(code) for code in (0, 2, 70)]
+    codes = [errors._flush_stdout(code) for code in (0, 2, 70)]
     monkeypatch.undo()
     assert codes == [1, 2, 70]
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from leader.cli import app
 from leader.cli.outputs import check_outputs
 from leader.errors import UsageError
+from leader.pictures import figures
 
 runner = CliRunner()
 RESTORE = ["restore", "--task", "inpaint", "--steps", "2", "--sigma", "0.1", "--keep-failed"]
@@ -100,9 +101,11 @@ def test_two_pictures_from_a_wildcard_do_not_replace_each_other(folder: Path) ->
     assert result.exit_code == 2 and Path("known.png").read_bytes() == before
 
 
-def test_demo_writes_over_its_own_files_only(tmp_path: Path) -> None:
+def test_demo_writes_over_its_own_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("draw_map", "draw_side_by_side", "draw_path"):
+        monkeypatch.setattr(figures, name, lambda path, *_: path.write_bytes(b"drawn"))
     out = tmp_path / "out"
-    words = ["demo", "--out", str(out), "--steps", "2"]
+    words = ["demo", "--out", str(out), "--steps", "1"]
     assert runner.invoke(app, words).exit_code == 0
     (out / "notes.txt").write_text("mine")
     assert runner.invoke(app, words).exit_code == 0, "its own folder"
