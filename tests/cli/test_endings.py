@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import io
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,25 +114,6 @@ def test_letters_that_stdout_does_not_have(folder: Path) -> None:
     ended = leader("degrade", "in.png", "größe.png", "--task", "sr", PYTHONIOENCODING="ascii")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.strip() == "gr\\xf6\\xdfe.png" and Path("größe.png").exists()
-
-
-def test_a_real_interruption(folder: Path) -> None:
-    """The embedded prior, interrupted while it works."""
-    command = [sys.executable, "-c", START, *WORDS[:5], "--steps", "1000", "--plugin", "none", "--sigma", "0.1"]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background of a shell ignores it
-    ) as process:
-        assert process.stderr is not None
-        assert "Noise level" in process.stderr.readline()
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=300)
-    assert process.returncode == 130 and "Traceback" not in told and "Interrupted" in told
-    assert not Path("out.png").exists() and not list(folder.glob(".*"))
 
 
 def test_help_is_light() -> None:

