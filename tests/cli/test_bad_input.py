@@ -40,7 +40,7 @@ BAD = [
     (["in.png", "out.png", *DEBLUR, "--kernel", "nan.npy"], 1, "NaN"),
     (["in.png", "out.png", *DEBLUR, "--kernel", "gaussian:wide"], 2, "number was expected"),
     (["in.png", "out.png", "--task", "inpaint", "--mask", "mask.png"], 1, "same size"),
-    (["in.png", "out.png", "--steps", "0"], 2, "steps"),
+    (["in.png", "out.png", "--steps", "0"], 1, "steps"),
     (["in.png", "out.png", "--budget", "-1"], 2, "budget"),
     (["in.png", "out.png", "--budget", "1", "--plugin", "none"], 2, "satp"),
     (["in.png", "none/out.png"], 1, "does not exist"),

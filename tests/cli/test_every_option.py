@@ -150,7 +150,12 @@ def test_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reach
 def test_fit_variance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     monkeypatch.setattr(variance, "fit_variance", reached)
     names: list[str] = []
-    monkeypatch.setattr(loading, "load_prior", lambda name, **_: names.append(name) or CheapPrior())
+
+    def load(name: str, **_: Any) -> CheapPrior:
+        names.append(name)
+        return CheapPrior()
+
+    monkeypatch.setattr(loading, "load_prior", load)
     out = tmp_path / "x.variance.safetensors"
     run("fit-variance", "--prior", "other", "--images", tmp_path, "--out", out, "--minutes", "2.5", "--seed", "11")
     _, images, target, settings = reached.words
@@ -162,9 +167,8 @@ def test_fit_trust_and_calibrate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(loading, "load_prior", lambda name: CheapPrior())
     monkeypatch.setattr(trust_runs, "make_runs", reached)
     asked: list[tuple[Any, ...]] = []
-    real_training, real_every = trust_runs.training_cases, trust_runs.every_family
-    monkeypatch.setattr(trust_runs, "training_cases", lambda *words: asked.append(words) or real_training(*words))
-    monkeypatch.setattr(trust_runs, "every_family", lambda *words: asked.append(words) or real_every(*words))
+    for name in ("training_cases", "every_family"):
+        monkeypatch.setattr(trust_runs, name, lambda *words: asked.append(words))
     file = tmp_path / f"x{referee.SUFFIX}"
     common = ["--prior", "other", "--images", pictures, "--store", tmp_path / "kept", "--jobs", "3"]
     run("fit-trust", *common, "--out", file, "--seed", "5")

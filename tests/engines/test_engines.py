@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -142,23 +142,24 @@ class PlayedWorker:
 
     def __init__(self, threads: int, tune: Callable[[], bool]) -> None:
         type(self).started += 1
-        self.pipe, self._job = self, None
+        self.pipe, self._job = self, cast("tuple[int, int, bool] | None", None)
 
     @property
     def busy(self) -> bool:
         return self._job is not None
 
     def give(self, function: Any, index: int, job: int, last: bool = False) -> None:
-        self._job: Any = (index, job, last)
+        self._job = (index, job, last)
 
     def current_job(self) -> Any:
         return self._job
 
     def receive(self) -> int:
+        assert self._job is not None
         (_, job, _), self._job = self._job, None
         if job < 0:
             raise EOFError
-        return int(job)
+        return job
 
     def explain_death(self) -> str:
         return "exit code 9"
@@ -200,9 +201,10 @@ def test_which_engine_is_made() -> None:
     assert isinstance(alone, ProcessEngine) and (alone.workers, alone.fresh) == (1, True)
     ray = make_engine(None, threads=2, engine="ray", address="auto", gpus=0.5)
     assert isinstance(ray, RayEngine) and (ray.workers, ray.threads, ray.address, ray.gpus) == (None, 2, "auto", 0.5)
-    for wrong in ({"engine": "slurm"}, {"address": "auto"}, {"engine": "ray", "fresh": True}):
+    refused: list[dict[str, Any]] = [{"engine": "slurm"}, {"address": "auto"}, {"engine": "ray", "fresh": True}]
+    for wrong in refused:
         with pytest.raises(UsageError):
-            make_engine(2, **wrong)  # type: ignore[arg-type]
+            make_engine(2, **wrong)
 
 
 PARENT = """

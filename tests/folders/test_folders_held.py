@@ -15,7 +15,7 @@ from leader.folders import run as run_module
 from leader.folders.manifest import LocalManifest, encode_line
 from leader.folders.names import check_name, find_clashes, is_source_name
 from leader.folders.remote import _stamp
-from leader.folders.strips import coloured
+from leader.folders.strips import colour_map
 from leader.folders.work import restore_some
 from tests.folders.conftest import go, results, save_picture
 
@@ -38,7 +38,7 @@ def test_objects_are_told_apart_by_what_their_store_says() -> None:
 
 
 def test_thumbnails_of_maps_have_one_scale() -> None:
-    colours = np.asarray(coloured(np.array([[0.0, 0.1, 0.2, 0.9]], np.float32)))[0]
+    colours = np.asarray(colour_map(np.array([[0.0, 0.1, 0.2, 0.9]], np.float32)))[0]
     assert colours.tolist() == [[0, 0, 4], [183, 55, 121], [252, 253, 191], [252, 253, 191]]
 
 
@@ -57,7 +57,7 @@ def test_a_link_in_the_way_is_nobody_of_ours(tree: Path, tmp_path: Path) -> None
     save_picture(tree / "d.png")
     os.symlink(tmp_path / "nothing.png", out / "d.png")
     outcome = go(tree, out)
-    assert (outcome.restored, outcome.found) == (0, 3) and "--force" in outcome.failed[0][1]
+    assert (outcome.restored, outcome.found) == (0, 3) and "force" in outcome.failed[0][1]
     assert not (tmp_path / "nothing.png").exists()
 
 

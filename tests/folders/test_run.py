@@ -106,7 +106,7 @@ def test_foreign_files_are_not_replaced_unasked(tree: Path, tmp_path: Path) -> N
     out.mkdir()
     (out / "a.png").write_text("mine")
     first = go(tree, out)
-    assert [name for name, _ in first.failed] == ["a.png"] and "--force" in first.failed[0][1]
+    assert [name for name, _ in first.failed] == ["a.png"] and "force" in first.failed[0][1]
     (out / "b.png").write_text("edited")
     second = go(tree, out)
     assert {name for name, _ in second.failed} == {"a.png", "b.png"}

@@ -103,7 +103,7 @@ def test_fields_of_a_form() -> None:
     assert (parse_word("seed", 3.0), parse_word("seed", None), parse_word("seed", " ")) == (3, None, None)
     assert (parse_word("steps", "12"), parse_word("sigma", "0,25"), parse_word("budget", "")) == (12, 0.25, None)
     assert parse_word("method", "ddnm") == "ddnm"
-    for name, wrong in (("seed", "2.5"), ("seed", -1), ("seed", 2**31), ("steps", 0)):
+    for name, wrong in (("seed", "2.5"), ("seed", -1), ("seed", 2**31)):
         with pytest.raises(UsageError, match="whole number from"):
             parse_word(name, wrong)
     for word in ("many", "nan", [1]):

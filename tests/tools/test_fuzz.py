@@ -157,21 +157,21 @@ def test_want_of_memory_is_found(tmp_path: Path, alarm: Alarm, monkeypatch: pyte
 def test_a_refusal_that_leaves_a_file_is_found(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch) -> None:
     from leader.errors import LeaderError
 
-    def late(self: Any, restored: Any) -> None:
-        self.picture.write_bytes(b"half")
+    def late(self: Any, out: Path, restored: Any) -> None:
+        out.write_bytes(b"half")
         raise LeaderError("Too late.")
 
-    from leader.cli.restore import Outputs
+    from leader.cli.results import Results
 
-    monkeypatch.setattr(Outputs, "write", late)
+    monkeypatch.setattr(Results, "write", late)
     outcome = run(tmp_path, alarm, *GOOD)
     assert outcome.status == FINDING and outcome.kind == "refused, yet it left out.png"
 
 
 def test_a_success_that_writes_nothing_is_found(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    from leader.cli.restore import Outputs
+    from leader.cli.results import Results
 
-    monkeypatch.setattr(Outputs, "write", lambda self, restored: None)
+    monkeypatch.setattr(Results, "write", lambda self, out, restored: None)
     assert run(tmp_path, alarm, *GOOD).kind == "nothing was written"
 
 

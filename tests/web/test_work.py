@@ -123,9 +123,9 @@ def test_seconds_are_told_for_every_quality_from_the_runs_of_this_machine(site: 
 
 
 def test_the_time_left_trusts_other_runs_at_first_and_this_run_later() -> None:
-    assert work.at_most(0.1, None, 50.0) is None
-    assert work.at_most(0.1, 7.0, 50.0) == 45.0 and work.at_most(0.1, 60.0, 50.0) == 60.0
-    assert work.at_most(0.25, 7.0, 50.0) == 7.0
+    assert work.choose_seconds(0.1, None, 50.0) is None
+    assert work.choose_seconds(0.1, 7.0, 50.0) == 45.0 and work.choose_seconds(0.1, 60.0, 50.0) == 60.0
+    assert work.choose_seconds(0.25, 7.0, 50.0) == 7.0
 
 
 def test_the_server_learns_its_pace_when_it_starts(site: Site) -> None:
@@ -139,28 +139,32 @@ def test_the_server_learns_its_pace_when_it_starts(site: Site) -> None:
 
 def test_what_the_page_says_of_a_result(site: Site) -> None:
     _, outcome = done(site)
-    text = views.done(outcome)
+    text = views.result_text(outcome)
     for name in ("given.png", "restored.png", "cover.png", "path.png"):
         assert f"leader/files/{outcome.entry.token}/{name}" in text
     assert 'download="restored.png"' in text and 'download="run.json"' in text and 'download="map.png"' in text
     assert text.count("<img") == text.count("alt="), "every picture has words"
     bad = replace(outcome, level="failed", reasons=("the <b>measurement</b> is not explained",), notes=("<script>",))
-    told = views.done(bad)
+    told = views.result_text(bad)
     assert "do not use it" in told and "The &lt;b&gt;measurement" in told and "<script>" not in told
     plain = replace(outcome, files=("restored.png", "given.png", "run.json", "path.png"))
-    assert "no trust map" in views.done(plain) and "map.png" not in views.done(plain)
-    both = views.compared(("A <x>", outcome), ("B", outcome))
+    assert "no trust map" in views.result_text(plain) and "map.png" not in views.result_text(plain)
+    both = views.comparison(("A <x>", outcome), ("B", outcome))
     assert both.count('class="pane"') == 2 and "A &lt;x&gt;" in both
 
 
 def test_what_the_page_says_on_the_way() -> None:
     job = Job("c", 60.0, words="Restoring", share=0.256, seconds_left=65.0, preview=b"jpeg", previews=3)
-    text = views.running(job)
+    text = views.progress_bar(job)
     assert "Restoring" in text and "26 %" in text and "at most 1:05 left" in text and 'data-preview="3"' in text
-    assert "left" not in views.running(replace(job, seconds_left=None, preview=None))
-    assert "next" in views.waiting(0) and "1 picture before" in views.waiting(1) and "2 pictures before" in views.waiting(2)
+    assert "left" not in views.progress_bar(replace(job, seconds_left=None, preview=None))
+    assert (
+        "next" in views.waiting_line(0)
+        and "1 picture before" in views.waiting_line(1)
+        and "2 pictures before" in views.waiting_line(2)
+    )
     assert "64 MB" in views.drop_zone(64) and 'data-most="67108864"' in views.drop_zone(64)
-    assert "&lt;i&gt;" in views.said(["<i>"], (1, 2)) and "3 x 4 pixels" in views.said([], (3, 4))
+    assert "&lt;i&gt;" in views.findings(["<i>"], (1, 2)) and "3 x 4 pixels" in views.findings([], (3, 4))
 
 
 def _page() -> Any:
@@ -209,8 +213,8 @@ def test_a_visitor_who_leaves_stops_the_job(site: Site) -> None:
     while not job.over and time.monotonic() < end:
         time.sleep(0.005)
     job.stop()  # where it was not stopped: the thread ends all the same
-    assert job.state == "stopped" and "Nothing was kept" in page.ended(job, None)
+    assert job.state == "stopped" and "Nothing was kept" in page.final_text(job, None)
     job.state, job.error = "refused", "It is <too> large."
-    assert "&lt;too&gt;" in page.ended(job, None)
+    assert "&lt;too&gt;" in page.final_text(job, None)
     job.state, job.result = "done", 7
-    assert page.ended(job, lambda found: found + 1) == "8"
+    assert page.final_text(job, lambda found: found + 1) == "8"

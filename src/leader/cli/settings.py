@@ -33,7 +33,7 @@ def read_settings(path: Path | None) -> dict[str, Any]:
     size = check_readable(path, "settings file").st_size
     if size > MOST_BYTES:
         raise LeaderError(f"{path} has {size} bytes; settings files have at most {MOST_BYTES}.")
-    content = _parsed(path)
+    content = _parse(path)
     if not isinstance(content, dict):
         raise LeaderError(f"{path} must hold names and values; found a {type(content).__name__}.")
     if not is_run(content):
@@ -46,7 +46,7 @@ def is_run(content: Mapping[str, Any]) -> bool:
     return isinstance(content.get(RUN), str)
 
 
-def _parsed(path: Path) -> Any:
+def _parse(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
         return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
@@ -67,11 +67,11 @@ def _check_names(content: Mapping[str, Any], path: Path) -> None:
             advice = f"use the option {option} for that" if option else "there is no such setting"
             raise UsageError(f"{path} sets '{name}'; {advice}.")
         if name in PLUGINS and not isinstance(value, dict):
-            raise UsageError(f"{path} sets {name} = {_shown(value)}; the settings of a plug-in are a table under its name.")
+            raise UsageError(f"{path} sets {name} = {_shorten(value)}; the settings of a plug-in are a table under its name.")
         if value is None:
             raise UsageError(f"{path} sets '{name}' to nothing; leave the name out instead.")
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

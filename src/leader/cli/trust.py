@@ -47,13 +47,14 @@ def fit_trust(
     """Fits the referee that says how large the errors of a prior's restorations are."""
     from leader.files import check_writable
     from leader.pictures import list_pictures
+    from leader.priors.loading import load_prior
     from leader.train.trust_fit import FitSettings, fit_referee, read_lessons
     from leader.train.trust_runs import training_cases
 
     check_folder(images)
     _check_minutes(minutes)
     workers = _make_engine(jobs, engine, address)
-    model = _open_prior(prior)
+    model = load_prior(prior)
     target = _referee_file(prior, out)
     check_writable(target)
     with _folder(store) as kept:
@@ -79,6 +80,7 @@ def calibrate(
     """Measures, on pictures of your own, by how much the trust map must be scaled for every task and noise level."""
     from leader.files import check_writable
     from leader.pictures import list_pictures
+    from leader.priors.loading import load_prior
     from leader.train.trust_fit import fit_calibration
     from leader.train.trust_runs import every_family, kept
     from leader.trust.calibration import LEVELS, SHOWN, beside
@@ -87,7 +89,7 @@ def calibrate(
     check_folder(images)
     _check_minutes(minutes)
     workers = _make_engine(jobs, engine, address)
-    model = _open_prior(prior)
+    model = load_prior(prior)
     source = _referee_file(prior, referee)
     if not source.is_file():
         raise LeaderError(f"The prior '{prior}' has no referee at {source}; fit one first with 'leader fit-trust'.")
@@ -103,12 +105,6 @@ def calibrate(
         said = ", ".join(f"{node.noise:g}: {node.factors[LEVELS.index(SHOWN)]:.2f} ({node.runs} runs)" for node in nodes)
         to_stderr(f"{family}: nine of ten errors lie within so many of the referee's standard deviations, by noise: {said}.")
     to_stdout(str(target))
-
-
-def _open_prior(name: str) -> Prior:
-    from leader.priors.loading import load_prior
-
-    return load_prior(name)
 
 
 def _referee_file(name: str, given: Path | None) -> Path:

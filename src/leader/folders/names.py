@@ -64,7 +64,7 @@ def strip_name(name: str) -> str:
 
 
 def map_suffix(word: str | None) -> str | None:
-    """--maps as the suffix of the maps' files."""
+    """The word for maps as the suffix of the maps' files."""
     if word is None:
         return None
     suffix = "." + word.lower().lstrip(".")

@@ -237,7 +237,7 @@ class _Run:
             if size < 0 or self.manifest.fresh or (kept is not None and self._is_foreign(kept)):
                 raise LeaderError(
                     f"{printable(name)} in the output folder was not written, or was changed since, by this program; move it "
-                    "away, or add --force to replace it."
+                    "away, or run with force, which replaces it."
                 )
             unsure = unsure or kept is None
         return _Work(item, unsure)
@@ -267,7 +267,7 @@ class _Run:
             try:
                 self._keep(item, answer)
             except (LeaderError, OSError) as problem:
-                error = str(problem) if isinstance(problem, LeaderError) else _unwritten(problem)
+                error = str(problem) if isinstance(problem, LeaderError) else _explain_write_error(problem)
                 failed_to_write = isinstance(problem, OSError)
             finally:
                 if answer.folder is not None:
@@ -315,8 +315,8 @@ class _Run:
             size = self.target.size(about["name"]) if item.unsure and kind != "strip" else None
             if size is not None and self.target.sha256(about["name"]) != sha256_of(file):
                 raise LeaderError(
-                    f"{printable(about['name'])} in the output folder was not written by this program; move it away, or add "
-                    "--force to replace it."
+                    f"{printable(about['name'])} in the output folder was not written by this program; move it away, or run "
+                    "with force, which replaces it."
                 )
             self.target.keep(file, about["name"])
 
@@ -351,5 +351,5 @@ def _without_file(about: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in about.items() if key != "file"}
 
 
-def _unwritten(error: OSError) -> str:
+def _explain_write_error(error: OSError) -> str:
     return f"The result could not be written ({error.strerror or error})."

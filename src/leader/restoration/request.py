@@ -120,12 +120,7 @@ class RestoreRequest:
         repeated=True,
     )
     steps: int | None = word(
-        defaults.STEPS,
-        "Network steps; fewer are faster. By default those of the quality.",
-        int,
-        "--steps",
-        "-n",
-        least=1,
+        defaults.STEPS, "Network steps; fewer are faster. By default those of the quality.", int, "--steps", "-n"
     )
     budget: float | None = word(None, "Information loss SATP allows per step: 0 slow, 0.1 fast.", float)
     estimator: str | None = word(None, "How uncertainty is estimated: see leader estimators.", names=_estimator_names)

@@ -152,7 +152,7 @@ def _client(request: gr.Request) -> str:
 def _events(site: Site, token: Any, painted: Any, seen: Any, form: _Form, out: Any) -> None:
     """What happens on the tab Restore."""
 
-    def arrived(request: gr.Request, found: str) -> tuple[Any, ...]:
+    def show_picture(request: gr.Request, found: str) -> tuple[Any, ...]:
         try:
             entry = site.store.find(found, _client(request))
         except LeaderError as error:
@@ -161,7 +161,7 @@ def _events(site: Site, token: Any, painted: Any, seen: Any, form: _Form, out: A
         kind = sample.kind if sample is not None else proposal.kind
         values = _form_values(proposal.options) if sample is None else sample.wish
         return (
-            views.given(entry.token, size) + views.said(proposal.words, size),
+            views.given_picture(entry.token, size) + views.findings(proposal.words, size),
             gr.skip() if kind is None else gr.update(value=kind),
             gr.update(value=values["factor"]) if "factor" in values else gr.skip(),
             gr.update(value=values["blur"]) if "blur" in values else gr.skip(),
@@ -204,11 +204,11 @@ def _events(site: Site, token: Any, painted: Any, seen: Any, form: _Form, out: A
             entry, wish = site.store.find(found, client), make_wish(form.names, brush, *values)
             job = site.desk.submit(client, lambda one: work.restore(one, entry, wish, site.limits, site.pace, site.store))
         except LeaderError as error:
-            yield views.sentence(str(error)), _enabled(True), _enabled(False)
+            yield views.sentence(str(error)), _enable(True), _enable(False)
             return
         async for text in follow(site, job):
-            yield text, _enabled(False), _enabled(True)
-        yield ended(job, views.done), _enabled(True), _enabled(False)
+            yield text, _enable(False), _enable(True)
+        yield final_text(job, views.result_text), _enable(True), _enable(False)
 
     def stop(request: gr.Request) -> None:
         client = client_of(request.cookies)
@@ -222,7 +222,7 @@ def _events(site: Site, token: Any, painted: Any, seen: Any, form: _Form, out: A
     # one after the other, so that the answer to the last choice comes last
     shown = {"fn": parameters, "inputs": [form.kind, token], "outputs": [form.factor, form.blur, form.canvas], **unnamed}
     shown["concurrency_limit"] = 1
-    came = token.change(arrived, token, [seen, form.kind, form.factor, form.blur, out, painted], **unnamed)
+    came = token.change(show_picture, token, [seen, form.kind, form.factor, form.blur, out, painted], **unnamed)
     came.then(**shown).then(**estimate)
     form.kind.input(**shown).then(**estimate)
     form.factor.input(**estimate)
@@ -251,11 +251,11 @@ def _compare_events(site: Site, form: _Form, inputs: list[Any], sides: list[Any]
 
             job = site.desk.submit(client, work_both)
         except LeaderError as error:
-            yield views.sentence(str(error)), _enabled(True), _enabled(False)
+            yield views.sentence(str(error)), _enable(True), _enable(False)
             return
         async for text in follow(site, job):
-            yield text, _enabled(False), _enabled(True)
-        yield ended(job, lambda found: views.compared(*found)), _enabled(True), _enabled(False)
+            yield text, _enable(False), _enable(True)
+        yield final_text(job, lambda found: views.comparison(*found)), _enable(True), _enable(False)
 
     def stop(request: gr.Request) -> None:
         client = client_of(request.cookies)
@@ -287,7 +287,7 @@ async def follow(site: Site, job: Job) -> AsyncIterator[str]:
     last = ""
     try:
         while not job.over:
-            text = views.waiting(site.desk.ahead(job)) if job.state == "waiting" else views.running(job)
+            text = views.waiting_line(site.desk.ahead(job)) if job.state == "waiting" else views.progress_bar(job)
             if text != last:
                 last = text
                 yield text
@@ -297,7 +297,7 @@ async def follow(site: Site, job: Job) -> AsyncIterator[str]:
             site.desk.stop(job.client)
 
 
-def ended(job: Job, shown: Any) -> str:
+def final_text(job: Job, shown: Any) -> str:
     """What to show of a job that is over."""
     if job.state == "done":
         return str(shown(job.result))
@@ -306,5 +306,5 @@ def ended(job: Job, shown: Any) -> str:
     return views.sentence(for_page(job.error) or job.error)
 
 
-def _enabled(yes: bool) -> Any:
+def _enable(yes: bool) -> Any:
     return gr.update(interactive=yes)

@@ -101,7 +101,7 @@ class Site:
 
         def measure(job: Job) -> None:
             for side in CALIBRATION:
-                entry = self.receive("server", partial(_plain, side))
+                entry = self.receive("server", partial(_write_gradient, side))
                 try:
                     wish = Wish("noisy", request=RestoreRequest(quality="draft", sigma=0.1))
                     made = work.prepare_wish(entry, wish, self.limits)
@@ -118,5 +118,5 @@ class Site:
         self.store.close()
 
 
-def _plain(side: int, path: Path) -> None:
+def _write_gradient(side: int, path: Path) -> None:
     Image.linear_gradient("L").resize((side, side)).convert("RGB").save(path, "PNG")

@@ -21,7 +21,7 @@ from leader.restoration.restore import Preparation
 from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
 from leader.result import Step
-from leader.web import trust_views
+from leader.trust import maps
 from leader.web.choices import Wish, build_request, half_painted
 from leader.web.jobs import Job
 from leader.web.limits import Limits
@@ -30,7 +30,7 @@ from leader.web.store import Entry, Store
 
 PREVIEW_SIDE = 640
 PREVIEW_PAUSE = 0.4
-"""Seconds between two previews at least: more often nobody sees."""
+"""Seconds between two previews at least: nobody sees more."""
 TELLING = 0.25
 """Share of the work after which the run itself tells how long it will take."""
 RESTORED, GIVEN, MAP, COVER, PATH, RUN = "restored.png", "given.png", "map.png", "cover.png", "path.png", "run.json"
@@ -110,7 +110,7 @@ def _run(job: Job, one: Preparation, label: str, expected: float) -> Restoration
         job.check()
         progress.add(step)
         job.share = progress.share
-        job.seconds_left = at_most(progress.share, progress.seconds_left, expected)
+        job.seconds_left = choose_seconds(progress.share, progress.seconds_left, expected)
         if time.monotonic() - last >= PREVIEW_PAUSE:
             job.preview, job.previews = preview(step, one), job.previews + 1
             last = time.monotonic()
@@ -118,7 +118,7 @@ def _run(job: Job, one: Preparation, label: str, expected: float) -> Restoration
     return one.run(on_step)
 
 
-def at_most(share: float, left: float | None, expected: float) -> float | None:
+def choose_seconds(share: float, left: float | None, expected: float) -> float | None:
     """Seconds left to show: those of the steps so far, and in the first quarter no less than other runs promise."""
     return left if left is None or share >= TELLING else max(left, (1 - share) * expected)
 
@@ -140,13 +140,13 @@ def lay_out(restored: Restoration, store: Store, client: str) -> Outcome:
 
     entry = store.new(client)
     restored.save(entry.folder / RESTORED)
-    _as_large(restored.given, restored.picture.size).save(entry.folder / GIVEN)
+    _enlarge(restored.given, restored.picture.size).save(entry.folder / GIVEN)
     (entry.folder / RUN).write_text(json.dumps(restored.summary(), indent=2, default=str) + "\n", encoding="utf-8")
     figures.draw_path(entry.folder / PATH, next(iter(restored.result.trace.values())))
     files, spread = [RESTORED, GIVEN, RUN, PATH], restored.uncertainty
     if spread is not None:
-        trust_views.cover(spread).save(entry.folder / COVER)
-        trust_views.draw(entry.folder / MAP, spread)
+        Image.fromarray(maps.colours(spread)).save(entry.folder / COVER)
+        maps.heat(spread).save(entry.folder / MAP)
         files += [COVER, MAP]
     judged = restored.verdict
     return Outcome(
@@ -157,13 +157,18 @@ def lay_out(restored: Restoration, store: Store, client: str) -> Outcome:
         () if judged is None else judged.reasons,
         restored.notes,
         tuple(files),
-        () if spread is None else trust_views.legend(),
-        "" if spread is None else trust_views.in_words(spread),
+        () if spread is None else _make_legend(),
+        "" if spread is None else maps.in_words(spread),
         _numbers(restored),
     )
 
 
-def _as_large(picture: Picture, size: tuple[int, int]) -> Image.Image:
+def _make_legend() -> tuple[tuple[str, str], ...]:
+    """(colour as #rrggbb, words) of the trust map, from known to invented."""
+    return tuple((f"#{bytes(colour).hex()}", words) for colour, words in maps.legend_entries())
+
+
+def _enlarge(picture: Picture, size: tuple[int, int]) -> Image.Image:
     """The given picture in the size of the restored one, every pixel a square: nothing is made to look better."""
     image = picture.rgb()
     return image if image.size == size else image.resize(size, Image.Resampling.NEAREST)
