@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from leader.cli import app, errors
+from leader.cli import app
 from tests.cheap_prior import CheapPrior
 
 runner = CliRunner()
@@ -96,18 +95,6 @@ def test_a_reader_that_has_seen_enough() -> None:
     command = f'"{sys.executable}" -c "{START}" estimators'
     ended = subprocess.run(["bash", "-c", f"{command} | true; exit ${{PIPESTATUS[0]}}"], capture_output=True, timeout=300)
     assert ended.stderr == b"" and ended.returncode in (0, 1)
-
-
-def test_a_broken_pipe_at_the_end_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken(io.StringIO):
-        def flush(self) -> None:
-            raise BrokenPipeError
-
-    monkeypatch.setattr(errors, "let_go", lambda stream: None)
-    monkeypatch.setattr(sys, "stdout", Broken())
-    codes = [errors._flush_stdout(code) for code in (0, 2, 70)]
-    monkeypatch.undo()
-    assert codes == [1, 2, 70]
 
 
 def test_letters_that_stdout_does_not_have(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from leader.bench import run as bench_run
-from leader.cli import app, training, trust
+from leader.cli import app, trust
 from leader.cli.options import option_names
 from leader.engines import ProcessEngine
 from leader.errors import LeaderError
@@ -193,13 +193,3 @@ def test_the_minutes_of_fit_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(trust_fit, "fit_referee", reached)
     run("fit-trust", *words, "--seed", "4", "--out", tmp_path / f"x{referee.SUFFIX}")
     assert (reached.words[1].seconds, reached.words[1].seed) == (30, 4)
-
-
-def test_what_is_not_said_in_training_is_what_python_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
-    seen: list[train_run.TrainConfig] = []
-    monkeypatch.setattr(train_run, "train", lambda config, say: seen.append(config))
-    training.train(images=tmp_path, state=tmp_path / "run", start="scratch")
-    plain = train_run.TrainConfig(tmp_path, tmp_path / "run")
-    assert replace(seen[0], seconds=plain.seconds) == plain

@@ -95,12 +95,6 @@ def test_degrade_keeps_what_exists(folder: Path) -> None:
         assert refused.exit_code == 2 and "same file" in refused.stderr
 
 
-def test_two_pictures_from_a_wildcard_do_not_replace_each_other(folder: Path) -> None:
-    before = Path("known.png").read_bytes()
-    result = runner.invoke(app, ["restore", "in.png", "known.png", "--task", "denoise"])
-    assert result.exit_code == 2 and Path("known.png").read_bytes() == before
-
-
 def test_demo_writes_over_its_own_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("draw_map", "draw_side_by_side", "draw_path"):
         monkeypatch.setattr(figures, name, lambda path, *_: path.write_bytes(b"drawn"))

@@ -199,15 +199,3 @@ def test_beside_a_kept_run_only_outputs_are_named(folder: Path) -> None:
     Path("later.json").write_text(json.dumps({**json.loads(Path("run.json").read_text()), "leader": "run 99"}))
     later = runner.invoke(app, ["restore", "in.png", "later.png", "--settings", "later.json"])
     assert later.exit_code == 1 and "run 1" in later.stderr
-
-
-def test_a_container_knows_its_task(folder: Path) -> None:
-    assert runner.invoke(app, ["degrade", "in.png", "m.npz", "--task", "sr", "--factor", "2"]).exit_code == 0
-    assert runner.invoke(app, ["restore", "m.npz", "out.png", "--steps", "2", "--keep-failed"]).exit_code == 0
-    assert read_picture(folder / "out.png").size == (32, 24)
-
-
-def test_help_has_examples() -> None:
-    for command in ("restore", "degrade"):
-        shown = runner.invoke(app, [command, "--help"])
-        assert shown.exit_code == 0 and f"leader {command}" in shown.stdout

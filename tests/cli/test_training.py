@@ -8,22 +8,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from leader.cli.training import fit_variance, publish, train, training_line
+from leader.cli.training import fit_variance, publish, train
 from leader.errors import LeaderError
 from leader.priors.loading import load_prior
 from leader.priors.variance_head import VarianceHead
 from leader.train.initial import shipped_weights
 from tests.train.pictures import write_pictures
-
-
-def test_records_become_lines_with_the_time_left() -> None:
-    start = {"kind": "start", "step": 0, "seconds": 0.0, "settings": {}}
-    step = {"kind": "train", "step": 20, "seconds": 60.0, "main_denoising": 0.06, "main_nll": -1.0, "main_ratio": 0.98}
-    check = {"kind": "validation", "step": 20, "seconds": 60.0, "sigma": [10, 25], "psnr": [35.2, 30.8], "ratio": [1.0, 1.1]}
-    assert training_line(start, 120) == "Training starts at step 0, 2:00 left."
-    assert training_line(step, 120) == "step 20, 1:00 left: loss main 0.0600; squared error / variance 0.98"
-    assert "10: 35.20 dB (1.00), 25: 30.80 dB (1.10)" in training_line(check, 120)
-    assert training_line({"kind": "end", "step": 20, "seconds": 121.0}, 120) == "Training ends at step 20."
 
 
 @pytest.mark.slow

@@ -128,14 +128,6 @@ def test_a_machine_that_goes_keeps_no_job_waiting(after: int) -> None:
     assert found == {number: 2 * number for number in range(10)}
 
 
-def test_a_machine_that_comes_back_is_used() -> None:
-    cluster, found = Cluster(1), {}
-    for index, answer in pool(cluster, 2).answers(enumerate(range(10))):
-        found[index] = answer
-        cluster.rooms = 2
-    assert len(found) == 10 and cluster.most_at_once == 2
-
-
 def test_a_job_that_kills_three_workers_is_lost_and_no_other() -> None:
     times: list[int] = []
 

@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from leader.cli import app
-from leader.cli.folder import address_of
 from leader.engines import Engine, ProcessEngine
 from leader.engines.ray import RayEngine
 from leader.errors import LeaderError
@@ -91,14 +90,6 @@ def test_a_folder_without_a_task_and_one_without_pictures(tree: Path, tmp_path: 
     (tmp_path / "empty").mkdir()
     code, told = restore(tmp_path / "empty", tmp_path / "out")
     assert code == 1 and "No pictures" in told
-
-
-@pytest.mark.parametrize(
-    ("typed", "address"),
-    [("s3://bucket/a", "s3://bucket/a"), ("memory://x", "memory://x"), ("file:///tmp/a", "file:///tmp/a"), ("a/b", "a/b")],
-)
-def test_addresses_survive_being_paths(typed: str, address: str) -> None:
-    assert address_of(Path(typed)) == address
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -64,14 +64,3 @@ def test_done_files_are_found_in_linear_time(tree: Path, tmp_path: Path, monkeyp
         assert go(source, tmp_path / f"out{number}").found == number
         counts.append(len(asked))
     assert counts[1] == 2 * counts[0]
-
-
-def test_trouble_costs_retries_time_and_a_few_pictures() -> None:
-    size = program("cluster_size")
-    words = {"pictures": 4000, "pixels": size.MEASURED_PIXELS, "workers": 20, "restart": 0.0}
-    calm = size.simulate(size.Scenario("calm", hours=1e9, **words), [60.0])
-    wild = size.simulate(size.Scenario("wild", hours=0.5, **words), [60.0])
-    share = 60 / 1800  # of pictures that meet a death, nearly: 5 % of the workers take twice as long
-    assert calm.retries == 0 < wild.retries and 0.8 * share < wild.retries / 4000 < 1.5 * share
-    assert wild.hours > calm.hours and wild.wasted > 0 and wild.lost <= 4
-    assert size.simulate(size.Scenario("slow", hours=1e9, slow=1.0, **words), [60.0]).hours == pytest.approx(2 * 4000 / 20 / 60)

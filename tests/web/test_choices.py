@@ -100,12 +100,3 @@ def test_a_brush_is_needed_where_nothing_else_says_what_is_missing() -> None:
     assert build_request(Wish("missing"), SIZE, ("inpaint", {"mask": "auto"})).mask == "auto"
     half = mask_of(choices.half_painted(), SIZE)
     assert half[:, 0].max() == 0 and half[:, -1].min() == 1
-
-
-def test_what_is_painted_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = choices.half_painted()
-    monkeypatch.setattr(choices, "MOST_MASK", len(text))
-    assert mask_of(text, SIZE)[:, 0].max() == 0
-    monkeypatch.setattr(choices, "MOST_MASK", len(text) - 1)
-    with pytest.raises(LeaderError, match="did not arrive"):
-        mask_of(text, SIZE)

@@ -25,15 +25,6 @@ def _steps_for_ever(job: Job) -> None:
         time.sleep(0.005)
 
 
-def test_a_job_runs_and_its_result_is_there_when_it_is_over() -> None:
-    desk = Desk(Limits())
-    job = desk.submit("a", lambda one: 42)
-    _until_over(job)
-    assert (job.state, job.result, job.error) == ("done", 42, "")
-    assert desk.count("running") == 0
-    desk.close()
-
-
 def test_one_job_per_client_and_a_line_of_limited_length() -> None:
     desk = Desk(Limits(waiting=2))
     gate = threading.Event()

@@ -153,20 +153,6 @@ def test_what_the_page_says_of_a_result(site: Site) -> None:
     assert both.count('class="pane"') == 2 and "A &lt;x&gt;" in both
 
 
-def test_what_the_page_says_on_the_way() -> None:
-    job = Job("c", 60.0, words="Restoring", share=0.256, seconds_left=65.0, preview=b"jpeg", previews=3)
-    text = views.progress_bar(job)
-    assert "Restoring" in text and "26 %" in text and "at most 1:05 left" in text and 'data-preview="3"' in text
-    assert "left" not in views.progress_bar(replace(job, seconds_left=None, preview=None))
-    assert (
-        "next" in views.waiting_line(0)
-        and "1 picture before" in views.waiting_line(1)
-        and "2 pictures before" in views.waiting_line(2)
-    )
-    assert "64 MB" in views.drop_zone(64) and 'data-most="67108864"' in views.drop_zone(64)
-    assert "&lt;i&gt;" in views.findings(["<i>"], (1, 2)) and "3 x 4 pixels" in views.findings([], (3, 4))
-
-
 def _page() -> Any:
     return pytest.importorskip("leader.web.page", reason="the page needs the extra web")
 
