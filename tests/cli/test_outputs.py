@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from leader import samples
 from leader.cli import app
-from leader.cli.outputs import check_outputs
-from leader.errors import UsageError
-from leader.pictures import figures
+from leader.pictures import Picture, figures, write_picture
+from tests.cheap_prior import photograph
 
 runner = CliRunner()
 RESTORE = ["restore", "--task", "inpaint", "--steps", "2", "--sigma", "0.1", "--keep-failed"]
@@ -75,14 +75,6 @@ def test_a_link_to_nothing_counts_as_a_file(folder: Path) -> None:
     assert not Path("nothing.png").exists() and not Path("link.png").is_symlink()
 
 
-def test_case_counts_where_the_system_does_not_tell_it_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs = {"OUT": Path("a.png"), "--map": Path("A.png")}
-    check_outputs({}, dict(outputs))
-    monkeypatch.setattr(sys, "platform", "darwin")
-    with pytest.raises(UsageError, match="same file"):
-        check_outputs({}, dict(outputs))
-
-
 def test_degrade_keeps_what_exists(folder: Path) -> None:
     Path("kept.png").write_bytes(b"kept")
     words = ["degrade", "in.png", "kept.png", "--task", "sr"]
@@ -96,6 +88,8 @@ def test_degrade_keeps_what_exists(folder: Path) -> None:
 
 
 def test_demo_writes_over_its_own_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_picture(tmp_path / "small.png", Picture(photograph(48, 64).permute(1, 2, 0).numpy()))
+    monkeypatch.setattr(samples, "demo_photograph", lambda: nullcontext(tmp_path / "small.png"))
     for name in ("draw_map", "draw_side_by_side", "draw_path"):
         monkeypatch.setattr(figures, name, lambda path, *_: path.write_bytes(b"drawn"))
     out = tmp_path / "out"

@@ -10,9 +10,6 @@ from safetensors.torch import load_file, save_file
 
 from leader.cli.training import fit_variance, publish, train
 from leader.errors import LeaderError
-from leader.priors.loading import load_prior
-from leader.priors.variance_head import VarianceHead
-from leader.train.initial import shipped_weights
 from tests.train.pictures import write_pictures
 
 
@@ -56,17 +53,3 @@ def test_a_head_never_replaces_another_file(tmp_path: Path) -> None:
     with pytest.raises(LeaderError, match="minutes"):
         fit_variance(prior="embedded", images=pictures, out=tmp_path / "h.variance.safetensors", minutes=float("nan"))
     assert other.read_bytes() == b"x" and list(load_file(weights)) == ["a"]
-
-
-def test_a_damaged_head_is_fitted_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pictures = write_pictures(tmp_path / "pictures", count=2)
-    for name in ("pyramid.safetensors", "pyramid.json"):
-        (tmp_path / name).write_bytes((shipped_weights().parent / name).read_bytes())
-    prior, head = tmp_path / "pyramid.safetensors", tmp_path / "pyramid.safetensors.variance.safetensors"
-    head.write_bytes(b"junk")
-    with pytest.raises(LeaderError, match="cannot be read"):
-        load_prior(prior)
-    fit_variance(prior=str(prior), images=pictures, minutes=0.02)
-    told = capsys.readouterr()
-    assert told.out.strip() == str(head) and "answers of the network" in told.err
-    assert VarianceHead.load(head).shape.channels == 3 and load_prior(prior).source == "head"

@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 import torch
 
-from leader.engines import LocalEngine, Lost, ProcessEngine, count_cores, make_engine, memory, processes
+from leader.engines import LocalEngine, Lost, ProcessEngine, count_cores, make_engine, processes
 from leader.engines.ray import RayEngine
 from leader.errors import LeaderError, UsageError
 
@@ -279,13 +278,3 @@ def test_workers_keep_freed_memory_and_fresh_ones_give_it_back() -> None:
     assert faults < 384
     ((_, shrunk),) = make_engine(fresh=True).map(give_memory_back, [400])
     assert shrunk == pytest.approx(20, abs=2)
-
-
-@pytest.mark.parametrize(("system", "freed", "expected"), [("posix", 1, True), ("posix", 0, False), ("nt", 1, False)])
-def test_memory_is_handed_back_where_the_c_library_can(
-    monkeypatch: pytest.MonkeyPatch, system: str, freed: int, expected: bool
-) -> None:
-    library = SimpleNamespace(malloc_trim=lambda kept: freed)
-    monkeypatch.setattr(memory, "ctypes", SimpleNamespace(CDLL=lambda name: library))
-    monkeypatch.setattr(memory, "os", SimpleNamespace(name=system))
-    assert memory.trim_memory() is expected

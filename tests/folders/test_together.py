@@ -9,28 +9,10 @@ import pytest
 
 from leader.engines import LocalEngine, Lost
 from leader.folders.choices import Choices
-from leader.folders.places import Found
-from leader.folders.run import MOST_JOB_BYTES, _Work, share_out
 from leader.priors import loading
 from tests.cheap_prior import CheapPrior
 from tests.folders.conftest import choose, go, results, save_picture
 from tests.restoration.test_together import WidePrior
-
-
-class Counting(LocalEngine):
-    """Keeps what every job was."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.jobs: list[Any] = []
-
-    def each(self, function: Any, jobs: Any) -> Any:
-        def noted() -> Any:
-            for job in jobs:
-                self.jobs.append(job)
-                yield job
-
-        return super().each(function, noted())
 
 
 @pytest.fixture
@@ -54,9 +36,7 @@ def test_pictures_that_share_a_pass_become_what_they_become_alone(
     go(tree, tmp_path / "alone", maps=".npy")
     assert max(wide[0].sizes) == 1
     monkeypatch.setattr(Choices, "together", property(lambda self: 4))
-    workers = Counting()
-    outcome = go(tree, tmp_path / "together", maps=".npy", workers=workers)
-    assert workers.jobs == [("a.png", "b.png", "bad.png", "d.png"), ("sub/c.png", "sub/e.png")]
+    outcome = go(tree, tmp_path / "together", maps=".npy")
     assert outcome.restored == 5 and [name for name, _ in outcome.failed] == ["bad.png"]
     assert max(wide[0].sizes) == 2, "a.png and d.png have one size"
     alone, some = results(tmp_path / "alone"), results(tmp_path / "together")
@@ -79,14 +59,6 @@ def test_a_job_of_several_whose_worker_dies_is_tried_one_by_one(
     outcome = go(tree, tmp_path / "out", workers=Dying(1))
     assert outcome.restored == 2 and [name for name, _ in outcome.failed] == ["b.png"] and "killed" in outcome.failed[0][1]
     assert sorted(results(tmp_path / "out")) == ["a.png", "sub/c.png"]
-
-
-def test_jobs_are_small_and_in_order() -> None:
-    work = [
-        _Work(Found(str(number), size), False) for number, size in enumerate([1, 2, MOST_JOB_BYTES, 1, MOST_JOB_BYTES - 1, 1])
-    ]
-    assert [[item.found.name for item in job] for job in share_out(work, 3)] == [["0", "1"], ["2"], ["3", "4"], ["5"]]
-    assert [len(job) for job in share_out(work, 1)] == [1] * 6 and share_out([], 4) == []
 
 
 def test_several_at_a_time_only_where_a_gpu_was_asked_for() -> None:

