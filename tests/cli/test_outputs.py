@@ -88,7 +88,7 @@ def test_degrade_keeps_what_exists(folder: Path) -> None:
 
 
 def test_demo_writes_over_its_own_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_picture(tmp_path / "small.png", Picture(photograph(48, 64).permute(1, 2, 0).numpy()))
+    write_picture(tmp_path / "small.png", Picture(photograph(128, 160).permute(1, 2, 0).numpy()))
     monkeypatch.setattr(samples, "demo_photograph", lambda: nullcontext(tmp_path / "small.png"))
     for name in ("draw_map", "draw_side_by_side", "draw_path"):
         monkeypatch.setattr(figures, name, lambda path, *_: path.write_bytes(b"drawn"))
