@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 from collections.abc import Iterator
@@ -109,13 +110,27 @@ def test_an_upload_is_kept_for_its_client_under_no_name_of_theirs(site: Site) ->
     ],
 )
 def test_what_is_refused_leaves_nothing_behind(site: Site, content: bytes, told: str) -> None:
-    blocks = (content[start : start + 1000] for start in range(0, len(content), 1000))  # no length declared, none too large
-    for sent in (content, blocks):
-        answer = opened(site).post("/leader/upload", content=sent)
-        assert answer.status_code == 400
-        assert told in answer.json()["error"]
-        assert str(site.store.root) not in answer.text
-        assert not list(site.store.root.iterdir())
+    answer = opened(site).post("/leader/upload", content=content)
+    assert answer.status_code == 400 and told in answer.json()["error"] and str(site.store.root) not in answer.text
+    assert not list(site.store.root.iterdir())
+
+
+def test_an_upload_without_a_length_ends_at_the_limit(site: Site) -> None:
+    """In blocks of which none is too large: it is not read to its end, which it may not have."""
+    taken, answers = [], list[Any]()
+
+    async def receive() -> dict[str, Any]:
+        taken.append(1)
+        assert len(taken) < 200, "it would go on for ever"
+        return {"type": "http.request", "body": bytes(1000), "more_body": True}
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    headers = [(b"cookie", f"{COOKIE}={'0' * 32}".encode()), (b"transfer-encoding", b"chunked")]
+    scope = {"type": "http", "method": "POST", "path": "/leader/upload", "headers": headers, "query_string": b""}
+    asyncio.run(starlette.Starlette(routes=routes(site))(scope, receive, send))
+    assert answers[0]["status"] == 400 and len(taken) == 101 and not list(site.store.root.iterdir())
 
 
 def test_samples(site: Site) -> None:
