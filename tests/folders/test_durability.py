@@ -65,6 +65,7 @@ def test_files_are_synced_before_they_are_moved_the_picture_last_and_its_line_af
     for position in moves:
         assert rest[position + 1] == ("sync", folder[rest[position][1]]), "and the name of what was moved"
     picture = moves[2]
+    assert ("sync", "out") in rest[:picture], "and that of the folder that was made for it"
     assert rest[picture + 2 : picture + 4] == [("write", "leader-manifest.jsonl"), ("sync", "leader-manifest.jsonl")]
     assert ("sync", "report.html") in rest[picture : moves[3]]
 
