@@ -55,7 +55,7 @@ def boxes() -> list[Box]:
     found = [Box(name, "plug-in", _plugins_with(name), False) for name in ("grid", "origin")]
     for name in ("wrap", *_calls_of_a_step()):
         if name == "estimator":
-            found.append(Box(name, "estimator", ESTIMATORS, True))
+            found.append(Box(name, "estimator", tuple(ESTIMATORS), True))
         elif hasattr(Plugin, name):
             found.append(Box(name, "plug-in", _plugins_with(name), True))
         else:

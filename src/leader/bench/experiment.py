@@ -33,7 +33,8 @@ from typing import Any
 
 from leader.bench.cell import BASELINES, KEEP, Cell, Frozen, Recipe
 from leader.bench.images import FITS, list_images
-from leader.bench.schema import Table, check_settings, parse_toml
+from leader.bench.schema import Table, parse_toml
+from leader.by_name import check_values
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.methods import METHODS
 from leader.plugins import BUNDLES, PLUGINS, expand
@@ -386,11 +387,11 @@ def _check_settings(method: str, settings: dict[str, Any]) -> None:
     """Refuses values of a type that the method's or a plug-in's setting cannot have."""
     own = {key: value for key, value in settings.items() if key not in PLUGINS}
     if method in METHODS:
-        check_settings(f"method '{method}'", METHODS[method], own)
+        check_values(METHODS[method], own, "method", method)
     for name in PLUGINS.keys() & settings.keys():
         if not isinstance(settings[name], dict):
             raise LeaderError(f"The settings of the plug-in '{name}' must be a table; found {settings[name]!r}.")
-        check_settings(f"plug-in '{name}'", PLUGINS[name], settings[name])
+        check_values(PLUGINS[name], settings[name], "plug-in", name)
 
 
 def _label(wanted: str | None, plain: str, chosen: tuple[tuple[str, Any], ...], where: str) -> str:

@@ -32,9 +32,9 @@ def _prior_names() -> list[str]:
 
 
 def _estimator_names() -> list[str]:
-    from leader.cli.lists import ESTIMATORS
+    from leader.cli.lists import list_estimators
 
-    return list(ESTIMATORS)
+    return list(list_estimators())
 
 
 Task = Annotated[

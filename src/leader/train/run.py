@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from leader.errors import LeaderError, unknown_name
-from leader.files import replacing
+from leader.files import claim, replacing
 from leader.priors.loading import device_named
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
 from leader.priors.tensor_files import read
@@ -224,20 +224,21 @@ def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = No
     """Train until the schedule ends; state, log (log.jsonl, log.png) and averaged weights go to `config.state`.
 
     Levels whose crops are larger than every picture are left out. Called again with the same `state` folder it
-    resumes. `say` sees every record that goes to the log.
+    resumes; while another run trains in that folder it is refused. `say` sees every record that goes to the log.
     """
     if not (math.isfinite(config.seconds) or config.steps < 10**9):
         raise LeaderError("A training run without an end was asked for: give the steps or the seconds it may take.")
     config.state.mkdir(parents=True, exist_ok=True)
-    photos = cached(config.images, config.state / "cache")
-    config = replace(config, main=fitting(config.main, photos), expert=fitting(config.expert, photos))
-    held_out = None if config.validation is None else validation_crops(config.validation)
-    trainer = Trainer(config)
-    resumed = trainer.resume()
-    if config.compile:
-        for body in {trainer.net.body(guides) for guides in (0, 1)}:
-            body.compile()
     with (config.state / "log.jsonl").open("a") as log:
+        claim(log.fileno(), config.state)  # two runs of one folder would write over each other's checkpoints
+        photos = cached(config.images, config.state / "cache")
+        config = replace(config, main=fitting(config.main, photos), expert=fitting(config.expert, photos))
+        held_out = None if config.validation is None else validation_crops(config.validation)
+        trainer = Trainer(config)
+        resumed = trainer.resume()
+        if config.compile:
+            for body in {trainer.net.body(guides) for guides in (0, 1)}:
+                body.compile()
 
         def write(kind: str, **values: Any) -> None:
             record = {"kind": kind, "step": trainer.step, "seconds": round(trainer.elapsed, 1), **values}
