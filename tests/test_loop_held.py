@@ -302,3 +302,16 @@ def test_as_many_steps_as_the_schedule_has() -> None:
     assert Sampler(long, "ddnm", (), 1500).steps == 1500
     with pytest.raises(LeaderError, match="from 1 to 1500"):
         Sampler(long, "ddnm", (), 1501)
+
+
+@pytest.mark.parametrize("trust_time", [400, 100])
+def test_trust_time_is_read_on_the_standard_clock_whatever_the_prior_s_own_times(trust_time: int) -> None:
+    schedule = Schedule.cosine(200)
+    sampler = Sampler(gaussian("four", SHAPE, schedule), "ddnm", (), steps=20, trust_time=trust_time)
+    steps = list(sampler.iterate(make_problem()))
+    clock = sampler.plan(make_problem()).grid.clock
+    wanted = next(step for step in steps if clock[step.index] <= trust_time)
+    own = next(step for step in steps if int(step.t[0]) <= trust_time)
+    kept = sampler.run(make_problem()).posterior_std
+    assert kept is not None and wanted.sigma is not None and wanted.index != own.index
+    assert torch.allclose(kept**2, wanted.sigma, atol=1e-7)

@@ -106,3 +106,19 @@ def test_bad_counts_and_names_are_refused() -> None:
 def test_other_schedules_decrease(schedule: Schedule) -> None:
     table = schedule.abar_table
     assert len(schedule) == 1000 and bool((table[1:] < table[:-1]).all()) and 0 < float(table[-1]) < 0.01
+
+
+@pytest.mark.parametrize("name", ["uniform", "quadratic", "noise"])
+def test_times_that_coincide_on_a_short_schedule_are_visited_once(name: str) -> None:
+    schedule = Schedule.cosine(20)
+    grid = make_grid(name, 18, schedule)
+    assert all(now > after for now, after in pairwise(grid.times)) and grid.visits < 18
+    assert tuple(schedule.at_clock(time) for time in grid.clock[:-1]) == grid.times[:-1]
+
+
+def test_a_noise_grid_has_evenly_spaced_cube_roots_of_the_noise_and_a_quadratic_one_square_roots_of_the_time() -> None:
+    clock = Schedule.linear()
+    roots = clock.log_noise[list(make_grid("noise", 9, clock).times[:-1])].div(6).exp()
+    assert torch.allclose(roots.diff(), roots.diff().mean(), rtol=0.02)
+    times = torch.tensor(quadratic_grid(9).times[:-1], dtype=torch.float64)
+    assert torch.allclose(times.sqrt().diff(), -times.sqrt()[0] / 8, atol=0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -262,3 +263,17 @@ def test_prediction_of_a_mixture_is_differentiable() -> None:
     prior, t = mixture(SHAPE), torch.tensor([150])
     answer: Prediction = prior.predict(state(1), t)
     assert torch.allclose(answer.eps, from_x0(state(1), t, answer.x0, prior.schedule).eps)
+
+
+def test_all_that_sitcom_answers_belongs_to_the_input_it_ended_with() -> None:
+    """x0, noise and variance of every image are the prior's at its last input, also where the others went on."""
+    prior, method, t = mixture(SHAPE), SITCOM(inner=40, rate=0.1, clamp=False), torch.tensor([TIME, TIME - 30])
+    prior.one_by_one = False
+    both = measured(operator("blur"), draw(2) * torch.tensor([0.2, 0.8]).reshape(2, 1, 1, 1), SIGMA)
+    for count in (1, 40):
+        estimate = replace(method, inner=count).estimate(context(prior, both), State(state(2)), t)
+        expected, found = prior.predict(estimate.x, t), estimate.prediction
+        assert expected.variance is not None and found.variance is not None
+        for one, other in ((found.x0, expected.x0), (found.eps, expected.eps), (found.variance, expected.variance)):
+            assert torch.allclose(one, other, atol=1e-12)
+    assert not torch.allclose(estimate.x[0] - state(2)[0], torch.zeros(()).double(), atol=1e-3)

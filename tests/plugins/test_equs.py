@@ -22,7 +22,7 @@ from leader.sampler import Sampler
 from leader.schedule import Grid, travel_grid, uniform_grid
 from tests.methods.contexts import measured, operators
 
-SHAPE = (1, 16, 16)
+SHAPE = (1, 8, 16)
 SIGMA = 0.1
 
 

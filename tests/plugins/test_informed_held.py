@@ -204,3 +204,15 @@ def test_a_variance_that_rounding_made_negative_counts_as_none() -> None:
     schedule, weights = Schedule.linear(), torch.ones(2)
     found = left_open(schedule, torch.tensor([-0.5, 1.0]), weights)
     assert torch.equal(found, left_open(schedule, torch.tensor([0.0, 1.0]), weights)) and float(found.min()) > 0
+
+
+def test_a_later_kernel_has_its_own_variances() -> None:
+    """The Wiener factor of one prior asked with two kernels in turn is that of priors which have met only one of them."""
+    x0, x0_hat = torch.zeros(1, *SHAPE), torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(0))
+    kernels = (gaussian_kernel(0.6), gaussian_kernel(2.0), torch.ones(1, 5) / 5)
+    problems = [Problem.internal(x0, Blur(SHAPE, kernel), 0.3) for kernel in kernels]
+    shrink = [Problem.internal(torch.zeros(1, 3, 4, 4), BicubicSR(SHAPE, 2), 0.3)]
+    prior = GaussianPrior(stationary(SHAPE, 0.5))
+    for problem in (*problems, *shrink, *problems):
+        alone = Wiener().settle(x0, x0_hat, GaussianPrior(stationary(SHAPE, 0.5)), problem)
+        assert torch.equal(Wiener().settle(x0, x0_hat, prior, problem), alone)

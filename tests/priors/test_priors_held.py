@@ -360,3 +360,17 @@ def test_what_a_variance_head_is_told() -> None:
 
 def test_the_usual_error_of_a_clean_image_is_a_millionth() -> None:
     assert scale(torch.tensor([0.3, 0.99999, 1.0])).flatten().tolist() == pytest.approx([0.7, 1e-5, 1e-6], rel=2e-2)
+
+
+def test_every_image_of_a_batch_gets_its_own_answer() -> None:
+    """One by one, as on the CPU, and all at once: estimate, noise and variance differ from image to image."""
+    prior = mixture()
+    x, t = torch.randn(3, *SHAPE, generator=torch.Generator().manual_seed(2)).double(), torch.tensor([200, 300, 300])
+    alone = [prior.predict(x[row : row + 1], t[row : row + 1]) for row in range(3)]
+    for one_by_one in (True, False):
+        prior.one_by_one = one_by_one
+        together = prior.predict(x, t)
+        for name in ("x0", "eps", "variance"):
+            rows = torch.cat([getattr(part, name) for part in alone])
+            assert torch.allclose(getattr(together, name), rows, atol=1e-12)
+            assert len({tuple(row.flatten().tolist()) for row in rows}) == 3

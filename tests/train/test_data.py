@@ -95,3 +95,20 @@ def test_examples_have_the_noise_and_the_guides_they_claim(tmp_path: Path) -> No
         low = torch.where(examples.level > 0, TASK.coarse_sigma_low, TASK.sigma_low)
         assert bool((examples.sigma >= low).all()) and bool((examples.sigma <= TASK.sigma_high).all())
         assert bool((examples.sigma / 2**examples.guides <= net.config.expert_max).all())
+
+
+def test_a_picture_replaced_under_its_name_is_decoded_again(tmp_path: Path) -> None:
+    """Also one of as many bytes: a bitmap of the same size."""
+    folder = tmp_path / "p"
+    folder.mkdir()
+    for value in (10, 200):
+        Image.new("RGB", (40, 30), (value, 0, 0)).save(folder / "a.bmp")
+        assert int(cached(folder, tmp_path / "cache")["full"][0][0, 0, 0]) == value
+
+
+def test_one_large_picture_among_many_small_ones_is_found(tmp_path: Path) -> None:
+    write_pictures(tmp_path / "p", count=40, size=(24, 30))
+    Image.effect_noise((80, 90), 60).convert("RGB").save(tmp_path / "p" / "large.png")
+    photos = cached(tmp_path / "p", tmp_path / "cache")
+    crops = [crop(np.random.default_rng(seed), photos, 64) for seed in range(20)]
+    assert all(piece.shape == (3, 64, 64) for piece in crops) and not torch.equal(crops[0], crops[1])

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -242,3 +243,17 @@ def test_ffdnet_names_are_translated() -> None:
     body = body_from_ffdnet(state)
     assert set(body) == {f"{n}.{k}" for n in ("convs.0", "convs.1", "out") for k in ("weight", "bias")}
     assert float(body["out.bias"][0]) == 2.0
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
+    """A second one is refused while the first is at work, and goes on where it ended."""
+    config, refused = tiny(tmp_path, steps=2), list[str]()
+
+    def start_another(record: dict[str, Any]) -> None:
+        with pytest.raises(LeaderError) as error:
+            train(config)
+        refused.append(str(error.value))
+
+    train(config, start_another)
+    assert refused and all("Another run is writing" in text for text in refused)
+    assert train(replace(config, steps=3)).step == 3
