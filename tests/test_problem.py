@@ -232,12 +232,6 @@ def test_double_precision_is_kept() -> None:
     assert problem.y.dtype == torch.float64 and torch.equal(problem.y, 2 * picture().double() - 1)
 
 
-def test_the_repr_is_short() -> None:
-    assert (
-        repr(Problem(picture(), Denoising(SHAPE), 0.05)) == "Problem('denoise', y [2, 3, 16, 16], sigma 0.1 in [-1, 1] units)"
-    )
-
-
 # Simulation
 
 
@@ -438,14 +432,6 @@ def test_another_precision_of_y_is_none_of_sigma() -> None:
     changed = problem.to_dtype(torch.float32)
     assert changed.y.dtype == torch.float32 and changed.sigma.dtype == torch.float64
     assert float(changed.sigma[0]) == 0.2
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_two_kernels_serve_two_pictures(count: int) -> None:
-    operator = Blur((1, 4, 4), torch.rand(2, 1, 3, 3) + 0.1)
-    assert Problem(torch.full((2, 1, 4, 4), 0.5), operator).batch == 2
-    with pytest.raises(LeaderError, match=f"one of 2 images; the measurement holds {count}"):
-        Problem(torch.full((count, 1, 4, 4), 0.5), operator)
 
 
 @pytest.mark.parametrize("second", [float("nan"), float("inf"), -0.1])

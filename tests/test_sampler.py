@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 from torch import Tensor
 
 from leader import Grid, LeaderError, Problem, Sampler, Step, load_prior, operators
@@ -117,20 +114,6 @@ def test_start_and_noise_can_be_injected() -> None:
     second = Sampler(prior, "ddnm", (), steps=10).run(problem, seed=2, x_T=start, noise=silent).images
     other = Sampler(prior, "ddnm", (), steps=10).run(problem, seed=2, x_T=start).images
     assert torch.equal(first, second) and not torch.equal(first, other)
-
-
-def test_a_gaussian_prior_pulls_towards_the_posterior_mean() -> None:
-    """DDNM+ is no exact posterior sampler, but its draws must scatter around the exact posterior mean."""
-    prior = gaussian("correlated", (1, 8, 8))
-    operator = operators.AveragePoolSR((1, 8, 8), 2)
-    x = prior.gaussian.sample(1, torch.Generator().manual_seed(0)).float()
-    count = 200
-    problem = Problem.internal(operator.A(x).expand(count, -1, -1, -1).contiguous(), operator, 0.05)
-    prior.one_by_one = False
-    draws = Sampler(prior, "ddnm", (), steps=50).run(problem).images
-    mean, _ = prior.posterior(operator, problem.y[0], 0.05)
-    prior_distance = float((prior.gaussian.mean - x).norm())
-    assert float((draws.mean(0) - mean).norm()) < 0.25 * prior_distance
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -251,30 +234,10 @@ def test_every_step_is_shown_and_the_result_is_that_of_the_loop() -> None:
     assert torch.equal(drain(sampler.iterate(problem, seed=4)).images, result.images)
 
 
-def test_a_plan_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, sampler = make_problem(1), Sampler(mixture(SHAPE), "ddnm", ("leader",), 20, **HARD)
-    plan = sampler.plan(problem)
-    expected = sampler.run(problem)
-
-    def never(*_: object) -> None:
-        raise AssertionError("planned again")
-
-    monkeypatch.setattr("leader.presets.find", never)
-    monkeypatch.setattr("leader.plan.make_method", never)
-    assert torch.equal(sampler.run(problem, plan=plan).images, expected.images)
-    assert len(list(sampler.iterate(problem, plan=plan))) == len(expected.trace[0])
-    with pytest.raises(AssertionError, match="planned again"):
-        sampler.run(problem)
-
-
 def test_a_plan_is_followed() -> None:
     problem, prior = make_problem(1), mixture(SHAPE)
     short = Sampler(prior, "ddnm", (), 5).plan(problem)
     assert len(Sampler(prior, "ddim", (), 20).run(problem, plan=short).trace[0]) == 5
-
-
-def test_steps_is_the_number() -> None:
-    assert Sampler(mixture(SHAPE), steps=17).steps == 17
 
 
 def test_the_measurement_and_the_prior_must_share_a_device() -> None:
@@ -326,60 +289,6 @@ def test_ids_of_any_size_choose_the_noise() -> None:
     sampler = Sampler(mixture(SHAPE), "ddnm", ("ucpm",), 5, estimator="hutchinson", ucpm={"map": "shuffle"})
     images = [sampler.run(make_problem(1), ids=[name]).images for name in (0, 2**80, -3)]
     assert not torch.equal(images[0], images[1]) and not torch.equal(images[0], images[2])
-
-
-def test_results_and_steps_show_themselves_shortly() -> None:
-    problem = make_problem(2)
-    sampler = Sampler(mixture(SHAPE), "ddnm", ("leader",), 5, **HARD)
-    result = sampler.run(problem, seed=7)
-    calls = result.ledger.total.calls
-    assert repr(result) == f"Result(ddnm + ucpm + satp: images [2, 1, 16, 12], {calls} calls, seed 7)"
-    first = next(sampler.iterate(problem))
-    assert repr(first).startswith("Step(0: images [0, 1], t [800, 800] -> [600, ") and len(repr(first)) < 100
-    sitcom = Sampler(mixture(SHAPE), "sitcom", (), 2, estimator=None, inner=3).run(problem)
-    assert "12 calls, 8 backwards, seed 0" in repr(sitcom)
-
-
-def test_a_notebook_shows_the_images() -> None:
-    result = Sampler(mixture(SHAPE), "ddnm", (), 5).run(make_problem(3))
-    shown = np.asarray(Image.open(io.BytesIO(result._repr_png_())))
-    expected = ((result.images[:, 0] + 1) / 2).clamp(0, 1) * 255
-    assert shown.shape == (16, 3 * 12)
-    assert np.abs(shown[:, 12:24] - expected[1].numpy()).max() <= 0.51
-
-
-def test_wrong_problems_are_refused() -> None:
-    operator = operators.Denoising(SHAPE)
-    with pytest.raises(LeaderError, match="NaN"):
-        Problem(torch.full((1, *SHAPE), float("nan")), operator)
-    with pytest.raises(LeaderError, match="noise level"):
-        Problem(torch.zeros(1, *SHAPE), operator, -0.1)
-    with pytest.raises(LeaderError, match="share a batch"):
-        Problem(torch.zeros(2, *SHAPE), operator, torch.tensor([0.0, 0.1]))
-
-
-def test_problem_converts_ranges_once() -> None:
-    operator = operators.AveragePoolSR(SHAPE, 2)
-    picture = torch.rand(1, *SHAPE)
-    problem = Problem(operator.A(picture), operator, 0.05)
-    assert torch.allclose(problem.y, operator.A(2 * picture - 1), atol=1e-6)
-    assert float(problem.sigma) == pytest.approx(0.1)
-
-
-def test_divergence_is_an_error_not_a_picture() -> None:
-    class Broken(GaussianPrior):
-        def _predict(self, x: Tensor, t: Tensor) -> Prediction:
-            return super()._predict(x * float("inf"), t)
-
-    problem = make_problem(1)
-    with pytest.raises(LeaderError, match="diverged"):
-        Sampler(Broken(gaussian("white", SHAPE).gaussian), "ddnm", (), steps=3).run(problem)
-
-
-def test_custom_grid() -> None:
-    problem, prior = make_problem(1), mixture(SHAPE)
-    result = Sampler(prior, "ddnm", (), grid=Grid((900, 500, 100, 10, 0, -1))).run(problem)
-    assert [visit.t for visit in result.trace[0]] == [900, 500, 100, 10, 0]
 
 
 def test_a_variance_that_is_not_a_number_is_told() -> None:

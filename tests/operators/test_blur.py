@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import ndimage
 
-from leader.errors import LeaderError
+from leader import LeaderError
 from leader.operators import (
     Blur,
     SeparableBlur,
@@ -16,6 +16,7 @@ from leader.operators import (
     motion_kernel,
     paper_gaussian_taps,
 )
+from leader.operators.base import SpectralOperator, Truncated
 from tests.operators.cases import images, relative
 
 
@@ -138,3 +139,29 @@ def test_frequencies_are_cut_by_the_largest_of_their_kernel() -> None:
     assert torch.allclose(operator.s[0, 0, 0], torch.where(expected > 1.5, expected, 0.0))
     both = Blur((1, 4, 8), torch.tensor([[[[-0.5, 2.0, -0.5]]], [[[0.0, 1.0, 0.0]]]]), rcond=0.5)
     assert float(both.s[0, 0, 0, 0]) == 0 and torch.allclose(both.s[1], torch.ones(1).double())
+
+
+def test_each_kernel_of_a_batch_has_its_own_cut() -> None:
+    """The second kernel sharpens by 2.6: what counts as small for it must not decide for the first."""
+    blur = torch.zeros(3, 3, dtype=torch.float64)
+    blur[1] = torch.tensor([0.4, 0.2, 0.4])
+    sharp = torch.zeros(3, 3, dtype=torch.float64)
+    sharp[1] = torch.tensor([-0.8, 2.6, -0.8])
+    both = Blur((1, 8, 8), torch.stack([blur, sharp])[:, None], rcond=0.1)
+    for i, kernel in enumerate((blur, sharp)):
+        alone = Blur((1, 8, 8), kernel, rcond=0.1)
+        assert torch.equal(both.s[i] > 0, alone.s[0] > 0)
+    assert not torch.equal(both.s[0] > 0, both.spectrum[0] > 0.1 * both.spectrum.max()), "the kernels must disagree"
+
+
+def test_some_images_of_a_truncated_operator_stay_truncated() -> None:
+    kernels = torch.stack([gaussian_kernel(1.0, 5), gaussian_kernel(2.0, 5)])[:, None]
+    whole = Blur((1, 8, 8), kernels, rcond=0.2)
+    chosen = whole.truncated().select(torch.tensor([1]))
+    assert isinstance(chosen, Truncated) and torch.equal(chosen.spectrum, whole.s[1:])
+    alone = Blur((1, 8, 8), gaussian_kernel(2.0, 5), rcond=0.2).truncated()
+    assert isinstance(alone, SpectralOperator)
+    x = torch.rand(1, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(chosen.A(x), alone.A(x), atol=1e-6) and not torch.allclose(
+        chosen.A(x), whole.select(torch.tensor([1])).A(x)
+    )

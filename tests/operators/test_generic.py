@@ -6,17 +6,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
+from leader import LeaderError, Problem
 from leader.operators import (
     AveragePoolSR,
     Blur,
     Composition,
+    Denoising,
     FromFunctions,
     Inpainting,
+    LinearOperator,
     gaussian_kernel,
     random_mask,
 )
+from leader.operators.adjoint import check_adjoint
 from leader.operators.cg import conjugate_gradients, damped_least_squares
+from leader.operators.separable import SeparableOperator
 from tests.operators.cases import dense, images, measurements, relative
 
 SHAPE = (3, 4, 4)
@@ -153,3 +157,47 @@ def test_wrong_adjoint_is_refused() -> None:
     with pytest.raises(LeaderError, match="AT returned shape"):
         FromFunctions((1, 4, 4), lambda x: x[..., ::2], lambda y: y)
     FromFunctions((1, 32, 32), lambda x: x.roll(1, 2), lambda y: y.roll(-1, 2))
+
+
+OBLONG = (1, 4, 6)
+
+
+def test_the_norm_is_the_largest_singular_value() -> None:
+    weights = torch.linspace(0.1, 3.0, 24).reshape(1, *OBLONG)
+
+    def scaled(x: Tensor) -> Tensor:
+        return weights.to(x) * x
+
+    assert FromFunctions(OBLONG, scaled, scaled).norm == pytest.approx(3.0, rel=0.02)
+
+
+SQUARE = (1, 4, 4)
+
+
+class Turned(LinearOperator):
+    """The identity with an adjoint that adds something orthogonal to every image: <x, A^T A x> is right, <x, A^T y> is not."""
+
+    def A(self, x: Tensor) -> Tensor:
+        return x
+
+    def AT(self, y: Tensor) -> Tensor:
+        return y + torch.roll(y, 1, -1) - torch.roll(y, -1, -1)
+
+
+def test_an_adjoint_is_tried_with_a_measurement_that_is_not_its_own() -> None:
+    with pytest.raises(LeaderError, match="not the adjoint"):
+        check_adjoint(Turned(SQUARE), torch.zeros(1, *SQUARE))
+    for composed in (Composition(Denoising(SQUARE), Turned(SQUARE)), Composition(Turned(SQUARE), Denoising(SQUARE))):
+        with pytest.raises(LeaderError, match="not the adjoint"):
+            Problem(torch.full((1, *SQUARE), 0.5), composed)
+
+
+def test_the_range_of_a_composition_of_operators_with_negative_weights() -> None:
+    inner = SeparableOperator(SQUARE, -torch.eye(4), torch.eye(4))
+    outer = SeparableOperator(SQUARE, torch.eye(4) - 0.5 * torch.eye(4).roll(1, 0), torch.eye(4))
+    found = Composition(outer, inner).unit_range()
+    assert found is not None
+    dense = Composition(outer, inner).A(torch.eye(16).double().reshape(16, *SQUARE)).reshape(16, 16).T
+    low, high = (found[k].flatten().expand(16) for k in (0, 1))
+    assert torch.all(low <= dense.clamp_max(0).sum(1) + 1e-12) and torch.all(high >= dense.clamp_min(0).sum(1) - 1e-12)
+    assert torch.allclose(low, dense.clamp_max(0).sum(1)) and torch.allclose(high, dense.clamp_min(0).sum(1))

@@ -8,7 +8,13 @@ import torch
 from scipy import ndimage
 
 from leader.errors import LeaderError
-from leader.operators import gaussian_kernel, gaussian_taps, load_kernel, motion_kernel, paper_gaussian_taps
+from leader.operators import (
+    gaussian_kernel,
+    gaussian_taps,
+    load_kernel,
+    motion_kernel,
+    paper_gaussian_taps,
+)
 from leader.operators.kernels.motion import draw_motion
 
 
@@ -95,3 +101,8 @@ def test_stored_motions_are_those_of_the_usual_size_and_intensity_alone() -> Non
         drawn = torch.from_numpy(draw_motion(3, size, intensity).astype(np.float64))
         assert torch.allclose(motion_kernel(3, size, intensity), drawn / drawn.sum())
     assert not torch.allclose(motion_kernel(3, 61, 0.2), usual)
+
+
+def test_a_drawn_motion_kernel_follows_its_seed() -> None:
+    one, other = motion_kernel(100), motion_kernel(101)
+    assert torch.equal(one, motion_kernel(100)) and float((one - other).abs().sum()) > 0.1

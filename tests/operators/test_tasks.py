@@ -111,3 +111,14 @@ def test_masks_by_share_and_by_hole() -> None:
     for share in (0.0, 1.0, -0.5):
         with pytest.raises(UsageError, match="share"):
             build_task("inpaint", (3, 40, 30), keep=share)
+
+
+def test_options_of_value_zero_are_options() -> None:
+    shape = (1, 16, 16)
+    zero, one = (build_task("deblur-motion", shape, seed=seed, size=9) for seed in (0, 1))
+    default = build_task("deblur-motion", shape, size=9)
+    assert isinstance(zero, Blur) and isinstance(one, Blur) and isinstance(default, Blur)
+    assert torch.equal(zero.kernel, default.kernel) and not torch.equal(zero.kernel, one.kernel)
+    straight, shaken = (build_task("deblur-motion", shape, seed=20, size=9, intensity=value) for value in (0.0, 0.5))
+    assert isinstance(straight, Blur) and isinstance(shaken, Blur)
+    assert not torch.equal(straight.kernel, shaken.kernel)

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from leader import Problem, Sampler
+from leader.errors import LeaderError
+from leader.operators import Denoising
 from leader.priors.ask import Ask
+from leader.priors.base import Prediction
 from leader.priors.gaussian import GaussianMixturePrior
-from leader.uncertainty.estimators import Hutchinson, exact, make_estimator, noise_energy
+from leader.priors.ledger import Ledger, recording
+from leader.uncertainty.estimators import (
+    Difference,
+    Hutchinson,
+    describe,
+    exact,
+    local_mean,
+    make_estimator,
+    noise_energy,
+    predicted,
+    present_name,
+)
 from tests.oracle.cases import gaussian, mixture, states
 
 SHAPE = (1, 4, 5)
@@ -119,3 +135,140 @@ def test_difference_follows_the_change_of_the_estimate() -> None:
     # The 7 x 7 window around (2, 2) covers all of the 4 x 5 image.
     assert float(moved[0, 0, 2, 2]) == pytest.approx(0.5 + float(change.mean()), rel=1e-9)
     assert torch.allclose(still, 0.5 * moved)
+
+
+SMALL = (1, 9, 11)
+
+
+def window_mean(
+    values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], side: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The mean over what lies inside the image, pixel by pixel."""
+    height, width = values.shape
+    out, half = np.empty_like(values), side // 2
+    for i in range(height):
+        for j in range(width):
+            out[i, j] = values[max(0, i - half) : i + half + 1, max(0, j - half) : j + half + 1].mean()
+    return out
+
+
+def test_local_means_leave_out_what_lies_outside() -> None:
+    values = torch.rand(1, *SMALL, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert np.allclose(local_mean(values)[0, 0].numpy(), window_mean(values[0, 0].numpy(), 7))
+    assert torch.allclose(local_mean(torch.ones(1, 1, 9, 9)), torch.ones(1))
+
+
+def test_noise_energy_is_the_square_of_s_times_what_the_noise_lacks() -> None:
+    prior, t = gaussian("correlated", SMALL), torch.tensor([300])
+    x = states(prior, 300, 1)
+    prediction = prior.predict(x, t)
+    abar = float(prior.schedule.abar(300))
+    eps = prediction.eps[0, 0].numpy()
+    expected = (1 - abar) / abar * (1 - window_mean(eps**2, 7))
+    assert np.allclose(noise_energy(Ask(prior), x, t, prediction, [0])[0, 0].numpy(), expected, rtol=1e-6)
+
+
+def test_difference_starts_at_one_and_remembers_half() -> None:
+    prior, estimator = gaussian("white", SMALL), Difference()
+    zero = torch.zeros(1, *SMALL)
+
+    def visit(value: float, image: int = 0) -> float:
+        x0 = torch.full((1, *SMALL), value)
+        sigma = estimator(Ask(prior), zero, torch.tensor([5]), Prediction(x0, zero), [image])
+        return float(sigma.mean())
+
+    assert visit(0.0) == 1.0
+    assert abs(visit(0.2) - (0.5 * 1.0 + 0.04)) < 1e-6
+    assert abs(visit(0.5) - (0.5 * 0.54 + 0.09)) < 1e-6
+    assert visit(0.5, image=1) == 1.0, "another image has a memory of its own"
+
+
+def test_the_number_of_probes_is_that_of_jvps_and_they_are_averaged() -> None:
+    prior, t = gaussian("white", SMALL), torch.tensor([300])
+    x = states(prior, 300, 1)
+    prediction = prior.predict(x, t)
+    assert prediction.variance is not None
+    with recording(Ledger()) as ledger:
+        sigma = make_estimator("hutchinson", prior, probes=3)(Ask(prior), x, t, prediction, [0])
+    assert ledger.total.jvps == 3 and ledger.total.calls == 0
+    assert torch.allclose(sigma, prediction.variance.double(), rtol=1e-6), "exact where pixels are independent"
+    assert torch.allclose(Hutchinson(1)(Ask(prior), x, t, prediction, [0]), sigma, rtol=1e-6)
+
+
+def test_a_former_name_is_the_present_one() -> None:
+    """Kept runs and settings files may say "fisher": the run that follows says what it is called now."""
+    prior = gaussian("white", SMALL)
+    assert make_estimator("fisher", prior) is make_estimator("noise-energy", prior) is noise_energy
+    problem = Problem(torch.zeros(1, *SMALL), Denoising(SMALL), 0.05)
+    plan = Sampler(prior, "ddnm", (), 3, estimator="fisher").plan(problem)
+    assert (plan.estimator, plan.settings["estimator"]) == ("noise-energy", "noise-energy")
+
+
+class Linear(Ask):
+    """x0 = J x with a fixed J that mixes every pixel, so that probes show in the answer."""
+
+    def __init__(self) -> None:
+        super().__init__(gaussian("white", SMALL))
+        generator = torch.Generator().manual_seed(3)
+        self.matrix = torch.randn(99, 99, generator=generator) / 10 + torch.eye(99)
+        self.asked: list[torch.Tensor] = []
+
+    def jvp(self, x: torch.Tensor, t: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
+        self.asked.append(direction)
+        return (direction.flatten(1) @ self.matrix.T).reshape(x.shape)
+
+
+@pytest.mark.parametrize("window", [1, 3, 7])
+def test_hutchinson_is_the_local_mean_of_probes_times_their_images(window: int) -> None:
+    ask, x, t = Linear(), torch.zeros(2, *SMALL), torch.tensor([100, 400])
+    found = Hutchinson(probes=2, window=window)(ask, x, t, Prediction(x, x), [3, 8])
+    assert len(ask.asked) == 2 and all(bool((probe.abs() == 1).all()) for probe in ask.asked)
+    for row, time in enumerate((100, 400)):
+        abar = float(ask.prior.schedule.abar(time))
+        product = sum(z[row].flatten() * (ask.matrix @ z[row].flatten()) for z in ask.asked) / 2
+        assert isinstance(product, torch.Tensor)
+        plain = ((1 - abar) / abar**0.5 * product).reshape(9, 11).double().numpy()
+        assert np.allclose(found[row, 0].numpy(), window_mean(plain, window), rtol=1e-4, atol=1e-6)
+
+
+def test_probes_are_an_images_own_at_every_time() -> None:
+    def probe(image: int = 0, time: int = 5, number: int = 0, seed: int = 0) -> torch.Tensor:
+        ask, x = Linear(), torch.zeros(1, *SMALL)
+        Hutchinson(number + 1, seed=seed)(ask, x, torch.tensor([time]), Prediction(x, x), [image])
+        return ask.asked[number]
+
+    first = probe()
+    assert torch.equal(first, probe())
+    for other in (probe(image=1), probe(time=6), probe(number=1), probe(seed=1)):
+        assert not torch.equal(first, other)
+
+
+def test_former_names_and_automatic_choices() -> None:
+    assert present_name("fisher") == "noise-energy" and present_name("head") == "head" and present_name(None) is None
+    prior = gaussian("white", SMALL)
+    assert make_estimator("fisher", prior) is noise_energy and make_estimator("auto", prior) is predicted
+
+    class Plain(type(prior)):  # type: ignore[misc]
+        source = None
+
+    bare = Plain(prior.gaussian)
+    assert make_estimator("auto", bare) == Hutchinson(1) and make_estimator("hutchinson", bare, 5) == Hutchinson(5)
+    remembering = Difference(0.25)
+    fresh = make_estimator(remembering, prior)
+    assert fresh is not remembering and fresh == remembering
+
+
+def test_settings_that_no_estimator_can_have_are_refused_at_their_limits() -> None:
+    assert Difference(0.0).memory == 0.0 and Hutchinson(window=1).window == 1
+    for memory in (-0.1, 1.0):
+        with pytest.raises(LeaderError, match=r"memory of the estimator 'difference' must lie in \[0, 1\)"):
+            Difference(memory)
+    for window in (2, 8):
+        with pytest.raises(LeaderError, match="window must be odd"):
+            Hutchinson(window=window)
+
+
+def test_an_estimator_is_told_by_its_settings_and_without_its_memory() -> None:
+    assert describe(Difference(0.25)) == {"name": "difference", "memory": 0.25}
+    assert describe(Hutchinson(4)) == {"name": "hutchinson", "probes": 4, "window": 7, "seed": 0}
+    assert (describe(None), describe("head"), describe(noise_energy)) == (None, "head", "noise_energy")

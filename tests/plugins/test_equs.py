@@ -12,15 +12,17 @@ import pytest
 import torch
 from torch import Tensor
 
+from leader import Problem, Sampler
 from leader.errors import LeaderError
 from leader.methods import DDNM, DPS, METHODS, SITCOM, make_method
-from leader.plugins import Plugin, StepInfo
-from leader.plugins.equs import TRANSFORMS, EquS, EquSPlus, published_times
+from leader.operators import Denoising
+from leader.plugins import EquSPlus, Plugin, StepInfo
+from leader.plugins.equs import TRANSFORMS, EquS, published_times
 from leader.priors.base import Prediction, from_x0
 from leader.priors.gaussian import Gaussian, GaussianPrior, white
-from leader.sampler import Sampler
 from leader.schedule import Grid, travel_grid, uniform_grid
 from tests.methods.contexts import measured, operators
+from tests.oracle.cases import mixture
 
 SHAPE = (1, 8, 16)
 SIGMA = 0.1
@@ -210,3 +212,14 @@ def test_images_of_a_batch_are_turned_each_by_its_own_visits() -> None:
     one = StepInfo([0], [0], [0], torch.tensor([0]), [Grid((0, -1))])
     EquS(transform="shift").wrap(predict, one)(tall, one.t)
     assert torch.equal(seen[-1], tall.roll(2, -2).roll(3, -1)), "a quarter of each side"
+
+
+COLOUR = (3, 8, 8)
+
+
+def test_equs_plus_makes_as_many_steps_as_its_host() -> None:
+    prior = mixture(COLOUR)
+    problem = Problem.internal(torch.zeros(1, *COLOUR), Denoising(COLOUR))
+    for times in ("decreasing", "published"):
+        assert EquSPlus(times=times).grid(uniform_grid(20), prior, problem).visits == 20
+    assert EquSPlus().grid(Grid((900, 5, -1)), prior, problem).visits == 2

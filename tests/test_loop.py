@@ -1,33 +1,251 @@
-"""The loop and its presets, by what they hand on: seeds, spreads, clamps, starts, settings, visits."""
+"""The loop: what it hands to methods, plug-ins, estimators and callers, and what it keeps."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 from leader import Grid, LeaderError, Problem, Sampler, operators, presets
-from leader.methods import DDNM, METHODS
+from leader.methods import DDNM, DPS, METHODS, SITCOM
 from leader.noise import SeededNoise
-from leader.plugins import Plugin, StepInfo
-from leader.priors.ask import Predict
+from leader.plugins import SATP, UCPM, Plugin, Start, StepInfo
+from leader.priors.ask import Ask, Predict
 from leader.priors.base import Prediction, Prior
 from leader.priors.gaussian import GaussianPrior, white
-from leader.priors.ledger import Counts, Ledger
+from leader.priors.ledger import Ledger
 from leader.result import Result
 from leader.schedule import Schedule
+from tests.cheap_prior import CheapPrior
+from tests.methods.contexts import context
 from tests.oracle.cases import gaussian, mixture
 
 SHAPE = (1, 8, 12)
+
+
+def make_problem(count: int = 1, sigma: float | Tensor = 0.1) -> Problem:
+    operator = operators.AveragePoolSR(SHAPE, 2)
+    x = mixture(SHAPE).sample(count, torch.Generator().manual_seed(1)).float()
+    return Problem.internal(operator.A(x), operator, sigma)
+
+
+@dataclass(frozen=True)
+class Scaled(Plugin):
+    """Multiplies what the network says, then adds to it what it is told, and notes whom it saw."""
+
+    name: ClassVar[str] = "scaled"
+    summary: ClassVar[str] = ""
+    needs_sigma: ClassVar[bool] = True
+
+    factor: float = 1.0
+    shift: float = 0.0
+    seen: list[Any] = field(default_factory=list)
+
+    def wrap(self, predict: Predict, info: StepInfo) -> Predict:
+        self.seen.append((tuple(info.ids), tuple(info.positions), tuple(info.visits), info.t.tolist()))
+
+        def wrapped(x: Tensor, t: Tensor) -> Prediction:
+            answer = predict(x, t)
+            return Prediction(self.factor * answer.x0, answer.eps, answer.variance)
+
+        return wrapped
+
+    def modulate(self, x0: Tensor, sigma: Tensor, info: StepInfo, problem: Problem) -> Tensor:
+        return 2 * x0 + self.shift
+
+    def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
+        return 3 * x0_hat + self.shift
+
+
+def test_plug_ins_compose_in_their_order() -> None:
+    prior, problem = CheapPrior(), make_problem()
+    plain = next(Sampler(prior, "ddim", (), 3, use_presets=False).iterate(problem))
+    both = (Scaled(5.0, 1.0), Scaled(7.0, 0.25))
+    step = next(Sampler(prior, "ddim", both, 3, use_presets=False).iterate(problem))
+    x0 = 2 * (2 * (5 * 7 * plain.x0) + 1.0) + 0.25
+    assert torch.allclose(step.x0, x0, rtol=1e-5)
+    assert torch.allclose(step.x0_hat, 3 * (3 * x0 + 1.0) + 0.25, rtol=1e-5)
+
+
+def test_plug_ins_see_ids_positions_visits_and_times() -> None:
+    watcher = Scaled()
+    Sampler(CheapPrior(), "ddim", (watcher,), grid=Grid((700, 300, 0, -1)), use_presets=False).run(make_problem(2), ids=[5, 9])
+    assert watcher.seen == [((i,), (k,), (k,), [t]) for k, t in enumerate((700, 300, 0)) for i in (5, 9)]
+
+
+def test_whichever_plug_in_jumps_farthest_is_followed() -> None:
+    problem, pacer = make_problem(), SATP(budget=0.3, eta=3.0)
+    runs = [
+        Sampler(mixture(SHAPE), "ddnm", plugins, 40, use_presets=False).run(problem).trace[0]
+        for plugins in ((UCPM(), pacer), (pacer, UCPM()))
+    ]
+    assert [visit.jump for visit in runs[0]] == [visit.jump for visit in runs[1]] and len(runs[0]) < 30
+
+
+def test_sigma_is_estimated_where_the_network_was_asked() -> None:
+    """SITCOM asks about another point than the state; ids and times are those of the step."""
+    seen: list[tuple[Tensor, list[int], Sequence[int]]] = []
+
+    def estimator(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
+        seen.append((x.clone(), t.tolist(), ids))
+        assert torch.allclose(ask(x, t).x0.clamp(-1, 1), prediction.x0, atol=1e-6)
+        return torch.full_like(x, 0.2)
+
+    problem, method = make_problem(), SITCOM(inner=4, margin=0.0, rate=0.3)
+    Sampler(mixture(SHAPE), method, (), grid=Grid((600, 200, -1)), estimator=estimator).run(problem, ids=[4])
+    assert [(t, list(ids)) for _, t, ids in seen] == [([600], [4]), ([200], [4])]
+
+
+@pytest.mark.parametrize("method", [DPS(scale=0.5), SITCOM(inner=3)])
+def test_what_a_guided_method_returns_has_no_graph(method: DPS | SITCOM) -> None:
+    prior, problem = mixture(SHAPE), make_problem()
+    state = method.start(context(prior, problem), torch.tensor([400]))
+    estimate = method.estimate(context(prior, problem), state, torch.tensor([400]))
+    answer = estimate.prediction
+    tensors = [estimate.x, answer.x0, answer.eps, answer.variance, estimate.guidance]
+    assert not any(item.requires_grad for item in tensors if item is not None)
+
+
+def test_steps_are_numbered_and_a_trace_is_each_images_own() -> None:
+    uneven = mixture(SHAPE)
+    uneven.one_by_one = False
+    problem = make_problem(2)
+    steps = list(Sampler(uneven, "ddnm", (), 5, use_presets=False).iterate(problem))
+    assert [step.index for step in steps] == list(range(5))
+    result = Sampler(uneven, "ddnm", (), 5, use_presets=False).run(problem)
+    for row in range(2):
+        for step, visit in zip(steps, result.trace[row]):
+            assert step.sigma is not None
+            assert (visit.t, visit.u, visit.jump) == (int(step.t[row]), int(step.u[row]), 1)
+            assert pytest.approx(float(step.sigma[row].mean())) == visit.U
+    assert [visit.U for visit in result.trace[0]] != [visit.U for visit in result.trace[1]]
+    assert result.settings["ids"] == [0, 1]
+
+
+def test_presets_are_those_of_the_loudest_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def find(*which: Any) -> dict[str, Any]:
+        asked.append(which)
+        return {}
+
+    monkeypatch.setattr(presets, "find", find)
+    problem = make_problem(2, torch.tensor([0.1, 0.3]))
+    Sampler(mixture(SHAPE), "ddnm", (), 5).plan(problem)
+    assert asked == [("gaussian-mixture", "ddnm", "sr-average", pytest.approx(0.15))]
+    Sampler(mixture(SHAPE), "ddnm", (), 5, use_presets=False).plan(problem)
+    assert len(asked) == 1
+
+
+def test_a_plan_refuses_what_the_method_cannot_serve() -> None:
+    operator = operators.FromFunctions(SHAPE, torch.clone, torch.clone)
+    problem = Problem.internal(torch.zeros(1, *SHAPE), operator, 0.1)
+    for method in ("ddrm", "projdiff"):
+        with pytest.raises(LeaderError, match="singular value decomposition"):
+            Sampler(mixture(SHAPE), method, (), 5).plan(problem)
+
+
+def test_a_plan_says_where_sigma_and_draws_come_from() -> None:
+    problem = make_problem()
+    assert Sampler(mixture(SHAPE), "ddnm", (), 5).plan(problem).estimator == "auto"  # the prior's own, for the map
+    assert Sampler(mixture(SHAPE), "ddnm", (), 5, estimator=None).plan(problem).estimator is None
+    plan = Sampler(mixture(SHAPE), "ddnm", (Start(time=300),), 10, use_presets=False).plan(problem)
+    assert plan.settings["grid"] == [300, 200, 100, 0, -1] and plan.settings["grid_labels"] == [[6, 7, 8, 9, 10]]
+    assert "grid_clock" not in plan.settings
+    probes = Sampler(mixture(SHAPE), "ddnm", (), 5, estimator="hutchinson", probes=3).plan(problem)
+    assert (probes.settings["estimator"], probes.settings["probes"]) == ("hutchinson", 3)
+
+
+def test_who_reads_sigma_gets_a_real_estimate_and_a_map_alone_a_cheap_one() -> None:
+    class Headless(CheapPrior):
+        source: Any = None
+
+        def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+            return replace(super()._predict(x, t), variance=None)
+
+    problem = make_problem()
+
+    def estimator(plugins: Any, asked: str | None) -> Any:
+        return Sampler(Headless(), "ddnm", plugins, 5, estimator=asked).plan(problem).estimator
+
+    assert estimator((), "auto") == "noise-energy" and estimator((), None) is None
+    assert estimator("ucpm", "auto") == "auto" and estimator("satp", None) == "auto"
+    assert estimator("equs", None) is None and estimator("equs", "auto") == "noise-energy"
+    result = Sampler(Headless(), "ddnm", "satp", 5, estimator=None).run(problem)
+    assert result.ledger.total.jvps == result.ledger.total.calls > 0  # one probe of the network a visit
+
+
+def test_plugins_settle_what_the_data_step_made_of_the_modulated_estimate() -> None:
+    @dataclass(frozen=True)
+    class Noting(Scaled):
+        noted: list[Any] = field(default_factory=list)
+
+        def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
+            self.noted.append((x0.clone(), x0_hat.clone()))
+            return x0_hat
+
+    plugin, steps = Noting(shift=0.25), list[Any]()
+    Sampler(CheapPrior(), "ddnm", (plugin,), 4).run(make_problem(), on_step=steps.append)
+    assert len(plugin.noted) == len(steps) == 4
+    for (x0, x0_hat), step in zip(plugin.noted, steps):
+        assert torch.equal(x0, step.x0) and torch.equal(x0_hat, step.x0_hat)
+
+
+def test_one_value_that_is_no_number_spoils_the_answer() -> None:
+    class Spoiling(CheapPrior):
+        def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+            answer = super()._predict(x, t)
+            x0 = answer.x0.clone()
+            if int(t[0]) == 0:
+                x0[0, 0, 1, 2] = torch.nan
+            return Prediction(x0, answer.eps, answer.variance)
+
+    with pytest.raises(LeaderError, match="diverged"):
+        Sampler(Spoiling(), "ddim", (), 4, estimator=None).run(make_problem())
+
+
+def test_a_result_says_its_calls_and_shows_eight_images() -> None:
+    sampler = Sampler(CheapPrior(), "dps", (), 2, estimator="hutchinson", use_presets=False)
+    result = sampler.run(make_problem(10))
+    assert repr(result) == "Result(dps: images [10, 1, 8, 12], 20 calls, 20 JVPs, 20 backwards, seed 0)"
+    assert Image.open(io.BytesIO(result._repr_png_())).size == (8 * 12, 8)
+    grey = Result(torch.zeros(1, 1, 2, 2), None, None, {}, result.ledger, 0)
+    assert Image.open(io.BytesIO(grey._repr_png_())).getpixel((0, 0)) == 128
+
+
+def test_a_cut_grid_draws_by_its_labels() -> None:
+    """What a late run draws at a time is what the whole run draws there; a grid of its own draws by time."""
+    seen: list[tuple[int, str]] = []
+
+    def noise(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
+        seen.append((positions[0], name))
+        return torch.zeros(1, *shape)
+
+    grid = Grid((300, 200, 0, -1), labels=(6, 7, 9, 10))
+    Sampler(CheapPrior(), "ddnm", (), grid=grid, use_presets=False).run(make_problem(), noise=noise)
+    assert [place for place, name in seen if name == "step"] == [6, 7, 9] and (6, "start") in seen
+
+
+def test_a_notebook_shows_colours_side_by_side_and_the_mean_of_what_is_no_colour() -> None:
+    images = torch.tensor([[1.0, -1.0, 0.0], [-1.0, 1.0, -1.0]]).reshape(2, 3, 1, 1).expand(2, 3, 4, 5)
+    shown = np.asarray(Image.open(io.BytesIO(Result(images, None, None, {}, Ledger(), 0)._repr_png_())))
+    assert shown.shape == (4, 10, 3)
+    assert (shown[:, :5] == [255, 0, 128]).all() and (shown[:, 5:] == [0, 255, 0]).all()
+    five = torch.linspace(-1, 1, 5).reshape(1, 5, 1, 1).expand(1, 5, 4, 3)
+    assert (np.asarray(Image.open(io.BytesIO(Result(five, None, None, {}, Ledger(), 0)._repr_png_()))) == 128).all()
+
+
 TIMES = Grid((900, 500, 150, 90, 40, 0, -1))
 
 
-def make_problem(count: int = 1, sigma: float = 0.1) -> Problem:
+def make_noisy_problem(count: int = 1, sigma: float = 0.1) -> Problem:
     operator = operators.AveragePoolSR(SHAPE, 2)
     x = mixture(SHAPE).sample(count, torch.Generator().manual_seed(1)).float()
     y = operator.A(x)
@@ -36,17 +254,17 @@ def make_problem(count: int = 1, sigma: float = 0.1) -> Problem:
 
 def test_another_seed_is_another_picture() -> None:
     sampler = Sampler(mixture(SHAPE), "ddnm", (), steps=5)
-    first, again, other = (sampler.run(make_problem(), seed).images for seed in (3, 3, 4))
+    first, again, other = (sampler.run(make_noisy_problem(), seed).images for seed in (3, 3, 4))
     assert torch.equal(first, again) and float((first - other).abs().max()) > 1e-3
 
 
 @pytest.mark.parametrize("trust_time", [100, 45, 40, 0])
 def test_posterior_std_is_the_root_of_sigma_at_the_first_time_not_above_trust_time(trust_time: int) -> None:
     sampler = Sampler(mixture(SHAPE), "ddnm", (), grid=TIMES, trust_time=trust_time)
-    steps = list(sampler.iterate(make_problem(2)))
+    steps = list(sampler.iterate(make_noisy_problem(2)))
     wanted = next(step for step in steps if int(step.t[0]) <= trust_time)
     assert wanted.sigma is not None
-    kept = sampler.run(make_problem(2)).posterior_std
+    kept = sampler.run(make_noisy_problem(2)).posterior_std
     assert kept is not None
     assert torch.allclose(kept**2, wanted.sigma, atol=1e-7)
     assert float(wanted.sigma.max()) < 0.9, "a variance of 1 is its own root"
@@ -54,8 +272,8 @@ def test_posterior_std_is_the_root_of_sigma_at_the_first_time_not_above_trust_ti
 
 def test_a_run_that_never_comes_below_trust_time_keeps_its_last_spread() -> None:
     sampler = Sampler(mixture(SHAPE), "ddnm", (), grid=Grid((900, 500, 150, -1)), trust_time=100)
-    (last,) = [step for step in sampler.iterate(make_problem()) if int(step.t[0]) == 150]
-    kept = sampler.run(make_problem()).posterior_std
+    (last,) = [step for step in sampler.iterate(make_noisy_problem()) if int(step.t[0]) == 150]
+    kept = sampler.run(make_noisy_problem()).posterior_std
     assert kept is not None and last.sigma is not None and torch.allclose(kept**2, last.sigma, atol=1e-7)
 
 
@@ -77,7 +295,7 @@ def test_sigma_is_held_between_zero_and_one() -> None:
 
 
 def test_every_image_gets_its_own_given_start() -> None:
-    problem, starts = make_problem(3, 0.0), torch.randn(3, *SHAPE, generator=torch.Generator().manual_seed(5))
+    problem, starts = make_noisy_problem(3, 0.0), torch.randn(3, *SHAPE, generator=torch.Generator().manual_seed(5))
 
     def silent(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
         return torch.zeros(len(ids), *shape)
@@ -91,7 +309,7 @@ def test_every_image_gets_its_own_given_start() -> None:
 
 
 def test_images_and_spreads_stand_in_the_order_of_the_problem_whatever_their_ids() -> None:
-    problem, sampler = make_problem(3), Sampler(mixture(SHAPE), "ddnm", (), grid=TIMES, estimator="noise-energy")
+    problem, sampler = make_noisy_problem(3), Sampler(mixture(SHAPE), "ddnm", (), grid=TIMES, estimator="noise-energy")
     together = sampler.run(problem, ids=(9, 2, 5))
     assert together.posterior_std is not None and list(together.trace) == [9, 2, 5]
     assert len({tuple(one.flatten().tolist()) for one in together.posterior_std}) == 3, "each has a spread of its own"
@@ -118,7 +336,7 @@ class Begins(Plugin):
 def test_the_first_plug_in_that_knows_an_origin_decides_where_a_run_begins() -> None:
     def first_estimate(*plugins: Plugin) -> Tensor:
         sampler = Sampler(mixture(SHAPE), "ddim", plugins, grid=Grid((150, 40, -1)), use_presets=False)
-        return next(iter(sampler.iterate(make_problem()))).x0
+        return next(iter(sampler.iterate(make_noisy_problem()))).x0
 
     wanted = first_estimate(Begins(0.5))
     assert torch.equal(first_estimate(Begins(), Begins(0.5), Begins(-0.5)), wanted)
@@ -145,7 +363,7 @@ class Watching(Plugin):
 
 def test_visits_count_evaluations_not_grid_positions() -> None:
     watching = Watching()
-    Sampler(mixture(SHAPE), "ddnm", (watching,), steps=7).run(make_problem())
+    Sampler(mixture(SHAPE), "ddnm", (watching,), steps=7).run(make_noisy_problem())
     assert watching.seen == [(0, 0), (2, 1), (4, 2), (6, 3)]
 
 
@@ -162,7 +380,7 @@ def test_images_that_stay_keep_their_own_data() -> None:
         def pace(self, grid: Grid, position: int, uncertainty: float) -> int:
             return grid.run_ends[position] if uncertainty > self.limit and position == 0 else position + 1
 
-    problem = make_problem(2)
+    problem = make_noisy_problem(2)
     prior = mixture(SHAPE)
     first = next(iter(Sampler(prior, "ddnm", (), steps=8).iterate(problem)))
     assert first.U is not None
@@ -195,7 +413,7 @@ def test_a_preset_is_looked_up_at_the_noise_quoted_for_0_to_1(monkeypatch: pytes
 def test_what_the_caller_gives_wins_over_a_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     _preset(monkeypatch, {"method": "any", "settings": {"eta": 0.1, "satp": {"budget": 0.5, "eta": 3.0}}})
     sampler = Sampler(mixture(SHAPE), "ddnm", ("satp",), steps=3, eta=0.7, satp={"budget": 0.2})
-    settings = sampler.plan(make_problem()).settings
+    settings = sampler.plan(make_noisy_problem()).settings
     assert settings["method"]["eta"] == 0.7
     assert settings["plugins"][0]["budget"] == 0.2 and settings["plugins"][0]["eta"] == 3.0
 
@@ -218,39 +436,16 @@ def test_the_most_specific_and_nearest_preset_wins(monkeypatch: pytest.MonkeyPat
     assert presets.find("celebahq-256", "ddnm", "cs", 0.1)["eta"] == 0.5
 
 
-def test_a_problem_of_a_dark_operator_is_converted_by_what_white_becomes() -> None:
-    """A(1) = 0.5: y' = 2 y - A(1), not 2 y - 1; the noise doubles."""
-
-    def half(x: Tensor) -> Tensor:
-        return 0.5 * x
-
-    operator = operators.FromFunctions(SHAPE, half, half)
-    picture = torch.rand(1, *SHAPE, generator=torch.Generator().manual_seed(0))
-    problem = Problem(operator.A(picture), operator, 0.05)
-    assert torch.allclose(problem.y, operator.A(2 * picture - 1), atol=1e-6)
-    assert float(problem.sigma[0]) == pytest.approx(0.1)
-    assert float(problem.residual(torch.ones(1, *SHAPE)).mean()) > 0, "A x - y, not y - A x"
-
-
-def test_a_mixed_batch_uses_each_images_kernel() -> None:
-    kernels = torch.stack([operators.gaussian_kernel(s, 5) for s in (0.5, 2.0)])[:, None]
-    operator = operators.Blur(SHAPE, kernels)
-    x = torch.rand(2, *SHAPE, generator=torch.Generator().manual_seed(3)) * 2 - 1
-    problem = Problem.internal(operator.A(x), operator, 0.0)
-    chosen = problem.select(torch.tensor([1]))
-    assert torch.allclose(chosen.operator.A(x[1:]), problem.y[1:], atol=1e-6)
-    images = Sampler(gaussian("white", SHAPE), "ddnm", (), steps=3).run(problem).images
-    assert float((operator.truncated().A(images) - operator.truncated().A(x)).abs().max()) < 1e-3
-
-
 def test_a_repeated_time_is_asked_again() -> None:
     """A grid may stay where it is, as EquS+ does; only moves upward are travel, which costs no call."""
-    problem, prior = make_problem(), mixture(SHAPE)
+    problem, prior = make_noisy_problem(), mixture(SHAPE)
     result = Sampler(prior, "ddnm", (), grid=Grid((900, 500, 500, 100, 0, -1)), use_presets=False).run(problem)
     assert [visit.t for visit in result.trace[0]] == [900, 500, 500, 100, 0] and result.ledger.total.calls == 5
 
 
 NO_DRAWS: tuple[str, ...] = ("start",)
+
+
 EVERY_STEP: tuple[str, ...] = ("start", "step")
 
 
@@ -266,24 +461,12 @@ def test_draws_for_different_ends_have_different_names(method: str, sigma: float
 
     given: dict[str, dict[str, Any]] = {"sitcom": {"inner": 2}, "projdiff": {"form": "simple"}}
     settings = given.get(method, {})
-    Sampler(mixture(SHAPE), method, (), 4, use_presets=False, **settings).run(make_problem(sigma=sigma), noise=noise)
+    Sampler(mixture(SHAPE), method, (), 4, use_presets=False, **settings).run(make_noisy_problem(sigma=sigma), noise=noise)
     expected = NO_DRAWS if method in ("ddim", "idpg") else EVERY_STEP
     if method == "projdiff" and sigma > 0:
         expected = (*EVERY_STEP, "extra", "observation")
     assert set(asked) == set(expected)
     assert all(positions == ({0} if name in ("start", "extra") else {0, 1, 2, 3}) for name, positions in asked.items())
-
-
-def test_every_step_is_shown_the_first_included() -> None:
-    seen: list[int] = []
-    Sampler(mixture(SHAPE), "ddnm", (), steps=3).run(make_problem(), on_step=lambda step: seen.append(step.index))
-    assert seen == [0, 1, 2]
-
-
-def test_a_single_derivative_is_told() -> None:
-    ledger = Ledger({0: Counts(calls=3, jvps=1, backwards=1)})
-    text = repr(Result(torch.zeros(1, *SHAPE), None, None, {}, ledger, 4))
-    assert "3 calls, 1 JVPs, 1 backwards, seed 4" in text
 
 
 def test_a_plan_tells_the_times_of_every_image_and_the_steps_that_were_asked_for() -> None:
@@ -308,10 +491,10 @@ def test_as_many_steps_as_the_schedule_has() -> None:
 def test_trust_time_is_read_on_the_standard_clock_whatever_the_prior_s_own_times(trust_time: int) -> None:
     schedule = Schedule.cosine(200)
     sampler = Sampler(gaussian("four", SHAPE, schedule), "ddnm", (), steps=20, trust_time=trust_time)
-    steps = list(sampler.iterate(make_problem()))
-    clock = sampler.plan(make_problem()).grid.clock
+    steps = list(sampler.iterate(make_noisy_problem()))
+    clock = sampler.plan(make_noisy_problem()).grid.clock
     wanted = next(step for step in steps if clock[step.index] <= trust_time)
     own = next(step for step in steps if int(step.t[0]) <= trust_time)
-    kept = sampler.run(make_problem()).posterior_std
+    kept = sampler.run(make_noisy_problem()).posterior_std
     assert kept is not None and wanted.sigma is not None and wanted.index != own.index
     assert torch.allclose(kept**2, wanted.sigma, atol=1e-7)

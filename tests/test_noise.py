@@ -1,4 +1,4 @@
-"""Every part of a draw's address counts, and nothing else does."""
+"""Draws by address: every part of it counts, and nothing else does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from leader.errors import LeaderError
 from leader.noise import NAMES, SeededNoise
 
 
@@ -44,3 +45,14 @@ def test_a_batch_is_its_images_draws() -> None:
 def test_a_kept_run_finds_its_noise_again(address: tuple[int, int, int, str], expected: list[float]) -> None:
     """Every stored summary and record rests on these numbers: whoever changes them makes all of them another picture."""
     assert draw(*address).flatten()[:4].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_draws_have_names() -> None:
+    noise = SeededNoise(0)
+    draws = {name: noise([0], [0], name, (4,)) for name in NAMES}
+    assert len({tuple(draw.flatten().tolist()) for draw in draws.values()}) == len(NAMES)
+    with pytest.raises(LeaderError, match="did you mean 'start'"):
+        noise([0], [0], "strat", (4,))
+    for seed in ("0", 1.5, True, None):
+        with pytest.raises(LeaderError, match="whole number"):
+            SeededNoise(seed)  # type: ignore[arg-type]

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from leader import Problem, Sampler, operators
 from leader.methods.pirp import PIRP, gradient_term
-from leader.plugins import UCPM, EquSPlus
+from leader.plugins import UCPM
 from leader.plugins.base import StepInfo
 from leader.plugins.image_priors import adjoint, differences
-from leader.schedule import Grid, uniform_grid
+from leader.schedule import uniform_grid
 from tests.oracle.cases import mixture
 
 SHAPE = (3, 8, 8)
@@ -126,14 +126,6 @@ def test_ucpm_takes_over_pirps_own_term_and_no_other(phi: str, kept: float) -> N
     settings: dict[str, Any] = {"lam": 0.15, "ucpm": {"phi": phi, "lam": 0.1}}
     plan = Sampler(mixture(SHAPE), "pirp", ("ucpm",), steps=3, **settings).plan(problem)
     assert isinstance(plan.method, PIRP) and plan.method.lam == kept
-
-
-def test_equs_plus_makes_as_many_steps_as_its_host() -> None:
-    prior = mixture(SHAPE)
-    problem = Problem.internal(torch.zeros(1, *SHAPE), operators.Denoising(SHAPE))
-    for times in ("decreasing", "published"):
-        assert EquSPlus(times=times).grid(uniform_grid(20), prior, problem).visits == 20
-    assert EquSPlus().grid(Grid((900, 5, -1)), prior, problem).visits == 2
 
 
 @pytest.mark.parametrize("sharpen", [0.4, -0.4])
