@@ -13,7 +13,6 @@ from leader.by_name import build, check_count, check_settings
 from leader.errors import LeaderError, unknown_name
 from leader.methods import METHODS, make_method
 from leader.plugins import PLUGINS, make_plugin
-from leader.restoration.tasks import find_task
 
 
 class Thing:
@@ -65,24 +64,18 @@ def test_values_that_fit_are_taken(settings: dict[str, Any]) -> None:
         ({"share": "0.5"}, "'share' of the sample 'sample' is a finite number; found '0.5'"),
         ({"share": True}, "found True"),
         ({"share": float("nan")}, "found nan"),
-        ({"share": float("-inf")}, "found -inf"),
         ({"share": 10**400}, "found 1000"),
         ({"share": 10**10000}, "found a very large number"),
-        ({"share": None}, "found None"),
-        ({"share": 1j}, "found 1j"),
-        ({"share": [0.5]}, r"found \[0\.5\]"),
         ({"count": 1.0}, "whole number"),
         ({"count": False}, "whole number"),
         ({"count": 2**31}, "below 2\\^31"),
         ({"word": 3}, "a word"),
         ({"flag": 1}, "true or false"),
-        ({"flag": "yes"}, "true or false"),
         ({"level": "x"}, "a finite number or nothing"),
         ({"mode": 1.5}, "whole number below 2\\^31 or nothing"),
         ({"thing": 3}, "a word or an object Thing"),
         ({"size": 3}, "no setting 'size'; it has count, flag"),
         ("x", "names and values; found 'x'"),
-        ([1], "names and values"),
     ],
 )
 def test_values_that_do_not_fit_are_refused(settings: Any, message: str) -> None:
@@ -186,12 +179,3 @@ def test_near_names_are_suggested_and_far_ones_are_not() -> None:
     far = str(unknown_name("task", "super-resolution", ["deblur-motion", "sr", "deblur"]))
     assert "deblur-motion'?" not in far and "use one of" in far
     assert "did you mean 'DDNM + LEADer'" in str(unknown_name("row", "ddnm+leader", ["DDNM + LEADer", "DPS"]))
-
-
-@pytest.mark.parametrize(
-    ("word", "task"),
-    [("super-resolution", "sr"), ("superresolution", "sr"), ("compressed sensing", "cs"), ("Colourisation", "colourise")],
-)
-def test_tasks_are_found_by_their_titles(word: str, task: str) -> None:
-    with pytest.raises(LeaderError, match=f"did you mean '{task}'"):
-        find_task(word)

@@ -14,8 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from leader import Grid, LeaderError, Problem, Sampler, operators, presets
-from leader.methods import DDNM, DPS, METHODS, SITCOM
-from leader.noise import SeededNoise
+from leader.methods import DDNM, SITCOM
 from leader.plugins import SATP, UCPM, Plugin, Start, StepInfo
 from leader.priors.ask import Ask, Predict
 from leader.priors.base import Prediction, Prior
@@ -24,7 +23,6 @@ from leader.priors.ledger import Ledger
 from leader.result import Result
 from leader.schedule import Schedule
 from tests.cheap_prior import CheapPrior
-from tests.methods.contexts import context
 from tests.oracle.cases import gaussian, mixture
 
 SHAPE = (1, 8, 12)
@@ -103,32 +101,6 @@ def test_sigma_is_estimated_where_the_network_was_asked() -> None:
     assert [(t, list(ids)) for _, t, ids in seen] == [([600], [4]), ([200], [4])]
 
 
-@pytest.mark.parametrize("method", [DPS(scale=0.5), SITCOM(inner=3)])
-def test_what_a_guided_method_returns_has_no_graph(method: DPS | SITCOM) -> None:
-    prior, problem = mixture(SHAPE), make_problem()
-    state = method.start(context(prior, problem), torch.tensor([400]))
-    estimate = method.estimate(context(prior, problem), state, torch.tensor([400]))
-    answer = estimate.prediction
-    tensors = [estimate.x, answer.x0, answer.eps, answer.variance, estimate.guidance]
-    assert not any(item.requires_grad for item in tensors if item is not None)
-
-
-def test_steps_are_numbered_and_a_trace_is_each_images_own() -> None:
-    uneven = mixture(SHAPE)
-    uneven.one_by_one = False
-    problem = make_problem(2)
-    steps = list(Sampler(uneven, "ddnm", (), 5, use_presets=False).iterate(problem))
-    assert [step.index for step in steps] == list(range(5))
-    result = Sampler(uneven, "ddnm", (), 5, use_presets=False).run(problem)
-    for row in range(2):
-        for step, visit in zip(steps, result.trace[row]):
-            assert step.sigma is not None
-            assert (visit.t, visit.u, visit.jump) == (int(step.t[row]), int(step.u[row]), 1)
-            assert pytest.approx(float(step.sigma[row].mean())) == visit.U
-    assert [visit.U for visit in result.trace[0]] != [visit.U for visit in result.trace[1]]
-    assert result.settings["ids"] == [0, 1]
-
-
 def test_presets_are_those_of_the_loudest_image(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Any, ...]] = []
 
@@ -142,14 +114,6 @@ def test_presets_are_those_of_the_loudest_image(monkeypatch: pytest.MonkeyPatch)
     assert asked == [("gaussian-mixture", "ddnm", "sr-average", pytest.approx(0.15))]
     Sampler(mixture(SHAPE), "ddnm", (), 5, use_presets=False).plan(problem)
     assert len(asked) == 1
-
-
-def test_a_plan_refuses_what_the_method_cannot_serve() -> None:
-    operator = operators.FromFunctions(SHAPE, torch.clone, torch.clone)
-    problem = Problem.internal(torch.zeros(1, *SHAPE), operator, 0.1)
-    for method in ("ddrm", "projdiff"):
-        with pytest.raises(LeaderError, match="singular value decomposition"):
-            Sampler(mixture(SHAPE), method, (), 5).plan(problem)
 
 
 def test_a_plan_says_where_sigma_and_draws_come_from() -> None:
@@ -180,22 +144,6 @@ def test_who_reads_sigma_gets_a_real_estimate_and_a_map_alone_a_cheap_one() -> N
     assert estimator("equs", None) is None and estimator("equs", "auto") == "noise-energy"
     result = Sampler(Headless(), "ddnm", "satp", 5, estimator=None).run(problem)
     assert result.ledger.total.jvps == result.ledger.total.calls > 0  # one probe of the network a visit
-
-
-def test_plugins_settle_what_the_data_step_made_of_the_modulated_estimate() -> None:
-    @dataclass(frozen=True)
-    class Noting(Scaled):
-        noted: list[Any] = field(default_factory=list)
-
-        def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
-            self.noted.append((x0.clone(), x0_hat.clone()))
-            return x0_hat
-
-    plugin, steps = Noting(shift=0.25), list[Any]()
-    Sampler(CheapPrior(), "ddnm", (plugin,), 4).run(make_problem(), on_step=steps.append)
-    assert len(plugin.noted) == len(steps) == 4
-    for (x0, x0_hat), step in zip(plugin.noted, steps):
-        assert torch.equal(x0, step.x0) and torch.equal(x0_hat, step.x0_hat)
 
 
 def test_one_value_that_is_no_number_spoils_the_answer() -> None:
@@ -252,24 +200,6 @@ def make_noisy_problem(count: int = 1, sigma: float = 0.1) -> Problem:
     return Problem.internal(y + sigma * torch.randn(y.shape, generator=torch.Generator().manual_seed(2)), operator, sigma)
 
 
-def test_another_seed_is_another_picture() -> None:
-    sampler = Sampler(mixture(SHAPE), "ddnm", (), steps=5)
-    first, again, other = (sampler.run(make_noisy_problem(), seed).images for seed in (3, 3, 4))
-    assert torch.equal(first, again) and float((first - other).abs().max()) > 1e-3
-
-
-@pytest.mark.parametrize("trust_time", [100, 45, 40, 0])
-def test_posterior_std_is_the_root_of_sigma_at_the_first_time_not_above_trust_time(trust_time: int) -> None:
-    sampler = Sampler(mixture(SHAPE), "ddnm", (), grid=TIMES, trust_time=trust_time)
-    steps = list(sampler.iterate(make_noisy_problem(2)))
-    wanted = next(step for step in steps if int(step.t[0]) <= trust_time)
-    assert wanted.sigma is not None
-    kept = sampler.run(make_noisy_problem(2)).posterior_std
-    assert kept is not None
-    assert torch.allclose(kept**2, wanted.sigma, atol=1e-7)
-    assert float(wanted.sigma.max()) < 0.9, "a variance of 1 is its own root"
-
-
 def test_a_run_that_never_comes_below_trust_time_keeps_its_last_spread() -> None:
     sampler = Sampler(mixture(SHAPE), "ddnm", (), grid=Grid((900, 500, 150, -1)), trust_time=100)
     (last,) = [step for step in sampler.iterate(make_noisy_problem()) if int(step.t[0]) == 150]
@@ -292,20 +222,6 @@ def test_sigma_is_held_between_zero_and_one() -> None:
     first = next(iter(Sampler(Odd(white(SHAPE, 3.0)), "ddnm", (), steps=4).iterate(problem)))
     assert first.sigma is not None
     assert float(first.sigma.max()) == 1 and float(first.sigma.min()) == 0
-
-
-def test_every_image_gets_its_own_given_start() -> None:
-    problem, starts = make_noisy_problem(3, 0.0), torch.randn(3, *SHAPE, generator=torch.Generator().manual_seed(5))
-
-    def silent(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
-        return torch.zeros(len(ids), *shape)
-
-    sampler = Sampler(mixture(SHAPE), "ddim", (), steps=3)
-    together = sampler.run(problem, x_T=starts, noise=silent).images
-    for i in range(3):
-        alone = sampler.run(problem.select(torch.tensor([i])), x_T=starts[i : i + 1], noise=silent).images
-        assert torch.equal(together[i], alone[0])
-    assert float((together[0] - together[1]).abs().max()) > 1e-3
 
 
 def test_images_and_spreads_stand_in_the_order_of_the_problem_whatever_their_ids() -> None:
@@ -342,57 +258,6 @@ def test_the_first_plug_in_that_knows_an_origin_decides_where_a_run_begins() -> 
     assert torch.equal(first_estimate(Begins(), Begins(0.5), Begins(-0.5)), wanted)
     assert float((first_estimate(Begins(-0.5)) - wanted).abs().max()) > 0.1
     assert torch.equal(first_estimate(Begins()), first_estimate())
-
-
-@dataclass(frozen=True)
-class Watching(Plugin):
-    """Jumps two steps at a time and writes down how often each image has been seen."""
-
-    name: ClassVar[str] = "watching"
-    summary: ClassVar[str] = "for tests"
-    needs_sigma: ClassVar[bool] = True
-    seen: list[tuple[int, int]] = field(default_factory=list)
-
-    def wrap(self, predict: Predict, info: StepInfo) -> Predict:
-        self.seen.extend(zip(info.positions, info.visits))
-        return predict
-
-    def pace(self, grid: Grid, position: int, uncertainty: float) -> int:
-        return min(position + 2, max(grid.run_ends[position], position + 1))
-
-
-def test_visits_count_evaluations_not_grid_positions() -> None:
-    watching = Watching()
-    Sampler(mixture(SHAPE), "ddnm", (watching,), steps=7).run(make_noisy_problem())
-    assert watching.seen == [(0, 0), (2, 1), (4, 2), (6, 3)]
-
-
-def test_images_that_stay_keep_their_own_data() -> None:
-    """The first image leaves early; the second must go on with its own y."""
-
-    @dataclass(frozen=True)
-    class FirstIsFast(Plugin):
-        name: ClassVar[str] = "fast"
-        summary: ClassVar[str] = "for tests"
-        needs_sigma: ClassVar[bool] = True
-        limit: float = 0.0
-
-        def pace(self, grid: Grid, position: int, uncertainty: float) -> int:
-            return grid.run_ends[position] if uncertainty > self.limit and position == 0 else position + 1
-
-    problem = make_noisy_problem(2)
-    prior = mixture(SHAPE)
-    first = next(iter(Sampler(prior, "ddnm", (), steps=8).iterate(problem)))
-    assert first.U is not None
-    order = [0, 1] if float(first.U[0]) > float(first.U[1]) else [1, 0]
-    problem = problem.select(torch.tensor(order))
-    sampler = Sampler(prior, "ddnm", (FirstIsFast(limit=float(first.U.mean())),), steps=8)
-    result = sampler.run(problem, ids=order)
-    lengths = [len(result.trace[name]) for name in order]
-    assert lengths[0] < lengths[1], "the images must leave at different times"
-    for row, name in enumerate(order):
-        alone = sampler.run(problem.select(torch.tensor([row])), ids=[name]).images
-        assert torch.equal(result.images[row], alone[0])
 
 
 def _preset(monkeypatch: pytest.MonkeyPatch, *entries: dict[str, Any]) -> None:
@@ -434,39 +299,6 @@ def test_the_most_specific_and_nearest_preset_wins(monkeypatch: pytest.MonkeyPat
     assert presets.find("other", "ddnm", "sr", 0.19)["eta"] == 0.9
     assert presets.find("celebahq-256", "ddnm", "cs", 0.0)["eta"] == 0.4, "a prior finds the presets of its data set"
     assert presets.find("celebahq-256", "ddnm", "cs", 0.1)["eta"] == 0.5
-
-
-def test_a_repeated_time_is_asked_again() -> None:
-    """A grid may stay where it is, as EquS+ does; only moves upward are travel, which costs no call."""
-    problem, prior = make_noisy_problem(), mixture(SHAPE)
-    result = Sampler(prior, "ddnm", (), grid=Grid((900, 500, 500, 100, 0, -1)), use_presets=False).run(problem)
-    assert [visit.t for visit in result.trace[0]] == [900, 500, 500, 100, 0] and result.ledger.total.calls == 5
-
-
-NO_DRAWS: tuple[str, ...] = ("start",)
-
-
-EVERY_STEP: tuple[str, ...] = ("start", "step")
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("sigma", [0.0, 0.1])
-def test_draws_for_different_ends_have_different_names(method: str, sigma: float) -> None:
-    """One draw is used for one end: a step and what it observes, say, never share theirs."""
-    asked: dict[str, set[int]] = {}
-
-    def noise(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
-        asked.setdefault(name, set()).update(positions)
-        return SeededNoise(0)(ids, positions, name, shape)
-
-    given: dict[str, dict[str, Any]] = {"sitcom": {"inner": 2}, "projdiff": {"form": "simple"}}
-    settings = given.get(method, {})
-    Sampler(mixture(SHAPE), method, (), 4, use_presets=False, **settings).run(make_noisy_problem(sigma=sigma), noise=noise)
-    expected = NO_DRAWS if method in ("ddim", "idpg") else EVERY_STEP
-    if method == "projdiff" and sigma > 0:
-        expected = (*EVERY_STEP, "extra", "observation")
-    assert set(asked) == set(expected)
-    assert all(positions == ({0} if name in ("start", "extra") else {0, 1, 2, 3}) for name, positions in asked.items())
 
 
 def test_a_plan_tells_the_times_of_every_image_and_the_steps_that_were_asked_for() -> None:

@@ -10,15 +10,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from leader import Grid, LeaderError, Problem, Sampler, Step, load_prior, operators
+from leader import Grid, LeaderError, Problem, Sampler, load_prior, operators
 from leader.methods import DDNM
 from leader.plugins import SATP, UCPM
 from leader.plugins.image_priors import ImagePrior, total_variation
 from leader.priors.ask import Ask
 from leader.priors.base import Prediction
 from leader.priors.gaussian import GaussianPrior
-from leader.result import drain
-from leader.uncertainty import Difference, Hutchinson
+from leader.uncertainty import Hutchinson
 from tests.oracle.cases import gaussian, mixture
 
 SHAPE = (1, 16, 12)
@@ -45,27 +44,6 @@ def test_an_image_gives_the_same_bits_alone_and_in_any_order(sigma: float) -> No
     assert torch.equal(shuffled, whole[order])
 
 
-@pytest.mark.parametrize("method", ["ddim", "ddnm"])
-@pytest.mark.parametrize("sigma", [0.0, 0.1])
-def test_zero_strength_and_zero_budget_change_no_bit(method: str, sigma: float) -> None:
-    problem, prior = make_problem(2, sigma), mixture(SHAPE)
-    host = Sampler(prior, method, (), steps=20).run(problem).images
-    idle = Sampler(prior, method, ("leader",), steps=20, ucpm={"lam": 0.0}, satp={"budget": 0.0})
-    assert torch.equal(idle.run(problem).images, host)
-
-
-def test_images_leave_when_they_are_done() -> None:
-    problem, prior = make_problem(), mixture(SHAPE)
-    sampler = Sampler(prior, "ddnm", ("satp",), steps=60, satp={"budget": 0.05, "eta": 4.0})
-    result = sampler.run(problem)
-    calls = [result.ledger.rows[i].calls for i in range(5)]
-    assert len(set(calls)) > 1 and max(calls) < 60
-    singles = [sampler.run(problem.select(torch.tensor([i])), ids=[i]).ledger.total for i in range(5)]
-    assert result.ledger.total.calls == sum(one.calls for one in singles)
-    assert result.ledger.total.pixels == sum(one.pixels for one in singles)
-    assert [len(result.trace[i]) for i in range(5)] == calls
-
-
 def test_batched_evaluation_agrees() -> None:
     problem, prior = make_problem(), mixture(SHAPE)
     sampler = Sampler(prior, "ddnm", ("leader",), steps=30, **HARD)
@@ -76,26 +54,6 @@ def test_batched_evaluation_agrees() -> None:
     assert batched.ledger.rows == one_by_one.ledger.rows
 
 
-def test_steps_tell_the_whole_story() -> None:
-    problem, prior = make_problem(2), mixture(SHAPE)
-    sampler = Sampler(prior, "ddnm", ("leader",), steps=25, **HARD)
-    seen = list(sampler.iterate(problem))
-    assert seen[0].t.tolist() == [960, 960] and int(seen[-1].u.max()) == -1
-    for step in seen:
-        assert step.sigma is not None and step.U is not None
-        assert torch.allclose(step.sigma.mean((1, 2, 3)), step.U)
-    last_times = {name: int(t) for step in seen for name, t in zip(step.ids, step.t)}
-    assert set(last_times.values()) == {0}, "the last time of the grid is always visited"
-
-
-def test_time_travel_calls_and_consistency() -> None:
-    problem, prior = make_problem(1), mixture(SHAPE)
-    sampler = Sampler(prior, "ddnm", (), steps=20, travel_length=4, travel_repeats=3)
-    result = sampler.run(problem)
-    assert result.ledger.total.calls == sampler.plan(problem).grid.visits > 20
-    assert float((problem.operator.A(result.images) - problem.y).abs().max()) < 1e-5
-
-
 def test_pruning_never_leaves_a_descending_run() -> None:
     problem, prior = make_problem(1), mixture(SHAPE)
     sampler = Sampler(prior, "ddnm", ("satp",), steps=20, travel_length=4, travel_repeats=2, satp={"budget": 10.0})
@@ -103,52 +61,29 @@ def test_pruning_never_leaves_a_descending_run() -> None:
     assert moves == [(950, 600), (800, 400), (600, 200), (400, 0), (200, 0), (0, -1)]
 
 
-def test_start_and_noise_can_be_injected() -> None:
-    problem, prior = make_problem(2, 0.1), mixture(SHAPE)
-    start = torch.randn(2, *SHAPE)
-
-    def silent(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
-        return torch.zeros(len(ids), *shape)
-
-    first = Sampler(prior, "ddnm", (), steps=10).run(problem, seed=1, x_T=start, noise=silent).images
-    second = Sampler(prior, "ddnm", (), steps=10).run(problem, seed=2, x_T=start, noise=silent).images
-    other = Sampler(prior, "ddnm", (), steps=10).run(problem, seed=2, x_T=start).images
-    assert torch.equal(first, second) and not torch.equal(first, other)
-
-
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"method": "dnnm"}, "did you mean 'ddnm'"),
     ({"method": DDNM}, "a method is given by its name or as an object"),
-    ({"method": ["ddnm"]}, "a method is given by its name"),
     ({"method": "ddnm", "zeta": 1.0}, "no setting 'zeta'"),
     ({"method": "ddnm", "eta": "0.5"}, "'eta' of the method 'ddnm' is a finite number; found '0.5'"),
     ({"method": DDNM(), "eta": 0.3}, "'ddnm' was given as an object, which holds its settings; found eta"),
-    ({"self": 1}, "no setting 'self'"),
     ({"plugins": ("leeder",)}, "did you mean 'leader'"),
     ({"plugins": (3,)}, "a plug-in is given by its name"),
     ({"plugins": None}, "plug-ins are given by name"),
     ({"plugins": (), "satp": {"budget": 0.1}}, "settings for the plug-in 'satp', which does not take part"),
-    ({"plugins": "ucpm", "satp": {}}, "which does not take part"),
     ({"plugins": (SATP(),), "satp": {"budget": 0.1}}, "'satp' was given as an object"),
     ({"satp": "x"}, "settings of the plug-in 'satp' are names and values; found 'x'"),
     ({"satp": {"budget": "x"}}, "'budget' of the plug-in 'satp' is a finite number"),
-    ({"satp": {"budget": True}}, "found True"),
-    ({"satp": {"budget": -1}}, "budget >= 0"),
     ({"ucpm": {"phi": "tw"}}, "Unknown image prior"),
-    ({"ucpm": {"strength": 1.0}}, "no setting 'strength'"),
     ({"grid": "unifrm"}, "did you mean 'uniform'"),
     ({"grid": 7}, "Unknown grid '7'"),
     ({"grid": Grid((1000, 0, -1))}, "visits time 1000; the prior's schedule ends at 999"),
     ({"steps": 0}, "whole number from 1 to 1000; found 0"),
-    ({"steps": 1001}, "found 1001"),
     ({"steps": 10.0}, r"found 10\.0"),
-    ({"steps": True}, "found True"),
     ({"estimator": "noise-enrgy"}, "did you mean 'noise-energy'"),
     ({"estimator": Hutchinson}, "as an object such as Hutchinson"),
-    ({"estimator": 3}, "found 3"),
     ({"estimator": "hutchinson", "probes": 10**9}, "from 1 to 1000"),
     ({"estimator": "noise-energy", "probes": 4}, "Probes belong to the estimator 'hutchinson'"),
-    ({"estimator": Hutchinson(2), "probes": 4}, "Probes belong"),
     ({"trust_time": "late"}, "trust time must be a whole number"),
 ]
 
@@ -205,33 +140,12 @@ def test_an_image_prior_of_ones_own() -> None:
     assert runs[0].settings["plugins"][0]["phi"] == "custom"
 
 
-def test_an_estimator_starts_every_run_afresh() -> None:
-    problem, prior = make_problem(1), mixture(SHAPE)
-    sampler = Sampler(prior, "ddnm", ("satp",), 30, estimator=Difference(), satp={"budget": 0.05, "eta": 4.0})
-    first, second = sampler.run(problem), sampler.run(problem)
-    assert first.trace == second.trace and torch.equal(first.images, second.images)
-    assert (
-        first.trace
-        == Sampler(prior, "ddnm", ("satp",), 30, estimator="difference", satp={"budget": 0.05, "eta": 4.0}).run(problem).trace
-    )
-
-
 def test_an_estimator_must_answer_in_the_shape_of_the_image() -> None:
     def flat(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
         return torch.ones(len(x), 1, 1, 1)
 
     with pytest.raises(LeaderError, match=r"answered \[1, 1, 1, 1\]; expected \[1, 1, 16, 12\]"):
         Sampler(mixture(SHAPE), "ddnm", (), 5, estimator=flat).run(make_problem(1))
-
-
-def test_every_step_is_shown_and_the_result_is_that_of_the_loop() -> None:
-    problem, sampler = make_problem(2), Sampler(mixture(SHAPE), "ddnm", ("leader",), 20, **HARD)
-    seen: list[Step] = []
-    result = sampler.run(problem, seed=4, on_step=seen.append)
-    loop = list(sampler.iterate(problem, seed=4))
-    assert [step.index for step in seen] == list(range(len(loop)))
-    assert all(torch.equal(a.x0, b.x0) for a, b in zip(seen, loop))
-    assert torch.equal(drain(sampler.iterate(problem, seed=4)).images, result.images)
 
 
 def test_a_plan_is_followed() -> None:
@@ -283,12 +197,6 @@ def test_wrong_arguments_of_a_run_are_refused_when_it_is_made(arguments: dict[st
 def test_only_problems_are_run() -> None:
     with pytest.raises(LeaderError, match="found Tensor"):
         Sampler(mixture(SHAPE), steps=5).run(make_problem(2).y)  # type: ignore[arg-type]
-
-
-def test_ids_of_any_size_choose_the_noise() -> None:
-    sampler = Sampler(mixture(SHAPE), "ddnm", ("ucpm",), 5, estimator="hutchinson", ucpm={"map": "shuffle"})
-    images = [sampler.run(make_problem(1), ids=[name]).images for name in (0, 2**80, -3)]
-    assert not torch.equal(images[0], images[1]) and not torch.equal(images[0], images[2])
 
 
 def test_a_variance_that_is_not_a_number_is_told() -> None:

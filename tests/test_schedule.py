@@ -43,22 +43,6 @@ def test_linear_table(t: int, value: float) -> None:
     assert float(Schedule.linear().abar(t)) == pytest.approx(value, rel=1e-7)
 
 
-@pytest.mark.parametrize(("t", "sigma"), [(0, 0.0100), (10, 0.0469), (100, 0.3423), (500, 3.443), (990, 143.78), (999, 157.41)])
-def test_sigma_reference(t: int, sigma: float) -> None:
-    level = Schedule.linear().level(torch.tensor([t]), torch.zeros(1, dtype=torch.float64))
-    assert level.sigma.item() == pytest.approx(sigma, abs=0.5 * 10 ** -(4 if sigma < 1 else 3 if sigma < 10 else 2))
-
-
-def test_clean_time() -> None:
-    level = Schedule.linear().level(torch.tensor([-1, 0]))
-    assert level.signal[0].item() == 1 and level.noise[0].item() == 0 and level.noise[1].item() > 0
-
-
-def test_signal_and_noise_have_unit_power() -> None:
-    level = Schedule.linear().level(torch.arange(1000), torch.zeros(1, dtype=torch.float64))
-    assert torch.allclose(level.signal**2 + level.noise**2, torch.ones(1, dtype=torch.float64), atol=1e-14)
-
-
 def test_uniform_grid_is_the_papers() -> None:
     grid = uniform_grid(100)
     assert grid.times[:3] == (990, 980, 970) and grid.times[-3:] == (10, 0, -1) and grid.visits == 100
@@ -103,12 +87,6 @@ def test_bad_counts_and_names_are_refused() -> None:
         uniform_grid(0)
     with pytest.raises(LeaderError, match="did you mean 'quadratic'"):
         make_grid("quadratik", 10, Schedule.linear())
-
-
-@pytest.mark.parametrize("schedule", [Schedule.cosine(), Schedule.scaled_linear(8.5e-4, 1.2e-2)])
-def test_other_schedules_decrease(schedule: Schedule) -> None:
-    table = schedule.abar_table
-    assert len(schedule) == 1000 and bool((table[1:] < table[:-1]).all()) and 0 < float(table[-1]) < 0.01
 
 
 @pytest.mark.parametrize("name", ["uniform", "quadratic", "noise"])

@@ -73,12 +73,3 @@ def test_a_kind_that_is_not_measured_at_all_leaves_no_components() -> None:
     assert isinstance(part, SeparableComponents) and part.s.shape == (1, 1, 1, 1)
     x = torch.rand(1, 1, 4, 6, dtype=torch.float64)
     assert torch.allclose(part.back(part.to(x)), x.mean((2, 3), keepdim=True).expand_as(x))
-
-
-def test_components_serve_single_precision_and_gradients() -> None:
-    operator = BicubicSR((3, 16, 16), 4)
-    x = images(operator).requires_grad_()
-    shown = operator.measured.back(operator.measured.to(x))
-    assert shown.dtype == torch.float32
-    (gradient,) = torch.autograd.grad((shown * shown).sum() / 2, x)
-    assert relative(gradient, shown.detach()) <= 1e-5

@@ -7,12 +7,9 @@ import pytest
 import torch
 from PIL import Image
 
-from leader.bench.cell import Frozen, Recipe
-from leader.bench.identity import code_of
 from leader.errors import LeaderError
 from leader.operators import SpectralOperator, build_task
 from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING, pillow_matrix
-from leader.operators.resize import average_matrix, bicubic_matrix
 from tests.operators.cases import dense
 
 KINDS = {
@@ -68,25 +65,7 @@ def test_nearest_takes_the_middle_of_the_cell_and_softly_its_surroundings() -> N
     assert torch.equal(pillow_matrix(8, 2, "soft-nearest"), pillow_matrix(8, 2, "nearest"))
 
 
-def test_what_differs_from_the_kernels_that_were_there_before() -> None:
-    """Bicubic at the border alone, box nowhere where the factor divides the side."""
-    ours, theirs = bicubic_matrix(48, 4), pillow_matrix(48, 4, "bicubic")
-    assert torch.allclose(ours[2:-2], theirs[2:-2], atol=1e-14) and not torch.allclose(ours[0], theirs[0], atol=1e-3)
-    assert torch.allclose(average_matrix(48, 4), pillow_matrix(48, 4, "box"), atol=1e-15)
-    for down, name in (("bicubic", "sr-bicubic"), ("lanczos", "sr-bicubic"), ("soft-nearest", "sr-nearest")):
-        assert build_task("sr", (1, 8, 8), factor=2, down=down).task == name  # what presets are looked up by
-
-
 @pytest.mark.parametrize("factor", [0, 9, 2.0])
 def test_wrong_factor_is_refused(factor: int) -> None:
     with pytest.raises(LeaderError, match="factor must be an integer from 1"):
         build_task("sr", (3, 8, 16), factor=factor, down="lanczos")
-
-
-def test_records_follow_the_kernel_they_were_made_with() -> None:
-    """Tables of today do not meet the new kernels; a record made with one of them does."""
-    kept, same, new = (
-        code_of(Recipe("crop", 16, "embedded", "sr", 0.0, "pinv", options=Frozen(options)))
-        for options in ({}, {"down": "bicubic"}, {"down": "lanczos"})
-    )
-    assert kept == same != new

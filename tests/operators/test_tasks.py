@@ -55,19 +55,8 @@ def test_preset_keys(name: str, options: dict[str, Option], key: str, kind: type
     assert operator.truncated().task == key
 
 
-@pytest.mark.parametrize("name", ["inpaint", "cs", "colourise", "denoise"])
-def test_other_keys_are_the_names(name: str) -> None:
-    assert build_task(name, SHAPE, **NEEDED.get(name, {})).task == name
-
-
 def test_options_that_are_none_are_not_given() -> None:
     assert build_task("sr", SHAPE, factor=None, down=None).measurement_shape == (3, 4, 4)
-
-
-def test_selected_images_keep_the_task() -> None:
-    kernels = torch.stack([motion_kernel(seed) for seed in range(2)])[:, None]
-    operator = build_task("deblur-motion", SHAPE, kernel=kernels)
-    assert operator.select(torch.tensor([1])).task == "deblur-motion"
 
 
 def test_wrong_requests_are_refused() -> None:

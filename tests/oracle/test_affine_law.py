@@ -195,17 +195,10 @@ def batch_noise(seed: int) -> Noise:
 
 
 LAWS = [
-    ("ddim", "inpaint", "correlated"),
     ("ddnm", "sr", "correlated"),
-    ("ddnm+", "inpaint", "white"),
     ("ddnm+", "blur", "correlated"),
-    ("ddrm", "sr", "correlated"),
-    ("ddpg", "cs", "white"),
     ("ddpg", "blur", "correlated"),
-    ("idpg", "cs", "correlated"),
-    ("diffpir", "sr", "white"),
     ("projdiff", "cs", "correlated"),
-    ("projdiff", "inpaint", "white"),
 ]
 
 

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from leader import Sampler, Step
-from leader.errors import LeaderError
 from leader.methods import PIRP
 from leader.plugins import SATP, UCPM, SATPPaper, UCPMPaper, expand, make_plugin
 from leader.plugins.image_priors import ImagePrior, image_prior
@@ -157,11 +156,3 @@ def test_the_hessian_of_tv(shape: tuple[int, int, int]) -> None:
     assert torch.allclose(custom.hessian(x)(v), applied)
     quadratic = image_prior("tikhonov")
     assert torch.allclose(quadratic.hessian(x)(v), quadratic.curvature(x)(v))
-
-
-def test_wrong_words_are_told() -> None:
-    for settings in ({"solve": "newton"}, {"project": "never"}, {"argument": "both"}):
-        with pytest.raises(LeaderError, match="is one of"):
-            UCPM(**settings)  # type: ignore[arg-type]
-    with pytest.raises(LeaderError, match="scaled or written"):
-        SATP(rule="paper")

@@ -11,13 +11,10 @@ import torch
 from torch import Tensor
 
 from leader.methods import DPS, SITCOM, State
-from leader.methods.shared import measured_entries
 from leader.operators import BicubicSR, Blur, Inpainting, LinearOperator, gaussian_kernel, random_mask
-from leader.priors.base import Prediction, from_x0
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.priors.ledger import Ledger, recording
 from leader.problem import Problem
-from leader.sampler import Sampler
 from tests.methods.contexts import context, measured
 from tests.oracle.cases import mixture
 from tests.oracle.dense import Array
@@ -122,31 +119,6 @@ def test_dps_step_is_that_of_numpy(t: int, u: int, learned: bool) -> None:
     assert np.abs(found.reshape(-1).numpy() - expected).max() < 1e-9
 
 
-def test_dps_moves_the_mean_only_by_a_modulated_estimate() -> None:
-    """What a plug-in adds to x0 enters with the posterior-mean weight of x0; the gradient stays."""
-    prior, problem = mixture(SHAPE), measured(operator("sr"), draw(1), SIGMA)
-    here, x, method = context(prior, problem), state(1), DPS()
-    t, u = torch.tensor([300]), torch.tensor([290])
-    estimate = method.estimate(here, State(x), t)
-    x0 = estimate.prediction.x0
-    one = method.advance(here, State(x), estimate, x0, t, u).x
-    other = method.advance(here, State(x), estimate, x0 + 1, t, u).x
-    a, b = float(prior.schedule.abar(300)), float(prior.schedule.abar(290))
-    assert torch.allclose(other - one, torch.full_like(one, (1 - a / b) * b**0.5 / (1 - a)), atol=1e-12)
-
-
-def test_dps_scale_follows_the_task() -> None:
-    prior = mixture(SHAPE)
-    t, u = torch.tensor([300]), torch.tensor([290])
-    for name, scale in (("sr", 0.3), ("inpaint", 0.5)):
-        here = context(prior, measured(operator(name), draw(1), SIGMA))
-        results = []
-        for method in (DPS(), DPS(scale=scale), DPS(scale=scale + 0.1)):
-            estimate = method.estimate(here, State(state(1)), t)
-            results.append(method.advance(here, State(state(1)), estimate, estimate.prediction.x0, t, u).x)
-        assert torch.equal(results[0], results[1]) and not torch.equal(results[0], results[2])
-
-
 def test_dps_norms_are_per_image() -> None:
     """Two images with different misfits, together and alone: the same gradients."""
     prior = mixture(SHAPE)
@@ -209,23 +181,6 @@ def test_sitcom_inner_loop_is_that_of_numpy(name: str, sigma: float, method: SIT
     assert (ledger.total.calls, ledger.total.backwards) == (passes, passes - 1)
 
 
-def test_sitcom_stops_where_the_noise_explains_the_residual() -> None:
-    """Stopped early: the residual is below delta; the iteration before, it was not."""
-    prior = GaussianPrior(stationary(SHAPE, 0.5, mean=0.3))
-    problem, x, t = measured(operator("blur"), draw(1), SIGMA), state(1), torch.tensor([TIME])
-    method = SITCOM(inner=200, rate=0.1)
-    here, ledger = context(prior, problem), Ledger()
-    with recording(ledger):
-        estimate = method.estimate(here, State(x), t)
-    passes = ledger.total.calls
-    assert 1 < passes < 200
-    delta = float(method.threshold(here)[0])
-    assert delta == pytest.approx((SIGMA + 0.002) * 8)
-    assert float(problem.residual(estimate.prediction.x0).norm()) < delta
-    before = SITCOM(inner=passes - 1, rate=0.1).estimate(here, State(x), t)
-    assert float(problem.residual(before.prediction.x0).norm()) >= delta
-
-
 def test_sitcom_images_stop_for_themselves() -> None:
     """A batch whose images need different numbers of iterations equals its images alone."""
     prior = GaussianPrior(stationary(SHAPE, 0.5, mean=0.3))
@@ -242,27 +197,6 @@ def test_sitcom_images_stop_for_themselves() -> None:
         assert torch.allclose(together.prediction.x0[keep], alone.prediction.x0, atol=1e-10)
         assert torch.allclose(together.x[keep], alone.x, atol=1e-10)
     assert passes[0] != passes[1]
-
-
-def test_sitcom_ends_in_its_last_estimate() -> None:
-    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), measured(operator("blur"), draw(1), SIGMA)
-    sampler = Sampler(prior, SITCOM(inner=3), (), 5, estimator=None)
-    steps = list(sampler.iterate(problem, seed=1))
-    assert [int(step.t[0]) for step in steps] == [800, 600, 400, 200, 0]
-    assert torch.equal(sampler.run(problem, seed=1).images, steps[-1].x0)
-
-
-def test_masked_entries_are_not_counted() -> None:
-    mask = random_mask(8, 8, 0.5, seed=1)
-    problem = measured(Inpainting(SHAPE, mask), draw(2), SIGMA)
-    assert measured_entries(problem).tolist() == [float(mask.sum())] * 2
-
-
-def test_prediction_of_a_mixture_is_differentiable() -> None:
-    """What the tests above rest on: x0 and eps belong together."""
-    prior, t = mixture(SHAPE), torch.tensor([150])
-    answer: Prediction = prior.predict(state(1), t)
-    assert torch.allclose(answer.eps, from_x0(state(1), t, answer.x0, prior.schedule).eps)
 
 
 def test_all_that_sitcom_answers_belongs_to_the_input_it_ended_with() -> None:

@@ -88,26 +88,3 @@ def test_images_are_counted_for_themselves(method: str) -> None:
         assert (counts.calls, counts.backwards) == (forward * visits[row] + start, backward * visits[row])
     made.prior.one_by_one = False
     assert run(made, method, ("satp",), **options).ledger.rows == together.ledger.rows
-
-
-def test_time_travel_is_free_on_the_way_up() -> None:
-    made = scene("cs")
-    sampler = Sampler(made.prior, "ddnm", (), 6, use_presets=False, travel_length=2, travel_repeats=2)
-    result = sampler.run(made.problem)
-    down = [t for t, u in zip(sampler.plan(made.problem).grid.times, sampler.plan(made.problem).grid.times[1:]) if u < t]
-    assert [visit.t for visit in result.trace[0]] == down and len(down) == 10
-    assert result.ledger.rows[0].calls == 10
-
-
-def test_plugins_ask_for_nothing() -> None:
-    made = scene("cs", (0.05, 0.05))
-    for plugins in (("ucpm",), ("equs",), ("equs+", "ucpm")):
-        result = run(made, "ddnm", plugins, "auto", **({"ucpm": {"solve": "cg"}} if "ucpm" in plugins else {}))
-        assert [(row.calls, row.jvps, row.backwards) for row in result.ledger.rows.values()] == [(STEPS, 0, 0)] * 2
-
-
-def test_runs_do_not_share_a_ledger() -> None:
-    made = scene("cs")
-    first = run(made, "ddnm")
-    second = run(made, "ddnm")
-    assert first.ledger is not second.ledger and first.ledger.total == second.ledger.total

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from leader import LeaderError, Problem, Sampler
+from leader import Problem, Sampler
 from leader.operators import Blur, Denoising, gaussian_kernel
 from leader.plugins import Direct
 from leader.priors.gaussian import GaussianPrior, stationary
@@ -36,20 +36,6 @@ def test_one_call_is_the_posterior_mean(sigma: float) -> None:
         assert run.ledger.total.calls == 1 + (3 if before and sigma < 0.3 else len(before) // 2)
 
 
-def test_more_calls_end_nearer_to_a_draw() -> None:
-    """The mean has less power than pictures have; the last steps give it back."""
-    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), noisy(0.5)
-    power = [
-        float(
-            Sampler(prior, "ddnm", Direct(calls=calls, share=0.0), 21, eta=0.0, estimator=None, use_presets=False)
-            .run(problem)
-            .images.var()
-        )
-        for calls in (1, 12)
-    ]
-    assert power[1] > 1.02 * power[0]
-
-
 def test_other_operators_and_clean_data_are_left_alone() -> None:
     prior = GaussianPrior(stationary(SHAPE, 0.5))
     blurred = Problem.internal(torch.zeros(1, *SHAPE), Blur(SHAPE, gaussian_kernel(1.0)), 0.1)
@@ -67,22 +53,6 @@ def test_times_fall_from_those_before_to_the_noise_level_and_the_end() -> None:
     assert times[:2] == (200, 120) and times[-2:] == (0, -1) and len(times) == 7
     assert float(prior.schedule.log_noise[times[3]].exp().sqrt()) == pytest.approx(0.1, rel=0.03)
     assert float(prior.schedule.log_noise[times[3]].exp().sqrt()) <= 0.1
-
-
-@pytest.mark.parametrize("sigma", [0.03, 0.05, 0.07, 0.1, 0.2, 0.31])
-def test_the_first_time_is_the_last_that_is_no_noisier_than_the_picture(sigma: float) -> None:
-    schedule = Schedule.linear()
-    own = Direct(before=())._times(schedule, sigma, 1)[0]
-    here, above = (float((0.5 * schedule.log_noise[time]).exp()) for time in (own, own + 1))
-    assert here <= sigma < above
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"calls": 0}, {"share": 1.5}, {"before": (100, 200)}, {"before": (1000,)}, {"before": (100, 0)}]
-)
-def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(LeaderError, match="falling times"):
-        Direct(**wrong)  # type: ignore[arg-type]
 
 
 def test_times_fall_strictly_at_every_noise_level() -> None:

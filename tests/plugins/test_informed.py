@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from leader import LeaderError, Problem
-from leader.operators import BicubicSR, Blur, Denoising, FromFunctions, Jpeg, gaussian_kernel
+from leader.operators import BicubicSR, Blur, FromFunctions, Jpeg, gaussian_kernel
 from leader.plugins import Cells, Pace, Start, Wiener
 from leader.plugins.informed import FIRST_LABEL, by_time, informed_time, left_open
 from leader.plugins.wiener import component_variances
@@ -100,17 +100,6 @@ def test_a_drawn_start_is_that_of_dense_algebra_for_each_image() -> None:
         assert torch.allclose(means[row], prior.gaussian.posterior(operator, y[row], SIGMA)[0], atol=2e-3)
 
 
-def test_a_measurement_larger_than_the_image_has_no_drawn_start() -> None:
-    def twice(x: torch.Tensor) -> torch.Tensor:
-        return torch.cat([x, x], 1)
-
-    operator = FromFunctions(SHAPE, twice, lambda y: y[:, :3] + y[:, 3:])
-    y = torch.zeros(2, 6, 8, 8)
-    draws = torch.zeros(2, *SHAPE)
-    with pytest.raises(LeaderError, match="no larger than the image"):
-        Start(draw=True).origin(GaussianPrior(stationary(SHAPE, 0.5)), Problem.internal(y, operator, SIGMA), lambda _: draws)
-
-
 def test_the_wiener_factor_knows_priors_and_noise_levels_apart() -> None:
     operator = Blur(SHAPE, gaussian_kernel(1.0))
     weak, strong = (GaussianPrior(stationary(SHAPE, std)) for std in (0.05, 1.0))
@@ -131,23 +120,6 @@ def test_the_wiener_factor_knows_priors_and_noise_levels_apart() -> None:
         gain = power / (power + sigma**2)
         expected = operator.back(gain[0].to(torch.complex64) * operator.to(x0_hat[row, None]))
         assert torch.allclose(second[row], expected[0], atol=1e-5)
-
-
-def test_the_wiener_factor_leaves_clean_data_alone() -> None:
-    prior, operator = GaussianPrior(stationary(SHAPE, 0.5)), Blur(SHAPE, gaussian_kernel(3.0, 7))
-    x = torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(0))
-    problem = Problem.internal(operator.A(x), operator, 0.0)
-    assert Wiener().settle(torch.zeros_like(x), x, prior, problem) is x
-
-
-def test_an_informed_start_is_told_the_noise_in_its_own_units() -> None:
-    """The posterior of a denoising problem has p s^2 / (p + s^2) with s the noise of [-1, 1] images."""
-    prior = GaussianPrior(stationary(SHAPE, 0.5))
-    x = prior.gaussian.sample(1, torch.Generator().manual_seed(0))
-    problem = Problem.internal(x, Denoising(SHAPE), 0.4)
-    found = Start().origin(prior, problem, lambda _: x)
-    gain = prior.gaussian.variances / (prior.gaussian.variances + 0.4**2)
-    assert torch.allclose(found[0], prior.gaussian.scale(x[0], gain), atol=1e-3)
 
 
 def jpeg_problem(sigma: float = 0.1) -> tuple[Jpeg, Problem]:
@@ -216,3 +188,11 @@ def test_a_later_kernel_has_its_own_variances() -> None:
     for problem in (*problems, *shrink, *problems):
         alone = Wiener().settle(x0, x0_hat, GaussianPrior(stationary(SHAPE, 0.5)), problem)
         assert torch.equal(Wiener().settle(x0, x0_hat, prior, problem), alone)
+
+
+def test_the_wiener_factor_leaves_clean_data_and_operators_without_an_svd_alone() -> None:
+    prior, x = GaussianPrior(stationary(SHAPE, 0.5)), torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(0))
+    clean = Problem.internal(x, Blur(SHAPE, gaussian_kernel(3.0, 7)), 0.0)
+    unknown = Problem.internal(x, FromFunctions(SHAPE, torch.clone, torch.clone), 0.3)
+    for problem in (clean, unknown):
+        assert Wiener().settle(torch.zeros_like(x), x, prior, problem) is x

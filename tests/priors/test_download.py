@@ -134,19 +134,6 @@ def test_without_network_one_sentence(tmp_path: Path, address: str, monkeypatch:
         download("nothing")
 
 
-def test_the_cache_folder_has_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LEADER_CACHE", raising=False)
-    assert catalogue.cache_folder() == Path.home() / ".cache" / "leader"
-
-
-def test_what_follows_from_an_unknown_hash_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    from leader.cli.priors import show
-
-    for name, entry in catalogue.ENTRIES.items():
-        show(name)
-        assert ("cannot be checked against what its authors published" in capsys.readouterr().out) == (entry.sha256 is None)
-
-
 @pytest.mark.parametrize("ranges", [True, False])
 def test_a_continued_download_counts_what_was_there(address: str, monkeypatch: pytest.MonkeyPatch, ranges: bool) -> None:
     Server.ranges = ranges

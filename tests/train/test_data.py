@@ -11,7 +11,7 @@ from PIL import Image
 
 from leader.errors import LeaderError
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, halve
-from leader.train.data import CropRules, cached, crop, level_crop
+from leader.train.data import CropRules, cached, crop, halved, level_crop
 from leader.train.objective import Task, draw, spread
 from tests.train.pictures import write_pictures
 
@@ -112,3 +112,10 @@ def test_one_large_picture_among_many_small_ones_is_found(tmp_path: Path) -> Non
     photos = cached(tmp_path / "p", tmp_path / "cache")
     crops = [crop(np.random.default_rng(seed), photos, 64) for seed in range(20)]
     assert all(piece.shape == (3, 64, 64) for piece in crops) and not torch.equal(crops[0], crops[1])
+
+
+def test_half_size_is_the_mean_of_four() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (6, 8, 3)).astype(np.uint8)
+    found = np.asarray(halved(Image.fromarray(pixels))).astype(float)
+    expected = pixels.reshape(3, 2, 4, 2, 3).mean(axis=(1, 3))
+    assert np.abs(found - expected).max() <= 1.0  # rounded after rows and after columns

@@ -14,11 +14,10 @@ from leader.pictures import list_pictures
 from leader.priors.base import Prediction, Prior, from_eps
 from leader.priors.variance_head import HeadShape, VarianceHead, beside
 from leader.schedule import Schedule
-from leader.train import variance
 from leader.train.answers import Answers, collect
 from leader.train.data import decode
 from leader.train.fit_gaussian import fit_coarse_gaussian
-from leader.train.variance import FitSettings, calibrate, fit_variance
+from leader.train.variance import FitSettings, calibrate, fit_variance, negative_log_likelihood
 from tests.train.pictures import write_pictures
 
 
@@ -127,33 +126,6 @@ def test_coarse_gaussian_fit_recovers_a_spectrum(tmp_path: Path) -> None:
     assert prior.detail[0] == 0 and prior.detail[1] < prior.detail[3]
 
 
-def test_the_network_is_asked_once_for_a_third_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that only the network moves: one answer takes ten seconds, and an update of the head one."""
-    now = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    asked: list[int] = []
-
-    class Slow(TinyEpsPrior):
-        def _predict(self, x: Tensor, t: Tensor) -> Prediction:
-            now[0] += 10
-            asked.append(int(t))
-            return super()._predict(x, t)
-
-    likelihood = variance.negative_log_likelihood
-
-    def ticking(head: VarianceHead, answers: Answers) -> Tensor:
-        now[0] += 1.0 if torch.is_grad_enabled() else 0.0
-        return likelihood(head, answers)
-
-    monkeypatch.setattr(variance, "negative_log_likelihood", ticking)
-    folder = write_pictures(tmp_path / "p", count=4)
-    settings = FitSettings(seconds=600, crop=16, shape=HeadShape(width=4, depth=1))
-    _, report = fit_variance(Slow(), folder, None, settings)
-    assert report.answers == len(asked) == 21, "the clock passes 200 s during the 21st answer"
-    assert report.steps == 600 - 210 and report.seconds == 600
-    assert len(set(asked)) > 10 and max(asked) > 80 and min(asked) < 20, "times fill the schedule"
-
-
 def test_answers_are_in_proportion_and_bounded_by_memory(tmp_path: Path) -> None:
     prior, image = TinyEpsPrior(), torch.zeros(3, 20, 20)
     most = {"fit": 1000, "calibration": 1000, "check": 4}
@@ -199,3 +171,15 @@ def test_a_schedule_that_ends_without_signal_does_not_spoil_its_neighbours() -> 
 def test_fits_without_end_or_beginning_are_refused(values: dict[str, float], tmp_path: Path) -> None:
     with pytest.raises(LeaderError, match="A fit needs"):
         fit_variance(TinyEpsPrior(), tmp_path, None, FitSettings(**values))  # type: ignore[arg-type]
+
+
+def test_a_heads_likelihood_is_in_units_of_the_usual_error() -> None:
+    head = VarianceHead(HeadShape(1, 4, 1))
+    assert head.out.bias is not None
+    with torch.no_grad():
+        head.out.bias.fill_(0.5)
+    x = torch.zeros(2, 1, 4, 4)
+    answers = Answers(x, x, torch.full_like(x, 0.3), torch.tensor([0.9, 0.2]), torch.tensor([1, 2]))
+    factor = 6 * np.tanh(0.5 / 6)
+    exact = np.mean([0.5 * (factor + 0.3 / (1 - abar) * np.exp(-factor)) for abar in (0.9, 0.2)])
+    assert float(negative_log_likelihood(head, answers)) == pytest.approx(exact, rel=1e-5)
