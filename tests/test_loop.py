@@ -283,24 +283,6 @@ def test_what_the_caller_gives_wins_over_a_preset(monkeypatch: pytest.MonkeyPatc
     assert settings["plugins"][0]["budget"] == 0.2 and settings["plugins"][0]["eta"] == 3.0
 
 
-def test_the_most_specific_and_nearest_preset_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    _preset(
-        monkeypatch,
-        {"prior": "celebahq", "method": "ddnm", "settings": {"eta": 0.4}},
-        {"prior": "celebahq-256", "method": "ddnm", "noise": "noisy", "settings": {"eta": 0.5}},
-        {"method": "any", "settings": {"eta": 0.1, "form": "simple"}},
-        {"method": "ddnm", "noise": "none", "settings": {"eta": 0.2}},
-        {"method": "ddnm", "task": "sr", "noise": 0.05, "settings": {"eta": 0.3}},
-        {"method": "ddnm", "task": "sr", "noise": 0.2, "settings": {"eta": 0.9}},
-    )
-    assert presets.find("other", "ddnm", "cs", 0.0) == {"eta": 0.2, "form": "simple"}
-    assert presets.find("other", "ddnm", "cs", 0.1) == {"eta": 0.1, "form": "simple"}
-    assert presets.find("other", "ddnm", "sr", 0.06)["eta"] == 0.3
-    assert presets.find("other", "ddnm", "sr", 0.19)["eta"] == 0.9
-    assert presets.find("celebahq-256", "ddnm", "cs", 0.0)["eta"] == 0.4, "a prior finds the presets of its data set"
-    assert presets.find("celebahq-256", "ddnm", "cs", 0.1)["eta"] == 0.5
-
-
 def test_a_plan_tells_the_times_of_every_image_and_the_steps_that_were_asked_for() -> None:
     y = torch.zeros(2, *SHAPE)
     problem = Problem.internal(y, operators.Denoising(SHAPE), torch.tensor([0.05, 0.4]))

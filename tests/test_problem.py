@@ -205,13 +205,6 @@ def test_simulated_noise_is_that_of_the_seed_and_the_image() -> None:
     assert torch.equal(Problem.simulate(x, operator, 0.05).y, Problem.simulate(x, operator, 0.05, seed=0, ids=[0, 1]).y)
 
 
-def test_simulated_noise_has_its_level_per_image() -> None:
-    x = torch.full((2, 3, 64, 64), 0.5)
-    problem = Problem.simulate(x, Denoising((3, 64, 64)), torch.tensor([0.05, 0.2]))
-    assert problem.sigma.tolist() == pytest.approx([0.1, 0.4])
-    assert problem.y.flatten(1).std(1).tolist() == pytest.approx([0.1, 0.4], rel=0.05)
-
-
 @pytest.mark.parametrize(
     ("x", "message"),
     [
@@ -279,12 +272,6 @@ def test_wrong_adjoints_are_refused_alike() -> None:
     for make in wrong:
         with pytest.raises(LeaderError, match="AT is not the adjoint of A"):
             make()
-
-
-@pytest.mark.parametrize("side", range(2, 40))
-def test_a_lost_factor_is_noticed_whatever_the_draw(side: int) -> None:
-    with pytest.raises(LeaderError, match="adjoint"):
-        FromFunctions((1, side, 3), lambda x: 1.05 * x, lambda y: y)
 
 
 def test_an_operator_is_tried_once() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from leader.operators import BicubicSR, Blur, SeparableBlur, SeparableOperator, SpectralOperator, WalshHadamard
+from leader.operators import SeparableBlur, SeparableOperator, SpectralOperator
 from leader.operators.base import where_measured
 from leader.operators.components import MirroredColumns, SeparableComponents, measured_axis
 from tests.operators.cases import images, measurements, relative, spectral_operators
@@ -30,15 +30,6 @@ def test_a_function_of_the_singular_values_needs_the_measured_components_only(op
 def test_what_y_says_of_them_gives_the_inverse(operator: SpectralOperator) -> None:
     y, part = measurements(operator, dtype=torch.float64), operator.measured
     assert relative(part.back(where_measured(torch.reciprocal, part.s) * part.data(y)), operator.pinv(y)) <= 1e-9
-
-
-def test_super_resolution_keeps_a_sixteenth_and_compressed_sensing_what_it_measures() -> None:
-    x = torch.rand(2, 3, 32, 64, dtype=torch.float64)
-    assert BicubicSR((3, 32, 64), 4).measured.to(x).shape == (2, 3, 8, 16)
-    sensing = WalshHadamard((3, 32, 64), 0.25)
-    assert sensing.measured.to(x).shape == (2, 3, 512) and torch.equal(sensing.measured.to(x), sensing.A(x))
-    blur = Blur((3, 32, 64), torch.ones(3, 3))
-    assert blur.measured is blur, "nothing is saved there"
 
 
 def test_components_below_the_cut_are_left_out() -> None:

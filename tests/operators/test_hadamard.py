@@ -35,15 +35,6 @@ def test_sequency_counts_sign_changes() -> None:
         assert torch.equal(sequency(length), (signs[:, 1:] != signs[:, :-1]).sum(1))
 
 
-def test_lowest_sequency_of_a_quarter_is_coarse() -> None:
-    """The set is closed downwards: with a pattern come all that are coarser in both directions."""
-    chosen = torch.zeros(16, 8, dtype=torch.bool)
-    indices = measured_indices(16, 8, 0.25, order="sequency")
-    chosen[sequency(16)[indices // 8], sequency(8)[indices % 8]] = True
-    assert int(chosen.sum()) == 32
-    assert bool((chosen[:-1] | ~chosen[1:]).all()) and bool((chosen[:, :-1] | ~chosen[:, 1:]).all())
-
-
 def test_random_sets() -> None:
     for seed in range(20):
         kept = measured_indices(16, 16, 0.25, seed)

@@ -10,17 +10,10 @@ from scipy import ndimage
 from leader.errors import LeaderError
 from leader.operators import (
     gaussian_kernel,
-    gaussian_taps,
     load_kernel,
     motion_kernel,
-    paper_gaussian_taps,
 )
 from leader.operators.kernels.motion import draw_motion
-
-
-def test_papers_taps() -> None:
-    expected = [0.198003, 0.200995, 0.202003, 0.200995, 0.198003]
-    assert paper_gaussian_taps().tolist() == pytest.approx(expected, abs=5e-7)
 
 
 def test_gaussian_kernel_equals_a_filtered_delta() -> None:
@@ -79,9 +72,3 @@ def test_users_kernels() -> None:
     ]:
         with pytest.raises(LeaderError, match=text):
             load_kernel(wrong)
-
-
-@pytest.mark.parametrize("size", [1, 4, 5, 8])
-def test_gaussian_taps_are_the_same_from_both_ends(size: int) -> None:
-    taps = gaussian_taps(1.3, size)
-    assert torch.allclose(taps, taps.flip(0), rtol=1e-12) and len(taps) == size

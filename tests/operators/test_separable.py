@@ -11,7 +11,6 @@ from leader.operators import (
     SeparableBlur,
 )
 from leader.operators.base import SpectralOperator
-from leader.operators.caches import CastCache
 from leader.operators.separable import Factor, SeparableOperator
 
 OBLONG = (1, 4, 6)
@@ -67,9 +66,3 @@ def test_entries_of_negative_weights_are_reached() -> None:
     assert bool((low == -1).all()) and bool((high == 0).all())
     y = -torch.rand(1, *SQUARE, generator=torch.Generator().manual_seed(0))
     assert torch.allclose(Problem(y, flip).y, 2 * y + 1)
-
-
-def test_a_constant_is_kept_in_every_precision_asked_for() -> None:
-    cache = CastCache(torch.tensor([1 / 3], dtype=torch.float64))
-    assert cache.like(torch.zeros(1)).dtype == torch.float32
-    assert cache.like(torch.zeros(1).double()).dtype == torch.float64 and float(cache.like(torch.zeros(1).double())) == 1 / 3

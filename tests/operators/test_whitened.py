@@ -57,16 +57,6 @@ def test_it_is_the_blur_times_the_root_of_the_inverse_covariance(axes: int) -> N
     assert operator.norm == pytest.approx(found[0], rel=1e-12)
 
 
-def test_noise_of_that_power_becomes_white_of_the_reference() -> None:
-    """4000 draws: every entry of the covariance within 6 standard errors."""
-    power = symmetric_power(2, 3, *SHAPE[1:])
-    operator = WhitenedBlur(SHAPE, torch.ones(1, 1), power, task="denoise")
-    noise = torch.randn(4000, 90, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    coloured = noise @ torch.from_numpy(covariance_root(power, 0.5))
-    white = operator.whiten(coloured.reshape(-1, *SHAPE)).flatten(1) / operator.reference
-    assert float((white.T @ white / 4000 - torch.eye(90, dtype=torch.float64)).abs().max()) <= 6 * math.sqrt(2 / 4000)
-
-
 def test_the_reference_is_that_of_the_frequencies_that_pass() -> None:
     """Noise where the blur passes nothing does not count, and noise twice as strong everywhere counts twice."""
     shape = (1, 16, 16)

@@ -89,17 +89,6 @@ def test_ids_choose_the_noise() -> None:
     assert not torch.equal(run(made, problem=twins, ids=[5, 6]).images, images)
 
 
-def test_start_and_step_are_drawn_apart() -> None:
-    """At the first position the start and the first step see different draws, with the package's source too."""
-    made = scene("cs")
-    start = SeededNoise(0)([0], [0], "start", made.shape)
-    step = next(Sampler(made.prior, "ddnm", (), 4, use_presets=False, eta=1.0).iterate(made.problem, 0))
-    b = float(made.prior.schedule.abar(int(step.u[0])))
-    fresh = (step.state.x[0] - b**0.5 * step.x0_hat[0]) / (1 - b) ** 0.5
-    assert torch.allclose(fresh.float(), SeededNoise(0)([0], [0], "step", made.shape)[0], atol=1e-5)
-    assert related(fresh, start[0]) < 0.5
-
-
 @pytest.mark.parametrize("grid", ["uniform", "quadratic"])
 def test_a_pruned_run_sees_what_the_full_run_saw(grid: str) -> None:
     """eta = 1: the noise of a step can be read off it, by the time it was taken at."""

@@ -62,18 +62,6 @@ def test_estimators_are_counted_apart(method: str, estimator: str, probes: int, 
     assert torch.equal(plain.images, found.images), "and changes no picture by itself"
 
 
-def test_the_exact_estimator_asks_for_every_pixel() -> None:
-    """Its run is that of the prior's own variance, with a derivative for each of the 48 values."""
-    made = scene("cs")
-    own, exact = (
-        Sampler(made.prior, "ddnm", ("leader",), 2, estimator=name, use_presets=False).run(made.problem)
-        for name in ("head", "exact")
-    )
-    assert torch.allclose(own.images, exact.images, atol=1e-9)
-    for row in exact.ledger.rows.values():
-        assert (row.calls, row.jvps, row.backwards) == (2, 2 * 48, 0)
-
-
 @pytest.mark.parametrize("method", ["ddnm", "dps", "sitcom", "projdiff"])
 def test_images_are_counted_for_themselves(method: str) -> None:
     """With SATP each image has its own number of visits; in a batch it counts what it counts alone."""

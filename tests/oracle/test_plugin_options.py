@@ -72,17 +72,6 @@ def test_the_last_time_is_visited_whatever_the_budget() -> None:
         assert result.trace[0][-1].u == -1 and result.ledger.rows[0].calls == 2
 
 
-def test_times_of_equs_plus() -> None:
-    made = scene("cs", CLEAN)
-
-    def times(name: str) -> list[int]:
-        settings: dict[str, Any] = {"equs+": {"times": name}}
-        return [visit.t for visit in run(made, ("equs+",), 10, **settings).trace[0]]
-
-    assert times("decreasing") == [round(999 * (1 - j / 9) ** 2) for j in range(10)]
-    assert times("published") == [int(v) for v in np.linspace(np.sqrt(999), 0, 10) ** 2]
-
-
 SETTINGS: dict[str, dict[str, Any]] = {
     "ddim": {"eta": 0.5},
     "ddnm": {"eta": 0.3, "travel_length": 2, "travel_repeats": 2, "form": "simple", "noise": "published"},
@@ -136,3 +125,14 @@ def test_sigma_is_that_of_the_estimator() -> None:
     assert step.sigma is None and step.U is None
     result = run(made, (), 4, estimator=None)
     assert result.posterior_std is None and result.trace[0][0].U is None
+
+
+def test_shuffles_belong_to_the_image_and_the_place() -> None:
+    made = scene("cs", NOISY)
+    twins = made.problem.select(torch.tensor([0, 0]))
+    sampler = Sampler(made.prior, "ddnm", ("ucpm",), grid=ONE, use_presets=False, ucpm={"map": "shuffle"})
+    start = torch.ones(2, *made.shape, dtype=torch.float64)
+    step = next(sampler.iterate(twins, ids=[4, 9], x_T=start))
+    swapped = next(sampler.iterate(twins, ids=[9, 4], x_T=start))
+    assert not torch.equal(step.x0[0], step.x0[1])
+    assert torch.equal(step.x0, swapped.x0.flip(0))

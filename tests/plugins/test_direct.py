@@ -65,10 +65,3 @@ def test_times_fall_strictly_at_every_noise_level() -> None:
         assert own == 0 or float((0.5 * schedule.log_noise[own]).exp()) <= sigma
     second = float((0.5 * schedule.log_noise[1]).exp())
     assert Direct(before=())._times(schedule, 0.97 * second, 1)[0] == 0, "the second time would be too noisy"
-
-
-@pytest.mark.parametrize(("steps", "calls"), [(20, 2), (26, 3), (24, 2), (100, 10)])
-def test_a_tenth_of_the_hosts_steps_is_rounded(steps: int, calls: int) -> None:
-    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), noisy(0.3)
-    times = Sampler(prior, "ddnm", Direct(before=()), steps, use_presets=False).plan(problem).grid.times
-    assert len(times) == calls + 1

@@ -50,23 +50,6 @@ def test_times_are_those_of_the_standard_clock_on_every_schedule() -> None:
     assert list(paced.clock[:-1]) == clocks(prior.schedule, paced.times[:-1]) and paced.clock[-1] == -1
 
 
-def test_draws_of_grids_that_are_not_cut_belong_to_their_times() -> None:
-    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), problem_of(OPERATORS["sr"])
-    for grid in (
-        Start(time=200, spread=True).grid(uniform_grid(15), prior, problem),
-        Pace().grid(uniform_grid(15), prior, problem),
-    ):
-        assert grid.labels == tuple(1_000_000 + time for time in grid.times) and FIRST_LABEL == 1_000_000
-
-
-def test_more_steps_than_there_are_times_below_the_start() -> None:
-    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), problem_of(OPERATORS["sr"])
-    spread = Start(time=9, spread=True).grid(uniform_grid(100), prior, problem)
-    assert spread.times == (*range(9, -1, -1), -1)
-    paced = Pace().grid(Grid((*range(9, -1, -1), -1)), prior, problem)
-    assert paced.times == (*range(9, -1, -1), -1)
-
-
 def test_the_cost_of_a_step_is_that_of_the_call_it_starts_from() -> None:
     class Dear(GaussianPrior):
         def work(self, t: int, height: int, width: int) -> float:
@@ -196,3 +179,11 @@ def test_the_wiener_factor_leaves_clean_data_and_operators_without_an_svd_alone(
     unknown = Problem.internal(x, FromFunctions(SHAPE, torch.clone, torch.clone), 0.3)
     for problem in (clean, unknown):
         assert Wiener().settle(torch.zeros_like(x), x, prior, problem) is x
+
+
+def test_more_steps_than_there_are_times_below_the_start() -> None:
+    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), problem_of(OPERATORS["sr"])
+    spread = Start(time=9, spread=True).grid(uniform_grid(100), prior, problem)
+    assert spread.times == (*range(9, -1, -1), -1)
+    paced = Pace().grid(Grid((*range(9, -1, -1), -1)), prior, problem)
+    assert paced.times == (*range(9, -1, -1), -1)

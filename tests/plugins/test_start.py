@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from leader import Grid, LeaderError, Problem, Sampler
+from leader import Grid, Problem, Sampler
 from leader.methods import METHODS
 from leader.operators import (
     BicubicSR,
@@ -19,7 +19,6 @@ from leader.operators import (
 )
 from leader.plugins import Start
 from leader.plugins.informed import informed_time
-from leader.priors.base import Prior
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.schedule import Schedule, uniform_grid
 
@@ -109,15 +108,3 @@ def test_images_of_a_batch_begin_at_their_own_times() -> None:
     for row in (0, 1):
         alone = Sampler(prior, "ddnm", (Start(),), 50, use_presets=False).run(both.select(torch.tensor([row])), ids=[row])
         assert torch.equal(alone.images[0], result.images[row])
-
-
-def test_a_prior_without_a_spectrum_and_wrong_settings_are_told() -> None:
-    class Plain(Prior):
-        name = "plain"
-
-    with pytest.raises(LeaderError, match="no spectrum"):
-        Start().first(Plain(Schedule.linear()), problem_of(OPERATORS["sr"]))
-    cases: tuple[dict[str, Any], ...] = ({"share": 0.0}, {"share": 1.0}, {"time": 1000}, {"time": -1})
-    for wrong in cases:
-        with pytest.raises(LeaderError):
-            Start(**wrong)

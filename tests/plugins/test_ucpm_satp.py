@@ -76,14 +76,6 @@ def test_the_hessian_of_a_custom_prior_against_a_dense_one() -> None:
     assert torch.allclose(change.reshape(-1), expected, atol=1e-4)
 
 
-def test_paper_formula() -> None:
-    satp = SATP(budget=0.01, eta=2.0)
-    # eta B / (U + 1e-8), rounded down: just below 2, 4 and 20 the 1e-8 decides.
-    assert [satp.jump(u) for u in (1.0, 0.02, 0.0099, 0.0049, 0.00099)] == [1, 1, 2, 4, 20]
-    assert satp.jump(0.01) == 1
-    assert SATP(budget=0.0).jump(0.0) == 1
-
-
 @pytest.mark.parametrize(
     "satp", [SATP(budget=1e300), SATP(rho=1e-300, budget=10.0), SATP(budget=1e300, eta=1e300), SATP(eta=0.0, rho=1e-300)]
 )

@@ -17,7 +17,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.priors import catalogue
 from leader.priors.adapters import HeadedPrior, NetworkPrior
-from leader.priors.betas import from_diffusers, make_schedule
+from leader.priors.betas import make_schedule
 from leader.priors.checkpoints import network_tensors
 from leader.priors.detection import build
 from leader.priors.inspection import inspect
@@ -26,6 +26,7 @@ from leader.priors.networks import ADM, ADMConfig
 from leader.priors.tiling import TiledPrior
 from leader.priors.variance_head import HeadShape, VarianceHead
 from leader.schedule import Schedule
+from tests.priors.limits import sentence
 
 TINY = ADMConfig(32, (1, 1), 1, (1,), out_channels=6, head_channels=16)
 OPTIONS: dict[str, Any] = {
@@ -53,26 +54,26 @@ def same_bits(prior: NetworkPrior, state: dict[str, Tensor]) -> bool:
 
 
 @pytest.mark.parametrize("name", ["celebahq-256", "ffhq-256", "imagenet-256"])
-def test_every_route_gives_the_same_bits_at_quarter_width(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_route_gives_the_same_bits_at_a_width_of_32(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     published = catalogue.ENTRIES[name]
-    config = replace(published.config, width=published.config.width // 4)
+    config = replace(published.config, width=32)
     if isinstance(config, ADMConfig):
         config = replace(config, head_channels=16)
-    entry = replace(published, name="quarter", config=config)
-    monkeypatch.setitem(catalogue.ENTRIES, "quarter", entry)
+    entry = replace(published, name="narrow", config=config)
+    monkeypatch.setitem(catalogue.ENTRIES, "narrow", entry)
     monkeypatch.setenv("LEADER_CACHE", str(tmp_path))
     torch.manual_seed(1)
     state = dict(build(config).state_dict())
 
     torch.save(state, entry.path)
-    by_name = bare("quarter")
-    assert same_bits(by_name, state) and by_name.name == "quarter"
+    by_name = bare("narrow")
+    assert same_bits(by_name, state) and by_name.name == "narrow"
     assert by_name.size == (256, 256) and by_name.multiple == 32 and by_name.channels == 3
     assert same_bits(bare(entry.path), state)  # the published file name and shapes suffice
     tensors = tmp_path / "own" / "weights.safetensors"
     tensors.parent.mkdir()
     save_file(state, tensors)
-    assert same_bits(bare(tensors, like="quarter"), state)
+    assert same_bits(bare(tensors, like="narrow"), state)
     assert same_bits(bare(tensors, **entry.options), state)
     tensors.with_suffix(".json").write_text(json.dumps(entry.options))
     assert same_bits(bare(tensors), state)
@@ -112,13 +113,6 @@ def test_one_of_several_networks_must_be_named(tmp_path: Path) -> None:
     assert same_bits(bare(path, part="2", **OPTIONS), average)
     with pytest.raises(LeaderError, match="Unknown part"):
         bare(path, part="ema", **OPTIONS)
-
-
-def sentence(error: pytest.ExceptionInfo[LeaderError]) -> str:
-    """The text of an error, checked to be one sentence."""
-    text = str(error.value)
-    assert text.endswith((".", "?")) and ". " not in text and "\n" not in text
-    return text
 
 
 def refused(path: Path, **options: Any) -> str:
@@ -322,16 +316,6 @@ def test_rescaled_times_go_up_to_a_thousand(tmp_path: Path) -> None:
     options = {**OPTIONS, "schedule": {"type": "linear", "steps": 250}}
     assert bare(tmp_path / "net.pt", **options, rescale_timesteps=True).time_factor == 4.0
     assert bare(tmp_path / "net.pt", **options).time_factor == 1.0
-
-
-def test_schedulers_of_diffusers_by_their_names() -> None:
-    for name, expected in (
-        ("linear", Schedule.linear(1e-3, 1e-2, 200)),
-        ("scaled_linear", Schedule.scaled_linear(1e-3, 1e-2, 200)),
-        ("squaredcos_cap_v2", Schedule.cosine(200)),
-    ):
-        config = {"beta_schedule": name, "num_train_timesteps": 200, "beta_start": 1e-3, "beta_end": 1e-2}
-        assert torch.equal(from_diffusers(config, "here").betas, expected.betas)
 
 
 def test_where_no_network_is_known_the_largest_set_of_tensors_is_told() -> None:

@@ -143,3 +143,9 @@ def test_a_continued_download_counts_what_was_there(address: str, monkeypatch: p
     told: list[tuple[int, int | None]] = []
     download(entry.name, lambda have, total: told.append((have, total)))
     assert {total for _, total in told} == {len(CONTENT)} and told[-1][0] == len(CONTENT)
+
+
+def test_the_cache_folder_has_a_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("LEADER_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert catalogue.cache_folder() == tmp_path / ".cache" / "leader"

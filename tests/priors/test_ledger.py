@@ -81,19 +81,3 @@ def test_threads_that_share_a_prior_count_their_own_calls() -> None:
     for thread in threads:
         thread.join()
     assert [found[name].rows for name in range(4)] == [expected.ledger.rows] * 4
-
-
-def test_a_loop_that_rests_counts_nothing_of_others() -> None:
-    """Two loops taken step by step in turns, and a call of the caller's own in between."""
-    prior, problem = CheapPrior(), Problem(torch.rand(1, *SHAPE), Denoising(SHAPE), 0.05)
-    sampler = Sampler(prior, "ddim", (), 5, estimator=None)
-    loops = [sampler.iterate(problem) for _ in range(2)]
-    results = []
-    for _ in range(6):
-        for loop in loops:
-            try:
-                next(loop)
-            except StopIteration as end:
-                results.append(end.value)
-            prior.predict(X, T)
-    assert [result.ledger.total.calls for result in results] == [5, 5]

@@ -51,25 +51,6 @@ def test_pieces_say_what_the_whole_says(pyramid: PyramidPrior, t: int, height: i
         torch.testing.assert_close(getattr(pieces, name), getattr(whole, name), rtol=2e-5, atol=2e-5)
 
 
-def test_how_many_pieces_there_are(pyramid: PyramidPrior, monkeypatch: pytest.MonkeyPatch) -> None:
-    cut = PiecewisePrior(pyramid, pyramid, piece=100 * 100)
-    seen: list[tuple[int, int]] = []
-    real = pyramid._predict
-
-    def predict(x: Tensor, t: Tensor) -> object:
-        seen.append((int(x.shape[-2]), int(x.shape[-1])))
-        return real(x, t)
-
-    monkeypatch.setattr(pyramid, "_predict", predict)
-    for t in (5, 100, 600):
-        seen.clear()
-        cut.predict(state(3, 210, 320), torch.tensor([t]))
-        level = pyramid.plan(t, 210, 320).level
-        assert all(height * width <= 2 * 4**level * 100 * 100 for height, width in seen)
-        assert (len(seen) > 1) == (4**level * 100 * 100 < 210 * 320)
-        assert cut.work(t, 210, 320) == pytest.approx(sum(pyramid.work(t, *size) for size in seen))
-
-
 def test_small_pictures_and_gradients_stay_whole(pyramid: PyramidPrior) -> None:
     cut = PiecewisePrior(pyramid, pyramid, piece=64 * 64)
     small = state(3, 64, 64)

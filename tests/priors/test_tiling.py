@@ -18,7 +18,6 @@ from leader.priors.base import Prediction, Prior, from_x0
 from leader.priors.ledger import Ledger, recording
 from leader.priors.tiling import Axis, PaddedPrior, TiledPrior, any_size, reflect
 from leader.schedule import Schedule
-from tests.cheap_prior import CheapPrior
 
 
 class Convolutional(Prior):
@@ -215,10 +214,3 @@ def test_network_memory_does_not_grow_with_the_image(differentiate: bool) -> Non
     assert small > 256 * 256 * 4 * 4  # at least one layer of one tile was metered
     assert large <= 1.3 * small
     assert network_memory(1024, differentiate, tiled=False) > 4 * large
-
-
-def test_tiles_overlap_by_a_pixel_at_least_and_by_half_at_most() -> None:
-    for overlap in (0, 9):
-        with pytest.raises(LeaderError, match=f"may overlap by 1 to 8 pixels; found {overlap}"):
-            TiledPrior(CheapPrior(), 16, overlap)
-    assert TiledPrior(CheapPrior(), 16, 1).overlap == 1 and TiledPrior(CheapPrior(), 16, 8).overlap == 8

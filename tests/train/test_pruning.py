@@ -43,12 +43,6 @@ def test_calls_of_a_constant_uncertainty(jump: int, wanted: int) -> None:
     assert calls(constant(0.01 / (jump + 0.5)), SATP(budget=0.0)) == 100
 
 
-def test_each_position_has_its_own_uncertainty() -> None:
-    """Half of the path at jumps of one, half at jumps of ten: 50 calls, then 50, 60, ... 90 and 99."""
-    curve = Curve(uniform_grid(100), (1.0,) * 50 + (0.001 / 1.05,) * 50)
-    assert calls(curve, SATP(budget=0.01, eta=1.0)) == 50 + 6
-
-
 def test_the_eta_that_fits_is_found() -> None:
     """U falls geometrically over the path; of the candidates one meets every range, and scaling U scales eta."""
     values = [10 ** (-0.2 - 2.1 * position / 99) for position in range(100)]

@@ -46,7 +46,7 @@ def test_scale_is_fitted_on_top_of_the_present_one(tmp_path: Path) -> None:
 
 
 def test_a_state_becomes_a_prior_that_the_command_line_takes(tmp_path: Path) -> None:
-    pictures = write_pictures(tmp_path / "pictures", size=(272, 260))
+    pictures = write_pictures(tmp_path / "pictures", count=2, size=(264, 260))
     train(TrainConfig(pictures, tmp_path / "run", net=NET, main=MAIN, expert=EXPERT, steps=2))
     out = tmp_path / "mine.safetensors"
     told: list[str] = []

@@ -16,12 +16,12 @@ from safetensors.torch import load_file, save_file
 from leader.errors import LeaderError
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, expand, halve
-from leader.train.data import cached, decode
+from leader.train.data import cached
 from leader.train.initial import body_from_ffdnet, initialise, load_ffdnet, load_pyramid
 from leader.train.log import read_log
 from leader.train.objective import Examples, Task, draw, fitting, full_resolution_error, loss
 from leader.train.run import TrainConfig, Trainer, _rate, parts, train
-from leader.train.validate import validate, validation_crops
+from leader.train.validate import validate
 from tests.train.pictures import write_pictures
 
 NET = PyramidConfig(width=8, depth=2, head_width=4)
@@ -103,14 +103,6 @@ def test_small_pictures_train_fewer_levels(tmp_path: Path) -> None:
     assert fitting(replace(task, crop=16), photos).level_shares == pytest.approx(task.level_shares)
     with pytest.raises(LeaderError, match="160 pixels on its short side, and crops of 161"):
         fitting(replace(task, crop=161), photos)
-
-
-def test_validation_takes_small_pictures_whole_and_refuses_tiny_ones(tmp_path: Path) -> None:
-    whole = write_pictures(tmp_path / "whole", 1, (128, 128))
-    picture = torch.from_numpy(np.asarray(decode(whole / "0.png"))).permute(2, 0, 1) / 255
-    assert torch.equal(validation_crops(whole)[0], picture)
-    with pytest.raises(LeaderError, match="smaller than 128 x 128"):
-        validation_crops(write_pictures(tmp_path / "tiny", 1, (130, 120)))
 
 
 def test_an_endless_run_is_refused(tmp_path: Path) -> None:

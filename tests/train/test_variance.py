@@ -64,10 +64,10 @@ def train_eps(prior: TinyEpsPrior, folder: Path, steps: int) -> None:
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[TinyEpsPrior, VarianceHead, Path]:
     folder = tmp_path_factory.mktemp("fit")
-    write_pictures(folder / "pictures", count=12)
+    write_pictures(folder / "pictures", count=8)
     prior = TinyEpsPrior()
-    train_eps(prior, folder / "pictures", 150)
-    settings = FitSettings(steps=200, seconds=60, batch=8, crop=24, rate=5e-3, shape=HeadShape(width=12, depth=3))
+    train_eps(prior, folder / "pictures", 60)
+    settings = FitSettings(steps=60, seconds=60, batch=8, crop=24, rate=1e-2, shape=HeadShape(width=8, depth=2))
     head, report = fit_variance(prior, folder / "pictures", beside(folder / "tiny.pt"), settings)
     assert 0.8 < report.ratio < 1.25, f"held-out calibration {report}"
     return prior, head, folder
@@ -118,8 +118,8 @@ def test_a_new_head_predicts_the_unit_gaussians_variance() -> None:
 
 
 def test_coarse_gaussian_fit_recovers_a_spectrum(tmp_path: Path) -> None:
-    write_pictures(tmp_path / "p", count=3, size=(520, 520))
-    prior = fit_coarse_gaussian(tmp_path / "p", tmp_path / "cache", crops=120, size=16)
+    write_pictures(tmp_path / "p", count=2, size=(264, 280))
+    prior = fit_coarse_gaussian(tmp_path / "p", tmp_path / "cache", crops=80, size=16)
     spectrum = prior.spectrum(16, 16)
     assert bool((spectrum > 0).all()) and float(spectrum[0, 1, 1]) > float(spectrum[0, 15, 15])
     assert all(0 < value < 1 for value in prior.mean)
