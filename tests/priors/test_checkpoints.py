@@ -19,7 +19,7 @@ from leader.priors import catalogue
 from leader.priors.adapters import HeadedPrior, NetworkPrior
 from leader.priors.betas import make_schedule
 from leader.priors.checkpoints import network_tensors
-from leader.priors.detection import build
+from leader.priors.detection import build_network
 from leader.priors.inspection import inspect
 from leader.priors.loading import load_prior
 from leader.priors.networks import ADM, ADMConfig
@@ -63,7 +63,7 @@ def test_every_route_gives_the_same_bits_at_a_width_of_32(name: str, tmp_path: P
     monkeypatch.setitem(catalogue.ENTRIES, "narrow", entry)
     monkeypatch.setenv("LEADER_CACHE", str(tmp_path))
     torch.manual_seed(1)
-    state = dict(build(config).state_dict())
+    state = dict(build_network(config).state_dict())
 
     torch.save(state, entry.path)
     by_name = bare("narrow")
@@ -134,7 +134,7 @@ def test_what_shapes_do_not_tell_is_asked_for(absent: str, tmp_path: Path) -> No
 def test_the_registry_is_offered_where_shapes_agree_but_not_used(tmp_path: Path) -> None:
     path = tmp_path / "face.pt"
     with torch.device("meta"):
-        shapes = build(catalogue.entry("ffhq-256").config).state_dict()
+        shapes = build_network(catalogue.find_entry("ffhq-256").config).state_dict()
     torch.save({key: torch.zeros(1).expand(tensor.shape) for key, tensor in shapes.items()}, path)
     assert "like='ffhq-256'" in refused(path)
     assert inspect(path)["same_shapes_as"] == ["ffhq-256"]

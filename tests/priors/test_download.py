@@ -76,7 +76,7 @@ def test_download_reports_progress_and_checks_the_hash(address: str, monkeypatch
     assert result.path == entry.path and entry.path.read_bytes() == CONTENT and entry.on_disk
     assert result.verified is True and result.sha256 == entry.sha256
     assert len(seen) > 1 and seen[-1] == (len(CONTENT), len(CONTENT)) and seen == sorted(seen)
-    assert [row["on_disk"] for row in catalogue.listing() if row["name"] == "local"] == [True]
+    assert [row["on_disk"] for row in catalogue.list_entries() if row["name"] == "local"] == [True]
     assert download("local").verified is True and Server.requests == [None]  # there already: no second request
 
 
@@ -105,7 +105,7 @@ def test_an_unknown_hash_is_said_to_be_unknown(address: str, monkeypatch: pytest
     result = download("local")
     assert result.verified is None and result.sha256 == hashlib.sha256(CONTENT).hexdigest()
     assert result.sha256 in str(result) and "no published hash" in str(result)
-    assert {row["sha256"] for row in catalogue.listing() if row["name"] == "celebahq-256"} == {"unknown"}
+    assert {row["sha256"] for row in catalogue.list_entries() if row["name"] == "celebahq-256"} == {"unknown"}
 
 
 def test_another_file_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from leader.priors import catalogue
-from leader.priors.detection import build, detect, shape_only
+from leader.priors.detection import build_network, detect_config, drop_untold_settings
 from leader.priors.networks import ADM, DDPM, ADMConfig, DDPMConfig
 
 TENSORS = {"imagenet-256": 566, "celebahq-256-repaint": 566, "celebahq-256": 450, "ffhq-256": 362}
@@ -20,10 +20,10 @@ TENSORS = {"imagenet-256": 566, "celebahq-256-repaint": 566, "celebahq-256": 450
 def test_published_networks_have_the_published_tensors(name: str) -> None:
     entry = catalogue.ENTRIES[name]
     with torch.device("meta"):
-        state = build(entry.config).state_dict()
+        state = build_network(entry.config).state_dict()
     assert sum(tensor.numel() for tensor in state.values()) == entry.parameters
     assert len(state) == TENSORS[name]
-    assert detect(state, name) == shape_only(entry.config)
+    assert detect_config(state, name) == drop_untold_settings(entry.config)
 
 
 def randomised(network: nn.Module, seed: int = 0) -> nn.Module:
@@ -215,7 +215,7 @@ GUIDED = ADMConfig(32, (1, 2, 2), 1, (1, 2), out_channels=6, head_channels=16)
 )
 def test_adm_equals_diffusers(config: ADMConfig) -> None:
     ours = randomised(ADM(config))
-    assert detect(ours.state_dict(), "") == shape_only(config)
+    assert detect_config(ours.state_dict(), "") == drop_untold_settings(config)
     same(ours, adm_twin(config, dict(ours.state_dict())))
 
 

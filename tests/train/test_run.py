@@ -16,11 +16,11 @@ from safetensors.torch import load_file, save_file
 from leader.errors import LeaderError
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, expand, halve
-from leader.train.data import cached
+from leader.train.data import open_photographs
 from leader.train.initial import body_from_ffdnet, initialise, load_ffdnet, load_pyramid
 from leader.train.log import read_log
-from leader.train.objective import Examples, Task, draw, fitting, full_resolution_error, loss
-from leader.train.run import TrainConfig, Trainer, _rate, parts, train
+from leader.train.objective import Examples, Task, draw_examples, fit_task, full_resolution_error, loss
+from leader.train.run import TrainConfig, Trainer, _choose_rate, group_parameters, train
 from leader.train.validate import validate
 from tests.train.pictures import write_pictures
 
@@ -49,7 +49,7 @@ def test_resuming_gives_the_same_bits(tmp_path: Path) -> None:
     whole = train(replace(tiny(tmp_path), state=tmp_path / "whole"))
     config = replace(tiny(tmp_path), state=tmp_path / "halves")
     config.state.mkdir()
-    photos = cached(config.images, config.state / "cache")
+    photos = open_photographs(config.images, config.state / "cache")
     first = Trainer(config)
     for _ in range(5):
         first.advance(photos)
@@ -77,7 +77,7 @@ def test_schedule_warms_up_and_falls_to_its_end(tmp_path: Path) -> None:
 
 def test_average_follows_the_weights(tmp_path: Path) -> None:
     trainer = Trainer(tiny(tmp_path))
-    photos = cached(trainer.config.images, tmp_path / "cache")
+    photos = open_photographs(trainer.config.images, tmp_path / "cache")
     for _ in range(3):
         before = trainer.average.main.out.weight.clone()
         trainer.advance(photos)
@@ -87,8 +87,8 @@ def test_average_follows_the_weights(tmp_path: Path) -> None:
 
 
 def test_error_of_a_coarse_estimate_is_measured_at_full_resolution(tmp_path: Path) -> None:
-    photos = cached(write_pictures(tmp_path / "p"), tmp_path / "cache")
-    examples = draw(PyramidNet(NET), photos, replace(MAIN, level_shares=(0.0, 1.0)), 0, 0, False)[0]
+    photos = open_photographs(write_pictures(tmp_path / "p"), tmp_path / "cache")
+    examples = draw_examples(PyramidNet(NET), photos, replace(MAIN, level_shares=(0.0, 1.0)), 0, 0, False)[0]
     error = full_resolution_error(examples.clean, examples)
     full = torch.stack(examples.full)
     expected = halve((expand(examples.clean, 1) - full).square())
@@ -97,12 +97,12 @@ def test_error_of_a_coarse_estimate_is_measured_at_full_resolution(tmp_path: Pat
 
 
 def test_small_pictures_train_fewer_levels(tmp_path: Path) -> None:
-    photos = cached(write_pictures(tmp_path / "p", size=(200, 160)), tmp_path / "cache")
+    photos = open_photographs(write_pictures(tmp_path / "p", size=(200, 160)), tmp_path / "cache")
     task = replace(MAIN, crop=80, level_shares=(0.6, 0.2, 0.12, 0.08))
-    assert fitting(task, photos).level_shares == pytest.approx((0.75, 0.25))
-    assert fitting(replace(task, crop=16), photos).level_shares == pytest.approx(task.level_shares)
+    assert fit_task(task, photos).level_shares == pytest.approx((0.75, 0.25))
+    assert fit_task(replace(task, crop=16), photos).level_shares == pytest.approx(task.level_shares)
     with pytest.raises(LeaderError, match="160 pixels on its short side, and crops of 161"):
-        fitting(replace(task, crop=161), photos)
+        fit_task(replace(task, crop=161), photos)
 
 
 def test_an_endless_run_is_refused(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_wrong_starting_points_are_told(tmp_path: Path) -> None:
 
 def test_frozen_parts_stay(tmp_path: Path) -> None:
     trainer = Trainer(replace(tiny(tmp_path), parts=("share", "main_head")))
-    photos = cached(trainer.config.images, tmp_path / "cache")
+    photos = open_photographs(trainer.config.images, tmp_path / "cache")
     before = {name: tensor.clone() for name, tensor in trainer.net.state_dict().items()}
     trainer.advance(photos)
     moved = {name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])}
@@ -257,19 +257,19 @@ def test_the_head_never_bends_the_estimate() -> None:
     torch.manual_seed(0)
     net, given = PyramidNet(NET), examples()
     torch.autograd.backward([loss(net, given, CPU)[0]])
-    found = [None if item.grad is None else item.grad.clone() for item in parts(net)["expert"]]
+    found = [None if item.grad is None else item.grad.clone() for item in group_parameters(net)["expert"]]
     net.zero_grad()
     estimate, _ = net.features(given.noisy, given.sigma, 0)
     mse = (estimate - given.clean).square().mean((1, 2, 3))
     torch.autograd.backward([(10 * mse / (given.sigma**2 + 0.02**2).sqrt()).sum()])
-    for item, gradient in zip(parts(net)["expert"], found, strict=True):
+    for item, gradient in zip(group_parameters(net)["expert"], found, strict=True):
         assert gradient is not None and item.grad is not None and torch.allclose(gradient, item.grad, rtol=1e-4, atol=1e-7)
 
 
 def test_rates_of_the_parts(tmp_path: Path) -> None:
     config = replace(tiny(tmp_path), rate=1e-3, expert_rate=2e-3, share_rate=3e-3, head_factor=5.0)
     names = ("main", "main_head", "expert", "expert_head", "share")
-    assert [_rate(name, config) for name in names] == pytest.approx([1e-3, 5e-3, 2e-3, 1e-2, 3e-3])
+    assert [_choose_rate(name, config) for name in names] == pytest.approx([1e-3, 5e-3, 2e-3, 1e-2, 3e-3])
 
 
 def test_the_averaged_weights_ship(tmp_path: Path) -> None:

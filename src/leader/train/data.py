@@ -34,7 +34,7 @@ def halved(picture: Image.Image) -> Image.Image:
     return picture.resize((max(1, picture.width // 2), max(1, picture.height // 2)), Image.Resampling.BOX)
 
 
-def central_square(picture: Image.Image, size: int) -> Tensor | None:
+def crop_centre(picture: Image.Image, size: int) -> Tensor | None:
     """The central crop [3, size, size] in [0, 1]; None where the picture is too small."""
     pixels = np.asarray(picture)
     top, left = (pixels.shape[0] - size) // 2, (pixels.shape[1] - size) // 2
@@ -61,7 +61,7 @@ class Photographs:
         return self.pixels[start : start + height * width * 3].reshape(height, width, 3)
 
 
-def cached(folder: Path, cache: Path) -> dict[str, Photographs]:
+def open_photographs(folder: Path, cache: Path) -> dict[str, Photographs]:
     """The folder's pictures at "full" and "half" size, decoded into `cache` unless that was done before."""
     files = list_pictures(folder)
     names = [_describe_file(path) for path in files]
@@ -109,7 +109,7 @@ class CropRules:
 DEFAULT_RULES = CropRules()
 
 
-def crop(rng: np.random.Generator, photos: dict[str, Photographs], size: int, rules: CropRules = DEFAULT_RULES) -> Tensor:
+def draw_crop(rng: np.random.Generator, photos: dict[str, Photographs], size: int, rules: CropRules = DEFAULT_RULES) -> Tensor:
     """A random square crop [3, size, size] in [0, 1] of a picture that is large enough, flipped and turned.
 
     Flat crops are mostly drawn again.
@@ -141,7 +141,7 @@ def _random_piece(
     return photo[top : top + size, left : left + size]
 
 
-def level_crop(rng: np.random.Generator, photos: dict[str, Photographs], size: int, level: int) -> tuple[Tensor, Tensor]:
+def draw_level_crop(rng: np.random.Generator, photos: dict[str, Photographs], size: int, level: int) -> tuple[Tensor, Tensor]:
     """A clean crop at full resolution [3, size 2^level, ...] and its block averages [3, size, size]."""
-    full = crop(rng, photos, size * 2**level)
+    full = draw_crop(rng, photos, size * 2**level)
     return full, F.avg_pool2d(full[None], 2**level)[0] if level else full
