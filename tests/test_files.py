@@ -108,17 +108,6 @@ def test_sha256(tmp_path: Path) -> None:
     assert sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
-def test_a_finished_file_has_the_usual_permissions(tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        with replacing(tmp_path / "a.txt") as temporary:
-            temporary.write_text("new")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o640
-    assert os.listdir(tmp_path) == ["a.txt"]
-
-
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
 def test_a_folder_that_takes_no_files_though_its_permissions_say_so(tmp_path: Path) -> None:
     """The kernel's folders let nobody make a file, whatever os.access says; asking leaves no trace elsewhere."""

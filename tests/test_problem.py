@@ -25,7 +25,6 @@ from leader.operators import (
     paper_gaussian_taps,
     random_mask,
 )
-from leader.problem import _beyond_norm
 from tests.methods.contexts import operators
 from tests.operators.cases import dense
 
@@ -321,8 +320,12 @@ def test_noise_is_loud_by_the_size_of_what_is_measured() -> None:
 
 def test_an_operator_of_which_the_norm_alone_is_known_has_its_limit_there() -> None:
     """|y - A(1/2)| <= 1.25 norm sqrt(pixels) / 2, sqrt(entries) + 6 of the noise, and rounding."""
-    white, sigma = torch.zeros(1, 1, 4, 4), torch.tensor([0.1], dtype=torch.float64)
-    limit = 1.25 * 0.5 * 4 / 2 + (4 + 6) * 0.1 + 4 / 255
-    for share, beyond in ((0.999, False), (1.001, True)):
-        y = torch.full((1, 1, 4, 4), share * limit / 4)
-        assert _beyond_norm(y, sigma, white, 0.5, 16) == beyond
+    operator = FromFunctions((1, 4, 9), lambda x: 0.5 * x, lambda y: 0.5 * y)
+    limit = 1.25 * 0.5 * 6 / 2 + (6 + 6) * 0.1 + 6 / 255
+    for share in (0.99, 1.01):  # a power iteration finds this norm to far less
+        y = torch.full((1, 1, 4, 9), 0.25 + share * limit / 6)
+        if share < 1:
+            Problem(y, operator, 0.1)
+        else:
+            with pytest.raises(LeaderError, match="does not explain the rest"):
+                Problem(y, operator, 0.1)

@@ -11,7 +11,8 @@ from leader import Problem, Sampler
 from leader.operators import Blur, Denoising, gaussian_kernel
 from leader.plugins import Direct
 from leader.priors.gaussian import GaussianPrior, stationary
-from leader.schedule import Schedule
+from leader.schedule import Schedule, uniform_grid
+from tests.cheap_prior import CheapPrior
 
 SHAPE = (3, 16, 16)
 
@@ -55,13 +56,17 @@ def test_times_fall_from_those_before_to_the_noise_level_and_the_end() -> None:
     assert float(prior.schedule.log_noise[times[3]].exp().sqrt()) <= 0.1
 
 
+def times_of(plugin: Direct, sigma: float) -> tuple[int, ...]:
+    problem = Problem.internal(torch.zeros(1, 1, 2, 3), Denoising((1, 2, 3)), sigma)
+    return plugin.grid(uniform_grid(21), CheapPrior(), problem).times
+
+
 def test_times_fall_strictly_at_every_noise_level() -> None:
     """Also where times lie so far apart that the noise of the picture is nearest to the first one of all."""
-    schedule = Schedule.linear()
-    for sigma in torch.logspace(-3, 0.7, 120).tolist():
-        times = Direct()._times(schedule, sigma, 3)
+    level = (0.5 * Schedule.linear().log_noise).exp()
+    for sigma in torch.logspace(-3, 0.7, 60).tolist():
+        times = times_of(Direct(calls=3), sigma)
         assert all(after < now for now, after in pairwise(times)) and times[-1] == -1, (sigma, times)
-        own = Direct(before=())._times(schedule, sigma, 1)[0]
-        assert own == 0 or float((0.5 * schedule.log_noise[own]).exp()) <= sigma
-    second = float((0.5 * schedule.log_noise[1]).exp())
-    assert Direct(before=())._times(schedule, 0.97 * second, 1)[0] == 0, "the second time would be too noisy"
+        own = times_of(Direct(calls=1, before=()), sigma)[0]
+        assert own == 0 or float(level[own]) <= sigma < float(level[own + 1]), sigma
+    assert times_of(Direct(calls=1, before=()), 0.97 * float(level[1]))[0] == 0, "the second time would be too noisy"

@@ -294,6 +294,7 @@ PYRAMIDS: list[tuple[str, Any, str]] = [
     ("coarse", {"knee": [0, 0, 0]}, "knee"),
     ("coarse", {"power": ["a", "b", "c"]}, "power"),
     ("variance_scale", {"sigma": [1.0]}, "rising"),
+    ("variance_scale", {"sigma": [1.0, 1.0], "factor": [1.0, 2.0]}, "rising"),
     ("variance_scale", {"sigma": [], "factor": []}, "sigma"),
     ("variance_scale", {"sigma": [1.0], "factor": [-1.0]}, "factor"),
 ]

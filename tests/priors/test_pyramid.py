@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
 
-from leader.errors import LeaderError
 from leader.priors.ledger import Ledger, recording
-from leader.priors.pyramid import PyramidPrior, VarianceScale, _scale
+from leader.priors.pyramid import PyramidPrior, VarianceScale
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
 
 
@@ -79,13 +77,6 @@ def test_variance_scale_interpolates_in_the_logarithm() -> None:
     scale = VarianceScale((0.1, 1.0), (1.0, 4.0))
     assert scale.at(0.01) == 1.0 and scale.at(10) == 4.0
     assert scale.at(10**-0.5) == pytest.approx(2.0)
-
-
-@pytest.mark.parametrize(("sigma", "factor"), [([0.1, 0.1], [1.0, 2.0]), ([0.2, 0.1], [1.0, 2.0]), ([0.1, 0.2], [1.0])])
-def test_the_noise_levels_of_a_variance_scale_rise_and_have_a_factor_each(sigma: list[float], factor: list[float]) -> None:
-    with pytest.raises(LeaderError, match="rising noise levels and a factor for each"):
-        _scale({"sigma": sigma, "factor": factor}, Path("net.json"))
-    assert _scale({"sigma": [0.1, 0.2], "factor": [1.0, 2.0]}, Path("net.json")).at(0.2) == pytest.approx(2.0)
 
 
 def small_pyramid() -> PyramidPrior:

@@ -20,7 +20,7 @@ from leader.train.data import open_photographs
 from leader.train.initial import body_from_ffdnet, initialise, load_ffdnet, load_pyramid
 from leader.train.log import read_log
 from leader.train.objective import Examples, Task, draw_examples, fit_task, full_resolution_error, loss
-from leader.train.run import TrainConfig, Trainer, _choose_rate, group_parameters, train
+from leader.train.run import TrainConfig, Trainer, group_parameters, train
 from leader.train.validate import validate
 from tests.train.pictures import write_pictures
 
@@ -268,8 +268,12 @@ def test_the_head_never_bends_the_estimate() -> None:
 
 def test_rates_of_the_parts(tmp_path: Path) -> None:
     config = replace(tiny(tmp_path), rate=1e-3, expert_rate=2e-3, share_rate=3e-3, head_factor=5.0)
-    names = ("main", "main_head", "expert", "expert_head", "share")
-    assert [_choose_rate(name, config) for name in names] == pytest.approx([1e-3, 5e-3, 2e-3, 1e-2, 3e-3])
+    trainer = Trainer(config)
+    factor = trainer.rate_factor()
+    trainer.advance(open_photographs(config.images, tmp_path / "cache"))
+    found = {part: group["lr"] / factor for part, group in zip(trainer.parts, trainer.optimiser.param_groups, strict=True)}
+    wanted = {"main": 1e-3, "main_head": 5e-3, "expert": 2e-3, "expert_head": 1e-2, "share": 3e-3}
+    assert found == pytest.approx(wanted)
 
 
 def test_the_averaged_weights_ship(tmp_path: Path) -> None:
