@@ -59,7 +59,7 @@ class Scaled(Plugin):
         return 2 * x0 + self.shift
 
     def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
-        return 3 * x0_hat + self.shift
+        return 3 * x0_hat + self.shift * x0
 
 
 def test_plug_ins_compose_in_their_order() -> None:
@@ -69,7 +69,7 @@ def test_plug_ins_compose_in_their_order() -> None:
     step = next(Sampler(prior, "ddim", both, 3, use_presets=False).iterate(problem))
     x0 = 2 * (2 * (5 * 7 * plain.x0) + 1.0) + 0.25
     assert torch.allclose(step.x0, x0, rtol=1e-5)
-    assert torch.allclose(step.x0_hat, 3 * (3 * x0 + 1.0) + 0.25, rtol=1e-5)
+    assert torch.allclose(step.x0_hat, 3 * (3 * x0 + 1.0 * x0) + 0.25 * x0, rtol=1e-5), "against the modulated estimate"
 
 
 def test_plug_ins_see_ids_positions_visits_and_times() -> None:

@@ -124,3 +124,10 @@ def test_wrong_pictures_are_refused_in_one_sentence() -> None:
         data_consistency(good, good[..., :8], lambda x: x)
     with pytest.raises(LeaderError, match="no observed entry"):
         data_consistency(good, good, lambda x: x, observed=torch.zeros(1, 1, 1, 1, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+def test_pictures_have_one_channel_or_three(channels: int) -> None:
+    pictures = torch.rand(1, channels, 16, 16)
+    with pytest.raises(LeaderError, match="with 1 or 3 channels"):
+        psnr(pictures, pictures)

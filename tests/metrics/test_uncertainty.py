@@ -12,6 +12,7 @@ from leader.metrics import (
     coverage,
     interval_coverage,
     sparsification_curve,
+    sparsification_error,
 )
 
 
@@ -86,3 +87,13 @@ def test_one_interval_the_wrong_way_round_is_refused() -> None:
     upper[0, 0, 2, 1] = -0.1
     with pytest.raises(LeaderError, match="lower end above their upper end"):
         coverage(torch.full_like(lower, 0.5), lower, upper)
+
+
+def test_sparsification_error_orders_knowledge() -> None:
+    std = draws(4, 3, 1, 32, 32).exp()
+    error = draws(5, 3, 1, 32, 32) * std
+    oracle = sparsification_error(error, error.abs())
+    informed, constant = sparsification_error(error, std), sparsification_error(error, torch.ones_like(std))
+    wrong = sparsification_error(error, 1 / std)
+    torch.testing.assert_close(oracle, torch.zeros(3, dtype=torch.float64), rtol=0, atol=1e-12)
+    assert bool((oracle < informed).all() and (informed < constant).all() and (constant < wrong).all())

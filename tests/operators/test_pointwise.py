@@ -25,8 +25,9 @@ def test_wrong_masks_are_refused() -> None:
         Inpainting((3, 5, 7), torch.full((5, 7), 0.5))
     with pytest.raises(LeaderError, match="only 0"):
         Inpainting((3, 5, 7), torch.full((5, 7), float("nan")))
-    with pytest.raises(LeaderError, match="no pixel observed"):
-        Inpainting((3, 5, 7), torch.zeros(5, 7))
+    for empty in (torch.zeros(5, 7), torch.stack([torch.ones(1, 5, 7), torch.zeros(1, 5, 7)])):
+        with pytest.raises(LeaderError, match="no pixel observed"):
+            Inpainting((3, 5, 7), empty)
 
 
 def test_drawn_masks() -> None:

@@ -111,3 +111,9 @@ def test_options_of_value_zero_are_options() -> None:
     straight, shaken = (build_task("deblur-motion", shape, seed=20, size=9, intensity=value) for value in (0.0, 0.5))
     assert isinstance(straight, Blur) and isinstance(shaken, Blur)
     assert not torch.equal(straight.kernel, shaken.kernel)
+
+
+def test_selected_images_keep_the_task() -> None:
+    kernels = torch.stack([motion_kernel(seed) for seed in range(2)])[:, None]
+    operator = build_task("deblur-motion", SHAPE, kernel=kernels)
+    assert operator.select(torch.tensor([1])).task == "deblur-motion"

@@ -11,6 +11,7 @@ import torch
 
 from leader import Grid, Result, Sampler, Step
 from leader.methods import METHODS
+from leader.plugins import UCPM, StepInfo
 from tests.oracle.dense import Array
 from tests.oracle.plugged import difference_matrices
 from tests.oracle.scenes import Scene, scene
@@ -136,3 +137,7 @@ def test_shuffles_belong_to_the_image_and_the_place() -> None:
     swapped = next(sampler.iterate(twins, ids=[9, 4], x_T=start))
     assert not torch.equal(step.x0[0], step.x0[1])
     assert torch.equal(step.x0, swapped.x0.flip(0))
+    x0, sigma = step.x0[:1], torch.linspace(0.1, 1, step.x0[0].numel()).reshape(step.x0[:1].shape).to(step.x0)
+    places = [StepInfo([4], [place], [0], torch.tensor([250]), [ONE]) for place in (0, 1)]
+    there, elsewhere = (UCPM(map="shuffle").modulate(x0, sigma, place, twins.select(torch.tensor([0]))) for place in places)
+    assert not torch.equal(there, elsewhere), "another order at every place of the grid"

@@ -84,16 +84,17 @@ def test_extreme_budgets_jump_to_the_end_or_not_at_all(satp: SATP) -> None:
     assert satp.pace(grid, 0, 0.0) == (1 if satp.eta == 0 else 99)
 
 
-def test_sharpening_adds_to_the_image_prior_and_is_each_images_own() -> None:
+@pytest.mark.parametrize("sharpen", [0.5, -0.4])
+def test_sharpening_adds_to_the_image_prior_and_is_each_images_own(sharpen: float) -> None:
     x0 = torch.cat([draw(8), draw(9)])
     sigma = torch.cat([draw(10).exp() * 1e-4, draw(11).exp() * 1e-2])
-    both = UCPM(lam=0.3, sharpen=0.5).change(x0, sigma)
-    assert torch.allclose(both, UCPM(lam=0.3).change(x0, sigma) + UCPM(lam=0.0, sharpen=0.5).change(x0, sigma))
+    both = UCPM(lam=0.3, sharpen=sharpen).change(x0, sigma)
+    alone = UCPM(lam=0.0, sharpen=sharpen).change(x0, sigma)
+    assert torch.allclose(both, UCPM(lam=0.3).change(x0, sigma) + alone)
     for row in range(2):
         mean = sigma[row].mean()
-        weight = (0.5 * mean * torch.exp(-sigma[row] / mean)).clamp_max(1 / 32)
-        alone = UCPM(lam=0.0, sharpen=0.5).change(x0, sigma)[row]
-        assert torch.allclose(alone, weight * adjoint(differences(x0[row : row + 1]))[0])
+        weight = (sharpen * mean * torch.exp(-sigma[row] / mean)).clamp_max(1 / 32)
+        assert torch.allclose(alone[row], weight * adjoint(differences(x0[row : row + 1]))[0])
 
 
 def test_a_jump_is_that_of_the_formula_to_the_last_step() -> None:

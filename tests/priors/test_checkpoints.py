@@ -322,3 +322,10 @@ def test_where_no_network_is_known_the_largest_set_of_tensors_is_told() -> None:
     large, small = {"p": torch.zeros(1), "q": torch.zeros(1)}, {"z": torch.zeros(1)}
     for content in ({"one": large, "two": small}, {"one": small, "two": large}):
         assert network_tensors(content, "net.pt").keys() == {"p", "q"}
+
+
+def test_sides_fit_the_network_both_ways(tmp_path: Path) -> None:
+    torch.save(tiny(), tmp_path / "net.pt")
+    for size in ([16, 15], [15, 16]):
+        told = refused(tmp_path / "net.pt", **{**OPTIONS, "size": size})
+        assert f"needs a size in multiples of 2; found {size[0]} x {size[1]}" in told

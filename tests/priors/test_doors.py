@@ -16,7 +16,7 @@ from leader.priors import GaussianPrior, NetworkPrior, adapters
 from leader.priors.fingerprint import ABSENT, files_of, fingerprint
 from leader.priors.gaussian import white
 from leader.priors.pyramid import embedded_file
-from leader.priors.tiling import TiledPrior
+from leader.priors.tiling import PaddedPrior, TiledPrior
 from leader.priors.variance_head import HeadShape, VarianceHead
 from leader.schedule import Schedule
 from tests.priors.limits import sentence
@@ -144,3 +144,14 @@ def test_a_head_in_a_folder_is_no_second_checkpoint(tmp_path: Path) -> None:
     VarianceHead(HeadShape(width=4, depth=1)).save(tmp_path / "net.variance.safetensors")
     prior = load_prior(tmp_path, whole=True, **OPTIONS)
     assert isinstance(prior, adapters.HeadedPrior) and prior.home == tmp_path / "net.pt"
+
+
+def test_sides_that_are_no_multiples_are_refused_or_padded() -> None:
+    prior = DenoiserPrior(Wiener(False), multiple=8)
+    x, t = torch.zeros(1, 3, 16, 12), torch.tensor([3])
+    with pytest.raises(LeaderError, match="multiples of 8 pixels; found 16 x 12"):
+        prior.predict(x, t)
+    padded = load_prior(prior)
+    assert isinstance(padded, PaddedPrior) and padded.predict(x, t).x0.shape == x.shape
+    with pytest.raises(LeaderError, match="tied to 8 x 8"):
+        GaussianPrior(white((3, 8, 8), 1.0)).predict(x, t)

@@ -149,3 +149,5 @@ def test_the_cache_folder_has_a_default(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.delenv("LEADER_CACHE", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert catalogue.cache_folder() == tmp_path / ".cache" / "leader"
+    monkeypatch.setenv("LEADER_CACHE", "~/mine")
+    assert catalogue.cache_folder() == tmp_path / "mine"

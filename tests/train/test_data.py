@@ -82,7 +82,7 @@ def test_a_batch_depends_on_seed_and_step_alone(tmp_path: Path) -> None:
     first, again = draw_examples(net, photos, TASK, 3, 7, False), draw_examples(net, photos, TASK, 3, 7, False)
     other = draw_examples(net, photos, TASK, 3, 8, False)
     assert all(torch.equal(a.noisy, b.noisy) for a, b in zip(first, again, strict=True))
-    assert not torch.equal(first[0].noisy, other[0].noisy)
+    assert not torch.equal(first[0].noisy, other[0].noisy) and not torch.equal(first[0].clean, other[0].clean)
 
 
 def test_examples_have_the_noise_and_the_guides_they_claim(tmp_path: Path) -> None:
