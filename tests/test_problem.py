@@ -329,3 +329,18 @@ def test_an_operator_of_which_the_norm_alone_is_known_has_its_limit_there() -> N
         else:
             with pytest.raises(LeaderError, match="does not explain the rest"):
                 Problem(y, operator, 0.1)
+
+
+def test_simulated_noise_has_its_level_per_image() -> None:
+    x = torch.full((2, 3, 64, 64), 0.5)
+    problem = Problem.simulate(x, Denoising((3, 64, 64)), torch.tensor([0.05, 0.2]))
+    assert problem.sigma.tolist() == pytest.approx([0.1, 0.4])
+    assert problem.y.flatten(1).std(1).tolist() == pytest.approx([0.1, 0.4], rel=0.05)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_two_kernels_serve_two_pictures(count: int) -> None:
+    operator = Blur((1, 4, 4), torch.rand(2, 1, 3, 3) + 0.1)
+    assert Problem(torch.full((2, 1, 4, 4), 0.5), operator).batch == 2
+    with pytest.raises(LeaderError, match=f"one of 2 images; the measurement holds {count}"):
+        Problem(torch.full((count, 1, 4, 4), 0.5), operator)

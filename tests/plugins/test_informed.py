@@ -187,3 +187,14 @@ def test_more_steps_than_there_are_times_below_the_start() -> None:
     assert spread.times == (*range(9, -1, -1), -1)
     paced = Pace().grid(Grid((*range(9, -1, -1), -1)), prior, problem)
     assert paced.times == (*range(9, -1, -1), -1)
+
+
+def test_a_measurement_larger_than_the_image_has_no_drawn_start() -> None:
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, x], 1)
+
+    operator = FromFunctions(SHAPE, twice, lambda y: y[:, :3] + y[:, 3:])
+    y = torch.zeros(2, 6, 8, 8)
+    draws = torch.zeros(2, *SHAPE)
+    with pytest.raises(LeaderError, match="no larger than the image"):
+        Start(draw=True).origin(GaussianPrior(stationary(SHAPE, 0.5)), Problem.internal(y, operator, SIGMA), lambda _: draws)

@@ -81,3 +81,7 @@ def test_threads_that_share_a_prior_count_their_own_calls() -> None:
     for thread in threads:
         thread.join()
     assert [found[name].rows for name in range(4)] == [expected.ledger.rows] * 4
+
+
+def test_counts_say_each_its_own() -> None:
+    assert Counts(1, 2, 3, 4.5).as_dict() == {"calls": 1, "jvps": 2, "backwards": 3, "pixels": 4.5}

@@ -317,3 +317,9 @@ def test_a_new_expert_is_ffdnet_where_there_is_one() -> None:
     for name, tensor in net.expert.state_dict().items():
         assert torch.equal(tensor, ffdnet.get(name, plain.main.state_dict()[name]))
         assert torch.equal(net.main.state_dict()[name], plain.main.state_dict()[name])
+
+
+def test_parts_that_are_not_trained_have_no_gradients(tmp_path: Path) -> None:
+    trainer = Trainer(replace(tiny(tmp_path), parts=("main_head",)))
+    wanted = {id(item) for item in group_parameters(trainer.net)["main_head"]}
+    assert {id(item) for item in trainer.net.parameters() if item.requires_grad} == wanted
