@@ -171,6 +171,8 @@ def test_a_later_kernel_has_its_own_variances() -> None:
     for problem in (*problems, *shrink, *problems):
         alone = Wiener().settle(x0, x0_hat, GaussianPrior(stationary(SHAPE, 0.5)), problem)
         assert torch.equal(Wiener().settle(x0, x0_hat, prior, problem), alone)
+        moved = Wiener().settle(x0 + 0.3, x0_hat + 0.3, prior, problem)
+        assert torch.allclose(moved, alone + 0.3, atol=1e-5), "the change is weakened, not the picture"
 
 
 def test_the_wiener_factor_leaves_clean_data_and_operators_without_an_svd_alone() -> None:

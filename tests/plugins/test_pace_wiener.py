@@ -91,3 +91,5 @@ def test_the_variance_of_a_component_is_about_the_mean() -> None:
     grey, bright = (GaussianPrior(stationary(SHAPE, 0.5, mean=mean)) for mean in (0.0, 0.7))
     operator = BicubicSR(SHAPE, 2)
     assert torch.allclose(component_variances(bright, operator, SHAPE), component_variances(grey, operator, SHAPE))
+    waves = component_variances(grey, Blur(SHAPE, torch.ones(1, 1)), SHAPE)  # 64 draws: a mean of 192 ratios to 1.3 %
+    assert float((waves / grey.gaussian.variances).mean()) == pytest.approx(1, abs=0.1)

@@ -166,6 +166,9 @@ def test_a_head_supplies_the_variance_also_of_grey_images() -> None:
         expected = (x - bare.x0) ** 2 + SCHEDULE.abar(t).float() + (tint if channels == 3 else 3.0)  # grey: the mean
         assert torch.equal(answer.x0, bare.x0) and prior.source == "head"
         assert answer.variance is not None and torch.allclose(answer.variance, expected)
+        colours = base.predict(x.expand(1, 3, 4, 4), t).variance
+        assert bare.variance is not None and colours is not None
+        assert torch.allclose(bare.variance, colours[:, :channels]), "of three equal channels the mean, not the sum"
 
 
 def test_a_prior_around_another_costs_what_that_one_costs() -> None:
