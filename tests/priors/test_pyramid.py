@@ -98,3 +98,10 @@ def test_a_grey_picture_has_the_mean_of_three_equal_channels_with_as_much_noise_
     colour = prior.denoise(grey.expand(-1, 3, -1, -1), math.sqrt(3) * 0.05)
     for found, expected in zip(prior.denoise(grey, 0.05), colour, strict=True):
         assert torch.allclose(found, expected.mean(1, keepdim=True))
+
+
+def test_a_loaded_network_is_for_looking_only() -> None:
+    """A network that asks for gradients keeps every layer's values in memory."""
+    prior = PyramidPrior.load()
+    assert not any(parameter.requires_grad for parameter in prior.parameters())
+    assert not any(part.training for part in prior.net.modules())
