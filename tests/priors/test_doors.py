@@ -19,6 +19,7 @@ from leader.priors.pyramid import embedded_file
 from leader.priors.tiling import PaddedPrior, TiledPrior
 from leader.priors.variance_head import HeadShape, VarianceHead
 from leader.schedule import Schedule
+from tests.cheap_prior import CheapPrior
 from tests.priors.limits import sentence
 from tests.priors.test_checkpoints import OPTIONS, tiny
 
@@ -155,3 +156,11 @@ def test_sides_that_are_no_multiples_are_refused_or_padded() -> None:
     assert isinstance(padded, PaddedPrior) and padded.predict(x, t).x0.shape == x.shape
     with pytest.raises(LeaderError, match="tied to 8 x 8"):
         GaussianPrior(white((3, 8, 8), 1.0)).predict(x, t)
+
+
+def test_tiles_share_as_many_pixels_as_they_are_told_to() -> None:
+    prior = CheapPrior()
+    prior.size = (16, 16)
+    for overlap, shared in ((4, 4), (8, 8), (64, 8)):
+        tiled = load_prior(prior, overlap=overlap)
+        assert isinstance(tiled, TiledPrior) and tiled.overlap == shared

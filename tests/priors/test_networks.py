@@ -258,3 +258,10 @@ def test_half_precision_is_close(make: Any, dtype: torch.dtype) -> None:
     assert half.dtype == torch.float32 and {p.dtype for p in network.parameters()} == {torch.float32, dtype}
     # a relative error of eps per layer, some tens of layers deep, adding up like a random walk
     assert 0 < float((half - exact).std() / exact.std()) < 10 * torch.finfo(dtype).eps
+
+
+def test_labels_change_the_answer() -> None:
+    network = randomised(ADM(replace(GUIDED, classes=5)))
+    x, t = torch.randn(2, 3, 16, 16), torch.tensor([10, 10])
+    first, second = network(x, t, torch.tensor([0, 1])), network(x, t, torch.tensor([0, 2]))
+    assert torch.equal(first[0], second[0]) and not torch.allclose(first[1], second[1])
