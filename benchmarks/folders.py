@@ -27,14 +27,15 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from leader.engines import Crew, LocalEngine, Workers
+from leader.engines import Engine, LocalEngine, ProcessEngine
 from leader.folders.choices import Choices
 from leader.folders.names import MANIFEST
 from leader.folders.run import Outcome, Watcher, run_folder
+from leader.restoration.request import RestoreRequest
 
 START = "from leader.cli import main; main()"
-DRAFT = {"task": "denoise", "sigma": 0.05, "quality": "draft", "prior": "embedded", "seed": 0}
 DENOISE = ("--task", "denoise", "--sigma", "0.05")
+DRAFT = RestoreRequest("denoise", 0.05, quality="draft")
 Figures = dict[str, Any]
 RECORDS = Path(__file__).parent / "records" / "folders.jsonl"
 
@@ -132,7 +133,7 @@ def memory(count: int = 500, side: int = 16) -> Figures:
     with tempfile.TemporaryDirectory() as name:
         source = make_pictures(Path(name) / "in", count, side)
         outcome = run_folder(
-            str(source), f"{name}/out", Choices(dict(DRAFT)), Crew(1, 1), maps=".npy", watcher=Watcher(finished=finished)
+            str(source), f"{name}/out", Choices(DRAFT), ProcessEngine(1, 1), maps=".npy", watcher=Watcher(finished=finished)
         )
     marks = [seen[index - 1] for index in (count // 10, count // 5, count // 2, count)]
     return {
@@ -148,7 +149,7 @@ def memory(count: int = 500, side: int = 16) -> Figures:
 def listing(few: int = 500, many: int = 2000) -> Figures:
     """What a run takes that finds everything done, start of the program included."""
     figures: Figures = {"few": few, "many": many}
-    quick = Choices({**DRAFT, "quality": None, "method": "ddnm", "plugins": (), "steps": 1}, check=False, keep_failed=False)
+    quick = Choices(RestoreRequest("denoise", 0.05, method="ddnm", plugins=(), steps=1), check=False, keep_failed=False)
     with tempfile.TemporaryDirectory() as name:
         for count in (few, many):
             source = make_pictures(Path(name) / f"in{count}", count, 16)
@@ -188,7 +189,7 @@ def throughput(count: int = 24, side: int = 128, rounds: int = 3) -> Figures:
     with tempfile.TemporaryDirectory() as name:
         source = make_pictures(Path(name) / "in", count + 2, side)
         for number in range(rounds):
-            for label, workers in (("1 x 2", Crew(1, 2)), ("2 x 1", Crew(2, 1))):
+            for label, workers in (("1 x 2", ProcessEngine(1, 2)), ("2 x 1", ProcessEngine(2, 1))):
                 times: list[float] = []
                 most: list[float] = []
 
@@ -198,7 +199,7 @@ def throughput(count: int = 24, side: int = 128, rounds: int = 3) -> Figures:
 
                 before = _processor_seconds()
                 outcome = run_folder(
-                    str(source), f"{name}/{label}{number}", Choices(dict(DRAFT)), workers, watcher=Watcher(finished=finished)
+                    str(source), f"{name}/{label}{number}", Choices(DRAFT), workers, watcher=Watcher(finished=finished)
                 )
                 own, busy, there = (after - first for after, first in zip(_processor_seconds(), before))
                 others[label].append(max(0.0, busy - own) / there)
@@ -247,8 +248,8 @@ def ray(count: int = 24, side: int = 64) -> Figures:
     with tempfile.TemporaryDirectory() as name:
         source = make_pictures(Path(name) / "in", count, side)
 
-        def run(out: str, workers: Workers, watcher: Watcher) -> Outcome:
-            return run_folder(str(source), f"{name}/{out}", Choices(dict(DRAFT)), workers, maps=".npy", watcher=watcher)
+        def run(out: str, workers: Engine, watcher: Watcher) -> Outcome:
+            return run_folder(str(source), f"{name}/{out}", Choices(DRAFT), workers, maps=".npy", watcher=watcher)
 
         outcome = run("ray", RayEngine(threads=1), Watcher(finished=finished))
         left = sum(1 for node in library.nodes() if node["Alive"]) - 1

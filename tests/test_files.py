@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 from pathlib import Path
 
 import pytest
@@ -104,22 +103,26 @@ def test_durable_files_are_synced_before_they_replace(tmp_path: Path, monkeypatc
     assert order == ["replace", "sync", "replace"]
 
 
-def test_two_writers_do_not_meet(tmp_path: Path) -> None:
-    path = tmp_path / "shared"
-
-    def write(letter: str) -> None:
-        for _ in range(20):
-            with replacing(path) as temporary:
-                temporary.write_text(letter * 10_000)
-
-    threads = [threading.Thread(target=write, args=(letter,)) for letter in "ab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert path.read_text() in ("a" * 10_000, "b" * 10_000) and len(list(tmp_path.iterdir())) == 1
-
-
 def test_sha256(tmp_path: Path) -> None:
     (tmp_path / "abc").write_bytes(b"abc")
     assert sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_a_finished_file_has_the_usual_permissions(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with replacing(tmp_path / "a.txt") as temporary:
+            temporary.write_text("new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o640
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+def test_a_folder_that_takes_no_files_though_its_permissions_say_so(tmp_path: Path) -> None:
+    """The kernel's folders let nobody make a file, whatever os.access says; asking leaves no trace elsewhere."""
+    with pytest.raises(LeaderError, match="cannot be written; choose another place"):
+        check_writable(Path("/proc/a.png"))
+    check_writable(tmp_path / "a.png")
+    assert os.listdir(tmp_path) == []

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from leader.errors import LeaderError
 
@@ -111,7 +112,7 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())  # temporary files are private; the finished one is like any other
+        temporary.chmod(usual_mode())  # temporary files are private; the finished one is like any other
         if durable:
             flush_to_disk(temporary)
         os.replace(temporary, path)
@@ -123,16 +124,37 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
 
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
+        return hash_blocks(file)
+
+
+def hash_blocks(file: IO[bytes], copy: IO[bytes] | None = None, most: int | None = None, what: str = "The file") -> str:
+    """The SHA-256 of what an open file still holds, in hexadecimal; `copy` gets the same bytes, `most` limits them."""
+    digest, count = hashlib.sha256(), 0
+    while block := file.read(1 << 20):
+        count += len(block)
+        if most is not None and count > most:
+            raise LeaderError(f"{what} has more than {most} bytes; no picture is that large.")
+        digest.update(block)
+        if copy is not None:
+            copy.write(block)
     return digest.hexdigest()
 
 
 def flush_to_disk(path: Path) -> None:
     """Returns when the content of a file is on the disk."""
     handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def flush_folder(folder: Path) -> None:
+    """Returns when the names in a folder are on the disk, where the system can promise that."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     finally:
@@ -169,7 +191,8 @@ def drop_torn_end(path: Path) -> None:
             file.truncate(whole)
 
 
-def _umask() -> int:
+def usual_mode() -> int:
+    """The permissions of a file that any program would make here."""
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    return 0o666 & ~mask

@@ -12,7 +12,7 @@ from leader.pictures import Picture, write_picture
 from leader.priors import loading
 from leader.priors.base import Prior
 from tests.cheap_prior import CheapPrior, photograph
-from tests.pictures.test_pictures import animated_gif, header_only, truncated_jpeg
+from tests.pictures.test_pictures import header_only
 
 
 class OtherPrior(CheapPrior):
@@ -41,16 +41,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_picture(tmp_path / "in.png", Picture(photograph(24, 32).permute(1, 2, 0).numpy()))
     (tmp_path / "text.png").write_text("no picture")
     (tmp_path / "empty.png").write_bytes(b"")
-    (tmp_path / "cut.jpg").write_bytes(truncated_jpeg())
     (tmp_path / "huge.png").write_bytes(header_only(100_000, 100_000))
-    (tmp_path / "moving.gif").write_bytes(animated_gif())
     write_picture(tmp_path / "dot.png", Picture(np.zeros((1, 1, 3), np.float32)))
     write_picture(tmp_path / "mask.png", Picture(np.ones((9, 9, 1), np.float32)))
     known = np.ones((24, 32, 1), np.float32)
     known[4:12, 6:20] = 0
     write_picture(tmp_path / "known.png", Picture(known))
     np.save(tmp_path / "zeros.npy", np.zeros((3, 3)))
-    np.save(tmp_path / "nan.npy", np.full((3, 3), np.nan))
     np.save(tmp_path / "kernel.npy", np.outer([1.0, 2.0, 1.0], [1.0, 3.0, 1.0]))
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from leader.cli import app
-from leader.pictures import Picture, read_picture, write_picture
+from leader.pictures import Picture, figures, read_picture, write_picture
 from leader.restoration.degrade import degrade_file
+from leader.samples import demo_photograph
 from tests.cheap_prior import photograph
 
 runner = CliRunner()
@@ -28,6 +30,7 @@ SEEN: list[tuple[str, list[str], dict[str, Any]]] = [
     ("o.npz", ["--task", "cs", "--ratio", "0.5"], {"task": "cs", "ratio": 0.5}),
     ("o.npz", ["--task", "cs", "--ratio", "0.5", "--order", "sequency"], {"task": "cs", "ratio": 0.5, "order": "sequency"}),
     ("o.npz", ["--task", "cs", "--seed", "2"], {"task": "cs", "seed": 2}),
+    ("o.jpg", ["--task", "jpeg", "--quality", "30"], {"task": "jpeg", "quality": 30}),
 ]
 
 
@@ -60,14 +63,16 @@ def test_degrade_then_restore(folder: Path, task: str, extra: list[str]) -> None
     assert refused.exit_code == 2 and not (folder / "no.png").exists()
 
 
-def test_degrade_needs_its_task(folder: Path) -> None:
-    result = runner.invoke(app, ["degrade", "in.png", "no.png"])
-    assert result.exit_code == 2 and "--task" in result.stderr
+def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written, drawn = {}, list[Any]()
+    real = figures.draw_side_by_side
 
+    def draw(path: Path, views: Any, spread: Any) -> None:
+        drawn.append((dict(views), spread))
+        real(path, views, spread)
 
-def test_demo(tmp_path: Path) -> None:
-    written = {}
-    for folder, words in (("a", ["--steps", "3"]), ("b", ["--steps", "3", "--seed", "1"]), ("c", ["--steps", "4"])):
+    monkeypatch.setattr(figures, "draw_side_by_side", draw)
+    for folder, words in (("a", ["--steps", "3"]), ("b", ["--steps", "4", "--seed", "1"])):
         out = tmp_path / folder
         result = runner.invoke(app, ["demo", "--out", str(out), *words])
         assert result.exit_code == 0, result.output
@@ -76,7 +81,14 @@ def test_demo(tmp_path: Path) -> None:
         assert {Path(line).name for line in result.stdout.split()} == names
         assert read_picture(out / "restored.png").size == tuple(4 * n for n in read_picture(out / "degraded.png").size)
         written[folder] = json.loads((out / "run.json").read_text())
-    assert [written[name]["seed"] for name in "abc"] == [0, 1, 0]
-    assert [written[name]["settings"]["steps"] for name in "abc"] == [3, 3, 4]
-    pictures = {(tmp_path / name / "degraded.png").read_bytes() for name in "abc"}
-    assert len(pictures) == 2, "the seed draws the noise; the number of steps does not"
+    assert [written[name]["seed"] for name in "ab"] == [0, 1]
+    assert [written[name]["settings"]["steps"] for name in "ab"] == [3, 4]
+    assert (tmp_path / "a/degraded.png").read_bytes() != (tmp_path / "b/degraded.png").read_bytes(), "the seed draws noise"
+    views, spread = drawn[1]
+    with demo_photograph() as original:
+        truth = read_picture(original).pixels
+        degrade_file(original, tmp_path / "clean.png", "sr", sigma=0.0)
+    degraded, clean = (read_picture(tmp_path / name).pixels for name in ("b/degraded.png", "clean.png"))
+    assert list(views) == ["degraded", "restored", "original"] and spread.shape == truth.shape[:2]
+    assert np.array_equal(views["degraded"], degraded) and np.array_equal(views["original"], truth)
+    assert (degraded - clean)[degraded.min(2) > 0.1].std() == pytest.approx(0.02, rel=0.1)

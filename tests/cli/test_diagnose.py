@@ -52,23 +52,7 @@ def test_restore_without_a_task_leaves_a_clean_picture_alone(photos: Path) -> No
     assert "Nothing was found to repair in clean.png; choose a task" in run.output
 
 
-def test_options_of_a_task_need_the_task(photos: Path) -> None:
-    run = runner.invoke(app, ["restore", "clean.png", "out.png", "--factor", "2"])
-    assert run.exit_code == 2 and "The option factor belongs to a task" in run.output
-
-
-def test_a_folder_still_needs_a_task(photos: Path) -> None:
-    run = runner.invoke(app, ["restore", ".", "restored"])
-    assert run.exit_code == 2 and "must be said with --task" in run.output
-
-
 def test_what_is_no_picture_is_refused_in_a_sentence(photos: Path) -> None:
     for name in ("text.png", "empty.png", "nowhere.png", "dot.png"):
         run = runner.invoke(app, ["diagnose", name])
         assert run.exit_code == 1 and run.output.startswith("Error: ") and len(run.output.strip().splitlines()) == 1
-
-
-def test_a_kernel_that_was_found_is_judged_by_its_result(photos: Path) -> None:
-    run = runner.invoke(app, ["restore", "it's soft.png", "out.png", "--task", "deblur", "--kernel", "auto", "--steps", "1"])
-    assert "The blur was found in the picture: a Gaussian blur" in run.output and "Verdict: failed" in run.output
-    assert run.exit_code == 3 and not (photos / "out.png").exists()

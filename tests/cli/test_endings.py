@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from leader.cli import app, errors
+from leader.cli import app
 from tests.cheap_prior import CheapPrior
 
 runner = CliRunner()
@@ -100,41 +97,10 @@ def test_a_reader_that_has_seen_enough() -> None:
     assert ended.stderr == b"" and ended.returncode in (0, 1)
 
 
-def test_a_broken_pipe_at_the_end_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken(io.StringIO):
-        def flush(self) -> None:
-            raise BrokenPipeError
-
-    monkeypatch.setattr(errors, "let_go", lambda stream: None)
-    monkeypatch.setattr(sys, "stdout", Broken())
-    codes = [errors._flushed(code) for code in (0, 2, 70)]
-    monkeypatch.undo()
-    assert codes == [1, 2, 70]
-
-
 def test_letters_that_stdout_does_not_have(folder: Path) -> None:
     ended = leader("degrade", "in.png", "größe.png", "--task", "sr", PYTHONIOENCODING="ascii")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.strip() == "gr\\xf6\\xdfe.png" and Path("größe.png").exists()
-
-
-def test_a_real_interruption(folder: Path) -> None:
-    """The embedded prior, interrupted while it works."""
-    command = [sys.executable, "-c", START, *WORDS[:5], "--steps", "1000", "--plugin", "none", "--sigma", "0.1"]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background of a shell ignores it
-    ) as process:
-        assert process.stderr is not None
-        assert "Noise level" in process.stderr.readline()
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=300)
-    assert process.returncode == 130 and "Traceback" not in told and "Interrupted" in told
-    assert not Path("out.png").exists() and not list(folder.glob(".*"))
 
 
 def test_help_is_light() -> None:

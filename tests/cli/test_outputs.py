@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from leader import samples
 from leader.cli import app
-from leader.cli.outputs import check_outputs
-from leader.errors import UsageError
+from leader.pictures import Picture, figures, write_picture
+from tests.cheap_prior import photograph
 
 runner = CliRunner()
 RESTORE = ["restore", "--task", "inpaint", "--steps", "2", "--sigma", "0.1", "--keep-failed"]
@@ -74,14 +75,6 @@ def test_a_link_to_nothing_counts_as_a_file(folder: Path) -> None:
     assert not Path("nothing.png").exists() and not Path("link.png").is_symlink()
 
 
-def test_case_counts_where_the_system_does_not_tell_it_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs = {"OUT": Path("a.png"), "--map": Path("A.png")}
-    check_outputs({}, dict(outputs))
-    monkeypatch.setattr(sys, "platform", "darwin")
-    with pytest.raises(UsageError, match="same file"):
-        check_outputs({}, dict(outputs))
-
-
 def test_degrade_keeps_what_exists(folder: Path) -> None:
     Path("kept.png").write_bytes(b"kept")
     words = ["degrade", "in.png", "kept.png", "--task", "sr"]
@@ -94,15 +87,13 @@ def test_degrade_keeps_what_exists(folder: Path) -> None:
         assert refused.exit_code == 2 and "same file" in refused.stderr
 
 
-def test_two_pictures_from_a_wildcard_do_not_replace_each_other(folder: Path) -> None:
-    before = Path("known.png").read_bytes()
-    result = runner.invoke(app, ["restore", "in.png", "known.png", "--task", "denoise"])
-    assert result.exit_code == 2 and Path("known.png").read_bytes() == before
-
-
-def test_demo_writes_over_its_own_files_only(tmp_path: Path) -> None:
+def test_demo_writes_over_its_own_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_picture(tmp_path / "small.png", Picture(photograph(128, 160).permute(1, 2, 0).numpy()))
+    monkeypatch.setattr(samples, "demo_photograph", lambda: nullcontext(tmp_path / "small.png"))
+    for name in ("draw_map", "draw_side_by_side", "draw_path"):
+        monkeypatch.setattr(figures, name, lambda path, *_: path.write_bytes(b"drawn"))
     out = tmp_path / "out"
-    words = ["demo", "--out", str(out), "--steps", "2"]
+    words = ["demo", "--out", str(out), "--steps", "1"]
     assert runner.invoke(app, words).exit_code == 0
     (out / "notes.txt").write_text("mine")
     assert runner.invoke(app, words).exit_code == 0, "its own folder"

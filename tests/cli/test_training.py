@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from leader.cli.training import fit_variance, publish, train, training_line
-from leader.errors import LeaderError, UsageError
-from leader.priors.loading import load_prior
-from leader.priors.variance_head import VarianceHead
-from leader.train import defaults, run
-from leader.train.initial import shipped_weights
-from leader.train.run import TrainConfig
-from leader.train.variance import FitSettings
+from leader.cli.training import fit_variance, publish, train
+from leader.errors import LeaderError
 from tests.train.pictures import write_pictures
-
-
-def test_records_become_lines_with_the_time_left() -> None:
-    start = {"kind": "start", "step": 0, "seconds": 0.0, "settings": {}}
-    step = {"kind": "train", "step": 20, "seconds": 60.0, "main_denoising": 0.06, "main_nll": -1.0, "main_ratio": 0.98}
-    check = {"kind": "validation", "step": 20, "seconds": 60.0, "sigma": [10, 25], "psnr": [35.2, 30.8], "ratio": [1.0, 1.1]}
-    assert training_line(start, 120) == "Training starts at step 0, 2.0 min left."
-    assert training_line(step, 120) == "step 20, 1.0 min left: loss main 0.0600; squared error / variance 0.98"
-    assert "10: 35.20 dB (1.00), 25: 30.80 dB (1.10)" in training_line(check, 120)
-    assert training_line({"kind": "end", "step": 20, "seconds": 121.0}, 120) == "Training ends at step 20."
 
 
 @pytest.mark.slow
@@ -54,21 +37,6 @@ def test_mistakes_are_told_before_any_work(tmp_path: Path) -> None:
         fit_variance(prior=str(tmp_path / "absent"), images=pictures)
 
 
-def test_options_of_training_have_the_defaults_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the command line passes on when nothing is said is what TrainConfig and FitSettings say themselves."""
-    seen: list[TrainConfig] = []
-    monkeypatch.setattr(run, "train", lambda config, say: seen.append(config))
-    train(images=tmp_path, state=tmp_path / "run")
-    plain = TrainConfig(tmp_path, tmp_path / "run", start_pyramid=shipped_weights())
-    assert replace(seen[0], seconds=plain.seconds) == plain and seen[0].seconds == 3600 * defaults.HOURS
-    train(images=tmp_path, state=tmp_path / "run", parts="share, main", batch=3, seed=5, rate=0.1, device="cuda")
-    assert seen[1].parts == ("share", "main") and (seen[1].main.batch, seen[1].expert.batch) == (3, 3)
-    assert (seen[1].seed, seen[1].rate, seen[1].device) == (5, 0.1, "cuda")
-    assert FitSettings().seconds == 60 * defaults.FIT_MINUTES
-    with pytest.raises(UsageError, match="did you mean 'expert'"):
-        train(images=tmp_path, state=tmp_path / "run", parts="main,exprt")
-
-
 def test_a_head_never_replaces_another_file(tmp_path: Path) -> None:
     pictures = write_pictures(tmp_path / "pictures", count=1)
     other = tmp_path / "photo.png"
@@ -85,17 +53,3 @@ def test_a_head_never_replaces_another_file(tmp_path: Path) -> None:
     with pytest.raises(LeaderError, match="minutes"):
         fit_variance(prior="embedded", images=pictures, out=tmp_path / "h.variance.safetensors", minutes=float("nan"))
     assert other.read_bytes() == b"x" and list(load_file(weights)) == ["a"]
-
-
-def test_a_damaged_head_is_fitted_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pictures = write_pictures(tmp_path / "pictures", count=2)
-    for name in ("pyramid.safetensors", "pyramid.json"):
-        (tmp_path / name).write_bytes((shipped_weights().parent / name).read_bytes())
-    prior, head = tmp_path / "pyramid.safetensors", tmp_path / "pyramid.safetensors.variance.safetensors"
-    head.write_bytes(b"junk")
-    with pytest.raises(LeaderError, match="cannot be read"):
-        load_prior(prior)
-    fit_variance(prior=str(prior), images=pictures, minutes=0.02)
-    told = capsys.readouterr()
-    assert told.out.strip() == str(head) and "answers of the network" in told.err
-    assert VarianceHead.load(head).shape.channels == 3 and load_prior(prior).source == "head"

@@ -1,109 +1,233 @@
+"""Engines of this machine: every job answered, threads fixed, whose death costs what, what is kept and what ends."""
+
 from __future__ import annotations
 
+import multiprocessing
 import os
 import platform
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 
-from leader.engines import Engine, FreshEngine, LocalEngine, PoolEngine, make_engine
-from leader.errors import LeaderError
+from leader.engines import LocalEngine, Lost, ProcessEngine, count_cores, make_engine, processes
+from leader.engines.ray import RayEngine
+from leader.errors import LeaderError, UsageError
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="an option of glibc")
 
 
-def noted(job: int) -> tuple[int, int, int]:
+def square(job: int) -> tuple[int, int, int]:
     """The square, the process and its torch threads."""
     return job * job, os.getpid(), torch.get_num_threads()
 
 
-def failing(job: int) -> int:
+def negate(job: int) -> tuple[int, int]:
+    return -job, os.getpid()
+
+
+def fail_at_two(job: int) -> int:
     if job == 2:
-        raise ValueError("two")
+        raise LeaderError("two is too many")
     return job
 
 
-def test_make_engine_chooses() -> None:
-    assert isinstance(make_engine(1), LocalEngine)
-    assert isinstance(make_engine(2), PoolEngine)
-    assert isinstance(make_engine(2, fresh=True), FreshEngine)
+def die_sometimes(job: tuple[str, int]) -> int:
+    """Kills its worker for 3 always, for 1 the first time; 4 is a Ctrl-C, which is for the parent to act on."""
+    folder, number = job
+    if number == 4:
+        signal.raise_signal(signal.SIGINT)
+    seen = Path(folder) / str(number)
+    if number == 3 or (number == 1 and not seen.exists()):
+        seen.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
 
 
-@pytest.mark.parametrize("make", [LocalEngine, PoolEngine, FreshEngine])
-def test_engines_agree_and_fix_the_threads(make: Callable[[], Engine]) -> None:
-    jobs = [3] if make is FreshEngine else [3, 1]  # a start costs seconds
-    answers = dict(make().map(noted, jobs))
-    assert [answers[index][0] for index in range(len(jobs))] == [job * job for job in jobs]
-    assert {threads for _, _, threads in answers.values()} == {1}
-    processes = {process for _, process, _ in answers.values()}
-    if make is LocalEngine:
-        assert processes == {os.getpid()}
-    else:
-        assert os.getpid() not in processes
+def sleep_for(seconds: float) -> int:
+    time.sleep(seconds)
+    return os.getpid()
 
 
-def test_an_exception_ends_the_run_after_what_came_before() -> None:
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_a_local_job_has_its_threads_and_the_caller_gets_them_back(three_threads: None) -> None:
+    for index, (value, process, threads) in LocalEngine(2).map(square, iter([3, 4])):
+        assert (value, process, threads) == ((3 + index) ** 2, os.getpid(), 2)
+        assert torch.get_num_threads() == 3, "between jobs the caller has its own threads"
     seen = []
-    with pytest.raises(ValueError, match="two"):
-        for index, _ in LocalEngine().map(failing, [0, 1, 2, 3]):
+    with pytest.raises(LeaderError, match="two is too many"):
+        for index, _ in LocalEngine(1).map(fail_at_two, [0, 1, 2, 3]):
             seen.append(index)
-    assert seen == [0, 1]
+    assert seen == [0, 1] and torch.get_num_threads() == 3
 
 
-def dying(job: int) -> None:
-    os._exit(job)
-
-
-def test_a_pool_is_kept_and_a_dead_worker_is_told() -> None:
-    engine = PoolEngine(1)
-    first, second = (next(engine.map(noted, [job]))[1][1] for job in (1, 2))
-    assert first == second
-    with pytest.raises(LeaderError, match="worker process died"):
-        list(engine.map(dying, [3]))
-    assert next(engine.map(noted, [4]))[1][1] != first
+@posix
+def test_processes_are_kept_between_runs_and_take_the_new_function() -> None:
+    """One engine through its life: a start costs seconds."""
+    engine = ProcessEngine(1, 2)
+    first = dict(engine.map(square, range(3)))
+    assert [first[index][0] for index in range(3)] == [0, 1, 4] and {item[2] for item in first.values()} == {2}
+    (worker,) = {item[1] for item in first.values()}
+    assert worker != os.getpid()
+    assert dict(engine.map(negate, [5])) == {0: (-5, worker)}, "the same process, another function"
+    with pytest.raises(LeaderError, match="two is too many"):
+        list(engine.map(fail_at_two, [1, 2, 3]))
+    assert is_alive(worker)
     engine.close()
-    engine.close()
-    assert next(engine.map(noted, [5]))[1][1] != first, "a closed engine starts anew"
-    engine.close()
+    assert not is_alive(worker)
+    with closing(engine):
+        assert dict(engine.map(negate, [6]))[0][1] != worker, "a closed engine starts anew"
 
 
-def test_a_fresh_process_that_dies_is_told() -> None:
-    with pytest.raises(LeaderError, match="worker process died"):
-        list(FreshEngine().map(dying, [3]))
+@posix
+def test_leaving_the_iteration_ends_the_workers_that_are_busy() -> None:
+    with closing(ProcessEngine(2)) as engine:
+        iteration = engine.each(sleep_for, [0.0, 600.0])
+        _, idle = next(iteration)
+        (busy,) = {process.pid for process in multiprocessing.active_children() if process.name == "leader-worker"} - {idle}
+        begin = time.monotonic()
+        iteration.close()  # type: ignore[attr-defined]  # a generator; the contract says Iterator
+        assert time.monotonic() - begin < 60 and busy is not None and not is_alive(busy) and is_alive(int(str(idle)))
 
 
-ORPHANS = """
-import os, sys, time
-from pathlib import Path
-from typing import Any
-sys.path.insert(0, sys.argv[1])
-from orphans import wait_here
-from leader.engines import PoolEngine
+@posix
+def test_a_death_costs_one_job_which_is_tried_again_at_the_end(tmp_path: Path) -> None:
+    taken = []
+
+    def jobs() -> Iterator[tuple[str, int]]:
+        for number in range(6):
+            taken.append(number)
+            yield str(tmp_path), number
+
+    with closing(ProcessEngine(2)) as engine:
+        seen = []
+        for item in engine.each(die_sometimes, jobs()):
+            seen.append(item)
+            assert len(taken) <= len(seen) + 4, "a job is taken when a worker is free"
+    answers = dict(seen)
+    assert len(seen) == 6 and [answers[n] for n in (0, 1, 2, 4, 5)] == [0, 1, 2, 4, 5]
+    lost = answers[3]
+    assert isinstance(lost, Lost) and "killed" in lost.reason and "memory" in lost.reason
+    assert {index for index, _ in seen[-2:]} == {1, 3}, "those tried again come last"
+
+
+class PlayedWorker:
+    """A worker without a process: a job below 0 kills it."""
+
+    started = 0
+
+    def __init__(self, threads: int, tune: Callable[[], bool]) -> None:
+        type(self).started += 1
+        self.pipe, self._job = self, cast("tuple[int, int, bool] | None", None)
+
+    @property
+    def busy(self) -> bool:
+        return self._job is not None
+
+    def give(self, function: Any, index: int, job: int, last: bool = False) -> None:
+        self._job = (index, job, last)
+
+    def current_job(self) -> Any:
+        return self._job
+
+    def receive(self) -> int:
+        assert self._job is not None
+        (_, job, _), self._job = self._job, None
+        if job < 0:
+            raise EOFError
+        return job
+
+    def explain_death(self) -> str:
+        return "exit code 9"
+
+    def end(self) -> None: ...
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> type[PlayedWorker]:
+    monkeypatch.setattr(processes, "_Worker", PlayedWorker)
+    monkeypatch.setattr(processes, "wait", lambda pipes: pipes[:1])
+    monkeypatch.setattr(PlayedWorker, "started", 0)
+    return PlayedWorker
+
+
+def test_deaths_end_the_run_only_where_nothing_is_answered_between_them(played: type[PlayedWorker]) -> None:
+    with pytest.raises(LeaderError, match="die one after the other"):
+        list(ProcessEngine(1).each(abs, [-1] * 100))
+    assert played.started == processes.MOST_DEATHS + 2, "one more than may die"
+    answers = dict(ProcessEngine(1).each(abs, [-1, 1] * 20))
+    assert [answers[2 * n + 1] for n in range(20)] == [1] * 20
+    assert all(isinstance(answers[2 * n], Lost) for n in range(20)), "nor do their second deaths, one after the other"
+
+
+def test_a_fresh_engine_has_a_process_for_every_job(played: type[PlayedWorker]) -> None:
+    assert dict(ProcessEngine(1).each(abs, range(4))) == {n: n for n in range(4)} and played.started == 1
+    assert dict(ProcessEngine(1, fresh=True).each(abs, range(4))) == {n: n for n in range(4)} and played.started == 5
+
+
+def test_which_engine_is_made() -> None:
+    assert isinstance(make_engine(), LocalEngine) and make_engine().threads == 1
+    assert make_engine(0, threads=None).threads == count_cores()
+    many = make_engine(4 * count_cores(), threads=None)
+    assert isinstance(many, ProcessEngine) and (many.workers, many.threads, many.fresh) == (4 * count_cores(), 1, False)
+    one = make_engine(None, threads=None)
+    assert isinstance(one, ProcessEngine) and (one.workers, one.threads) == (1, count_cores())
+    assert make_engine(2, threads=3).threads == 3
+    alone = make_engine(2, fresh=True)
+    assert isinstance(alone, ProcessEngine) and (alone.workers, alone.fresh) == (1, True)
+    ray = make_engine(None, threads=2, engine="ray", address="auto", gpus=0.5)
+    assert isinstance(ray, RayEngine) and (ray.workers, ray.threads, ray.address, ray.gpus) == (None, 2, "auto", 0.5)
+    refused: list[dict[str, Any]] = [{"engine": "slurm"}, {"address": "auto"}, {"engine": "ray", "fresh": True}]
+    for wrong in refused:
+        with pytest.raises(UsageError):
+            make_engine(2, **wrong)
+
+
+PARENT = """
+import sys
+from tests.engines.test_engines import note_and_wait
+from leader.engines import ProcessEngine
 
 if __name__ == "__main__":
-    list(PoolEngine(1).map(wait_here, [sys.argv[2]]))
+    list(ProcessEngine(1).map(note_and_wait, [sys.argv[1]]))
 """
 
 
+def note_and_wait(path: str) -> None:
+    Path(path).write_text(str(os.getpid()))
+    time.sleep(900)
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@posix
 def test_workers_leave_when_their_parent_is_killed(tmp_path: Path) -> None:
-    (tmp_path / "orphans.py").write_text(
-        "import os, time\nfrom pathlib import Path\n\n"
-        "def wait_here(path):\n    Path(path).write_text(str(os.getpid()))\n    time.sleep(900)\n"
-    )
     script, note = tmp_path / "parent.py", tmp_path / "pid"
-    script.write_text(ORPHANS)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]),
-    }
-    parent = subprocess.Popen([sys.executable, str(script), str(tmp_path), str(note)], env=environment)
+    script.write_text(PARENT)
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])}
+    parent = subprocess.Popen([sys.executable, str(script), str(note)], env=here)
     _wait_for(lambda: note.exists() and note.read_text() != "", 300)
     worker = int(note.read_text())
     parent.send_signal(signal.SIGKILL)
@@ -118,31 +242,22 @@ def _wait_for(condition: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.05)
 
 
-FAULTS = """
-import resource, sys, torch
-from leader import load_prior
-from leader.engines.pool import keep_freed_memory
-torch.set_num_threads(1)
-if sys.argv[1] == "keep":
-    assert keep_freed_memory()
-prior, x, t = load_prior("embedded"), torch.rand(1, 3, 128, 128), torch.tensor([0])
-for repeat in range(7):
-    if repeat == 2:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    prior.predict(x, t)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 5)
-"""
+def count_faults(job: int) -> float:
+    """Pages that a pass of the embedded prior over 128 x 128 pixels fetches."""
+    import resource
+
+    from leader import load_prior
+
+    prior, x, t = load_prior("embedded"), torch.rand(1, 3, 128, 128), torch.tensor([0])
+    before = 0
+    for repeat in range(7):
+        if repeat == 2:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        prior.predict(x, t)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 5
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="an option of glibc")
-def test_workers_keep_freed_memory() -> None:
-    """One layer's output is 384 pages, a pass has a dozen: with memory kept, a pass fetches less than one such layer."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
-    done = subprocess.run([sys.executable, "-c", FAULTS, "keep"], capture_output=True, text=True, check=True, env=plain)
-    assert float(done.stdout) < 384
-
-
-def memory_given_back(blocks: int) -> float:
+def give_memory_back(blocks: int) -> float:
     """MB by which this process shrinks when every second of `blocks` tensors of 100 kB is freed."""
     tensors = [torch.ones(25_000) for _ in range(blocks)]
     full = _resident_mb()
@@ -155,17 +270,11 @@ def _resident_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="an option of glibc")
-def test_fresh_processes_give_memory_back() -> None:
-    """Peaks are compared to a per cent: holes between blocks in use must not count."""
-    ((_, shrunk),) = make_engine(fresh=True).map(memory_given_back, [400])
+@glibc
+def test_workers_keep_freed_memory_and_fresh_ones_give_it_back() -> None:
+    """A layer's output is 384 pages, a pass has a dozen. Peaks are compared to a per cent: holes must not count."""
+    with closing(make_engine(1)) as engine:
+        ((_, faults),) = engine.map(count_faults, [0])
+    assert faults < 384
+    ((_, shrunk),) = make_engine(fresh=True).map(give_memory_back, [400])
     assert shrunk == pytest.approx(20, abs=2)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [({"engine": "slurm"}, "local, ray"), ({"address": "auto"}, "--engine ray"), ({"engine": "ray", "fresh": True}, "Peak")],
-)
-def test_engines_that_cannot_be(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(LeaderError, match=says):
-        make_engine(2, **options)

@@ -14,12 +14,13 @@ from leader.engines import LocalEngine, Lost
 from leader.errors import LeaderError
 from leader.folders.choices import Choices
 from leader.folders.run import Outcome, Watcher, run_folder
+from leader.restoration.request import RestoreRequest
 from tests.folders.conftest import results, save_picture
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
-CHOICES = Choices({"task": "denoise", "sigma": 0.05, "quality": "draft", "prior": "embedded", "seed": 5})
+CHOICES = Choices(RestoreRequest("denoise", 0.05, quality="draft", seed=5))
 
 
 @pytest.fixture
@@ -111,10 +112,3 @@ def test_a_folder_arrives_though_a_node_dies_and_equals_the_local_run(cluster: A
     assert killed and outcome.restored == 12 and outcome.failed == []
     run_folder(str(source), str(tmp_path / "here"), CHOICES, LocalEngine(1), maps=".npy")
     assert results(tmp_path / "ray") == results(tmp_path / "here")
-
-
-def test_a_cluster_that_is_not_there_is_told() -> None:
-    from leader.engines.ray import RayEngine
-
-    with pytest.raises(LeaderError, match=r"no Ray cluster|cannot be joined"):
-        list(RayEngine(1, address="127.0.0.1:1").each(placed, [("", 0)]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +19,7 @@ class PlayedError(Exception):
 
 
 class Call:
-    """`actor.do` or `actor.started`; `remote` makes a reference, which stands for itself."""
+    """`actor.do` or `actor.is_started`; `remote` makes a reference, which stands for itself."""
 
     def __init__(self, actor: PlayedActor, name: str) -> None:
         self.actor, self.name, self.words = actor, name, ()
@@ -41,7 +40,7 @@ class PlayedActor:
 
     def __init__(self, function: Callable[[Any], Any], threads: int) -> None:
         self.real = _Actor(function, threads)
-        self.do, self.started = Call(self, "do"), Call(self, "started")
+        self.do, self.is_started = Call(self, "do"), Call(self, "is_started")
         self.placed = self.gone = False
 
 
@@ -118,19 +117,6 @@ def test_every_job_is_answered_and_none_is_fetched_early() -> None:
     assert len(cluster.actors) == 3 and cluster.most_at_once == 3 and all(actor.gone for actor in cluster.actors)
 
 
-def test_actors_that_found_no_room_are_ended_too() -> None:
-    cluster = Cluster(1)
-    crew = pool(cluster, 3)
-    assert len(dict(crew.answers(enumerate(range(5))))) == 5 and len(cluster.actors) == 3
-    crew.end()
-    assert all(actor.gone for actor in cluster.actors)
-
-
-def test_no_more_actors_than_jobs() -> None:
-    cluster = Cluster(8)
-    assert dict(pool(cluster, 8).answers(iter([(0, 1), (1, 2)]))) == {0: 2, 1: 4} and len(cluster.actors) == 2
-
-
 @pytest.mark.parametrize("after", range(1, 10))
 def test_a_machine_that_goes_keeps_no_job_waiting(after: int) -> None:
     """The actor that would take its place finds no room; its job goes to one that is there."""
@@ -140,14 +126,6 @@ def test_a_machine_that_goes_keeps_no_job_waiting(after: int) -> None:
         if len(found) == after:
             cluster.lose()
     assert found == {number: 2 * number for number in range(10)}
-
-
-def test_a_machine_that_comes_back_is_used() -> None:
-    cluster, found = Cluster(1), {}
-    for index, answer in pool(cluster, 2).answers(enumerate(range(10))):
-        found[index] = answer
-        cluster.rooms = 2
-    assert len(found) == 10 and cluster.most_at_once == 2
 
 
 def test_a_job_that_kills_three_workers_is_lost_and_no_other() -> None:
@@ -163,6 +141,11 @@ def test_a_job_that_kills_three_workers_is_lost_and_no_other() -> None:
     assert found == {number: 2 * number for number in (0, 1, 2, 3, 5, 6, 7)}
 
 
+def test_jobs_that_kill_their_workers_do_not_end_the_run_while_others_are_answered() -> None:
+    found = dict(pool(Cluster(2, lambda job: job % 4 == 0), 2).answers(enumerate(range(96))))
+    assert [index for index, answer in found.items() if isinstance(answer, Lost)] == list(range(0, 96, 4))
+
+
 def test_deaths_without_end_and_a_cluster_without_room_are_told() -> None:
     with pytest.raises(LeaderError, match="die one after the other"):
         list(pool(Cluster(2, lambda job: True), 2).answers(enumerate(range(100))))
@@ -176,16 +159,43 @@ def test_deaths_without_end_and_a_cluster_without_room_are_told() -> None:
         list(answers)
 
 
-def test_what_a_job_raises_ends_the_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(2)
-    cluster.is_initialized = lambda: True  # type: ignore[attr-defined]
-    cluster.cluster_resources = lambda: {"CPU": 5.0, "GPU": 2.0}  # type: ignore[attr-defined]
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An engine's way to a played cluster of 5 cores and 2 GPUs; keeps what its actors ask for."""
+    cluster: Any = Cluster(8)
+    cluster.is_initialized = lambda: True
+    cluster.cluster_resources = lambda: {"CPU": 5.0, "GPU": 2.0}
+    cluster.asked = {}
+    place = cluster.remote
+    cluster.remote = lambda *words: SimpleNamespace(options=asking) if words == (_Actor,) else place(*words)
+
+    def asking(**words: Any) -> Any:
+        cluster.asked = words
+        return cluster
+
     monkeypatch.setattr(module, "_ray", lambda: cluster)
-    monkeypatch.setattr(RayEngine, "_actor_class", lambda self, ray: cluster)
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("threads", "gpus", "workers", "count"),
+    [(1, 0.0, None, 5), (2, 0.0, None, 2), (1, 1.0, None, 2), (1, 0.5, None, 4), (1, 0.0, 7, 7), (1, 0.0, 0, 1)],
+)
+def test_as_many_actors_as_there_is_room_for(joined: Any, threads: int, gpus: float, workers: int | None, count: int) -> None:
+    assert len(list(RayEngine(workers, threads, None, gpus).each(double, range(20)))) == 20
+    assert len(joined.actors) == count and all(actor.gone for actor in joined.actors), "leaving ends the workers"
+    assert joined.asked == {"num_cpus": threads, "num_gpus": gpus, "max_restarts": 0}
+    few = RayEngine(workers, threads, None, gpus)
+    joined.actors.clear()
+    assert sorted(few.map(double, [1])) == [(0, 2)] and len(joined.actors) == 1, "no more actors than jobs"
+
+
+def test_what_a_job_raises_and_a_cluster_without_room_end_the_run(joined: Any) -> None:
     with pytest.raises(LeaderError, match="99 is too many"):
         list(RayEngine(2).map(double, [1, 99, 2]))
-    assert all(actor.gone for actor in cluster.actors), "leaving ends the workers"
-    assert sorted(RayEngine(2).map(double, [1, 2])) == [(0, 2), (1, 4)]
+    assert all(actor.gone for actor in joined.actors)
+    with pytest.raises(LeaderError, match="no room"):
+        list(RayEngine(None, 8).each(double, [1]))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:123456", "[::1]:1"])
@@ -196,40 +206,3 @@ def test_an_address_where_nobody_answers_is_told_at_once(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "_ray", lambda: SimpleNamespace(is_initialized=lambda: False, init=init))
     with pytest.raises(LeaderError, match="no Ray cluster at"):
         list(RayEngine(1, address=address).each(double, [1]))
-
-
-def test_other_addresses_are_left_to_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def init(address: str, **words: Any) -> None:
-        asked.append(address)
-        raise ConnectionError("nobody")
-
-    monkeypatch.setattr(module, "_ray", lambda: SimpleNamespace(is_initialized=lambda: False, init=init))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        there = f"127.0.0.1:{server.getsockname()[1]}"
-        for address in ("auto", there):
-            with pytest.raises(LeaderError, match=f"no Ray cluster at '{address}'"):
-                list(RayEngine(1, address=address).each(double, [1]))
-    assert asked == ["auto", there]
-
-
-@pytest.mark.parametrize(
-    ("threads", "gpus", "workers", "count"),
-    [(1, 0.0, None, 5), (2, 0.0, None, 2), (1, 1.0, None, 2), (1, 0.5, None, 4), (1, 0.0, 7, 7), (1, 0.0, 0, 1)],
-)
-def test_as_many_actors_as_there_is_room_for(threads: int, gpus: float, workers: int | None, count: int) -> None:
-    there = SimpleNamespace(cluster_resources=lambda: {"CPU": 5.0, "GPU": 2.0})
-    assert RayEngine(workers, threads, None, gpus)._count(there) == count
-
-
-def test_no_room_at_all_is_told_and_gpus_are_asked_for() -> None:
-    there = SimpleNamespace(cluster_resources=lambda: {"CPU": 5.0})
-    with pytest.raises(LeaderError, match="5 cores and 0 GPUs"):
-        RayEngine(None, 1, None, 1.0)._count(there)
-    with pytest.raises(LeaderError, match="8 threads"):
-        RayEngine(None, 8)._count(there)
-    asked: dict[str, Any] = {}
-    made = SimpleNamespace(remote=lambda kind: SimpleNamespace(options=lambda **words: asked.update(words)))
-    RayEngine(None, 3, None, 0.5)._actor_class(made)
-    assert asked == {"num_cpus": 3, "num_gpus": 0.5, "max_restarts": 0}

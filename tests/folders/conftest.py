@@ -14,6 +14,7 @@ from leader.folders.choices import Choices
 from leader.folders.run import Outcome, run_folder
 from leader.pictures import Picture, write_picture
 from leader.priors import loading
+from leader.restoration.request import RestoreRequest
 from tests.cheap_prior import CheapPrior, photograph
 
 ARGUMENTS: dict[str, Any] = {
@@ -60,7 +61,12 @@ def save_picture(path: Path, height: int = 16, width: int = 24) -> None:
 def go(source: Path | str, out: Path | str, arguments: dict[str, Any] | None = None, **options: Any) -> Outcome:
     """A run in this process."""
     workers = options.pop("workers", LocalEngine(1))
-    return run_folder(str(source), str(out), Choices({**ARGUMENTS, **(arguments or {})}), workers, **options)
+    return run_folder(str(source), str(out), choose(arguments), workers, **options)
+
+
+def choose(arguments: dict[str, Any] | None = None, **options: Any) -> Choices:
+    """The usual choices with others."""
+    return Choices(RestoreRequest(**{**ARGUMENTS, **(arguments or {})}), **options)
 
 
 def results(out: Path) -> dict[str, bytes]:

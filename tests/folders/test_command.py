@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from leader.cli import app
-from leader.cli.folder import FolderWords, address_of, cores, make_workers
-from leader.engines import Crew, LocalEngine
-from leader.errors import UsageError
-from tests.folders.conftest import results, save_picture
+from leader.engines import Engine, ProcessEngine
+from leader.engines.ray import RayEngine
+from leader.errors import LeaderError
+from leader.folders import run as run_module
+from leader.folders.choices import Choices
+from leader.restoration.request import RestoreRequest
+from tests.cheap_prior import CheapPrior
+from tests.folders.conftest import results
 
 runner = CliRunner()
-START = "from leader.cli import main; main()"
 WORDS = ["--task", "denoise", "--sigma", "0.1", "--method", "ddnm", "--plugin", "none", "--steps", "2"]
 
 
@@ -57,9 +58,9 @@ def test_the_same_as_one_by_one(tree: Path, tmp_path: Path) -> None:
         (["--map", "m.png"], "--maps png"),
         (["--figure", "f.png"], "--report"),
         (["--json", "r.json"], "manifest"),
-        (["--maps", "gif"], "found 'gif'"),
-        (["--engine", "slurm"], "local, ray"),
-        (["--address", "auto"], "--engine ray"),
+        (["--maps", "gif"], "'gif'"),
+        (["--engine", "slurm"], "slurm"),
+        (["--address", "auto"], "'ray'"),
         (["--task", "denoize"], "denoise"),
         (["--method", "ddmn"], "Unknown method"),
     ],
@@ -70,7 +71,9 @@ def test_wrong_words(tree: Path, tmp_path: Path, words: list[str], says: str) ->
     assert not (tmp_path / "out").exists() or results(tmp_path / "out") == {}
 
 
-@pytest.mark.parametrize("words", [["--jobs", "2"], ["--report"], ["--maps", "png"], ["--engine", "ray"]])
+@pytest.mark.parametrize(
+    "words", [["--jobs", "0"], ["--report"], ["--maps", "png"], ["--engine", "ray"], ["--address", "auto"]]
+)
 def test_words_of_folders_are_refused_for_one_picture(tree: Path, tmp_path: Path, words: list[str]) -> None:
     done = runner.invoke(app, ["restore", str(tree / "a.png"), str(tmp_path / "x.png"), *WORDS, *words])
     assert done.exit_code == 2 and words[0] in done.stderr and "folders" in done.stderr
@@ -89,51 +92,51 @@ def test_a_folder_without_a_task_and_one_without_pictures(tree: Path, tmp_path: 
     assert code == 1 and "No pictures" in told
 
 
-@pytest.mark.parametrize(
-    ("typed", "address"),
-    [("s3://bucket/a", "s3://bucket/a"), ("memory://x", "memory://x"), ("file:///tmp/a", "file:///tmp/a"), ("a/b", "a/b")],
-)
-def test_addresses_survive_being_paths(typed: str, address: str) -> None:
-    assert address_of(Path(typed)) == address
-
-
-def test_threads_are_divided() -> None:
-    assert isinstance(make_workers(FolderWords(jobs=0), None), LocalEngine)
-    one, many = make_workers(FolderWords(), None), make_workers(FolderWords(jobs=4 * cores()), None)
-    assert isinstance(one, Crew) and (one.workers, one.threads) == (1, cores())
-    assert isinstance(many, Crew) and (many.workers, many.threads) == (4 * cores(), 1)
-    assert make_workers(FolderWords(jobs=2), 3).threads == 3
-    with pytest.raises(UsageError):
-        make_workers(FolderWords(engine="cloud"), None)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)])
-def test_signals_leave_whole_files_and_say_how_to_go_on(tmp_path: Path, number: signal.Signals, code: int) -> None:
-    """The embedded prior in a worker process, interrupted while it works."""
-    source, out = tmp_path / "in", tmp_path / "out"
-    source.mkdir()
-    save_picture(source / "a.png", 16, 16)
-    save_picture(source / "b.png", 192, 192)
-    words = ["restore", str(source), str(out), "--task", "denoise", "--sigma", "0.1", "--method", "ddnm", "--steps", "100"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", START, *words, "--jobs", "1", "--plugin", "none"],
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    end = time.monotonic() + 300
-    while not _second_begun(out) and time.monotonic() < end and process.poll() is None:
-        time.sleep(0.02)
-    process.send_signal(number)  # b.png would take a minute
-    _, told = process.communicate(timeout=300)
-    assert process.returncode == code and "Traceback" not in told, told
-    assert "Interrupted after 1 picture;" in told and f"leader restore {source} {out}" in told
-    assert sorted(results(out)) == ["a.png"]
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_leave_whole_files_and_say_how_to_go_on(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int
+) -> None:
+    """Sent to this process while the second picture is restored."""
+    calls, real = [], CheapPrior._predict
+
+    def interrupt(self: CheapPrior, x: Any, t: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 4:
+            signal.raise_signal(number)
+        return real(self, x, t)
+
+    monkeypatch.setattr(CheapPrior, "_predict", interrupt)
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/leader", "restore", "a folder", "out"])
+    before = signal.getsignal(number)
+    ended, told = restore(tree, tmp_path / "out")
+    assert ended == code and "Interrupted after 1 picture;" in told and "leader restore 'a folder' out" in told
+    assert sorted(results(tmp_path / "out")) == ["a.png"] and signal.getsignal(number) is before
 
 
-def _second_begun(out: Path) -> bool:
-    """a.png has its line, and the folder of another picture is there: that of a.png went before its line came."""
-    manifest = out / "leader-manifest.jsonl"
-    return manifest.exists() and '"a.png"' in manifest.read_text() and any((out / ".leader/tmp").glob("leader-*"))
+def test_every_option_reaches_the_folder(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a value that is not the default; those of a single restoration are held there."""
+    seen: dict[str, Any] = {}
+
+    class EnoughError(LeaderError):
+        pass
+
+    def note(source: str, out: str, choices: Choices, engine: Engine, **options: Any) -> None:
+        seen.update(source=source, out=out, choices=choices, engine=engine, **options)
+        raise EnoughError("enough")
+
+    monkeypatch.setattr(run_module, "run_folder", note)
+    words = ["--no-check", "--keep-failed", "--keep-location", "--force", "--maps", "npy", "--report"]
+    code, _ = restore(tree, tmp_path / "out", *words, "--jobs", "3", "--threads", "2", "--seed", "7", "--no-jpeg")
+    assert code == 1 and (seen["source"], seen["out"]) == (str(tree), str(tmp_path / "out"))
+    assert (seen["maps"], seen["report"], seen["force"]) == (".npy", True, True)
+    choices, engine = seen["choices"], seen["engine"]
+    assert (choices.check, choices.keep_failed, choices.location) == (False, True, True)
+    wanted = RestoreRequest("denoise", 0.1, method="ddnm", plugins=(), steps=2, threads=2, seed=7, jpeg=False)
+    assert choices.request == wanted and choices.run is None
+    assert isinstance(engine, ProcessEngine) and (engine.workers, engine.threads) == (3, 2)
+    restore(tree, tmp_path / "out", "--engine", "ray", "--address", "auto", "--device", "cuda", "--jobs", "4")
+    ray = seen["engine"]
+    assert isinstance(ray, RayEngine) and (ray.workers, ray.threads, ray.address, ray.gpus) == (4, 1, "auto", 1.0)
+    restore("memory://in", "memory://out", "--jobs", "2")
+    assert (seen["source"], seen["out"]) == ("memory://in", "memory://out")

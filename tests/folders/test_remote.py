@@ -77,13 +77,6 @@ def test_objects_that_nobody_recorded_are_not_replaced_unasked(memory: Any) -> N
     assert [name for name, _ in outcome.failed] == ["a.png"] and memory.cat_file("/out/a.png") == b"mine"
 
 
-def test_names_of_objects_that_lead_out(tree: Path, tmp_path: Path, memory: Any) -> None:
-    memory.store["/in/../x.png"] = memory.store["/in/a.png"]
-    outcome = go("memory://in", tmp_path / "out")
-    assert outcome.restored == 3 and not (tmp_path / "x.png").exists()
-    assert all(name == "../x.png" for name, _ in outcome.failed)
-
-
 @pytest.mark.parametrize("address", ["nosuch://bucket/x", "memory://nothing"])
 def test_addresses_that_lead_nowhere(tmp_path: Path, address: str) -> None:
     with pytest.raises(LeaderError):

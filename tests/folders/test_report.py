@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from leader.folders.strips import GAP, SIDE, WHITE_AT, _fitted, coloured
+from leader.folders.strips import GAP, SIDE
 from tests.folders.conftest import go, save_picture
 
 
@@ -94,18 +94,3 @@ def test_pictures_of_runs_without_a_report_are_shown_too(tree: Path, tmp_path: P
     (tree / "a.png").unlink()
     go(tree, tmp_path / "out", report=True)
     assert len(page_of(tmp_path / "out").images) == 2, "a picture that is gone has no row"
-
-
-def test_colours_of_maps_have_a_fixed_scale() -> None:
-    levels = np.asarray(coloured(np.array([[0, WHITE_AT / 2, WHITE_AT, 1]], np.float32))).astype(int).sum(-1)[0]
-    assert levels[0] < levels[1] < levels[2] == levels[3]
-
-
-def test_pixels_of_small_pictures_stay_pixels_and_large_ones_are_averaged() -> None:
-    small = np.array([[[0, 0, 0], [255, 255, 255]]], dtype=np.uint8)
-    drawn = np.asarray(_fitted(Image.fromarray(small)))
-    assert drawn.shape == (SIDE // 2, SIDE, 3)
-    assert (drawn[:, : SIDE // 2] == 0).all() and (drawn[:, SIDE // 2 :] == 255).all()
-    fine = np.indices((4 * SIDE, 4 * SIDE)).sum(0) % 2 * 255  # a checkerboard of single pixels: grey from afar
-    seen = np.asarray(_fitted(Image.fromarray(fine.astype(np.uint8))))
-    assert seen.shape == (SIDE, SIDE) and np.abs(seen[8:-8, 8:-8].astype(int) - 127).max() <= 3

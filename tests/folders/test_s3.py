@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from leader.engines import Crew
 from tests.folders.conftest import go, results
 
 pytest.importorskip("moto.server")
@@ -54,10 +53,3 @@ def test_s3_gives_what_a_disk_gives(tree: Path, tmp_path: Path, store: Any) -> N
     store.pipe_file("pictures/in/a.png", (tree / "b.png").read_bytes())
     outcome = go("s3://pictures/in", "s3://pictures/out", maps=".npy")
     assert (outcome.restored, outcome.found) == (1, 2)
-
-
-@pytest.mark.slow
-def test_workers_of_other_processes_reach_it(tree: Path, tmp_path: Path, store: Any) -> None:
-    outcome = go("s3://pictures/in", "s3://pictures/out", workers=Crew(1, 1))
-    assert outcome.restored == 3 and outcome.failed == []
-    assert {"a.png", "b.png", "sub/c.png"} < set(objects(store))

@@ -9,28 +9,10 @@ import pytest
 
 from leader.engines import LocalEngine, Lost
 from leader.folders.choices import Choices
-from leader.folders.places import Found
-from leader.folders.run import MOST_JOB_BYTES, _Work, shared
 from leader.priors import loading
 from tests.cheap_prior import CheapPrior
-from tests.folders.conftest import ARGUMENTS, go, results, save_picture
+from tests.folders.conftest import choose, go, results, save_picture
 from tests.restoration.test_together import WidePrior
-
-
-class Counting(LocalEngine):
-    """Keeps what every job was."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.jobs: list[Any] = []
-
-    def each(self, function: Any, jobs: Any) -> Any:
-        def noted() -> Any:
-            for job in jobs:
-                self.jobs.append(job)
-                yield job
-
-        return super().each(function, noted())
 
 
 @pytest.fixture
@@ -54,9 +36,7 @@ def test_pictures_that_share_a_pass_become_what_they_become_alone(
     go(tree, tmp_path / "alone", maps=".npy")
     assert max(wide[0].sizes) == 1
     monkeypatch.setattr(Choices, "together", property(lambda self: 4))
-    workers = Counting()
-    outcome = go(tree, tmp_path / "together", maps=".npy", workers=workers)
-    assert workers.jobs == [("a.png", "b.png", "bad.png", "d.png"), ("sub/c.png", "sub/e.png")]
+    outcome = go(tree, tmp_path / "together", maps=".npy")
     assert outcome.restored == 5 and [name for name, _ in outcome.failed] == ["bad.png"]
     assert max(wide[0].sizes) == 2, "a.png and d.png have one size"
     alone, some = results(tmp_path / "alone"), results(tmp_path / "together")
@@ -81,19 +61,17 @@ def test_a_job_of_several_whose_worker_dies_is_tried_one_by_one(
     assert sorted(results(tmp_path / "out")) == ["a.png", "sub/c.png"]
 
 
-def test_jobs_are_small_and_in_order() -> None:
-    work = [
-        _Work(Found(str(number), size), False) for number, size in enumerate([1, 2, MOST_JOB_BYTES, 1, MOST_JOB_BYTES - 1, 1])
-    ]
-    assert [[item.found.name for item in job] for job in shared(work, 3)] == [["0", "1"], ["2"], ["3", "4"], ["5"]]
-    assert [len(job) for job in shared(work, 1)] == [1] * 6 and shared([], 4) == []
-
-
 def test_several_at_a_time_only_where_a_gpu_was_asked_for() -> None:
-    assert Choices(dict(ARGUMENTS)).together == 1 and not Choices({"device": "cpu"}).on_gpu
+    assert choose().together == 1 and not choose({"device": "cpu"}).on_gpu
     for device in ("cuda", "cuda:1", "mps"):
-        assert Choices({"device": device}).on_gpu and Choices({}, {"device": device}).together == 16
-    assert not Choices({"device": "cuda"}, {"device": "cpu"}).on_gpu, "a kept run says itself where it ran"
-    assert Choices({**ARGUMENTS, "average": None, "settings": {}}).digest == Choices(dict(ARGUMENTS)).digest
-    assert Choices({**ARGUMENTS, "average": 1}).digest != Choices(dict(ARGUMENTS)).digest  # a look may ask for several
-    assert Choices({**ARGUMENTS, "average": 2}).digest != Choices(dict(ARGUMENTS)).digest
+        assert choose({"device": device}).on_gpu and choose({"device": device}).together == 16
+
+
+def test_the_digest_changes_with_every_choice_that_changes_pictures() -> None:
+    plain = choose().digest
+    assert choose({"average": None, "settings": {}, "threads": 3}).digest == plain, "left out, or roundings at most"
+    others = [choose({"average": 1}), choose({"jpeg": False}), choose({"kernel_doubt": 0.3}), choose({"estimator": "none"})]
+    others += [choose({"settings": {"eta": 0.5}}), choose({"options": {"ratio": 0.5}}), choose({"dtype": "float16"})]
+    others += [choose(check=False), choose(keep_failed=False), choose(location=True), choose(run={"seed": 1})]
+    digests = {plain, *(other.digest for other in others)}
+    assert len(digests) == 12

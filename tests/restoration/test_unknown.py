@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 from leader.cli import app
 from leader.errors import LeaderError, UsageError
-from leader.folders.choices import with_tables
 from leader.pictures import Picture, from_pil, read_picture
 from leader.pictures.defects import find_defects
 from leader.pictures.thumbnails import KERNELS, as_told, recognise
 from leader.restoration.degrade import degrade
 from leader.restoration.pose import PosedProblem, pose_picture
 from leader.restoration.repeat import arguments_of
+from leader.restoration.request import RestoreRequest
 from leader.restoration.restore import restore
 from tests.cheap_prior import CheapPrior
 from tests.pictures.fields import colour, peppered, scratched
@@ -121,9 +121,9 @@ def test_no_defects_is_one_sentence() -> None:
 
 
 def test_folders_look_for_defects_in_every_picture() -> None:
-    assert with_tables({"mask": "auto"})["mask"] == "auto"
+    assert RestoreRequest(mask="auto").read_files().mask == "auto"
     with pytest.raises(LeaderError):
-        with_tables({"mask": "automatic.png"})
+        RestoreRequest(mask="automatic.png").read_files()
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

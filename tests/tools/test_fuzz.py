@@ -19,7 +19,7 @@ from tools.fuzz.cases import SHARES, Case, make_case, reader_of
 from tools.fuzz.damage import json_text, mended_png, spoiled, spoiled_json, spoiled_text
 from tools.fuzz.worker import FINDING, REFUSED, SERVED, Alarm, Outcome, run_case
 
-from leader.cli.restore import Outputs
+from leader.cli.results import Results
 from leader.errors import LeaderError
 from leader.pictures import Picture, write_picture
 from leader.priors import loading
@@ -139,17 +139,17 @@ def test_want_of_memory_is_found(tmp_path: Path, alarm: Alarm, monkeypatch: pyte
 
 
 def test_a_refusal_that_leaves_a_file_is_found(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    def late(self: Any, restored: Any) -> None:
-        self.picture.write_bytes(b"half")
+    def late(self: Any, out: Path, restored: Any) -> None:
+        out.write_bytes(b"half")
         raise LeaderError("Too late.")
 
-    monkeypatch.setattr(Outputs, "write", late)
+    monkeypatch.setattr(Results, "write", late)
     outcome = run(tmp_path, alarm, *GOOD)
     assert outcome.status == FINDING and outcome.kind == "refused, yet it left out.png"
 
 
 def test_a_success_that_writes_nothing_is_found(tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Outputs, "write", lambda self, restored: None)
+    monkeypatch.setattr(Results, "write", lambda self, out, restored: None)
     assert run(tmp_path, alarm, *GOOD).kind == "nothing was written"
 
 

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from leader.cli import app, trust
+from leader.cli import app
 from leader.engines import LocalEngine, Lost
 from leader.errors import LeaderError
 from leader.pictures import list_pictures
@@ -256,7 +256,7 @@ def test_the_commands_write_a_referee_and_its_factors(folder: Path, tmp_path: Pa
     prior = CheapPrior()
     weights = tmp_path / "weights.safetensors"
     weights.write_bytes(b"")
-    monkeypatch.setattr(trust, "_opened", lambda name: prior)
+    monkeypatch.setattr(loading, "load_prior", lambda name: prior)
     monkeypatch.setattr(defaults, "FEWEST_RUNS", 2)
     runner = CliRunner()
     words = ["--prior", str(weights), "--images", str(folder), "--minutes", "0.001"]
@@ -273,9 +273,9 @@ def test_the_commands_write_a_referee_and_its_factors(folder: Path, tmp_path: Pa
     wrong = runner.invoke(app, ["calibrate", *words, "--engine", "slurm"])
     assert wrong.exit_code == 2 and "local, ray" in wrong.stderr
     wrong = runner.invoke(app, ["calibrate", *words, "--address", "auto"])
-    assert wrong.exit_code == 2 and "--engine ray" in wrong.stderr
+    assert wrong.exit_code == 2 and "'ray'" in wrong.stderr
     monkeypatch.setattr(loading, "load_prior", lambda name: prior)
-    monkeypatch.setattr("leader.cli.folder.make_workers", lambda *_: LocalEngine(1))
+    monkeypatch.setattr("leader.engines.make_engine", lambda *_, **__: LocalEngine(1))
     first = beside(file).read_text()
     helped = runner.invoke(app, ["calibrate", *words, "--crops", "1", "--engine", "ray"])
     assert helped.exit_code == 0 and beside(file).read_text() == first, helped.output

@@ -9,7 +9,7 @@ import pytest
 
 from leader.errors import LeaderError, UsageError
 from leader.web.jobs import BUSY, LOST, Desk, Job
-from leader.web.limits import Limits, fitted
+from leader.web.limits import Limits, fit_limits
 
 
 def _until_over(job: Job) -> None:
@@ -23,25 +23,6 @@ def _steps_for_ever(job: Job) -> None:
     while True:
         job.check()
         time.sleep(0.005)
-
-
-def test_a_job_runs_and_its_result_is_there_when_it_is_over() -> None:
-    desk = Desk(Limits())
-    job = desk.submit("a", lambda one: 42)
-    _until_over(job)
-    assert (job.state, job.result, job.error) == ("done", 42, "")
-    assert desk.count("running") == 0
-    desk.close()
-
-
-def test_what_a_job_freed_is_handed_back_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    freed: list[int] = []
-    monkeypatch.setattr("leader.web.jobs.trim_memory", lambda: freed.append(1))
-    desk = Desk(Limits())
-    for work in (lambda one: 42, lambda one: 1 / 0):
-        _until_over(desk.submit("a", work))
-    assert len(freed) == 2
-    desk.close()
 
 
 def test_one_job_per_client_and_a_line_of_limited_length() -> None:
@@ -123,7 +104,7 @@ def test_an_error_of_ours_is_logged_and_told_without_its_text(caplog: pytest.Log
     ],
 )
 def test_concurrency_is_fitted_to_the_cores(given: dict[str, int], jobs: int, threads: int) -> None:
-    found = fitted(**given)
+    found = fit_limits(**given)
     assert (found.jobs, found.threads) == (jobs, threads)
 
 

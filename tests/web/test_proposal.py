@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from leader.restoration.diagnose import Advice, Diagnosis, diagnose
-from leader.web import proposal, views
-from leader.web.choices import Wish, arguments
-from leader.web.proposal import Proposal, propose
+from leader.web import proposal
+from leader.web.choices import Wish, build_request
+from leader.web.proposal import propose
 
 
 def test_a_diagnosis_becomes_a_proposal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,17 +25,5 @@ def test_a_diagnosis_becomes_a_proposal(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(proposal, "diagnose", lambda path: Diagnosis(found.findings, advice, str(path)))
     told = propose(file)
     assert told.kind == "blurred" and told.repair == ("deblur", {"kernel": "line:9:40", "kernel_doubt": 0.05})
-    chosen = arguments(Wish("blurred"), (30, 20), told.repair)
-    assert (chosen["task"], chosen["kernel"], chosen["kernel_doubt"]) == ("deblur", "line:9:40", 0.05)
-
-
-def test_what_is_filled_in_without_a_brush_is_said() -> None:
-    holes, scratches = Proposal((), "inpaint"), Proposal((), "inpaint", {"mask": "auto"})
-    assert (holes.filled, scratches.filled) == (
-        "The transparent parts are filled in.",
-        "The damage that was found is filled in.",
-    )
-    assert Proposal((), "denoise").filled == ""
-    told = [views.canvas("t", (2, 1), text) for text in (holes.filled, "")]
-    assert "The transparent parts are filled in. Paint over parts to fill in those instead." in told[0]
-    assert "Paint over what is missing." in told[1]
+    chosen = build_request(Wish("blurred"), (30, 20), told.repair)
+    assert (chosen.task, chosen.kernel, chosen.kernel_doubt) == ("deblur", "line:9:40", 0.05)

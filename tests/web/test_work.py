@@ -19,17 +19,17 @@ import leader
 from leader.errors import LeaderError
 from leader.pictures import Picture, write_picture
 from leader.priors import loading
-from leader.restoration.repeat import arguments_of
+from leader.restoration.progress import count_work
+from leader.restoration.request import RestoreRequest
 from leader.web import views, work
 from leader.web.choices import Wish
 from leader.web.jobs import Job, StoppedError
 from leader.web.limits import Limits
-from leader.web.pace import Pace, effort
-from leader.web.site import Site
+from leader.web.site import SECONDS_PER_PIXEL, Site
 from leader.web.store import Entry
 from tests.cheap_prior import CheapPrior, photograph
 
-WISH = Wish(kind="noisy", sigma=0.1, method="ddnm", plugins="none", steps=6)
+WISH = Wish("noisy", request=RestoreRequest(sigma=0.1, method="ddnm", plugins=(), steps=6, seed=3))
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,6 @@ def test_a_job_shows_previews_and_leaves_every_file(site: Site) -> None:
     assert names == set(outcome.files) == {"restored.png", "given.png", "run.json", "path.png", "cover.png", "map.png"}
     assert outcome.entry.client == "c" and outcome.entry.token != entry.token and outcome.size == (32, 24)
     assert Image.open(outcome.entry.folder / "cover.png").size == (32, 24)
-    assert len(site.pace._runs) == 1, "every run teaches the pace"
     assert outcome.numbers["network calls"] == 6 and outcome.numbers["threads"] == 1 and outcome.legend
 
 
@@ -83,7 +82,8 @@ def test_the_run_repeats_the_picture_byte_for_byte_and_holds_no_name(site: Site,
     _, outcome = done(site, entry=entry)
     run = json.loads((outcome.entry.folder / "run.json").read_text())
     assert run["input"]["name"] is None and len(run["input"]["sha256"]) == 64
-    leader.restore(entry.picture, **arguments_of(run)).save(tmp_path / "again.png")
+    assert run["seed"] == 3, "the visitor's own"
+    leader.restore(entry.picture, **RestoreRequest.from_run(run).arguments()).save(tmp_path / "again.png")
     assert (tmp_path / "again.png").read_bytes() == (outcome.entry.folder / "restored.png").read_bytes()
 
 
@@ -106,29 +106,26 @@ def test_a_job_that_is_stopped_or_too_large_leaves_nothing(site: Site) -> None:
     with pytest.raises(LeaderError, match="longer than"):
         work.restore(late, entry, WISH, site.limits, site.pace, site.store)
     with pytest.raises(LeaderError, match=r"128 x 96 pixels; at most 0.01 million"):
-        work.ready(entry, replace(WISH, kind="small", factor=4), site.limits)
+        work.prepare_wish(entry, replace(WISH, kind="small", factor=4), site.limits)
     assert len(site.store) == kept
 
 
 def test_seconds_are_told_for_every_quality_from_the_runs_of_this_machine(site: Site) -> None:
-    entry, wish = given(site), Wish(kind="noisy", sigma=0.1)
+    entry, wish = given(site), Wish("noisy", request=RestoreRequest(quality="standard", sigma=0.1))
     first = work.seconds_by_quality(entry, wish, site.limits, site.pace)
     assert sorted(first, key=lambda name: first[name]) == ["draft", "standard", "best"]
-    made = work.ready(entry, wish, site.limits)
-    steps, pixels = effort(made)
-    site.pace.learn(steps, pixels, 10 * first["standard"])
+    made = work.prepare_wish(entry, wish, site.limits)
+    site.pace.learn(count_work(made), 10 * first["standard"])
     again = work.seconds_by_quality(entry, wish, site.limits, site.pace)
     assert again["standard"] == pytest.approx(10 * first["standard"]) and again["best"] > again["draft"]
-    many = replace(made, average=3)
-    assert effort(many) == (steps, 3 * pixels) and pixels == sum(cost for _, cost in made.work())
-    unpainted = work.seconds_by_quality(entry, Wish(kind="missing", sigma=0.1), site.limits, site.pace)
+    unpainted = work.seconds_by_quality(entry, replace(wish, kind="missing"), site.limits, site.pace)
     assert set(unpainted) == set(first)  # told before anything is painted
 
 
 def test_the_time_left_trusts_other_runs_at_first_and_this_run_later() -> None:
-    assert work.at_most(0.1, None, 50.0) is None
-    assert work.at_most(0.1, 7.0, 50.0) == 45.0 and work.at_most(0.1, 60.0, 50.0) == 60.0
-    assert work.at_most(0.25, 7.0, 50.0) == 7.0
+    assert work.choose_seconds(0.1, None, 50.0) is None
+    assert work.choose_seconds(0.1, 7.0, 50.0) == 45.0 and work.choose_seconds(0.1, 60.0, 50.0) == 60.0
+    assert work.choose_seconds(0.25, 7.0, 50.0) == 7.0
 
 
 def test_the_server_learns_its_pace_when_it_starts(site: Site) -> None:
@@ -136,33 +133,24 @@ def test_the_server_learns_its_pace_when_it_starts(site: Site) -> None:
     while not job.over:
         time.sleep(0.005)
     assert job.state == "done", job.error
-    assert len(site.pace._runs) == 1 and len(site.store) == 0, "its own pictures are removed"
+    assert site.pace.predict_seconds(1e6) != SECONDS_PER_PIXEL * 1e6, "it has learned"
+    assert len(site.store) == 0, "its own pictures are removed"
 
 
 def test_what_the_page_says_of_a_result(site: Site) -> None:
     _, outcome = done(site)
-    text = views.done(outcome)
+    text = views.result_text(outcome)
     for name in ("given.png", "restored.png", "cover.png", "path.png"):
         assert f"leader/files/{outcome.entry.token}/{name}" in text
     assert 'download="restored.png"' in text and 'download="run.json"' in text and 'download="map.png"' in text
     assert text.count("<img") == text.count("alt="), "every picture has words"
     bad = replace(outcome, level="failed", reasons=("the <b>measurement</b> is not explained",), notes=("<script>",))
-    told = views.done(bad)
+    told = views.result_text(bad)
     assert "do not use it" in told and "The &lt;b&gt;measurement" in told and "<script>" not in told
     plain = replace(outcome, files=("restored.png", "given.png", "run.json", "path.png"))
-    assert "no trust map" in views.done(plain) and "map.png" not in views.done(plain)
-    both = views.compared(("A <x>", outcome), ("B", outcome))
+    assert "no trust map" in views.result_text(plain) and "map.png" not in views.result_text(plain)
+    both = views.comparison(("A <x>", outcome), ("B", outcome))
     assert both.count('class="pane"') == 2 and "A &lt;x&gt;" in both
-
-
-def test_what_the_page_says_on_the_way() -> None:
-    job = Job("c", 60.0, words="Restoring", share=0.256, seconds_left=65.0, preview=b"jpeg", previews=3)
-    text = views.running(job)
-    assert "Restoring" in text and "26 %" in text and "at most 1:05 left" in text and 'data-preview="3"' in text
-    assert "left" not in views.running(replace(job, seconds_left=None, preview=None))
-    assert "next" in views.waiting(0) and "1 picture before" in views.waiting(1) and "2 pictures before" in views.waiting(2)
-    assert "64 MB" in views.drop_zone(64) and 'data-most="67108864"' in views.drop_zone(64)
-    assert "&lt;i&gt;" in views.said(["<i>"], (1, 2)) and "3 x 4 pixels" in views.said([], (3, 4))
 
 
 def _page() -> Any:
@@ -171,17 +159,19 @@ def _page() -> Any:
 
 def test_a_form_becomes_a_wish() -> None:
     page = _page()
+    names = ["look", "method", "plugins", "steps", "budget", "estimator", "sigma", "prior", "seed"]
     chosen = "chosen by the quality"
-    wish = page.wish_of("", "small", 2, 0, "draft", "faithful", chosen, chosen, None, None, chosen, None, "embedded", 3)
-    assert wish == Wish(kind="small", factor=2, quality="draft", look="faithful", seed=3)
-    wish = page.wish_of("x", "blurred", 4, 1.5, "best", "natural", "ddnm", "none", "20", "0.1", "head", "0.02", "embedded", "")
-    expected = Wish("blurred", 4, 1.5, "x", "best", "natural", "ddnm", "none", 20, 0.1, "head", 0.02)
-    assert wish == expected
-    with pytest.raises(LeaderError, match="whole number"):
-        page.wish_of("", "small", 2, 0, "draft", "natural", chosen, chosen, 2.5, None, chosen, None, "embedded", 0)
+    wish = page.make_wish(names, "", "small", 2, 0, "draft", "faithful", chosen, chosen, None, "", chosen, None, "embedded", 3)
+    assert wish == Wish("small", 2, request=RestoreRequest(quality="draft", look="faithful", seed=3))
+    expert = ("natural", "ddnm", "none", "20", "0.1", "head", "0.02", "embedded", "")
+    wish = page.make_wish(names, "x", "blurred", 4, 1.5, "best", *expert)
+    request = RestoreRequest(
+        quality="best", look="natural", method="ddnm", plugins=(), steps=20, budget=0.1, estimator="head", sigma=0.02
+    )
+    assert wish == Wish("blurred", 4, 1.5, "x", request)
     titles = [page._side(wish, "draft", chosen, chosen), page._side(wish, "draft", "ddrm", "none")]
     assert [title for title, _ in titles] == ["Draft", "ddrm without plug-ins"]
-    assert titles[0][1].method is None and titles[1][1] == replace(wish, quality="draft", method="ddrm", budget=None)
+    assert titles[0][1].request.method is None and titles[1][1] == wish.change(quality="draft", method="ddrm", budget=None)
 
 
 def test_a_visitor_who_leaves_stops_the_job(site: Site) -> None:
@@ -209,20 +199,8 @@ def test_a_visitor_who_leaves_stops_the_job(site: Site) -> None:
     while not job.over and time.monotonic() < end:
         time.sleep(0.005)
     job.stop()  # where it was not stopped: the thread ends all the same
-    assert job.state == "stopped" and "Nothing was kept" in page.ended(job, None)
+    assert job.state == "stopped" and "Nothing was kept" in page.final_text(job, None)
     job.state, job.error = "refused", "It is <too> large."
-    assert "&lt;too&gt;" in page.ended(job, None)
+    assert "&lt;too&gt;" in page.final_text(job, None)
     job.state, job.result = "done", 7
-    assert page.ended(job, lambda found: found + 1) == "8"
-
-
-def test_runs_of_the_same_size_tell_the_pace() -> None:
-    pace = Pace()
-    plain = 0.01 * 10 + 5e-6 * 1e6
-    assert pace.seconds(10, 1e6) == pytest.approx(plain)
-    for _ in range(5):
-        pace.learn(10, 1e6, 3 * plain)
-    for _ in range(9):
-        pace.learn(10, 1e9, 0.1 * (0.01 * 10 + 5e-6 * 1e9))
-    assert pace.seconds(10, 1e6) == pytest.approx(3 * plain)
-    assert pace.seconds(10, 1e9) == pytest.approx(0.1 * (0.01 * 10 + 5e-6 * 1e9))
+    assert page.final_text(job, lambda found: found + 1) == "8"

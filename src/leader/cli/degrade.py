@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from leader import defaults
-from leader.cli import options
 from leader.cli.console import to_stderr, to_stdout
+from leader.cli.options import Force, borrow, with_options
+from leader.restoration.request import word
 
 EXAMPLES = """
 Examples:
@@ -26,43 +28,38 @@ Examples:
 """
 
 
+@dataclass(frozen=True)
+class Degradation:
+    """What is done to a picture."""
+
+    task: str = borrow("task", default=MISSING, help="What to do to the picture: see leader tasks.")
+    sigma: float = borrow("sigma", default=0.0, help="Noise to add, 0.05 = 5 % of the range.")
+    seed: int = borrow("seed", default=defaults.SEED)
+    kernel: str | None = borrow("kernel")
+    mask: str | None = borrow("mask")
+    factor: int | None = borrow("factor")
+    down: str | None = borrow("down")
+    ratio: float | None = word(None, "Share of coefficients cs measures (0.25).", float)
+    order: str | None = word(None, "Which ones: random, sequency or published.")
+    quality: int | None = word(None, "Of the JPEG that jpeg makes (75).", int, least=1, most=100)
+
+
+@with_options
 def degrade(
     picture: Annotated[Path, typer.Argument(metavar="IN", help="A good picture.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A picture, or a container (.npz) that keeps everything.")],
-    task: options.RequiredTask,
-    sigma: Annotated[str, typer.Option("--sigma", metavar="NUMBER", help="Noise to add, 0.05 = 5 % of the range.")] = "0",
-    seed: options.Seed = defaults.SEED,
-    kernel: options.Kernel = None,
-    mask: options.Mask = None,
-    factor: options.Factor = None,
-    down: options.Down = None,
-    ratio: Annotated[float | None, typer.Option("--ratio", help="Share of coefficients cs measures (0.25).")] = None,
-    order: Annotated[str | None, typer.Option("--order", help="Which ones: random, sequency or published.")] = None,
-    quality: Annotated[int | None, typer.Option("--quality", min=1, max=100, help="Of the JPEG that jpeg makes (75).")] = None,
-    force: options.Force = False,
+    degradation: Degradation,
+    force: Force = False,
 ) -> None:
     """Degrades a good picture, to try a restoration on known ground."""
     from leader.cli.outputs import check_outputs, existing_files
     from leader.files import check_readable
-    from leader.restoration.arguments import as_sigma
     from leader.restoration.degrade import degrade_file as spoil
 
-    check_outputs(existing_files({"IN": picture, "--mask": mask, "--kernel": kernel}), {"OUT": out}, force)
+    read = {"IN": picture, "--mask": degradation.mask, "--kernel": degradation.kernel}
+    check_outputs(existing_files(read), {"OUT": out}, force)
     check_readable(picture, "picture")
-    notes = spoil(
-        picture,
-        out,
-        task,
-        sigma=as_sigma(sigma),
-        seed=seed,
-        kernel=kernel,
-        mask=mask,
-        factor=factor,
-        down=down,
-        ratio=ratio,
-        order=order,
-        quality=quality,
-    )
+    notes = spoil(picture, out, **vars(degradation))
     for note in notes:
         to_stderr(note)
     to_stdout(str(out))

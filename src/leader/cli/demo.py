@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leader import defaults
-from leader.cli import options
 from leader.cli.console import to_stderr, to_stdout
+from leader.cli.options import Force
 from leader.errors import LeaderError
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ RUN = "run.json"
 
 def demo(
     out: Annotated[Path, typer.Option("--out", help="The folder to write into; created if missing.")] = Path("out"),
-    steps: options.Steps = defaults.STEPS,
-    seed: options.Seed = defaults.SEED,
-    force: options.Force = False,
+    steps: Annotated[int | None, typer.Option("--steps", "-n", help="Network steps; fewer are faster.")] = defaults.STEPS,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed, another draw.")] = defaults.SEED,
+    force: Force = False,
 ) -> None:
     """Degrades and restores a photograph that comes with the package, and draws every figure."""
     from leader.cli.outputs import check_outputs
-    from leader.cli.restore import write_run
+    from leader.cli.results import write_run
     from leader.cli.running import run_and_tell
     from leader.files import replacing
     from leader.pictures import figures, read_picture
@@ -45,7 +45,7 @@ def demo(
     except OSError as error:
         raise LeaderError(f"The folder {out} cannot be created ({error.strerror}); choose another.") from error
     run = out / RUN
-    check_outputs({}, {**paths, "run": run}, force or _made_by_a_demo(run))
+    check_outputs({}, {**paths, "run": run}, force or _is_of_a_demo(run))
     with demo_photograph() as original, tempfile.TemporaryDirectory() as folder:
         truth = read_picture(original)
         degraded = Path(folder) / "degraded.png"
@@ -78,7 +78,7 @@ def _scores(restored: NDArray[np.float32], truth: NDArray[np.float32]) -> str:
     return f"Against the original: PSNR {near:.2f} dB, LPIPS {alike:.3f}."
 
 
-def _made_by_a_demo(run: Path) -> bool:
+def _is_of_a_demo(run: Path) -> bool:
     """Whether the folder holds the run of an earlier demo."""
     from leader.cli.settings import is_run, read_settings
 

@@ -40,8 +40,8 @@ class OneSentenceGroup(TyperGroup):
         except SystemExit as end:
             code = end.code
         except Exception as error:  # from outside a command: parsing, help on a full disk
-            code = _told(error)
-        sys.exit(_flushed(code))
+            code = _tell(error)
+        sys.exit(_flush_stdout(code))
 
     def invoke(self, ctx: Any) -> Any:
         """Runs a command inside typer's own handling of its usage errors."""
@@ -52,7 +52,7 @@ class OneSentenceGroup(TyperGroup):
             raise typer.Exit(INTERRUPTED) from error
 
 
-def _told(error: Exception) -> int:
+def _tell(error: Exception) -> int:
     """Tells what went wrong; the exit code."""
     if isinstance(error, LeaderError):
         to_stderr(f"Error: {error}", style="bold red")
@@ -76,7 +76,7 @@ def _told(error: Exception) -> int:
     return BUG
 
 
-def _flushed(code: Any) -> Any:
+def _flush_stdout(code: Any) -> Any:
     """Writes out what stdout still holds; a failure there must not end in silence and exit code 0."""
     try:
         if sys.stdout is not None:
@@ -85,5 +85,5 @@ def _flushed(code: Any) -> Any:
         let_go(sys.stdout)
         return code or FAILED
     except OSError as error:
-        return code or _told(error)
+        return code or _tell(error)
     return code

@@ -6,54 +6,57 @@ import os
 import shlex
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from leader.cli.console import to_stderr
+from leader.cli.errors import FAILED, INTERRUPTED, NO_ANSWER
+from leader.cli.options import option_names
+from leader.cli.results import Results
 from leader.errors import LeaderError, UsageError
 from leader.files import printable
+from leader.progress import ProgressDisplay
+from leader.restoration.request import RestoreRequest, word
 
 if TYPE_CHECKING:
-    from leader.engines import Workers
-    from leader.folders.choices import Choices
-    from leader.folders.progress import FolderMeter
+    from leader.folders.meter import FolderMeter
     from leader.folders.run import Outcome
 
-SILENCE = 10.0
-"""Seconds between two lines where no bar can be drawn."""
-_TERMINATED = 143
+TERMINATED = 143
 
 
 @dataclass(frozen=True)
-class FolderWords:
-    """The words of the command line that only folders have."""
+class FolderOptions:
+    """The options that only folders have."""
 
-    jobs: int | None = None
-    engine: str = "local"
-    address: str | None = None
-    maps: str | None = None
-    report: bool = False
+    jobs: int | None = word(
+        None,
+        "For folders: worker processes (1), which share the cores; 0 for none.",
+        int,
+        "--jobs",
+        "-j",
+        least=0,
+        most=4096,
+    )
+    engine: str = word("local", "For folders: local, or ray for a Ray cluster.")
+    address: str | None = word(None, "Of the Ray cluster: auto, or HOST:PORT.")
+    maps: str | None = word(None, "For folders: the uncertainty of every picture beside it (NAME.map.png).", metavar="png|npy")
+    report: bool = word(False, "For folders: one page with all pictures, before and after.", bool, "--report")
 
     def refuse(self, picture: Path) -> None:
         """Refuses them where one picture is restored."""
-        given = {
-            "--jobs": self.jobs is not None,
-            "--engine": self.engine != "local",
-            "--address": self.address is not None,
-            "--maps": self.maps is not None,
-            "--report": self.report,
-        }
-        for option, is_given in given.items():
-            if is_given and not os.path.lexists(picture):
+        for item in fields(self):
+            if getattr(self, item.name) == item.default:
+                continue
+            if not os.path.lexists(picture):
                 raise LeaderError(f"There is no folder '{printable(picture)}'; give an existing one.")
-            if is_given:
-                raise UsageError(f"{option} is for folders; IN is one picture, so leave it out.")
+            option = option_names(item.name, item.metadata["word"])[0]
+            raise UsageError(f"{option} is for folders; IN is one picture, so leave it out.")
 
 
 def is_folder(word: Path) -> bool:
@@ -72,58 +75,43 @@ def address_of(word: Path) -> str:
     return text
 
 
-def restore_folder(source: str, out: str, choices: Choices, words: FolderWords, threads: int | None, force: bool) -> None:
+def restore_folder(
+    source: Path, out: Path, request: RestoreRequest, run: dict[str, Any] | None, results: Results, folder: FolderOptions
+) -> None:
     """Restores a folder, tells how it goes, and leaves with the exit code that says how it went."""
+    from leader.engines import make_engine
+    from leader.folders.choices import Choices
     from leader.folders.names import REPORT, map_suffix
     from leader.folders.run import Watcher, run_folder
+    from leader.restoration.tasks import find_task
 
+    find_task(str(request.task))
+    choices = Choices(request.read_files(), run, results.check, results.keep_failed, results.keep_location)
     teller = _Teller()
-    watcher = Watcher(teller.note, teller.listed, teller.finished)
-    maps = map_suffix(words.maps)
-    workers = make_workers(words, threads, 1.0 if choices.on_gpu else 0.0)
-    with closing(workers), terminated_as_interrupt():
+    watcher = Watcher(to_stderr, teller.begin, teller.finish)
+    maps, place = map_suffix(folder.maps), address_of(out)
+    gpus = 1.0 if choices.on_gpu else 0.0
+    engine = make_engine(folder.jobs, threads=request.threads, engine=folder.engine, address=folder.address, gpus=gpus)
+    wanted: dict[str, Any] = {"maps": maps, "report": folder.report, "force": results.force}
+    with closing(engine), terminate_as_interrupt():
         try:
-            outcome = run_folder(source, out, choices, workers, maps=maps, report=words.report, force=force, watcher=watcher)
+            with teller.display:
+                outcome = run_folder(address_of(source), place, choices, engine, watcher=watcher, **wanted)
         except KeyboardInterrupt as end:
-            teller.stop()
             done = 0 if teller.meter is None else teller.meter.finished
-            to_stderr(f"Interrupted after {counted(done)}; what is done is kept. To go on, run the same command again:")
+            to_stderr(f"Interrupted after {count_pictures(done)}; what is done is kept. To go on, run the same command again:")
             to_stderr(f"  {_command()}")
-            raise typer.Exit(_TERMINATED if isinstance(end, Terminated) else 130) from end
-        finally:
-            teller.stop()
+            raise typer.Exit(TERMINATED if isinstance(end, Terminated) else INTERRUPTED) from end
     _tell(outcome)
-    if words.report:
-        to_stderr(f"The pictures side by side: {out.rstrip('/')}/{REPORT}")
+    if folder.report:
+        to_stderr(f"The pictures side by side: {place.rstrip('/')}/{REPORT}")
     if outcome.failed:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
     if outcome.refused:
-        raise typer.Exit(3)
+        raise typer.Exit(NO_ANSWER)
 
 
-def make_workers(words: FolderWords, threads: int | None, gpus: float = 0.0) -> Workers:
-    """Who restores: processes here (none of their own with --jobs 0), or the actors of a Ray cluster, with `gpus` each."""
-    from leader.engines import ENGINES, Crew, LocalEngine
-
-    if words.engine not in ENGINES:
-        raise UsageError(f"There is no engine '{words.engine}'; use one of {', '.join(ENGINES)}.")
-    if words.engine == "ray":
-        from leader.engines.ray import RayEngine
-
-        return RayEngine(words.jobs, threads or 1, words.address, gpus)
-    if words.address is not None:
-        raise UsageError("An --address belongs to --engine ray; add that, or leave it out.")
-    jobs = 1 if words.jobs is None else words.jobs
-    share = threads or max(1, cores() // max(1, jobs))
-    return LocalEngine(share) if jobs == 0 else Crew(jobs, share)
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def counted(pictures: int) -> str:
+def count_pictures(pictures: int) -> str:
     """1 picture, 2 pictures."""
     return f"{pictures} picture{'' if pictures == 1 else 's'}"
 
@@ -133,7 +121,7 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def terminated_as_interrupt() -> Iterator[None]:
+def terminate_as_interrupt() -> Iterator[None]:
     """While the block runs, SIGTERM raises `Terminated`: the run ends as after Ctrl-C."""
 
     def stop(*_: Any) -> None:
@@ -151,43 +139,21 @@ def terminated_as_interrupt() -> Iterator[None]:
 
 
 class _Teller:
-    """Progress on stderr: a bar on a terminal, a line now and then elsewhere; what failed at once."""
+    """Progress on stderr; what failed at once."""
 
     def __init__(self) -> None:
         self.meter: FolderMeter | None = None
-        self._bar: Any = None
-        self._last = time.monotonic()
+        self.display = ProgressDisplay(to_stderr)
 
-    def note(self, text: str) -> None:
-        to_stderr(text)
-
-    def listed(self, meter: FolderMeter) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-
+    def begin(self, meter: FolderMeter) -> None:
         self.meter = meter
-        to_stderr(f"{counted(meter.total)} to restore.")
-        console = Console(stderr=True)
-        if console.is_terminal:
-            self._bar = Progress(BarColumn(), TextColumn("{task.description}"), console=console, transient=True)
-            self._task = self._bar.add_task(meter.words(), total=max(1, meter.total))
-            self._bar.start()
+        to_stderr(f"{count_pictures(meter.total)} to restore.")
 
-    def finished(self, name: str, error: str | None) -> None:
+    def finish(self, name: str, error: str | None) -> None:
         if error is not None:
             to_stderr(f"{printable(name)}: {error}", style="red")
-        if self.meter is None:
-            return
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self.meter.finished, description=self.meter.words())
-        elif time.monotonic() - self._last >= SILENCE:
-            self._last = time.monotonic()
-            to_stderr(self.meter.words())
-
-    def stop(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        if self.meter is not None:
+            self.display.show(self.meter.share, str(self.meter))
 
 
 def _tell(outcome: Outcome) -> None:
@@ -196,7 +162,7 @@ def _tell(outcome: Outcome) -> None:
         parts.append(f"{outcome.refused} not written, since their verdict was failed (--keep-failed writes them)")
     if outcome.failed:
         parts.append(f"{len(outcome.failed)} without a result")
-    to_stderr(f"{counted(outcome.total)}: {', '.join(parts)}.")
+    to_stderr(f"{count_pictures(outcome.total)}: {', '.join(parts)}.")
     if outcome.levels:
         order = [level for level in ("fine", "doubtful", "failed") if level in outcome.levels]
         to_stderr(f"Verdicts: {', '.join(f'{outcome.levels[level]} {level}' for level in order)}.")

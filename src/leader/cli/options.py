@@ -1,123 +1,73 @@
-"""The words of the command line that several commands share."""
+"""Options of commands from dataclasses of choices, so that a choice is written once."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, field, fields, is_dataclass
+from types import GenericAlias
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from leader.restoration.request import RestoreRequest, Word, word_of
 
-def _task_names() -> list[str]:
-    from leader.restoration.tasks import TASKS
-
-    return list(TASKS)
-
-
-def _method_names() -> list[str]:
-    from leader.methods import METHODS
-
-    return list(METHODS)
-
-
-def _plugin_names() -> list[str]:
-    from leader.plugins import BUNDLES, PLUGINS
-
-    return [*BUNDLES, *PLUGINS, "none"]
-
-
-def _prior_names() -> list[str]:
-    from leader.priors.catalogue import ENTRIES
-
-    return ["embedded", *ENTRIES]
-
-
-def _estimator_names() -> list[str]:
-    from leader.cli.lists import ESTIMATORS
-
-    return list(ESTIMATORS)
-
-
-Task = Annotated[
-    str | None,
-    typer.Option("--task", "-t", autocompletion=_task_names, help="What happened to the picture: see leader tasks."),
-]
-RequiredTask = Annotated[
-    str,
-    typer.Option("--task", "-t", autocompletion=_task_names, help="What to do to the picture: see leader tasks."),
-]
-Kernel = Annotated[
-    str | None,
-    typer.Option("--kernel", metavar="auto|FILE|gaussian:S|...", help="The kernel of the blur, see leader tasks deblur."),
-]
-KernelDoubt = Annotated[
-    float | None,
-    typer.Option("--kernel-doubt", metavar="NUMBER", help="Relative error of the kernel's width (0.1 = 10 %), 0 for none."),
-]
-Mask = Annotated[
-    str | None,
-    typer.Option(
-        "--mask",
-        metavar="FILE|random:SHARE|auto",
-        help="White where the picture is known; auto looks for specks and scratches.",
-    ),
-]
-Factor = Annotated[int | None, typer.Option("--factor", help="How much larger sr makes a picture (default 4).")]
-Down = Annotated[
-    str | None, typer.Option("--down", help="How it became small: auto (default), lanczos, box, ...: see leader tasks sr.")
-]
-Quality = Annotated[
-    str | None,
-    typer.Option("--quality", "-q", help="How much work to spend: draft, standard (the default) or best."),
-]
-Look = Annotated[
-    str | None,
-    typer.Option("--look", help="natural (believable texture, the default) or faithful (closer to the truth on average)."),
-]
-Method = Annotated[
-    str | None,
-    typer.Option("--method", "-m", autocompletion=_method_names, help="A method of your own choice: see leader methods."),
-]
-Plugins = Annotated[
-    list[str] | None,
-    typer.Option("--plugin", "-p", autocompletion=_plugin_names, help="May be repeated, none for none; a --method has leader."),
-]
-Prior = Annotated[
-    str,
-    typer.Option("--prior", autocompletion=_prior_names, help="See leader priors; or a checkpoint's path."),
-]
-Estimator = Annotated[
-    str | None,
-    typer.Option("--estimator", autocompletion=_estimator_names, help="How uncertainty is estimated: see leader estimators."),
-]
-Device = Annotated[str | None, typer.Option("--device", help="Where to compute: cpu, cuda or mps; the prior's by default.")]
-Precision = Annotated[str | None, typer.Option("--dtype", help="Numbers to compute with: float32, float16 or bfloat16")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads of the CPU; the bits depend on them.")]
-Steps = Annotated[
-    int | None, typer.Option("--steps", "-n", help="Network steps; fewer are faster. By default those of the quality.")
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another draw.")]
-Jobs = Annotated[
-    int | None,
-    typer.Option("--jobs", "-j", min=0, max=4096, help="For folders: worker processes (1), which share the cores; 0 for none."),
-]
-EngineName = Annotated[str, typer.Option("--engine", help="For folders: local, or ray for a Ray cluster.")]
-Address = Annotated[str | None, typer.Option("--address", help="Of the Ray cluster: auto, or HOST:PORT.")]
-Maps = Annotated[
-    str | None,
-    typer.Option("--maps", metavar="png|npy", help="For folders: the uncertainty of every picture beside it (NAME.map.png)."),
-]
-Report = Annotated[bool, typer.Option("--report", help="For folders: one page with all pictures, before and after.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
 
 
-def plugin_names(names: list[str] | None) -> tuple[str, ...] | None:
-    """The plug-ins asked for; "none" alone for none."""
-    from leader.errors import UsageError
+def borrow(name: str, **changes: Any) -> Any:
+    """A field that is asked for as that of a restoration."""
+    default = changes.pop("default", None)
+    return field(default=default, metadata={"word": Word(**{**vars(word_of(RestoreRequest, name)), **changes})})
 
-    if not names:
-        return None
-    if names == ["none"]:
-        return ()
-    if "none" in names:
-        raise UsageError("The plug-in 'none' stands alone; leave it out or leave out the others.")
-    return tuple(names)
+
+def option_names(name: str, about: Word) -> tuple[str, ...]:
+    """What is typed for a choice, the long name first."""
+    return about.options or (f"--{name.replace('_', '-')}",)
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with one option for every `Word` of its parameters that are dataclasses of choices."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    made_of: dict[str, type] = {}
+    for parameter in inspect.signature(command).parameters.values():
+        kind = hints[parameter.name]
+        if is_dataclass(kind) and isinstance(kind, type):
+            made_of[parameter.name] = kind
+            parameters += [_as_parameter(item.name, item.metadata["word"], item.default) for item in _choices(kind)]
+        else:
+            parameters.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
+
+    def run(**given: Any) -> None:
+        for name, kind in made_of.items():
+            given[name] = kind(**{item.name: given.pop(item.name) for item in _choices(kind)})
+        command(**given)
+
+    run.__doc__, run.__name__ = command.__doc__, command.__name__
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {item.name: item.annotation for item in parameters}
+    return run
+
+
+def _choices(kind: type) -> list[Any]:
+    return [item for item in fields(kind) if "word" in item.metadata]
+
+
+def _as_parameter(name: str, about: Word, default: Any) -> inspect.Parameter:
+    option = typer.Option(
+        *option_names(name, about),
+        help=about.help,
+        metavar=about.metavar,
+        autocompletion=about.names,
+        min=about.least,
+        max=about.most,
+    )
+    required = default is MISSING
+    kind: Any = GenericAlias(list, (about.kind,)) if about.repeated else about.kind
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if required else default,
+        annotation=Annotated[kind if required or default is not None else kind | None, option],
+    )

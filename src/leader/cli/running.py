@@ -1,14 +1,25 @@
-"""A restoration at the terminal: what was chosen, how far it is, what it took."""
+"""A restoration at the terminal: what was chosen, how long it will take, how far it is, what it took."""
 
 from __future__ import annotations
 
-from leader.cli.ahead import tell_time
+import sys
+
+import typer
+
 from leader.cli.console import to_stderr
-from leader.cli.progress import progress_bar
+from leader.cli.errors import INTERRUPTED
+from leader.progress import ProgressDisplay, format_duration
+from leader.restoration.progress import RunProgress, predict_seconds
 from leader.restoration.restore import Preparation
 from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
+from leader.result import Step
 from leader.trust.maps import in_words
+
+LONG = 60.0
+"""A run that will take longer than this many seconds is announced."""
+TOO_LONG = 600.0
+"""A run that will take longer than this many seconds is begun on a terminal only after a question."""
 
 _ORIGINS = {
     "estimated": "estimated from the picture",
@@ -16,7 +27,6 @@ _ORIGINS = {
     "container": "from the container",
 }
 _RAISED = ", raised by the doubt of the kernel"
-
 _STYLES = {"fine": None, "doubtful": "yellow", "failed": "bold red"}
 
 
@@ -24,12 +34,30 @@ def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False) -> R
     """Runs a restoration; notes, noise level, time, progress, cost and verdict go to stderr. `ask` before a very long run."""
     for note in ready.notes:
         to_stderr(note)
-    told = tell_time(ready, ask)
-    restored = run_with_second_try(ready, lambda one: _run(one, check, told))
+    announce(ready, ask)
+    restored = run_with_second_try(ready, lambda one: _run(one, check))
     _tell_trust(restored)
     if restored.verdict is not None:
         to_stderr(f"Verdict: {restored.verdict.in_words('terminal')}", _STYLES[restored.verdict.level])
     return restored
+
+
+def announce(ready: Preparation, ask: bool) -> None:
+    """Says how long a long run will take; `ask` wants an answer on a terminal beyond ten minutes."""
+    seconds = predict_seconds(ready)
+    if seconds is None or seconds <= LONG:
+        return
+    to_stderr(
+        f"This will take about {format_duration(seconds)}; fewer --steps, --quality draft or a smaller picture take less."
+    )
+    if ask and seconds > TOO_LONG and at_terminal() and not typer.confirm("Begin?", default=False, err=True):
+        to_stderr("Nothing was done; --yes begins without a question.")
+        raise typer.Exit(INTERRUPTED)
+
+
+def at_terminal() -> bool:
+    """Whether a person can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
 
 
 def _tell_trust(restored: Restoration) -> None:
@@ -42,11 +70,17 @@ def _tell_trust(restored: Restoration) -> None:
         to_stderr(restored.trust.note)
 
 
-def _run(ready: Preparation, check: bool, told: bool) -> Restoration:
+def _run(ready: Preparation, check: bool) -> Restoration:
     raised = ready.sigma_from == "given" and ready.posed.noise is not None
     to_stderr(f"Noise level sigma = {ready.sigma:.4f} ({_ORIGINS[ready.sigma_from]}{_RAISED if raised else ''}).")
-    with progress_bar(ready, f"Restoring ({ready.task})", told) as on_step:
-        restored = ready.run(on_step, check)
+    progress = RunProgress(ready)
+    with ProgressDisplay(to_stderr) as display:
+
+        def show(step: Step) -> None:
+            progress.add(step)
+            display.show(progress.share, f"Restoring ({ready.task}): {progress}")
+
+        restored = ready.run(show, check)
     calls = restored.result.ledger.total.calls
     to_stderr(
         f"Restored {restored.picture.size[0]} x {restored.picture.size[1]} pixels with {calls} network "

@@ -1,21 +1,16 @@
-"""Settings files (--settings, TOML or JSON), the runs that --json kept, and the options that override them."""
+"""Settings files (--settings, TOML or JSON) and the runs that --json kept."""
 
 from __future__ import annotations
 
 import json
-import math
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from leader.by_name import show_value
 from leader.errors import LeaderError, UsageError
 from leader.files import check_readable
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from leader.toml import parse_toml_text
 
 RUN = "leader"
 """The key that tells a run kept by --json from settings; its value is the version of the format."""
@@ -34,7 +29,7 @@ def read_settings(path: Path | None) -> dict[str, Any]:
     size = check_readable(path, "settings file").st_size
     if size > MOST_BYTES:
         raise LeaderError(f"{path} has {size} bytes; settings files have at most {MOST_BYTES}.")
-    content = _parsed(path)
+    content = _parse(path)
     if not isinstance(content, dict):
         raise LeaderError(f"{path} must hold names and values; found a {type(content).__name__}.")
     if not is_run(content):
@@ -47,10 +42,10 @@ def is_run(content: Mapping[str, Any]) -> bool:
     return isinstance(content.get(RUN), str)
 
 
-def _parsed(path: Path) -> Any:
+def _parse(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
-        return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        return json.loads(text) if path.suffix.lower() == ".json" else parse_toml_text(text)
     except UnicodeDecodeError as error:
         raise LeaderError(f"{path} is not written in UTF-8 (byte {error.start}); save it as UTF-8.") from error
     except RecursionError as error:
@@ -68,30 +63,6 @@ def _check_names(content: Mapping[str, Any], path: Path) -> None:
             advice = f"use the option {option} for that" if option else "there is no such setting"
             raise UsageError(f"{path} sets '{name}'; {advice}.")
         if name in PLUGINS and not isinstance(value, dict):
-            raise UsageError(f"{path} sets {name} = {_shown(value)}; the settings of a plug-in are a table under its name.")
+            raise UsageError(f"{path} sets {name} = {show_value(value)}; the settings of a plug-in are a table under its name.")
         if value is None:
             raise UsageError(f"{path} sets '{name}' to nothing; leave the name out instead.")
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def with_options(
-    settings: Mapping[str, Any], plugins: Sequence[str], *, budget: float | None = None, estimator: str | None = None
-) -> dict[str, Any]:
-    """The settings with SATP's budget and the estimator of the command line, which win over the file's."""
-    merged = dict(settings)
-    if estimator is not None:
-        merged["estimator"] = None if estimator == "none" else estimator
-    if budget is None:
-        return merged
-    if not (math.isfinite(budget) and budget >= 0):
-        raise UsageError(f"The budget must be finite and >= 0; found {budget}.")
-    from leader.plugins import expand
-
-    pacers = [name for name in expand(plugins) if name in ("satp", "satp-paper")]
-    if not pacers:
-        raise UsageError("A budget belongs to the plug-in 'satp'; add --plugin leader or --plugin satp.")
-    return {**merged, **{name: {**merged.get(name, {}), "budget": budget} for name in map(str, pacers)}}

@@ -13,6 +13,7 @@ import typer
 from leader.cli.console import to_stderr, to_stdout
 from leader.cli.errors import INTERRUPTED
 from leader.errors import LeaderError
+from leader.progress import format_clock
 from leader.train import defaults
 
 if TYPE_CHECKING:
@@ -37,9 +38,7 @@ def train(
     start_ffdnet: Annotated[Path | None, typer.Option(help="FFDNet's colour weights, for the low-noise expert.")] = None,
     hours: Annotated[float, typer.Option(help="Training time; the learning rate falls over it.", min=0.0)] = defaults.HOURS,
     parts: Annotated[str, typer.Option(help="Train these, freeze the others.")] = ",".join(defaults.PARTS),
-    rate: Annotated[
-        float, typer.Option(help=f"Peak learning rate of the main body; heads: {defaults.HEAD_FACTOR:.0f} times it.", min=0.0)
-    ] = defaults.RATE,
+    rate: Annotated[float, typer.Option(help=RATE, min=0.0)] = defaults.RATE,
     expert_rate: Annotated[float, typer.Option(help="Peak rate of the low-noise expert.", min=0.0)] = defaults.EXPERT_RATE,
     share_rate: Annotated[
         float, typer.Option(help="Peak rate of the share of the coarser level.", min=0.0)
@@ -62,7 +61,7 @@ def train(
         images=images,
         state=state,
         validation=validation,
-        start_pyramid=_start(start),
+        start_pyramid=_start_weights(start),
         start_ffdnet=start_ffdnet,
         main=replace(main, batch=batch or main.batch),
         expert=replace(expert, batch=batch or expert.batch),
@@ -144,12 +143,12 @@ def _fit_spectrum(network: Prior, head: VarianceHead, images: Path, checkpoint: 
     from leader.priors.adapters import HeadedPrior
     from leader.priors.spectrum import SUFFIX
     from leader.train.calibrate import central_crops
-    from leader.train.spectrum import affordable, fit_spectrum
+    from leader.train.spectrum import count_affordable_crops, fit_spectrum
 
     headed = HeadedPrior(network, head)
     side = 64 if network.size is None else min(network.size)
     crops = 2 * central_crops(images, side) - 1
-    count = min(len(crops), affordable(headed, crops[:1], seconds))
+    count = min(len(crops), count_affordable_crops(headed, crops[:1], seconds))
     if count < 2:
         to_stderr("There was no time for a spectrum, which the plug-in 'start' needs; give more --minutes for one.")
         return
@@ -158,7 +157,7 @@ def _fit_spectrum(network: Prior, head: VarianceHead, images: Path, checkpoint: 
     to_stderr(f"The spectrum of {count} crops is in {target}.")
 
 
-def _start(name: str) -> Path | None:
+def _start_weights(name: str) -> Path | None:
     """The weights to start from; None for random ones."""
     from leader.train.initial import shipped_weights
 
@@ -178,14 +177,14 @@ def check_folder(folder: Path) -> None:
 
 def training_line(record: Mapping[str, Any], seconds: float) -> str:
     """A record of the training log as a line to read; `seconds` is the length of the run."""
-    step, left = record["step"], max(0.0, seconds - record["seconds"]) / 60
+    step, left = record["step"], format_clock(max(0.0, seconds - record["seconds"]))
     if record["kind"] == "train":
         shown = [f"{key.removesuffix('_denoising')} {record[key]:.4f}" for key in record if key.endswith("_denoising")]
         ratios = [f"{record[key]:.2f}" for key in record if key.endswith("_ratio")]
-        return f"step {step}, {left:.1f} min left: loss {', '.join(shown)}; squared error / variance {', '.join(ratios)}"
+        return f"step {step}, {left} left: loss {', '.join(shown)}; squared error / variance {', '.join(ratios)}"
     if record["kind"] == "validation":
         table = zip(record["sigma"], record["psnr"], record["ratio"], strict=True)
         shown = [f"{sigma}: {psnr:.2f} dB ({ratio:.2f})" for sigma, psnr, ratio in table]
         return f"step {step}, held-out pictures, PSNR (squared error / variance) by noise of 255: {', '.join(shown)}"
     verb = {"start": "Training starts", "resume": "Training goes on", "end": "Training ends"}[record["kind"]]
-    return f"{verb} at step {step}." if record["kind"] == "end" else f"{verb} at step {step}, {left:.1f} min left."
+    return f"{verb} at step {step}." if record["kind"] == "end" else f"{verb} at step {step}, {left} left."

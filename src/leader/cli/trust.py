@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +17,7 @@ from leader.errors import LeaderError, UsageError
 from leader.train import defaults
 
 if TYPE_CHECKING:
-    from leader.engines import Workers
+    from leader.engines import Engine
     from leader.priors.base import Prior
     from leader.train.trust_runs import RunCase
 
@@ -47,18 +47,19 @@ def fit_trust(
     """Fits the referee that says how large the errors of a prior's restorations are."""
     from leader.files import check_writable
     from leader.pictures import list_pictures
+    from leader.priors.loading import load_prior
     from leader.train.trust_fit import FitSettings, fit_referee, read_lessons
     from leader.train.trust_runs import training_cases
 
     check_folder(images)
     _check_minutes(minutes)
-    workers = _workers(jobs, engine, address)
-    model = _opened(prior)
-    target = _target(prior, out)
+    workers = _make_engine(jobs, engine, address)
+    model = load_prior(prior)
+    target = _referee_file(prior, out)
     check_writable(target)
     with _folder(store) as kept:
         cases = training_cases(len(list_pictures(images)), defaults.TRUST_RUNS, seed)
-        files = _made(model, images, cases, kept, 60 * minutes, workers, prior)
+        files = _make_runs(model, images, cases, kept, 60 * minutes, workers, prior)
         to_stderr(f"{len(files)} runs; now the referee.")
         fit_referee(read_lessons(files), FitSettings(seconds=20 * minutes, seed=seed), to_stderr).save(target)
     to_stderr("It is not calibrated yet: run 'leader calibrate' with pictures that it has not seen.")
@@ -79,6 +80,7 @@ def calibrate(
     """Measures, on pictures of your own, by how much the trust map must be scaled for every task and noise level."""
     from leader.files import check_writable
     from leader.pictures import list_pictures
+    from leader.priors.loading import load_prior
     from leader.train.trust_fit import fit_calibration
     from leader.train.trust_runs import every_family, read_run
     from leader.trust.calibration import LEVELS, SHOWN, beside
@@ -86,9 +88,9 @@ def calibrate(
 
     check_folder(images)
     _check_minutes(minutes)
-    workers = _workers(jobs, engine, address)
-    model = _opened(prior)
-    source = _target(prior, referee)
+    workers = _make_engine(jobs, engine, address)
+    model = load_prior(prior)
+    source = _referee_file(prior, referee)
     if not source.is_file():
         raise LeaderError(f"The prior '{prior}' has no referee at {source}; fit one first with 'leader fit-trust'.")
     judge = Referee.load(source)
@@ -96,7 +98,7 @@ def calibrate(
     check_writable(target)
     with _folder(store) as folder:
         cases = every_family(len(list_pictures(images)), crops)
-        files = _made(model, images, cases, folder, 60 * minutes, workers, prior)
+        files = _make_runs(model, images, cases, folder, 60 * minutes, workers, prior)
         table = fit_calibration(judge, (read_run(file) for file in files))
     table.save(target)
     for family, nodes in table.families.items():
@@ -105,13 +107,7 @@ def calibrate(
     to_stdout(str(target))
 
 
-def _opened(name: str) -> Prior:
-    from leader.priors.loading import load_prior
-
-    return load_prior(name)
-
-
-def _target(name: str, given: Path | None) -> Path:
+def _referee_file(name: str, given: Path | None) -> Path:
     """The referee's file: the one named, or that beside the prior's weights."""
     from leader.trust.referee import SUFFIX, beside, weights_of
 
@@ -125,17 +121,17 @@ def _target(name: str, given: Path | None) -> Path:
     return beside(weights)
 
 
-def _workers(jobs: int | None, engine: str, address: str | None) -> Workers | None:
-    """Who makes the runs besides this process; None for nobody."""
-    from leader.cli.folder import FolderWords, make_workers
+def _make_engine(jobs: int | None, engine: str, address: str | None) -> Engine | None:
+    """Where the runs are made; None for this process, which has the prior already."""
+    from leader.engines import make_engine
 
     if engine == "local" and address is None and not jobs:
         return None
-    return make_workers(FolderWords(jobs, engine, address), None)
+    return make_engine(jobs, threads=None, engine=engine, address=address)
 
 
-def _made(
-    model: Prior, images: Path, cases: list[RunCase], store: Path, seconds: float, workers: Workers | None, prior: str
+def _make_runs(
+    model: Prior, images: Path, cases: list[RunCase], store: Path, seconds: float, workers: Engine | None, prior: str
 ) -> list[Path]:
     """The files of as many runs as fit into the time, at least `FEWEST_RUNS`, in the order of the cases."""
     from leader.train.trust_runs import make_runs
@@ -143,13 +139,12 @@ def _made(
     begin = time.monotonic()
     files = []
     source = str(Path(prior).expanduser().resolve()) if Path(prior).expanduser().exists() else prior
-    with closing(make_runs(model, images, cases, store, to_stderr, workers, source)) as runs:
+    runs = make_runs(model, images, cases, store, to_stderr, workers, source)
+    with nullcontext() if workers is None else closing(workers), closing(runs):
         for file in runs:
             files.append(file)
             if time.monotonic() - begin > seconds and len(files) >= defaults.FEWEST_RUNS:
                 break
-    if workers is not None:
-        workers.close()
     return sorted(files)
 
 

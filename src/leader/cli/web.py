@@ -42,11 +42,11 @@ def web(
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads for each; the bits depend on them.")] = None,
 ) -> None:
     """Opens a page on this machine: drop a picture in and watch it come back."""
-    from leader.web.limits import fitted
+    from leader.web.limits import fit_limits
     from leader.web.server import serve
 
-    pair = _pair(auth)
-    limits = fitted(
+    pair = _parse_auth(auth)
+    limits = fit_limits(
         jobs=jobs,
         threads=threads,
         upload_bytes=int(max_megabytes * 2**20),
@@ -60,7 +60,7 @@ def web(
     serve(host, port, limits, pair)
 
 
-def _pair(auth: str | None) -> tuple[str, str] | None:
+def _parse_auth(auth: str | None) -> tuple[str, str] | None:
     if auth is None:
         return None
     name, colon, password = auth.partition(":")

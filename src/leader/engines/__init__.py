@@ -1,36 +1,53 @@
-"""Where jobs execute: in this process, in a pool of processes, or each in a fresh process."""
+"""Where jobs execute: in this process, in processes of this machine, or on a Ray cluster."""
 
 from __future__ import annotations
 
-from leader.engines.base import Engine, Lost, Workers
-from leader.engines.crew import Crew
+import os
+
+from leader.engines.base import Engine, Lost
 from leader.engines.local import LocalEngine
-from leader.engines.pool import FreshEngine, PoolEngine
+from leader.engines.processes import ProcessEngine
 from leader.errors import UsageError
 
 ENGINES = ("local", "ray")
 
 
 def make_engine(
-    workers: int = 1, *, fresh: bool = False, threads: int = 1, engine: str = "local", address: str | None = None
+    workers: int | None = 0,
+    *,
+    fresh: bool = False,
+    threads: int | None = 1,
+    engine: str = "local",
+    address: str | None = None,
+    gpus: float = 0.0,
 ) -> Engine:
-    """`workers` processes (1: this one), or actors of the Ray cluster at `address` where `engine` is "ray".
+    """The engine that these words ask for.
 
-    fresh  a new process per job, one after the other, for peak memory
+    workers  processes of this machine, 0 for this one; actors where `engine` is "ray". None: one process, or as many actors as
+             the cluster has room for
+    fresh    a new process per job, one after the other, for peak memory
+    threads  torch threads of each worker; None: its share of the cores here, 1 on a cluster
+    address  of the Ray cluster, "auto" or HOST:PORT
+    gpus     GPUs of each actor
     """
     if engine not in ENGINES:
         raise UsageError(f"There is no engine '{engine}'; use one of {', '.join(ENGINES)}.")
     if engine == "ray":
         if fresh:
-            raise UsageError("Peak memory is measured in processes of this machine; leave out --engine ray.")
+            raise UsageError("Peak memory is measured in processes of this machine; use the engine 'local'.")
         from leader.engines.ray import RayEngine
 
-        return RayEngine(workers, threads, address)
+        return RayEngine(workers, threads or 1, address, gpus)
     if address is not None:
-        raise UsageError("An --address belongs to --engine ray; add that, or leave it out.")
-    if fresh:
-        return FreshEngine(threads)
-    return LocalEngine(threads) if workers <= 1 else PoolEngine(workers, threads)
+        raise UsageError("An address belongs to the engine 'ray'; choose that engine, or leave the address out.")
+    count = 1 if workers is None or fresh else workers
+    share = threads or max(1, count_cores() // max(1, count))
+    return LocalEngine(share) if count == 0 else ProcessEngine(count, share, fresh=fresh)
 
 
-__all__ = ["ENGINES", "Crew", "Engine", "FreshEngine", "LocalEngine", "Lost", "PoolEngine", "Workers", "make_engine"]
+def count_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+__all__ = ["ENGINES", "Engine", "LocalEngine", "Lost", "ProcessEngine", "count_cores", "make_engine"]

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
+
+from leader.errors import LeaderError
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
-
-
-class Engine(Protocol):
-    """Runs jobs that do not depend on one another.
-
-    threads  torch threads each job gets: an image gives the same bits wherever this number is the same
-    """
-
-    threads: int
-
-    def map(self, function: Callable[[Job], Answer], jobs: Sequence[Job]) -> Iterator[tuple[int, Answer]]:
-        """(position of the job, its answer) in the order of completion.
-
-        `function` and jobs must be picklable (a module's function, plain data). An exception of a job ends
-        the iteration; what came before it has been handed out.
-        """
-        ...
-
-    def close(self) -> None:
-        """End what the engine keeps running; it may be used again afterwards."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -41,23 +23,31 @@ class Lost:
     reason: str
 
 
-class Workers(Protocol):
-    """An engine for any number of jobs, of which some may kill their worker.
+class Engine(ABC):
+    """Runs any number of jobs that do not depend on one another; some of them may kill their worker.
 
-    threads  as in `Engine`
+    threads  torch threads each job gets: an image gives the same bits wherever this number is the same
     """
 
     threads: int
 
+    @abstractmethod
     def each(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[tuple[int, Answer | Lost]]:
         """(position of the job, its answer or Lost) in the order of completion.
 
-        Jobs are taken from the iterable only when a worker is about to be free, so that any number of them takes no memory.
-        Every worker gets `function` once. A worker that dies costs its own job alone, which is tried again. An exception of
-        a job ends the iteration, and leaving the iteration ends the workers.
+        `function` and jobs must be picklable (a module's function, plain data); every worker gets `function` once. Jobs are
+        taken from the iterable only when a worker is about to be free, so that any number of them takes no memory. A worker
+        that dies costs its own job alone, which is tried again. An exception of a job ends the iteration; what came before it
+        has been handed out. Leaving the iteration ends the workers that are busy.
         """
-        ...
 
+    def map(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[tuple[int, Answer]]:
+        """`each` for callers that need every answer: a lost job raises."""
+        for index, answer in self.each(function, jobs):
+            if isinstance(answer, Lost):
+                raise LeaderError(f"A job could not be done: {answer.reason}.")
+            yield index, answer
+
+    @abstractmethod
     def close(self) -> None:
-        """End what is kept besides the workers."""
-        ...
+        """Ends what the engine keeps running; it may be used again afterwards."""

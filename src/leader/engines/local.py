@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
 
-from leader.engines.base import Answer, Job, Lost
+from leader.engines.base import Answer, Engine, Job, Lost
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """This process, with a fixed number of torch threads while a job runs."""
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
 
-    def map(self, function: Callable[[Job], Answer], jobs: Sequence[Job]) -> Iterator[tuple[int, Answer]]:
-        for index, job in enumerate(jobs):
-            with _threads(self.threads):
-                answer = function(job)
-            yield index, answer
-
     def each(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[tuple[int, Answer | Lost]]:
         for index, job in enumerate(jobs):
-            with _threads(self.threads):
+            with _limit_threads(self.threads):
                 answer = function(job)
             yield index, answer
 
@@ -33,7 +27,7 @@ class LocalEngine:
 
 
 @contextmanager
-def _threads(count: int) -> Iterator[None]:
+def _limit_threads(count: int) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

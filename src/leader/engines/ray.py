@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from leader.engines.base import Answer, Job, Lost
+from leader.engines.base import Answer, Engine, Job, Lost
 from leader.errors import LeaderError
 
 ATTEMPTS = 3
 """How often a job may lose its actor."""
 WAIT_SECONDS = 600.0
-"""How long nobody at all may be at work: a cluster that has no room for us would let us wait for ever."""
+"""How long the run waits while no actor has a job: a cluster without free room would let it wait for ever."""
 CONNECT_SECONDS = 10.0
 """How long a cluster may take to answer at all."""
 MOST_DEATHS = 12
-"""So many more deaths in a row than there are actors, without an answer, end the run."""
+"""So many more deaths in a row than there are actors end the run; a job that kills several actors counts once."""
 
 
-class RayEngine:
+class RayEngine(Engine):
     """Actors with `threads` cores each.
 
     workers  how many; None: as many as the cluster has cores (or GPUs) for
@@ -36,12 +36,6 @@ class RayEngine:
     def __init__(self, workers: int | None = None, threads: int = 1, address: str | None = None, gpus: float = 0.0) -> None:
         self.workers, self.threads, self.address, self.gpus = workers, threads, address, gpus
         self._joined = False
-
-    def map(self, function: Callable[[Job], Answer], jobs: Sequence[Job]) -> Iterator[tuple[int, Answer]]:
-        for index, answer in self.each(function, jobs):
-            if isinstance(answer, Lost):
-                raise LeaderError(f"A job could not be done: {answer.reason}.")
-            yield index, answer
 
     def each(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[tuple[int, Answer | Lost]]:
         ray = _ray()
@@ -63,12 +57,12 @@ class RayEngine:
         if ray.is_initialized():
             return
         if self.address:
-            _reach(self.address)
+            _check_address(self.address)
         own = {} if self.address else {"include_dashboard": False}  # a running cluster takes no options about itself
         try:
             ray.init(address=self.address, log_to_driver=False, logging_level="ERROR", **own)
         except ConnectionError as error:
-            raise _nobody(self.address) from error
+            raise _no_cluster(self.address) from error
         except (ValueError, RuntimeError) as error:
             if self.address is None:
                 raise
@@ -99,13 +93,13 @@ class _Actor:
     def __init__(self, function: Callable[[Any], Any], threads: int) -> None:
         import torch
 
-        from leader.engines.pool import keep_freed_memory
+        from leader.engines.memory import keep_freed_memory
 
         torch.set_num_threads(threads)
         keep_freed_memory()
         self._function = function
 
-    def started(self) -> bool:
+    def is_started(self) -> bool:
         """Answers when it is there."""
         return True
 
@@ -141,18 +135,18 @@ class _Pool:
                     waiting.append((*following, 0))
             if not waiting and not self._has:
                 return
-            self._hand_out(waiting)
-            for reference in self._ready():
+            self._give_jobs(waiting)
+            for reference in self._wait_for_any():
                 if reference in self._starting:
-                    self._welcome(reference)
+                    self._take_in(reference)
                     continue
                 actor, index, job, died = self._has.pop(reference)
                 try:
                     answer, raised = self._ray.get(reference)
                 except self._ray.exceptions.RayError as error:
-                    self._mourn(actor, error)
+                    self._count_death(actor, error, first=died == 0)
                     if died + 1 >= ATTEMPTS:
-                        yield index, Lost(f"its worker on the cluster died {died + 1} times ({_kind_of(error)})")
+                        yield index, Lost(f"its worker on the cluster died {died + 1} times ({_name_error(error)})")
                     else:
                         waiting.appendleft((index, job, died + 1))
                     continue
@@ -162,7 +156,7 @@ class _Pool:
                     raise raised
                 yield index, answer
 
-    def _hand_out(self, waiting: deque[tuple[int, Any, int]]) -> None:
+    def _give_jobs(self, waiting: deque[tuple[int, Any, int]]) -> None:
         """Gives jobs to those who have none, and starts as many actors as there are jobs."""
         while waiting and self._idle:
             index, job, died = waiting.popleft()
@@ -170,9 +164,9 @@ class _Pool:
             self._has[actor.do.remote(job)] = (actor, index, job, died)
         while len(self._starting) < min(len(waiting), self._count - len(self._has)):
             actor = self._kind.remote(self._function, self._threads)
-            self._starting[actor.started.remote()] = actor
+            self._starting[actor.is_started.remote()] = actor
 
-    def _ready(self) -> list[Any]:
+    def _wait_for_any(self) -> list[Any]:
         """What has come: an answer, a start, a death."""
         alone = not self._has
         ready, _ = self._ray.wait([*self._starting, *self._has], num_returns=1, timeout=WAIT_SECONDS if alone else None)
@@ -183,22 +177,22 @@ class _Pool:
             )
         return list(ready)
 
-    def _welcome(self, reference: Any) -> None:
+    def _take_in(self, reference: Any) -> None:
         """An actor that has started, or died on the way."""
         actor = self._starting.pop(reference)
         try:
             self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
-            self._mourn(actor, error)
+            self._count_death(actor, error, first=True)
         else:
             self._idle.append(actor)
 
-    def _mourn(self, actor: Any, error: Exception) -> None:
-        """Counts a death; too many in a row end the run."""
-        self._deaths += 1
+    def _count_death(self, actor: Any, error: Exception, first: bool) -> None:
+        """Counts a death, of a job only the `first` one; too many in a row end the run."""
+        self._deaths += first
         self._kill(actor)
         if self._deaths > MOST_DEATHS + self._count:
-            raise LeaderError(f"Workers of the cluster die one after the other ({_kind_of(error)}).") from error
+            raise LeaderError(f"Workers of the cluster die one after the other ({_name_error(error)}).") from error
 
     def _kill(self, actor: Any) -> None:
         try:
@@ -212,7 +206,7 @@ class _Pool:
             self._kill(actor)
 
 
-def _reach(address: str) -> None:
+def _check_address(address: str) -> None:
     """Refuses HOST:PORT where nobody answers: Ray itself would try for many minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not host or not port.isdigit():
@@ -220,14 +214,14 @@ def _reach(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:
-        raise _nobody(address) from error
+        raise _no_cluster(address) from error
 
 
-def _nobody(address: str | None) -> LeaderError:
-    return LeaderError(f"There is no Ray cluster at '{address}'; start one with `ray start --head`, or leave out --address.")
+def _no_cluster(address: str | None) -> LeaderError:
+    return LeaderError(f"There is no Ray cluster at '{address}'; start one with `ray start --head`, or leave the address out.")
 
 
-def _kind_of(error: BaseException) -> str:
+def _name_error(error: BaseException) -> str:
     """NodeDiedError, OutOfMemoryError, ...: the name tells most."""
     cause = getattr(error, "cause", None)
     name = type(cause if isinstance(cause, BaseException) else error).__name__

@@ -4,7 +4,6 @@ following a symbolic link: no name can lead out of it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import stat
@@ -13,12 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from leader.errors import LeaderError, UsageError
-from leader.files import flush_to_disk, printable, sha256_of
+from leader.files import flush_to_disk, hash_blocks, printable, sha256_of, usual_mode
 from leader.folders.manifest import LocalManifest, Manifest
 from leader.folders.names import HOME, MANIFEST, is_source_name
 from leader.folders.places import MOST_BYTES, Found
 
-_BLOCK = 1 << 20
 _BY_HANDLE = os.open in os.supports_dir_fd and os.rename in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
@@ -51,14 +49,14 @@ class DiskSource:
                         if item.is_dir(follow_symlinks=False):
                             if not item.name.startswith(".") and not self._is_left_out(name):
                                 waiting.append(f"{name}/")
-                        elif (found := self._looked_at(item, name)) is not None:
+                        elif (found := self._look_at(item, name)) is not None:
                             yield found
             except FileNotFoundError:
                 self.notes.append(f"{printable(prefix)} vanished while the folder was read.")
             except OSError as error:
                 self.notes.append(f"{printable(prefix or self.folder)} cannot be read ({error.strerror}); it was left out.")
 
-    def _looked_at(self, item: os.DirEntry[str], name: str) -> Found | None:
+    def _look_at(self, item: os.DirEntry[str], name: str) -> Found | None:
         """A picture of the folder; one that cannot be looked at costs itself alone, not the rest of its folder."""
         try:
             if item.is_symlink() and item.is_dir():
@@ -79,19 +77,12 @@ class DiskSource:
         return sha256_of(self.folder / name)
 
     def fetch(self, name: str, to: Path) -> str:
-        digest, count = hashlib.sha256(), 0
         # not blocking: a pipe that took the place of a picture would wait for its writer for ever
         handle = os.open(self.folder / name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb") as source, to.open("wb") as copy:
             if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
                 raise LeaderError(f"{printable(name)} is a pipe or a device, not a picture.")
-            while block := source.read(_BLOCK):
-                count += len(block)
-                if count > MOST_BYTES:
-                    raise LeaderError(f"{printable(name)} has more than {MOST_BYTES} bytes; no picture is that large.")
-                digest.update(block)
-                copy.write(block)
-        return digest.hexdigest()
+            return hash_blocks(source, copy, MOST_BYTES, printable(name))
 
 
 class DiskTarget:
@@ -144,7 +135,7 @@ class DiskTarget:
     def keep(self, file: Path, name: str) -> None:
         if not file.resolve().is_relative_to(self._staging):
             raise LeaderError(f"{printable(file)} is not in the folder of unfinished results.")
-        file.chmod(0o666 & ~_umask())
+        file.chmod(usual_mode())
         with self._parent(name) as (handle, last):
             if handle is None:
                 os.replace(file, self.folder / name)
@@ -170,7 +161,7 @@ class DiskTarget:
         handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for folder in folders:
-                handle, parent = _entered(handle, folder, name), handle
+                handle, parent = _enter_folder(handle, folder, name), handle
                 os.close(parent)
             yield handle, last
         finally:
@@ -181,7 +172,7 @@ class DiskTarget:
             shutil.rmtree(self._staging)
 
 
-def _entered(parent: int, folder: str, name: str) -> int:
+def _enter_folder(parent: int, folder: str, name: str) -> int:
     """The handle of a folder in `parent`, made where it is missing; a link or a file in its place is refused."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
     try:
@@ -210,9 +201,3 @@ def check_apart(source: Path, out: Path) -> None:
         raise UsageError(
             f"The pictures lie inside the output folder {printable(out)}, where results could take their place; give another."
         )
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -7,14 +7,16 @@ picture counts. The settings have a line of their own, once, named by their dige
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from leader.errors import LeaderError
-from leader.files import claim, drop_torn_end, printable
+from leader.files import claim, drop_torn_end, flush_folder, printable
 
 FORMAT = "folder 1"
 DONE, REFUSED, FAILED = "done", "refused", "failed"
@@ -42,7 +44,7 @@ class Entry:
     place: tuple[int, int]
 
 
-class Manifest(Protocol):
+class Manifest(ABC):
     """The lines of an output folder.
 
     entries  source name -> what its last line says
@@ -51,33 +53,49 @@ class Manifest(Protocol):
     damaged  numbers of the lines that cannot be read
     """
 
-    entries: dict[str, Entry]
-    settings: set[str]
-    fresh: bool
-    damaged: list[int]
-
-    def append(self, line: Line) -> None:
-        """Adds a line; it is safe when this returns (for an object store: when `flush` does)."""
-        ...
-
-    def line(self, name: str) -> Line:
-        """The last line about a source."""
-        ...
-
-    def flush(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class LocalManifest:
-    """A file that this process alone writes."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, fresh: bool) -> None:
+        self.fresh = fresh
         self.entries: dict[str, Entry] = {}
         self.settings: set[str] = set()
         self.damaged: list[int] = []
-        self.fresh = not path.exists() or path.stat().st_size == 0
+
+    @abstractmethod
+    def append(self, line: Line) -> None:
+        """Adds a line; it is safe when this returns (for an object store: when `flush` does)."""
+
+    @abstractmethod
+    def line(self, name: str) -> Line:
+        """The last line about a source."""
+
+    @abstractmethod
+    def flush(self) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def _index(self, line: Line | None, place: tuple[int, int]) -> bool:
+        """Enters a line; False where it says nothing that could be used."""
+        if line is None:
+            return False
+        if line.get("kind") == "settings":
+            digest = line.get("digest")
+            if not isinstance(digest, str):
+                return False
+            self.settings.add(digest)
+            return True
+        entry = _entry(line, place)
+        if entry is None or not isinstance(line.get("name"), str):
+            return False
+        self.entries[line["name"]] = entry
+        return True
+
+
+class LocalManifest(Manifest):
+    """A file that this process alone writes."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(fresh=not path.exists() or path.stat().st_size == 0)
+        self.path = path
         try:
             self._lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
         except OSError as error:
@@ -85,26 +103,28 @@ class LocalManifest:
         try:
             claim(self._lock, path)
             drop_torn_end(path)
+            if self.fresh:
+                flush_folder(path.parent)  # results without their manifest would be somebody else's
             self._end = 0
             with path.open("rb") as file:
                 for number, text in enumerate(file, 1):
-                    self._take(text, number)
+                    self._read(text, number)
             self._handle = os.open(path, os.O_WRONLY | os.O_APPEND)
         except BaseException:
             os.close(self._lock)
             raise
 
-    def _take(self, text: bytes, number: int) -> None:
-        if not note(parsed(text), (self._end, len(text)), self):
+    def _read(self, text: bytes, number: int) -> None:
+        if not self._index(parse_line(text), (self._end, len(text))):
             self.damaged.append(number)
         self._end += len(text)
 
     def append(self, line: Line) -> None:
-        text = encoded(line)
+        text = encode_line(line)
         try:
             written = os.write(self._handle, text)
             if written != len(text):
-                raise OSError(28, "No space left on device")
+                raise OSError(errno.ENOSPC, "No space left on device")
             os.fsync(self._handle)
         except OSError as error:
             os.ftruncate(self._lock, self._end)  # never a torn line in the middle
@@ -112,13 +132,13 @@ class LocalManifest:
                 f"{printable(self.path)} cannot be written any more ({error.strerror}); put that right and run the same "
                 "command again, which goes on where this one stopped."
             ) from error
-        note(line, (self._end, len(text)), self)
+        self._index(line, (self._end, len(text)))
         self._end += len(text)
 
     def line(self, name: str) -> Line:
         start, length = self.entries[name].place
         os.lseek(self._lock, start, os.SEEK_SET)
-        found = parsed(os.read(self._lock, length))
+        found = parse_line(os.read(self._lock, length))
         if found is None:
             raise LeaderError(f"{printable(self.path)} was changed while it was in use; run the same command again.")
         return found
@@ -131,35 +151,18 @@ class LocalManifest:
         os.close(self._lock)
 
 
-def encoded(line: Line) -> bytes:
+def encode_line(line: Line) -> bytes:
     """A line with its end; equal lines give equal bytes."""
     return (json.dumps({"leader": FORMAT, **line}, sort_keys=True, separators=(",", ":"), default=str) + "\n").encode()
 
 
-def parsed(text: bytes) -> Line | None:
+def parse_line(text: bytes) -> Line | None:
     """The line in some bytes; None where it is none."""
     try:
         line = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return line if isinstance(line, dict) and line.get("leader", FORMAT) == FORMAT else None
-
-
-def note(line: Line | None, place: tuple[int, int], manifest: Manifest) -> bool:
-    """Enters a line into the index; False where it says nothing that could be used."""
-    if line is None:
-        return False
-    if line.get("kind") == "settings":
-        digest = line.get("digest")
-        if not isinstance(digest, str):
-            return False
-        manifest.settings.add(digest)
-        return True
-    entry = _entry(line, place)
-    if entry is None or not isinstance(line.get("name"), str):
-        return False
-    manifest.entries[line["name"]] = entry
-    return True
 
 
 def _entry(line: Line, place: tuple[int, int]) -> Entry | None:

@@ -53,13 +53,18 @@ def result_names(name: str, maps: str | None) -> dict[str, str]:
     return {"picture": picture} | ({} if maps is None else {"map": f"{name}.map{maps}"})
 
 
+def picture_last(kinds: Iterable[str]) -> list[str]:
+    """The order in which the files of a result are put into place: where the picture is, all is."""
+    return sorted(kinds, key=lambda kind: kind == "picture")
+
+
 def strip_name(name: str) -> str:
     """Where the thumbnails of a source are kept."""
     return f"{HOME}/strips/{name}.webp"
 
 
 def map_suffix(word: str | None) -> str | None:
-    """--maps as the suffix of the maps' files."""
+    """The word for maps as the suffix of the maps' files."""
     if word is None:
         return None
     suffix = "." + word.lower().lstrip(".")
@@ -68,7 +73,7 @@ def map_suffix(word: str | None) -> str | None:
     return suffix
 
 
-def twice(names: Iterable[str], maps: str | None) -> dict[str, str]:
+def find_clashes(names: Iterable[str], maps: str | None) -> dict[str, str]:
     """Sources whose results would take the name of an earlier one's, with the sentence that says so."""
     owner: dict[str, str] = {}
     wrong: dict[str, str] = {}

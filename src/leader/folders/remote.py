@@ -7,7 +7,6 @@ is killed restores again what its last object would have held. Two runs into one
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,15 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from leader.errors import LeaderError
-from leader.files import printable
-from leader.folders.manifest import Entry, Line, Manifest, encoded, note, parsed
+from leader.files import hash_blocks, printable
+from leader.folders.manifest import Line, Manifest, encode_line, parse_line
 from leader.folders.names import HOME, is_source_name
 from leader.folders.places import MOST_BYTES, Found
 
 SEGMENT_LINES = 64
 SEGMENT_SECONDS = 5.0
 """A segment of the manifest is sent when it has so many lines, or its first line is so old."""
-_BLOCK = 1 << 20
 _STAMPS = ("ETag", "etag", "md5Hash", "crc32c", "mtime", "LastModified", "last_modified", "updated", "created")
 
 
@@ -38,7 +36,7 @@ class _Remote:
                 f"The address {printable(address)} needs fsspec; install it with: pip install 'leader-ir[cluster]'."
             ) from error
         self.address = address
-        with _in_words(address):
+        with _explain_errors(address):
             self.store, root = url_to_fs(address)
         self.root = str(root).rstrip("/")
 
@@ -46,11 +44,8 @@ class _Remote:
         return f"{self.root}/{name}"
 
     def sha256(self, name: str) -> str:
-        digest = hashlib.sha256()
-        with _in_words(self.address), self.store.open(self._at(name), "rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
-        return digest.hexdigest()
+        with _explain_errors(self.address), self.store.open(self._at(name), "rb") as file:
+            return hash_blocks(file)
 
 
 class RemoteSource(_Remote):
@@ -61,7 +56,7 @@ class RemoteSource(_Remote):
         self.notes: list[str] = []
 
     def walk(self) -> Iterator[Found]:
-        with _in_words(self.address):
+        with _explain_errors(self.address):
             self.store.invalidate_cache()
             listed = self.store.find(self.root, detail=True)
         start = f"{self.root}/"
@@ -72,22 +67,15 @@ class RemoteSource(_Remote):
                 yield Found(name, size, _stamp(about, size))
 
     def fetch(self, name: str, to: Path) -> str:
-        digest, count = hashlib.sha256(), 0
-        with _in_words(self.address), self.store.open(self._at(name), "rb") as source, to.open("wb") as copy:
-            while block := source.read(_BLOCK):
-                count += len(block)
-                if count > MOST_BYTES:
-                    raise LeaderError(f"{printable(name)} has more than {MOST_BYTES} bytes; no picture is that large.")
-                digest.update(block)
-                copy.write(block)
-        return digest.hexdigest()
+        with _explain_errors(self.address), self.store.open(self._at(name), "rb") as source, to.open("wb") as copy:
+            return hash_blocks(source, copy, MOST_BYTES, printable(name))
 
 
 class RemoteTarget(_Remote):
     """An output folder."""
 
     def open(self) -> Manifest:
-        with _in_words(self.address):
+        with _explain_errors(self.address):
             self.store.invalidate_cache()
             self._sizes = {
                 str(path).removeprefix(f"{self.root}/"): int(about.get("size") or 0)
@@ -111,7 +99,7 @@ class RemoteTarget(_Remote):
         return self._sizes.get(name)
 
     def read(self, name: str) -> bytes:
-        with _in_words(self.address):
+        with _explain_errors(self.address):
             data: bytes = self.store.cat_file(self._at(name))
         return data
 
@@ -123,7 +111,7 @@ class RemoteTarget(_Remote):
 
     def write(self, data: bytes, name: str) -> None:
         """An object, whole or not at all."""
-        with _in_words(self.address):
+        with _explain_errors(self.address):
             place = self._at(name)
             self.store.makedirs(place.rsplit("/", 1)[0], exist_ok=True)
             self.store.pipe_file(place, data)
@@ -132,35 +120,32 @@ class RemoteTarget(_Remote):
         """Objects appear when they are complete: nothing is temporary."""
 
 
-class _SegmentManifest:
+class _SegmentManifest(Manifest):
     """The lines of an output folder in numbered objects."""
 
     def __init__(self, target: RemoteTarget, segments: list[tuple[str, bytes]]) -> None:
+        super().__init__(fresh=not segments)
         self._target = target
-        self.entries: dict[str, Entry] = {}
-        self.settings: set[str] = set()
-        self.damaged: list[int] = []
-        self.fresh = not segments
         self._kept: list[Line] = []
         self._waiting: list[bytes] = []
         self._since = 0.0
-        last = segments[-1][0].rsplit("/", 1)[-1].split(".")[0] if segments else "0"
-        self._next = int(last) + 1 if last.isdigit() else len(segments) + 1
+        numbers = (name.rsplit("/", 1)[-1].split(".")[0] for name, _ in segments)
+        self._next = 1 + max((int(text) for text in numbers if text.isdecimal()), default=0)  # after the last, gaps or not
         number = 0
         for _, data in segments:
             for text in data.splitlines():
                 number += 1
-                if not self._note(parsed(text)):
+                if not self._keep(parse_line(text)):
                     self.damaged.append(number)
 
-    def _note(self, line: Line | None) -> bool:
+    def _keep(self, line: Line | None) -> bool:
         self._kept.append(line or {})
-        return note(line, (len(self._kept) - 1, 0), self)
+        return self._index(line, (len(self._kept) - 1, 0))
 
     def append(self, line: Line) -> None:
-        self._note(line)
+        self._keep(line)
         self._since = self._since if self._waiting else time.monotonic()
-        self._waiting.append(encoded(line))
+        self._waiting.append(encode_line(line))
         if len(self._waiting) >= SEGMENT_LINES or time.monotonic() - self._since >= SEGMENT_SECONDS:
             self.flush()
 
@@ -184,7 +169,7 @@ def _stamp(about: dict[str, Any], size: int) -> str | None:
 
 
 @contextmanager
-def _in_words(address: str) -> Iterator[None]:
+def _explain_errors(address: str) -> Iterator[None]:
     """One sentence for whatever a store raises; files that are not there and disks here keep their own errors."""
     try:
         yield

@@ -153,7 +153,7 @@ def _strip(line: Line, source: Source, target: Target, folder: Path) -> bytes | 
 
         copy = folder / f"before{Path(line['name']).suffix}"
         source.fetch(line["name"], copy)
-        after = read_picture(_saved(target.read(files["picture"]["name"]), folder, files["picture"]["name"])).rgb()
+        after = read_picture(_save(target.read(files["picture"]["name"]), folder, files["picture"]["name"])).rgb()
         before = after if copy.suffix.lower() == ".npz" else read_picture(copy).rgb()
         strip = folder / "strip.webp"
         write_strip(strip, before, after, None)
@@ -162,7 +162,7 @@ def _strip(line: Line, source: Source, target: Target, folder: Path) -> bytes | 
         return None  # a picture that was moved away since has no thumbnail
 
 
-def _saved(data: bytes, folder: Path, name: str) -> Path:
+def _save(data: bytes, folder: Path, name: str) -> Path:
     file = folder / f"after{Path(name).suffix}"
     file.write_bytes(data)
     return file

@@ -15,15 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from leader.engines.base import Lost, Workers
+from leader.engines import Engine, Lost
 from leader.errors import LeaderError, UsageError
 from leader.files import printable, sha256_of
 from leader.folders.choices import Choices
 from leader.folders.disk import DiskSource, check_apart
 from leader.folders.manifest import DONE, FAILED, REFUSED, Entry, Line, Manifest, level_of
-from leader.folders.names import check_name, result_names, strip_name, twice
+from leader.folders.meter import FolderMeter
+from leader.folders.names import check_name, find_clashes, picture_last, result_names, strip_name
 from leader.folders.places import Found, Source, Target, local_path, open_source, open_target
-from leader.folders.progress import FolderMeter
 from leader.folders.report import write_report
 from leader.folders.work import Answer, Task, restore_some
 
@@ -66,7 +66,7 @@ def run_folder(
     source: str,
     out: str,
     choices: Choices,
-    workers: Workers,
+    workers: Engine,
     *,
     maps: str | None = None,
     report: bool = False,
@@ -79,7 +79,7 @@ def run_folder(
     report  write the contact sheet, and keep thumbnails for it
     force   replace files that this program did not write
     """
-    given, target = _opened(source, out)
+    given, target = _open_both(source, out)
     if isinstance(given, DiskSource) and not given.holds_any():
         for text in given.notes:
             (watcher or Watcher()).note(text)
@@ -96,7 +96,7 @@ def run_folder(
             target.sweep()
 
 
-def _opened(source: str, out: str) -> tuple[Source, Target]:
+def _open_both(source: str, out: str) -> tuple[Source, Target]:
     given, target = open_source(source), open_target(out)
     pictures, results = local_path(source), local_path(out)
     if isinstance(given, DiskSource) and pictures is not None and results is not None:
@@ -116,7 +116,7 @@ class _Work:
     unsure: bool
 
 
-def shared(work: list[_Work], count: int) -> list[list[_Work]]:
+def share_out(work: list[_Work], count: int) -> list[list[_Work]]:
     """The pictures in jobs of at most `count`, whose files are small together: a large one is a job of its own."""
     jobs: list[list[_Work]] = []
     size = 0
@@ -149,12 +149,12 @@ class _Run:
         self.listed: list[str] = []
         self._unwritable = 0
 
-    def go(self, workers: Workers) -> None:
+    def go(self, workers: Engine) -> None:
         for number in self.manifest.damaged:
             self.watcher.note(f"Line {number} of the manifest cannot be read; what it alone was about is restored again.")
-        work = self._listed()
+        work = self._list_work()
         if self.choices.digest not in self.manifest.settings:
-            self.manifest.append({"kind": "settings", "digest": self.choices.digest, "choices": self.choices.described()})
+            self.manifest.append({"kind": "settings", "digest": self.choices.digest, "choices": self.choices.describe()})
         meter = FolderMeter(item.found.size for item in work)
         self.watcher.listed(meter)
         staging = self.target.staging()
@@ -167,7 +167,7 @@ class _Run:
             self.strips,
         )
         lost: list[_Work] = []
-        for items, answers in self._answers(workers, task, shared(work, self.choices.together)):
+        for items, answers in self._answers(workers, task, share_out(work, self.choices.together)):
             if isinstance(answers, Lost) and len(items) > 1:
                 lost += items  # one of them was too much for its worker: each alone
                 continue
@@ -176,7 +176,7 @@ class _Run:
             self._settle(items, answers, workers.threads, meter)
 
     @staticmethod
-    def _answers(workers: Workers, task: Task, jobs: list[list[_Work]]) -> Iterator[tuple[list[_Work], list[Answer] | Lost]]:
+    def _answers(workers: Engine, task: Task, jobs: list[list[_Work]]) -> Iterator[tuple[list[_Work], list[Answer] | Lost]]:
         names = (tuple(item.found.name for item in items) for items in jobs)
         for index, answers in workers.each(partial(restore_some, task), names):
             yield jobs[index], answers
@@ -185,25 +185,25 @@ class _Run:
         if isinstance(answers, Lost):
             answers = [Answer(FAILED, f"It could not be restored: {answers.reason}.")]
         for item, answer in zip(items, answers, strict=True):
-            error = self._settled(item, answer, threads)
-            meter.done(item.found.size, error is not None)
+            error = self._settle_one(item, answer, threads)
+            meter.finish(item.found.size, error is not None)
             self.watcher.finished(item.found.name, error)
 
-    def _listed(self) -> list[_Work]:
+    def _list_work(self) -> list[_Work]:
         """What is to be restored, in the order of names; the rest is counted, and told where it is wrong."""
         files = sorted(self.source.walk())
         for text in self.source.notes:
             self.watcher.note(text)
         if not files:
             raise _no_pictures(self.source)
-        wrong = twice((item.name for item in files), self.maps)
+        wrong = find_clashes((item.name for item in files), self.maps)
         work = []
         for item in files:
             try:
                 check_name(item.name)
                 if item.name in wrong:
                     raise LeaderError(wrong[item.name])
-                decided = self._decided(item)
+                decided = self._decide(item)
             except (LeaderError, OSError) as error:
                 known = isinstance(error, LeaderError)
                 words = str(error) if known else f"It cannot be looked at ({getattr(error, 'strerror', None) or error})."
@@ -215,7 +215,7 @@ class _Run:
         self.listed = [item.name for item in files]
         return work
 
-    def _decided(self, item: Found) -> _Work | None:
+    def _decide(self, item: Found) -> _Work | None:
         """None where a picture is done: the same content, the same settings, and its results are there."""
         entry = self.manifest.entries.get(item.name)
         names = result_names(item.name, self.maps)
@@ -234,15 +234,15 @@ class _Run:
             if size is None or self.force:
                 continue
             kept = None if entry is None else entry.files.get(kind)
-            if size < 0 or self.manifest.fresh or (kept is not None and self._foreign(kept)):
+            if size < 0 or self.manifest.fresh or (kept is not None and self._is_foreign(kept)):
                 raise LeaderError(
                     f"{printable(name)} in the output folder was not written, or was changed since, by this program; move it "
-                    "away, or add --force to replace it."
+                    "away, or run with force, which replaces it."
                 )
             unsure = unsure or kept is None
         return _Work(item, unsure)
 
-    def _foreign(self, kept: tuple[str, str, int]) -> bool:
+    def _is_foreign(self, kept: tuple[str, str, int]) -> bool:
         name, digest, size = kept
         found = self.target.size(name)
         return found is not None and (found != size or self.target.sha256(name) != digest)
@@ -256,7 +256,7 @@ class _Run:
             return True
         return self.source.sha256(item.name) == entry.content
 
-    def _settled(self, item: _Work, answer: Answer, threads: int) -> str | None:
+    def _settle_one(self, item: _Work, answer: Answer, threads: int) -> str | None:
         """Keeps what a worker made, or tells why not; the sentence where there is no result."""
         found = item.found
         error = answer.error
@@ -267,7 +267,7 @@ class _Run:
             try:
                 self._keep(item, answer)
             except (LeaderError, OSError) as problem:
-                error = str(problem) if isinstance(problem, LeaderError) else _unwritten(problem)
+                error = str(problem) if isinstance(problem, LeaderError) else _explain_write_error(problem)
                 failed_to_write = isinstance(problem, OSError)
             finally:
                 if answer.folder is not None:
@@ -306,7 +306,7 @@ class _Run:
         """Moves the files of a result into place, the picture last: where it is, all is."""
         if answer.folder is None:
             return
-        for kind in sorted(answer.files, key=lambda kind: kind == "picture"):
+        for kind in picture_last(answer.files):
             about = answer.files[kind]
             file = Path(answer.folder) / about["file"]
             expected = {**result_names(item.found.name, self.maps), "strip": strip_name(item.found.name)}
@@ -315,8 +315,8 @@ class _Run:
             size = self.target.size(about["name"]) if item.unsure and kind != "strip" else None
             if size is not None and self.target.sha256(about["name"]) != sha256_of(file):
                 raise LeaderError(
-                    f"{printable(about['name'])} in the output folder was not written by this program; move it away, or add "
-                    "--force to replace it."
+                    f"{printable(about['name'])} in the output folder was not written by this program; move it away, or run "
+                    "with force, which replaces it."
                 )
             self.target.keep(file, about["name"])
 
@@ -351,5 +351,5 @@ def _without_file(about: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in about.items() if key != "file"}
 
 
-def _unwritten(error: OSError) -> str:
+def _explain_write_error(error: OSError) -> str:
     return f"The result could not be written ({error.strerror or error})."

@@ -17,7 +17,7 @@ from leader.errors import LeaderError, UsageError
 from leader.files import flush_to_disk, printable, sha256_of
 from leader.folders.choices import Choices
 from leader.folders.manifest import DONE, FAILED, REFUSED
-from leader.folders.names import result_names, strip_name
+from leader.folders.names import picture_last, result_names, strip_name
 from leader.folders.places import Source, open_source, open_target
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def restore_some(task: Task, names: Sequence[str]) -> list[Answer]:
     for item, made in zip(waiting, run_all([item.ready for item in waiting if item.ready is not None], task.choices.check)):
         item.attempt(partial(item.finish, made))
     seconds = round((time.perf_counter() - begin) / len(items), 3)
-    return [item.answered(seconds) for item in items]
+    return [item.answer(seconds) for item in items]
 
 
 class _Item:
@@ -102,7 +102,7 @@ class _Item:
         except Exception as error:
             self._answer = Answer(FAILED, _sentence(error, self.name, self.folder), wrong=_wrong(error))
 
-    def answered(self, seconds: float) -> Answer:
+    def answer(self, seconds: float) -> Answer:
         """What became of it; where that is no result nothing is left of it."""
         answer = self._answer
         assert answer is not None
@@ -133,20 +133,22 @@ class _Item:
         assert self.ready is not None
         first, choices = self.ready, self.task.choices
         restored = run_with_second_try(first, lambda one: made if one is first else one.run(check=choices.check))
-        run = _described(restored)
+        run = _describe_run(restored)
         if restored.verdict is not None and restored.verdict.level == "failed" and not choices.keep_failed:
             self._answer = Answer(REFUSED, content=self.content, run=run)
         else:
             folder = None if self.task.staging is None else str(self.folder)
-            self._answer = Answer(DONE, content=self.content, files=self._kept(restored), folder=folder, run=run)
+            self._answer = Answer(DONE, content=self.content, files=self._keep(restored), folder=folder, run=run)
 
-    def _kept(self, restored: Restoration) -> dict[str, dict[str, Any]]:
+    def _keep(self, restored: Restoration) -> dict[str, dict[str, Any]]:
         """Leaves the files of a result, or sends them: kind -> name, sha256, bytes."""
         assert self.folder is not None
         names, strip = result_names(self.name, self.task.maps), strip_name(self.name) if self.task.strips else None
         files = {}
         try:
-            for kind, (file, final) in _written(self.task, restored, names, strip, self.folder).items():
+            written = _write_files(self.task, restored, names, strip, self.folder)
+            for kind in picture_last(written):
+                file, final = written[kind]
                 files[kind] = {"name": final, "sha256": sha256_of(file), "bytes": file.stat().st_size, "file": file.name}
                 if self.task.staging is None:
                     open_target(self.task.out).send(file, final)
@@ -183,7 +185,7 @@ def _fetch(source: Source, name: str, copy: Path) -> str:
         raise LeaderError(f"It cannot be read ({error.strerror or error}).") from error
 
 
-def _written(
+def _write_files(
     task: Task, restored: Restoration, names: Mapping[str, str], strip: str | None, folder: Path
 ) -> dict[str, tuple[Path, str]]:
     """The files of a result, complete and on the disk: kind -> (file, the name it will have)."""
@@ -201,7 +203,7 @@ def _written(
     return made
 
 
-def _described(restored: Restoration) -> dict[str, Any]:
+def _describe_run(restored: Restoration) -> dict[str, Any]:
     """The summary of a run without its path and without tables, which are those of the settings."""
     summary = restored.summary()
     summary["options"] = {key: value for key, value in summary["options"].items() if not isinstance(value, Mapping)}
@@ -213,25 +215,19 @@ class _Model:
     """A prior that was loaded once, for all pictures of this process."""
 
     def __init__(self, choices: Choices) -> None:
-        import torch
-
         from leader.priors import loading
-        from leader.restoration.repeat import arguments_of, weights_hash
+        from leader.restoration.repeat import weights_hash
 
-        self.source = choices.prior
-        self.arguments = dict(choices.arguments) if choices.run is None else arguments_of(choices.run)
-        self.arguments.pop("prior", None)
-        dtype, device = self.arguments.pop("dtype", None), self.arguments.get("device")
-        options = {key: value for key, value in (("device", device), ("dtype", dtype)) if value is not None}
+        self.request, self.source = choices.request, choices.prior
+        dtype, device = self.request.dtype, self.request.device
+        options: dict[str, Any] = {key: value for key, value in (("device", device), ("dtype", dtype)) if value is not None}
         self.prior: Prior = loading.load_prior(self.source, **options)
         self.sha256 = weights_hash(self.source)
-        self.dtype = str(dtype or torch.float32).removeprefix("torch.")
+        self.dtype = str(dtype or "float32").removeprefix("torch.")
 
     def prepare(self, copy: Path) -> Preparation:
         """The Preparation of a picture, as `prepare` with the prior by name would make it."""
-        from leader.restoration.restore import prepare
-
-        ready = prepare(copy, **self.arguments, prior=self.prior)
+        ready = self.request.prepare(copy, prior=self.prior, dtype=None)
         origin = replace(ready.origin, prior=self.source, prior_sha256=self.sha256, dtype=self.dtype)
         return replace(ready, origin=origin)
 
@@ -263,7 +259,7 @@ def _wrong(error: Exception) -> str | None:
 def _sentence(error: Exception, name: str, folder: Path | None) -> str:
     """What went wrong, with the name of the source instead of that of its copy."""
     if isinstance(error, MemoryError):
-        return "The memory does not suffice for it; use fewer --jobs, or restore a part of it."
+        return "The memory does not suffice for it; use fewer workers, or restore a part of it."
     if isinstance(error, (LeaderError, OSError)):
         text = str(error)
     else:

@@ -1,9 +1,7 @@
-"""Time left that is honest, for progress bars and pages.
+"""How long a restoration will take, and how far it is.
 
-Steps cost very different amounts: the embedded prior works on a small level of its pyramid while the noise
-is high, and SATP skips steps altogether. So work is counted and not steps: the cost the prior declares for
-every time still ahead. A step takes a + b * work seconds; a and b are fitted to the steps so far, starting
-from a usual ratio, since the first steps are all alike and cannot tell a from b.
+Steps cost very different amounts: the embedded prior works on a small level of its pyramid while the noise is high, and SATP
+skips steps altogether. So work is counted and not steps: the cost the prior declares for every time still ahead.
 """
 
 from __future__ import annotations
@@ -11,60 +9,75 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import torch
+
+from leader.progress import TimeLeft, format_clock
 from leader.restoration.restore import Preparation
 from leader.result import Step
 
 OVERHEAD = 0.2
-"""Usual a / b: what a step takes besides the network, as a share of a full-resolution network call."""
+"""What a step usually takes besides the network, as a share of a full-resolution network call."""
+WORTH_MEASURING = 5_000_000
+"""Pixels of network calls from which on the pace is measured: half a minute of one core for the embedded prior."""
+SIDE = 256
+"""Of the picture on which the pace is measured: a third of a second of one core for the embedded prior."""
+CLOCK = 20
+"""The time of the standard clock at which it is measured: little noise, so that the network works at full size."""
 
 
-class WorkLeft:
-    """Work ahead of a run, by grid position, and the time it will take at the pace so far."""
+def count_work(ready: Preparation) -> float:
+    """All that lies ahead of a run at most, in pixels of full-resolution network calls."""
+    _, height, width = ready.problem.image_shape
+    costs = [cost for _, cost in ready.work()]
+    return ready.average * (sum(costs) + OVERHEAD * len(costs) * height * width)
+
+
+def predict_seconds(ready: Preparation, clock: Callable[[], float] = time.perf_counter) -> float | None:
+    """Seconds that the run will take at most, without a second try, at the pace of one small network call.
+
+    None where it is too short to be worth measuring.
+    """
+    if ready.average * sum(cost for _, cost in ready.work()) < WORTH_MEASURING:
+        return None
+    prior = ready.sampler.prior
+    side = prior.size or (SIDE, SIDE)
+    t = prior.schedule.at_clock(CLOCK)
+    x = torch.zeros(1, ready.problem.image_shape[0], *side, device=ready.problem.y.device)
+    with torch.no_grad(), ready.with_its_threads():
+        begin = clock()
+        prior._predict(x, torch.tensor([t], device=x.device))
+        took = clock() - begin
+    return took / prior.work(t, *side) * count_work(ready)
+
+
+class RunProgress:
+    """How far a run is, by its position on the grid, and the time that the rest will take at the pace so far."""
 
     def __init__(self, ready: Preparation, clock: Callable[[], float] = time.monotonic) -> None:
         _, height, width = ready.problem.image_shape
         self.costs = [cost / (height * width) for _, cost in ready.work()]
-        self.total = sum(self.costs) + OVERHEAD * len(self.costs)
         self.position = 0
-        self._took: list[tuple[float, float]] = []
-        self._clock, self._last = clock, clock()
+        self._left = TimeLeft(len(self.costs), sum(self.costs), OVERHEAD, clock)
 
-    def step(self, step: Step) -> None:
-        """Takes note of a step of the one image of a restoration."""
-        now = self._clock()
-        self._took.append((self.costs[self.position], now - self._last))
-        self._last = now
-        self.position += int(step.jump[0])
-        if int(step.u[0]) == -1:
-            self.position = len(self.costs)
+    def add(self, step: Step) -> None:
+        """Takes note of a step of the one image of a restoration; a jump takes all that it leaves out."""
+        after = len(self.costs) if int(step.u[0]) == -1 else self.position + int(step.jump[0])
+        self._left.finish(self.costs[self.position])
+        skipped = self.costs[self.position + 1 : after]
+        self._left.drop(sum(skipped), len(skipped))
+        self.position = after
 
     @property
-    def done(self) -> float:
+    def share(self) -> float:
         """Share of the work that no longer lies ahead, from 0 to 1."""
-        ahead = self.costs[self.position :]
-        return 1 - (sum(ahead) + OVERHEAD * len(ahead)) / self.total
+        return self._left.share
 
     @property
     def seconds_left(self) -> float | None:
         """Seconds for all that may still lie ahead; None before the first step."""
-        if not self._took:
-            return None
-        fixed, per_work = self._pace()
-        return sum(fixed + per_work * cost for cost in self.costs[self.position :])
+        return self._left.seconds_left
 
-    def _pace(self) -> tuple[float, float]:
-        """(a, b) by least squares, held near a = OVERHEAD * b as strongly as one step would."""
-        # normal equations of sum (a + b w - s)^2 + (a - OVERHEAD b)^2
-        n = len(self._took)
-        w = sum(cost for cost, _ in self._took)
-        ww = sum(cost * cost for cost, _ in self._took)
-        s = sum(seconds for _, seconds in self._took)
-        ws = sum(cost * seconds for cost, seconds in self._took)
-        aa, ab, bb = n + 1, w - OVERHEAD, ww + OVERHEAD**2
-        determinant = aa * bb - ab * ab  # > 0: the added term is not parallel to any step's
-        fixed = (s * bb - ws * ab) / determinant
-        per_work = (aa * ws - ab * s) / determinant
-        if fixed >= 0 and per_work >= 0:
-            return fixed, per_work
-        ratio = s / (OVERHEAD * n + w)
-        return OVERHEAD * ratio, ratio
+    def __str__(self) -> str:
+        text = f"step {self.position} of {len(self.costs)}"
+        seconds = self.seconds_left
+        return text if seconds is None else f"{text}, at most {format_clock(seconds)} left"

@@ -19,7 +19,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from leader.engines.base import Lost, Workers
+from leader.engines.base import Engine, Lost
 from leader.errors import LeaderError
 from leader.files import replacing
 from leader.operators.base import LinearOperator
@@ -353,7 +353,7 @@ def make_runs(
     cases: Sequence[RunCase],
     store: Path,
     say: Callable[[str], None] | None = None,
-    workers: Workers | None = None,
+    workers: Engine | None = None,
     source: str = "embedded",
 ) -> Generator[Path, None, None]:
     """Makes the runs that `store` does not hold yet; yields the file of each as soon as it is there, in order without workers.

@@ -7,33 +7,47 @@ from typing import Any
 import gradio as gr
 
 from leader.presets.paths import LOOKS
-from leader.web.choices import CHOSEN, NONE, priors
+from leader.restoration.request import RestoreRequest, word_of
+from leader.web.choices import CHOSEN, list_priors
+
+EXPERT = {
+    "method": "Method",
+    "plugins": "Plug-ins",
+    "steps": "Steps",
+    "budget": "Budget of SATP",
+    "estimator": "Estimator",
+    "sigma": "Noise level, 0 to 1",
+    "prior": "Prior",
+    "seed": "Seed",
+}
+"""Choices of a request that the page offers, and their labels; a new one is one line here."""
+_LEFT_OPEN = {"steps": CHOSEN, "budget": "its own", "sigma": "measured", "seed": "0"}
+_LOOKS = {"natural": "natural: textures one would believe", "faithful": "faithful: nearest on average"}
 
 
-def expert_settings() -> list[Any]:
-    """The components, in the order that `page.wish_of` takes them."""
-    from leader.methods import METHODS
-    from leader.plugins import BUNDLES, PLUGINS
-    from leader.uncertainty import ESTIMATORS
-
+def make_expert_settings() -> tuple[list[str], list[Any]]:
+    """(names of choices, their components)."""
     with gr.Accordion("Expert settings", open=False, elem_id="expert"):
-        words = {"natural": "natural: textures one would believe", "faithful": "faithful: nearest on average"}
-        look = gr.Radio([(words[name], name) for name in LOOKS], value=LOOKS[0], label="Look")
-        with gr.Row():
-            method = gr.Dropdown([CHOSEN, *METHODS], value=CHOSEN, label="Method", min_width=140)
-            plugins = gr.Dropdown([CHOSEN, NONE, *BUNDLES, *PLUGINS], value=CHOSEN, label="Plug-ins", min_width=140)
-        with gr.Row():
-            steps = _field("Steps", CHOSEN)
-            budget = _field("Budget of SATP", "its own")
-        with gr.Row():
-            estimator = gr.Dropdown([CHOSEN, "auto", NONE, *ESTIMATORS], value=CHOSEN, label="Estimator", min_width=140)
-            sigma = _field("Noise level, 0 to 1", "measured")
-        with gr.Row():
-            prior = gr.Dropdown(priors(), value="embedded", label="Prior", min_width=140)
-            seed = _field("Seed", "0")
-    return [look, method, plugins, steps, budget, estimator, sigma, prior, seed]
+        look = gr.Radio([(_LOOKS[name], name) for name in LOOKS], value=LOOKS[0], label="Look")
+        components = [look]
+        names = list(EXPERT)
+        for pair in zip(names[::2], names[1::2]):
+            with gr.Row():
+                components += [_make_component(name) for name in pair]
+    return ["look", *names], components
 
 
-def _field(label: str, otherwise: str) -> Any:
-    """A field for a number that may be left empty: Gradio's own field for numbers turns "empty" into 0 when it is shown."""
-    return gr.Textbox("", label=label, placeholder=otherwise, max_lines=1, min_width=140)
+def make_menu(name: str, **about: Any) -> Any:
+    """A menu of the values that are known for a choice."""
+    listed = word_of(RestoreRequest, name).names
+    assert listed is not None
+    return gr.Dropdown([CHOSEN, *listed()], value=CHOSEN, **about)
+
+
+def _make_component(name: str) -> Any:
+    if name == "prior":
+        return gr.Dropdown(list_priors(), value="embedded", label=EXPERT[name], min_width=140)
+    if word_of(RestoreRequest, name).names is not None:
+        return make_menu(name, label=EXPERT[name], min_width=140)
+    # a field that may be left empty: Gradio's own field for numbers turns "empty" into 0 when it is shown
+    return gr.Textbox("", label=EXPERT[name], placeholder=_LEFT_OPEN.get(name, CHOSEN), max_lines=1, min_width=140)

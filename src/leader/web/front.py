@@ -31,10 +31,10 @@ class Front:
             return
         answer: list[Message] = []
 
-        async def noted(message: Message) -> None:
+        async def note(message: Message) -> None:
             answer.append(dict(message))
             await send(message)
 
-        await self._app(scope, receive, noted)
+        await self._app(scope, receive, note)
         if answer and answer[0].get("status") == 200 and len(self._pages) < MOST:
             self._pages[key] = answer

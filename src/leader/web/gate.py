@@ -66,7 +66,7 @@ class Gate:
         if client_of(_cookies(headers.get(b"cookie", b""))) is None and path == "/":
             fresh = secrets.token_hex(16)
 
-        async def marked(message: Message) -> None:
+        async def mark_browser(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", []), *HEADERS]
                 if fresh is not None:
@@ -74,7 +74,7 @@ class Gate:
                     message["headers"].append((b"set-cookie", cookie.encode()))
             await send(message)
 
-        await self._app(scope, receive, marked)
+        await self._app(scope, receive, mark_browser)
 
     def _may_enter(self, header: bytes) -> bool:
         if self._wanted is None:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from leader.engines.pool import trim_memory
+from leader.engines.memory import trim_memory
 from leader.errors import LeaderError
 from leader.web.limits import Limits
 

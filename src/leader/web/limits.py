@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
+from leader.engines import count_cores
 from leader.errors import UsageError
 
 MEGABYTE = 1 << 20
@@ -42,16 +42,11 @@ class Limits:
                 raise UsageError(f"The limit '{name}' must be larger than 0; found {value}.")
 
 
-def fitted(cores: int | None = None, jobs: int | None = None, threads: int | None = None, **others: Any) -> Limits:
+def fit_limits(cores: int | None = None, jobs: int | None = None, threads: int | None = None, **others: Any) -> Limits:
     """Limits whose jobs times threads fill the cores; what is given wins."""
-    count = cores or available_cores()
+    count = cores or count_cores()
     if threads is None:
         threads = min(THREADS, count) if jobs is None else max(1, count // max(1, jobs))
     if jobs is None:
         jobs = max(1, count // max(1, threads))
     return Limits(jobs=jobs, threads=threads, **others)
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -13,25 +13,13 @@ import gradio as gr
 from leader import defaults
 from leader.errors import LeaderError
 from leader.presets.paths import QUALITIES
+from leader.progress import format_duration
+from leader.restoration.request import NONE, RestoreRequest
 from leader.web import views, work
-from leader.web.choices import (
-    CHOSEN,
-    FACTORS,
-    KINDS,
-    MOST_STEPS,
-    NONE,
-    WIDEST_BLUR,
-    Wish,
-    found_blur,
-    left_alone,
-    number,
-    other,
-    whole,
-)
-from leader.web.expert import expert_settings
+from leader.web.choices import FACTORS, KINDS, WIDEST_BLUR, Wish, found_blur, parse_choice
+from leader.web.expert import make_expert_settings, make_menu
 from leader.web.gate import client_of
 from leader.web.jobs import Job
-from leader.web.pace import in_words
 from leader.web.site import Site
 
 TITLE = "leader: restore a picture"
@@ -84,7 +72,7 @@ def build(site: Site) -> Any:
                 sides, compare, halt, both = _compare_tab()
         wish = [*form.inputs, *form.expert]
         _events(site, token, painted, seen, form, out)
-        _compare_events(site, [token, painted, *wish], sides, compare, halt, both)
+        _compare_events(site, form, [token, painted, *wish], sides, compare, halt, both)
     return page
 
 
@@ -115,13 +103,10 @@ class _Form:
             self.start = gr.Button("Restore", variant="primary", elem_id="start")
             self.cancel = gr.Button("Cancel", interactive=False, elem_id="cancel")
         self.inputs = [self.kind, self.factor, self.blur, self.quality]
-        self.expert = expert_settings()
+        self.names, self.expert = make_expert_settings()
 
 
 def _compare_tab() -> tuple[list[Any], Any, Any, Any]:
-    from leader.methods import METHODS
-    from leader.plugins import BUNDLES, PLUGINS
-
     gr.HTML('<p class="lead">Two ways for the picture of the other tab, with the same seed, beside each other.</p>')
     sides = []
     with gr.Row():
@@ -129,38 +114,28 @@ def _compare_tab() -> tuple[list[Any], Any, Any, Any]:
             with gr.Column(min_width=280), gr.Group():
                 words = [(QUALITY_WORDS[name], name) for name in QUALITIES]
                 sides.append(gr.Radio(words, value=quality, label=f"{side}: quality", elem_id=f"quality-{side}"))
-                names = [CHOSEN, *METHODS]
-                sides.append(gr.Dropdown(names, value=CHOSEN, label=f"{side}: method", elem_id=f"method-{side}"))
-                names = [CHOSEN, NONE, *BUNDLES, *PLUGINS]
-                sides.append(gr.Dropdown(names, value=CHOSEN, label=f"{side}: plug-ins", elem_id=f"plugins-{side}"))
+                sides.append(make_menu("method", label=f"{side}: method", elem_id=f"method-{side}"))
+                sides.append(make_menu("plugins", label=f"{side}: plug-ins", elem_id=f"plugins-{side}"))
     with gr.Row():
         compare = gr.Button("Compare", variant="primary", elem_id="compare")
         halt = gr.Button("Cancel", interactive=False, elem_id="halt")
     return sides, compare, halt, gr.HTML("", elem_id="both", js_on_load=None)
 
 
-def wish_of(painted: Any, kind: Any, factor: Any, blur: Any, quality: Any, *expert: Any) -> Wish:
-    """A wish from the values of the form, in its order."""
-    look, method, plugins, steps, budget, estimator, sigma, prior, seed = expert
+def make_wish(names: Sequence[str], painted: Any, kind: Any, factor: Any, blur: Any, quality: Any, *expert: Any) -> Wish:
+    """A wish from the values of the form, in its order; `names` are the choices that the expert settings make."""
+    chosen = {name: parse_choice(name, value) for name, value in zip(names, expert, strict=True)}
+    given = {name: value for name, value in chosen.items() if value is not None}
     return Wish(
         kind=str(kind),
-        factor=whole(factor, "factor") or 4,
-        blur=float(blur) if left_alone(blur) else None,
+        factor=parse_choice("factor", factor) or 4,
+        blur=float(blur) if blur else None,
         painted=str(painted or ""),
-        quality=str(quality),
-        look=str(look),
-        method=left_alone(method),
-        plugins=left_alone(plugins),
-        steps=whole(steps, "number of steps", 1, MOST_STEPS),
-        budget=number(budget, "budget"),
-        estimator=left_alone(estimator),
-        sigma=number(sigma, "noise level"),
-        prior=str(prior),
-        seed=whole(seed, "seed") or 0,
+        request=RestoreRequest(quality=str(quality), **given),
     )
 
 
-def _found(options: Mapping[str, Any]) -> dict[str, Any]:
+def _form_values(options: Mapping[str, Any]) -> dict[str, Any]:
     """Values of the form that a diagnosis stands for."""
     values = {"factor": options.get("factor"), "blur": found_blur(options)}
     return {name: value for name, value in values.items() if value is not None and (name != "factor" or value in FACTORS)}
@@ -176,16 +151,16 @@ def _client(request: gr.Request) -> str:
 def _events(site: Site, token: Any, painted: Any, seen: Any, form: _Form, out: Any) -> None:
     """What happens on the tab Restore."""
 
-    def arrived(request: gr.Request, found: str) -> tuple[Any, ...]:
+    def show_picture(request: gr.Request, found: str) -> tuple[Any, ...]:
         try:
             entry = site.store.find(found, _client(request))
         except LeaderError as error:
             return views.sentence(str(error)), gr.skip(), gr.skip(), gr.skip(), gr.skip(), ""
         size, proposal, sample = entry.about["size"], entry.about["proposal"], entry.about.get("sample")
         kind = sample.kind if sample is not None else proposal.kind
-        values = _found(proposal.options) if sample is None else sample.wish
+        values = _form_values(proposal.options) if sample is None else sample.wish
         return (
-            views.given(entry.token, size) + views.said(proposal.words, size),
+            views.given_picture(entry.token, size) + views.findings(proposal.words, size),
             gr.skip() if kind is None else gr.update(value=kind),
             gr.update(value=values["factor"]) if "factor" in values else gr.skip(),
             gr.update(value=values["blur"]) if "blur" in values else gr.skip(),
@@ -209,11 +184,11 @@ def _events(site: Site, token: Any, painted: Any, seen: Any, form: _Form, out: A
         try:
             entry = site.store.find(found, _client(request))
             asked = entry.about["asked"] = entry.about.get("asked", 0) + 1
-            wish = wish_of("", *values)
+            wish = make_wish(form.names, "", *values)
             took = await anyio.to_thread.run_sync(
                 lambda: work.seconds_by_quality(entry, wish, site.limits, site.pace), abandon_on_cancel=True
             )
-            words = {name: f"{QUALITY_WORDS[name]}: {in_words(took[name])}" for name in QUALITIES}
+            words = {name: f"{QUALITY_WORDS[name]}: about {format_duration(took[name])}" for name in QUALITIES}
             if asked != entry.about["asked"]:
                 return gr.skip()  # the visitor chose anew meanwhile: that answer counts, whichever comes last
         except LeaderError:
@@ -225,14 +200,14 @@ def _events(site: Site, token: Any, painted: Any, seen: Any, form: _Form, out: A
             client = _client(request)
             if not found:
                 raise LeaderError(NO_PICTURE)
-            entry, wish = site.store.find(found, client), wish_of(brush, *values)
+            entry, wish = site.store.find(found, client), make_wish(form.names, brush, *values)
             job = site.desk.submit(client, lambda one: work.restore(one, entry, wish, site.limits, site.pace, site.store))
         except LeaderError as error:
-            yield views.sentence(str(error)), _enabled(True), _enabled(False)
+            yield views.sentence(str(error)), _enable(True), _enable(False)
             return
         async for text in follow(site, job):
-            yield text, _enabled(False), _enabled(True)
-        yield ended(job, views.done), _enabled(True), _enabled(False)
+            yield text, _enable(False), _enable(True)
+        yield final_text(job, views.result_text), _enable(True), _enable(False)
 
     def stop(request: gr.Request) -> None:
         client = client_of(request.cookies)
@@ -246,7 +221,7 @@ def _events(site: Site, token: Any, painted: Any, seen: Any, form: _Form, out: A
     # one after the other, so that the answer to the last choice comes last
     shown = {"fn": parameters, "inputs": [form.kind, token], "outputs": [form.factor, form.blur, form.canvas], **unnamed}
     shown["concurrency_limit"] = 1
-    came = token.change(arrived, token, [seen, form.kind, form.factor, form.blur, out, painted], **unnamed)
+    came = token.change(show_picture, token, [seen, form.kind, form.factor, form.blur, out, painted], **unnamed)
     came.then(**shown).then(**estimate)
     form.kind.input(**shown).then(**estimate)
     form.factor.input(**estimate)
@@ -255,16 +230,16 @@ def _events(site: Site, token: Any, painted: Any, seen: Any, form: _Form, out: A
     form.cancel.click(stop, None, None, queue=False, api_name="cancel", show_progress="hidden")
 
 
-def _compare_events(site: Site, inputs: list[Any], sides: list[Any], compare: Any, halt: Any, both: Any) -> None:
+def _compare_events(site: Site, form: _Form, inputs: list[Any], sides: list[Any], compare: Any, halt: Any, both: Any) -> None:
     """What happens on the tab Compare."""
 
     async def run(request: gr.Request, found: str, brush: str, *values: Any) -> AsyncIterator[tuple[Any, ...]]:
-        form, chosen = values[: -len(sides)], values[-len(sides) :]
+        own, chosen = values[: -len(sides)], values[-len(sides) :]
         try:
             client = _client(request)
             if not found:
                 raise LeaderError(NO_PICTURE)
-            entry, wish = site.store.find(found, client), wish_of(brush, *form)
+            entry, wish = site.store.find(found, client), make_wish(form.names, brush, *own)
             pair = [_side(wish, *chosen[start : start + 3]) for start in (0, 3)]
 
             def work_both(job: Job) -> list[tuple[str, work.Outcome]]:
@@ -275,11 +250,11 @@ def _compare_events(site: Site, inputs: list[Any], sides: list[Any], compare: An
 
             job = site.desk.submit(client, work_both)
         except LeaderError as error:
-            yield views.sentence(str(error)), _enabled(True), _enabled(False)
+            yield views.sentence(str(error)), _enable(True), _enable(False)
             return
         async for text in follow(site, job):
-            yield text, _enabled(False), _enabled(True)
-        yield ended(job, lambda found: views.compared(*found)), _enabled(True), _enabled(False)
+            yield text, _enable(False), _enable(True)
+        yield final_text(job, lambda found: views.comparison(*found)), _enable(True), _enable(False)
 
     def stop(request: gr.Request) -> None:
         client = client_of(request.cookies)
@@ -299,11 +274,11 @@ def _compare_events(site: Site, inputs: list[Any], sides: list[Any], compare: An
 
 def _side(wish: Wish, quality: Any, method: Any, plugins: Any) -> tuple[str, Wish]:
     """(title, wish) of one side of a comparison."""
-    host, own = left_alone(method), left_alone(plugins)
+    host, own = parse_choice("method", method), parse_choice("plugins", plugins)
     words = [QUALITY_WORDS[str(quality)] if host is None else str(host)]
     if own is not None:
         words.append(f"with {own}" if own != NONE else "without plug-ins")
-    return " ".join(words), other(wish, quality=str(quality), method=host, plugins=own, budget=None)
+    return " ".join(words), wish.change(quality=str(quality), method=host, plugins=own, budget=None)
 
 
 async def follow(site: Site, job: Job) -> AsyncIterator[str]:
@@ -311,7 +286,7 @@ async def follow(site: Site, job: Job) -> AsyncIterator[str]:
     last = ""
     try:
         while not job.over:
-            text = views.waiting(site.desk.ahead(job)) if job.state == "waiting" else views.running(job)
+            text = views.waiting_line(site.desk.ahead(job)) if job.state == "waiting" else views.progress_bar(job)
             if text != last:
                 last = text
                 yield text
@@ -321,7 +296,7 @@ async def follow(site: Site, job: Job) -> AsyncIterator[str]:
             site.desk.stop(job.client)
 
 
-def ended(job: Job, shown: Any) -> str:
+def final_text(job: Job, shown: Any) -> str:
     """What to show of a job that is over."""
     if job.state == "done":
         return str(shown(job.result))
@@ -330,5 +305,5 @@ def ended(job: Job, shown: Any) -> str:
     return views.sentence(job.error)
 
 
-def _enabled(yes: bool) -> Any:
+def _enable(yes: bool) -> Any:
     return gr.update(interactive=yes)

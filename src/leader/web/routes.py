@@ -28,13 +28,13 @@ def routes(site: Site) -> list[Route]:
     async def upload(request: Request) -> Response:
         client = client_of(request.cookies)
         if client is None:
-            return _refused(NO_COOKIE, 403)
+            return _refuse(NO_COOKIE, 403)
         spool = site.store.root / f"incoming-{id(request)}"
         try:
-            await _spooled(request, spool, site.limits.upload_bytes)
+            await _spool(request, spool, site.limits.upload_bytes)
             entry = await anyio.to_thread.run_sync(lambda: site.receive(client, spool.rename), limiter=one_by_one)
         except LeaderError as error:
-            return _refused(str(error))
+            return _refuse(str(error))
         except ClientDisconnect:
             return Response(status_code=400)
         finally:
@@ -45,18 +45,18 @@ def routes(site: Site) -> list[Route]:
     async def sample(request: Request) -> Response:
         client = client_of(request.cookies)
         if client is None:
-            return _refused(NO_COOKIE, 403)
+            return _refuse(NO_COOKIE, 403)
         name = request.path_params["name"]
         try:
             entry = await anyio.to_thread.run_sync(lambda: site.sample(client, name), limiter=one_by_one)
         except LeaderError as error:
-            return _refused(str(error), 404)
+            return _refuse(str(error), 404)
         return JSONResponse({"token": entry.token})
 
     async def sample_picture(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in SAMPLES:
-            return _refused("There is no such sample.", 404)
+            return _refuse("There is no such sample.", 404)
         file = await anyio.to_thread.run_sync(lambda: site.sample_file(name), limiter=one_by_one)
         return FileResponse(file, media_type="image/png", headers={"cache-control": "max-age=3600"})
 
@@ -65,10 +65,10 @@ def routes(site: Site) -> list[Route]:
         try:
             entry = site.store.find(request.path_params["token"], client_of(request.cookies) or "")
         except LeaderError as error:
-            return _refused(str(error), 404)
+            return _refuse(str(error), 404)
         path = entry.folder / name if name in SERVED else None
         if path is None or not path.is_file():
-            return _refused(GONE, 404)
+            return _refuse(GONE, 404)
         saved = name if "save" in request.query_params else None
         return FileResponse(path, filename=saved, headers={"cache-control": "private, no-store"})
 
@@ -85,7 +85,7 @@ def routes(site: Site) -> list[Route]:
     ]
 
 
-async def _spooled(request: Request, path: Path, most: int) -> None:
+async def _spool(request: Request, path: Path, most: int) -> None:
     """Writes the body of a request to a file, as far as it is allowed to go."""
     size = 0
     too_large = LeaderError(f"The file has more than the {most / 2**20:.3g} MB that are taken here; make it smaller first.")
@@ -100,5 +100,5 @@ async def _spooled(request: Request, path: Path, most: int) -> None:
             await target.write(block)
 
 
-def _refused(text: str, status: int = 400) -> Response:
+def _refuse(text: str, status: int = 400) -> Response:
     return JSONResponse({"error": text}, status)

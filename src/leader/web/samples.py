@@ -52,7 +52,7 @@ def make_sample(name: object, path: Path) -> Sample:
     sample = SAMPLES[name]
     with resources.as_file(resources.files("leader.samples") / "test" / sample.photograph) as file:
         if sample.task == "scratch":
-            picture = _scratched(read_picture(file))
+            picture = _scratch(read_picture(file))
         else:
             picture = degrade(file, sample.task, sigma=sample.sigma, seed=0, **sample.options).picture
     target = path.with_suffix(".png")
@@ -61,7 +61,7 @@ def make_sample(name: object, path: Path) -> Sample:
     return sample
 
 
-def _scratched(picture: Picture) -> Picture:
+def _scratch(picture: Picture) -> Picture:
     """Two long scratches, transparent: what is missing needs no brush."""
     width, height = picture.size
     rows, columns = np.mgrid[:height, :width] / np.array([height, width]).reshape(2, 1, 1)

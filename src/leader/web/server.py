@@ -47,17 +47,17 @@ def application(limits: Limits, auth: tuple[str, str] | None = None) -> Any:
     os.environ["GRADIO_TEMP_DIR"] = str(site.store.root / "gradio")  # removed with everything else
 
     @asynccontextmanager
-    async def alive(_: Any) -> AsyncIterator[None]:
+    async def lifespan(_: Any) -> AsyncIterator[None]:
         site.learn_pace()
         async with anyio.create_task_group() as group:
-            group.start_soon(_sweeping, site)
+            group.start_soon(_sweep_forever, site)
             try:
                 yield
             finally:
                 group.cancel_scope.cancel()
         site.close()
 
-    outer = FastAPI(lifespan=alive, docs_url=None, redoc_url=None, openapi_url=None, routes=routes(site))
+    outer = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, routes=routes(site))
     page = build(site).queue(max_size=None, api_open=False)
     app = gr.mount_gradio_app(
         outer,
@@ -78,7 +78,7 @@ def application(limits: Limits, auth: tuple[str, str] | None = None) -> Any:
     return Gate(Front(app), auth)
 
 
-async def _sweeping(site: Any) -> None:
+async def _sweep_forever(site: Any) -> None:
     import anyio
 
     while True:

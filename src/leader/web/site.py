@@ -13,17 +13,21 @@ from PIL import Image
 from leader.errors import LeaderError
 from leader.files import printable
 from leader.pictures import read_picture
+from leader.progress import Pace
+from leader.restoration.progress import count_work
+from leader.restoration.request import RestoreRequest
 from leader.web import work
 from leader.web.choices import Wish
 from leader.web.jobs import Desk, Job
 from leader.web.limits import Limits
-from leader.web.pace import Pace, effort
 from leader.web.proposal import propose
 from leader.web.samples import SAMPLES, make_sample
 from leader.web.store import Entry, Store
 
 VIEW_SIDE = 1024
 VIEW = "view.png"
+SECONDS_PER_PIXEL = 5e-6
+"""Of a network call, before anything was learned."""
 CALIBRATION = (32, 96)
 """Sides of the pictures that the server restores when it starts, to learn how fast this machine is; the first one is for
 warming up."""
@@ -36,7 +40,7 @@ class Site:
         self.limits = limits
         self.store = Store(limits.keep_seconds, limits.kept)
         self.desk = Desk(limits, self._begin)
-        self.pace = Pace()
+        self.pace = Pace(SECONDS_PER_PIXEL)
         self._samples: dict[str, Path] = {}
         self._lock = threading.Lock()
 
@@ -97,13 +101,14 @@ class Site:
 
         def measure(job: Job) -> None:
             for side in CALIBRATION:
-                entry = self.receive("server", partial(_plain, side))
+                entry = self.receive("server", partial(_write_gradient, side))
                 try:
-                    made = work.ready(entry, Wish(kind="noisy", quality="draft", sigma=0.1), self.limits)
+                    wish = Wish("noisy", request=RestoreRequest(quality="draft", sigma=0.1))
+                    made = work.prepare_wish(entry, wish, self.limits)
                     restored = made.run(lambda _: job.check())
                 finally:
                     self.store.remove(entry)
-            self.pace.learn(*effort(made), restored.seconds)
+            self.pace.learn(count_work(made), restored.seconds)
 
         return self.desk.submit("server", measure)
 
@@ -113,5 +118,5 @@ class Site:
         self.store.close()
 
 
-def _plain(side: int, path: Path) -> None:
+def _write_gradient(side: int, path: Path) -> None:
     Image.linear_gradient("L").resize((side, side)).convert("RGB").save(path, "PNG")

@@ -11,6 +11,7 @@ from html import escape
 
 from leader.messages import render
 from leader.pictures.reading import SERVED
+from leader.progress import format_clock
 from leader.web.choices import TASK_WORDS
 from leader.web.jobs import Job
 from leader.web.samples import SAMPLES
@@ -50,7 +51,7 @@ def drop_zone(megabytes: float) -> str:
     )
 
 
-def given(token: str, size: tuple[int, int]) -> str:
+def given_picture(token: str, size: tuple[int, int]) -> str:
     return (
         f'<figure class="given"><img src="{FILES}/{token}/view.png" alt="The picture you gave, {size[0]} x {size[1]} pixels">'
         "</figure>"
@@ -74,7 +75,7 @@ def canvas(token: str, size: tuple[int, int], known: str = "") -> str:
     )
 
 
-def said(words: Sequence[str], size: tuple[int, int]) -> str:
+def findings(words: Sequence[str], size: tuple[int, int]) -> str:
     """What the page sees in the picture."""
     if not words:
         return f"<p>The picture has {size[0]} x {size[1]} pixels. Say below what is wrong with it.</p>"
@@ -82,14 +83,14 @@ def said(words: Sequence[str], size: tuple[int, int]) -> str:
     return f"<h2>What we see</h2><ul>{items}</ul>"
 
 
-def waiting(ahead: int) -> str:
+def waiting_line(ahead: int) -> str:
     text = "You are next." if ahead == 0 else f"{ahead} picture{'s' if ahead > 1 else ''} before yours."
     return f'<div class="status" role="status"><p>{text}</p><progress aria-label="Waiting"></progress></div>'
 
 
-def running(job: Job) -> str:
+def progress_bar(job: Job) -> str:
     """How far a job is, with the estimate so far."""
-    left = "" if job.seconds_left is None else f", at most {clock(job.seconds_left)} left"
+    left = "" if job.seconds_left is None else f", at most {format_clock(job.seconds_left)} left"
     share = round(100 * job.share)
     shown = ""
     if job.preview is not None:
@@ -102,11 +103,6 @@ def running(job: Job) -> str:
         f'<div class="status"><p><span role="status">{escape(job.words)}</span>: {share} %{left}</p>'
         f'<progress max="100" value="{share}" aria-label="Progress">{share} %</progress>{shown}</div>'
     )
-
-
-def clock(seconds: float) -> str:
-    whole = round(seconds)
-    return f"{whole // 60}:{whole % 60:02d}"
 
 
 def sentence(text: str, kind: str = "error") -> str:
@@ -167,7 +163,7 @@ def numbers(values: Mapping[str, object], notes: Sequence[str]) -> str:
     return f"<ul>{told}</ul><table class='numbers'><caption>The run in numbers</caption><tbody>{rows}</tbody></table>"
 
 
-def done(outcome: Outcome) -> str:
+def result_text(outcome: Outcome) -> str:
     """Everything about a finished restoration."""
     return (
         f'<div class="done" data-token="{outcome.entry.token}"><p class="small" role="status">Done: {outcome.size[0]} x '
@@ -180,7 +176,7 @@ def done(outcome: Outcome) -> str:
     )
 
 
-def compared(left: tuple[str, Outcome], right: tuple[str, Outcome]) -> str:
+def comparison(left: tuple[str, Outcome], right: tuple[str, Outcome]) -> str:
     """Two results beside each other; zoom and place are the same for both."""
     panes = "".join(
         f'<figure><div class="pane" tabindex="0" role="group" aria-label="{escape(title)}; zoom with plus and minus, move with '

@@ -15,22 +15,22 @@ from leader.errors import LeaderError
 from leader.pictures import Picture
 from leader.presets.paths import QUALITIES
 from leader.priors.base import Prior
-from leader.restoration.progress import WorkLeft
-from leader.restoration.restore import Preparation, prepare
+from leader.progress import Pace
+from leader.restoration.progress import RunProgress, count_work
+from leader.restoration.restore import Preparation
 from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
 from leader.result import Step, to_unit_range
-from leader.web import trust_views
-from leader.web.choices import Wish, arguments, half_painted
+from leader.trust import maps
+from leader.web.choices import Wish, build_request, half_painted
 from leader.web.jobs import Job
 from leader.web.limits import Limits
-from leader.web.pace import Pace, effort
 from leader.web.proposal import Proposal
 from leader.web.store import Entry, Store
 
 PREVIEW_SIDE = 640
 PREVIEW_PAUSE = 0.4
-"""Seconds between two previews at least: more often nobody sees."""
+"""Seconds between two previews at least: nobody sees more."""
 TELLING = 0.25
 """Share of the work after which the run itself tells how long it will take."""
 RESTORED, GIVEN, MAP, COVER, PATH, RUN = "restored.png", "given.png", "map.png", "cover.png", "path.png", "run.json"
@@ -55,69 +55,62 @@ class Outcome:
     numbers: dict[str, Any]
 
 
-def ready(entry: Entry, wish: Wish, limits: Limits, prior: Prior | None = None) -> Preparation:
+def prepare_wish(entry: Entry, wish: Wish, limits: Limits, prior: Prior | None = None) -> Preparation:
     """A restoration with every choice made; its origin holds the hash of the file, and no name.
 
     prior  the one that the wish names, where it is loaded already
     """
     proposal: Proposal = entry.about.get("proposal", Proposal())
-    chosen = arguments(wish, entry.about["size"], proposal.repair)
-    width, height = _result_size(entry.about["size"], chosen)
+    request = build_request(wish, entry.about["size"], proposal.repair)
+    width, height = (side * (request.factor or 1) for side in entry.about["size"])
     if width * height > limits.pixels:
         raise LeaderError(
             f"The result would have {width} x {height} pixels; at most {limits.pixels / 1e6:.3g} million are served here, "
             "so choose a smaller factor or crop the picture."
         )
-    if prior is not None:
-        chosen["prior"] = prior
-    made = prepare(entry.picture, threads=limits.threads, **chosen)
+    made = request.prepare(entry.picture, threads=limits.threads, **({} if prior is None else {"prior": prior}))
     return replace(made, origin=replace(made.origin, image=None))
-
-
-def _result_size(size: tuple[int, int], chosen: dict[str, Any]) -> tuple[int, int]:
-    factor = chosen.get("factor") or 1
-    return size[0] * factor, size[1] * factor
 
 
 def seconds_by_quality(entry: Entry, wish: Wish, limits: Limits, pace: Pace) -> dict[str, float]:
     """How long each quality will take on this machine; the time does not depend on what will be painted."""
     if wish.kind == "missing":
         wish = replace(wish, painted=half_painted())
-    first = ready(entry, wish, limits)
-    found = {wish.quality: pace.seconds(*effort(first))}
+    first = prepare_wish(entry, wish, limits)
+    found = {str(wish.request.quality): pace.predict_seconds(count_work(first))}
     for quality in QUALITIES:
         if quality not in found:  # neither the noise is measured again, nor the network loaded
-            again = ready(entry, replace(wish, quality=quality, sigma=first.sigma), limits, first.sampler.prior)
-            found[quality] = pace.seconds(*effort(again))
+            again = prepare_wish(entry, wish.change(quality=quality, sigma=first.sigma), limits, first.sampler.prior)
+            found[quality] = pace.predict_seconds(count_work(again))
     return found
 
 
 def restore(job: Job, entry: Entry, wish: Wish, limits: Limits, pace: Pace, store: Store, label: str = "") -> Outcome:
     """Does the work of a job: previews, share and seconds left appear in the job while it runs."""
     job.words = f"{label}Looking at the picture"
-    made = ready(entry, wish, limits)
+    made = prepare_wish(entry, wish, limits)
     job.check()
-    steps, pixels = effort(made)
-    expected = pace.seconds(steps, pixels)
+    work = count_work(made)
+    expected = pace.predict_seconds(work)
     restored = run_with_second_try(made, lambda one: _run(job, one, label, expected))
     job.check()
-    pace.learn(steps, pixels, restored.seconds)
+    pace.learn(work, restored.seconds)
     job.words = f"{label}Drawing the maps"
     return lay_out(restored, store, entry.client)
 
 
 def _run(job: Job, one: Preparation, label: str, expected: float) -> Restoration:
     """Runs to the end; `expected` seconds tell more of the time left than the first steps, which are the cheap ones."""
-    left = WorkLeft(one)
+    progress = RunProgress(one)
     job.words, job.share = f"{label}Restoring", 0.0
     last = 0.0
 
     def on_step(step: Step) -> None:
         nonlocal last
         job.check()
-        left.step(step)
-        job.share = left.done
-        job.seconds_left = at_most(left.done, left.seconds_left, expected)
+        progress.add(step)
+        job.share = progress.share
+        job.seconds_left = choose_seconds(progress.share, progress.seconds_left, expected)
         if time.monotonic() - last >= PREVIEW_PAUSE:
             job.preview, job.previews = preview(step, one), job.previews + 1
             last = time.monotonic()
@@ -125,7 +118,7 @@ def _run(job: Job, one: Preparation, label: str, expected: float) -> Restoration
     return one.run(on_step)
 
 
-def at_most(share: float, left: float | None, expected: float) -> float | None:
+def choose_seconds(share: float, left: float | None, expected: float) -> float | None:
     """Seconds left to show: those of the steps so far, and in the first quarter no less than other runs promise."""
     return left if left is None or share >= TELLING else max(left, (1 - share) * expected)
 
@@ -147,13 +140,13 @@ def lay_out(restored: Restoration, store: Store, client: str) -> Outcome:
 
     entry = store.new(client)
     restored.save(entry.folder / RESTORED)
-    _as_large(restored.given, restored.picture.size).save(entry.folder / GIVEN)
+    _enlarge(restored.given, restored.picture.size).save(entry.folder / GIVEN)
     (entry.folder / RUN).write_text(json.dumps(restored.summary(), indent=2, default=str) + "\n", encoding="utf-8")
     figures.draw_path(entry.folder / PATH, next(iter(restored.result.trace.values())))
     files, spread = [RESTORED, GIVEN, RUN, PATH], restored.uncertainty
     if spread is not None:
-        trust_views.cover(spread).save(entry.folder / COVER)
-        trust_views.draw(entry.folder / MAP, spread)
+        Image.fromarray(maps.colours(spread)).save(entry.folder / COVER)
+        maps.heat(spread).save(entry.folder / MAP)
         files += [COVER, MAP]
     judged = restored.verdict
     return Outcome(
@@ -164,13 +157,18 @@ def lay_out(restored: Restoration, store: Store, client: str) -> Outcome:
         () if judged is None else judged.reasons,
         restored.notes,
         tuple(files),
-        () if spread is None else trust_views.legend(),
-        "" if spread is None else trust_views.in_words(spread),
+        () if spread is None else _make_legend(),
+        "" if spread is None else maps.in_words(spread),
         _numbers(restored),
     )
 
 
-def _as_large(picture: Picture, size: tuple[int, int]) -> Image.Image:
+def _make_legend() -> tuple[tuple[str, str], ...]:
+    """(colour as #rrggbb, words) of the trust map, from known to invented."""
+    return tuple((f"#{bytes(colour).hex()}", words) for colour, words in maps.legend_entries())
+
+
+def _enlarge(picture: Picture, size: tuple[int, int]) -> Image.Image:
     """The given picture in the size of the restored one, every pixel a square: nothing is made to look better."""
     image = picture.rgb()
     return image if image.size == size else image.resize(size, Image.Resampling.NEAREST)

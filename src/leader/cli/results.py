@@ -1,0 +1,101 @@
+"""What becomes of a restoration at the command line: its files, and whether they are judged, kept and replaced."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leader.cli.console import to_stderr, to_stdout
+from leader.restoration.request import word
+
+if TYPE_CHECKING:
+    from leader.restoration.restored import Restoration
+
+STDOUT = Path("-")
+
+
+@dataclass(frozen=True)
+class Results:
+    """The files besides OUT, None where none was asked for, and what may be written."""
+
+    map_files: list[Path] | None = word(
+        None,
+        "Write the trust map: colours (.png, .pdf), numbers (.npy, .16.png) or the faded picture (.fade.png).",
+        Path,
+        "--map",
+        repeated=True,
+    )
+    figure: Path | None = word(None, "Write before, after and the trust map side by side.", Path)
+    json: Path | None = word(None, "Write the whole run: --settings repeats it; - for stdout.", Path)
+    check: bool = word(True, "Judge the result: is it plausible, and explained by the noise?", bool, "--check/--no-check")
+    keep_failed: bool = word(
+        False, "Write OUT even where the verdict is failed, which else ends with exit code 3.", bool, "--keep-failed"
+    )
+    keep_location: bool = word(
+        False, "Keep where the picture was taken (GPS), which is left out otherwise.", bool, "--keep-location"
+    )
+    yes: bool = word(False, "Begin runs of more than ten minutes without a question.", bool, "--yes", "-y")
+    force: bool = word(False, "Replace files that exist.", bool, "--force", "-f")
+
+    def check_files(self, out: Path, inputs: dict[str, Path]) -> None:
+        """Refuses, before any work is done, what could not or must not be written."""
+        from leader.cli.outputs import check_outputs
+        from leader.pictures import check_format
+        from leader.pictures.figures import check_figure, check_map
+
+        check_format(out)
+        maps = {"--map" if number == 0 else f"--map {number + 1}": path for number, path in enumerate(self.map_files or ())}
+        kept = None if self.json == STDOUT else self.json
+        check_outputs(inputs, {"OUT": out, **maps, "--figure": self.figure, "--json": kept}, self.force)
+        for path in maps.values():
+            check_map(path)
+        if self.figure is not None:
+            check_figure(self.figure)
+
+    def write(self, out: Path, restored: Restoration) -> None:
+        """Writes all of them, and names each on stdout as soon as it is there."""
+        restored.save(out, self.keep_location)
+        self._name(out)
+        if restored.picture.metadata.gps and not self.keep_location:
+            to_stderr("Where the picture was taken is left out of the result; --keep-location keeps it.")
+        for path in self.map_files or ():
+            restored.save_map(path)
+            self._name(path)
+        if self.figure is not None:
+            from leader.pictures.figures import draw_side_by_side, with_holes
+
+            views = [("given", restored.given.pixels), ("restored", restored.array)]
+            mask = restored.posed.options.get("mask")
+            if mask is not None:
+                views.insert(1, ("filled in", with_holes(restored.given.pixels, mask.numpy() > 0)))
+            words = "" if restored.verdict is None else f"Verdict: {restored.verdict.in_words('terminal')}"
+            draw_side_by_side(self.figure, views, restored.uncertainty, words)
+            self._name(self.figure)
+        self.write_run(restored)
+
+    def write_run(self, restored: Restoration) -> None:
+        """Writes the run alone, where it was asked for."""
+        if self.json is None:
+            return
+        if self.json == STDOUT:
+            to_stdout(_run_as_text(restored))
+            return
+        write_run(self.json, restored)
+        self._name(self.json)
+
+    def _name(self, path: Path) -> None:
+        (to_stderr if self.json == STDOUT else to_stdout)(str(path))
+
+
+def write_run(path: Path, restored: Restoration) -> None:
+    """Everything about a run, which --settings repeats."""
+    from leader.files import replacing
+
+    with replacing(path) as temporary:
+        temporary.write_text(_run_as_text(restored) + "\n", encoding="utf-8")
+
+
+def _run_as_text(restored: Restoration) -> str:
+    return json.dumps(restored.summary(), indent=2, default=str)

@@ -1,0 +1,202 @@
+"""Jobs in processes that may die: each takes one job at a time, so that a death costs one job and no other.
+
+A job whose worker died is tried once more when all others are done, alone: most such deaths are want of memory.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+import torch
+
+from leader.engines.base import Answer, Engine, Job, Lost
+from leader.engines.memory import keep_freed_memory, return_freed_memory
+from leader.errors import LeaderError
+
+MOST_DEATHS = 3
+"""So many more jobs in a row than there are workers may kill their worker at the first try; then it is not the jobs."""
+_WATCH_SECONDS = 1.0
+
+
+class ProcessEngine(Engine):
+    """`workers` processes with `threads` torch threads each, started when they are needed and kept until `close`.
+
+    fresh  every process ends with its job: a process's peak memory never falls, so that a measured one needs its own
+    """
+
+    def __init__(self, workers: int = 2, threads: int = 1, *, fresh: bool = False) -> None:
+        if workers < 1:
+            raise LeaderError(f"At least one worker is needed; found {workers}.")
+        self.workers, self.threads, self.fresh = workers, threads, fresh
+        self._members: list[_Worker] = []
+
+    def each(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[tuple[int, Answer | Lost]]:
+        todo = enumerate(jobs)
+        again: deque[tuple[int, Job]] = deque()
+        deaths, more = 0, True
+        try:
+            while True:
+                while more and sum(worker.busy for worker in self._members) < self.workers:
+                    following = next(todo, None)
+                    if following is None:
+                        more = False
+                    else:
+                        self._find_idle().give(function, *following)
+                busy = [worker for worker in self._members if worker.busy]
+                if not busy:
+                    if not again:
+                        return
+                    self._find_idle().give(function, *again.popleft(), last=True)
+                    continue
+                for worker in _wait_for_any(busy):
+                    index, job, last = worker.current_job()
+                    try:
+                        answer = worker.receive()
+                    except EOFError:
+                        self._members.remove(worker)
+                        reason = worker.explain_death()
+                        if last:  # the job's own fault: it was tried alone
+                            yield index, Lost(reason)
+                            continue
+                        again.append((index, job))
+                        deaths += 1
+                        if deaths > MOST_DEATHS + self.workers:
+                            raise LeaderError(f"Workers die one after the other ({reason}); use fewer of them.") from None
+                        continue
+                    deaths = 0
+                    if self.fresh:
+                        self._members.remove(worker)
+                        worker.end()
+                    yield index, answer
+        finally:
+            self._end([worker for worker in self._members if worker.busy])
+
+    def close(self) -> None:
+        self._end(list(self._members))
+
+    def _end(self, workers: list[_Worker]) -> None:
+        for worker in workers:
+            self._members.remove(worker)
+            worker.end()
+
+    def _find_idle(self) -> _Worker:
+        """A worker without a job; a new one where there is none."""
+        for worker in self._members:
+            if not worker.busy:
+                return worker
+        self._members.append(_Worker(self.threads, return_freed_memory if self.fresh else keep_freed_memory))
+        return self._members[-1]
+
+
+class _Worker:
+    """A worker process, and the job it has."""
+
+    def __init__(self, threads: int, tune_memory: Callable[[], bool]) -> None:
+        # Spawned, not forked: a fork of a process with torch threads can hang, and it inherits the parent's memory.
+        context = multiprocessing.get_context("spawn")
+        self.pipe, other = context.Pipe()
+        self._function: Callable[[Any], Any] | None = None
+        self._job: tuple[int, Any, bool] | None = None
+        self._process: SpawnProcess = context.Process(
+            target=_work, args=(other, threads, tune_memory, os.getpid()), name="leader-worker", daemon=True
+        )
+        self._process.start()
+        other.close()  # the worker holds the only copy: its death ends the pipe
+
+    @property
+    def busy(self) -> bool:
+        return self._job is not None
+
+    def give(self, function: Callable[[Job], Any], index: int, job: Job, last: bool = False) -> None:
+        """Hands over a job, and the function where it is not the one of the job before; `last`: it was tried before."""
+        message = (None if function is self._function else function, job)
+        self._function, self._job = function, (index, job, last)
+        try:
+            self.pipe.send(message)
+        except (BrokenPipeError, ConnectionResetError):
+            return  # dead already: the answer will tell
+
+    def current_job(self) -> tuple[int, Any, bool]:
+        """The job it has: position, job, whether it was tried before."""
+        assert self._job is not None
+        return self._job
+
+    def receive(self) -> Any:
+        """The answer it sent. Raises EOFError where it died, and what its job raised."""
+        try:
+            kind, value = self.pipe.recv()
+        except ConnectionResetError as error:
+            raise EOFError from error
+        self._job = None
+        if kind == "raised":
+            raise value
+        return value
+
+    def explain_death(self) -> str:
+        """How it ended, as the end of a sentence."""
+        self.pipe.close()
+        self._process.join()
+        code = self._process.exitcode or 0
+        if code == -getattr(signal, "SIGKILL", 9):
+            return "its worker process was killed, most likely for want of memory"
+        return f"its worker process died ({_name_signal(-code) if code < 0 else f'exit code {code}'})"
+
+    def end(self) -> None:
+        """Ends the process at once: an idle one has nothing to lose, and what a busy one makes is not wanted any more."""
+        self.pipe.close()
+        self._process.kill()
+        self._process.join()
+        self._process.close()
+
+
+def _wait_for_any(busy: list[_Worker]) -> list[_Worker]:
+    """Those of the workers that have answered or died; waits for the first."""
+    ready = wait([worker.pipe for worker in busy])
+    return [worker for worker in busy if worker.pipe in ready]
+
+
+def _name_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _work(pipe: Connection, threads: int, tune_memory: Callable[[], bool], parent: int) -> None:
+    """The life of a worker: job after job until the pipe ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the parent decides
+    torch.set_num_threads(threads)
+    tune_memory()
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
+    function: Callable[[Any], Any] | None = None
+    while True:
+        try:
+            new, job = pipe.recv()
+        except (EOFError, OSError):
+            return
+        function = function if new is None else new
+        assert function is not None
+        try:
+            message = ("answer", function(job))
+        except Exception as error:
+            message = ("raised", error)
+        try:
+            pipe.send(message)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+
+def _exit_with_parent(parent: int) -> None:
+    """Ends this worker when its parent is gone: one killed outright cannot tell its workers."""
+    while os.getppid() == parent:
+        time.sleep(_WATCH_SECONDS)
+    os._exit(1)

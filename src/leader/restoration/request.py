@@ -1,0 +1,243 @@
+"""One restoration asked for in words: the same choices for the command line, the page, folders and a run that is repeated.
+
+A new choice is one field of `RestoreRequest`: its `Word` says how it is asked for, `arguments` hands it to `prepare`. Light to
+import, since the command line makes its options of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leader import defaults
+from leader.errors import UsageError
+
+if TYPE_CHECKING:
+    from leader.restoration.arguments import ImageLike
+    from leader.restoration.restore import Preparation
+
+NONE = "none"
+"""No plug-ins, or no estimator: other than leaving the choice open."""
+AUTO = "auto"
+"""A kernel or mask that is found for every picture anew."""
+MOST_WHOLE = 2**31 - 1
+_DRAWN = {"kernel": ("gaussian:", "disk:", "line:", "motion:"), "mask": ("random:",)}
+
+
+@dataclass(frozen=True)
+class Word:
+    """How a choice is asked for.
+
+    help         one sentence
+    kind         type of what is typed
+    options      names at the command line where they are not that of the field alone, the long one first
+    metavar      what stands for the value there
+    names        lists the values that are known, for completion and menus
+    least, most  bounds of a number
+    repeated     whether it may be given several times
+    """
+
+    help: str
+    kind: type = str
+    options: tuple[str, ...] = ()
+    metavar: str | None = None
+    names: Callable[[], list[str]] | None = None
+    least: float | None = None
+    most: float | None = None
+    repeated: bool = False
+
+
+def word(default: Any, help: str, kind: type = str, *options: str, **about: Any) -> Any:
+    """A field of a dataclass that is a choice; see `Word`."""
+    return field(default=default, metadata={"word": Word(help, kind, options, **about)})
+
+
+def _task_names() -> list[str]:
+    from leader.restoration.tasks import TASKS
+
+    return list(TASKS)
+
+
+def _method_names() -> list[str]:
+    from leader.methods import METHODS
+
+    return list(METHODS)
+
+
+def _plugin_names() -> list[str]:
+    from leader.plugins import BUNDLES, PLUGINS
+
+    return [NONE, *BUNDLES, *PLUGINS]
+
+
+def _prior_names() -> list[str]:
+    from leader.priors.catalogue import ENTRIES
+
+    return [defaults.PRIOR, *ENTRIES]
+
+
+def _estimator_names() -> list[str]:
+    from leader.uncertainty import ESTIMATORS
+
+    return [defaults.ESTIMATOR, NONE, *ESTIMATORS]
+
+
+@dataclass(frozen=True)
+class RestoreRequest:
+    """Every choice of a restoration besides the picture; None where it is left open.
+
+    settings  of method and plug-ins, as in `prepare`; budget and estimator win over them
+    ids       of a run that is repeated
+    options   of tasks, where they have no field of their own
+    """
+
+    task: str | None = word(None, "What happened to the picture: see leader tasks.", str, "--task", "-t", names=_task_names)
+    sigma: Any = word(None, "Noise level, 0.05 = 5 % of the range; estimated if left out.", float, metavar="NUMBER")
+    kernel: Any = word(None, "The kernel of the blur, see leader tasks deblur.", metavar="auto|FILE|gaussian:S|...")
+    kernel_doubt: float | None = word(
+        None, "Relative error of the kernel's width (0.1 = 10 %), 0 for none.", float, metavar="NUMBER"
+    )
+    mask: Any = word(
+        None, "White where the picture is known; auto looks for specks and scratches.", metavar="FILE|random:SHARE|auto"
+    )
+    factor: int | None = word(None, "How much larger sr makes a picture (default 4).", int)
+    down: str | None = word(None, "How it became small: auto (default), lanczos, box, ...: see leader tasks sr.")
+    quality: str | None = word(None, "How much work to spend: draft, standard (the default) or best.", str, "--quality", "-q")
+    look: str | None = word(None, "natural (believable texture, the default) or faithful (closer to the truth on average).")
+    method: str | None = word(
+        defaults.METHOD, "A method of your own choice: see leader methods.", str, "--method", "-m", names=_method_names
+    )
+    plugins: tuple[str, ...] | None = word(
+        defaults.PLUGINS,
+        "May be repeated, none for none; a method of your own choice has leader.",
+        str,
+        "--plugin",
+        "-p",
+        names=_plugin_names,
+        repeated=True,
+    )
+    steps: int | None = word(
+        defaults.STEPS, "Network steps; fewer are faster. By default those of the quality.", int, "--steps", "-n"
+    )
+    budget: float | None = word(None, "Information loss SATP allows per step: 0 slow, 0.1 fast.", float)
+    estimator: str | None = word(None, "How uncertainty is estimated: see leader estimators.", names=_estimator_names)
+    prior: Any = word(defaults.PRIOR, "See leader priors; or a checkpoint's path.", names=_prior_names)
+    device: str | None = word(None, "Where to compute: cpu, cuda or mps; the prior's by default.")
+    dtype: str | None = word(None, "Numbers to compute with: float32, float16 or bfloat16.")
+    threads: int | None = word(None, "Threads of the CPU; the bits depend on them.", int, least=1)
+    seed: int = word(defaults.SEED, "Another seed, another draw.", int, least=0)
+    average: int | None = word(None, "The mean of N runs: closer to the truth, N times the work.", int, metavar="N", least=1)
+    jpeg: bool = word(
+        True, "Make use of the traces of JPEG compression, in the file or in its pixels.", bool, "--jpeg/--no-jpeg"
+    )
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    ids: tuple[int, ...] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.plugins is None:
+            return
+        names = (self.plugins,) if isinstance(self.plugins, str) else tuple(self.plugins)
+        if NONE in names and len(names) > 1:
+            raise UsageError("The plug-in 'none' stands alone; leave it out or leave out the others.")
+        object.__setattr__(self, "plugins", () if names == (NONE,) else names)
+
+    @classmethod
+    def from_run(cls, run: Mapping[str, Any]) -> RestoreRequest:
+        """The request that repeats a run, from its `Restoration.summary()`."""
+        from leader.restoration.repeat import arguments_of
+
+        return cls().with_options(arguments_of(run))
+
+    def with_options(self, options: Mapping[str, Any]) -> RestoreRequest:
+        """The same with other choices, by the names of `prepare`."""
+        own = {item.name for item in fields(self)}
+        others = {name: value for name, value in options.items() if name not in own}
+        return replace(
+            self,
+            **{name: value for name, value in options.items() if name in own},
+            options={**self.options, **others},
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """Those of `prepare` besides the image; what is left open is left out."""
+        if self.budget is not None and self.plugins is None:
+            return replace(self, plugins=("leader",)).arguments()  # whose budget it is
+        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        for name in ("budget", "estimator", "options"):
+            del given[name]
+        given["settings"] = self._merged_settings()
+        if self.jpeg:
+            del given["jpeg"]
+        return {**{name: value for name, value in given.items() if value is not None}, **self.options}
+
+    def prepare(self, image: ImageLike, **changes: Any) -> Preparation:
+        """The restoration of an image with every choice made; `changes` are arguments of `prepare` that win."""
+        from leader.restoration.restore import prepare
+
+        return prepare(image, **{**self.arguments(), **changes})
+
+    def read_files(self) -> RestoreRequest:
+        """The same with the files of kernel and mask read: workers elsewhere may not have them, and they may change."""
+        from leader.pictures import MOST_PIXELS
+        from leader.pictures.container import WIDEST_KERNEL
+        from leader.restoration.arguments import read_table
+
+        most = {"kernel": WIDEST_KERNEL**2, "mask": MOST_PIXELS}
+        changed: dict[str, Any] = {}
+        for name, drawn in _DRAWN.items():
+            value = getattr(self, name)
+            if isinstance(value, (str, Path)) and str(value) != AUTO and not str(value).startswith(drawn):
+                changed[name] = read_table(Path(value), name, most[name])
+        if isinstance(self.prior, (str, Path)) and Path(self.prior).expanduser().exists():
+            changed["prior"] = str(Path(self.prior).expanduser().resolve())
+        return replace(self, **changed)
+
+    def _merged_settings(self) -> dict[str, Any]:
+        """The settings with SATP's budget and the estimator."""
+        merged = dict(self.settings)
+        if self.estimator is not None:
+            merged["estimator"] = None if self.estimator == NONE else self.estimator
+        if self.budget is None:
+            return merged
+        if not (math.isfinite(self.budget) and self.budget >= 0):
+            raise UsageError(f"The budget must be finite and >= 0; found {self.budget}.")
+        from leader.plugins import expand
+
+        pacers = [str(name) for name in expand(self.plugins or ()) if name in ("satp", "satp-paper")]
+        if not pacers:
+            raise UsageError(
+                "A budget belongs to the plug-in 'satp'; choose the plug-in leader or satp, or leave the budget out."
+            )
+        return {**merged, **{name: {**merged.get(name, {}), "budget": self.budget} for name in pacers}}
+
+
+def word_of(kind: type, name: str) -> Word:
+    """How a field of a dataclass of choices is asked for."""
+    found: Word = next(item.metadata["word"] for item in fields(kind) if item.name == name)
+    return found
+
+
+def parse_word(name: str, value: Any) -> Any:
+    """What a form's field says for a choice of `RestoreRequest`; None where it is empty."""
+    about, label = word_of(RestoreRequest, name), name.replace("_", " ")
+    text = "" if value is None else str(value).strip()
+    if not text:
+        return None
+    if about.kind not in (int, float):
+        return text
+    try:
+        number = float(text.replace(",", "."))
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"The {label} must be a number; found '{text[:40]}'.")
+    if about.kind is float:
+        return number
+    least, most = about.least or 0, about.most or MOST_WHOLE
+    if number != int(number) or not least <= number <= most:
+        raise UsageError(f"The {label} must be a whole number from {least} to {most}; found {number:.12g}.")
+    return int(number)

@@ -1,0 +1,195 @@
+"""Every option of every command reaches what it is for, with a value that is not the default."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from leader.bench import run as bench_run
+from leader.cli import app, trust
+from leader.cli.options import option_names
+from leader.engines import ProcessEngine
+from leader.errors import LeaderError
+from leader.priors import loading
+from leader.restoration import restore
+from leader.restoration.request import RestoreRequest
+from leader.train import publish, trust_fit, trust_runs, variance
+from leader.train import run as train_run
+from leader.trust import referee
+from leader.web import server
+from tests.cheap_prior import CheapPrior
+from tests.train.pictures import write_pictures
+
+runner = CliRunner()
+GIVEN: dict[str, tuple[str, Any]] = {
+    "task": ("deblur", "deblur"),
+    "sigma": ("0.25", 0.25),
+    "kernel": ("disk:2", "disk:2"),
+    "kernel_doubt": ("0.3", 0.3),
+    "mask": ("random:0.5", "random:0.5"),
+    "factor": ("3", 3),
+    "down": ("box", "box"),
+    "quality": ("best", "best"),
+    "look": ("faithful", "faithful"),
+    "method": ("ddrm", "ddrm"),
+    "plugins": ("satp", ("satp",)),
+    "steps": ("7", 7),
+    "prior": ("other", "other"),
+    "device": ("cuda:1", "cuda:1"),
+    "dtype": ("float16", "float16"),
+    "threads": ("3", 3),
+    "seed": ("5", 5),
+    "average": ("2", 2),
+}
+"""Field of a request -> (what is typed, what `prepare` gets); those that become settings, or have no value, are held apart."""
+
+
+class EnoughError(LeaderError):
+    """Ends a command where its callee was reached."""
+
+
+class Reached:
+    """Stands for a callee: keeps what it was given, and ends the command."""
+
+    def __init__(self) -> None:
+        self.words: tuple[Any, ...] = ()
+        self.options: dict[str, Any] = {}
+
+    def __call__(self, *words: Any, **options: Any) -> Any:
+        self.words, self.options = words, options
+        raise EnoughError("enough")
+
+
+@pytest.fixture
+def reached() -> Reached:
+    return Reached()
+
+
+def run(*words: object) -> None:
+    result = runner.invoke(app, [str(word) for word in words])
+    assert "enough" in result.output, result.output
+
+
+def test_restore(folder: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    monkeypatch.setattr(restore, "prepare", reached)
+    words = {item.name: item.metadata["word"] for item in fields(RestoreRequest) if "word" in item.metadata}
+    assert set(words) == {*GIVEN, "budget", "estimator", "jpeg"}, "a new choice wants a line here"
+    typed = [part for name, (text, _) in GIVEN.items() for part in (option_names(name, words[name])[0], text)]
+    Path("s.toml").write_text("eta = 0.5\n")
+    apart = ["--budget", "0.125", "--estimator", "head", "--no-jpeg", "--settings", "s.toml"]
+    run("restore", "in.png", "out.png", *typed, *apart)
+    settings = {"eta": 0.5, "satp": {"budget": 0.125}, "estimator": "head"}
+    assert reached.words == (Path("in.png"),)
+    assert reached.options == {**{name: value for name, (_, value) in GIVEN.items()}, "settings": settings, "jpeg": False}
+
+
+def test_web(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def serve(*words: Any) -> None:
+        seen.append((*words, os.environ.get("LEADER_WEB_AUTH")))
+
+    monkeypatch.setattr(server, "serve", serve)
+    monkeypatch.setenv("LEADER_WEB_AUTH", "ann:pass:word")
+    words = ["--host", "localhost", "--port", "49213", "--max-megabytes", "3", "--max-pixels", "500", "--queue", "7"]
+    words += ["--time-limit", "11", "--keep", "13", "--jobs", "5", "--threads", "9"]
+    result = runner.invoke(app, ["web", *words])
+    assert result.exit_code == 0, result.output
+    ((host, port, limits, auth, kept),) = seen
+    assert (host, port, auth) == ("localhost", 49213, ("ann", "pass:word"))
+    assert kept is None, "a process that is started here, or a report of a crash, would hold the password"
+    found = (limits.upload_bytes, limits.pixels, limits.waiting, limits.seconds, limits.keep_seconds)
+    assert found == (3 << 20, 500, 7, 11, 13) and (limits.jobs, limits.threads) == (5, 9)
+    assert runner.invoke(app, ["web", "--auth", "ann"]).exit_code == 2 and len(seen) == 1
+
+
+def test_bench_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    monkeypatch.setattr(bench_run, "run_experiment", reached)
+    write_pictures(tmp_path / "photos", count=3)
+    words = ["--count", "2", "--size", "48", "--workers", "3", "--rows", "DDNM", "--records", tmp_path / "kept", "--prune"]
+    run("bench", "run", "table1", "--images", tmp_path / "photos", *words)
+    experiment, store, engine = reached.words
+    assert (experiment.form.count, experiment.form.size) == (2, 48)
+    assert {"DDNM" in cell.row for cell in experiment.cells()} == {True}
+    assert store.path.is_relative_to(tmp_path / "kept") and reached.options == {"prune": True}
+    assert isinstance(engine, ProcessEngine) and engine.workers == 3
+
+
+def test_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    import torch
+
+    monkeypatch.setattr(train_run, "train", reached)
+    threads: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
+    words = ["--validation", tmp_path, "--start", "scratch", "--start-ffdnet", "f.pth", "--hours", "0.5"]
+    words += ["--parts", "main, share"]
+    words += ["--rate", "0.25", "--expert-rate", "0.5", "--share-rate", "0.75", "--batch", "3", "--threads", "2", "--seed", "9"]
+    run("train", "--images", tmp_path, "--state", "run", *words, "--device", "cuda", "--autocast", "--compile")
+    (config,) = reached.words
+    assert (config.images, config.state, config.validation) == (tmp_path, Path("run"), tmp_path)
+    assert (config.start_pyramid, config.start_ffdnet, config.seconds) == (None, Path("f.pth"), 1800)
+    assert config.parts == ("main", "share") and (config.main.batch, config.expert.batch) == (3, 3)
+    assert (config.rate, config.expert_rate, config.share_rate) == (0.25, 0.5, 0.75)
+    assert (config.seed, config.device, config.autocast, config.compile, threads) == (9, "cuda", True, True, [2])
+
+
+def test_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    monkeypatch.setattr(publish, "publish_state", reached)
+    for name in ("state", "images", "calibration"):
+        (tmp_path / name).mkdir()
+    given = [tmp_path / name for name in ("state", "images", "calibration", "x.safetensors")]
+    run("publish", "--state", given[0], "--images", given[1], "--calibration", given[2], "--out", given[3])
+    assert list(reached.words) == given
+
+
+def test_fit_variance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    monkeypatch.setattr(variance, "fit_variance", reached)
+    names: list[str] = []
+
+    def load(name: str, **_: Any) -> CheapPrior:
+        names.append(name)
+        return CheapPrior()
+
+    monkeypatch.setattr(loading, "load_prior", load)
+    out = tmp_path / "x.variance.safetensors"
+    run("fit-variance", "--prior", "other", "--images", tmp_path, "--out", out, "--minutes", "2.5", "--seed", "11")
+    _, images, target, settings = reached.words
+    assert (names, images, target, settings.seconds, settings.seed) == (["other"], tmp_path, out, 150, 11)
+
+
+def test_fit_trust_and_calibrate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    pictures = write_pictures(tmp_path / "photos", count=3)
+    monkeypatch.setattr(loading, "load_prior", lambda name: CheapPrior())
+    monkeypatch.setattr(trust_runs, "make_runs", reached)
+    asked: list[tuple[Any, ...]] = []
+    for name in ("training_cases", "every_family"):
+        monkeypatch.setattr(trust_runs, name, lambda *words: asked.append(words))
+    file = tmp_path / f"x{referee.SUFFIX}"
+    common = ["--prior", "other", "--images", pictures, "--store", tmp_path / "kept", "--jobs", "3"]
+    run("fit-trust", *common, "--out", file, "--seed", "5")
+    _, images, _, store, _, engine, source = reached.words
+    assert (images, store, source, asked[0][0], asked[0][2]) == (pictures, tmp_path / "kept", "other", 3, 5)
+    assert isinstance(engine, ProcessEngine) and engine.workers == 3
+    file.touch()
+    monkeypatch.setattr(referee.Referee, "load", lambda path: path)
+    run("calibrate", *common, "--referee", file, "--crops", "2")
+    assert asked[1] == (3, 2) and reached.words[3] == tmp_path / "kept"
+
+
+def test_the_minutes_of_fit_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    pictures = write_pictures(tmp_path / "photos", count=1)
+    monkeypatch.setattr(loading, "load_prior", lambda name: CheapPrior())
+    monkeypatch.setattr(trust, "_make_runs", reached)
+    words = ["--images", pictures, "--minutes", "1.5"]
+    run("fit-trust", *words, "--out", tmp_path / f"x{referee.SUFFIX}")
+    assert reached.words[4] == 90
+    monkeypatch.setattr(trust, "_make_runs", lambda *_: [])
+    monkeypatch.setattr(trust_fit, "read_lessons", lambda files: [])
+    monkeypatch.setattr(trust_fit, "fit_referee", reached)
+    run("fit-trust", *words, "--seed", "4", "--out", tmp_path / f"x{referee.SUFFIX}")
+    assert (reached.words[1].seconds, reached.words[1].seed) == (30, 4)
