@@ -80,7 +80,16 @@ class Calibrated:
         return change + self.operator.pinv(r - self.operator.A(change))
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
-        return self._solve(r, float(torch.as_tensor(eta).max()) * self.mean)
+        """Below the floor f the rest is the operator's own: with K = A W A^T,
+
+        (K + eta)^{-1} r = (K + f)^{-1} r + (K + eta)^{-1} q,   q = (f - eta) (K + f)^{-1} r = (1 - eta / f) (r - A change).
+        """
+        shift = float(torch.as_tensor(eta).max())
+        change = self._solve(r, shift * self.mean)
+        if shift >= self.floor:
+            return change
+        rest = (1 - shift / self.floor) * (r - self.operator.A(change))
+        return change + self.operator.regularised_pinv(rest, shift)
 
     def expect(self, r: Tensor, sigma: Tensor) -> Tensor:
         variance = float(sigma.max()) ** 2
