@@ -84,7 +84,7 @@ class Calibrated:
 
         (K + eta)^{-1} r = (K + f)^{-1} r + (K + eta)^{-1} q,   q = (f - eta) (K + f)^{-1} r = (1 - eta / f) (r - A change).
         """
-        shift = float(torch.as_tensor(eta).max())
+        shift = float(torch.as_tensor(eta, dtype=torch.float64).max())
         change = self._solve(r, shift * self.mean)
         if shift >= self.floor:
             return change
@@ -112,7 +112,7 @@ class ByImage:
         return torch.cat([metric.pinv(r[i : i + 1]) for i, metric in enumerate(self.metrics)])
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
-        shifts = torch.as_tensor(eta).expand(len(r))
+        shifts = torch.as_tensor(eta, dtype=torch.float64).expand(len(r))
         return torch.cat([metric.regularised_pinv(r[i : i + 1], shifts[i : i + 1]) for i, metric in enumerate(self.metrics)])
 
     def expect(self, r: Tensor, sigma: Tensor) -> Tensor:
