@@ -157,7 +157,7 @@ def test_law_is_first_order_in_the_step_away_from_the_posterior(name: str, sigma
         dense.law(FromTheTruth(world(name, sigma), {"eta": eta, "truth": (mean, cov)}), grid(steps).times)
         for steps in (50, 100, 200)
     ]
-    errors = [np.linalg.norm(found[1] - cov) / np.linalg.norm(cov) for found in laws]
+    errors = [float(np.linalg.norm(found[1] - cov) / np.linalg.norm(cov)) for found in laws]
     assert halves(*errors), errors
     # twice the finer law less the coarser one is second order: far closer than either
     assert np.linalg.norm(2 * laws[2][1] - laws[1][1] - cov) / np.linalg.norm(cov) < 0.25 * errors[2]

@@ -42,6 +42,7 @@ class Uneven(CheapPrior):
 
     def _predict(self, x: Tensor, t: Tensor) -> Any:
         made = super()._predict(x, t)
+        assert made.variance is not None
         share = uneven_spread(SHAPE).to(x)
         return type(made)(made.x0, made.eps, made.variance * share / share.mean())
 

@@ -56,7 +56,8 @@ def misfit(op: LinearOperator, S: Covariance, sigma: float, seed: int = 0) -> Te
 
 def gain(A: Tensor, S: Tensor, variance: float) -> Tensor:
     """S A^T (A S A^T + variance)^{-1}."""
-    return torch.linalg.solve(A @ S @ A.mT + variance * torch.eye(len(A), dtype=A.dtype), A @ S).mT
+    made: Tensor = torch.linalg.solve(A @ S @ A.mT + variance * torch.eye(len(A), dtype=A.dtype), A @ S)
+    return made.mT
 
 
 def allowed(full: Tensor) -> float:

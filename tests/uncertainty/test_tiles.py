@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -151,13 +152,13 @@ def test_tables_are_made_once_also_for_grey_pictures(monkeypatch: pytest.MonkeyP
     kept, made = TableCache(2**20), 0
     find = kept.find
 
-    def counted(key: object, make: object) -> Tensor:
+    def counted(key: Hashable, make: Callable[[], Tensor]) -> Tensor:
         def count() -> Tensor:
             nonlocal made
             made += 1
-            return make()  # type: ignore[operator, no-any-return]
+            return make()
 
-        return find(key, count)  # type: ignore[arg-type]
+        return find(key, count)
 
     monkeypatch.setattr(kept, "find", counted)
     monkeypatch.setattr(covariance, "_TABLES", kept)
