@@ -26,7 +26,7 @@ from leader.priors.spectrum import Spectrum
 from leader.priors.tensor_files import check_weights
 from leader.priors.variance_head import LARGEST, HeadShape, VarianceHead, node_weights, scale
 from tests.cheap_prior import CheapPrior
-from tests.uncertainty.test_covariance import toy_spectrum
+from tests.uncertainty.spectra import toy_spectrum
 
 SHAPE = (1, 4, 4)
 NET = PyramidConfig(width=8, depth=2, head_width=4)
