@@ -15,9 +15,9 @@ The last tables are of correlated pixels and four cameras, each method by itself
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
 
 import torch
 from torch import Tensor
@@ -97,13 +97,12 @@ CAMERAS: dict[str, LinearOperator] = {
     "Gaussian blur": Blur(SHAPE, gaussian_kernel(1.5)),
     "CS 25 %": WalshHadamard(SHAPE, 0.25, seed=1),
 }
-SEEDS = (1, 2, 3)
 EXACT = UCDC(iterations=200, visible=2e-3, floor=1e-3)
-"""Solves that go on until they are exact."""
+"""Solves that leave 0.002 standard deviations."""
 WITH_DATA_STEP: tuple[tuple[str, Method], ...] = (
     *METHODS[:-1],
     ("PIRP", PIRP()),
-    ("SITCOM", SITCOM(clamp=False)),
+    ("SITCOM, T = 20", SITCOM(clamp=False)),
 )
 
 
@@ -139,16 +138,18 @@ def truth(camera: str) -> Truth:
 def mean_and_spread(method: Method, plugins: tuple[Plugin, ...], camera: str, steps: int) -> tuple[float, float]:
     """How far the mean of the answers lies from the posterior's, and their spread: root mean squares over the exact spread.
 
-    Answers a and b of independent noise: (a - m)(b - m) has the squared error of their mean for its mean, (a - b)^2 / 2 their
-    variance.
+    The mean of a method that is affine in its noise is its answer to no noise at all; PIRP and SITCOM are nearly so.
     """
     exact = truth(camera)
     sampler = Sampler(correlated_prior(), method, plugins, steps, use_presets=False)
-    answers = [sampler.run(exact.problem, seed=seed).images - exact.mean for seed in SEEDS]
-    pairs = list(combinations(answers, 2))
-    error = sum(float((a * b).mean()) for a, b in pairs) / len(pairs)
-    spread = sum(float((a - b).square().mean()) for a, b in pairs) / len(pairs) / 2
-    return math.sqrt(max(0.0, error)) / exact.std, math.sqrt(spread) / exact.std
+    mean = sampler.run(exact.problem, noise=no_noise).images
+    answer = sampler.run(exact.problem, seed=1).images
+    error, spread = (float(gap.square().mean().sqrt()) / exact.std for gap in (mean - exact.mean, answer - mean))
+    return error, spread
+
+
+def no_noise(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
+    return torch.zeros(len(ids), *shape)
 
 
 def cells(method: Method, plugins: tuple[Plugin, ...], steps: int) -> str:
@@ -162,8 +163,9 @@ def print_metrics() -> None:
     print(f"\n| error of the mean / spread, T = 100 | {head} |")
     print("| --- |" + " --- |" * len(CAMERAS))
     for name, method in WITH_DATA_STEP:
-        print(f"| {name} | {cells(method, (), 100)} |", flush=True)
-        print(f"| {name}, ucdc | {cells(method, (UCDC(),), 100)} |", flush=True)
+        steps = 20 if isinstance(method, SITCOM) else 100  # as published: many calls a step
+        print(f"| {name} | {cells(method, (), steps)} |", flush=True)
+        print(f"| {name}, ucdc | {cells(method, (UCDC(),), steps)} |", flush=True)
     print(f"\n| posterior | {head} |")
     print("| --- |" + " --- |" * len(CAMERAS))
     for steps, eta, plugin in (

@@ -186,6 +186,8 @@ def test_it_gets_its_metric_by_itself_and_that_one_s_settings() -> None:
     sampler = Sampler(prior(), "posterior", (), 5, ucdc={"iterations": 3}, use_presets=False)
     plan = sampler.plan(problem("sr", SIGMA))
     assert [item.name for item in plan.plugins] == ["ucdc"] and plan.plugins[0] == UCDC(iterations=3)
+    added = Sampler(prior(), "posterior", ("ucpm",), 5).plan(problem("sr", SIGMA))
+    assert [item.name for item in added.plugins] == ["ucpm", "ucdc"], "beside the others"
     given = Sampler(prior(), "posterior", ("ucpm", EXACT), 5).plan(problem("sr", SIGMA))
     assert [item.name for item in given.plugins] == ["ucpm", "ucdc"] and given.plugins[1] == EXACT
     assert Sampler(prior(), "ddnm", (), 5).plan(problem("sr", SIGMA)).plugins == ()
