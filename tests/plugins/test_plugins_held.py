@@ -93,10 +93,11 @@ def test_the_mean_map_is_one_number_an_image() -> None:
 
 def test_the_shuffled_map_differs_by_image_and_position_and_keeps_channels_together() -> None:
     sigma = draw(5).abs().expand(2, -1, -1, -1).contiguous()
-    plugin = UCPM(map="shuffle")
-    first, second = plugin._mapped(sigma, moment([0, 1], [4, 4]))
-    later = plugin._mapped(sigma, moment([0, 1], [5, 4]))[0]
-    assert torch.equal(first, plugin._mapped(sigma[:1], moment([0], [4]))[0]), "the same image and position, the same order"
+    first, second = map_sigma(sigma, "shuffle", moment([0, 1], [4, 4]))
+    later = map_sigma(sigma, "shuffle", moment([0, 1], [5, 4]))[0]
+    assert torch.equal(first, map_sigma(sigma[:1], "shuffle", moment([0], [4]))[0]), (
+        "the same image and position, the same order"
+    )
     assert not torch.equal(first, second) and not torch.equal(first, later)
     pixels = {tuple(pixel) for pixel in sigma[0].flatten(1).T.tolist()}
     assert {tuple(pixel) for pixel in first.flatten(1).T.tolist()} == pixels
