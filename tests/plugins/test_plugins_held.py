@@ -15,6 +15,7 @@ from leader.methods.pirp import PIRP, gradient_term
 from leader.plugins import UCPM, EquSPlus
 from leader.plugins.base import StepInfo
 from leader.plugins.image_priors import adjoint, differences
+from leader.plugins.maps import map_sigma
 from leader.schedule import Grid, uniform_grid
 from tests.oracle.cases import mixture
 
