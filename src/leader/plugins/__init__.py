@@ -52,6 +52,7 @@ __all__ = [
     "BUNDLES",
     "PLUGINS",
     "SATP",
+    "UCDC",
     "UCPM",
     "Cells",
     "Direct",
