@@ -76,59 +76,6 @@ def test_the_hessian_of_a_custom_prior_against_a_dense_one() -> None:
     assert torch.allclose(change.reshape(-1), expected, atol=1e-4)
 
 
-<<<<<<< HEAD
-=======
-def test_a_checkerboard_is_damped_not_reflected() -> None:
-    board = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64).repeat(4, 4)[None, None]
-    moved = board + UCPM(phi="tikhonov", lam=100.0).change(board, torch.ones_like(board))
-    assert float((moved * board).min()) >= 0
-    assert float(moved.abs().max()) < 1
-
-
-def test_sharpening_acts_where_sigma_is_small_and_is_bounded() -> None:
-    x0 = draw(7)
-    edges = adjoint(differences(x0)).abs()
-    sigma = torch.full(SHAPE, 1e-5, dtype=torch.float64)
-    sigma[..., 3:] = 1e-2
-    weight = UCPM(lam=0.0, sharpen=1.0).change(x0, sigma).abs() / edges
-    assert float(weight[..., :3].min()) > float(weight[..., 3:].max())
-    bounded = UCPM(lam=0.0, sharpen=100.0).change(x0, sigma).abs() / edges
-    assert float(bounded.max()) == pytest.approx(1 / 32)
-
-
-def test_paper_formula() -> None:
-    satp = SATP(budget=0.01, eta=2.0)
-    # eta B / (U + 1e-8), rounded down: just below 2, 4 and 20 the 1e-8 decides.
-    assert [satp.jump(u) for u in (1.0, 0.02, 0.0099, 0.0049, 0.00099)] == [1, 1, 2, 4, 20]
-    assert satp.jump(0.01) == 1
-    assert SATP(budget=0.0).jump(0.0) == 1
-
-
-@pytest.mark.parametrize("count", [10, 100, 1000])
-def test_jumps_scale_with_the_grid_and_reach_the_last_time(count: int) -> None:
-    grid, satp = uniform_grid(count), SATP(budget=0.01, eta=2.0)
-    scale = max(1.0, count / 100)
-    assert satp.pace(grid, 0, 0.0033) - 0 == min(int(6 * scale + 1e-9) if count > 100 else 6, count - 1)
-    assert satp.pace(grid, count - 3, 1e-9) == count - 1
-    assert satp.pace(grid, count - 1, 1e-9) == count
-
-
-def test_non_uniform_grids_are_paced_by_time() -> None:
-    grid = Grid((900, 700, 690, 680, 640, 600, 10, 0, -1))
-    satp = SATP(budget=0.01, eta=2.0)
-    assert satp.pace(grid, 1, 0.0033) == 4, "six steps of ten times: down to 640 from 700"
-    assert satp.pace(grid, 0, 10.0) == 1
-
-
-@pytest.mark.parametrize("bad", [{"budget": -1.0}, {"eta": -1.0}, {"rho": 0.0}])
-def test_bad_settings_are_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(LeaderError):
-        SATP(**bad)
-    with pytest.raises(LeaderError):
-        UCPM(lam=-1.0)
-
-
->>>>>>> exact
 @pytest.mark.parametrize(
     "satp", [SATP(budget=1e300), SATP(rho=1e-300, budget=10.0), SATP(budget=1e300, eta=1e300), SATP(eta=0.0, rho=1e-300)]
 )

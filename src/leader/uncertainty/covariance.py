@@ -224,22 +224,12 @@ def tile_covariance(tile: Covariance, size: tuple[int, int], side: tuple[int, in
     def cut(x: Tensor) -> Tensor:
         """[1, C, H, W] -> [tiles, C, h, w]"""
         whole = pad(x, (shift[1], padding[1], shift[0], padding[0]))
-<<<<<<< HEAD
-        parts = whole.reshape(x.shape[1], counts[0], side[0], counts[1], side[1])
-        return parts.permute(1, 3, 0, 2, 4).reshape(-1, x.shape[1], *side)
-
-    def put_together(tiles: Tensor) -> Tensor:
-        channels = tiles.shape[1]
-        parts = tiles.reshape(*counts, channels, *side).permute(2, 0, 3, 1, 4)
-        whole = parts.reshape(1, channels, counts[0] * side[0], counts[1] * side[1])
-=======
         parts = whole.reshape(-1, counts[0], side[0], counts[1], side[1])  # C, rows, h, columns, w
         return parts.permute(1, 3, 0, 2, 4).flatten(0, 1)
 
     def put_together(tiles: Tensor) -> Tensor:
         parts = tiles.reshape(counts[0], counts[1], -1, side[0], side[1]).permute(2, 0, 3, 1, 4)
         whole = parts.reshape(1, -1, counts[0] * side[0], counts[1] * side[1])
->>>>>>> exact
         return whole[..., shift[0] : shift[0] + size[0], shift[1] : shift[1] + size[1]]
 
     return Covariance(lambda w: put_together(tile.root(w[0])), lambda v: tile.transposed(cut(v))[None])
