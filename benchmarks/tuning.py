@@ -329,6 +329,28 @@ def sensing() -> Iterator[Trial]:
         yield Trial("sr", "projdiff", ("ucdc",), len(MANY_HIGH) - 1, None, own, (*CHEAP_HIGH, *NOISY_END[10:]))
 
 
+def closer() -> Iterator[Trial]:
+    """Around what `metric` and `sensing` left: noisy super-resolution, the deblurrings, faithful looks."""
+    for beyond in (1.82, 1.84):
+        for trust, power in ((0.25, 1.0), (0.5, 1.0), (0.5, 0.5), (1.0, 1.0)):
+            own = {"step": 0.5, "early_step": beyond, "ucdc": {"iterations": 4, "trust": trust, "power": power}}
+            yield Trial("sr", "projdiff", ("ucdc",), 21, None, own, NOISY_END)
+    for eta, trust in ((0.75, 4.0), (0.8, 2.0), (0.8, 4.0), (0.8, 8.0), (0.85, 4.0)):
+        yield Trial("motion", "ddnm", ("ucdc",), 21, "quadratic", {"eta": eta, "ucdc": {"iterations": 4, "trust": trust}})
+    for iterations in (4, 12):
+        own = {"eta": 0.8, "ucdc": {"iterations": iterations, "trust": 4.0, "power": 0.5}}
+        yield Trial("motion", "ddnm", ("ucdc",), 21, "quadratic", own)
+    for beyond, trust, power in ((1.3, 1.0, 0.5), (1.3, 0.5, 0.5), (1.4, 0.5, 0.5), (1.15, 0.75, 0.5)):
+        own = {"early_step": beyond, "ucdc": {"iterations": 4, "trust": trust, "power": power}}
+        yield Trial("gauss", "projdiff", ("ucdc",), 14, None, own, SHARP)
+    for runs in (1, 2):
+        for mask in ("inpaint", "sparse", "hole", "lines"):
+            own = {"step": 1.0, "ucdc": {"iterations": 4, "power": 0.5}}
+            yield Trial(mask, "projdiff", ("ucdc",), 21, "quadratic", own, runs=runs)
+        own = {"step": 1.3, "ucdc": {"covariance": "diagonal", "iterations": 4, "power": 1.5}}
+        yield Trial("sr-clean", "projdiff", ("ucdc",), 21, None, own, LATE_END, runs)
+
+
 def hosts() -> Iterator[Trial]:
     """UCDC on the papers' own paths, 100 uniform steps, for the rows "+ LEADer" of the tables."""
     for host in ("ddnm", "projdiff", "ddpg", "pirp", "sitcom", "diffpir", "ddrm", "idpg"):
@@ -355,6 +377,7 @@ ROUNDS = {
     "others": others,
     "metric": metric,
     "sensing": sensing,
+    "closer": closer,
     "hosts": hosts,
 }
 app = typer.Typer(add_completion=False, help=__doc__)
