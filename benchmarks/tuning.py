@@ -351,6 +351,33 @@ def closer() -> Iterator[Trial]:
         yield Trial("sr-clean", "projdiff", ("ucdc",), 21, None, own, LATE_END, runs)
 
 
+SENSING = (*range(999, 250, -15), 250, *LATE_END[11:])
+"""Compressed sensing with the metric: steps of 15 down to time 250."""
+STANDARD: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
+    "inpaint": ("projdiff", (), {"step": 1.5, "ucdc": {"iterations": 4, "power": 0.5}}),
+    "sparse": ("projdiff", (), {"step": 1.5, "ucdc": {"iterations": 4, "power": 0.5}}),
+    "hole": ("projdiff", (), {"step": 1.5, "ucdc": {"iterations": 4, "power": 0.5}}),
+    "sr-clean": ("projdiff", LATE_END, {"step": 1.5, "ucdc": {"covariance": "diagonal", "iterations": 4, "power": 1.5}}),
+    "sr": ("projdiff", NOISY_END, {"step": 0.5, "early_step": 1.84, "ucdc": {"iterations": 4, "trust": 0.5, "power": 0.5}}),
+    "gauss": ("projdiff", SHARP, {"early_step": 1.3, "ucdc": {"iterations": 4, "trust": 0.5, "power": 0.5}}),
+    "motion": ("ddnm", (), {"eta": 0.8, "ucdc": {"iterations": 4, "trust": 4.0, "power": 0.5}}),
+    "cs": ("projdiff", SENSING, {"early_step": 1.75, "ucdc": {"iterations": 4, "power": 0.5}}),
+}
+"""Method, times (none: 21 quadratic ones) and settings that the rounds with the metric chose, natural look."""
+
+
+def qualities() -> Iterator[Trial]:
+    """The other qualities with the metric: ten steps, sixty steps, means of two runs."""
+    for task, (method, times, own) in STANDARD.items():
+        yield Trial(task, method, ("ucdc",), len(times) - 1 if times else 21, None if times else "quadratic", own, times)
+        yield Trial(task, method, ("ucdc",), len(times) - 1 if times else 21, None if times else "quadratic", own, times, 2)
+        plain = {name: value for name, value in own.items() if name != "ucdc"}
+        few = FEW if task == "sr" else HALF
+        for item in ((method, (), plain), (method, ("ucdc",), own)):
+            yield Trial(task, item[0], item[1], len(few) - 1, None, item[2], few)
+            yield Trial(task, item[0], item[1], 60, "quadratic", item[2])
+
+
 def hosts() -> Iterator[Trial]:
     """UCDC on the papers' own paths, 100 uniform steps, for the rows "+ LEADer" of the tables."""
     for host in ("ddnm", "projdiff", "ddpg", "pirp", "sitcom", "diffpir", "ddrm", "idpg"):
@@ -378,6 +405,7 @@ ROUNDS = {
     "metric": metric,
     "sensing": sensing,
     "closer": closer,
+    "qualities": qualities,
     "hosts": hosts,
 }
 app = typer.Typer(add_completion=False, help=__doc__)

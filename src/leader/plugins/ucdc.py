@@ -8,7 +8,7 @@ takes all pixels for equally uncertain. Methods use it through the `metric` of t
     DDNM, ProjDiff (clean data)      x0 + metric.pinv(y - A x0), still exactly consistent
     DiffPIR, DDPG, IDPG, PIRP        metric.regularised_pinv in the place of A^T (A A^T + eta)^{-1}
     DDNM+, DDRM, ProjDiff (noise)    E[x0 | x_t, y] before their split into components, which keeps its noise levels
-    SITCOM                           E[x0 | x_t, y] of what its inner loop found
+    SITCOM (noise)                   E[x0 | x_t, y] of what its inner loop found
     DPS                              unchanged: its gradient through the network is Sigma A^T r already, by Tweedie's formula
 """
 
