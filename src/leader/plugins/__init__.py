@@ -1,7 +1,7 @@
 """The plug-ins and their registry.
 
-"leader" stands for UCDC and SATP: beside UCDC this project's UCPM changes next to nothing (docs/results.md). "leader-paper" stands
-for UCPM and SATP as the paper writes them.
+"leader" stands for UCDC and SATP: beside UCDC this project's UCPM changes next to nothing (docs/results.md).
+"leader-paper" stands for UCPM and SATP as the paper writes them.
 """
 
 from __future__ import annotations
