@@ -19,8 +19,8 @@ import typer
 from PIL import Image
 from real_pictures import crop, peppered, scratched
 
+from leader.forensics.defects.defects import find_defects
 from leader.pictures import from_pil, list_pictures
-from leader.pictures.defects import find_defects
 
 VISIBLE = 8
 ROWS: dict[str, Callable[[Image.Image, int], Image.Image]] = {

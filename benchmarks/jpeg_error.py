@@ -18,10 +18,10 @@ import typer
 from numpy.typing import NDArray
 from PIL import Image
 
+from leader.forensics.jpeg.blocks import blocks_of, chroma_of, luma_of
+from leader.forensics.jpeg.quantised_noise import LOST, RARITY, compression_error, rarity_of
 from leader.pictures import list_pictures
-from leader.pictures.blocks import blocks_of, chroma_of, luma_of
 from leader.pictures.jpeg_history import JpegHistory, history_of
-from leader.pictures.quantised_noise import LOST, RARITY, compression_error, rarity_of
 
 SIDE = 256
 Array = NDArray[np.float64]

@@ -31,9 +31,9 @@ from torch import Tensor
 
 from leader import Prior, Sampler, load_prior
 from leader.bench.statistics import bootstrap_interval
+from leader.forensics.jpeg.coefficients import coefficients_of
 from leader.metrics import lpips, psnr
 from leader.pictures import Picture, from_pil, list_pictures
-from leader.pictures.coefficients import coefficients_of
 from leader.plugins import Plugin
 from leader.plugins.cells import Cells
 from leader.priors.base import Prior as AnyPrior

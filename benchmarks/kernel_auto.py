@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 
-from leader.diagnosis.kernels import BlurSearch, find_blur
+from leader.forensics.blur.search import BlurSearch, find_blur
 from leader.pictures import from_pil, list_pictures
 
 SIDE, MARGIN = 192, 40

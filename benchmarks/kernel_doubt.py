@@ -24,11 +24,11 @@ from PIL import Image
 from scipy import ndimage
 
 import leader
-from leader.diagnosis.doubt import scene_behind
-from leader.diagnosis.periodogram import luma_plane
+from leader.forensics.blur.doubt import scene_behind
+from leader.forensics.blur.periodogram import luma_plane
+from leader.forensics.noise.estimate import measure_noise
 from leader.operators.blur import centred
 from leader.pictures import from_pil, list_pictures
-from leader.pictures.real_noise import measure_noise
 from leader.restoration.arguments import as_kernel
 from leader.restoration.borders import extend
 from leader.restoration.tasks import TASKS

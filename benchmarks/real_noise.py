@@ -34,10 +34,10 @@ from PIL import Image, ImageFilter
 from scipy import ndimage
 
 import leader
+from leader.forensics.noise.estimate import measure_noise
+from leader.forensics.noise.level import estimate_noise
 from leader.operators import OPPONENT
 from leader.pictures import from_pil, list_pictures
-from leader.pictures.noise_level import estimate_noise
-from leader.pictures.real_noise import measure_noise
 
 SIDE = 128
 BAR_SIDE = 192

@@ -26,9 +26,9 @@ import typer
 from numpy.typing import NDArray
 from PIL import Image
 
+from leader.forensics.size.enlarged import enlarged_by
+from leader.forensics.size.thumbnails import KERNELS, features, probabilities
 from leader.pictures import from_pil, list_pictures
-from leader.pictures.enlarged import enlarged_by
-from leader.pictures.thumbnails import KERNELS, features, probabilities
 from leader.trust.limits import MISREAD
 
 FACTORS = (2, 3, 4, 4, 4, 6, 8)
@@ -82,7 +82,7 @@ def fit(folder: Path, each: int = 6) -> None:
             weights = np.linalg.solve(covariance, mean - means["bicubic"])  # what is common to all says nothing
             constant = -0.5 * float(weights @ (mean + means["bicubic"]))
             table[kind][name] = {"constant": round(constant, 5), "weights": [float(f"{w:.6g}") for w in weights]}
-    file = Path(str(resources.files("leader.pictures") / "thumbnails.json"))
+    file = Path(str(resources.files("leader.forensics.size") / "thumbnails.json"))
     file.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
     typer.echo(f"{len(rows)} thumbnails -> {file.name}")
 

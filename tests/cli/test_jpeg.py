@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from leader.cli import app
 from leader.pictures import read_picture
-from tests.pictures.jpegs import jpeg, photograph
+from tests.forensics.jpegs import jpeg, photograph
 
 runner = CliRunner()
 

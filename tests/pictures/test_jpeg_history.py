@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from leader.forensics.jpeg.block_grid import belongs
+from leader.forensics.jpeg.blocks import DCT, blocks_of, luma_of
 from leader.pictures import from_pil, read_picture
-from leader.pictures.block_grid import belongs
-from leader.pictures.blocks import DCT, blocks_of, luma_of
 from leader.pictures.jpeg_history import JpegHistory, history_of, standard_chroma, standard_luma
-from tests.pictures.jpegs import jpeg, photograph
+from tests.forensics.jpegs import jpeg, photograph
 
 SLANTED = [3 + row + 4 * column for row in range(8) for column in range(8)]
 """A table that differs from its transpose."""

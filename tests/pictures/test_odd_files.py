@@ -12,11 +12,11 @@ import pytest
 from PIL import Image, ImageCms
 
 from leader.errors import LeaderError
+from leader.forensics.defects.defects import find_defects
+from leader.forensics.noise.estimate import measure_noise
+from leader.forensics.noise.texture_limit import flattest
 from leader.pictures import from_pil, read_picture
-from leader.pictures.defects import find_defects
-from leader.pictures.real_noise import measure_noise
-from leader.pictures.texture_limit import flattest
-from tests.pictures.fields import colour, peppered
+from tests.forensics.noise.fields import colour, peppered
 
 PICTURE = Image.fromarray(colour(96, 1))
 

@@ -15,16 +15,16 @@ from PIL import Image
 from scipy import ndimage
 
 import leader
-from leader.diagnosis.findings import Findings, examine
-from leader.diagnosis.kernels import BlurSearch
 from leader.errors import LeaderError, UsageError
+from leader.forensics.blur.search import BlurSearch
+from leader.forensics.defects.defects import Defects
+from leader.forensics.examination import Findings, examine
+from leader.forensics.noise.estimate import NoiseEstimate
 from leader.pictures import Picture
-from leader.pictures.defects import Defects
 from leader.pictures.jpeg_history import JpegHistory
-from leader.pictures.real_noise import NoiseEstimate
 from leader.restoration.diagnose import Advice, Diagnosis, diagnose
 from tests.cheap_prior import CheapPrior
-from tests.diagnosis.fields import field
+from tests.forensics.blur.fields import field
 
 FIELDS: dict[str, type | tuple[type, ...]] = {
     "leader": str,
@@ -186,7 +186,7 @@ def test_a_stray_scratch_and_a_picture_of_defects_are_not_told(
         known.reshape(-1)[: round(share * known.size)] = False
         return Defects(known, kinds)
 
-    monkeypatch.setattr("leader.diagnosis.findings.find_defects", found)
+    monkeypatch.setattr("leader.forensics.examination.find_defects", found)
     findings = diagnose(image(scene(128))).findings
     assert (findings.defects == kinds) is told and (findings.defect_share > 0) is told
 
@@ -213,7 +213,7 @@ def test_lines_in_a_jpeg_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPa
     """They may be wires; in a picture without compression a drawn line is a scratch."""
     known = np.ones((192, 192), bool)
     known[50:54] = False
-    monkeypatch.setattr("leader.diagnosis.findings.find_defects", lambda _: Defects(known, ("scratches",)))
+    monkeypatch.setattr("leader.forensics.examination.find_defects", lambda _: Defects(known, ("scratches",)))
     plain, compressed = diagnose(image(scene())), diagnose(jpeg(image(scene()), 50))
     assert plain.advice == Advice("inpaint", {"mask": "auto"})
     assert compressed.advice is not None and compressed.advice.task != "inpaint"
@@ -225,12 +225,12 @@ def test_lone_dots_in_a_jpeg_are_told_and_not_filled_in(monkeypatch: pytest.Monk
     """They may be the dots of a text; salt and pepper all over is no text."""
     known = np.ones((192, 192), bool)
     known[::20, ::20] = False
-    monkeypatch.setattr("leader.diagnosis.findings.find_defects", lambda _: Defects(known, ("dead pixels",)))
+    monkeypatch.setattr("leader.forensics.examination.find_defects", lambda _: Defects(known, ("dead pixels",)))
     plain, compressed = diagnose(image(scene())), diagnose(jpeg(image(scene()), 50))
     assert plain.advice == Advice("inpaint", {"mask": "auto"})
     assert compressed.advice is not None and compressed.advice.task != "inpaint"
     assert any("dots that may be dead pixels; if they are, --task inpaint" in said for said in compressed.sentences())
-    monkeypatch.setattr("leader.diagnosis.findings.find_defects", lambda _: Defects(known, ("salt and pepper",)))
+    monkeypatch.setattr("leader.forensics.examination.find_defects", lambda _: Defects(known, ("salt and pepper",)))
     assert diagnose(jpeg(image(scene()), 50)).advice == Advice("inpaint", {"mask": "auto"})
 
 
@@ -253,7 +253,7 @@ def test_noise_that_shows_is_removed_before_a_blur_is_undone(monkeypatch: pytest
     blurred = ndimage.gaussian_filter(scene(), (2, 2, 0))
     found = diagnose(image(blurred)).findings
     assert found.blur.blur is not None
-    monkeypatch.setattr("leader.diagnosis.findings.find_blur", lambda *_, **__: found.blur)
+    monkeypatch.setattr("leader.forensics.examination.find_blur", lambda *_, **__: found.blur)
     noisy = diagnose(image(blurred + np.random.default_rng(0).normal(0, 25, blurred.shape)))
     assert noisy.findings.blur.blur is not None and noisy.advice == Advice("denoise")
 
@@ -284,8 +284,8 @@ def test_noise_is_looked_for_where_a_picture_is_known(monkeypatch: pytest.Monkey
         asked.append(known)
         return NoiseEstimate(0.0, 0.0, 0.001)
 
-    monkeypatch.setattr("leader.diagnosis.findings.measure_noise", measured)
-    monkeypatch.setattr("leader.diagnosis.findings.find_blur", lambda *_: BlurSearch(None, ""))
+    monkeypatch.setattr("leader.forensics.examination.measure_noise", measured)
+    monkeypatch.setattr("leader.forensics.examination.find_blur", lambda *_: BlurSearch(None, ""))
     alpha = np.ones((40, 48), np.float32)
     alpha[:, 20:] = 0.4
     assert examine(Picture(np.full((40, 48, 3), 0.5, np.float32), alpha)).missing == pytest.approx(28 / 48)

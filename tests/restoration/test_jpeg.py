@@ -19,7 +19,7 @@ from leader.restoration.pose import pose_picture
 from leader.restoration.repeat import arguments_of
 from leader.restoration.restore import prepare, restore
 from tests.cheap_prior import CheapPrior
-from tests.pictures.jpegs import jpeg, photograph, unit
+from tests.forensics.jpegs import jpeg, photograph, unit
 
 
 def truth(side: int = 96) -> torch.Tensor:

@@ -13,15 +13,15 @@ import pytest
 import torch
 
 from leader import Problem, Sampler, operators
-from leader.diagnosis.findings import Findings
-from leader.diagnosis.kernels import Blur, BlurSearch
-from leader.diagnosis.shapes import Shape
-from leader.diagnosis.width import Refuted, Width
 from leader.errors import LeaderError, UsageError
+from leader.forensics.blur.search import Blur, BlurSearch
+from leader.forensics.blur.shapes import Shape
+from leader.forensics.blur.width import Refuted, Width
+from leader.forensics.examination import Findings
+from leader.forensics.noise.estimate import NoiseEstimate, rounding
+from leader.forensics.noise.shot import ShotNoise
+from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.pictures import Picture
-from leader.pictures.noise_spectrum import NoiseSpectrum
-from leader.pictures.real_noise import NoiseEstimate, rounding
-from leader.pictures.shot_noise import ShotNoise
 from leader.priors.base import Prediction
 from leader.restoration import ahead, borders, memory, pose
 from leader.restoration.arguments import as_mask, as_picture
@@ -40,7 +40,7 @@ from leader.restoration.tasks.pointwise import Denoising
 from leader.restoration.whitening import Coloured, can_be_whitened
 from leader.trust import ErrorMap
 from tests.cheap_prior import CheapPrior, photograph
-from tests.diagnosis.fields import SCENE
+from tests.forensics.blur.fields import SCENE
 
 
 def choice(**given: Any) -> Choice:

@@ -12,10 +12,10 @@ import torch
 import leader
 from leader import operators, presets
 from leader.errors import LeaderError, UsageError
+from leader.forensics.size.thumbnails import recognise
 from leader.operators.tasks import VARIANTS, options_of
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
-from leader.pictures.thumbnails import recognise
 from leader.restoration import invention
 from leader.restoration.borders import extended_blur
 from leader.restoration.degrade import degrade

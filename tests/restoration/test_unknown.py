@@ -14,16 +14,16 @@ from typer.testing import CliRunner
 from leader.cli import app
 from leader.errors import LeaderError, UsageError
 from leader.folders.choices import with_tables
+from leader.forensics.defects.defects import find_defects
+from leader.forensics.size.thumbnails import KERNELS, as_told, recognise
 from leader.pictures import Picture, from_pil, read_picture
-from leader.pictures.defects import find_defects
-from leader.pictures.thumbnails import KERNELS, as_told, recognise
 from leader.restoration.degrade import degrade
 from leader.restoration.pose import PosedProblem, pose_picture
 from leader.restoration.repeat import arguments_of
 from leader.restoration.restore import restore
 from tests.cheap_prior import CheapPrior
-from tests.pictures.fields import colour, peppered, scratched
-from tests.pictures.jpegs import jpeg, photograph, unit
+from tests.forensics.jpegs import jpeg, photograph, unit
+from tests.forensics.noise.fields import colour, peppered, scratched
 
 runner = CliRunner()
 

@@ -15,10 +15,10 @@ from scipy import ndimage
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
+from leader.forensics.noise.shot import ShotNoise
+from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.operators import Blur, ColouredInpainting, Denoising, Inpainting, WeightedPixels, WhitenedBlur
 from leader.pictures import Picture, read_picture, write_picture
-from leader.pictures.noise_spectrum import NoiseSpectrum
-from leader.pictures.shot_noise import ShotNoise
 from leader.priors import loading
 from leader.problem import Problem
 from leader.restoration.borders import extend

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from leader.pictures import thumbnails
+from leader.forensics.size import thumbnails
 from leader.restoration.diagnose import Advice, Diagnosis, diagnose
 from leader.web import proposal, views
 from leader.web.choices import Wish, arguments

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from leader.diagnosis.findings import VISIBLE_NOISE, Findings, examine
 from leader.errors import LeaderError, UsageError
 from leader.files import printable
-from leader.pictures.real_noise import NoiseEstimate
+from leader.forensics.examination import VISIBLE_NOISE, Findings, examine
+from leader.forensics.noise.estimate import NoiseEstimate
 from leader.restoration.arguments import ImageLike, as_picture
 from leader.restoration.tasks import TASKS
 

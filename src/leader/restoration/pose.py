@@ -12,14 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leader.diagnosis.width import Width
 from leader.errors import LeaderError, UsageError
+from leader.forensics.blur.width import Width
+from leader.forensics.noise.estimate import NoiseEstimate, last_compression, measure_noise, rounding
+from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.operators import LinearOperator
 from leader.operators.tasks import resolve
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
-from leader.pictures.noise_spectrum import NoiseSpectrum
-from leader.pictures.real_noise import NoiseEstimate, last_compression, measure_noise, rounding
 from leader.problem import Problem
 from leader.restoration import invention
 from leader.restoration.arguments import as_sigma

@@ -22,9 +22,9 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.files import printable, sha256_of
+from leader.forensics.noise.shot import ShotNoise
+from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.pictures import MOST_PIXELS
-from leader.pictures.noise_spectrum import NoiseSpectrum
-from leader.pictures.shot_noise import ShotNoise
 from leader.priors.base import Prior
 from leader.restoration.arguments import Exactly, ImageLike, as_sigma
 from leader.restoration.pose import PosedProblem

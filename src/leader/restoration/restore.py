@@ -21,9 +21,9 @@ from torch import Tensor
 
 from leader.by_name import check_count
 from leader.errors import LeaderError, UsageError
+from leader.forensics.noise.estimate import measure_noise
 from leader.methods import Method
 from leader.pictures.container import SUFFIX, read_container
-from leader.pictures.real_noise import measure_noise
 from leader.plan import Plan
 from leader.plugins import Plugin
 from leader.priors import loading

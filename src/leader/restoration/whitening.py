@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from leader.forensics.noise.shot import ShotNoise
+from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.operators import Blur, ColouredInpainting, Denoising, Inpainting, LinearOperator, WeightedPixels, WhitenedBlur
-from leader.pictures.noise_spectrum import NoiseSpectrum
 from leader.pictures.picture import Floats
-from leader.pictures.shot_noise import ShotNoise
 
 NoiseShape = NoiseSpectrum | ShotNoise
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import torch
 
-from leader.diagnosis.views import middle
+from leader.forensics.blur.views import middle
 from leader.operators import Blur, Denoising
 from leader.priors.base import Prior
 from leader.problem import Problem

@@ -10,8 +10,8 @@ from numpy import bool_
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leader.diagnosis.width import Width
 from leader.errors import UsageError
+from leader.forensics.blur.width import Width
 from leader.operators import LinearOperator, build_task
 from leader.pictures.picture import Floats, Picture
 from leader.restoration.borders import Window

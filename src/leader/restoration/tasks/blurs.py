@@ -1,5 +1,5 @@
 """Blurs, removed with a kernel that is known or found. Photographs have no circular borders: the frame is extended, see
-`borders`. No kernel of a photograph is known exactly: what is uncertain of it counts as noise, see `leader.diagnosis.doubt`.
+`borders`. No kernel of a photograph is known exactly: what is uncertain of it counts as noise (`leader.forensics.blur.doubt`).
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from leader.diagnosis.doubt import doubt_power, scene_behind
-from leader.diagnosis.kernels import find_blur
-from leader.diagnosis.periodogram import luma_plane
-from leader.diagnosis.views import middle
-from leader.diagnosis.width import narrowed, refuted, width_of
 from leader.errors import LeaderError, UsageError
+from leader.forensics.blur.doubt import doubt_power, scene_behind
+from leader.forensics.blur.periodogram import luma_plane
+from leader.forensics.blur.search import find_blur
+from leader.forensics.blur.views import middle
+from leader.forensics.blur.width import narrowed, refuted, width_of
+from leader.forensics.noise.estimate import NoiseEstimate, measure_noise, rounding
 from leader.operators import paper_gaussian_taps
 from leader.pictures.picture import Picture
-from leader.pictures.real_noise import NoiseEstimate, measure_noise, rounding
 from leader.restoration.arguments import Exactly, as_kernel, gaussian_std
 from leader.restoration.borders import blurred_by_camera, extended_blur
 from leader.restoration.invention import strong_blur

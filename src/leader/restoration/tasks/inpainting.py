@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
+from leader.forensics.defects.defects import find_defects
 from leader.operators import build_task
-from leader.pictures.defects import find_defects
 from leader.pictures.picture import Picture
 from leader.restoration.arguments import as_mask
 from leader.restoration.invention import large_holes

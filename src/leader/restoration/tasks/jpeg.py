@@ -16,13 +16,13 @@ from PIL import Image
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
+from leader.forensics.jpeg.coefficients import Coefficients, coefficients_of
+from leader.forensics.noise.estimate import last_compression
 from leader.operators.jpeg import Jpeg
 from leader.operators.tasks import SAMPLINGS
-from leader.pictures.coefficients import Coefficients, coefficients_of
 from leader.pictures.jpeg_history import BLOCK, JpegHistory
 from leader.pictures.picture import Picture
 from leader.pictures.reading import from_pil
-from leader.pictures.real_noise import last_compression
 from leader.restoration.borders import Window
 from leader.restoration.tasks.base import Measured, Option, Request, Task, Values
 

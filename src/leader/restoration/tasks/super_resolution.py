@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from leader.errors import LeaderError, UsageError, unknown_name
+from leader.forensics.size.enlarged import enlarged_by
+from leader.forensics.size.thumbnails import as_told, recognise
 from leader.operators.tasks import DOWNSAMPLING
-from leader.pictures.enlarged import enlarged_by
 from leader.pictures.picture import MOST_PIXELS, Picture
-from leader.pictures.thumbnails import as_told, recognise
 from leader.restoration.invention import LARGE_FACTOR
 from leader.restoration.tasks.base import Option, Request, Shape, Task, Values
 

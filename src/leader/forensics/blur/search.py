@@ -1,0 +1,116 @@
+"""The blur of a picture, named with a confidence, or one sentence why none is named."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from leader.errors import LeaderError
+from leader.forensics.blur.candidates import Found, candidates
+from leader.forensics.blur.evidence import Scene
+from leader.forensics.blur.periodogram import luma_plane
+from leader.forensics.blur.shapes import SMALLEST, Family, Shape
+from leader.forensics.blur.views import COARSE, middle
+from leader.forensics.noise.estimate import NoiseEstimate, measure_noise
+from leader.pictures.picture import Picture
+
+ODDS: dict[Family, float] = {"gaussian": math.log(0.3), "disk": math.log(0.1), "line": math.log(0.1)}
+"""Against no blur, before a picture is seen."""
+UPRIGHT = 4.0
+"""Evidence that a motion along rows or columns needs beyond others: scenes have such lines themselves."""
+NEARLY = 8.0
+"""Degrees from rows or columns."""
+SURE = 0.7
+"""Confidence from which on a blur is named."""
+SUREST = 0.99
+SMALLEST_ERROR = 0.03
+"""Relative error of a width at least: kernels of real blurs are no textbook ones."""
+FLAT = 3e-5
+"""Variance of luma below which there is nothing to be seen: a standard deviation of 1.4 grey levels."""
+TITLES: dict[Family, str] = {"gaussian": "a Gaussian blur", "disk": "a lens out of focus", "line": "a straight motion"}
+
+
+@dataclass(frozen=True)
+class Blur:
+    """A blur that was found.
+
+    error       standard deviation of the logarithm of the width: its relative error
+    confidence  probability that the family is right and the width within 20 %
+    scene       the power spectrum of what lies behind it
+    """
+
+    shape: Shape
+    error: float
+    angle_error: float
+    confidence: float
+    scene: Scene
+
+    @property
+    def kernel(self) -> str:
+        """As --kernel takes it."""
+        width = f"{self.shape.width:.3g}"
+        return f"line:{width}:{self.shape.angle:.0f}" if self.shape.family == "line" else f"{self.shape.family}:{width}"
+
+    def in_words(self) -> str:
+        width, sure = self.shape.width, f"{100 * self.confidence:.0f} % sure"
+        if self.shape.family == "line":
+            return f"a straight motion over {width:.0f} pixels at {self.shape.angle:.0f} degrees ({sure})"
+        if self.shape.family == "disk":
+            return f"a lens out of focus, a disk of radius {width:.1f} pixels ({sure})"
+        return f"a Gaussian blur of standard deviation {width:.1f} pixels ({sure})"
+
+
+@dataclass(frozen=True)
+class BlurSearch:
+    """`blur` is None where none is named; `seen` says in one sentence what was seen. `unsure`: there may be one."""
+
+    blur: Blur | None
+    seen: str
+    unsure: bool = False
+
+
+def find_blur(picture: Picture, noise: NoiseEstimate | None = None) -> BlurSearch:
+    """Looks for a blur in a picture; `noise` is that of the picture, where it is known already."""
+    rows, columns = middle(picture.pixels.shape)
+    pixels = picture.pixels[rows, columns]
+    known = None if picture.alpha is None else picture.alpha[rows, columns] > 0.5
+    width, height = picture.size
+    if min(width, height) < COARSE:
+        return BlurSearch(None, f"The picture has {width} x {height} pixels; to find a blur takes {COARSE} x {COARSE}.", True)
+    luma = luma_plane(pixels)
+    if float((luma if known is None or not known.any() else luma[known]).var()) < FLAT:
+        return BlurSearch(None, "The picture is flat, so no blur can be seen in it.", True)
+    try:
+        whole = None if picture.alpha is None else picture.alpha > 0.5
+        level = noise or measure_noise(picture.pixels, whole, picture.bits, picture.history)
+    except LeaderError as error:
+        return BlurSearch(None, f"No blur was looked for: {str(error)[0].lower()}{str(error)[1:]}", True)
+    found = candidates(luma, level, known)
+    if not found:
+        return BlurSearch(None, "Compression or missing parts have left too little to find a blur in.", True)
+    return judged(found)
+
+
+def judged(found: tuple[Found, ...]) -> BlurSearch:
+    """The most likely of the families' best kernels, if one can be named."""
+    scores = np.array([one.evidence + ODDS[one.shape.family] - _penalty(one.shape) for one in found])
+    total = np.logaddexp.reduce(np.append(scores, 0.0))
+    best = int(scores.argmax())
+    chosen, share = found[best], float(np.exp(scores[best] - total))
+    name, width = TITLES[chosen.shape.family], chosen.shape.width
+    if scores[best] <= 0 or width < SMALLEST[chosen.shape.family]:
+        return BlurSearch(None, "No blur was found: the picture is as sharp as photographs are.")
+    error = max(chosen.width_error, SMALLEST_ERROR)
+    confidence = min(SUREST, share * math.erf(0.2 / error / math.sqrt(2)))
+    if confidence < SURE:
+        seen = f"There may be {name} of about {width:.1f} pixels, but that is only {100 * confidence:.0f} % sure."
+        return BlurSearch(None, seen, True)
+    blur = Blur(chosen.shape, error, chosen.angle_error, confidence, chosen.scene)
+    return BlurSearch(blur, f"The picture shows {blur.in_words()}.")
+
+
+def _penalty(shape: Shape) -> float:
+    off = min(shape.angle % 90, 90 - shape.angle % 90)
+    return UPRIGHT if shape.family == "line" and off < NEARLY else 0.0

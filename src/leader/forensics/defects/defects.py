@@ -1,0 +1,86 @@
+"""Defects of a picture found without a mask: salt and pepper, dead pixels, scratches and lines of dust."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leader.forensics.defects.neighbours import grown
+from leader.forensics.defects.scratches import find_drawn, find_smeared
+from leader.forensics.defects.specks import find_specks
+from leader.forensics.jpeg.block_grid import find_history
+from leader.forensics.jpeg.blocks import luma_of
+from leader.pictures.picture import Picture
+
+Flags = NDArray[np.bool_]
+
+MANY_SPECKS = 0.005
+"""A larger share of specks is called salt and pepper."""
+
+PALETTE = 256
+MOST_LOOKED_AT, FEWEST_LOOKED_AT = 20_000, 4096
+"""Pixels in which colours are counted, and below which few colours mean little."""
+
+FINE = 85
+"""The quality from which on JPEG smears a line by one pixel, not two."""
+
+
+@dataclass(frozen=True)
+class Defects:
+    """What was found.
+
+    known  [H, W], False at defects and what compression smeared around them
+    kinds  "salt and pepper", "dead pixels", "scratches": those that were found
+    smeared  whether scratches were found behind compression, where they are less sure
+    """
+
+    known: Flags
+    kinds: tuple[str, ...]
+    smeared: bool = False
+
+    @property
+    def share(self) -> float:
+        """Of the pixels that are not known."""
+        return 1 - float(self.known.mean())
+
+    def words(self) -> str:
+        """One sentence."""
+        if not self.kinds:
+            return "No defects were found: no specks, scratches or lines of dust."
+        share = f"{100 * self.share:.1f}" if self.share >= 0.001 else f"{100 * self.share:.2g}"
+        doubt = "; behind JPEG some lines are missed, and some belong to the scene" if self.smeared else ""
+        return f"Defects were found: {' and '.join(self.kinds)}, {share} % of the pixels{doubt}."
+
+
+def dithered(pixels: NDArray[np.float32]) -> bool:
+    """Whether a colour picture [H, W, 3] has no more colours than a palette holds: its neighbours differ by design."""
+    flat = pixels.reshape(-1, pixels.shape[2])
+    seen = flat[:: max(1, len(flat) // MOST_LOOKED_AT)]
+    coloured = pixels.shape[2] == 3 and bool((seen != seen[:, :1]).any())
+    return coloured and len(seen) >= FEWEST_LOOKED_AT and len(np.unique(seen, axis=0)) <= PALETTE
+
+
+def find_defects(picture: Picture) -> Defects:
+    """Specks and scratches of a picture; behind JPEG with what it smeared around them. None in a dithered one."""
+    pixels = picture.pixels.astype(np.float32)
+    if dithered(pixels):
+        return Defects(np.ones(pixels.shape[:2], dtype=bool), ())
+    exact = pixels.astype(np.float64)
+    history = picture.history or (find_history(exact) if picture.bits == 8 else None)
+    specks = find_specks(pixels)
+    drawn, smeared = np.zeros_like(specks), np.zeros_like(specks)
+    if history is None:
+        drawn = find_drawn(pixels)
+    else:  # where rows and columns of whole blocks have one colour, without a scratch
+        smeared = find_smeared((luma_of(exact) / 255).astype(np.float32)) & ~specks
+    kinds = []
+    if specks.any():
+        kinds.append("salt and pepper" if specks.mean() >= MANY_SPECKS else "dead pixels")
+    if drawn.any() or smeared.any():
+        kinds.append("scratches")
+    wide = 1 if history is None or history.quality >= FINE else 2
+    few = history is not None and specks.mean() < MANY_SPECKS  # grown, many would leave too little
+    known = ~(grown(specks, int(few)) | grown(drawn, 1) | grown(smeared, wide))
+    return Defects(known, tuple(kinds), bool(smeared.any()))

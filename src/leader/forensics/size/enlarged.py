@@ -1,0 +1,100 @@
+"""Whether a picture was only enlarged: interpolation leaves a trace that repeats with the grid of the small one.
+
+Between the pixels that were there, interpolated ones vary less, so the size of the first or second differences, averaged
+over all rows, beats with the factor along the columns, and the other way round (Gallagher, "Detection of linear and cubic
+interpolation in JPEG compressed images", CRV 2005). Blur leaves no such beat. The blocks of JPEG do, at multiples of 1/8.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from leader.forensics.jpeg.block_grid import find_history
+from leader.forensics.jpeg.blocks import luma_of
+from leader.pictures.jpeg_history import BLOCK
+from leader.pictures.picture import Picture
+
+Array = NDArray[np.float64]
+
+SMALLEST = 64
+"""Pixels of a side below which a beat cannot be told from chance."""
+LARGEST = 1024
+LENGTH = 4096
+"""Of the Fourier transform."""
+SLOWEST = 0.12
+"""Cycles per pixel: factors up to 8."""
+TREND = 15
+STANDS_OUT, STRENGTH = 9.0, 0.4
+"""Times the median of all beats, and the size of the beat of log differences, that count as one."""
+REPEATED = 0.15
+NOTCH, COMPRESSED_NOTCH = 10**-1.8, 10**-1.0
+"""Power, against that of a photograph, below which a frequency is empty; compression fills it with its error."""
+SLOPE = 2.5
+"""The power of photographs falls with this power of the frequency."""
+
+
+def enlarged_by(picture: Picture) -> float | None:
+    """By how much a picture was enlarged, 1.2 to 8, by nearest neighbour, bilinear, bicubic or Lanczos; None if it was not."""
+    top, left = (max(0, (length - LARGEST) // 2) for length in picture.pixels.shape[:2])
+    pixels = picture.pixels[top : top + LARGEST, left : left + LARGEST].astype(np.float64)
+    if min(pixels.shape[:2]) < SMALLEST:
+        return None
+    plane = luma_of(pixels) / 255
+    compressed = picture.history is not None or (picture.bits == 8 and find_history(pixels) is not None)
+    found = [beat for order in (1, 2) if (beat := _strongest(plane, order, compressed)) is not None]
+    if not found:
+        return None
+    frequency = max(found)[1]
+    slow, fast = 1 / frequency, 1 / (1 - frequency)  # they beat alike
+    repeated = _share_repeated(plane)
+    if repeated > REPEATED:  # by nearest neighbour: of a cell all pixels but one repeat the one before
+        return min(slow, fast, key=lambda factor: abs(1 - 1 / factor - repeated))
+    return slow if _relative_power(plane, frequency) < (COMPRESSED_NOTCH if compressed else NOTCH) else fast
+
+
+def _strongest(plane: Array, order: int, compressed: bool) -> tuple[float, float] | None:
+    """(how far it stands out, cycles per pixel) of the strongest beat of the differences that rows and columns share."""
+    beats = np.minimum(_beats(plane, order), _beats(plane.T, order))
+    frequencies = np.arange(len(beats)) / LENGTH
+    usable = frequencies >= SLOWEST
+    if compressed:
+        usable &= np.abs(frequencies * BLOCK - np.round(frequencies * BLOCK)) / BLOCK > 2 / min(plane.shape)
+    usual = float(np.median(beats[usable]))
+    best = int(np.where(usable, beats, 0).argmax())
+    if beats[best] < max(STRENGTH, STANDS_OUT * usual):
+        return None
+    return float(beats[best] / (usual + 1e-12)), float(frequencies[best])
+
+
+def _beats(plane: Array, order: int) -> Array:
+    """[LENGTH / 2 + 1], the spectrum of the logarithm of the mean difference of columns, without its trend."""
+    size = np.log(np.abs(np.diff(plane, order, axis=1)).mean(0) + 1e-4)
+    framed = np.pad(size, TREND // 2, mode="reflect")
+    size = size - np.median(sliding_window_view(framed, TREND), axis=1)
+    window = np.hanning(len(size) + 2)[1:-1]
+    spectrum: Array = np.abs(np.fft.rfft(size * window, LENGTH)) / math.sqrt(float((window**2).sum()))
+    return spectrum
+
+
+def _share_repeated(plane: Array) -> float:
+    """The share of columns that are hardly different from the one before, against the most different tenth."""
+    size = np.abs(np.diff(plane, axis=1)).mean(0)
+    return float((size < 0.1 * np.quantile(size, 0.9)).mean())
+
+
+def _relative_power(plane: Array, frequency: float) -> float:
+    """The power around a frequency, where an enlarged picture's mean would be repeated, against that of a photograph."""
+    height, width = plane.shape
+    window = np.outer(np.hanning(height + 2)[1:-1], np.hanning(width + 2)[1:-1])
+    centred = plane - (plane * window).sum() / window.sum()
+    power = np.abs(np.fft.rfft2(centred * window)) ** 2
+    large = np.maximum(np.abs(np.fft.fftfreq(height))[:, None], np.fft.rfftfreq(width)[None])
+    here = (large > frequency - 0.015) & (large < frequency + 0.015)
+    coarse = (large > 0.03) & (large < 0.09)
+    expected = float((power * large**SLOPE)[coarse].mean()) / frequency**SLOPE
+    found: float = float(power[here].mean()) / (expected + 1e-12)
+    return found
