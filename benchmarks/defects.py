@@ -19,6 +19,7 @@ import typer
 from PIL import Image
 from real_pictures import crop, peppered, scratched
 
+from leader.forensics import examine
 from leader.forensics.defects.defects import find_defects
 from leader.pictures import from_pil, list_pictures
 
@@ -50,7 +51,10 @@ def main(folder: Path, count: Annotated[int, typer.Option(help="How many photogr
         truth = [np.abs(np.asarray(a, int) - np.asarray(b, int)).max(2) > VISIBLE for a, b in zip(spoiled, clean)]
         for file, quality in (("PNG", None), ("JPEG 75", 75), ("JPEG 92", 92)):
             files = [image if quality is None else behind_jpeg(image, quality) for image in spoiled]
-            found = [~find_defects(from_pil(image)).known for image in files]
+            found = [
+                ~find_defects(given.picture.pixels, given.history).known
+                for given in (examine(from_pil(image)) for image in files)
+            ]
             marked = [100 * float(flags.mean()) for flags in found]
             hit = [float((flags & true).sum() / true.sum()) for flags, true in zip(found, truth) if true.any()]
             part = f"{100 * np.mean(hit):.0f} %" if hit else ""

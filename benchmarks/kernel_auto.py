@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 
-from leader.forensics.blur.search import BlurSearch, find_blur
+from leader.forensics import examine
+from leader.forensics.blur.search import BlurSearch
 from leader.pictures import from_pil, list_pictures
 
 SIDE, MARGIN = 192, 40
@@ -77,7 +78,7 @@ def work(paths: list[Path], done: dict[tuple[str, ...], dict[str, Any]]) -> Iter
                 if key in done:
                     continue
                 angle = float(TURN * number % 180)
-                search = find_blur(from_pil(blurred(path, family, width, angle, quality)))
+                search = examine(from_pil(blurred(path, family, width, angle, quality))).visible.blur
                 confidence = None if search.blur is None else search.blur.confidence
                 yield key, {"outcome": outcome(search, family, width, angle), "confidence": confidence, "seen": search.seen}
 

@@ -24,6 +24,7 @@ from PIL import Image
 from scipy import ndimage
 
 import leader
+from leader.forensics import examine
 from leader.forensics.blur.doubt import scene_behind
 from leader.forensics.blur.periodogram import luma_plane
 from leader.forensics.noise.estimate import measure_noise
@@ -67,7 +68,7 @@ def by_wiener(given: Image.Image, kernel: str, doubt: float) -> NDArray[np.float
     picture = from_pil(given)
     taps = as_kernel(kernel)
     noise = measure_noise(picture.pixels, None, picture.bits, picture.history, amplified=True)
-    measured = TASKS["deblur"].measured(picture, {"kernel": taps, "kernel_doubt": doubt})
+    measured = TASKS["deblur"].measured(examine(picture), {"kernel": taps, "kernel_doubt": doubt})
     assert measured.window is not None
     frame = measured.operator.image_shape[1:]
     y = extend(torch.from_numpy(picture.pixels.transpose(2, 0, 1).copy())[None], measured.operator, measured.window)

@@ -26,7 +26,7 @@ import typer
 from numpy.typing import NDArray
 from PIL import Image
 
-from leader.forensics.size.enlarged import enlarged_by
+from leader.forensics.examination import examine, found_or_none
 from leader.forensics.size.thumbnails import KERNELS, features, probabilities
 from leader.pictures import from_pil, list_pictures
 from leader.trust.limits import MISREAD
@@ -135,7 +135,8 @@ def enlarged(folder: Path, count: int = 7) -> None:
                     square = photograph.crop((0, 0, side, side))
                     if factor > 1:
                         square = square.resize((int(side * factor),) * 2, Image.Resampling[kernel.upper()])
-                    guesses.append(enlarged_by(from_pil(square if quality is None else behind_jpeg(square, quality))) or 1.0)
+                    given = examine(from_pil(square if quality is None else behind_jpeg(square, quality)))
+                    guesses.append(found_or_none(given.enlargement) or 1.0)
                 right = sum(abs(guess / factor - 1) < 0.05 for guess in guesses)
                 missed = sum(guess == 1.0 for guess in guesses) if factor > 1 else 0
                 counts += [f"{right} of {len(guesses)}", str(len(guesses) - right - missed)]

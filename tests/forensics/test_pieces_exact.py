@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from leader.forensics import examine
 from leader.forensics.defects.chains import chains_of
 from leader.forensics.defects.neighbours import grown, median_around, shifted
 from leader.forensics.jpeg import block_grid
@@ -117,7 +118,7 @@ def test_clipped_pixels_are_left_out_of_a_search_and_its_middle_is_looked_at() -
 def test_repeated_columns_are_counted(factor: int) -> None:
     plane = random(64, 64 // factor).repeat(factor, 1)
     assert enlarged._share_repeated(plane) == pytest.approx(1 - 1 / factor, abs=0.05)
-    assert enlarged.enlarged_by(Picture(random(63, 200, 1).astype(np.float32))) is None
+    assert examine(Picture(random(63, 200, 1).astype(np.float32))).enlargement is None
 
 
 @pytest.mark.parametrize("before", [0, 3])

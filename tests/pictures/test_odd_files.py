@@ -12,11 +12,10 @@ import pytest
 from PIL import Image, ImageCms
 
 from leader.errors import LeaderError
-from leader.forensics.defects.defects import find_defects
 from leader.forensics.noise.estimate import measure_noise
 from leader.forensics.noise.texture_limit import flattest
 from leader.pictures import from_pil, read_picture
-from tests.forensics.noise.fields import colour, peppered
+from tests.forensics.fields import colour, find_in, peppered
 
 PICTURE = Image.fromarray(colour(96, 1))
 
@@ -76,11 +75,11 @@ def test_what_is_unusual_is_read(tmp_path: Path, name: str) -> None:
 def test_dithering_is_no_defect() -> None:
     """A picture with a palette has neighbours that differ by design; in all its colours, specks are found."""
     palette = PICTURE.convert("P")
-    assert find_defects(from_pil(palette)).kinds == ()
+    assert find_in(from_pil(palette)).kinds == ()
     spoiled, truth = peppered(colour(96, 1), 0.02, 0)
-    assert (~find_defects(from_pil(Image.fromarray(spoiled))).known & truth).sum() >= 0.9 * truth.sum()
+    assert (~find_in(from_pil(Image.fromarray(spoiled))).known & truth).sum() >= 0.9 * truth.sum()
     grey = np.repeat(spoiled[..., 1:2], 3, axis=2)  # 256 shades are all that grey has
-    assert "salt and pepper" in find_defects(from_pil(Image.fromarray(grey))).kinds
+    assert "salt and pepper" in find_in(from_pil(Image.fromarray(grey))).kinds
 
 
 def test_nothing_but_black_white_and_two_greys_has_a_noise_level_without_a_warning() -> None:

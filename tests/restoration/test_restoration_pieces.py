@@ -14,10 +14,11 @@ import torch
 
 from leader import Problem, Sampler, operators
 from leader.errors import LeaderError, UsageError
+from leader.forensics import examine
 from leader.forensics.blur.search import Blur, BlurSearch
 from leader.forensics.blur.shapes import Shape
 from leader.forensics.blur.width import Refuted, Width
-from leader.forensics.examination import Findings
+from leader.forensics.findings import Findings
 from leader.forensics.noise.estimate import NoiseEstimate, rounding
 from leader.forensics.noise.shot import ShotNoise
 from leader.forensics.noise.spectrum import NoiseSpectrum
@@ -225,7 +226,7 @@ class Doubting(Denoising):
 
 
 def test_doubts_are_independent_and_lift_the_limits_of_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pose, "_estimated", lambda *_: NoiseEstimate(0.12, 0.0, 0.001))
+    monkeypatch.setattr(pose, "_estimate_noise", lambda *_: NoiseEstimate(0.12, 0.0, 0.001))
     bright = as_picture(photograph(16, 16) * 1.8)
     with pytest.raises(LeaderError, match="holds values from"):
         pose.pose_picture(bright, "denoise", 0.01, {})
@@ -239,7 +240,7 @@ def test_a_doubt_by_frequency_stands_beside_rounding_to_so_many_bits(bits: int) 
     picture = Picture(np.full((8, 8, 3), 0.5, np.float32), bits=bits)
     operator = operators.Denoising((3, 8, 8))
     measured = Measured(operator, picture.pixels, picture, doubt_power=torch.ones(1, 8, 8))
-    level, shape, _ = pose._noise(measured, 0.0, find_task("denoise"), [])
+    level, shape, _ = pose._noise(measured, 0.0, find_task("denoise"), Request(examine(measured.picture)))
     assert level == 0 and isinstance(shape, NoiseSpectrum) and shape.level == pytest.approx(rounding(bits))
 
 
@@ -338,15 +339,18 @@ def test_a_doubt_that_is_given_stands_beside_a_kernel_that_is_found(
     monkeypatch: pytest.MonkeyPatch, given: float | None, used: float
 ) -> None:
     blur = Blur(Shape("disk", 4.0), 0.0821, 2.0, 0.9, SCENE)
-    monkeypatch.setattr(blurs, "find_blur", lambda _: BlurSearch(blur, ""))
-    request = Request(as_picture(photograph(16, 16)))
+    request = Request(examine(as_picture(photograph(16, 16))))
+    monkeypatch.setitem(vars(request.examination), "blur", BlurSearch(blur, ""))
     found_options = blurs._with_found_kernel({"kernel": "auto", "kernel_doubt": given}, request)
     assert (found_options["kernel"], found_options["kernel_doubt"]) == ("disk:4", used)
 
 
 def test_a_kernel_that_somebody_gives_is_doubted_by_a_tenth_unless_it_degrades() -> None:
     picture = as_picture(photograph(16, 16))
-    assert blurs.KERNEL_DOUBT.missing(Request(picture)) == 0.1 and blurs.KERNEL_DOUBT.missing(Request(picture, 3)) == 0.0
+    assert (
+        blurs.KERNEL_DOUBT.missing(Request(examine(picture))) == 0.1
+        and blurs.KERNEL_DOUBT.missing(Request(examine(picture), 3)) == 0.0
+    )
 
 
 @pytest.mark.parametrize(("error", "used"), [(0.05, 0.05), (0.3, 0.1)])
@@ -354,7 +358,7 @@ def test_a_kernel_that_was_narrowed_is_doubted_no_more_than_before(
     monkeypatch: pytest.MonkeyPatch, error: float, used: float
 ) -> None:
     monkeypatch.setattr(blurs, "refuted", lambda *_: Refuted(0.5, error))
-    request = Request(as_picture(photograph(40, 40)))
+    request = Request(examine(as_picture(photograph(40, 40))))
     values = {"kernel": operators.gaussian_kernel(3.0), "kernel_doubt": 0.1}
     narrower = blurs._held_against_the_picture({"kernel": "gaussian:3"}, values, request)
     assert narrower["kernel_doubt"] == used and "used instead" in request.notes[-1]
@@ -362,7 +366,7 @@ def test_a_kernel_that_was_narrowed_is_doubted_no_more_than_before(
 
 @pytest.mark.parametrize("bits", [8, 16])
 def test_a_picture_too_small_for_an_estimate_has_the_noise_of_its_rounding(bits: int) -> None:
-    found_noise = blurs._noise(Picture(np.full((8, 8, 1), 0.5, np.float32), bits=bits))
+    found_noise = blurs._noise(examine(Picture(np.full((8, 8, 1), 0.5, np.float32), bits=bits)))
     assert found_noise == NoiseEstimate(0.0, 0.0, rounding(bits))
 
 

@@ -1,123 +1,162 @@
-"""Everything that is looked for in a picture, and what was found."""
+"""One examination of a picture: every finding is computed once, when somebody first asks for it.
+
+Tasks, noise level, diagnosis and page ask the same Examination, so that a picture is searched once for each trace. A finding
+that was looked for and is not there is None; one that nobody could or wanted to look for is `NotExamined`, with the reason.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from leader.errors import LeaderError
 from leader.forensics.blur.search import BlurSearch, find_blur
 from leader.forensics.blur.views import middle
-from leader.forensics.defects.defects import find_defects
+from leader.forensics.defects.defects import Defects, find_defects
 from leader.forensics.defects.drawing import is_drawing
-from leader.forensics.jpeg.blocks import Flags
-from leader.forensics.noise.estimate import NoiseEstimate, measure_noise
-from leader.forensics.size.enlarged import enlarged_by
-from leader.pictures.jpeg_history import JpegHistory
-from leader.pictures.picture import Picture
+from leader.forensics.jpeg.block_grid import find_history
+from leader.forensics.jpeg.blocks import Array, Flags
+from leader.forensics.noise.estimate import NoiseEstimate, amplify_noise, crop_for_noise, last_compression, noise_behind
+from leader.forensics.outcome import NotExamined
+from leader.forensics.size.enlarged import find_enlargement
+from leader.forensics.size.thumbnails import Recognised, kernel_chances, recognise_kernel
+from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory
+from leader.pictures.picture import Floats, Picture
 
-VISIBLE_NOISE = 0.025
-"""Standard deviation from which on noise is worth removing: six grey levels. Weaker noise may be the texture of a scene."""
-BEYOND_JPEG = 1.25
-"""How many times the error of compression white noise must have: texture behind JPEG 40 to 92 reads as noise of up to 1.2 times
-that error in 24 of 25 clean development photographs, where removing the compression is what helps."""
-VISIBLE_JPEG = 0.012
-"""The same of JPEG's own error: about quality 75 and less."""
 HOLE = 0.5
 """Opacity below which a pixel is missing."""
 GREY = 1.5 / 255
-MOST_DEFECTS = 0.3
-"""A larger share of the picture is no defect but how it is."""
-LEAST_SCRATCHED = 0.002
-"""A smaller share of scratches alone is what thin lines of clean photographs, or blocks of JPEG, are taken for now and then."""
+"""Difference of channels up to which a picture has no colour."""
+
+Found = TypeVar("Found")
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What was found in a picture.
+def examine(picture: Picture | Examination, jpeg: bool = True) -> Examination:
+    """The examination of a picture; one that has begun goes on.
 
-    size       (width, height)
-    grey       whether it has no colour
-    noise      None where the picture is too small or too empty for an estimate
-    blur       what the search for a blur says
-    enlarged   by how much it was enlarged, or None
-    defects    kinds of defects, and `defect_share` of the pixels
-    drawing    whether it looks drawn rather than photographed, so that dots and lines may be what it shows
-    missing    share of transparent pixels
+    jpeg  whether traces of JPEG are looked for
+    """
+    if isinstance(picture, Examination):
+        return picture if picture.jpeg == jpeg else replace(picture, jpeg=jpeg)
+    return Examination(picture, jpeg=jpeg)
+
+
+def found_or_none(finding: Found | NotExamined | None) -> Found | None:
+    """What was found; None where there is nothing, or nobody looked."""
+    return None if isinstance(finding, NotExamined) else finding
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """What a picture tells of its past.
+
+    known  [H, W], where pixels are valid; None: everywhere, whatever its transparency
+    jpeg   whether traces of JPEG are looked for
     """
 
-    size: tuple[int, int]
-    bits: int
-    grey: bool
-    noise: NoiseEstimate | None
-    blur: BlurSearch
-    enlarged: float | None
-    defects: tuple[str, ...]
-    defect_share: float
-    missing: float
-    drawing: bool = False
+    picture: Picture
+    known: Flags | None = None
+    jpeg: bool = True
+
+    @cached_property
+    def compression(self) -> JpegHistory | NotExamined | None:
+        """Its last compression: the one its file tells of, if the pixels are still as decoded, or one that they show."""
+        if not self.jpeg:
+            return NotExamined("Traces of JPEG were not to be looked for.")
+        if self.picture.bits != 8 and self.picture.history is None:
+            return NotExamined("Pixels of more than 8 bits are not searched for blocks of JPEG.")
+        return last_compression(self._for_noise[0], self.picture.history, self._for_noise[1], search=self.picture.bits == 8)
 
     @property
     def history(self) -> JpegHistory | None:
-        return None if self.noise is None else self.noise.history
+        """The compression to be reckoned with."""
+        return found_or_none(self.compression)
 
-    @property
-    def noisy(self) -> bool:
-        """Whether there is noise worth removing."""
-        least = VISIBLE_NOISE
-        if self.noise is not None and self.noise.spectrum is None:
-            least = max(least, BEYOND_JPEG * self.noise.compression)
-        return self.noise_level >= least
+    @cached_property
+    def blocks(self) -> JpegHistory | None:
+        """The compression; searched for in pixels of any depth."""
+        return find_history(self._for_noise[0]) if isinstance(self.compression, NotExamined) else self.compression
 
-    @property
-    def noise_level(self) -> float:
-        """Standard deviation of the noise beside that of compression, for [0, 1] pixels; 0 where it cannot be told."""
-        if self.noise is None:
-            return 0.0
-        return max(self.noise.white, 0.0 if self.noise.spectrum is None else self.noise.spectrum.level)
+    @cached_property
+    def noise(self) -> NoiseEstimate | NotExamined:
+        """Its noise; not examined where too little is known of the picture, or it is too small."""
+        try:
+            return noise_behind(*self._for_noise, self.picture.bits, self.history)
+        except LeaderError as error:
+            return NotExamined(str(error))
 
-    @property
-    def blocky(self) -> bool:
-        """Whether compression did visible harm."""
-        return self.history is not None and self.noise is not None and self.noise.compression >= VISIBLE_JPEG
+    @cached_property
+    def amplified_noise(self) -> NoiseEstimate | NotExamined:
+        """The same where detail will be amplified, and errors of compression with it."""
+        return self.noise if isinstance(self.noise, NotExamined) else amplify_noise(self.noise, *self._for_noise)
 
+    @cached_property
+    def blur(self) -> BlurSearch:
+        return find_blur(self.picture.pixels, self.noise, self.known)
 
-def examine(picture: Picture) -> Findings:
-    """Looks at a picture, at its middle where it is large."""
-    rows, columns = middle(picture.pixels.shape, unit=32)  # blocks of compression begin there too
-    part = Picture(
-        picture.pixels[rows, columns],
-        None if picture.alpha is None else picture.alpha[rows, columns],
-        picture.bits,
-        history=picture.history,
-    )
-    known = None if part.alpha is None else part.alpha >= HOLE
-    noise = _noise(part, known)
-    if noise is not None:
-        part = replace(part, history=noise.history)  # found once, in the pixels if need be
-    missing = 0.0 if picture.alpha is None else float((picture.alpha < HOLE).mean())
-    kinds, share = ((), 0.0) if missing else _defects(part)
-    enlarged = None if missing else enlarged_by(part)
-    blur = find_blur(part, noise) if enlarged is None else BlurSearch(None, _enlarged_words(enlarged))
-    grey = part.pixels.shape[2] == 1 or bool((np.ptp(part.pixels, axis=2) <= GREY).all())
-    drawing = is_drawing(part.pixels)
-    return Findings(picture.size, picture.bits, grey, noise, blur, enlarged, kinds, share, missing, drawing)
+    @cached_property
+    def defects(self) -> Defects | NotExamined:
+        """Specks and scratches; not examined beside holes, whose borders look like them."""
+        if self.missing:
+            return NotExamined("Defects are not looked for beside transparent parts.")
+        return find_defects(self.picture.pixels, self.history)
 
+    @cached_property
+    def enlargement(self) -> float | NotExamined | None:
+        """By how much the picture was enlarged, 1.2 to 8."""
+        if self.missing:
+            return NotExamined("Enlargement is not looked for beside transparent parts.")
+        return find_enlargement(self.picture.pixels, self.history is not None)
 
-def _enlarged_words(factor: float) -> str:
-    return f"This picture was only enlarged, by about {factor:.2g}."
+    def recognise_kernel(self, factor: int) -> Recognised:
+        """The kernel that made a thumbnail, for enlarging it by `factor`."""
+        return recognise_kernel(self.picture.pixels, factor, self._kernel_chances)
 
+    @cached_property
+    def drawing(self) -> bool:
+        """Whether it looks drawn rather than photographed, so that dots and lines may be what it shows."""
+        return is_drawing(self.picture.pixels)
 
-def _noise(picture: Picture, known: Flags | None) -> NoiseEstimate | None:
-    try:
-        return measure_noise(picture.pixels, known, picture.bits, picture.history)
-    except LeaderError:
-        return None
+    @cached_property
+    def grey(self) -> bool:
+        """Whether it has no colour."""
+        pixels = self.picture.pixels
+        return pixels.shape[2] == 1 or bool((np.ptp(pixels, axis=2) <= GREY).all())
 
+    @cached_property
+    def missing(self) -> float:
+        """Share of transparent pixels."""
+        alpha = self.picture.alpha
+        return 0.0 if alpha is None else float((alpha < HOLE).mean())
 
-def _defects(picture: Picture) -> tuple[tuple[str, ...], float]:
-    """Kinds and share of what would be filled in."""
-    found = find_defects(picture)
-    stray = found.kinds == ("scratches",) and found.share < LEAST_SCRATCHED
-    return ((), 0.0) if stray or found.share > MOST_DEFECTS else (found.kinds, found.share)
+    @cached_property
+    def visible(self) -> Examination:
+        """That of the middle of a large picture, without its transparent parts: enough for a diagnosis."""
+        picture = self.picture
+        rows, columns = middle(picture.pixels.shape, LARGEST_UNIT)  # blocks of compression begin there too
+        if not self.missing and rows.start == columns.start == 0 and max(picture.size) <= rows.stop:
+            return self
+        alpha = None if picture.alpha is None else picture.alpha[rows, columns]
+        part = replace(picture, pixels=picture.pixels[rows, columns], alpha=alpha)
+        return Examination(part, None if alpha is None or not self.missing else alpha >= HOLE, self.jpeg)
+
+    def of_measured(self, pixels: Floats, known: Flags | None) -> Examination:
+        """That of what a task measured of the picture: other pixels [H, W, C], or only those that are known [H, W].
+
+        Most defects were there when a picture was compressed: its own history counts before that of what is left.
+        """
+        if pixels is self.picture.pixels and known is self.known:
+            return self
+        history = self.history if known is not None else self.picture.history
+        return Examination(replace(self.picture, pixels=pixels, history=history), known, self.jpeg)
+
+    @cached_property
+    def _kernel_chances(self) -> dict[str, float]:
+        return kernel_chances(self.picture.pixels, self.history is not None)
+
+    @cached_property
+    def _for_noise(self) -> tuple[Array, Flags | None]:
+        return crop_for_noise(np.asarray(self.picture.pixels, dtype=np.float64), self.known)

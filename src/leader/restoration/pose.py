@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
+from leader.forensics import Examination, NotExamined, examine
 from leader.forensics.blur.width import Width
-from leader.forensics.noise.estimate import NoiseEstimate, last_compression, measure_noise, rounding
+from leader.forensics.noise.estimate import NoiseEstimate, rounding
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.operators import LinearOperator
 from leader.operators.tasks import resolve
@@ -41,7 +42,7 @@ class PosedProblem:
     notes       choices made on the way, one sentence each
     options     of the task, as they were read: kernels and masks as tables
     noise       the picture's noise where the problem holds a whitened measurement: sigma is then that of its operator
-    width       what the picture says of the width of a blur's kernel; None where nobody looked
+    width       what the picture says of the width of a blur's kernel; None: not examined (no blur, or an exact kernel)
     white       whether white noise was found in a picture that was never compressed, and nobody said how much there is
     misread     the probability that a choice made for the user is wrong and no noise level makes up for it
     """
@@ -116,28 +117,31 @@ def pose_container(
 
 
 def pose_picture(
-    picture: Picture,
+    picture: Picture | Examination,
     task: str,
     sigma: float | Coloured | None,
     options: Mapping[str, Any],
     device: torch.device = CPU,
     jpeg: bool = True,
 ) -> PosedProblem:
-    """The problem of a degraded picture; sigma None is estimated, that of a run to be repeated may be `Coloured`.
+    """The problem of a degraded picture, examined already or not; sigma None is estimated, that of a run to be repeated may be
+    `Coloured`.
 
     jpeg  whether traces of JPEG are looked for
     """
     chosen, given = task_options(task, options)
     if not jpeg and chosen.name == "jpeg":
         raise UsageError("The task 'jpeg' is all about JPEG; leave out --no-jpeg (jpeg=False), or choose another task.")
-    request = Request(picture, notes=list(picture.metadata.notes))
+    examination = examine(picture, jpeg)
+    picture = examination.picture
+    request = Request(examination, notes=list(picture.metadata.notes))
     values = chosen.read(given, request)
     if chosen.invents(picture, values):
         request.notes.append(invention.NOTE)
     check_memory(chosen.shape(picture, values))
-    measured = chosen.measured(picture, values)
+    measured = chosen.measured(examination, values)
     measured = replace(measured, doubt=math.hypot(measured.doubt, *request.doubts))
-    level, noise, white = _noise(measured, sigma, chosen, request.notes, jpeg)
+    level, noise, white = _noise(measured, sigma, chosen, request)
     request.notes.extend(measured.notes)
     pixels, window = measured.pixels, measured.window
     operator: LinearOperator = measured.operator
@@ -169,7 +173,7 @@ def pose_picture(
 
 
 def _noise(
-    measured: Measured, given: float | Coloured | None, task: Task, notes: list[str], jpeg: bool = True
+    measured: Measured, given: float | Coloured | None, task: Task, request: Request
 ) -> tuple[float, NoiseShape | None, bool]:
     """The noise level, for white noise; the noise of the picture where its measurement is to be whitened; whether white noise
     was found, uncompressed.
@@ -184,7 +188,7 @@ def _noise(
     if level is None and measured.sigma is not None:
         level = measured.sigma
     if level is None:
-        noise = _estimated(measured, task.amplifies, jpeg)
+        noise, notes = _estimate_noise(measured, task.amplifies, request.examination), request.notes
         level, shape = math.hypot(noise.sigma, measured.doubt), noise.shot or noise.spectrum
         white = shape is None and noise.history is None
         notes.extend(noise.notes())
@@ -204,19 +208,15 @@ def _noise(
     return level, NoiseSpectrum.white(max(level, rounding(measured.picture.bits))), white
 
 
-def _estimated(measured: Measured, amplified: bool, jpeg: bool) -> NoiseEstimate:
-    """The noise of the picture, with that of its compression and of its rounding to 8 or 16 bits."""
-    try:
-        picture = measured.picture
-        history = picture.history
-        if jpeg and history is None and measured.known is not None:  # most defects were there when it was compressed
-            history = last_compression(picture.pixels, None, search=picture.bits == 8)
-        return measure_noise(measured.pixels, measured.known, picture.bits, history, amplified, jpeg)
-    except LeaderError as error:
-        if measured.known is None or measured.known.mean() > 0.5:
-            raise
-        advice = ", and see that the mask is white where the picture is known."
-        raise LeaderError(str(error).rstrip(".") + advice) from error
+def _estimate_noise(measured: Measured, amplified: bool, examination: Examination) -> NoiseEstimate:
+    """The noise of what was measured, with that of its compression and of its rounding to 8 or 16 bits."""
+    examined = examination.of_measured(measured.pixels, measured.known)
+    noise = examined.amplified_noise if amplified else examined.noise
+    if not isinstance(noise, NotExamined):
+        return noise
+    if measured.known is None or measured.known.mean() > 0.5:
+        raise LeaderError(noise.reason)
+    raise LeaderError(noise.reason.rstrip(".") + ", and see that the mask is white where the picture is known.")
 
 
 def _to_array(y: Tensor) -> NDArray[np.float32]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from leader.forensics import examine
 from leader.forensics.blur.candidates import Found, candidates, peak
 from leader.forensics.blur.periodogram import plane
 from leader.forensics.blur.search import BlurSearch, find_blur, judged
@@ -38,19 +39,19 @@ def test_width_and_angle_of_a_random_field_are_found(shape: Shape) -> None:
 
 
 def test_a_sharp_field_has_no_blur() -> None:
-    search = find_blur(picture(field()), estimate())
+    search = find_blur(picture(field()).pixels, estimate())
     assert search == BlurSearch(None, "No blur was found: the picture is as sharp as photographs are.")
 
 
 def test_noise_alone_and_a_flat_picture_have_no_blur() -> None:
     noise = np.random.default_rng(0).normal(0.5, 0.1, (128, 128))
-    assert find_blur(picture(noise), estimate(0.1)).blur is None
-    flat = find_blur(Picture(np.full((100, 90, 3), 0.4, dtype=np.float32)))
+    assert find_blur(picture(noise).pixels, estimate(0.1)).blur is None
+    flat = examine(Picture(np.full((100, 90, 3), 0.4, dtype=np.float32))).blur
     assert flat.blur is None and flat.unsure and "flat" in flat.seen
 
 
 def test_a_small_picture_is_refused_with_its_size() -> None:
-    search = find_blur(picture(field(side=64)[:, :40]))
+    search = examine(picture(field(side=64)[:, :40])).blur
     assert search.blur is None and search.unsure and "40 x 64" in search.seen
 
 
@@ -65,9 +66,9 @@ def test_missing_parts_are_left_out() -> None:
     values[:64, ::3] = 0.0  # what lies in the hole is as sharp as can be
     alpha = np.ones((256, 256), dtype=np.float32)
     alpha[:64] = 0
-    search = find_blur(Picture(values[..., None].astype(np.float32), alpha, 16), estimate())
+    search = find_blur(values[..., None], estimate(), alpha > 0)
     assert search.blur is not None and search.blur.shape.width == pytest.approx(2.0, rel=0.1)
-    nothing = find_blur(Picture(values[..., None].astype(np.float32), np.zeros_like(alpha), 16), estimate())
+    nothing = find_blur(values[..., None], estimate(), np.zeros_like(alpha, bool))
     assert nothing.blur is None and nothing.unsure
 
 

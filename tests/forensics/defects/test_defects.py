@@ -11,14 +11,14 @@ from PIL import Image, ImageDraw
 
 from leader.forensics.defects import defects
 from leader.forensics.defects.chains import chains_of
-from leader.forensics.defects.defects import Defects, find_defects
+from leader.forensics.defects.defects import Defects
 from leader.forensics.defects.neighbours import grown, median_around, shifted
 from leader.forensics.defects.scratches import find_drawn, on_segments, ridgeness
 from leader.forensics.defects.specks import find_specks, speckness
 from leader.pictures import Picture, from_pil
 from leader.pictures.jpeg_history import JpegHistory, standard_luma
+from tests.forensics.fields import Flags, colour, field, find_in, peppered, scratched
 from tests.forensics.jpegs import jpeg, photograph
-from tests.forensics.noise.fields import Flags, colour, field, peppered, scratched
 
 SIDE = 160
 
@@ -38,7 +38,7 @@ def recall_and_precision(found: Flags, truth: Flags, near: int = 0) -> tuple[flo
 def test_salt_and_pepper(share: float) -> None:
     """A speck with two equal ones beside it is no outlier: at 10 % some 5 % of them have that at first."""
     spoiled, truth = peppered(colour(SIDE, 1), share, 0)
-    found = find_defects(from_pil(Image.fromarray(spoiled)))
+    found = find_in(from_pil(Image.fromarray(spoiled)))
     recall, precision = recall_and_precision(~found.known, truth)
     assert recall >= 0.95 and precision >= 0.99 and found.kinds == ("salt and pepper",)
     assert found.share == pytest.approx(truth.mean(), rel=0.05)
@@ -46,19 +46,19 @@ def test_salt_and_pepper(share: float) -> None:
 
 def test_dead_pixels_of_both_signs_and_of_one_channel() -> None:
     spoiled, truth = peppered(colour(SIDE, 2), 0.001, 3)
-    found = find_defects(from_pil(Image.fromarray(spoiled)))
+    found = find_in(from_pil(Image.fromarray(spoiled)))
     recall, precision = recall_and_precision(~found.known, truth)
     assert recall >= 0.9 and precision == 1 and found.kinds == ("dead pixels",)
     stuck = colour(SIDE, 3)
     stuck[10:150:20, 15:150:20, 0] = 250  # red alone, so no pure white
-    assert find_defects(from_pil(Image.fromarray(stuck))).known[10:150:20, 15:150:20].mean() < 0.2
+    assert find_in(from_pil(Image.fromarray(stuck))).known[10:150:20, 15:150:20].mean() < 0.2
 
 
 @pytest.mark.parametrize(("shade", "width", "curved"), [(0, 1, False), (255, 3, True), (128, 2, True), (0, 2, True)])
 def test_scratches(shade: int, width: int, curved: bool) -> None:
     clean = colour(SIDE, 4)
     spoiled, truth = scratched(clean, shade, width, curved)
-    found = find_defects(from_pil(Image.fromarray(spoiled)))
+    found = find_in(from_pil(Image.fromarray(spoiled)))
     visible = truth & (np.abs(spoiled.astype(int) - clean).max(2) > 25)  # grey is lost where the picture is grey
     recall, precision = recall_and_precision(~found.known, visible)[0], recall_and_precision(~found.known, truth, near=1)[1]
     assert recall >= (0.97 if shade != 128 else 0.7) and precision == 1 and found.kinds == ("scratches",)
@@ -68,7 +68,7 @@ def test_scratches(shade: int, width: int, curved: bool) -> None:
 @pytest.mark.parametrize(("shade", "width", "curved"), [(0, 2, False), (255, 3, True)])
 def test_scratches_behind_jpeg(quality: int, shade: int, width: int, curved: bool) -> None:
     spoiled, truth = scratched(colour(SIDE, 5), shade, width, curved)
-    found = find_defects(behind_jpeg(spoiled, quality))
+    found = find_in(behind_jpeg(spoiled, quality))
     recall, precision = recall_and_precision(~found.known, truth, near=3)
     assert recall >= 0.8 and precision >= 0.9 and found.kinds == ("scratches",)
 
@@ -80,18 +80,18 @@ def test_many_scratches_of_one_shade_behind_jpeg(quality: int) -> None:
     for ends in ((5, 10, 150, 40), (20, 150, 140, 60), (80, 5, 90, 155), (10, 60, 70, 140), (100, 20, 155, 120)):
         ImageDraw.Draw(image).line(ends, fill=(235, 235, 235), width=2)
         ImageDraw.Draw(truth).line(ends, fill=1, width=2)
-    found = find_defects(behind_jpeg(np.asarray(image), quality))
+    found = find_in(behind_jpeg(np.asarray(image), quality))
     recall, precision = recall_and_precision(~found.known, np.asarray(truth), 3)
     assert recall >= 0.95 and precision >= 0.95 and found.smeared
 
 
 def test_specks_behind_jpeg_and_what_it_smeared_around_them() -> None:
     many, truth = peppered(colour(SIDE, 6), 0.05, 1)
-    found = find_defects(behind_jpeg(many, 90))
+    found = find_in(behind_jpeg(many, 90))
     assert recall_and_precision(~found.known, truth)[0] >= 0.7 and found.kinds == ("salt and pepper",)
     few = colour(SIDE, 7)
     few[20:150:30, 20:150:30] = 255
-    known = find_defects(behind_jpeg(few, 90)).known
+    known = find_in(behind_jpeg(few, 90)).known
     marked = np.zeros_like(known)
     marked[20:150:30, 20:150:30] = True
     assert (~known[grown(marked, 1)]).mean() > 0.7  # the neighbours too
@@ -101,22 +101,22 @@ def test_specks_behind_jpeg_and_what_it_smeared_around_them() -> None:
 def test_clean_pictures_are_left_alone(seed: int) -> None:
     pixels = colour(SIDE, 20 + seed)
     for picture in (from_pil(Image.fromarray(pixels)), behind_jpeg(pixels, 75)):
-        found = find_defects(picture)
+        found = find_in(picture)
         assert found.known.all() and found.kinds == () and found.share == 0
 
 
 def test_texture_stars_text_and_highlights_are_none() -> None:
     noisy = np.clip(colour(SIDE, 30) + np.random.default_rng(0).normal(0, 25, (SIDE, SIDE, 3)), 1, 254).astype(np.uint8)
-    assert find_defects(from_pil(Image.fromarray(noisy))).kinds == ()
+    assert find_in(from_pil(Image.fromarray(noisy))).kinds == ()
     stars = np.full((SIDE, SIDE), 0.05)
     rows, columns = np.mgrid[:SIDE, :SIDE]
     for row, column in np.random.default_rng(1).integers(5, SIDE - 5, (40, 2)):
         stars += 0.7 * np.exp(-((rows - row) ** 2 + (columns - column) ** 2) / (2 * 0.9**2))  # as wide as optics make them
-    assert find_defects(Picture(stars.clip(0, 1)[..., None].astype(np.float32), bits=16)).kinds == ()
+    assert find_in(Picture(stars.clip(0, 1)[..., None].astype(np.float32), bits=16)).kinds == ()
     bright = colour(SIDE, 31)
     bright[40:60, 50:90] = 255
     bright[100:104, 20:60] = 0  # a bar of text, four pixels thick and longer than most strokes
-    assert find_defects(from_pil(Image.fromarray(bright))).known[40:60, 50:90].all()
+    assert find_in(from_pil(Image.fromarray(bright))).known[40:60, 50:90].all()
 
 
 def test_speckness_is_the_second_smallest_distance() -> None:
@@ -225,7 +225,7 @@ def test_words() -> None:
 def test_blocks_whose_rows_have_one_colour_are_no_scratches(quality: int) -> None:
     """Compression that leaves one wave of a block makes rows of one colour, which the neighbouring block may continue."""
     for index in (2, 3, 5, 7):  # all four had some
-        assert "scratches" not in find_defects(from_pil(jpeg(photograph(index), quality))).kinds
+        assert "scratches" not in find_in(from_pil(jpeg(photograph(index), quality))).kinds
 
 
 @pytest.fixture
@@ -241,8 +241,7 @@ def speck(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(defects, "find_specks", lambda _: flags)
         monkeypatch.setattr(defects, "find_smeared", lambda _: line)
         monkeypatch.setattr(defects, "find_drawn", lambda _: line)
-        monkeypatch.setattr(defects, "find_history", lambda _: history)
-        return find_defects(Picture(np.full((40, 40, 1), 0.5, np.float32)))
+        return defects.find_defects(np.full((40, 40, 1), 0.5, np.float32), history)
 
     return found
 

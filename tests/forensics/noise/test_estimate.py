@@ -11,7 +11,7 @@ from PIL import Image, ImageFilter
 
 from leader.errors import LeaderError
 from leader.forensics.jpeg.quantised_noise import compression_error, noise_before
-from leader.forensics.noise.estimate import NoiseEstimate, _middle, measure_noise
+from leader.forensics.noise.estimate import NoiseEstimate, crop_for_noise, measure_noise
 from leader.forensics.noise.level import estimate_noise
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.pictures import from_pil, read_picture
@@ -140,8 +140,8 @@ def test_the_middle_of_a_large_picture_is_cut_where_blocks_begin() -> None:
     """2,700 x 1,600 pixels: 1,536 of each side, from (1164 // 2, 64 // 2) down to multiples of 16."""
     rows, columns = np.mgrid[:2700, :1600].astype(np.float32)
     known = rows > 600
-    part, inside = _middle(np.stack([rows, columns], -1), known)
+    part, inside = crop_for_noise(np.stack([rows, columns], -1), known)
     assert part.shape == (1536, 1536, 2) and tuple(part[0, 0]) == (576, 32) and tuple(part[-1, -1]) == (576 + 1535, 32 + 1535)
     assert inside is not None and int(np.argmax(inside[:, 0])) == 601 - 576
-    whole, everywhere = _middle(np.zeros((300, 200, 3)), None)
+    whole, everywhere = crop_for_noise(np.zeros((300, 200, 3)), None)
     assert whole.shape == (300, 200, 3) and everywhere is None

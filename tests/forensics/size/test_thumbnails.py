@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from leader.forensics import Examination, examine
 from leader.forensics.size.thumbnails import (
     COUNTED,
     KERNELS,
     SURE,
     Recognised,
-    as_told,
     band_powers,
     edge_profiles,
     features,
@@ -23,13 +23,13 @@ from leader.forensics.size.thumbnails import (
     middle,
     power_law,
     probabilities,
-    recognise,
+    take_given_kernel,
 )
 from leader.operators.pillow_resize import pillow_matrix
 from leader.pictures import Picture, from_pil
 from leader.restoration.restore import prepare
 from tests.cheap_prior import CheapPrior, photograph
-from tests.forensics.noise.fields import colour, field
+from tests.forensics.fields import colour, field
 
 SEEDS = range(8)
 
@@ -42,7 +42,7 @@ def thumbnail(kernel: str, seed: int, factor: int = 4, side: int = 64) -> Image.
 def test_kernels_that_differ_most_are_told_apart(kernel: str) -> None:
     """Of eight fields, six or more; fields are no photographs, so neighbouring kernels may be confused."""
     alike = {"nearest": {"nearest"}, "bilinear": {"bilinear", "bicubic"}, "lanczos": {"lanczos", "bicubic"}}[kernel]
-    found = [recognise(from_pil(thumbnail(kernel, seed)), 4).probabilities for seed in SEEDS]
+    found = [examine(from_pil(thumbnail(kernel, seed))).recognise_kernel(4).probabilities for seed in SEEDS]
     assert sum(max(chances, key=lambda name: chances[name]) in alike for chances in found) >= 6
     for chances in found:
         assert set(chances) == set(KERNELS) and sum(chances.values()) == pytest.approx(1)
@@ -52,7 +52,7 @@ def test_jpeg_has_a_table_of_its_own() -> None:
     buffer = io.BytesIO()
     thumbnail("nearest", 1).save(buffer, "JPEG", quality=75)
     opened = from_pil(Image.open(buffer))
-    found = recognise(opened, 4).probabilities
+    found = examine(opened).recognise_kernel(4).probabilities
     assert found == probabilities(features(opened.pixels), True) != probabilities(features(opened.pixels), False)
 
 
@@ -116,19 +116,19 @@ def test_nearest_neighbour_and_the_others_do_not_stand_in_for_each_other() -> No
 
 def test_what_is_told_is_taken_and_only_aliasing_is_left() -> None:
     picture = from_pil(thumbnail("nearest", 2))
-    told = as_told(picture, 4, "nearest")
+    told = take_given_kernel(picture.pixels, 4, "nearest")
     assert told.down == "soft-nearest" and told.probabilities["nearest"] == 1
     assert told.doubt == pytest.approx(COUNTED * math.sqrt(kernel_differences(picture.pixels, 4)[0, 0]))
-    assert as_told(picture, 4, "box").doubt == 0
+    assert take_given_kernel(picture.pixels, 4, "box").doubt == 0
 
 
 def test_too_small_or_not_enlarged() -> None:
     tiny = Picture(np.random.default_rng(0).random((12, 20, 3)).astype(np.float32))
-    found = recognise(tiny, 4)
+    found = examine(tiny).recognise_kernel(4)
     assert set(found.probabilities.values()) == {0.2} and found.doubt > 0
-    same = recognise(tiny, 1)
+    same = examine(tiny).recognise_kernel(1)
     assert (same.down, same.doubt) == ("pillow-bicubic", 0.0)
-    flat = recognise(Picture(np.full((40, 40, 1), 0.5, np.float32)), 4)
+    flat = examine(Picture(np.full((40, 40, 1), 0.5, np.float32))).recognise_kernel(4)
     assert math.isfinite(flat.doubt) and flat.doubt < 1e-2
 
 
@@ -161,7 +161,7 @@ def test_the_middle_of_a_large_thumbnail_speaks_for_it() -> None:
 @pytest.mark.parametrize("size", [(20, 200), (200, 20)])
 def test_a_strip_holds_too_little_to_tell_kernels_apart(size: tuple[int, int]) -> None:
     pixels = np.random.default_rng(0).random((*size, 3)).astype(np.float32)
-    assert set(recognise(Picture(pixels), 4).probabilities.values()) == {0.2}
+    assert set(examine(Picture(pixels)).recognise_kernel(4).probabilities.values()) == {0.2}
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_the_chance_that_nearest_neighbour_was_mistaken(nearest: float, misread:
 def test_a_thumbnail_whose_making_is_a_guess_is_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recognised: the verdict says how likely the guess is wrong. Told: nothing is guessed."""
     even = {name: 0.2 + 0.1 * (name == "box") - 0.1 * (name == "lanczos") for name in KERNELS}
-    monkeypatch.setattr("leader.restoration.tasks.super_resolution.recognise", lambda *_: Recognised("box", even, 0.01))
+    monkeypatch.setattr(Examination, "recognise_kernel", lambda *_: Recognised("box", even, 0.01))
     posed = prepare(photograph(24, 24), "sr", factor=2, prior=CheapPrior(), steps=2).posed
     assert posed.misread == pytest.approx(0.2)
     assert prepare(photograph(24, 24), "sr", factor=2, down="box", prior=CheapPrior(), steps=2).posed.misread == 0

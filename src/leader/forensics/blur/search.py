@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leader.errors import LeaderError
 from leader.forensics.blur.candidates import Found, candidates
 from leader.forensics.blur.evidence import Scene
-from leader.forensics.blur.periodogram import luma_plane
+from leader.forensics.blur.periodogram import Flags, luma_plane
 from leader.forensics.blur.shapes import SMALLEST, Family, Shape
 from leader.forensics.blur.views import COARSE, middle
-from leader.forensics.noise.estimate import NoiseEstimate, measure_noise
-from leader.pictures.picture import Picture
+from leader.forensics.noise.estimate import NoiseEstimate
+from leader.forensics.outcome import NotExamined
 
 ODDS: dict[Family, float] = {"gaussian": math.log(0.3), "disk": math.log(0.1), "line": math.log(0.1)}
 """Against no blur, before a picture is seen."""
@@ -71,23 +71,18 @@ class BlurSearch:
     unsure: bool = False
 
 
-def find_blur(picture: Picture, noise: NoiseEstimate | None = None) -> BlurSearch:
-    """Looks for a blur in a picture; `noise` is that of the picture, where it is known already."""
-    rows, columns = middle(picture.pixels.shape)
-    pixels = picture.pixels[rows, columns]
-    known = None if picture.alpha is None else picture.alpha[rows, columns] > 0.5
-    width, height = picture.size
+def find_blur(pixels: NDArray[np.floating], noise: NoiseEstimate | NotExamined, known: Flags | None = None) -> BlurSearch:
+    """Looks for a blur in pixels [H, W, 1 or 3] in [0, 1] with this noise; `known` [H, W] marks valid ones."""
+    height, width = pixels.shape[:2]
     if min(width, height) < COARSE:
         return BlurSearch(None, f"The picture has {width} x {height} pixels; to find a blur takes {COARSE} x {COARSE}.", True)
-    luma = luma_plane(pixels)
-    if float((luma if known is None or not known.any() else luma[known]).var()) < FLAT:
+    part = middle(pixels.shape)
+    luma, seen = luma_plane(pixels[part]), None if known is None else known[part]
+    if float((luma if seen is None or not seen.any() else luma[seen]).var()) < FLAT:
         return BlurSearch(None, "The picture is flat, so no blur can be seen in it.", True)
-    try:
-        whole = None if picture.alpha is None else picture.alpha > 0.5
-        level = noise or measure_noise(picture.pixels, whole, picture.bits, picture.history)
-    except LeaderError as error:
-        return BlurSearch(None, f"No blur was looked for: {str(error)[0].lower()}{str(error)[1:]}", True)
-    found = candidates(luma, level, known)
+    if isinstance(noise, NotExamined):
+        return BlurSearch(None, f"No blur was looked for: {noise.reason[0].lower()}{noise.reason[1:]}", True)
+    found = candidates(luma, noise, seen)
     if not found:
         return BlurSearch(None, "Compression or missing parts have left too little to find a blur in.", True)
     return judged(found)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from leader.forensics.defects.neighbours import grown
 from leader.forensics.defects.scratches import find_drawn, find_smeared
 from leader.forensics.defects.specks import find_specks
-from leader.forensics.jpeg.block_grid import find_history
 from leader.forensics.jpeg.blocks import luma_of
-from leader.pictures.picture import Picture
+from leader.pictures.jpeg_history import JpegHistory
 
 Flags = NDArray[np.bool_]
 
@@ -62,19 +61,18 @@ def dithered(pixels: NDArray[np.float32]) -> bool:
     return coloured and len(seen) >= FEWEST_LOOKED_AT and len(np.unique(seen, axis=0)) <= PALETTE
 
 
-def find_defects(picture: Picture) -> Defects:
-    """Specks and scratches of a picture; behind JPEG with what it smeared around them. None in a dithered one."""
-    pixels = picture.pixels.astype(np.float32)
+def find_defects(pixels: NDArray[np.float32], history: JpegHistory | None) -> Defects:
+    """Specks and scratches of pixels [H, W, C] in [0, 1]; behind JPEG with what it smeared around them. None in a dithered
+    picture.
+    """
     if dithered(pixels):
         return Defects(np.ones(pixels.shape[:2], dtype=bool), ())
-    exact = pixels.astype(np.float64)
-    history = picture.history or (find_history(exact) if picture.bits == 8 else None)
     specks = find_specks(pixels)
     drawn, smeared = np.zeros_like(specks), np.zeros_like(specks)
     if history is None:
         drawn = find_drawn(pixels)
     else:  # where rows and columns of whole blocks have one colour, without a scratch
-        smeared = find_smeared((luma_of(exact) / 255).astype(np.float32)) & ~specks
+        smeared = find_smeared((luma_of(pixels.astype(np.float64)) / 255).astype(np.float32)) & ~specks
     kinds = []
     if specks.any():
         kinds.append("salt and pepper" if specks.mean() >= MANY_SPECKS else "dead pixels")

@@ -22,6 +22,8 @@ SMALLEST_STEP = 3
 """Smaller steps drown in the rounding of R, G and B, and matter little."""
 CLEAR = 0.7
 """Mean cosine from which on a step is taken as found; chance stays below it for the counts that are asked for."""
+SINGLE = 0.01
+"""More than a mean cosine is wrong by in single precision: coefficients are at most 680 half turns long."""
 VOTES = 3
 SEARCHED = (
     (0, 1),
@@ -106,17 +108,28 @@ def _all_steps(plane: Array, clear: Flags, offset: tuple[int, int]) -> Array:
 
 
 def _best_step(values: Array, largest: int, fewest: int) -> tuple[int, float]:
-    """The largest step that values are clearly multiples of, with its score; (0, 0) for none."""
+    """The largest step that values are clearly multiples of, with its score; (0, 0) for none.
+
+    Values between zero and half a step contradict it. All steps are tried at once in single precision; one that lies within
+    its error of being clear is judged again.
+    """
     sizes = np.sort(np.abs(values))[::-1]
     if len(sizes) < fewest:
         return 0, 0.0
     top = int(min(largest, 2 * sizes[fewest - 1]))  # beyond half of a larger step lie fewer values
-    for step in range(top, SMALLEST_STEP - 1, -1):
-        score, count = _score(sizes, float(step))
-        between = int(((sizes > NOT_ZERO) & (sizes <= step / 2)).sum())  # these contradict the step
-        score = (score * count - between) / max(count + between, 1)
-        if count >= fewest and score > CLEAR:
-            return step, score
+    steps = np.arange(top, SMALLEST_STEP - 1, -1)
+    beyond, (not_zero,) = (np.searchsorted(-sizes, -np.asarray(limits)) for limits in (steps / 2, [NOT_ZERO]))
+    between = np.maximum(not_zero - beyond, 0)
+    total = np.maximum(beyond + between, 1)
+    possible = np.flatnonzero((beyond >= fewest) & ((beyond - between) / total > CLEAR))  # no cosine exceeds 1
+    if not len(possible):
+        return 0, 0.0
+    phases = sizes[: beyond[possible].max()].astype(np.float32) * (2 * np.pi / steps[possible]).astype(np.float32)[:, None]
+    cosines = np.where(np.arange(phases.shape[1]) < beyond[possible, None], np.cos(phases), np.float32(0)).sum(1)
+    for number in possible[(cosines - between[possible]) / total[possible] > CLEAR - SINGLE]:
+        score = float((_score(sizes, float(steps[number]))[0] * beyond[number] - between[number]) / total[number])
+        if score > CLEAR:
+            return int(steps[number]), score
     return 0, 0.0
 
 

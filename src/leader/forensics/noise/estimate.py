@@ -12,7 +12,7 @@ compression by its bands where detail will be amplified (`compression_spectrum`)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,24 +116,36 @@ def measure_noise(
                its mean is too small there, and that of blocks with content counts
     jpeg       whether compression is looked for at all
     """
-    least = rounding(bits)
-    pixels, known = _middle(np.asarray(image, dtype=np.float64), known)
+    pixels, known = crop_for_noise(np.asarray(image, dtype=np.float64), known)
     history = last_compression(pixels, history, known, search=bits == 8) if jpeg else None
+    found = noise_behind(pixels, known, bits, history)
+    return amplify_noise(found, pixels, known) if amplified else found
+
+
+def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHistory | None) -> NoiseEstimate:
+    """The noise of pixels [H, W, 1 or 3] in [0, 1] whose compression is known; None: they never had one."""
+    least = rounding(bits)
     if history is None:
         shot = shot_noise(pixels, known, least)
         spectrum = noise_spectrum(pixels, known, least) if shot is None else None
         return NoiseEstimate(_white_of_pixels(pixels, known), 0.0, least, None, spectrum, shot)
-    compression = max(compression_error(pixels, history, known), step_error(history) if amplified else 0.0)
+    compression = compression_error(pixels, history, known)
     behind = _white(pixels, known, history)
     white = _white_of_pixels(pixels, known) if behind is None else behind
-    if not amplified:
-        # around holes, what compression smeared of a defect looks the same
-        blotches = _blotches(pixels, white, compression) if known is None else None
-        return NoiseEstimate(white, compression, least, history, blotches)
-    if white >= compression:
-        return NoiseEstimate(white, compression, least, history)
-    errors = NoiseSpectrum(COUNTED * compression_spectrum(pixels, history, known).table)
-    return NoiseEstimate(white, compression, least, history, errors)
+    # around holes, what compression smeared of a defect looks the same
+    blotches = _blotches(pixels, white, compression) if known is None else None
+    return NoiseEstimate(white, compression, least, history, blotches)
+
+
+def amplify_noise(found: NoiseEstimate, pixels: Array, known: Flags | None) -> NoiseEstimate:
+    """The noise of the same pixels where detail will be amplified, and errors of compression with it."""
+    if found.history is None:
+        return found
+    compression = max(found.compression, step_error(found.history))
+    errors = None
+    if found.white < compression:
+        errors = NoiseSpectrum(COUNTED * compression_spectrum(pixels, found.history, known).table)
+    return replace(found, compression=compression, spectrum=errors)
 
 
 def _blotches(pixels: Array, white: float, compression: float) -> NoiseSpectrum | None:
@@ -161,7 +173,7 @@ def last_compression(
     return find_history(pixels if known is None else np.where(known[..., None], pixels, 0)) if search else None
 
 
-def _middle(pixels: Array, known: Flags | None) -> tuple[Array, Flags | None]:
+def crop_for_noise(pixels: Array, known: Flags | None) -> tuple[Array, Flags | None]:
     """At most LONGEST_SIDE rows and columns, SIDE_OF_LARGE of a large picture, cut where blocks begin."""
     height, width = pixels.shape[:2]
     longest = LONGEST_SIDE if height * width <= LARGE else SIDE_OF_LARGE

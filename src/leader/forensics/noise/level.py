@@ -178,10 +178,13 @@ def before_clipping(level: float, brightness: Array, shares: Array | None = None
     if not counts.any():
         return level  # nothing in range that could have been clipped
     weights, centres = counts / counts.sum(), (edges[1:] + edges[:-1]) / 2
+    used = counts > 0
+    variance = np.zeros(len(centres))
     low, high = level, 3 * level
     for _ in range(30):
         middle = (low + high) / 2
-        if float(weights @ _clipped_variance(centres, middle)) < level**2:
+        variance[used] = _clipped_variance(centres[used], middle)
+        if float(weights @ variance) < level**2:
             low = middle
         else:
             high = middle
@@ -189,13 +192,13 @@ def before_clipping(level: float, brightness: Array, shares: Array | None = None
 
 
 def _clipped_variance(mean: Array, sigma: float) -> Array:
-    """Variance of a clipped normal variable whose mean after clipping is `mean`; its centre is found by
-    iteration.
-    """
+    """Variance of a clipped normal variable whose mean after clipping is `mean`; its centre is found by iteration."""
     centre = mean.copy()
     for _ in range(30):
-        after, _ = _clipped_moments(centre, sigma)
-        centre = np.clip(centre + mean - after, -2 * sigma, 1 + 2 * sigma)
+        moved = np.clip(centre + mean - _clipped_moments(centre, sigma)[0], -2 * sigma, 1 + 2 * sigma)
+        if np.array_equal(moved, centre):
+            break
+        centre = moved
     return _clipped_moments(centre, sigma)[1]
 
 
@@ -216,7 +219,11 @@ def _clipped_moments(centre: Array, sigma: float) -> tuple[Array, Array]:
 
 
 def _normal_cdf(x: Array) -> Array:
-    return np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in x])
+    """The normal distribution; beyond these limits it is 0 or 1 in float64."""
+    shares = np.where(x > 0, 1.0, 0.0)
+    close = (x > -39) & (x < 9)
+    shares[close] = [0.5 * math.erfc(-value / math.sqrt(2)) for value in x[close].tolist()]
+    return shares
 
 
 def _normal_density(x: Array) -> Array:

@@ -13,10 +13,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from leader.forensics.jpeg.block_grid import find_history
 from leader.forensics.jpeg.blocks import luma_of
 from leader.pictures.jpeg_history import BLOCK
-from leader.pictures.picture import Picture
 
 Array = NDArray[np.float64]
 
@@ -37,14 +35,17 @@ SLOPE = 2.5
 """The power of photographs falls with this power of the frequency."""
 
 
-def enlarged_by(picture: Picture) -> float | None:
-    """By how much a picture was enlarged, 1.2 to 8, by nearest neighbour, bilinear, bicubic or Lanczos; None if it was not."""
-    top, left = (max(0, (length - LARGEST) // 2) for length in picture.pixels.shape[:2])
-    pixels = picture.pixels[top : top + LARGEST, left : left + LARGEST].astype(np.float64)
-    if min(pixels.shape[:2]) < SMALLEST:
+def find_enlargement(pixels: NDArray[np.floating], compressed: bool) -> float | None:
+    """By how much pixels [H, W, C] were enlarged, 1.2 to 8, by nearest neighbour, bilinear, bicubic or Lanczos; None if they
+    were not.
+
+    compressed  whether blocks of JPEG, which beat too, are in them
+    """
+    top, left = (max(0, (length - LARGEST) // 2) for length in pixels.shape[:2])
+    part = pixels[top : top + LARGEST, left : left + LARGEST].astype(np.float64)
+    if min(part.shape[:2]) < SMALLEST:
         return None
-    plane = luma_of(pixels) / 255
-    compressed = picture.history is not None or (picture.bits == 8 and find_history(pixels) is not None)
+    plane = luma_of(part) / 255
     found = [beat for order in (1, 2) if (beat := _strongest(plane, order, compressed)) is not None]
     if not found:
         return None

@@ -27,10 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leader.forensics.jpeg.block_grid import find_history
 from leader.forensics.jpeg.blocks import luma_of
 from leader.operators.pillow_resize import pillow_matrix
-from leader.pictures.picture import Picture
 
 Array = NDArray[np.float64]
 
@@ -93,24 +91,25 @@ class Recognised:
         )
 
 
-def recognise(picture: Picture, factor: int) -> Recognised:
-    """The kernel that made a thumbnail, for enlarging it by `factor`."""
-    pixels = middle(picture.pixels)
-    if factor == 1 or min(pixels.shape[:2]) < SMALLEST:
-        even = {name: 1 / len(KERNELS) for name in KERNELS}
-        if factor == 1:
-            return Recognised(KERNELS["bicubic"], even, 0.0)
-        chances = even
-    else:
-        history = picture.history or (find_history(pixels.astype(np.float64)) if picture.bits == 8 else None)
-        chances = probabilities(features(pixels), history is not None)
-    return least_doubt(chances, kernel_differences(pixels, factor))
+def kernel_chances(pixels: NDArray[np.floating], compressed: bool) -> dict[str, float]:
+    """The probability of each of KERNELS, by pixels [H, W, C] in [0, 1] of a thumbnail; even where it is too small to tell."""
+    part = middle(pixels)
+    if min(part.shape[:2]) < SMALLEST:
+        return {name: 1 / len(KERNELS) for name in KERNELS}
+    return probabilities(features(part), compressed)
 
 
-def as_told(picture: Picture, factor: int, kernel: str) -> Recognised:
-    """The same where the kernel, one of KERNELS, is known."""
+def recognise_kernel(pixels: NDArray[np.floating], factor: int, chances: dict[str, float]) -> Recognised:
+    """The kernel that serves a thumbnail best where it is to be enlarged by `factor`."""
+    if factor == 1:
+        return Recognised(KERNELS["bicubic"], chances, 0.0)
+    return least_doubt(chances, kernel_differences(middle(pixels), factor))
+
+
+def take_given_kernel(pixels: NDArray[np.floating], factor: int, kernel: str) -> Recognised:
+    """The same where the kernel, one of KERNELS, is given."""
     chances = {name: float(name == kernel) for name in KERNELS}
-    differences = kernel_differences(middle(picture.pixels), factor)
+    differences = kernel_differences(middle(pixels), factor)
     chosen = list(KERNELS).index(kernel)
     return Recognised(KERNELS[kernel], chances, COUNTED * math.sqrt(float(differences[chosen, chosen])))
 

@@ -13,10 +13,10 @@ from torch import Tensor
 from leader.errors import LeaderError, UsageError
 from leader.forensics.blur.doubt import doubt_power, scene_behind
 from leader.forensics.blur.periodogram import luma_plane
-from leader.forensics.blur.search import find_blur
 from leader.forensics.blur.views import middle
 from leader.forensics.blur.width import narrowed, refuted, width_of
-from leader.forensics.noise.estimate import NoiseEstimate, measure_noise, rounding
+from leader.forensics.examination import Examination, found_or_none
+from leader.forensics.noise.estimate import NoiseEstimate, rounding
 from leader.operators import paper_gaussian_taps
 from leader.pictures.picture import Picture
 from leader.restoration.arguments import Exactly, as_kernel, gaussian_std
@@ -98,7 +98,7 @@ def _with_found_kernel(given: Values, request: Request) -> Values:
         return given
     if request.degrading:
         raise UsageError(f"A kernel can be found in blurred pictures only; give one of {SHAPES}.")
-    search = find_blur(request.picture)
+    search = request.examination.visible.blur
     if search.blur is None:
         raise LeaderError(f"{search.seen.rstrip('.')}; give the kernel yourself if you know it.")
     request.notes.append(f"The blur was found in the picture: {search.blur.in_words()}, --kernel {search.blur.kernel}.")
@@ -115,20 +115,20 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
     if said is None or isinstance(said, Exactly) or (isinstance(said, str) and said == AUTO) or not values["kernel_doubt"]:
         return values
     picture = request.picture
-    found = refuted(luma_plane(picture.pixels[middle(picture.pixels.shape)]), values["kernel"], _noise(picture))
+    found = refuted(luma_plane(picture.pixels[middle(picture.pixels.shape)]), values["kernel"], _noise(request.examination))
     if found is None:
         return values
     if found.sharp:
         request.notes.append(
             "The picture is blurred neither by this kernel nor by half of it: it looks sharp, and is left as it is; "
-            "--kernel-doubt 0 takes the kernel at its word."
+            "--kernel-doubt 0 uses the kernel regardless."
         )
         return {**values, "kernel": torch.ones(1, 1, dtype=values["kernel"].dtype), "kernel_doubt": 0.0}
     better = f"The picture is explained better by a blur {found.factor:.2f} times as wide as the kernel"
     if found.factor > 1:
         request.notes.append(f"{better}, which is used as it is; --kernel auto looks for the blur itself.")
         return values
-    request.notes.append(f"{better}, which is used instead; --kernel-doubt 0 takes the kernel at its word.")
+    request.notes.append(f"{better}, which is used instead; --kernel-doubt 0 uses the kernel as given.")
     return {
         **values,
         "kernel": narrowed(values["kernel"], found.factor),
@@ -136,12 +136,9 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
     }
 
 
-def _noise(picture: Picture) -> NoiseEstimate:
+def _noise(examination: Examination) -> NoiseEstimate:
     """The noise of a picture; that of its rounding where it is too small to say."""
-    try:
-        return measure_noise(picture.pixels, None, picture.bits, picture.history)
-    except LeaderError:
-        return NoiseEstimate(0.0, 0.0, rounding(picture.bits))
+    return found_or_none(examination.noise) or NoiseEstimate(0.0, 0.0, rounding(examination.picture.bits))
 
 
 class Deblur(Task):
@@ -162,13 +159,14 @@ class Deblur(Task):
         values = super().read(_with_found_kernel(given, request), request)
         return values if request.degrading else _held_against_the_picture(given, values, request)
 
-    def measured(self, picture: Picture, values: Values) -> Measured:
+    def measured(self, examination: Examination, values: Values) -> Measured:
+        picture = examination.picture
         operator, window = extended_blur(self.shape(picture, values), values["kernel"], self.name)
         if values["kernel"].numel() == 1:
             return Measured(operator, picture.pixels, picture, window=window, sigma=0.0)  # nothing is to be undone
         doubt = width = None
         if values["kernel_doubt"] > 0:  # else somebody vouches for it
-            luma, noise = luma_plane(picture.pixels[middle(picture.pixels.shape)]), _noise(picture)
+            luma, noise = luma_plane(picture.pixels[middle(picture.pixels.shape)]), _noise(examination)
             scene = scene_behind(luma, values["kernel"], noise)
             doubt = doubt_power(values["kernel"], scene, values["kernel_doubt"], operator.image_shape[1:])
             width = width_of(luma, values["kernel"], noise)

@@ -1,10 +1,14 @@
-"""Random pictures with the spectrum of photographs, and defects planted in them."""
+"""Random pictures with the spectrum of photographs, defects planted in them, and what is found of these."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
+
+from leader.forensics import examine
+from leader.forensics.defects.defects import Defects
+from leader.pictures import Picture
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -55,3 +59,10 @@ def scratched(pixels: NDArray[np.uint8], shade: int, width: int, curved: bool) -
     ImageDraw.Draw(image).line(points, fill=(shade,) * 3, width=width)
     ImageDraw.Draw(mask).line(points, fill=255, width=width)
     return np.asarray(image), np.asarray(mask) > 0
+
+
+def find_in(picture: Picture) -> Defects:
+    """The defects that are found in a picture without holes."""
+    found = examine(picture).defects
+    assert isinstance(found, Defects)
+    return found
