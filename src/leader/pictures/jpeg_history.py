@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-BLOCK = 8
+from leader.transforms import BLOCK
+
 LARGEST_UNIT = 32
 """Rows and columns after which the largest arrangement of luma and chroma blocks (4:1:1) repeats."""
 

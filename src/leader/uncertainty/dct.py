@@ -5,13 +5,13 @@ By matrices: up to some 600 pixels a side that is faster than the detour over an
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from leader.operators.caches import CastCache
+from leader.transforms import dct_matrix
 
 
 def dct2(x: Tensor) -> Tensor:
@@ -26,7 +26,4 @@ def idct2(c: Tensor) -> Tensor:
 
 @lru_cache(maxsize=16)
 def _matrix(length: int) -> CastCache:
-    places = torch.arange(length, dtype=torch.float64)
-    matrix = torch.cos(math.pi * places[:, None] * (2 * places + 1) / (2 * length)) * math.sqrt(2 / length)
-    matrix[0] /= math.sqrt(2)
-    return CastCache(matrix)
+    return CastCache(torch.tensor(dct_matrix(length)))

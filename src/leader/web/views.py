@@ -9,7 +9,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from leader.pictures.reading import SERVED
+from leader.pictures.formats import SERVED
 from leader.web.jobs import Job
 from leader.web.samples import SAMPLES
 from leader.web.words import for_page

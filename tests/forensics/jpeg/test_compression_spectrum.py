@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from PIL import ImageFilter
 
 from leader.forensics.jpeg.blocks import DCT, LUMA
-from leader.forensics.jpeg.compression_spectrum import DECODED, SHARES, compression_spectrum
+from leader.forensics.jpeg.compression_spectrum import SHARES, compression_spectrum
 from leader.forensics.noise.estimate import measure_noise
-from leader.forensics.noise.texture_limit import OPPONENT
 from leader.pictures.jpeg_history import JpegHistory, history_of
+from leader.transforms import OPPONENT, RGB_OF_YCBCR
 from tests.forensics.jpegs import jpeg, photograph, unit
 
 
@@ -41,7 +41,7 @@ def test_powers_are_those_of_the_error(subsampling: int) -> None:
 
 def test_the_shares_are_those_of_the_decoder() -> None:
     assert SHARES[0] == pytest.approx([3, (1.772 - 0.344136) ** 2 / 3, (1.402 - 0.714136) ** 2 / 3])
-    assert np.asarray(LUMA @ DECODED) == pytest.approx([1, 0, 0], abs=2e-6)
+    assert np.asarray(LUMA @ RGB_OF_YCBCR) == pytest.approx([1, 0, 0], abs=2e-6)
 
 
 def test_a_grey_file_of_known_coefficients() -> None:

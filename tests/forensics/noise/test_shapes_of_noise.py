@@ -13,9 +13,10 @@ from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.estimate import measure_noise, rounding
 from leader.forensics.noise.level import estimate_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
-from leader.forensics.noise.texture_limit import OPPONENT, flattest, unsaturated, white_limit
+from leader.forensics.noise.texture_limit import flattest, unsaturated, white_limit
 from leader.operators import OPPONENT as OF_OPERATORS
 from leader.pictures.jpeg_history import history_of
+from leader.transforms import OPPONENT
 from tests.forensics.jpegs import jpeg, photograph, unit
 
 Array = NDArray[np.float64]

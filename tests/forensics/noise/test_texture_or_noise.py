@@ -8,7 +8,8 @@ import pytest
 from leader.forensics.noise.coloured import FIFTH, FLAT, least_power, noise_spectrum, unevenness
 from leader.forensics.noise.estimate import PATCHY, measure_noise
 from leader.forensics.noise.shot import ShotNoise, _share_of_weakest_colour, shot_noise
-from leader.forensics.noise.texture_limit import CHANCE, OPPONENT, noise_everywhere
+from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere
+from leader.transforms import OPPONENT
 from tests.forensics.noise.test_shapes_of_noise import LEAST, SIDE, draw, grey_texture, low_pass, ramp
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.jpeg.blocks import LUMA, blocks_of
-from leader.pictures.jpeg_history import BLOCK, JpegHistory
+from leader.pictures.jpeg_history import JpegHistory
+from leader.transforms import BLOCK
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from leader.forensics.jpeg.blocks import CHROMA, Array, Flags, blocks_of, luma_of
 from leader.forensics.jpeg.standard_grid import NOT_ZERO, find_standard
-from leader.pictures.jpeg_history import BLOCK, JpegHistory, standard_chroma, standard_luma
+from leader.pictures.jpeg_history import JpegHistory, standard_chroma, standard_luma
+from leader.transforms import BLOCK
 
 MOST_BLOCKS = 1500
 SEARCHED_BLOCKS = 400

@@ -8,31 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leader.pictures.jpeg_history import BLOCK
+from leader.transforms import BLOCK, RGB_OF_YCBCR, YCBCR, dct_matrix
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-LUMA = np.array([0.299, 0.587, 0.114])
-CHROMA = np.array([[-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]])
+LUMA, CHROMA = YCBCR[0], YCBCR[1:]
 LUMA_GAIN = float(np.sqrt((LUMA**2).sum()))
 """Standard deviation that white noise of 1 in R, G and B has in luma."""
-
-
-BLUE_ERROR = (0.344136**2 + 1.772**2) / 3
-RED_ERROR = (1.402**2 + 0.714136**2) / 3
+BLUE_ERROR, RED_ERROR = ((RGB_OF_YCBCR[:, 1:] ** 2).sum(0) / 3).tolist()
 """Mean squared error of R, G and B for one of Cb, and of Cr."""
-
-
-def _dct() -> Array:
-    k, n = np.meshgrid(np.arange(BLOCK), np.arange(BLOCK), indexing="ij")
-    rows = np.cos(np.pi * k * (2 * n + 1) / (2 * BLOCK)) * np.sqrt(2 / BLOCK)
-    rows[0] /= np.sqrt(2)
-    return np.asarray(rows, dtype=np.float64)
-
-
-DCT = _dct()
-"""[8, 8] orthonormal, rows by frequency: the transform of JPEG."""
+DCT = dct_matrix(BLOCK)
 
 
 @dataclass(frozen=True)

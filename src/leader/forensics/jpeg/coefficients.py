@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from leader.forensics.jpeg.blocks import BLUE_ERROR, CHROMA, DCT, RED_ERROR, Array, Flags, blocks_of, luma_of
 from leader.forensics.jpeg.chroma import Reach, reduced
-from leader.pictures.jpeg_history import BLOCK, LARGEST_UNIT, JpegHistory, standard_chroma, standard_luma
+from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory, standard_chroma, standard_luma
+from leader.transforms import BLOCK
 
 ROUNDING = 0.35
 """Standard deviation, in grey levels, that rounding leaves in a coefficient."""

@@ -13,12 +13,10 @@ import numpy as np
 from leader.forensics.jpeg.blocks import Array, Flags, blocks_of, chroma_of, finest_detail, luma_of
 from leader.forensics.jpeg.quantised_noise import SUBSAMPLING_LOSS, band_errors
 from leader.forensics.noise.spectrum import NoiseSpectrum
-from leader.forensics.noise.texture_limit import OPPONENT
-from leader.pictures.jpeg_history import BLOCK, JpegHistory
+from leader.pictures.jpeg_history import JpegHistory
+from leader.transforms import BLOCK, OPPONENT, RGB_OF_YCBCR
 
-DECODED = np.array([[1, 0, 1.402], [1, -0.344136, -0.714136], [1, 1.772, 0]])
-"""R, G and B of luma, Cb and Cr."""
-SHARES: Array = (OPPONENT @ DECODED) ** 2
+SHARES: Array = (OPPONENT @ RGB_OF_YCBCR) ** 2
 """[3, 3] power along the opponent axes for one of luma, Cb and Cr."""
 
 

@@ -23,7 +23,8 @@ from leader.forensics.jpeg.blocks import (
     finest_detail,
     luma_of,
 )
-from leader.pictures.jpeg_history import BLOCK, JpegHistory
+from leader.pictures.jpeg_history import JpegHistory
+from leader.transforms import BLOCK
 
 FLATTEST = 0.12
 """Share of the blocks in which noise is looked for."""

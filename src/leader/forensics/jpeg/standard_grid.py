@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.jpeg.blocks import Array, Flags, blocks_of
-from leader.pictures.jpeg_history import BLOCK, standard_luma
+from leader.pictures.jpeg_history import standard_luma
+from leader.transforms import BLOCK
 
 Floats = NDArray[np.float32]
 

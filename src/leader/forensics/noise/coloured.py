@@ -19,7 +19,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from leader.forensics.jpeg.blocks import Array, Flags
 from leader.forensics.noise.spectrum import NoiseSpectrum
-from leader.forensics.noise.texture_limit import OPPONENT, flattest, unsaturated, white_limit
+from leader.forensics.noise.texture_limit import flattest, unsaturated, white_limit
+from leader.transforms import OPPONENT, dct_matrix
 
 SIDE = 16
 STEP = SIDE // 2
@@ -62,14 +63,7 @@ _SIZES = np.bincount(_GROUPS.reshape(-1)).astype(np.float64)
 LOWEST = 2
 
 
-def _dct() -> Array:
-    k, n = np.meshgrid(np.arange(SIDE), np.arange(SIDE), indexing="ij")
-    rows = np.cos(np.pi * k * (2 * n + 1) / (2 * SIDE)) * np.sqrt(2 / SIDE)
-    rows[0] /= np.sqrt(2)
-    return np.asarray(rows, dtype=np.float64)
-
-
-_DCT = _dct()
+_DCT = dct_matrix(SIDE)
 
 
 def noise_spectrum(pixels: Array, known: Flags | None, least: float, uneven: float = UNEVEN) -> NoiseSpectrum | None:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from leader.errors import LeaderError
 from leader.forensics.jpeg.blocks import DCT, Array, Flags
-from leader.forensics.noise.texture_limit import CHANCE, FINEST, OPPONENT, STEP, STRUCTURE, flattest, unsaturated
-from leader.pictures.jpeg_history import BLOCK
+from leader.forensics.noise.texture_limit import CHANCE, FINEST, STEP, STRUCTURE, flattest, unsaturated
+from leader.transforms import BLOCK, OPPONENT
 
 SHARE = 0.3
 """Share of the blocks, the flattest, that the line is fitted to."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leader.forensics.jpeg.blocks import DCT, Array, Flags, blocks_of
 from leader.forensics.jpeg.quantised_noise import FEWEST, flat_blocks, noise_before
 from leader.forensics.noise.level import SATURATED, before_clipping
-from leader.pictures.jpeg_history import BLOCK
+from leader.transforms import BLOCK, OPPONENT
 
 STEP = BLOCK // 2
 FINEST = np.add.outer(np.arange(BLOCK), np.arange(BLOCK)) >= 10
@@ -39,10 +39,6 @@ FEW, FEW_DEVIATE = 0.05, -1.645
 """Share of the blocks that may have less noise than the rest, and the place of that share in a normal distribution."""
 EMPTY = 0.5 / 255 / math.sqrt(12)
 """Half of the rounding of 8 bits: a block with less detail than that shows no photograph."""
-
-_AXES = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]], dtype=np.float64)
-OPPONENT: Array = _AXES / np.linalg.norm(_AXES, axis=1, keepdims=True)
-"""[3, 3]: the rows of `leader.operators.OPPONENT`."""
 
 
 def white_limit(pixels: Array, known: Flags | None = None) -> float:

@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from leader.forensics.jpeg.blocks import luma_of
-from leader.pictures.jpeg_history import BLOCK
+from leader.transforms import BLOCK
 
 Array = NDArray[np.float64]
 

@@ -20,11 +20,12 @@ from leader.forensics import Examination
 from leader.forensics.jpeg.coefficients import Coefficients, coefficients_of
 from leader.operators.jpeg import Jpeg
 from leader.operators.tasks import SAMPLINGS
-from leader.pictures.jpeg_history import BLOCK, JpegHistory
+from leader.pictures.jpeg_history import JpegHistory
 from leader.pictures.picture import Picture
 from leader.pictures.reading import from_pil
 from leader.restoration.borders import Window
 from leader.restoration.tasks.base import Measured, Option, Request, Task, Values
+from leader.transforms import BLOCK
 
 LEVEL = 2.3
 """The error of a compression over that of rounding the coefficients that are not zero: the median of development photographs
