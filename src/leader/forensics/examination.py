@@ -15,6 +15,7 @@ import numpy as np
 from leader.errors import LeaderError
 from leader.forensics.blur.search import BlurSearch, find_blur
 from leader.forensics.blur.views import middle
+from leader.forensics.constants import read_constants
 from leader.forensics.defects.defects import Defects, find_defects
 from leader.forensics.defects.drawing import is_drawing
 from leader.forensics.jpeg.block_grid import find_history
@@ -26,10 +27,8 @@ from leader.forensics.size.thumbnails import Recognised, kernel_chances, recogni
 from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory
 from leader.pictures.picture import Floats, Picture
 
-HOLE = 0.5
-"""Opacity below which a pixel is missing."""
-GREY = 1.5 / 255
-"""Difference of channels up to which a picture has no colour."""
+_CONSTANTS = read_constants("examination")
+HOLE, GREY = _CONSTANTS.numbers("hole", "grey")
 
 Found = TypeVar("Found")
 

@@ -5,21 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leader.forensics.blur.search import BlurSearch
+from leader.forensics.constants import read_constants
 from leader.forensics.examination import Examination, found_or_none
 from leader.forensics.noise.estimate import NoiseEstimate
 from leader.pictures.jpeg_history import JpegHistory
 
-VISIBLE_NOISE = 0.025
-"""Standard deviation from which on noise is worth removing: six grey levels. Weaker noise may be the texture of a scene."""
-BEYOND_JPEG = 1.25
-"""How many times the error of compression white noise must have: texture behind JPEG 40 to 92 reads as noise of up to 1.2 times
-that error in 24 of 25 clean development photographs, where removing the compression is what helps."""
-VISIBLE_JPEG = 0.012
-"""The same of JPEG's own error: about quality 75 and less."""
-MOST_DEFECTS = 0.3
-"""A larger share of the picture is no defect but how it is."""
-LEAST_SCRATCHED = 0.002
-"""A smaller share of scratches alone is what thin lines of clean photographs, or blocks of JPEG, are taken for now and then."""
+_CONSTANTS = read_constants("findings")
+VISIBLE_NOISE, BEYOND_JPEG, VISIBLE_JPEG = _CONSTANTS.numbers("visible_noise", "beyond_jpeg", "visible_jpeg")
+MOST_DEFECTS, LEAST_SCRATCHED = _CONSTANTS.numbers("most_defects", "least_scratched")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from leader.forensics.defects.drawing import FLAT, is_drawing
+from leader.forensics.defects.drawing import ONE_COLOUR, is_drawing
 
 
 def half_flat(share: float) -> NDArray[np.float64]:
@@ -16,7 +16,7 @@ def half_flat(share: float) -> NDArray[np.float64]:
 
 
 def test_the_limit_is_a_share_of_the_pixels() -> None:
-    assert is_drawing(half_flat(FLAT + 0.01)) and not is_drawing(half_flat(FLAT - 0.01))
+    assert is_drawing(half_flat(ONE_COLOUR + 0.01)) and not is_drawing(half_flat(ONE_COLOUR - 0.01))
 
 
 def test_both_neighbours_and_all_channels_count() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leader.forensics.noise.coloured import FIFTH, FLAT, least_power, noise_spectrum, unevenness
+from leader.forensics.noise.coloured import FLATTEST_BLOCKS, MANY_BLOCKS, least_power, noise_spectrum, unevenness
 from leader.forensics.noise.estimate import PATCHY, measure_noise
 from leader.forensics.noise.shot import ShotNoise, _share_of_weakest_colour, shot_noise
 from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere
@@ -86,10 +86,10 @@ def test_blotches_are_not_found_in_texture_that_is_far_stronger_everywhere() -> 
 def test_the_power_of_blocks_leaves_the_lowest_rings_out() -> None:
     times = np.arange(1.0, 102.0)[None, :, None] * np.ones((3, 1, 12))
     times[..., :2] *= 1000
-    assert least_power(times) == pytest.approx(1 + 100 * FLAT)
+    assert least_power(times) == pytest.approx(1 + 100 * FLATTEST_BLOCKS)
     grey, everywhere = times * np.array([4.0, 1.0, 1.0])[:, None, None], np.ones((3, 12), bool)
-    assert least_power(grey) == pytest.approx(2 * (1 + 100 * FLAT))
-    assert unevenness(times, everywhere) == pytest.approx((1 + 100 * FIFTH) / (1 + 100 * FLAT))
+    assert least_power(grey) == pytest.approx(2 * (1 + 100 * FLATTEST_BLOCKS))
+    assert unevenness(times, everywhere) == pytest.approx((1 + 100 * MANY_BLOCKS) / (1 + 100 * FLATTEST_BLOCKS))
     assert unevenness(np.where(np.arange(3)[:, None, None], 1.0, times), everywhere) == pytest.approx(1), "grey does not count"
     fine = np.where(np.arange(12) < 5, 1.0, times)
     assert unevenness(fine, everywhere & (np.arange(12) < 5)) == pytest.approx(1), "nor what is not strong"

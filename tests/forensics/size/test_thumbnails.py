@@ -11,9 +11,9 @@ from PIL import Image
 
 from leader.forensics import Examination, examine
 from leader.forensics.size.thumbnails import (
-    COUNTED,
+    COUNTED_DOUBT,
     KERNELS,
-    SURE,
+    SURE_OF_NEAREST,
     Recognised,
     band_powers,
     edge_profiles,
@@ -100,25 +100,28 @@ def test_differences_equal_what_the_kernels_make_of_a_field() -> None:
 def test_the_choice_leaves_the_least_doubt() -> None:
     differences = np.array([[4.0, 9, 9, 9, 9], [9, 0, 1, 4, 4], [9, 1, 0, 1, 4], [9, 4, 1, 0, 1], [9, 4, 4, 1, 0]])
     torn = least_doubt({"nearest": 0, "box": 0.5, "bilinear": 0, "bicubic": 0.5, "lanczos": 0}, differences)
-    assert torn.down == "bilinear" and torn.doubt == pytest.approx(COUNTED * 1.0)  # between both: never far wrong
+    assert torn.down == "bilinear" and torn.doubt == pytest.approx(COUNTED_DOUBT * 1.0)  # between both: never far wrong
     sure = least_doubt({"nearest": 0, "box": 0, "bilinear": 0, "bicubic": 0, "lanczos": 1.0}, differences)
     assert sure.down == "lanczos" and sure.doubt == 0
-    assert least_doubt({"nearest": 1.0, "box": 0, "bilinear": 0, "bicubic": 0, "lanczos": 0}, differences).doubt == COUNTED * 2
+    assert (
+        least_doubt({"nearest": 1.0, "box": 0, "bilinear": 0, "bicubic": 0, "lanczos": 0}, differences).doubt
+        == COUNTED_DOUBT * 2
+    )
 
 
 def test_nearest_neighbour_and_the_others_do_not_stand_in_for_each_other() -> None:
     """It is taken where it is clearly more likely, and what it would leave of the others is none of its doubt."""
     differences = np.array([[4.0, 9, 9, 9, 9], [0.1, 1, 9, 9, 9], [9, 9, 1, 9, 9], [9, 9, 9, 1, 9], [9, 9, 9, 9, 1]])
-    for chance, down, doubt in ((SURE + 0.01, "soft-nearest", 2.0), (SURE - 0.01, "box", 1.0)):
+    for chance, down, doubt in ((SURE_OF_NEAREST + 0.01, "soft-nearest", 2.0), (SURE_OF_NEAREST - 0.01, "box", 1.0)):
         found = least_doubt({"nearest": chance, "box": 1 - chance, "bilinear": 0, "bicubic": 0, "lanczos": 0}, differences)
-        assert found.down == down and found.doubt == pytest.approx(COUNTED * doubt)
+        assert found.down == down and found.doubt == pytest.approx(COUNTED_DOUBT * doubt)
 
 
 def test_what_is_told_is_taken_and_only_aliasing_is_left() -> None:
     picture = from_pil(thumbnail("nearest", 2))
     told = take_given_kernel(picture.pixels, 4, "nearest")
     assert told.down == "soft-nearest" and told.probabilities["nearest"] == 1
-    assert told.doubt == pytest.approx(COUNTED * math.sqrt(kernel_differences(picture.pixels, 4)[0, 0]))
+    assert told.doubt == pytest.approx(COUNTED_DOUBT * math.sqrt(kernel_differences(picture.pixels, 4)[0, 0]))
     assert take_given_kernel(picture.pixels, 4, "box").doubt == 0
 
 
@@ -148,7 +151,7 @@ def test_the_operator_of_least_doubt_is_weighed_over_the_kernels_that_may_have_b
     differences[[box, bilinear], [box, bilinear]] = 0
     differences[box, bilinear], differences[bilinear, box] = 4, 1
     found = least_doubt({name: {"box": 0.7, "bilinear": 0.3}.get(name, 0.0) for name in names}, differences)
-    assert found.down == KERNELS["box"] and found.doubt == pytest.approx(COUNTED * 0.3**0.5)
+    assert found.down == KERNELS["box"] and found.doubt == pytest.approx(COUNTED_DOUBT * 0.3**0.5)
 
 
 def test_the_middle_of_a_large_thumbnail_speaks_for_it() -> None:
@@ -165,7 +168,8 @@ def test_a_strip_holds_too_little_to_tell_kernels_apart(size: tuple[int, int]) -
 
 
 @pytest.mark.parametrize(
-    ("nearest", "misread"), [(0.0, 0.0), (0.35, 0.35), (SURE - 0.01, SURE - 0.01), (0.75, 0.25), (1.0, 0.0)]
+    ("nearest", "misread"),
+    [(0.0, 0.0), (0.35, 0.35), (SURE_OF_NEAREST - 0.01, SURE_OF_NEAREST - 0.01), (0.75, 0.25), (1.0, 0.0)],
 )
 def test_the_chance_that_nearest_neighbour_was_mistaken(nearest: float, misread: float) -> None:
     """Either taken for another kernel, or another for it: no noise level makes up for that."""

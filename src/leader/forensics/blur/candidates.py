@@ -26,19 +26,16 @@ from leader.forensics.blur.shapes import (
     softness,
     transfer,
 )
-from leader.forensics.blur.views import COARSE, FINE, View, view
+from leader.forensics.blur.views import COARSE_TILE, FINE_TILE, View, view
+from leader.forensics.constants import read_constants
 from leader.forensics.noise.estimate import NoiseEstimate
 
-LONGEST = 1 / 10
-"""Of a motion, as a share of the picture's shorter side."""
-FLAT = 1e-4
-"""Variance below which there is nothing to be seen: two and a half grey levels."""
-RIDGE_ODDS = -8.0
-SOFT, SOFT_ODDS = (0.4, 0.7), -2.0
-RECENTRED = 4
-"""How often the last search moves on where the best width lies at its end."""
-STEP = 1.06
-"""Between the widths of the last search."""
+_CONSTANTS = read_constants("blur.candidates")
+LONGEST_MOTION, RIDGE_ODDS = _CONSTANTS.numbers("longest_motion", "ridge_odds")
+SOFT_LENSES = _CONSTANTS.series("soft_lenses")
+SOFT_ODDS = _CONSTANTS.number("soft_odds")
+RECENTRED = _CONSTANTS.count("recentred")
+WIDTH_STEP = _CONSTANTS.number("width_step")
 
 
 @dataclass(frozen=True)
@@ -60,19 +57,19 @@ class Found:
 def candidates(luma: Array, noise: NoiseEstimate, known: Flags | None = None) -> tuple[Found, ...]:
     """The best kernel of each family."""
     side = min(luma.shape)
-    longest = side * LONGEST
+    longest = side * LONGEST_MOTION
     tops: list[Shape] = []
     tried: list[Ridge] = []
-    for shrunk in (1, 2) if side >= 4 * COARSE else (1,):  # wider blurs than those of (1,) leave nothing of smaller pictures
-        seen = view(luma, COARSE, noise, known, shrunk)
+    for shrunk in (1, 2) if side >= 4 * COARSE_TILE else (1,):  # wider blurs leave nothing of smaller pictures
+        seen = view(luma, COARSE_TILE, noise, known, shrunk)
         if seen is not None:
             found, ridge = _coarse(seen, shrunk, longest)
             tops += found
             tried += [ridge] if ridge is not None and ridge not in tried else []
-    fine = view(luma, FINE if side >= FINE else COARSE, noise, known)
+    fine = view(luma, FINE_TILE if side >= FINE_TILE else COARSE_TILE, noise, known)
     if fine is None or not tops:
         return ()
-    spread = [near for top in tops for near in _around(top, (1 / STEP, 1.0, STEP), 0.4)]
+    spread = [near for top in tops for near in _around(top, (1 / WIDTH_STEP, 1.0, WIDTH_STEP), 0.4)]
     fits = fine.fits(np.stack([transfer(shape, fine.at) for shape in spread]), 10)
     best = [_best(spread, fits.evidence, family) for family in FAMILIES]
     refined = [_refined(fine, shape, tried) for shape in best if shape is not None]
@@ -119,8 +116,8 @@ def _refined(seen: View, shape: Shape, tried: list[Ridge]) -> Found:
     odds = np.array([0.0] + [RIDGE_ODDS] * len(tried))
     sharp = float((seen.fits(np.stack(scales)).evidence + odds).max())
     if shape.family == "line":
-        scales = [scale * softness(std, seen.at) for scale in scales for std in (0.0, *SOFT)]
-        odds = np.add.outer(odds, np.array([0.0] + [SOFT_ODDS] * len(SOFT))).reshape(-1)
+        scales = [scale * softness(std, seen.at) for scale in scales for std in (0.0, *SOFT_LENSES)]
+        odds = np.add.outer(odds, np.array([0.0] + [SOFT_ODDS] * len(SOFT_LENSES))).reshape(-1)
     integrated = 0.0
     if shape.family == "line":
         turns = shape.angle_step * np.linspace(-0.75, 0.75, 7)
@@ -128,7 +125,7 @@ def _refined(seen: View, shape: Shape, tried: list[Ridge]) -> Found:
         turn, angle_error, _ = peak(turns, evidence)
         shape = shape.scaled(1, turn)
         integrated = math.log(math.sqrt(2 * math.pi) * min(angle_error, 60.0) / 180)
-    factors = np.log(STEP) * np.arange(-3, 4)
+    factors = np.log(WIDTH_STEP) * np.arange(-3, 4)
     for _ in range(RECENTRED):
         evidence, fits, ridge = _scan(seen, [shape.scaled(math.exp(factor)) for factor in factors], scales, odds)
         if 0 < evidence.argmax() < len(factors) - 1:

@@ -16,13 +16,14 @@ from torch import Tensor
 from leader.forensics.blur.evidence import PRIOR_MEAN, Scene
 from leader.forensics.blur.periodogram import Array
 from leader.forensics.blur.shapes import transfer_of
-from leader.forensics.blur.views import COARSE, FINE, view
+from leader.forensics.blur.views import COARSE_TILE, FINE_TILE, view
+from leader.forensics.constants import read_constants
 from leader.forensics.noise.estimate import NoiseEstimate
 
 NODES, SHARES = np.polynomial.hermite_e.hermegauss(5)
 SHARES = SHARES / SHARES.sum()
-TAIL, TAIL_SHARE, WIDEST = 4.0, 0.1, 0.2
-"""One time in ten the error is four times as large, up to 20 %: `benchmarks/kernel_doubt.py`, with `--wiener` at no cost."""
+_CONSTANTS = read_constants("blur.doubt")
+TAIL, TAIL_SHARE, WIDEST_ERROR = _CONSTANTS.numbers("tail", "tail_share", "widest_error")
 
 
 def doubt_power(kernel: Tensor, scene: Scene, error: float, frame: tuple[int, int]) -> Tensor:
@@ -35,7 +36,7 @@ def doubt_power(kernel: Tensor, scene: Scene, error: float, frame: tuple[int, in
     assumed = _at(taps, frame, 1.0)
     spread = np.zeros(assumed.shape)
     turned = np.abs(_turned(taps, frame)) ** 2
-    for weight, deviation in ((1 - TAIL_SHARE, error), (TAIL_SHARE, max(error, min(TAIL * error, WIDEST)))):
+    for weight, deviation in ((1 - TAIL_SHARE, error), (TAIL_SHARE, max(error, min(TAIL * error, WIDEST_ERROR)))):
         for node, share in zip(NODES, SHARES, strict=True):
             spread += weight * share * np.abs(_at(taps, frame, float(np.exp(deviation * node))) - assumed) ** 2
         spread += weight * deviation**2 * turned
@@ -84,7 +85,7 @@ def scene_behind(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Scene:
     Of a picture too small for tiles, the photographs' own, with its variance.
     """
     side = min(luma.shape)
-    seen = view(luma, FINE if side >= FINE else COARSE, noise) if side >= COARSE else None
+    seen = view(luma, FINE_TILE if side >= FINE_TILE else COARSE_TILE, noise) if side >= COARSE_TILE else None
     if seen is not None and float(luma.var()) > 0:
         return seen.fits(transfer_of(kernel, seen.at)[None]).scene(0)
     usual = Scene(PRIOR_MEAN)

@@ -16,15 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.blur.periodogram import Array, basis_of
+from leader.forensics.constants import read_constants
 
-PRIOR_MEAN = np.array([math.log(0.02), 2.3, 0.2, -0.1, 0.0, 0.1, 0.0, 0.0, 0.0])
-PRIOR_STD = np.array([3.0, 0.5, 0.2, 0.8, 0.5, 0.4, 0.2, 0.3, 0.2])
-"""Of the combination's weights, in the order of `basis_of`: from photographs of photos/train, halved."""
-NOISE_STD = 3.0
-"""Of log N: hardly a prior."""
-TEMPER = 0.1
-LARGEST_MOVE = 1.5
-ROUNDS = 12
+_CONSTANTS = read_constants("blur.evidence")
+PRIOR_MEAN = np.array(_CONSTANTS.series("prior_mean"))
+PRIOR_STD = np.array(_CONSTANTS.series("prior_std"))
+NOISE_STD, TEMPER, LARGEST_MOVE = _CONSTANTS.numbers("noise_std", "temper", "largest_move")
+SCORING_ROUNDS = _CONSTANTS.count("scoring_rounds")
 ROWS = 64
 """Of a frame, taken together."""
 
@@ -64,7 +62,13 @@ class Fits:
 
 
 def fit(
-    power: Array, transfers: NDArray[np.floating], basis: Array, noise: float, weight: Array, floor: Array, rounds: int = ROUNDS
+    power: Array,
+    transfers: NDArray[np.floating],
+    basis: Array,
+    noise: float,
+    weight: Array,
+    floor: Array,
+    rounds: int = SCORING_ROUNDS,
 ) -> Fits:
     """Fits scene and noise behind each of M kernels.
 

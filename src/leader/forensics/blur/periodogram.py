@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import LUMA, blocks_of
 from leader.pictures.jpeg_history import JpegHistory
 from leader.transforms import BLOCK
@@ -20,10 +21,9 @@ from leader.transforms import BLOCK
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-MOST_TILES = 64
-ALIVE = 0.03
-"""Share of JPEG's coefficients that are not zero from which on a frequency counts. At 3 % those that are left still carry
-about the energy there was: those of photographs have heavy tails."""
+_CONSTANTS = read_constants("blur.periodogram")
+MOST_TILES = _CONSTANTS.count("most_tiles")
+ALIVE = _CONSTANTS.number("alive")
 
 
 @dataclass(frozen=True)

@@ -12,23 +12,16 @@ from leader.forensics.blur.candidates import Found, candidates
 from leader.forensics.blur.evidence import Scene
 from leader.forensics.blur.periodogram import Flags, luma_plane
 from leader.forensics.blur.shapes import SMALLEST, Family, Shape
-from leader.forensics.blur.views import COARSE, middle
+from leader.forensics.blur.views import COARSE_TILE, middle
+from leader.forensics.constants import read_constants
 from leader.forensics.noise.estimate import NoiseEstimate
 from leader.forensics.outcome import NotExamined
 
 ODDS: dict[Family, float] = {"gaussian": math.log(0.3), "disk": math.log(0.1), "line": math.log(0.1)}
 """Against no blur, before a picture is seen."""
-UPRIGHT = 4.0
-"""Evidence that a motion along rows or columns needs beyond others: scenes have such lines themselves."""
-NEARLY = 8.0
-"""Degrees from rows or columns."""
-SURE = 0.7
-"""Confidence from which on a blur is named."""
-SUREST = 0.99
-SMALLEST_ERROR = 0.03
-"""Relative error of a width at least: kernels of real blurs are no textbook ones."""
-FLAT = 3e-5
-"""Variance of luma below which there is nothing to be seen: a standard deviation of 1.4 grey levels."""
+_CONSTANTS = read_constants("blur.search")
+UPRIGHT, NEARLY_UPRIGHT, SURE_OF_BLUR = _CONSTANTS.numbers("upright", "nearly_upright", "sure_of_blur")
+SUREST, SMALLEST_ERROR, FLAT_VARIANCE = _CONSTANTS.numbers("surest", "smallest_error", "flat_variance")
 TITLES: dict[Family, str] = {"gaussian": "a Gaussian blur", "disk": "a lens out of focus", "line": "a straight motion"}
 
 
@@ -74,11 +67,13 @@ class BlurSearch:
 def find_blur(pixels: NDArray[np.floating], noise: NoiseEstimate | NotExamined, known: Flags | None = None) -> BlurSearch:
     """Looks for a blur in pixels [H, W, 1 or 3] in [0, 1] with this noise; `known` [H, W] marks valid ones."""
     height, width = pixels.shape[:2]
-    if min(width, height) < COARSE:
-        return BlurSearch(None, f"The picture has {width} x {height} pixels; to find a blur takes {COARSE} x {COARSE}.", True)
+    if min(width, height) < COARSE_TILE:
+        return BlurSearch(
+            None, f"The picture has {width} x {height} pixels; to find a blur takes {COARSE_TILE} x {COARSE_TILE}.", True
+        )
     part = middle(pixels.shape)
     luma, seen = luma_plane(pixels[part]), None if known is None else known[part]
-    if float((luma if seen is None or not seen.any() else luma[seen]).var()) < FLAT:
+    if float((luma if seen is None or not seen.any() else luma[seen]).var()) < FLAT_VARIANCE:
         return BlurSearch(None, "The picture is flat, so no blur can be seen in it.", True)
     if isinstance(noise, NotExamined):
         return BlurSearch(None, f"No blur was looked for: {noise.reason[0].lower()}{noise.reason[1:]}", True)
@@ -99,7 +94,7 @@ def judged(found: tuple[Found, ...]) -> BlurSearch:
         return BlurSearch(None, "No blur was found: the picture is as sharp as photographs are.")
     error = max(chosen.width_error, SMALLEST_ERROR)
     confidence = min(SUREST, share * math.erf(0.2 / error / math.sqrt(2)))
-    if confidence < SURE:
+    if confidence < SURE_OF_BLUR:
         seen = f"There may be {name} of about {width:.1f} pixels, but that is only {100 * confidence:.0f} % sure."
         return BlurSearch(None, seen, True)
     blur = Blur(chosen.shape, error, chosen.angle_error, confidence, chosen.scene)
@@ -108,4 +103,4 @@ def judged(found: tuple[Found, ...]) -> BlurSearch:
 
 def _penalty(shape: Shape) -> float:
     off = min(shape.angle % 90, 90 - shape.angle % 90)
-    return UPRIGHT if shape.family == "line" and off < NEARLY else 0.0
+    return UPRIGHT if shape.family == "line" and off < NEARLY_UPRIGHT else 0.0

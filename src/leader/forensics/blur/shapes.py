@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from leader.forensics.blur.periodogram import Array, Plane, plane, windowed
+from leader.forensics.constants import read_constants
 from leader.operators.blur import centred
 from leader.operators.kernels import disk_kernel, gaussian_kernel, line_kernel
 
@@ -21,8 +22,8 @@ WIDTHS: dict[Family, tuple[float, float]] = {"gaussian": (0.5, 5.0), "disk": (1.
 """Of the coarse search, in pixels; that of the halved picture reaches twice as far."""
 SMALLEST: dict[Family, float] = {"gaussian": 0.9, "disk": 1.6, "line": 3.5}
 """Less counts as sharp: lenses, sensors and resizing blur as much."""
-FILLED = 0.02
-"""Share of a motion's power that fills its dark bands."""
+_CONSTANTS = read_constants("blur.shapes")
+FILLED = _CONSTANTS.number("filled")
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 
 from leader.forensics.blur.evidence import Fits, fit
 from leader.forensics.blur.periodogram import Array, Flags, Plane, Quantised, periodogram, plane, quantised
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import LUMA_GAIN
 from leader.forensics.noise.estimate import NoiseEstimate
 
-COARSE, FINE = 64, 128
-"""Sides of the tiles."""
-LONGEST_SIDE = 768
-"""The middle of a larger picture speaks for all of it."""
-FEWEST = 80
-"""Frequencies that compression must have left: fewer say nothing."""
+_CONSTANTS = read_constants("blur.views")
+COARSE_TILE, FINE_TILE, LONGEST_SIDE = _CONSTANTS.counts("coarse_tile", "fine_tile", "longest_side")
+FEWEST_FREQUENCIES = _CONSTANTS.count("fewest_frequencies")
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ def view(luma: Array, side: int, noise: NoiseEstimate, known: Flags | None = Non
     if noise.history is not None:
         jpeg = quantised(luma, noise.history, at, shrunk)
         left = Quantised(jpeg.weight, jpeg.floor + floor)
-        if jpeg.weight.sum() < FEWEST:
+        if jpeg.weight.sum() < FEWEST_FREQUENCIES:
             return None
     white = (LUMA_GAIN * max(noise.white, noise.rounding) / shrunk) ** 2
     return View(at, power[at.use], left, white)

@@ -21,28 +21,18 @@ from torch import Tensor
 from leader.forensics.blur.candidates import peak
 from leader.forensics.blur.periodogram import Array, Plane, windowed
 from leader.forensics.blur.search import SMALLEST_ERROR
-from leader.forensics.blur.views import COARSE, FINE, view
+from leader.forensics.blur.views import COARSE_TILE, FINE_TILE, view
+from leader.forensics.constants import read_constants
 from leader.forensics.noise.estimate import NoiseEstimate
 
-STEP = 0.06
-FACTORS = np.exp(STEP * np.arange(-12, 9))
+_CONSTANTS = read_constants("blur.width")
+LOG_WIDTH_STEP, REFUTED = _CONSTANTS.numbers("log_width_step", "refuted")
+LITTLE_LEFT = _CONSTANTS.series("little_left")
+AS_LIKELY = _CONSTANTS.number("as_likely")
+NARROWER = _CONSTANTS.series("narrower")
+ABOUT_RIGHT = _CONSTANTS.series("about_right")
+FACTORS = np.exp(LOG_WIDTH_STEP * np.arange(-12, 9))
 """Times the width that was given: 0.49 to 1.62."""
-REFUTED = 3.0
-"""Log-evidence by which another width must be ahead: 20 times as likely. No right kernel of 13 development photographs, three
-blurs from PNG, JPEG 92 and JPEG 75, reached 2.2 (`benchmarks/kernel_width.py`).
-"""
-LESS = (0.0, 0.25, 0.37)
-"""Times its width at which hardly anything is left of a kernel; 0 is no blur at all."""
-AS_LIKELY = 4.0
-"""Log-evidence by which the least of FACTORS may be ahead of all of LESS in a sharp picture: with Gaussians and lines given for
-44 sharp parts of development photographs the least of FACTORS was the best in 39, and with Gaussians on 51 it was ahead by up
-to 3.8; in 132 blurred ones, with kernels of 0.75 to 1.6 times the true width, it was the best in one, in 25 behind JPEG whose
-steps were found in none, but in 8 of 19 whose steps were not.
-"""
-NARROWER = (0.0, 0.4, 0.5, 0.6, 0.7)
-"""Times its width at which a kernel was much too wide; 0 is no blur at all."""
-NEARLY = (0.85, 0.92, 1.0, 1.08, 1.18)
-"""Those at which it was right: whoever measures a blur is wrong by some per cent."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +50,10 @@ class Refuted:
 
 def refuted(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Refuted | None:
     """A clearly better width of kernel [kh, kw] for luma [H, W] in [0, 1]; None where there is none, or too little to see."""
-    found = evidence_by_width(luma, kernel, noise, np.concatenate([LESS, FACTORS]))
-    if found is None or float(found[len(LESS) :].max()) < REFUTED:
+    found = evidence_by_width(luma, kernel, noise, np.concatenate([LITTLE_LEFT, FACTORS]))
+    if found is None or float(found[len(LITTLE_LEFT) :].max()) < REFUTED:
         return None
-    less, ahead = found[: len(LESS)], found[len(LESS) :]
+    less, ahead = found[: len(LITTLE_LEFT)], found[len(LITTLE_LEFT) :]
     place, error, _ = peak(np.log(FACTORS), ahead)
     sharp = int(ahead.argmax()) == 0 and float(less.max()) > float(ahead[0]) - AS_LIKELY
     return Refuted(math.exp(place), max(error, SMALLEST_ERROR), sharp)
@@ -72,7 +62,7 @@ def refuted(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Refuted | None
 def evidence_by_width(luma: Array, kernel: Tensor, noise: NoiseEstimate, factors: Array = FACTORS) -> Array | None:
     """The log-evidence for kernel at each of so many times its width, over that at its own, which is one of them."""
     side = min(luma.shape)
-    seen = view(luma, FINE if side >= FINE else COARSE, noise) if side >= COARSE else None
+    seen = view(luma, FINE_TILE if side >= FINE_TILE else COARSE_TILE, noise) if side >= COARSE_TILE else None
     if seen is None or not float(luma.var()) > 0:
         return None
     taps = kernel.detach().cpu().double().numpy()
@@ -113,16 +103,16 @@ def width_of(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Width | None:
 
     None where there is too little to see.
     """
-    if min(luma.shape) < COARSE or float(luma.var()) == 0:
+    if min(luma.shape) < COARSE_TILE or float(luma.var()) == 0:
         return None
-    seen = view(luma, COARSE, noise)
+    seen = view(luma, COARSE_TILE, noise)
     if seen is None:
         return None
     taps = kernel.detach().cpu().double().numpy()
-    shares = (*NARROWER, *NEARLY)
+    shares = (*NARROWER, *ABOUT_RIGHT)
     fits = seen.fits(np.stack([_transfer(taps, share, seen.at) for share in shares]))
     best = int(fits.evidence[: len(NARROWER)].argmax())
-    left: Array = np.abs(1 - _scaled(taps, shares[best], COARSE)) ** 2 * fits.scene(best).power(COARSE, COARSE)
+    left: Array = np.abs(1 - _scaled(taps, shares[best], COARSE_TILE)) ** 2 * fits.scene(best).power(COARSE_TILE, COARSE_TILE)
     right = float(fits.evidence[len(NARROWER) :].max())
     return Width(
         None if noise.history is not None else float(fits.evidence[best]) - right,

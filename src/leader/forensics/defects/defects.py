@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.defects.neighbours import grown
 from leader.forensics.defects.scratches import find_drawn, find_smeared
 from leader.forensics.defects.specks import find_specks
@@ -15,15 +16,10 @@ from leader.pictures.jpeg_history import JpegHistory
 
 Flags = NDArray[np.bool_]
 
-MANY_SPECKS = 0.005
-"""A larger share of specks is called salt and pepper."""
-
-PALETTE = 256
-MOST_LOOKED_AT, FEWEST_LOOKED_AT = 20_000, 4096
-"""Pixels in which colours are counted, and below which few colours mean little."""
-
-FINE = 85
-"""The quality from which on JPEG smears a line by one pixel, not two."""
+_CONSTANTS = read_constants("defects.defects")
+MANY_SPECKS = _CONSTANTS.number("many_specks")
+PALETTE, MOST_LOOKED_AT, FEWEST_LOOKED_AT = _CONSTANTS.counts("palette", "most_looked_at", "fewest_looked_at")
+FINE_QUALITY = _CONSTANTS.count("fine_quality")
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ def find_defects(pixels: NDArray[np.float32], history: JpegHistory | None) -> De
         kinds.append("salt and pepper" if specks.mean() >= MANY_SPECKS else "dead pixels")
     if drawn.any() or smeared.any():
         kinds.append("scratches")
-    wide = 1 if history is None or history.quality >= FINE else 2
+    wide = 1 if history is None or history.quality >= FINE_QUALITY else 2
     few = history is not None and specks.mean() < MANY_SPECKS  # grown, many would leave too little
     known = ~(grown(specks, int(few)) | grown(drawn, 1) | grown(smeared, wide))
     return Defects(known, tuple(kinds), bool(smeared.any()))

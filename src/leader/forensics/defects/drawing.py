@@ -10,12 +10,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-FLAT = 0.4
-"""Share of pixels with exactly the colour of the next one in the row and in the column."""
+from leader.forensics.constants import read_constants
+
+_CONSTANTS = read_constants("defects.drawing")
+ONE_COLOUR = _CONSTANTS.number("one_colour")
 
 
 def is_drawing(pixels: NDArray[np.floating]) -> bool:
     """Whether pixels [H, W, C] have so much of exactly one colour that nobody photographed them."""
     here = pixels[:-1, :-1]
     alike = (here == pixels[1:, :-1]) & (here == pixels[:-1, 1:])
-    return alike.size > 0 and float(alike.all(2).mean()) >= FLAT
+    return alike.size > 0 and float(alike.all(2).mean()) >= ONE_COLOUR

@@ -13,6 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.defects.chains import chains_of
 from leader.forensics.defects.neighbours import grown, median_around, shifted
 
@@ -21,29 +22,22 @@ Flags = NDArray[np.bool_]
 
 ACROSS = ((0, 3), (3, 0), (2, 2), (2, -2), (0, 4), (4, 0), (3, 3), (3, -3))
 """From the middle of a scratch to beyond its border, in four directions, for thin and for wider ones."""
-FAINT, SAME = 0.03, 0.6 / 255
-DRAWN = 16
-"""Pixels of a chain of one colour: in 25 photographs not one is as long."""
+_CONSTANTS = read_constants("defects.scratches")
+FAINT_RIDGE, SAME_COLOUR = _CONSTANTS.numbers("faint_ridge", "same_colour")
+SHORTEST_DRAWN = _CONSTANTS.count("shortest_drawn")
+RIDGE, RIDGE_SCALE, MOST_OF_A_SEGMENT = _CONSTANTS.numbers("ridge", "ridge_scale", "most_of_a_segment")
+SHADE = _CONSTANTS.number("shade")
+SHORTEST_LINE = _CONSTANTS.count("shortest_line")
+WHITE, MANY_WHITE, MANY_LINES = _CONSTANTS.numbers("white", "many_white", "many_lines")
+FOLLOWED = _CONSTANTS.count("followed")
+FOLLOWED_RIDGE, FOLLOWED_SHADE = _CONSTANTS.numbers("followed_ridge", "followed_shade")
+FOLLOWED_STEPS = _CONSTANTS.count("followed_steps")
+CLEAREST, CLEAREST_SHARE, CLEAR_LINES = _CONSTANTS.numbers("clearest", "clearest_share", "clear_lines")
 
 ALONG = (((0, 3), (1, 0), (0, 1), 6), ((3, 0), (0, 1), (1, 0), 6), ((2, 2), (1, -1), (1, 1), 4), ((2, -2), (1, 1), (1, -1), 4))
 """Of segments: from its middle to both sides, a step along, a step aside, and half its length in steps."""
 SLOPES = (-0.5, -0.25, 0.0, 0.25, 0.5)
 """Steps aside per step along."""
-RIDGE, RIDGE_SCALE = 0.05, 0.5
-MOST_OF_A_SEGMENT = 0.75
-SHADE = 0.12
-"""How far the brightness of one scratch may waver."""
-SHORTEST = 20
-WHITE, MANY_WHITE, MANY = 0.82, 0.36, 0.8
-"""Length times contrast, in shorter sides of the picture, that lines of one shade must reach together: 0.25 at most of nearly
-white ones and 0.51 of others in clean photographs, 0.47 or more where there are eight white scratches.
-"""
-FOLLOWED, FOLLOWED_RIDGE, FOLLOWED_SHADE, STEPS = 16, 0.05, 0.08, 8
-"""Of what goes on in the shade of scratches that were found: pixels of a segment apart from them, how far a pixel must stand
-out, how far from that shade it may be, and steps from the segments."""
-CLEAREST, CLEAREST_SHARE, CLEAR = 0.07, 5.0, 0.75
-"""Length times contrast, in shorter sides of the picture, that one line must reach, and how much more the larger the share of
-pixels on any line is; the other lines must reach a part of that."""
 
 
 def ridgeness(pixels: Floats) -> Floats:
@@ -59,8 +53,8 @@ def ridgeness(pixels: Floats) -> Floats:
 def find_drawn(pixels: Floats) -> Flags:
     """[H, W], the scratches of pixels [H, W, C] whose colour is the same all along."""
     ridge = ridgeness(pixels)
-    chains = chains_of(ridge > FAINT, pixels, SAME)
-    return chains.mask((chains.length >= DRAWN) & (chains.spread <= SAME), ridge.shape)
+    chains = chains_of(ridge > FAINT_RIDGE, pixels, SAME_COLOUR)
+    return chains.mask((chains.length >= SHORTEST_DRAWN) & (chains.spread <= SAME_COLOUR), ridge.shape)
 
 
 def find_smeared(luma: Floats) -> Flags:
@@ -73,15 +67,15 @@ def find_smeared(luma: Floats) -> Flags:
         like = segments & (luma >= low) & (luma <= low + SHADE)
         chains = chains_of(grown(like, 1), luma[..., None], np.inf)  # gaps of two pixels are bridged
         strength = _medians(chains.member, np.where(like, ridge, np.nan)[chains.rows, chains.columns], len(chains.area))
-        score = np.where(chains.length >= SHORTEST, chains.length * strength / min(luma.shape), 0)
+        score = np.where(chains.length >= SHORTEST_LINE, chains.length * strength / min(luma.shape), 0)
         lines.append((score, like, chains))
-        if float(score.sum()) >= (MANY_WHITE if low >= WHITE else MANY):
+        if float(score.sum()) >= (MANY_WHITE if low >= WHITE else MANY_LINES):
             line = chains.mask(score > 0, luma.shape) & like
             found |= _followed(luma, ridge, line)
     least = CLEAREST + CLEAREST_SHARE * float(segments.mean())
     if max(score.max(initial=0) for score, _, _ in lines) >= least:
         for score, like, chains in lines:
-            found |= chains.mask(score >= CLEAR * least, luma.shape) & like
+            found |= chains.mask(score >= CLEAR_LINES * least, luma.shape) & like
     return found
 
 
@@ -94,7 +88,7 @@ def _followed(luma: Floats, ridge: Floats, line: Flags) -> Flags:
     chains = chains_of(grown(straight, 1), luma[..., None], np.inf)
     chosen = (chains.length >= FOLLOWED) | chains.holds(line)
     found: Flags = line | (chains.mask(chosen, luma.shape) & straight)
-    for _ in range(STEPS):
+    for _ in range(FOLLOWED_STEPS):
         found |= grown(found, 1) & like
     return found
 

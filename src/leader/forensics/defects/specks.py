@@ -12,26 +12,19 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.defects.neighbours import NEIGHBOURS, median_around, shifted
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
-ROUNDS = 4
-"""Specks hide behind one another: those found are left out when the rest is judged again."""
-SPECK, SPECK_SCALE = 0.10, 5.0
-"""A pixel stands out by 1 where it is this far from its neighbours, plus so many times what is usual around it."""
-PURE, FEWEST_PURE, FEWEST = 0.5, 1.2e-4, 4
-"""By how much pure black and white must stand out, and in which share of the pixels: at most 0.8e-4 in 25 photographs."""
-WEAK_OUTLIER, OUTLIER, FAR_OUTLIER = 1.0, 2.0, 3.0
-FAR_SHARE, APART = 0.35, 0.3
-"""Others must stand out by OUTLIER; of these a share by FAR_OUTLIER, or they a share of all that stand out by 1. Where a
-photograph has four such pixels, these shares are 0.2 and 0.22 at most."""
+_CONSTANTS = read_constants("defects.specks")
+SPECK_ROUNDS = _CONSTANTS.count("speck_rounds")
+SPECK, SPECK_SCALE, PURE, FEWEST_PURE = _CONSTANTS.numbers("speck", "speck_scale", "pure", "fewest_pure")
+FEWEST_SPECKS = _CONSTANTS.count("fewest_specks")
+WEAK_OUTLIER, OUTLIER, FAR_OUTLIER = _CONSTANTS.numbers("weak_outlier", "outlier", "far_outlier")
+FAR_SHARE, APART, SPREAD, MANY_OUTLIERS = _CONSTANTS.numbers("far_share", "apart", "spread", "many_outliers")
 BESIDE = ((0, 1), (1, 0), (0, -1), (-1, 0))
-SPREAD = 0.3
-"""Optics spread a point of light to a half or more of its height in the next pixels; a defect spreads only by compression."""
-MANY = 0.006
-"""No photograph has a larger share of pixels beyond OUTLIER (0.0015); where there are more, weaker ones count too."""
 
 
 def speckness(pixels: Floats, known: Flags) -> Floats:
@@ -58,7 +51,7 @@ def find_specks(pixels: Floats) -> Flags:
     known = np.ones(pure.shape, dtype=bool)
     candidates = pure | ~is_spread(pixels.mean(2))
     limits: Floats | None = None
-    for _ in range(ROUNDS):
+    for _ in range(SPECK_ROUNDS):
         unlike = speckness(pixels, known)
         standing_out = np.where(candidates, unlike / (SPECK + SPECK_SCALE * median_around(unlike, 2)), np.float32(0))
         if limits is None:
@@ -80,12 +73,12 @@ def is_spread(plane: Floats) -> Flags:
 
 
 def _limit_of_pure(standing_out: Floats, size: int) -> float:
-    return PURE if int((standing_out > PURE).sum()) >= max(FEWEST, FEWEST_PURE * size) else math.inf
+    return PURE if int((standing_out > PURE).sum()) >= max(FEWEST_SPECKS, FEWEST_PURE * size) else math.inf
 
 
 def _limit(standing_out: Floats, size: int) -> float:
     weak, beyond, far = (int((standing_out > limit).sum()) for limit in (WEAK_OUTLIER, OUTLIER, FAR_OUTLIER))
-    if beyond > MANY * size:
+    if beyond > MANY_OUTLIERS * size:
         return WEAK_OUTLIER
     apart = far >= FAR_SHARE * beyond or beyond >= APART * weak
-    return (WEAK_OUTLIER + OUTLIER) / 2 if beyond >= FEWEST and apart else math.inf
+    return (WEAK_OUTLIER + OUTLIER) / 2 if beyond >= FEWEST_SPECKS and apart else math.inf

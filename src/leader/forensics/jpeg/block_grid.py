@@ -11,21 +11,21 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import CHROMA, Array, Flags, blocks_of, luma_of
 from leader.forensics.jpeg.standard_grid import NOT_ZERO, find_standard
 from leader.pictures.jpeg_history import JpegHistory, standard_chroma, standard_luma
 from leader.transforms import BLOCK
 
-MOST_BLOCKS = 1500
-SEARCHED_BLOCKS = 400
-LARGEST_STEP = 100
+_CONSTANTS = read_constants("jpeg.block_grid")
+MOST_BLOCKS_FOR_STEPS, SEARCHED_BLOCKS = _CONSTANTS.counts("most_blocks_for_steps", "searched_blocks")
+LARGEST_STEP = _CONSTANTS.count("largest_step")
+CLEAR_STEP = _CONSTANTS.number("clear_step")
+VOTES = _CONSTANTS.count("votes")
 SMALLEST_STEP = 3
 """Smaller steps drown in the rounding of R, G and B, and matter little."""
-CLEAR = 0.7
-"""Mean cosine from which on a step is taken as found; chance stays below it for the counts that are asked for."""
 SINGLE = 0.01
 """More than a mean cosine is wrong by in single precision: coefficients are at most 680 half turns long."""
-VOTES = 3
 SEARCHED = (
     (0, 1),
     (1, 0),
@@ -55,7 +55,7 @@ def find_history(pixels: Array) -> JpegHistory | None:
     offset = _grid(plane, clear) if standard is None else standard.offset
     if offset is None:
         return None
-    if standard is not None and standard.score > CLEAR:
+    if standard is not None and standard.score > CLEAR_STEP:
         quality = standard.quality
         luma = standard_luma(quality).reshape(BLOCK, BLOCK)
     else:
@@ -75,14 +75,14 @@ def find_history(pixels: Array) -> JpegHistory | None:
 def belongs(pixels: Array, history: JpegHistory) -> bool:
     """Whether coefficients of pixels [H, W, 1 or 3] are multiples of the history's steps, as far as that can be seen."""
     steps = history.luma_steps()
-    coefficients = _sample(luma_of(pixels), _unclipped(pixels), history.offset, MOST_BLOCKS)
+    coefficients = _sample(luma_of(pixels), _unclipped(pixels), history.offset, MOST_BLOCKS_FOR_STEPS)
     scores = [
         score
         for row, column in np.argwhere(steps >= SMALLEST_STEP)
         for score, count in [_score(coefficients[:, row, column], steps[row, column])]
         if count >= 8
     ]
-    return len(scores) < VOTES or float(np.median(scores)) > CLEAR / 2
+    return len(scores) < VOTES or float(np.median(scores)) > CLEAR_STEP / 2
 
 
 def _grid(plane: Array, clear: Flags) -> tuple[int, int] | None:
@@ -92,7 +92,7 @@ def _grid(plane: Array, clear: Flags) -> tuple[int, int] | None:
     for offset in np.ndindex(BLOCK, BLOCK):
         coefficients = _sample(plane, clear, (offset[0], offset[1]), SEARCHED_BLOCKS)
         scores = [_best_step(coefficients[:, row, column], 40, 24)[1] for row, column in SEARCHED]
-        votes = [score for score in scores if score > CLEAR]
+        votes = [score for score in scores if score > CLEAR_STEP]
         if (len(votes), sum(votes)) > best:
             best, where = (len(votes), sum(votes)), (offset[0], offset[1])
     return where if best[0] >= VOTES else None
@@ -100,7 +100,7 @@ def _grid(plane: Array, clear: Flags) -> tuple[int, int] | None:
 
 def _all_steps(plane: Array, clear: Flags, offset: tuple[int, int]) -> Array:
     """The steps [8, 8] that show, 0 where none does."""
-    coefficients = _sample(plane, clear, offset, MOST_BLOCKS)
+    coefficients = _sample(plane, clear, offset, MOST_BLOCKS_FOR_STEPS)
     steps = np.zeros((BLOCK, BLOCK))
     for row, column in np.ndindex(BLOCK, BLOCK):
         if row + column:
@@ -122,14 +122,14 @@ def _best_step(values: Array, largest: int, fewest: int) -> tuple[int, float]:
     beyond, (not_zero,) = (np.searchsorted(-sizes, -np.asarray(limits)) for limits in (steps / 2, [NOT_ZERO]))
     between = np.maximum(not_zero - beyond, 0)
     total = np.maximum(beyond + between, 1)
-    possible = np.flatnonzero((beyond >= fewest) & ((beyond - between) / total > CLEAR))  # no cosine exceeds 1
+    possible = np.flatnonzero((beyond >= fewest) & ((beyond - between) / total > CLEAR_STEP))  # no cosine exceeds 1
     if not len(possible):
         return 0, 0.0
     phases = sizes[: beyond[possible].max()].astype(np.float32) * (2 * np.pi / steps[possible]).astype(np.float32)[:, None]
     cosines = np.where(np.arange(phases.shape[1]) < beyond[possible, None], np.cos(phases), np.float32(0)).sum(1)
-    for number in possible[(cosines - between[possible]) / total[possible] > CLEAR - SINGLE]:
+    for number in possible[(cosines - between[possible]) / total[possible] > CLEAR_STEP - SINGLE]:
         score = float((_score(sizes, float(steps[number]))[0] * beyond[number] - between[number]) / total[number])
-        if score > CLEAR:
+        if score > CLEAR_STEP:
             return int(steps[number]), score
     return 0, 0.0
 

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import Array
 
-SPRING = 1e-4
+_CONSTANTS = read_constants("jpeg.chroma")
+SPRING = _CONSTANTS.number("spring")
 
 
 @dataclass(frozen=True)

@@ -14,25 +14,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import BLUE_ERROR, CHROMA, DCT, RED_ERROR, Array, Flags, blocks_of, luma_of
 from leader.forensics.jpeg.chroma import Reach, reduced
 from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory, standard_chroma, standard_luma
 from leader.transforms import BLOCK
 
-ROUNDING = 0.35
-"""Standard deviation, in grey levels, that rounding leaves in a coefficient."""
-CERTAIN = 3.0
-"""Standard deviations within half a step from which on the nearest multiple is the right one."""
-AGREES = 0.5
-"""Mean cosine of coefficients over their steps from which on chroma was understood: 1 for multiples, 0 by chance or below."""
-STANDARD = 0.8
-"""The same for luma, from which on the standard tables of a quality were used."""
-NEIGHBOURS = 6
-"""Qualities around the one that was found that are tried for it."""
-FEWEST = 16
-MOST_BLOCKS = 2000
-MOST_ROWS = 512
-"""Rows and columns of pixels, in the middle, in which the sampling of chroma is looked for."""
+_CONSTANTS = read_constants("jpeg.coefficients")
+ROUNDING, CERTAIN, AGREES, STANDARD_AGREES = _CONSTANTS.numbers("rounding", "certain", "agrees", "standard_agrees")
+QUALITIES_AROUND, FEWEST_MULTIPLES = _CONSTANTS.counts("qualities_around", "fewest_multiples")
+MOST_BLOCKS_OF_LUMA, MOST_ROWS = _CONSTANTS.counts("most_blocks_of_luma", "most_rows")
 SAMPLINGS = ((2, 2), (1, 2), (2, 1))
 """Of chroma, where the file does not say: 4:2:0, 4:2:2, 4:4:0."""
 
@@ -139,9 +130,9 @@ def _standardised(pixels: Array, history: JpegHistory) -> JpegHistory:
     What is found frequency by frequency has gaps and steps twice too large where few coefficients are not zero.
     """
     whole = blocks_of(luma_of(pixels), history.offset).coefficients.reshape(-1, BLOCK, BLOCK)
-    inner = whole[:: max(1, len(whole) // MOST_BLOCKS)]
-    best, chosen = STANDARD, history
-    for quality in range(max(1, history.quality - NEIGHBOURS), min(100, history.quality + NEIGHBOURS) + 1):
+    inner = whole[:: max(1, len(whole) // MOST_BLOCKS_OF_LUMA)]
+    best, chosen = STANDARD_AGREES, history
+    for quality in range(max(1, history.quality - QUALITIES_AROUND), min(100, history.quality + QUALITIES_AROUND) + 1):
         table = standard_luma(quality)
         score = _multiples(inner, table.reshape(BLOCK, BLOCK))
         if score > best:
@@ -154,7 +145,7 @@ def _multiples(blocks: Array, steps: Array) -> float:
     """Mean of cos(2 pi c / q) over coefficients [..., 8, 8] beyond half a step: 1 for multiples of q; 0 where there are few."""
     phase = blocks / steps
     used = (np.abs(phase) > 0.5) & (steps >= 3)
-    return float(np.cos(2 * np.pi * phase[used]).mean()) if int(used.sum()) >= FEWEST else 0.0
+    return float(np.cos(2 * np.pi * phase[used]).mean()) if int(used.sum()) >= FEWEST_MULTIPLES else 0.0
 
 
 def _understood(pixels: Array, history: JpegHistory) -> tuple[JpegHistory, bool]:

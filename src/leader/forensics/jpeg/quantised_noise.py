@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import (
     BLUE_ERROR,
     RED_ERROR,
@@ -26,14 +27,10 @@ from leader.forensics.jpeg.blocks import (
 from leader.pictures.jpeg_history import JpegHistory
 from leader.transforms import BLOCK
 
-FLATTEST = 0.12
-"""Share of the blocks in which noise is looked for."""
-FEWEST = 32
-"""Blocks that are needed for it."""
-FEWEST_HITS = 4
-"""Coefficients unlike zero from which on a frequency speaks for itself."""
-SUBSAMPLING_LOSS = 1.3
-"""Energy of colour that averaging 2 x 2 pixels removed, over that which averaging once more would remove."""
+_CONSTANTS = read_constants("jpeg.quantised_noise")
+FLATTEST = _CONSTANTS.number("flattest")
+FEWEST_FLAT_BLOCKS, FEWEST_HITS = _CONSTANTS.counts("fewest_flat_blocks", "fewest_hits")
+SUBSAMPLING_LOSS = _CONSTANTS.number("subsampling_loss")
 
 _CURVE = (
     *((0.0, 1.1), (0.3, 1.1), (0.55, 1.0), (0.85, 0.87), (1.24, 0.67), (1.74, 0.53), (2.24, 0.416), (2.75, 0.325)),
@@ -63,7 +60,7 @@ def flat_blocks(blocks: Blocks, usable: Flags) -> Flags:
     count = weight[:-2, 1:-1] + weight[2:, 1:-1] + weight[1:-1, :-2] + weight[1:-1, 2:]
     usable = usable & (count > 0)
     around = total / np.maximum(count, 1)
-    share = max(FLATTEST, min(1.0, 2 * FEWEST / max(int(usable.sum()), 1)))
+    share = max(FLATTEST, min(1.0, 2 * FEWEST_FLAT_BLOCKS / max(int(usable.sum()), 1)))
     if not usable.any():
         return usable
     flat: Flags = usable & (around <= np.quantile(around[usable], share))

@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import Array, Flags, blocks_of
 from leader.pictures.jpeg_history import standard_luma
 from leader.transforms import BLOCK
@@ -19,15 +20,14 @@ from leader.transforms import BLOCK
 Floats = NDArray[np.float32]
 
 QUALITIES = np.arange(8, 98)
-SMALLEST_STEP = 3
-"""Smaller steps drown in the rounding of R, G and B."""
-NOT_ZERO, SAFE_STEP, NOT_ZERO_CLIPPED = 1.5, 12, 6.0
-"""Grey levels that rounding does not explain in a coefficient; where pixels of its block were cut off at black or white, only
-large steps are looked at, and more is needed."""
-MOST_BLOCKS, MOST_VALUES, FEWEST_VALUES, FEWEST_BANDS = 900, 2000, 48, 8
-CLEAR, AHEAD = 0.45, 0.3
-"""Mean cosine that is needed, and how far the best other place of the blocks must be behind it: a picture that repeats itself
-fits one table at several."""
+_CONSTANTS = read_constants("jpeg.standard_grid")
+SMALLEST_STEP = _CONSTANTS.count("smallest_step")
+NOT_ZERO = _CONSTANTS.number("not_zero")
+SAFE_STEP = _CONSTANTS.count("safe_step")
+NOT_ZERO_CLIPPED = _CONSTANTS.number("not_zero_clipped")
+MOST_BLOCKS_FOR_GRID, MOST_VALUES = _CONSTANTS.counts("most_blocks_for_grid", "most_values")
+FEWEST_VALUES, FEWEST_BANDS = _CONSTANTS.counts("fewest_values", "fewest_bands")
+CLEAR_TABLE, AHEAD = _CONSTANTS.numbers("clear_table", "ahead")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def find_standard(plane: Array, clear: Flags) -> Standard | None:
     """
     found = [Standard((row, column), *_best(plane, clear, (row, column))) for row, column in np.ndindex(BLOCK, BLOCK)]
     second, best = sorted(found, key=lambda one: one.score)[-2:]
-    return best if best.score >= CLEAR and best.score - second.score >= AHEAD else None
+    return best if best.score >= CLEAR_TABLE and best.score - second.score >= AHEAD else None
 
 
 def _best(plane: Array, clear: Flags, offset: tuple[int, int]) -> tuple[int, float]:
@@ -71,7 +71,7 @@ def _tables() -> Floats:
 
 def _values(plane: Array, clear: Flags, offset: tuple[int, int]) -> tuple[Floats, NDArray[np.intp], Flags]:
     """Coefficients [N] that rounding does not explain, their bands 1 to 63, and which are of blocks with clipped pixels."""
-    side = BLOCK * int(np.sqrt(MOST_BLOCKS))
+    side = BLOCK * int(np.sqrt(MOST_BLOCKS_FOR_GRID))
     top, left = (max(0, (length - side) // 2 // BLOCK * BLOCK) for length in plane.shape)
     part = slice(top, top + side + BLOCK), slice(left, left + side + BLOCK)
     blocks = blocks_of(plane[part], offset, clear[part])

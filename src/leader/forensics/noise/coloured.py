@@ -17,6 +17,7 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import Array, Flags
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.forensics.noise.texture_limit import flattest, unsaturated, white_limit
@@ -24,49 +25,27 @@ from leader.transforms import OPPONENT, dct_matrix
 
 SIDE = 16
 STEP = SIDE // 2
-SMALL, LARGE = 0.05, 0.25
-"""The two shares of the blocks, the flattest, that are compared."""
-CONTRAST = 4.0
-STEEPEST = 5.0
-"""How many times the power of the next ring one of the lowest rings may have: content remains there even where it is flat."""
-HALF = 0.5
-"""Share of the blocks that is looked at even where most of a picture touches black or white."""
-FEWEST, SMALLEST = 100, 150
-"""Blocks to look at that are needed for a spectrum, and blocks of the whole picture: in one of 96 pixels a side, which has
-fewer, gravel and dirt look like noise.
-"""
-SHARED, ALIKE = 2.0, 3.0
-"""How many times the power of the weaker colour axis grey, and the stronger one, may have at the same frequency."""
-AUDIBLE = 0.025
-"""Coloured noise weaker than this standard deviation is not told from content: textures of seven development
-photographs, clean, 192 pixels a side, were taken for noise of 0.013 to 0.032, six of them for 0.023 or less.
-"""
-FLAT, UNEXPLAINED = 0.02, 4.0
-"""Where all but this share of the blocks have so many times the power of the noise, it is content: with blotches of 0.03 and
-0.06 on 32 such parts it was 2 or less in 60 of 64, in the clean one that looks noisier than AUDIBLE 39.
-"""
-STRONG, FIFTH, UNEVEN = 2.0, 0.2, 1.6
-"""Where noise has more than so many times its mean power, all but this share of the blocks may have so many times the colour of
-all but FLAT of them. `benchmarks/blotches.py`, parts of 128 to 256 pixels of development photographs: 1.5 or less with
-blotches in nearly all, more in all but one that are clean or have white noise and look blotched.
-"""
-FAINTEST = 0.02
-"""No frequency counts for cleaner than this share of the standard deviation of a pixel."""
-NOT_WHITE = 0.6
-"""Mean distance |log2| of the power from its own mean, over frequencies and axes, from which on noise is not white."""
+_CONSTANTS = read_constants("noise.coloured")
+SMALL_SHARE, LARGE_SHARE, CONTRAST = _CONSTANTS.numbers("small_share", "large_share", "contrast")
+STEEPEST, LOOKED_AT_CLIPPED = _CONSTANTS.numbers("steepest", "looked_at_clipped")
+FEWEST_BLOCKS, FEWEST_IN_PICTURE = _CONSTANTS.counts("fewest_blocks", "fewest_in_picture")
+GREY_OVER_COLOUR, COLOUR_OVER_COLOUR = _CONSTANTS.numbers("grey_over_colour", "colour_over_colour")
+FAINTEST_COLOURED, FLATTEST_BLOCKS = _CONSTANTS.numbers("faintest_coloured", "flattest_blocks")
+UNEXPLAINED, STRONG, MANY_BLOCKS = _CONSTANTS.numbers("unexplained", "strong", "many_blocks")
+MOST_UNEVEN, FAINTEST_FREQUENCY, NOT_WHITE = _CONSTANTS.numbers("most_uneven", "faintest_frequency", "not_white")
+LOWEST_RINGS = _CONSTANTS.count("lowest_rings")
 
 _FREQUENCY: Array = np.hypot(*np.meshgrid(np.arange(float(SIDE)), np.arange(float(SIDE)), indexing="ij"))
 _EDGES = np.array([1.0, 1.75, 2.5, 4.0, 5.5, 7.0, 8.5, 10.0, 11.5, 13.0, 14.5])
 _GROUPS = np.digitize(_FREQUENCY, _EDGES)
 """[16, 16] rings of frequencies that share their power: 0 is the mean of a block, the corners are one."""
 _SIZES = np.bincount(_GROUPS.reshape(-1)).astype(np.float64)
-LOWEST = 2
 
 
 _DCT = dct_matrix(SIDE)
 
 
-def noise_spectrum(pixels: Array, known: Flags | None, least: float, uneven: float = UNEVEN) -> NoiseSpectrum | None:
+def noise_spectrum(pixels: Array, known: Flags | None, least: float, uneven: float = MOST_UNEVEN) -> NoiseSpectrum | None:
     """The spectrum of the noise of pixels [H, W, 1 or 3] in [0, 1]; None where it cannot be told from white, or at all.
 
     In grey pictures nothing tells coloured noise from texture.
@@ -83,13 +62,13 @@ def noise_spectrum(pixels: Array, known: Flags | None, least: float, uneven: flo
     powers = _lasting(blocks, usable)
     limit = white_limit(pixels.mean(2, keepdims=True), known) * np.sqrt(3)
     weaker = powers[1:].min(0)
-    powers[0] = np.minimum(powers[0], np.maximum(limit**2, SHARED * weaker))
-    powers[1:] = np.minimum(powers[1:], ALIKE * weaker)
+    powers[0] = np.minimum(powers[0], np.maximum(limit**2, GREY_OVER_COLOUR * weaker))
+    powers[1:] = np.minimum(powers[1:], COLOUR_OVER_COLOUR * weaker)
     sizes = _SIZES / SIDE**2
-    powers = np.maximum(powers, max(least**2, FAINTEST**2 * float((powers @ sizes).mean())))
+    powers = np.maximum(powers, max(least**2, FAINTEST_FREQUENCY**2 * float((powers @ sizes).mean())))
     mean = float((powers @ sizes).mean())
     distance = float((np.abs(np.log2(powers / mean)) @ sizes).mean())
-    if mean < AUDIBLE**2 or distance < NOT_WHITE or _is_content(blocks[:, usable], powers, mean, uneven):
+    if mean < FAINTEST_COLOURED**2 or distance < NOT_WHITE or _is_content(blocks[:, usable], powers, mean, uneven):
         return None
     table = powers[:, _GROUPS]
     return NoiseSpectrum(np.pad(table, ((0, 0), (0, 1), (0, 1)), mode="edge"))
@@ -100,10 +79,10 @@ def _rings(pixels: Array, known: Flags | None) -> tuple[Array, Flags] | None:
     those are too few.
     """
     windows = sliding_window_view(pixels, (SIDE, SIDE), axis=(0, 1))[::STEP, ::STEP]
-    usable = unsaturated(windows, HALF)  # clipped noise is weaker, but of the same shape
+    usable = unsaturated(windows, LOOKED_AT_CLIPPED)  # clipped noise is weaker, but of the same shape
     if known is not None:
         usable &= np.asarray(sliding_window_view(known, (SIDE, SIDE))[::STEP, ::STEP].all(axis=(2, 3)))
-    if usable.size < SMALLEST or int(usable.sum()) < FEWEST:
+    if usable.size < FEWEST_IN_PICTURE or int(usable.sum()) < FEWEST_BLOCKS:
         return None
     turned = np.einsum("ac,rxcij->arxij", OPPONENT, windows)
     power = np.einsum("ki,arxij,lj->arxkl", _DCT, turned, _DCT, optimize=True) ** 2
@@ -115,7 +94,7 @@ def _lasting(rings: Array, usable: Flags) -> Array:
     found = []
     for axis in rings:
         energy = axis[..., 1:] @ _SIZES[1:]
-        small, large = (axis[flattest(energy, usable, share)].mean(0) for share in (SMALL, LARGE))
+        small, large = (axis[flattest(energy, usable, share)].mean(0) for share in (SMALL_SHARE, LARGE_SHARE))
         lasting = np.maximum(CONTRAST * small - large, 0) / (CONTRAST - 1)
         for ring in (2, 1):
             lasting[ring] = min(lasting[ring], STEEPEST * lasting[ring + 1])
@@ -131,26 +110,26 @@ def _is_content(blocks: Array, noise: Array, mean: float, uneven: float) -> bool
 
 
 def least_power(times: Array) -> float:
-    """How many times the power of the noise all but FLAT of the blocks have at least.
+    """How many times the power of the noise all but FLATTEST_BLOCKS of the blocks have at least.
 
     times  [3, N, rings], the power of every block over that of the noise; the two lowest rings, where even flat blocks have
            content, do not count, here and below
     """
     weights = _SIZES * np.ones((3, 1))
-    weights[:, :LOWEST] = 0
-    return float(np.quantile(_weighted(times, weights), FLAT))
+    weights[:, :LOWEST_RINGS] = 0
+    return float(np.quantile(_weighted(times, weights), FLATTEST_BLOCKS))
 
 
 def unevenness(times: Array, strong: Flags) -> float:
-    """How many times what all but FLAT of the blocks have in colour all but FIFTH of them have, where noise is strong
-    [3, rings]; infinite where it is nowhere.
+    """How many times what all but FLATTEST_BLOCKS of the blocks have in colour all but MANY_BLOCKS of them have, where noise is
+    strong [3, rings]; infinite where it is nowhere.
     """
     weights = _SIZES * strong
-    weights[:, :LOWEST] = 0
+    weights[:, :LOWEST_RINGS] = 0
     weights[0] = 0
     if not weights.any():
         return math.inf
-    least, more = np.quantile(_weighted(times, weights), (FLAT, FIFTH))
+    least, more = np.quantile(_weighted(times, weights), (FLATTEST_BLOCKS, MANY_BLOCKS))
     return float(more / max(least, np.finfo(float).tiny))
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.block_grid import belongs, find_history
 from leader.forensics.jpeg.blocks import (
     CHROMA,
@@ -31,7 +32,7 @@ from leader.forensics.jpeg.blocks import (
     luma_of,
 )
 from leader.forensics.jpeg.compression_spectrum import compression_spectrum
-from leader.forensics.jpeg.quantised_noise import FEWEST, compression_error, flat_blocks, noise_before, step_error
+from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, compression_error, flat_blocks, noise_before, step_error
 from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.level import before_clipping, estimate_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
@@ -39,32 +40,11 @@ from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere, white_limit
 from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory
 
-LONGEST_SIDE = 4096
-"""The middle of a larger picture speaks for all of it."""
-LARGE, SIDE_OF_LARGE = 4_000_000, 1536
-"""Pixels from which on a smaller middle does: looking takes 400 bytes a pixel."""
-
-ENLARGED = 0.3
-"""Finest over next finest detail of chroma: 0.2 to 0.24 behind 4:2:0, 0.5 or more in photographs without it."""
-
-COUNTED = 0.5
-"""Share of the power of a compression's error that counts where detail is amplified: the error follows content that a prior
-expects, and is the less noise for it. Development photographs, blurred behind JPEG 75: half is +0.1 to +0.2 dB, a quarter up
-to -0.7 dB.
-"""
-
-BEYOND_WHITE, BEYOND_COMPRESSION = 1.5, 0.5
-"""How many times the white noise, and the error of compression, coloured noise behind JPEG must have: blotches of 15 grey
-levels have 0.54 or more of the latter on development photographs, clean JPEGs 0.33 at most.
-"""
-BENEATH = 0.3
-"""Share of the error of compression that every frequency of it has at least."""
-
-PATCHY = 0.55
-"""White noise of which one block in twenty has less than this share is texture, and that share counts. On 82 textured
-parts of 64 pixels of development photographs with noise of 0.01 and 0.02 it was 0.62 or more, on 14 of 21 clean ones that look
-noisy less; noise that is much weaker in dark parts, of 100 to 400 photons, may have as little.
-"""
+_CONSTANTS = read_constants("noise.estimate")
+LONGEST_SIDE, LARGE_PICTURE, SIDE_OF_LARGE = _CONSTANTS.counts("longest_side", "large_picture", "side_of_large")
+ENLARGED_CHROMA, COUNTED_ERROR, BEYOND_WHITE = _CONSTANTS.numbers("enlarged_chroma", "counted_error", "beyond_white")
+BEYOND_COMPRESSION, BENEATH_COMPRESSION = _CONSTANTS.numbers("beyond_compression", "beneath_compression")
+PATCHY = _CONSTANTS.number("patchy")
 
 
 @dataclass(frozen=True)
@@ -144,13 +124,13 @@ def amplify_noise(found: NoiseEstimate, pixels: Array, known: Flags | None) -> N
     compression = max(found.compression, step_error(found.history))
     errors = None
     if found.white < compression:
-        errors = NoiseSpectrum(COUNTED * compression_spectrum(pixels, found.history, known).table)
+        errors = NoiseSpectrum(COUNTED_ERROR * compression_spectrum(pixels, found.history, known).table)
     return replace(found, compression=compression, spectrum=errors)
 
 
 def _blotches(pixels: Array, white: float, compression: float) -> NoiseSpectrum | None:
     """The spectrum of noise behind JPEG that is much stronger than the white noise read from its finest detail."""
-    spectrum = noise_spectrum(pixels, None, BENEATH * compression, math.inf)
+    spectrum = noise_spectrum(pixels, None, BENEATH_COMPRESSION * compression, math.inf)
     if spectrum is None or spectrum.level < max(BEYOND_WHITE * white, BEYOND_COMPRESSION * compression):
         return None
     return spectrum
@@ -176,7 +156,7 @@ def last_compression(
 def crop_for_noise(pixels: Array, known: Flags | None) -> tuple[Array, Flags | None]:
     """At most LONGEST_SIDE rows and columns, SIDE_OF_LARGE of a large picture, cut where blocks begin."""
     height, width = pixels.shape[:2]
-    longest = LONGEST_SIDE if height * width <= LARGE else SIDE_OF_LARGE
+    longest = LONGEST_SIDE if height * width <= LARGE_PICTURE else SIDE_OF_LARGE
     top, left = (max(0, (length - longest) // 2 // LARGEST_UNIT * LARGEST_UNIT) for length in (height, width))
     rows, columns = slice(top, top + longest), slice(left, left + longest)
     return pixels[rows, columns], None if known is None else known[rows, columns]
@@ -204,13 +184,13 @@ def _chroma_was_enlarged(pixels: Array) -> bool:
     in photographs about as strong.
     """
     fine, coarse = (sum(finest_detail(plane) for plane in chroma_of(pixels, (side, side), (0, 0))) for side in (1, 2))
-    return fine < ENLARGED * coarse
+    return fine < ENLARGED_CHROMA * coarse
 
 
 def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> float | None:
     """White noise before the compression, or None where too few blocks are known."""
     blocks = blocks_of(luma_of(pixels), history.offset, known)
-    if int(blocks.known.sum()) < FEWEST:
+    if int(blocks.known.sum()) < FEWEST_FLAT_BLOCKS:
         return None
     colour = pixels.shape[2] == 3
     gain, shares = (LUMA_GAIN, LUMA**2 / LUMA_GAIN**2) if colour else (1.0, np.ones(1))

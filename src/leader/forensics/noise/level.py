@@ -25,16 +25,14 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from leader.errors import LeaderError
+from leader.forensics.constants import read_constants
 
 Array = NDArray[np.float64]
 
-MOST_PATCHES = 30_000
-"""Patches looked at; more change the estimate by less than 1 %."""
-SATURATED = 0.08
-"""Largest share of pixels at black or white in any channel of a patch that is used."""
-SMALLEST_SHARE = 50
-"""Texture is left out as long as one patch in so many remains."""
-ROUNDS = 6
+_CONSTANTS = read_constants("noise.level")
+MOST_PATCHES = _CONSTANTS.count("most_patches")
+SATURATED = _CONSTANTS.number("saturated")
+ONE_PATCH_IN, FLAT_ROUNDS = _CONSTANTS.counts("one_patch_in", "flat_rounds")
 
 
 @dataclass(frozen=True)
@@ -133,8 +131,8 @@ def _flat_level(rows: Array, surroundings: Array, choice: _Choice, channels: int
     """Noise level of the patches [N, pixels] whose surroundings are flat at that level, and those patches."""
     mean, spread = _energy_moments(choice.side, channels)
     level, flat = _bulk_level(rows, choice.overlap), rows
-    enough = max(8 * rows.shape[1], len(rows) // SMALLEST_SHARE)
-    for _ in range(ROUNDS):
+    enough = max(8 * rows.shape[1], len(rows) // ONE_PATCH_IN)
+    for _ in range(FLAT_ROUNDS):
         keep = surroundings < level**2 * (mean + choice.tolerance * spread / 2)  # the mean of four
         if keep.sum() < enough:
             break

@@ -17,28 +17,17 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from leader.errors import LeaderError
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import DCT, Array, Flags
 from leader.forensics.noise.texture_limit import CHANCE, FINEST, STEP, STRUCTURE, flattest, unsaturated
 from leader.transforms import BLOCK, OPPONENT
 
-SHARE = 0.3
-"""Share of the blocks, the flattest, that the line is fitted to."""
-FEWEST = 100
-OVERLAP = 1.5
-"""How much larger the error of means over overlapping blocks is."""
-CLEAR = 6.0
-"""Standard errors that the slope must lie above zero."""
-UNEVEN = 1.8
-"""Variance at brightness 0.8 over that at 0.2 from which on noise counts as growing."""
-SMALLEST_GAIN = 0.003
-"""Gains below this one matter little: variance at white, where noise has a standard deviation of 0.055."""
-DARKEST = 0.25
-"""Noise is never below this share of that at mid-grey: a line is not known so well near black."""
-CLIPPED = 2.0
-"""Blocks whose mean lies within so many standard deviations of black or white have lost a part of their noise."""
-SMOOTHING = 2.0
-"""Standard deviation in pixels of the Gaussian mean that stands for the brightness of a pixel."""
-ROUNDS = 5
+_CONSTANTS = read_constants("noise.shot")
+FITTED_SHARE = _CONSTANTS.number("fitted_share")
+FEWEST_FITTED = _CONSTANTS.count("fewest_fitted")
+OVERLAP, CLEAR_SLOPE, GROWING = _CONSTANTS.numbers("overlap", "clear_slope", "growing")
+SMALLEST_GAIN, DARKEST, CLIPPED, SMOOTHING = _CONSTANTS.numbers("smallest_gain", "darkest", "clipped", "smoothing")
+LINE_ROUNDS = _CONSTANTS.count("line_rounds")
 
 
 @dataclass(frozen=True)
@@ -100,16 +89,16 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     usable = unsaturated(windows)
     if known is not None:
         usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
-    if int(usable.sum()) < FEWEST:
+    if int(usable.sum()) < FEWEST_FITTED:
         return None
     coefficients = np.einsum("ki,rxcij,lj->rxckl", DCT, windows, DCT, optimize=True)
     mean = windows.mean((3, 4))
     # relative to the brightness, else the dark blocks of a bright noise were the flattest
     energy = (coefficients[..., STRUCTURE] ** 2).sum((2, 3)) / (mean.mean(2) + 0.05)
-    flat = flattest(energy, usable, SHARE)
+    flat = flattest(energy, usable, FITTED_SHARE)
     variance, brightness = (coefficients[flat][..., FINEST] ** 2).mean(-1).reshape(-1), mean[flat].reshape(-1)
     whole = np.minimum(brightness, 1 - brightness) > CLIPPED * np.sqrt(variance)
-    found = _line(brightness[whole], variance[whole], least) if int(whole.sum()) >= FEWEST else None
+    found = _line(brightness[whole], variance[whole], least) if int(whole.sum()) >= FEWEST_FITTED else None
     if found is None or pixels.shape[2] == 1:
         return found
     share = _share_of_weakest_colour(found, coefficients[flat], mean[flat])
@@ -133,22 +122,22 @@ def _line(brightness: Array, variance: Array, least: float) -> ShotNoise | None:
     design = np.stack([np.ones_like(brightness), brightness], axis=1)
     weights = np.full(len(variance), 1 / max(float(np.median(variance)), least**2))
     line, covariance = np.zeros(2), np.eye(2)
-    for _ in range(ROUNDS):
+    for _ in range(LINE_ROUNDS):
         rows = design[keep] * weights[keep, None]
         covariance = np.linalg.pinv(rows.T @ rows)
         line = covariance @ (rows.T @ (variance[keep] * weights[keep]))
         expected = np.maximum(design @ line, least**2)
         weights = 1 / expected
         keep = variance < expected * (1 + 3 * spread)
-        if int(keep.sum()) < FEWEST // 2:
+        if int(keep.sum()) < FEWEST_FITTED // 2:
             return None
     if not covariance[1, 1] > 0:
         return None  # all blocks are as bright: no line goes through them
     floor, gain = float(line[0]), float(line[1])
     error = OVERLAP * spread * math.sqrt(float(covariance[1, 1]))
-    if gain < max(CLEAR * error, SMALLEST_GAIN):
+    if gain < max(CLEAR_SLOPE * error, SMALLEST_GAIN):
         return None
     middle = math.sqrt(max(floor + gain / 2, least**2))
     found = ShotNoise(gain, floor, max(least, DARKEST * middle))
     dark, bright = found.std(np.array([0.2, 0.8]))
-    return found if (bright / dark) ** 2 > UNEVEN else None
+    return found if (bright / dark) ** 2 > GROWING else None

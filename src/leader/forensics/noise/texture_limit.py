@@ -15,8 +15,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import DCT, Array, Flags, blocks_of
-from leader.forensics.jpeg.quantised_noise import FEWEST, flat_blocks, noise_before
+from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, flat_blocks, noise_before
 from leader.forensics.noise.level import SATURATED, before_clipping
 from leader.transforms import BLOCK, OPPONENT
 
@@ -26,17 +27,12 @@ FINEST = np.add.outer(np.arange(BLOCK), np.arange(BLOCK)) >= 10
 STRUCTURE = np.add.outer(np.arange(BLOCK), np.arange(BLOCK)) >= 2
 SHARE = {1: 0.05, 3: 0.1}
 """Share of the blocks that is looked at, the flattest, by the number of channels."""
-FADING = 0.65
-"""A fitted constant below this share of the finest detail means that the detail is content."""
-ENOUGH, LEAST_SHARE = 200, 0.9
-"""Blocks that a grey picture needs for that; with fewer the limit stays above this share of the finest detail."""
+_CONSTANTS = read_constants("noise.texture_limit")
+FADING = _CONSTANTS.number("fading")
+ENOUGH_BLOCKS = _CONSTANTS.count("enough_blocks")
+LEAST_SHARE, CHANCE, FEW_BLOCKS = _CONSTANTS.numbers("least_share", "chance", "few_blocks")
+FEW_DEVIATE = _CONSTANTS.number("few_deviate")
 
-CHANCE = 1.02
-"""How far what the weakest of three axes has is too low by chance: 0.85 standard deviations of the level of some 100 blocks
-of 15 squares each, which overlap.
-"""
-FEW, FEW_DEVIATE = 0.05, -1.645
-"""Share of the blocks that may have less noise than the rest, and the place of that share in a normal distribution."""
 EMPTY = 0.5 / 255 / math.sqrt(12)
 """Half of the rounding of 8 bits: a block with less detail than that shows no photograph."""
 
@@ -48,36 +44,36 @@ def white_limit(pixels: Array, known: Flags | None = None) -> float:
     """
     channels = pixels.shape[2]
     windows, usable = _windows(pixels, known)
-    if int(usable.sum()) < FEWEST:
+    if int(usable.sum()) < FEWEST_FLAT_BLOCKS:
         return math.inf
     coefficients = _coefficients(windows)
     flat = flattest((coefficients[..., STRUCTURE] ** 2).sum((0, -1)), usable, SHARE[channels])
     level = math.sqrt(float((coefficients[:, flat][..., FINEST] ** 2).mean((1, 2)).min()))
     if channels == 1:
         fitted = _beside_content(pixels[..., 0], usable)
-        few = pixels[..., 0].size < ENOUGH * BLOCK**2
+        few = pixels[..., 0].size < ENOUGH_BLOCKS * BLOCK**2
         fading = fitted < FADING * level and not few
         level = fitted if fading else max(math.sqrt(fitted * level), LEAST_SHARE * level if few else 0.0)
     return before_clipping(level, windows[flat].mean((2, 3)).reshape(-1))
 
 
 def noise_everywhere(pixels: Array, known: Flags | None = None) -> float:
-    """Standard deviation of white noise of pixels [H, W, 1 or 3] in [0, 1] that all but FEW of the blocks have along every axis
-    of colour.
+    """Standard deviation of white noise of pixels [H, W, 1 or 3] in [0, 1] that all but FEW_BLOCKS of the blocks have along
+    every axis of colour.
 
     Blocks without any detail were drawn, or lie beyond what a camera sees, and do not count. White noise of s gives s: the mean
     of n squares of it has chi-square's quantiles, here by Wilson and Hilferty. Infinite where too few blocks are known [H, W].
     """
     windows, usable = _windows(pixels, known)
-    if int(usable.sum()) < FEWEST:
+    if int(usable.sum()) < FEWEST_FLAT_BLOCKS:
         return math.inf
     power = (_coefficients(windows)[:, usable][..., FINEST] ** 2).mean(-1)
     power = power[:, power.sum(0) > EMPTY**2]
-    if power.shape[1] < FEWEST:
+    if power.shape[1] < FEWEST_FLAT_BLOCKS:
         return math.inf
     spread = 2 / (9 * int(FINEST.sum()))
     usual = (1 - spread + FEW_DEVIATE * math.sqrt(spread)) ** 3
-    return math.sqrt(float(np.quantile(power, FEW, axis=1).min()) / usual)
+    return math.sqrt(float(np.quantile(power, FEW_BLOCKS, axis=1).min()) / usual)
 
 
 def _windows(pixels: Array, known: Flags | None) -> tuple[NDArray[np.float64], Flags]:
@@ -122,5 +118,5 @@ def flattest(energy: Array, usable: Flags, share: float) -> Flags:
     if not surrounded.any():
         return usable
     around = np.where(surrounded, total / np.maximum(count, 1), np.inf)
-    chosen: Flags = around <= np.quantile(around[surrounded], max(share, min(1.0, FEWEST / int(surrounded.sum()))))
+    chosen: Flags = around <= np.quantile(around[surrounded], max(share, min(1.0, FEWEST_FLAT_BLOCKS / int(surrounded.sum()))))
     return chosen & surrounded

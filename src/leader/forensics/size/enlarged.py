@@ -13,26 +13,21 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import luma_of
 from leader.transforms import BLOCK
 
 Array = NDArray[np.float64]
 
-SMALLEST = 64
-"""Pixels of a side below which a beat cannot be told from chance."""
-LARGEST = 1024
-LENGTH = 4096
-"""Of the Fourier transform."""
-SLOWEST = 0.12
-"""Cycles per pixel: factors up to 8."""
-TREND = 15
-STANDS_OUT, STRENGTH = 9.0, 0.4
-"""Times the median of all beats, and the size of the beat of log differences, that count as one."""
-REPEATED = 0.15
+_CONSTANTS = read_constants("size.enlarged")
+SMALLEST_ENLARGED, LONGEST_PART = _CONSTANTS.counts("smallest_enlarged", "longest_part")
+TRANSFORM_LENGTH = _CONSTANTS.count("transform_length")
+SLOWEST = _CONSTANTS.number("slowest")
+TREND = _CONSTANTS.count("trend")
+STANDS_OUT, STRENGTH, REPEATED = _CONSTANTS.numbers("stands_out", "strength", "repeated")
+PHOTOGRAPH_SLOPE = _CONSTANTS.number("photograph_slope")
 NOTCH, COMPRESSED_NOTCH = 10**-1.8, 10**-1.0
 """Power, against that of a photograph, below which a frequency is empty; compression fills it with its error."""
-SLOPE = 2.5
-"""The power of photographs falls with this power of the frequency."""
 
 
 def find_enlargement(pixels: NDArray[np.floating], compressed: bool) -> float | None:
@@ -41,9 +36,9 @@ def find_enlargement(pixels: NDArray[np.floating], compressed: bool) -> float | 
 
     compressed  whether blocks of JPEG, which beat too, are in them
     """
-    top, left = (max(0, (length - LARGEST) // 2) for length in pixels.shape[:2])
-    part = pixels[top : top + LARGEST, left : left + LARGEST].astype(np.float64)
-    if min(part.shape[:2]) < SMALLEST:
+    top, left = (max(0, (length - LONGEST_PART) // 2) for length in pixels.shape[:2])
+    part = pixels[top : top + LONGEST_PART, left : left + LONGEST_PART].astype(np.float64)
+    if min(part.shape[:2]) < SMALLEST_ENLARGED:
         return None
     plane = luma_of(part) / 255
     found = [beat for order in (1, 2) if (beat := _strongest(plane, order, compressed)) is not None]
@@ -60,7 +55,7 @@ def find_enlargement(pixels: NDArray[np.floating], compressed: bool) -> float | 
 def _strongest(plane: Array, order: int, compressed: bool) -> tuple[float, float] | None:
     """(how far it stands out, cycles per pixel) of the strongest beat of the differences that rows and columns share."""
     beats = np.minimum(_beats(plane, order), _beats(plane.T, order))
-    frequencies = np.arange(len(beats)) / LENGTH
+    frequencies = np.arange(len(beats)) / TRANSFORM_LENGTH
     usable = frequencies >= SLOWEST
     if compressed:
         usable &= np.abs(frequencies * BLOCK - np.round(frequencies * BLOCK)) / BLOCK > 2 / min(plane.shape)
@@ -72,12 +67,12 @@ def _strongest(plane: Array, order: int, compressed: bool) -> tuple[float, float
 
 
 def _beats(plane: Array, order: int) -> Array:
-    """[LENGTH / 2 + 1], the spectrum of the logarithm of the mean difference of columns, without its trend."""
+    """[TRANSFORM_LENGTH / 2 + 1], the spectrum of the logarithm of the mean difference of columns, without its trend."""
     size = np.log(np.abs(np.diff(plane, order, axis=1)).mean(0) + 1e-4)
     framed = np.pad(size, TREND // 2, mode="reflect")
     size = size - np.median(sliding_window_view(framed, TREND), axis=1)
     window = np.hanning(len(size) + 2)[1:-1]
-    spectrum: Array = np.abs(np.fft.rfft(size * window, LENGTH)) / math.sqrt(float((window**2).sum()))
+    spectrum: Array = np.abs(np.fft.rfft(size * window, TRANSFORM_LENGTH)) / math.sqrt(float((window**2).sum()))
     return spectrum
 
 
@@ -96,6 +91,6 @@ def _relative_power(plane: Array, frequency: float) -> float:
     large = np.maximum(np.abs(np.fft.fftfreq(height))[:, None], np.fft.rfftfreq(width)[None])
     here = (large > frequency - 0.015) & (large < frequency + 0.015)
     coarse = (large > 0.03) & (large < 0.09)
-    expected = float((power * large**SLOPE)[coarse].mean()) / frequency**SLOPE
+    expected = float((power * large**PHOTOGRAPH_SLOPE)[coarse].mean()) / frequency**PHOTOGRAPH_SLOPE
     found: float = float(power[here].mean()) / (expected + 1e-12)
     return found

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import luma_of
 from leader.operators.pillow_resize import pillow_matrix
 
@@ -36,22 +37,13 @@ KERNELS = {"nearest": "soft-nearest", "box": "box", "bilinear": "bilinear", "bic
 """Pillow's kernels and the operators that serve their thumbnails, by the names of the option `down`."""
 BANDS = (0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5001)
 """Borders of the bands, the larger of both frequencies in cycles per pixel; each is split into axes and diagonals."""
-COARSE = 8
-"""The first bands that hardly depend on the kernel: their level and slope are those of the picture."""
-FARTHER = (0.039, 0.222)
-"""Mean logarithm of the distance from the origin, in units of the larger frequency: on the axes and on the diagonals."""
+_CONSTANTS = read_constants("size.thumbnails")
+COARSE_BANDS = _CONSTANTS.count("coarse_bands")
+FARTHER = _CONSTANTS.series("farther")
+SMALLEST_THUMBNAIL, LONGEST_PART = _CONSTANTS.counts("smallest_thumbnail", "longest_part")
+SURE_OF_NEAREST, COUNTED_DOUBT = _CONSTANTS.numbers("sure_of_nearest", "counted_doubt")
+GRID = _CONSTANTS.count("grid")
 ROUNDING = 1 / 255**2 / 12
-SMALLEST = 32
-"""Pixels of a side below which the bands hold too little."""
-LARGEST = 1024
-"""The middle of a larger picture speaks for all of it."""
-SURE = 0.6
-"""Probability from which on nearest neighbour is assumed: a wrong one costs 1.7 dB, missing one 1.3 dB."""
-COUNTED = 0.3
-"""Share of the doubt that counts as noise (three validation photographs: 1 costs the right kernel 0.4 dB, which is what a wrong
-one costs without any)."""
-GRID = 16
-"""Frequencies per cycle of the thumbnail, for the doubt."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +86,7 @@ class Recognised:
 def kernel_chances(pixels: NDArray[np.floating], compressed: bool) -> dict[str, float]:
     """The probability of each of KERNELS, by pixels [H, W, C] in [0, 1] of a thumbnail; even where it is too small to tell."""
     part = middle(pixels)
-    if min(part.shape[:2]) < SMALLEST:
+    if min(part.shape[:2]) < SMALLEST_THUMBNAIL:
         return {name: 1 / len(KERNELS) for name in KERNELS}
     return probabilities(features(part), compressed)
 
@@ -111,24 +103,24 @@ def take_given_kernel(pixels: NDArray[np.floating], factor: int, kernel: str) ->
     chances = {name: float(name == kernel) for name in KERNELS}
     differences = kernel_differences(middle(pixels), factor)
     chosen = list(KERNELS).index(kernel)
-    return Recognised(KERNELS[kernel], chances, COUNTED * math.sqrt(float(differences[chosen, chosen])))
+    return Recognised(KERNELS[kernel], chances, COUNTED_DOUBT * math.sqrt(float(differences[chosen, chosen])))
 
 
 def least_doubt(chances: dict[str, float], differences: Array) -> Recognised:
     """The operator that leaves the least variance, on average over the kernels: nearest neighbour, or one of the others."""
     names = list(KERNELS)
-    nearest = chances["nearest"] >= SURE
+    nearest = chances["nearest"] >= SURE_OF_NEAREST
     alike = [number for number, name in enumerate(names) if (name == "nearest") is nearest]
     weights = np.array([chances[names[number]] for number in alike])
     expected = weights / weights.sum() @ differences[np.ix_(alike, alike)]
     best = int(expected.argmin())
-    return Recognised(KERNELS[names[alike[best]]], chances, COUNTED * math.sqrt(float(expected[best])))
+    return Recognised(KERNELS[names[alike[best]]], chances, COUNTED_DOUBT * math.sqrt(float(expected[best])))
 
 
 def middle(pixels: NDArray[np.floating]) -> NDArray[np.floating]:
-    """At most LARGEST rows and columns."""
-    top, left = (max(0, (length - LARGEST) // 2) for length in pixels.shape[:2])
-    return pixels[top : top + LARGEST, left : left + LARGEST]
+    """At most LONGEST_PART rows and columns."""
+    top, left = (max(0, (length - LONGEST_PART) // 2) for length in pixels.shape[:2])
+    return pixels[top : top + LONGEST_PART, left : left + LONGEST_PART]
 
 
 def features(pixels: NDArray[np.floating]) -> Array:
@@ -201,11 +193,11 @@ def kernel_differences(pixels: NDArray[np.floating], factor: int) -> Array:
 
 def power_law(plane: Array) -> tuple[float, float]:
     """(level, slope): log power = level - slope log f, by least squares over the coarse bands."""
-    if min(plane.shape) < SMALLEST:
+    if min(plane.shape) < SMALLEST_THUMBNAIL:
         return math.log(float(plane.var()) / 10 + ROUNDING), 2.5
-    middles = np.repeat([math.log((low + high) / 2) for low, high in pairwise(BANDS)], 2)[:COARSE]
-    centres = middles + np.tile(FARTHER, COARSE // 2)
-    slope, level = np.polyfit(centres, np.log(band_powers(plane)[:COARSE] + ROUNDING), 1)
+    middles = np.repeat([math.log((low + high) / 2) for low, high in pairwise(BANDS)], 2)[:COARSE_BANDS]
+    centres = middles + np.tile(FARTHER, COARSE_BANDS // 2)
+    slope, level = np.polyfit(centres, np.log(band_powers(plane)[:COARSE_BANDS] + ROUNDING), 1)
     return float(level), float(np.clip(-slope, 1.5, 4.0))
 
 
