@@ -41,7 +41,7 @@ def test_restore_without_a_task_does_what_is_advised(photos: Path) -> None:
         app, ["restore", "it's soft.png", "out.png", "--steps", "2", "--method", "ddnm", "--keep-failed", "--json", "run.json"]
     )
     assert run.exit_code == 0, run.output
-    assert "What is done, unless you say something else with --task: --task deblur --kernel gaussian:" in run.output
+    assert "deblur, kernel gaussian:" in run.output
     assert "The picture shows a Gaussian blur" in run.output, "and why"
     assert json.loads((photos / "run.json").read_text())["task"] == "deblur"
 
@@ -49,12 +49,12 @@ def test_restore_without_a_task_does_what_is_advised(photos: Path) -> None:
 def test_restore_without_a_task_leaves_a_clean_picture_alone(photos: Path) -> None:
     run = runner.invoke(app, ["restore", "clean.png", "out.png"])
     assert run.exit_code == 1 and not (photos / "out.png").exists()
-    assert "Nothing was found to repair in clean.png; say what to do with --task" in run.output
+    assert "Nothing was found to repair in clean.png" in run.output
 
 
 def test_options_of_a_task_need_the_task(photos: Path) -> None:
     run = runner.invoke(app, ["restore", "clean.png", "out.png", "--factor", "2"])
-    assert run.exit_code == 2 and "--factor belongs to a task" in run.output
+    assert run.exit_code == 2 and "factor belongs to a task" in run.output
 
 
 def test_a_folder_still_needs_a_task(photos: Path) -> None:

@@ -59,8 +59,9 @@ class Advice:
         return shlex.join(["leader", "restore", *names, *self.words()])
 
     def note(self) -> str:
-        """What is done where nobody said what to do."""
-        return f"What is done, unless you say something else with --task: {' '.join(self.words())}"
+        """What is done where no task was given."""
+        options = "".join(f", {name.replace('_', ' ')} {value}" for name, value in self.options.items())
+        return f"No task was given, so the one that the diagnosis advises is done: {self.task}{options}."
 
 
 @dataclass(frozen=True)
@@ -90,14 +91,14 @@ class Diagnosis:
     def conclusion(self) -> str:
         """What to do."""
         if self.advice is None:
-            return "Nothing was found that would be repaired without being asked for; say what to do with --task."
+            return "Nothing was found that needs a repair; choose a task if you want one anyway."
         return f"To repair it: {self.command}"
 
     def advised(self) -> Advice:
         """The repair; a sentence where there is none."""
         if self.advice is None:
             name = "this picture" if self.file is None else printable(self.file)
-            raise LeaderError(f"Nothing was found to repair in {name}; say what to do with --task, one of {', '.join(TASKS)}.")
+            raise LeaderError(f"Nothing was found to repair in {name}; choose a task, one of {', '.join(TASKS)}.")
         return self.advice
 
     def as_dict(self) -> dict[str, Any]:
@@ -167,7 +168,7 @@ def refuse_options(options: Mapping[str, Any]) -> None:
     known = sorted({option.name for task in TASKS.values() for option in task.options if options.get(option.name) is not None})
     if known:
         word = known[0].replace("_", "-")
-        raise UsageError(f"--{word} belongs to a task; say which with --task, or leave it out to have the picture looked at.")
+        raise UsageError(f"The option {word} belongs to a task; give the task too, or leave both out to have one advised.")
 
 
 def _advice(found: Findings) -> Advice | None:
@@ -201,7 +202,7 @@ def _sentences(found: Findings) -> list[str]:
         said.append("It looks drawn rather than photographed; the networks here know photographs.")
     if _perhaps_content(found):
         words = " and ".join(CONTENT[kind] for kind in found.defects)
-        said.append(f"It has {words}; if they are, --task inpaint --mask auto fills them in.")
+        said.append(f"It has {words}; if they are, inpainting with the mask auto fills them in.")
     elif found.defects:
         said.append(f"It shows {' and '.join(found.defects)}, {100 * found.defect_share:.2g} % of its pixels.")
     said += [*_compression(found), *_noise(found)]
@@ -209,12 +210,12 @@ def _sentences(found: Findings) -> list[str]:
     if found.enlarged is not None:
         said.append(
             f"Reduced to {round(width / found.enlarged)} x {round(height / found.enlarged)} pixels it loses nothing, and could "
-            "then be enlarged by --task sr."
+            "then be enlarged by the task sr."
         )
     elif max(width, height) <= SMALL:
-        said.append("It is small; --task sr would enlarge it.")
+        said.append("It is small; the task sr would enlarge it.")
     if found.grey:
-        said.append("--task colourise would give it colours.")
+        said.append("The task colourise would give it colours.")
     return said
 
 

@@ -131,7 +131,7 @@ def pose_picture(
     """
     chosen, given = task_options(task, options)
     if not jpeg and chosen.name == "jpeg":
-        raise UsageError("The task 'jpeg' is all about JPEG; leave out --no-jpeg (jpeg=False), or choose another task.")
+        raise UsageError("The task 'jpeg' removes the traces that jpeg=False ignores; leave that out, or choose another task.")
     examination = examine(picture, jpeg)
     picture = examination.picture
     request = Request(examination, notes=list(picture.metadata.notes))
@@ -194,8 +194,8 @@ def _noise(
         notes.extend(noise.notes())
         if white and level < task.weak_noise and measured.picture.bits == 8:
             notes.append(
-                f"The noise that was found is weak ({255 * level:.1f} grey levels), and taking it away would cost detail: the "
-                f"picture is left as it is; --sigma {level:.2g} takes it away."
+                f"The noise that was found is weak ({255 * level:.1f} grey levels), and removing it would cost detail: the "
+                f"picture is left as it is; give a sigma of {level:.2g} to remove it."
             )
             return 0.0, None, white
         if shape is not None and can_be_whitened(measured.operator, shape):

@@ -18,7 +18,7 @@ from leader.problem import Problem
 from leader.restoration.pose import PosedProblem
 
 WEAK = 0.025
-"""Standard deviation of noise, for [0, 1] images, from which on nobody asks: it shows, and texture hardly looks like that."""
+"""Standard deviation, for [0, 1] images, above which noise is always removed: it is visible, and seldom texture."""
 GAINED = 0.89
 """Share of the noise below which the expected error must lie: an answer that is better than the picture by 1 dB. Clean
 textures that look noisy have 0.89 to 4 of it (`benchmarks/weak_noise.py`).
@@ -54,8 +54,8 @@ def left_where_nothing_is_gained(posed: PosedProblem, prior: Prior) -> PosedProb
     if error is None or error < GAINED * posed.sigma:
         return posed
     note = (
-        f"What was found is noise of {255 * posed.sigma:.1f} grey levels, or texture that looks like it, and taking it away "
-        f"would leave errors of {255 * error:.1f}: the picture is left as it is; --sigma {posed.sigma:.2g} takes it away."
+        f"What was found is noise of {255 * posed.sigma:.1f} grey levels, or texture that looks like it, and removing it would "
+        f"leave errors of {255 * error:.1f}: the picture is left as it is; give a sigma of {posed.sigma:.2g} to remove it."
     )
     problem = replace(posed.problem, sigma=torch.zeros_like(posed.problem.sigma))
     return replace(posed, problem=problem, sigma=0.0, notes=(*posed.notes, note))

@@ -42,7 +42,7 @@ class Blur:
 
     @property
     def kernel(self) -> str:
-        """As --kernel takes it."""
+        """As the option kernel takes it."""
         width = f"{self.shape.width:.3g}"
         return f"line:{width}:{self.shape.angle:.0f}" if self.shape.family == "line" else f"{self.shape.family}:{width}"
 

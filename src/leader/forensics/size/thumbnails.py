@@ -79,7 +79,7 @@ class Recognised:
             )
         return (
             f"It was reduced by {likely}: {taken} is assumed ({chance} likely), and the doubt counts as noise of "
-            f"{self.doubt:.2g}; --down says what you know."
+            f"{self.doubt:.2g}; set down if you know how it was made."
         )
 
 

@@ -85,7 +85,7 @@ def _gaussian(kernel: Any, request: Request) -> Tensor:
 
 def _paper_kernel(request: Request) -> Tensor:
     request.notes.append(
-        "No kernel was given: the blur is taken to be the papers' 5 x 5 taps; use --kernel gaussian:STD for another."
+        "No kernel was given: the blur is taken to be the papers' 5 x 5 taps; give a kernel such as gaussian:2 for another."
     )
     taps = paper_gaussian_taps()
     return torch.outer(taps, taps)
@@ -101,7 +101,7 @@ def _with_found_kernel(given: Values, request: Request) -> Values:
     search = request.examination.visible.blur
     if search.blur is None:
         raise LeaderError(f"{search.seen.rstrip('.')}; give the kernel yourself if you know it.")
-    request.notes.append(f"The blur was found in the picture: {search.blur.in_words()}, --kernel {search.blur.kernel}.")
+    request.notes.append(f"The blur was found in the picture: {search.blur.in_words()}, the kernel {search.blur.kernel}.")
     doubt = given.get("kernel_doubt")
     return {**given, "kernel": search.blur.kernel, "kernel_doubt": search.blur.error if doubt is None else doubt}
 
@@ -121,14 +121,14 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
     if found.sharp:
         request.notes.append(
             "The picture is blurred neither by this kernel nor by half of it: it looks sharp, and is left as it is; "
-            "--kernel-doubt 0 uses the kernel regardless."
+            "a kernel doubt of 0 uses the kernel regardless."
         )
         return {**values, "kernel": torch.ones(1, 1, dtype=values["kernel"].dtype), "kernel_doubt": 0.0}
     better = f"The picture is explained better by a blur {found.factor:.2f} times as wide as the kernel"
     if found.factor > 1:
-        request.notes.append(f"{better}, which is used as it is; --kernel auto looks for the blur itself.")
+        request.notes.append(f"{better}, which is used as it is; the kernel auto looks for the blur itself.")
         return values
-    request.notes.append(f"{better}, which is used instead; --kernel-doubt 0 uses the kernel as given.")
+    request.notes.append(f"{better}, which is used instead; a kernel doubt of 0 uses the kernel as given.")
     return {
         **values,
         "kernel": narrowed(values["kernel"], found.factor),
