@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 
 from leader.forensics.jpeg.block_grid import belongs
-from leader.forensics.jpeg.blocks import DCT, blocks_of, luma_of
 from leader.pictures import from_pil, read_picture
 from leader.pictures.jpeg_history import JpegHistory, history_of, standard_chroma, standard_luma
 from tests.forensics.jpegs import jpeg, photograph
@@ -35,20 +34,6 @@ def test_grey_files_have_one_table_and_others_none(tmp_path: Path) -> None:
     photograph(0, side=32).save(tmp_path / "a.png")
     assert read_picture(tmp_path / "a.png").history is None
     assert history_of(jpeg(photograph(0, side=32).convert("CMYK"))) is None
-
-
-def test_the_transform_is_that_of_jpeg(tmp_path: Path) -> None:
-    """Coefficients of the decoded luma are multiples of the steps, in the order of Pillow's table."""
-    assert np.allclose(DCT @ DCT.T, np.eye(8))
-    dull = photograph(6, side=64, grey=True).point(lambda value: 60 + value // 2)  # nothing is clipped when it is decoded
-    dull.save(tmp_path / "slanted.jpg", qtables=[SLANTED])
-    picture = read_picture(tmp_path / "slanted.jpg")
-    assert picture.history is not None
-    steps = picture.history.luma_steps()
-    coefficients = blocks_of(luma_of(picture.pixels.astype(np.float64))).coefficients
-    away = np.abs(coefficients - np.rint(coefficients / steps) * steps)
-    assert steps[0, 7] == 31 and steps[7, 0] == 10
-    assert np.median(away) < 0.5 and away.max() < 2
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -13,7 +13,6 @@ from PIL import Image, ImageCms
 
 from leader.errors import LeaderError
 from leader.forensics.noise.estimate import measure_noise
-from leader.forensics.noise.texture_limit import flattest
 from leader.pictures import from_pil, read_picture
 from tests.forensics.fields import colour, find_in, peppered
 
@@ -87,14 +86,3 @@ def test_nothing_but_black_white_and_two_greys_has_a_noise_level_without_a_warni
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert 0.3 < measure_noise(shades).sigma < 0.5
-
-
-def test_windows_that_stand_alone_are_judged_together() -> None:
-    usable = np.zeros((12, 12), dtype=bool)
-    usable[::5, ::5] = True
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert np.array_equal(flattest(np.ones((12, 12)), usable, 0.1), usable)
-        usable[2, 0] = True  # two steps from the first
-        chosen = flattest(np.arange(144.0).reshape(12, 12), usable, 0.1)
-    assert chosen.sum() == 2 and chosen[0, 0] and chosen[2, 0]

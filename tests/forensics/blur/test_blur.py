@@ -9,7 +9,7 @@ from leader.forensics import examine
 from leader.forensics.blur.candidates import Found, candidates, peak
 from leader.forensics.blur.periodogram import plane
 from leader.forensics.blur.search import BlurSearch, find_blur, judged
-from leader.forensics.blur.shapes import SHARP, Ridge, Shape, coarse, ridge_power, softness, transfer
+from leader.forensics.blur.shapes import SHARP, Shape, coarse, softness, transfer
 from leader.pictures.picture import Picture
 from tests.forensics.blur.fields import SCENE, estimate, field, picture
 
@@ -86,21 +86,6 @@ def test_the_judgement_needs_evidence_a_width_and_a_narrow_error() -> None:
     assert tilted.blur is not None and upright.blur is None
 
 
-def test_confidence_is_a_probability_that_can_be_recomputed() -> None:
-    found = (found_of("gaussian", 2.0, 2.5, error=0.1), found_of("disk", 3.0, 2.0, error=0.1))
-    scores = np.array([2.5 + np.log(0.3), 2.0 + np.log(0.1), 0.0])
-    share = np.exp(scores[0]) / np.exp(scores).sum()
-    search = judged(found)
-    assert search.blur is None and search.unsure
-    assert f"{100 * share * 0.9545:.0f} % sure" in search.seen
-    sure = judged((found_of("gaussian", 2.0, 9.0, error=0.1),)).blur
-    assert sure is not None
-    assert sure.confidence == pytest.approx(0.9545 / (1 + np.exp(-9) / 0.3), abs=1e-3)
-    assert sure.kernel == "gaussian:2" and "standard deviation 2.0 pixels" in sure.in_words()
-    line = judged((found_of("line", 9.04, 30.0),)).blur
-    assert line is not None and line.kernel == "line:9.04:40" and "40 degrees" in line.in_words()
-
-
 def test_transfers_are_those_of_the_kernels() -> None:
     at = plane(64)
     gaussian = transfer(Shape("gaussian", 1.5), at)
@@ -114,14 +99,6 @@ def test_transfers_are_those_of_the_kernels() -> None:
         and len(shapes) == len(transfers)
         and {shape.family for shape in shapes[1:]} == {"gaussian", "disk", "line"}
     )
-
-
-def test_a_ridge_falls_along_the_motion_and_not_across() -> None:
-    at = plane(64)
-    ridge = ridge_power(Ridge(10.0, 30.0), at)
-    line = transfer(Shape("line", 10.0, 30.0), at)
-    assert np.corrcoef(ridge, line)[0, 1] > 0.8
-    assert np.corrcoef(ridge_power(Ridge(10.0, 150.0), at), line)[0, 1] < 0.5
 
 
 def test_a_peak_is_that_of_a_parabola_and_a_flat_one_is_as_wide_as_the_search() -> None:

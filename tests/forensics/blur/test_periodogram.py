@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from leader.forensics.blur.evidence import PRIOR_MEAN, Scene
-from leader.forensics.blur.periodogram import basis_of, luma_plane, periodogram, plane, quantised, windowed
+from leader.forensics.blur.periodogram import luma_plane, periodogram, plane, quantised
 from leader.pictures import from_pil
 from leader.pictures.jpeg_history import JpegHistory, standard_luma
 
@@ -37,21 +37,6 @@ def test_borders_do_not_leak() -> None:
     assert plain[0, 30] > 1e-3
 
 
-def test_the_window_mixes_neighbours_as_it_is_said() -> None:
-    """E of a tile's periodogram is the field's power mixed by (1, 4, 1) / 6 along each side, exactly."""
-    side = 32
-    power = np.zeros((side, side))
-    power[4, 7] = power[-4, -7] = 1.0
-    mixed = windowed(power)
-    window = np.outer(np.hanning(side + 1)[:-1], np.hanning(side + 1)[:-1])
-    rows, columns = np.mgrid[:side, :side]
-    wave = np.exp(2j * np.pi * (4 * rows + 7 * columns) / side)
-    seen = np.abs(np.fft.fft2(wave * window)) ** 2 / (window**2).sum() / side**2
-    seen = seen + np.roll(seen[::-1, ::-1], (1, 1), (0, 1))
-    assert np.abs(mixed - seen).max() < 1e-12
-    assert mixed.sum() == pytest.approx(2)
-
-
 def test_unknown_tiles_are_left_out() -> None:
     values = np.random.default_rng(1).standard_normal((64, 128))
     known = np.ones((64, 128), dtype=bool)
@@ -60,25 +45,6 @@ def test_unknown_tiles_are_left_out() -> None:
     left = periodogram(values[:, :96], 64)
     assert only is not None and left is not None and np.allclose(only, left)
     assert periodogram(values, 64, np.zeros((64, 128), dtype=bool)) is None
-
-
-def test_many_tiles_are_spread_over_the_picture() -> None:
-    values = np.zeros((64, 64 * 400))
-    values[:, -64:] = np.random.default_rng(1).standard_normal((64, 64))
-    found = periodogram(values, 64)
-    assert found is not None and found.mean() > 0  # the last tile counts
-
-
-def test_the_plane_leaves_out_the_axes_and_the_mean() -> None:
-    at = plane(64)
-    assert at.use.shape == (64, 33) and at.basis.shape == (len(at.f), 9)
-    assert not at.use[:, :2].any() and not at.use[:2].any() and not at.use[-1].any() and not at.use[32].any()
-    assert at.f.min() >= 3 / 64 and at.f.max() <= 0.5
-
-
-def test_the_basis_at_a_place_that_is_easily_computed() -> None:
-    values = basis_of(np.array([0.1 * np.e]), np.array([np.pi / 4]))[0]
-    assert values == pytest.approx([1, -1, -1, 0, 1, -1, 0, 0, 1], abs=1e-12)
 
 
 def test_a_scene_falls_with_its_slope_along_its_direction() -> None:
@@ -90,13 +56,6 @@ def test_a_scene_falls_with_its_slope_along_its_direction() -> None:
     turned = Scene(np.array([*weights[:3], 0.5, *weights[4:]])).power(100, 100)
     assert turned[0, 10] == pytest.approx(0.02 * np.exp(0.5)) and turned[10, 0] == pytest.approx(0.02 * np.exp(-0.5))
     assert PRIOR_MEAN.shape == (9,)
-
-
-def test_luma_is_that_of_jpeg_and_grey_stays() -> None:
-    pixels = np.zeros((2, 2, 3), dtype=np.float32)
-    pixels[..., 1] = 1
-    assert luma_plane(pixels) == pytest.approx(np.full((2, 2), 0.587))
-    assert luma_plane(np.full((2, 2, 1), 0.3)) == pytest.approx(np.full((2, 2), 0.3))
 
 
 def test_what_jpeg_left() -> None:

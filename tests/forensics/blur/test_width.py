@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from torch import Tensor
 
-from leader.forensics.blur.periodogram import plane
-from leader.forensics.blur.shapes import transfer_of
-from leader.forensics.blur.width import FACTORS, REFUTED, _scaled, _transfer, evidence_by_width, narrowed, refuted, width_of
+from leader.forensics.blur.width import narrowed, refuted, width_of
 from leader.forensics.noise.estimate import NoiseEstimate
 from leader.operators import gaussian_kernel, line_kernel
 from leader.pictures.jpeg_history import JpegHistory
@@ -74,12 +72,6 @@ def test_a_narrower_one_is_refuted_too() -> None:
     assert found is not None and found.factor == pytest.approx(4 / 3, rel=0.08)
 
 
-def test_the_evidence_is_that_over_the_given_width() -> None:
-    ahead = evidence_by_width(field(gaussian_kernel(2.0)), gaussian_kernel(2.0), estimate())
-    assert ahead is not None and ahead.shape == FACTORS.shape
-    assert ahead[np.argmin(np.abs(FACTORS - 1))] == 0 and ahead.max() < REFUTED and ahead.min() < -REFUTED
-
-
 def test_too_little_says_nothing() -> None:
     assert refuted(field(side=256)[:40, :40], gaussian_kernel(2.0), estimate()) is None
     assert refuted(np.full((128, 128), 0.5), gaussian_kernel(2.0), estimate()) is None
@@ -122,15 +114,6 @@ def test_what_is_due_is_what_the_true_blur_and_the_noise_did() -> None:
     assert found.due == pytest.approx(float(np.sqrt(((luma - scene(0)) ** 2).mean())), rel=0.25)
 
 
-def test_a_kernel_at_its_own_width_is_itself_and_at_none_is_no_blur() -> None:
-    at = plane(64)
-    kernel = gaussian_kernel(2.0).double().numpy()
-    np.testing.assert_allclose(_transfer(kernel, 1.0, at), transfer_of(gaussian_kernel(2.0), at), atol=1e-6)
-    np.testing.assert_allclose(_transfer(kernel, 0.0, at), 1.0)
-    half = _transfer(gaussian_kernel(3.0).double().numpy(), 0.5, at)
-    np.testing.assert_allclose(half, transfer_of(gaussian_kernel(1.5), at), atol=0.01)
-
-
 @pytest.mark.parametrize("history", [None, JpegHistory((2,) * 64)])
 def test_a_sharp_picture_has_no_blur_and_a_blurred_one_has(history: JpegHistory | None) -> None:
     noise = NoiseEstimate(0.01, 0.0, NOISE.rounding, history)
@@ -151,13 +134,3 @@ def test_nothing_is_said_where_nothing_can_be_seen() -> None:
     assert behind is not None and behind.odds is None, "what JPEG leaves of a spectrum suits many a kernel"
     found = width_of(scene(0), torch.ones(1, 1), NOISE)
     assert found is not None and found.odds == found.sharp == pytest.approx(0.0, abs=1e-6), "no kernel is narrower than none"
-
-
-def test_a_wider_kernel_has_nothing_beyond_the_highest_frequency_of_the_given_one() -> None:
-    taps, side = gaussian_kernel(0.6).double().numpy(), 32
-    frequency = np.abs(np.fft.fftfreq(side))
-    known = np.maximum(frequency[:, None], frequency[None]) * 2 <= 0.5
-    wider, given = _scaled(taps, 2.0, side), _scaled(taps, 1.0, side)
-    assert np.all(wider[~known] == 0) and np.all(np.abs(given) > 0)
-    twice = 2 * np.fft.fftfreq(side, 1 / side).astype(int) % side  # of a frequency's place
-    assert wider[known] == pytest.approx(given[np.ix_(twice, twice)][known])

@@ -12,12 +12,12 @@ from PIL import Image, ImageDraw
 from leader.forensics.defects import defects
 from leader.forensics.defects.chains import chains_of
 from leader.forensics.defects.defects import Defects
-from leader.forensics.defects.neighbours import grown, median_around, shifted
+from leader.forensics.defects.neighbours import grown
 from leader.forensics.defects.scratches import find_drawn, on_segments, ridgeness
 from leader.forensics.defects.specks import find_specks, speckness
 from leader.pictures import Picture, from_pil
 from leader.pictures.jpeg_history import JpegHistory, standard_luma
-from tests.forensics.fields import Flags, colour, field, find_in, peppered, scratched
+from tests.forensics.fields import Flags, colour, find_in, peppered, scratched
 from tests.forensics.jpegs import jpeg, photograph
 
 SIDE = 160
@@ -175,30 +175,6 @@ def test_chains() -> None:
     assert len(chains_of(np.zeros_like(marked), pixels, 0.1).area) == 0
 
 
-def test_chains_equal_scipys_components() -> None:
-    from scipy.ndimage import label
-
-    marked = np.random.default_rng(4).random((40, 50)) < 0.4
-    chains = chains_of(marked, np.zeros((40, 50, 1), np.float32), 0)
-    expected, count = label(marked, np.ones((3, 3)))
-    pairs = set(zip(chains.member.tolist(), expected[chains.rows, chains.columns].tolist()))
-    assert len(pairs) == count == len(chains.area)
-
-
-def test_neighbours() -> None:
-    values = np.arange(12, dtype=np.float32).reshape(3, 4)
-    assert shifted(values, 1, -1)[0, 1] == values[1, 0] and shifted(values, 1, 0)[2, 0] == values[2, 0]
-    flags = np.zeros((7, 7), dtype=bool)
-    flags[3, 3] = True
-    assert grown(flags, 2)[1:6, 1:6].all() and grown(flags, 2).sum() == 25 and grown(flags, 0) is flags
-    plane = field(32, 1)
-    from scipy.ndimage import generic_filter
-
-    footprint = np.zeros((9, 9))
-    footprint[::2, ::2] = 1
-    assert np.allclose(median_around(plane, 2), generic_filter(plane, np.median, footprint=footprint, mode="nearest"))
-
-
 def test_specks_need_company() -> None:
     """Three white pixels in a dark picture of 40,000 are highlights; with more they are defects."""
     plane = np.full((200, 200, 1), 0.3, np.float32)
@@ -206,19 +182,6 @@ def test_specks_need_company() -> None:
     assert not find_specks(plane).any()
     plane[60, 60] = plane[61, 100] = 0.0
     assert find_specks(plane).sum() == 5
-
-
-def test_words() -> None:
-    known = np.ones((100, 100), dtype=bool)
-    assert Defects(known, ()).words() == "No defects were found: no specks, scratches or lines of dust."
-    known = known.copy()
-    known[:5] = False
-    assert Defects(known, ("salt and pepper", "scratches")).words() == (
-        "Defects were found: salt and pepper and scratches, 5.0 % of the pixels."
-    )
-    assert "some belong to the scene" in Defects(known, ("scratches",), smeared=True).words()
-    known[:5], known[0, :5] = True, False
-    assert "0.05 % of the pixels" in Defects(known, ("dead pixels",)).words()
 
 
 @pytest.mark.parametrize("quality", [10, 20])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from leader.forensics.jpeg.chroma import SPRING, Reach, reduced
-from leader.forensics.jpeg.coefficients import Coefficients, Plane, _snapped, coefficients_of
+from leader.forensics.jpeg.coefficients import Coefficients, Plane, coefficients_of
 from leader.pictures.jpeg_history import JpegHistory
 from leader.pictures.reading import from_pil
 from tests.forensics.jpegs import jpeg, photograph, unit
@@ -167,22 +166,6 @@ def test_sizes_that_cut_blocks(size: tuple[int, int]) -> None:
         assert not cut.any()  # what lies beyond the border is not known
 
 
-def test_a_turned_file_has_the_coefficients_of_its_file() -> None:
-    image = photograph(4, side=112).crop((0, 0, 112, 75))
-    upright = from_pil(jpeg(image, 50, 2))
-    exif = Image.Exif()
-    for orientation in (3, 6, 8):
-        exif[274] = orientation
-        buffer = io.BytesIO()
-        image.save(buffer, "JPEG", quality=50, subsampling=2, exif=exif)
-        turned = from_pil(Image.open(buffer))
-        assert upright.history is not None and turned.history is not None
-        plain, found = coefficients_of(upright.pixels, upright.history), coefficients_of(turned.pixels, turned.history)
-        assert abs(found.exact_share() - plain.exact_share()) < 0.01
-        sizes = [np.sort(np.abs(c.planes[0].values[c.planes[0].exact])) for c in (plain, found)]
-        np.testing.assert_allclose(sizes[0].sum(), sizes[1].sum(), rtol=0.01)
-
-
 def test_clipped_blocks_are_not_called_exact() -> None:
     """Beside grey, black and white dots, overdriven: what was clipped cannot be known."""
     values = np.full((64, 64, 3), 128, np.uint8)
@@ -232,24 +215,6 @@ def test_samples_beyond_a_border_continue_it() -> None:
     np.testing.assert_allclose(found[5:], np.repeat(found[4:5], 3, 0), atol=1e-9)
     wide = reduced(pixels, Reach(9, 0, 9, 1, True), Reach(3, 2, 8, 1, True))
     np.testing.assert_array_equal(wide, pixels[:, [0, 0, 0, 1, 2, 2, 2, 2]])
-
-
-def test_four_pixels_for_one_sample() -> None:
-    samples = np.random.default_rng(0).normal(size=(8, 8))
-    found = reduced(samples.repeat(4, 1), Reach(8, 0, 8, 1, True), Reach(32, 0, 8, 4, True))
-    np.testing.assert_allclose(found, samples, atol=1e-3)  # as near as the springs let them
-
-
-def test_a_block_is_trusted_no_more_than_rounding_allows() -> None:
-    plane = _snapped(np.full((8, 16), 128.0), np.ones((8, 16), bool), np.full((8, 8), 4.0))
-    assert plane.error.tolist() == [[pytest.approx(0.35), pytest.approx(0.35)]] and plane.exact.all()
-
-
-def test_a_coefficient_that_is_not_exact_is_doubted_by_three_errors() -> None:
-    exact = np.zeros((1, 1, 8, 8), bool)
-    exact[..., :4, :] = True
-    doubt = Plane(np.zeros((1, 1, 8, 8), np.float32), exact, np.full((1, 1), 2.0, np.float32)).doubt()
-    assert np.allclose(doubt[..., :4, :], 0) and np.allclose(doubt[..., 4:, :], 6)
 
 
 def test_what_was_rounded_to_zero_has_no_error_of_rounding() -> None:

@@ -7,11 +7,10 @@ import pytest
 from numpy.typing import NDArray
 from PIL import ImageFilter
 
-from leader.forensics.jpeg.blocks import DCT, LUMA
-from leader.forensics.jpeg.compression_spectrum import SHARES, compression_spectrum
-from leader.forensics.noise.estimate import measure_noise
+from leader.forensics.jpeg.blocks import DCT
+from leader.forensics.jpeg.compression_spectrum import compression_spectrum
 from leader.pictures.jpeg_history import JpegHistory, history_of
-from leader.transforms import OPPONENT, RGB_OF_YCBCR
+from leader.transforms import OPPONENT
 from tests.forensics.jpegs import jpeg, photograph, unit
 
 
@@ -39,11 +38,6 @@ def test_powers_are_those_of_the_error(subsampling: int) -> None:
     assert medians.min() > 1 / 3 and medians.max() < 3.5, medians
 
 
-def test_the_shares_are_those_of_the_decoder() -> None:
-    assert SHARES[0] == pytest.approx([3, (1.772 - 0.344136) ** 2 / 3, (1.402 - 0.714136) ** 2 / 3])
-    assert np.asarray(LUMA @ RGB_OF_YCBCR) == pytest.approx([1, 0, 0], abs=2e-6)
-
-
 def test_a_grey_file_of_known_coefficients() -> None:
     """All coefficients far from zero: the error of every band is step^2 / 12, and that of rounding is added."""
     steps = tuple(range(1, 65))
@@ -54,15 +48,3 @@ def test_a_grey_file_of_known_coefficients() -> None:
     ratio = table[0, 1:8, 1:8] * 255**2 / (np.array(steps).reshape(8, 8)[1:, 1:] ** 2 / 12 + 1 / 12)
     assert table.shape == (1, 9, 9) and ratio.min() > 0.99 and ratio.max() < 1.11
     assert table[0, 8, 8] == table[0, 7, 7] and table[0, 0, 0] == pytest.approx((1 / 12 + 1 / 12) / 255**2)
-
-
-def test_it_is_used_where_detail_is_amplified_and_compression_sets_the_level() -> None:
-    file = jpeg(photograph(6).filter(ImageFilter.GaussianBlur(2)), 75)
-    pixels, history = unit(file), history_of(file)
-    assert measure_noise(pixels, None, 8, history, False).spectrum is None
-    found = measure_noise(pixels, None, 8, history, True)
-    assert found.spectrum is not None and found.sigma == found.compression
-    whole = compression_spectrum(np.asarray(pixels, np.float64), history, None) if history is not None else None
-    assert whole is not None and np.allclose(found.spectrum.table, 0.5 * whole.table, rtol=1e-9)
-    noisy = jpeg(photograph(6, 25), 90)
-    assert measure_noise(unit(noisy), None, 8, history_of(noisy), True).spectrum is None

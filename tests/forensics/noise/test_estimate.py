@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from leader.forensics.jpeg.quantised_noise import compression_error, noise_befor
 from leader.forensics.noise.estimate import NoiseEstimate, crop_for_noise, measure_noise
 from leader.forensics.noise.level import estimate_noise
 from leader.forensics.noise.spectrum import NoiseSpectrum
-from leader.pictures import from_pil, read_picture
+from leader.pictures import from_pil
 from leader.pictures.jpeg_history import history_of, standard_luma
 from leader.restoration.pose import pose_picture
 from tests.forensics.jpegs import jpeg, photograph, unit
@@ -86,15 +85,6 @@ def test_a_mask_leaves_blocks_out() -> None:
     assert noise.history is not None and 255 * noise.sigma == pytest.approx(25, rel=0.15)
 
 
-def test_white_noise_without_jpeg_is_judged_as_before() -> None:
-    pixels = unit(photograph(6, 25))
-    noise = measure_noise(pixels)
-    assert noise.history is None and noise.white == estimate_noise(pixels) and noise.notes() == ()
-    flat = np.full((64, 64, 3), 0.5)
-    assert measure_noise(flat).sigma == pytest.approx(1 / 255 / 12**0.5)
-    assert measure_noise(flat, bits=16).sigma == pytest.approx(1 / 65535 / 12**0.5)
-
-
 def test_enlarged_chroma_without_blocks_does_not_hide_noise() -> None:
     """At quality 100 every step is 1: no grid shows, but the chroma of 4:2:0 has lost its finest detail."""
     copy = unit(jpeg(photograph(6, 25), 100))
@@ -111,18 +101,6 @@ def test_where_detail_is_amplified_compression_counts_more_in_a_smooth_picture()
     posed = [pose_picture(from_pil(smooth), task, None, options) for task, options in BOTH]
     assert posed[0].noise is None and posed[0].sigma == pytest.approx(plain, rel=1e-4)
     assert isinstance(posed[1].noise, NoiseSpectrum) and plain < posed[1].sigma  # by band: the low ones count for more
-
-
-def test_the_note_says_what_set_the_level(tmp_path: Path) -> None:
-    jpeg(photograph(6)).save(tmp_path / "clean.jpg", quality=75)
-    posed = pose_picture(read_picture(tmp_path / "clean.jpg"), "denoise", None, {})
-    (note,) = posed.notes
-    assert note == f"The file is a JPEG of about quality 75: its compression counts as noise of {posed.sigma:.2g}."
-    assert pose_picture(read_picture(tmp_path / "clean.jpg"), "denoise", 0.1, {}).notes == ()
-    assert pose_picture(from_pil(jpeg(photograph(6, 25), 90)), "denoise", None, {}).notes == ()
-    copy = from_pil(jpeg(photograph(6), 75).convert("RGB"))
-    (note,) = pose_picture(copy, "denoise", None, {}).notes
-    assert note.startswith("The file was once a JPEG of about quality 7")
 
 
 @pytest.mark.parametrize("channels", [1, 3])

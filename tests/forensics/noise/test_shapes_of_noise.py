@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 
-from leader.errors import LeaderError
 from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.estimate import measure_noise, rounding
 from leader.forensics.noise.level import estimate_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
-from leader.forensics.noise.texture_limit import flattest, unsaturated, white_limit
-from leader.operators import OPPONENT as OF_OPERATORS
+from leader.forensics.noise.texture_limit import white_limit
 from leader.pictures.jpeg_history import history_of
 from leader.transforms import OPPONENT
 from tests.forensics.jpegs import jpeg, photograph, unit
@@ -49,10 +47,6 @@ def grey_texture() -> Array:
     radius[0, 0] = 1
     texture = np.fft.ifft2(np.fft.fft2(draw(3, 1)[..., 0]) / radius**1.5).real
     return np.repeat((0.5 + 0.12 * texture / texture.std())[..., None], 3, axis=2)
-
-
-def test_the_axes_are_those_of_the_operators() -> None:
-    np.testing.assert_array_equal(OPPONENT, OF_OPERATORS.numpy())
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -98,26 +92,6 @@ def test_clipped_blocks_are_left_out_and_masked_ones_too() -> None:
     assert white_limit(spoiled, known) == pytest.approx(0.05, rel=0.08)
     assert white_limit(spoiled) < 0.01
     assert white_limit(spoiled, np.zeros_like(known)) == np.inf
-
-
-def test_the_flattest_windows_are_those_with_flat_neighbours() -> None:
-    energy = np.ones((20, 20))
-    energy[:, 12:] = 9.0
-    energy[4, 4] = 0.0  # a window that drew little is not chosen for it: its neighbours are
-    chosen = flattest(energy, np.ones((20, 20), bool), 0.08)
-    assert {(2, 4), (6, 4), (4, 2), (4, 6)} <= {(int(r), int(c)) for r, c in np.argwhere(chosen)}
-    assert not flattest(energy, energy > 5, 0.1)[:, :12].any()
-    alone = np.zeros((20, 20), bool)
-    alone[::5, ::5] = True
-    assert np.array_equal(flattest(energy, alone, 0.1), alone)  # nobody has neighbours to be judged by
-    alone[1, :8] = True
-    assert flattest(energy, alone, 0.1).any()
-
-
-def test_saturated_windows() -> None:
-    windows = np.full((2, 10, 1, 8, 8), 0.5)
-    windows[0, :, 0, :2] = 1.0
-    assert unsaturated(windows).tolist() == [[False] * 10, [True] * 10]
 
 
 def test_the_spectrum_of_blotchy_colour_noise() -> None:
@@ -211,12 +185,6 @@ def test_the_map_of_noise_follows_the_brightness_around() -> None:
     assert noise.raised(0.0) is noise
     dark = ShotNoise(0.01, -1e-3, 0.002)
     assert dark.std(np.zeros(1)) == pytest.approx(0.002)
-
-
-@pytest.mark.parametrize("numbers", [(0.0, 0.0, 0.001), (0.1, np.nan, 0.001), (0.1, 0.0, 0.0), (1, 0.0, 0.1)])
-def test_wrong_lines_are_refused(numbers: tuple[float, float, float]) -> None:
-    with pytest.raises(LeaderError, match="Shot noise"):
-        ShotNoise(*numbers)
 
 
 def test_measure_noise_says_which_it_is() -> None:

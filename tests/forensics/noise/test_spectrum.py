@@ -19,11 +19,6 @@ def test_nodes_are_hit_and_logarithms_are_interpolated() -> None:
     np.testing.assert_allclose(power[:, 0, 15], np.sqrt(table[:, 0, 0] * table[:, 0, 1]), rtol=1e-12)
 
 
-def test_odd_frames_are_symmetric() -> None:
-    power = NoiseSpectrum(np.random.default_rng(1).uniform(0.1, 10, (1, 4, 4))).on(7, 9)
-    np.testing.assert_allclose(power, np.roll(power[:, ::-1, ::-1], (1, 1), (1, 2)), rtol=1e-12)
-
-
 def test_white_noise_and_the_level() -> None:
     white = NoiseSpectrum.white(0.05)
     np.testing.assert_allclose(white.on(6, 5), np.full((1, 6, 5), 0.0025))

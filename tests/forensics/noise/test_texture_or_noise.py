@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leader.forensics.noise.coloured import FLATTEST_BLOCKS, MANY_BLOCKS, least_power, noise_spectrum, unevenness
+from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.estimate import PATCHY, measure_noise
 from leader.forensics.noise.shot import ShotNoise, _share_of_weakest_colour, shot_noise
 from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere
@@ -68,12 +68,6 @@ def test_grey_texture_that_grows_with_brightness_is_no_counted_light() -> None:
     )  # 0.41 more with the texture
 
 
-def test_weakened_noise_has_that_share_of_the_variance() -> None:
-    noise = ShotNoise(0.02, 0.001, 0.003)
-    np.testing.assert_allclose(noise.weakened(0.25).std(np.array([0.2, 0.9])), noise.std(np.array([0.2, 0.9])) / 2)
-    assert noise.weakened(0.25).least == noise.least
-
-
 def test_blotches_are_not_found_in_texture_that_is_far_stronger_everywhere() -> None:
     axes = np.concatenate([0.02 * draw(1, 1), 0.05 * low_pass(draw(2, 2), 1.5)], axis=2)
     grey = 0.25 * low_pass(draw(3, 1), 0.8)
@@ -81,30 +75,6 @@ def test_blotches_are_not_found_in_texture_that_is_far_stronger_everywhere() -> 
     assert noise_spectrum(ramp() + axes @ OPPONENT + grey, None, LEAST) is None
     assert noise_spectrum(ramp() + 0.02 * low_pass(draw(4), 1.0), None, LEAST) is None, "too weak to be told from content"
     assert noise_spectrum(grey_texture() + 0.06 * low_pass(draw(4), 1.0), None, LEAST) is not None
-
-
-def test_the_power_of_blocks_leaves_the_lowest_rings_out() -> None:
-    times = np.arange(1.0, 102.0)[None, :, None] * np.ones((3, 1, 12))
-    times[..., :2] *= 1000
-    assert least_power(times) == pytest.approx(1 + 100 * FLATTEST_BLOCKS)
-    grey, everywhere = times * np.array([4.0, 1.0, 1.0])[:, None, None], np.ones((3, 12), bool)
-    assert least_power(grey) == pytest.approx(2 * (1 + 100 * FLATTEST_BLOCKS))
-    assert unevenness(times, everywhere) == pytest.approx((1 + 100 * MANY_BLOCKS) / (1 + 100 * FLATTEST_BLOCKS))
-    assert unevenness(np.where(np.arange(3)[:, None, None], 1.0, times), everywhere) == pytest.approx(1), "grey does not count"
-    fine = np.where(np.arange(12) < 5, 1.0, times)
-    assert unevenness(fine, everywhere & (np.arange(12) < 5)) == pytest.approx(1), "nor what is not strong"
-    assert unevenness(times, everywhere & (np.arange(12) < 2)) == np.inf
-    assert unevenness(np.zeros((3, 9, 12)), everywhere) == 0
-
-
-def test_colour_that_few_blocks_have_as_little_of_is_content() -> None:
-    """Blotches all over, and such that grow from left to right: in a fifth of the blocks to 2.4 times the least variance."""
-    blotches = 0.08 * low_pass(draw(4), 1.0)
-    assert noise_spectrum(ramp() + blotches, None, LEAST) is not None
-    growing = np.sqrt(1 + 9 * np.linspace(0, 1, SIDE))[None, :, None]
-    assert noise_spectrum(ramp() + growing * blotches, None, LEAST) is None
-    strip = np.where(np.arange(SIDE) < SIDE // 2, 1.0, 2.0)[None, :, None]
-    assert noise_spectrum(ramp() + strip * blotches, None, LEAST) is not None, "half of them have the same"
 
 
 def test_coarse_content_beneath_white_noise_is_no_blotches() -> None:

@@ -16,11 +16,9 @@ from leader.forensics.size.thumbnails import (
     SURE_OF_NEAREST,
     Recognised,
     band_powers,
-    edge_profiles,
     features,
     kernel_differences,
     least_doubt,
-    middle,
     power_law,
     probabilities,
     take_given_kernel,
@@ -63,17 +61,6 @@ def test_bands_of_white_noise_and_of_waves() -> None:
     along = band_powers(np.sin(2 * np.pi * 0.225 * rows) + np.zeros((1, 96)))
     both = band_powers(np.sin(2 * np.pi * 0.225 * (rows + rows.T)))
     assert along.argmax() == 6 and both.argmax() == 7  # the fourth band: axes, then diagonals
-
-
-def test_profiles_of_an_edge() -> None:
-    """A step spread over two pixels goes on by one; its overshoot two pixels on has the other sign."""
-    plane = np.zeros((40, 40))
-    plane[:, 20:] = 1
-    assert np.allclose(edge_profiles(plane), 0)
-    plane[:, 20] = 0.5
-    assert np.allclose(edge_profiles(plane), [0.5, 0, 0, 0.5, 0, 0], atol=0.02)  # each mean has a column less
-    plane[:, 21] = 1.1
-    assert edge_profiles(plane)[1] < 0
 
 
 def test_the_power_law_is_that_of_the_field() -> None:
@@ -133,32 +120,6 @@ def test_too_small_or_not_enlarged() -> None:
     assert (same.down, same.doubt) == ("pillow-bicubic", 0.0)
     flat = examine(Picture(np.full((40, 40, 1), 0.5, np.float32))).recognise_kernel(4)
     assert math.isfinite(flat.doubt) and flat.doubt < 1e-2
-
-
-def test_words() -> None:
-    sure = Recognised("lanczos", {"nearest": 0.0, "box": 0.05, "bilinear": 0.05, "bicubic": 0.1, "lanczos": 0.8}, 0.004)
-    assert sure.words() == "It was reduced by lanczos (80 % likely); what is left of the doubt counts as noise of 0.004."
-    torn = Recognised("pillow-bicubic", {"nearest": 0.0, "box": 0.02, "bilinear": 0.3, "bicubic": 0.28, "lanczos": 0.4}, 0.01)
-    assert "reduced by lanczos or bilinear or bicubic: bicubic is assumed (28 % likely)" in torn.words()
-    assert "--down" in torn.words()
-
-
-def test_the_operator_of_least_doubt_is_weighed_over_the_kernels_that_may_have_been() -> None:
-    """Rows are what made the thumbnail, columns what it is taken for; a box taken for bilinear costs four times the reverse."""
-    names = list(KERNELS)
-    box, bilinear = names.index("box"), names.index("bilinear")
-    differences = np.full((len(names), len(names)), 9.0)
-    differences[[box, bilinear], [box, bilinear]] = 0
-    differences[box, bilinear], differences[bilinear, box] = 4, 1
-    found = least_doubt({name: {"box": 0.7, "bilinear": 0.3}.get(name, 0.0) for name in names}, differences)
-    assert found.down == KERNELS["box"] and found.doubt == pytest.approx(COUNTED_DOUBT * 0.3**0.5)
-
-
-def test_the_middle_of_a_large_thumbnail_speaks_for_it() -> None:
-    rows, columns = np.arange(1030, dtype=np.float32), np.arange(1040, dtype=np.float32)
-    kept = middle((rows[:, None] + 10000 * columns)[..., None])
-    assert kept.shape == (1024, 1024, 1) and kept[0, 0, 0] == 3 + 80000
-    assert middle(np.zeros((1024, 20, 3))).shape == (1024, 20, 3)
 
 
 @pytest.mark.parametrize("size", [(20, 200), (200, 20)])
