@@ -31,7 +31,7 @@ from torch import Tensor
 
 from leader import Prior, Sampler, load_prior
 from leader.bench.statistics import bootstrap_interval
-from leader.forensics.jpeg.coefficients import coefficients_of
+from leader.forensics.jpeg.coefficients import read_coefficients
 from leader.metrics import lpips, psnr
 from leader.pictures import Picture, from_pil, list_pictures
 from leader.plugins import Plugin
@@ -199,7 +199,7 @@ def levels(images: Path, every: int = 2) -> None:
                     given = compressed(image, quality, subsampling)
                     assert given.history is not None
                     error = float(np.sqrt(((given.pixels - np.asarray(image) / 255) ** 2).mean()))
-                    ratios.append(error / coefficients_of(given.pixels, given.history).rounding_error())
+                    ratios.append(error / read_coefficients(given.pixels, given.history).rounding_error())
             low, middle, high = np.quantile(ratios, [0, 0.5, 1])
             typer.echo(f"| {side} | {quality} | {low:.2f} | {middle:.2f} | {high:.2f} |")
 
@@ -210,7 +210,7 @@ def _shares(files: list[Path], quality: int) -> Iterator[str]:
         for file in files:
             given = compressed(crop(file), quality, subsampling)
             assert given.history is not None
-            first, *others = coefficients_of(given.pixels, given.history).planes
+            first, *others = read_coefficients(given.pixels, given.history).planes
             luma.append(float(first.exact.mean()))
             chroma += [float(plane.exact.mean()) for plane in others]
         yield f"{100 * mean(luma):.1f} %"

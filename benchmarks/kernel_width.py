@@ -20,7 +20,7 @@ from real import crop
 from real_rows import Pixels, Spoil, blurred, gaussian, line, write
 
 from leader.forensics.blur.periodogram import luma_plane
-from leader.forensics.blur.width import FACTORS, evidence_by_width, refuted
+from leader.forensics.blur.width import FACTORS, evidence_by_width, find_better_width
 from leader.forensics.noise.estimate import NoiseEstimate, measure_noise
 from leader.pictures import list_pictures, read_picture
 
@@ -44,7 +44,7 @@ def main(
                 for luma, noise in pictures:
                     evidence = evidence_by_width(luma, kernel, noise)
                     ahead.append(0.0 if evidence is None else float(evidence.max()))
-                    better = refuted(luma, kernel, noise)
+                    better = find_better_width(luma, kernel, noise)
                     found += [] if better is None else [share * better.factor]
                 middle = f"{np.median(found):.2f}" if found else ""
                 typer.echo(

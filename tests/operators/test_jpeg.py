@@ -16,7 +16,7 @@ from leader.errors import LeaderError
 from leader.operators import Jpeg, build_task
 from leader.operators.jpeg import ROUNDED, SLACK
 from leader.operators.tasks import SAMPLINGS
-from leader.pictures.jpeg_history import history_of
+from leader.pictures.jpeg_history import read_history
 from leader.problem import Problem
 from tests.operators.cases import dense, images, measurements, relative
 
@@ -237,6 +237,6 @@ def test_names_of_samplings_are_those_of_files() -> None:
             buffer = io.BytesIO()
             Image.new("RGB", (64, 64)).save(buffer, "JPEG", subsampling=name)
             with Image.open(buffer) as file:
-                found = history_of(file)
+                found = read_history(file)
             assert found is not None and found.sampling == rows_and_columns
     assert SAMPLINGS["4:4:0"] == (2, 1) and SAMPLINGS["4:1:1"] == (1, 4)

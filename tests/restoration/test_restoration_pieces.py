@@ -357,7 +357,7 @@ def test_a_kernel_that_somebody_gives_is_doubted_by_a_tenth_unless_it_degrades()
 def test_a_kernel_that_was_narrowed_is_doubted_no_more_than_before(
     monkeypatch: pytest.MonkeyPatch, error: float, used: float
 ) -> None:
-    monkeypatch.setattr(blurs, "refuted", lambda *_: Refuted(0.5, error))
+    monkeypatch.setattr(blurs, "find_better_width", lambda *_: Refuted(0.5, error))
     request = Request(examine(as_picture(photograph(40, 40))))
     values = {"kernel": operators.gaussian_kernel(3.0), "kernel_doubt": 0.1}
     narrower = blurs._held_against_the_picture({"kernel": "gaussian:3"}, values, request)

@@ -23,7 +23,7 @@ from leader.files import check_readable, printable
 from leader.pictures.deep import is_deep, read_deep
 from leader.pictures.formats import AVIF, HEIF, READ, SERVED, format_by_mark
 from leader.pictures.heif import can_avif, kind_of, open_still
-from leader.pictures.jpeg_history import history_of
+from leader.pictures.jpeg_history import read_history
 from leader.pictures.metadata import metadata_in, metadata_of, orientation_of
 from leader.pictures.picture import MOST_PIXELS, Floats, Picture, from_samples
 
@@ -170,7 +170,7 @@ def _too_large(name: str, found: str, most: int) -> LeaderError:
 
 def _with_history(image: Image.Image, name: str) -> Picture:
     """The picture as stored, with what its file says of its compression."""
-    return replace(_from_loaded(image, name), history=history_of(image), metadata=metadata_of(image))
+    return replace(_from_loaded(image, name), history=read_history(image), metadata=metadata_of(image))
 
 
 def _from_loaded(image: Image.Image, name: str) -> Picture:

@@ -27,7 +27,7 @@ from leader.restoration.arguments import as_sigma
 from leader.restoration.borders import Window, extend
 from leader.restoration.memory import check_memory
 from leader.restoration.tasks import Measured, Request, Task, task_options
-from leader.restoration.whitening import Coloured, NoiseShape, can_be_whitened, whitened
+from leader.restoration.whitening import Coloured, NoiseShape, can_be_whitened, whiten_operator
 
 CPU = torch.device("cpu")
 
@@ -149,7 +149,7 @@ def pose_picture(
     if window is not None and measured.y is None:
         y = extend(y, operator, window)
     if noise is not None:
-        weighed = whitened(operator, noise, measured.doubt_power, pixels)
+        weighed = whiten_operator(operator, noise, measured.doubt_power, pixels)
         operator, y = weighed, weighed.whiten(y)
         level = sigma.sigma if isinstance(sigma, Coloured) else weighed.reference
     # beyond its frame a picture is a continuation, and an operator that was guessed may be another one: neither need be that of

@@ -45,7 +45,7 @@ def can_be_whitened(operator: LinearOperator, shape: NoiseShape | None = None) -
     return isinstance(operator, Denoising) or (type(operator) is Blur and operator.kernel.shape[0] == 1)
 
 
-def whitened(
+def whiten_operator(
     operator: LinearOperator, shape: NoiseShape, doubt_power: Tensor | None, pixels: Floats
 ) -> WhitenedBlur | WeightedPixels | ColouredInpainting:
     """The operator of whitened measurements.

@@ -8,7 +8,7 @@ import pytest
 from leader.forensics import examine
 from leader.forensics.blur.candidates import Found, candidates, peak
 from leader.forensics.blur.periodogram import plane
-from leader.forensics.blur.search import BlurSearch, find_blur, judged
+from leader.forensics.blur.search import BlurSearch, find_blur, judge_candidates
 from leader.forensics.blur.shapes import SHARP, Shape, coarse, softness, transfer
 from leader.pictures.picture import Picture
 from tests.forensics.blur.fields import SCENE, estimate, field, picture
@@ -33,7 +33,7 @@ def test_width_and_angle_of_a_random_field_are_found(shape: Shape) -> None:
     if shape.family == "line":
         turned = (best.shape.angle - shape.angle + 90) % 180 - 90
         assert abs(turned) < best.angle_error + 1 and best.angle_error < 3  # a line of 9 pixels has its angle to a degree
-    search = judged(tuple(found.values()))
+    search = judge_candidates(tuple(found.values()))
     assert search.blur is not None and search.blur.confidence > 0.9 and search.blur.shape == best.shape
     assert best.scene.slope == pytest.approx(SCENE.slope, abs=0.4)
 
@@ -77,12 +77,12 @@ def found_of(family: str, width: float, evidence: float, error: float = 0.05, an
 
 
 def test_the_judgement_needs_evidence_a_width_and_a_narrow_error() -> None:
-    assert judged((found_of("gaussian", 2.0, 30.0),)).blur is not None
-    assert not judged((found_of("gaussian", 2.0, -1.0),)).unsure  # sharp
-    assert judged((found_of("gaussian", 0.8, 30.0),)).blur is None  # as soft as photographs are
-    assert judged((found_of("gaussian", 2.0, 30.0, error=0.3),)).unsure
-    assert judged((found_of("gaussian", 2.0, 30.0), found_of("disk", 3.0, 30.5))).blur is None  # one or the other
-    tilted, upright = (judged((found_of("line", 9.0, 6.0, angle=angle),)) for angle in (40.0, 2.0))
+    assert judge_candidates((found_of("gaussian", 2.0, 30.0),)).blur is not None
+    assert not judge_candidates((found_of("gaussian", 2.0, -1.0),)).unsure  # sharp
+    assert judge_candidates((found_of("gaussian", 0.8, 30.0),)).blur is None  # as soft as photographs are
+    assert judge_candidates((found_of("gaussian", 2.0, 30.0, error=0.3),)).unsure
+    assert judge_candidates((found_of("gaussian", 2.0, 30.0), found_of("disk", 3.0, 30.5))).blur is None  # one or the other
+    tilted, upright = (judge_candidates((found_of("line", 9.0, 6.0, angle=angle),)) for angle in (40.0, 2.0))
     assert tilted.blur is not None and upright.blur is None
 
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from leader.forensics.blur.evidence import PRIOR_MEAN, Scene
-from leader.forensics.blur.periodogram import luma_plane, periodogram, plane, quantised
+from leader.forensics.blur.periodogram import describe_quantisation, luma_plane, periodogram, plane
 from leader.pictures import from_pil
 from leader.pictures.jpeg_history import JpegHistory, standard_luma
 
@@ -68,10 +68,10 @@ def test_what_jpeg_left() -> None:
     picture = from_pil(Image.open(buffer))
     assert picture.history is not None
     at = plane(64)
-    left = quantised(luma_plane(picture.pixels), picture.history, at)
+    left = describe_quantisation(luma_plane(picture.pixels), picture.history, at)
     assert left.weight[at.f < 0.08].all() and not left.weight[at.f > 0.45].any()
     assert set(np.unique(left.weight)) <= {0.0, 1.0}
-    halved = quantised(luma_plane(picture.pixels), picture.history, at, shrunk=2)
+    halved = describe_quantisation(luma_plane(picture.pixels), picture.history, at, shrunk=2)
     assert halved.weight.mean() > left.weight.mean()  # half the picture reaches half as far
 
 
@@ -80,7 +80,7 @@ def test_the_floor_is_that_of_rounding_where_every_coefficient_is_alive() -> Non
     steps = standard_luma(90)
     history = JpegHistory(tuple(int(step) for step in steps))
     at = plane(64)
-    left = quantised(noise, history, at)
+    left = describe_quantisation(noise, history, at)
     assert left.weight.all()
     near = np.argmin(np.hypot(at.f * np.cos(at.theta) - 2 / 16, at.f * np.sin(at.theta) - 3 / 16))
     assert left.floor[near] == pytest.approx((steps[3 * 8 + 2] / 255) ** 2 / 12, rel=0.1)

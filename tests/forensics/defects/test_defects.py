@@ -10,9 +10,9 @@ import pytest
 from PIL import Image, ImageDraw
 
 from leader.forensics.defects import defects
-from leader.forensics.defects.chains import chains_of
+from leader.forensics.defects.chains import find_chains
 from leader.forensics.defects.defects import Defects
-from leader.forensics.defects.neighbours import grown
+from leader.forensics.defects.neighbours import grow_mask
 from leader.forensics.defects.scratches import find_drawn, on_segments, ridgeness
 from leader.forensics.defects.specks import find_specks, speckness
 from leader.pictures import Picture, from_pil
@@ -30,7 +30,7 @@ def behind_jpeg(pixels: np.ndarray, quality: int) -> Picture:
 
 
 def recall_and_precision(found: Flags, truth: Flags, near: int = 0) -> tuple[float, float]:
-    hits = found & grown(truth, near)
+    hits = found & grow_mask(truth, near)
     return float((found & truth).sum() / truth.sum()), float(hits.sum() / max(1, found.sum()))
 
 
@@ -94,7 +94,7 @@ def test_specks_behind_jpeg_and_what_it_smeared_around_them() -> None:
     known = find_in(behind_jpeg(few, 90)).known
     marked = np.zeros_like(known)
     marked[20:150:30, 20:150:30] = True
-    assert (~known[grown(marked, 1)]).mean() > 0.7  # the neighbours too
+    assert (~known[grow_mask(marked, 1)]).mean() > 0.7  # the neighbours too
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -162,17 +162,17 @@ def test_chains() -> None:
     marked = np.zeros((20, 30), dtype=bool)
     marked[5, 3:25] = marked[2:12, 10] = marked[15, 20] = True
     pixels = np.zeros((20, 30, 1), np.float32)
-    chains = chains_of(marked, pixels, 0.1)
+    chains = find_chains(marked, pixels, 0.1)
     assert sorted(chains.area) == [1, 31] and sorted(chains.length) == [1, 22] and chains.spread.max() == 0
     pixels[2:12, 10] = 0.5
     pixels[5, 10] = 0
-    apart = chains_of(marked, pixels, 0.1)
+    apart = find_chains(marked, pixels, 0.1)
     assert sorted(apart.area) == [1, 3, 6, 22]
     assert apart.mask(apart.length >= 22, marked.shape).sum() == 22
     flags = np.zeros_like(marked)
     flags[15, 20] = True
     assert apart.holds(flags).sum() == 1
-    assert len(chains_of(np.zeros_like(marked), pixels, 0.1).area) == 0
+    assert len(find_chains(np.zeros_like(marked), pixels, 0.1).area) == 0
 
 
 def test_specks_need_company() -> None:

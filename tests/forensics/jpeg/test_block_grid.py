@@ -8,7 +8,7 @@ from PIL import Image
 
 from leader.forensics.jpeg.block_grid import find_history
 from leader.forensics.jpeg.standard_grid import find_standard
-from leader.pictures.jpeg_history import history_of
+from leader.pictures.jpeg_history import read_history
 from tests.forensics.jpegs import jpeg, photograph, unit
 
 
@@ -51,13 +51,13 @@ def test_the_grid_of_a_small_copy_and_of_one_without_red(quality: int, subsampli
 def test_standard_tables_are_found_to_the_step() -> None:
     copy = jpeg(photograph(6, 10), 75)
     history = find_history(unit(copy))
-    assert history is not None and (true := history_of(copy)) is not None and history.luma == true.luma
+    assert history is not None and (true := read_history(copy)) is not None and history.luma == true.luma
 
 
 def test_tables_that_are_not_standard() -> None:
     table = [4 + 3 * (n % 8) + 2 * (n // 8) for n in range(64)]
     copy = jpeg(photograph(6, 25), qtables=[table, table])
-    true = history_of(copy)
+    true = read_history(copy)
     history = find_history(unit(copy))
     assert true is not None and history is not None and history.offset == (0, 0)
     near = [abs(one / other - 1) < 0.1 for one, other in zip(history.luma[1:], true.luma[1:], strict=True)]

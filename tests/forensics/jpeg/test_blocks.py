@@ -6,8 +6,17 @@ import numpy as np
 import pytest
 
 from leader.forensics.jpeg import block_grid
-from leader.forensics.jpeg.blocks import CHROMA, DCT, LUMA, block_means, blocks_of, chroma_of, finest_detail, luma_of
-from leader.forensics.jpeg.chroma import Reach, reduced
+from leader.forensics.jpeg.blocks import (
+    CHROMA,
+    DCT,
+    LUMA,
+    average_blocks,
+    compute_chroma,
+    compute_luma,
+    finest_detail,
+    transform_blocks,
+)
+from leader.forensics.jpeg.chroma import Reach, reduce_chroma
 from leader.forensics.noise.shot import ShotNoise
 from leader.pictures.jpeg_history import standard_luma
 
@@ -19,24 +28,24 @@ def random(*shape: int, seed: int = 0) -> np.ndarray:
 def test_blocks_begin_at_their_offset_and_are_known_where_every_pixel_is() -> None:
     plane, known = 255 * random(21, 30), np.ones((21, 30), bool)
     known[4, 20] = False
-    blocks = blocks_of(plane, (11, 5), known)
+    blocks = transform_blocks(plane, (11, 5), known)
     assert blocks.coefficients.shape == (2, 3, 8, 8) and blocks.known.tolist() == [[True, False, True], [True] * 3]
     tile = plane[11:19, 13:21] - 128
     assert np.allclose(blocks.coefficients[1, 1], DCT @ tile @ DCT.T)
-    assert block_means(plane, (11, 5))[1, 1] == pytest.approx(plane[11:19, 13:21].mean())
+    assert average_blocks(plane, (11, 5))[1, 1] == pytest.approx(plane[11:19, 13:21].mean())
     assert np.allclose(DCT @ DCT.T, np.eye(8)) and np.allclose(DCT[0], 8**-0.5)
 
 
 def test_luma_and_chroma_are_those_of_encoders() -> None:
     pixels = random(20, 40, 3)
-    assert np.allclose(luma_of(pixels), 255 * (pixels * LUMA).sum(2)) and np.allclose(
-        luma_of(pixels[..., :1]), 255 * pixels[..., 0]
+    assert np.allclose(compute_luma(pixels), 255 * (pixels * LUMA).sum(2)) and np.allclose(
+        compute_luma(pixels[..., :1]), 255 * pixels[..., 0]
     )
-    found = chroma_of(pixels, (2, 2), (17, 3))
+    found = compute_chroma(pixels, (2, 2), (17, 3))
     assert found.shape == (2, 9, 18)
     part = pixels[1:, 3:]
     assert found[1, 2, 4] == pytest.approx(128 + 255 * float(part[4:6, 8:10].mean((0, 1)) @ CHROMA[1]))
-    wide = chroma_of(pixels, (1, 4), (0, 0))
+    wide = compute_chroma(pixels, (1, 4), (0, 0))
     assert wide.shape == (2, 20, 10) and wide[0, 3, 2] == pytest.approx(128 + 255 * float(pixels[3, 8:12].mean(0) @ CHROMA[0]))
 
 
@@ -61,7 +70,7 @@ def test_steps_are_found_by_their_multiples() -> None:
 def test_repeated_chroma_is_averaged_again(before: int) -> None:
     samples = random(6, 5)
     plane = samples.repeat(2, 0).repeat(2, 1)[before:]
-    found = reduced(plane, Reach(12 - before, before, 6, 2, True), Reach(10, 0, 5, 2, True), smooth=False)
+    found = reduce_chroma(plane, Reach(12 - before, before, 6, 2, True), Reach(10, 0, 5, 2, True), smooth=False)
     assert np.allclose(found[-1], samples[-1], atol=1e-3) and found.shape == (6, 5)
     assert np.allclose(found[2:], samples[2:], atol=1e-3)
 

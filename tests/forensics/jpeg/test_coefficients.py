@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from leader.forensics.jpeg.chroma import SPRING, Reach, reduced
-from leader.forensics.jpeg.coefficients import Coefficients, Plane, coefficients_of
+from leader.forensics.jpeg.chroma import SPRING, Reach, reduce_chroma
+from leader.forensics.jpeg.coefficients import Coefficients, Plane, read_coefficients
 from leader.pictures.jpeg_history import JpegHistory
 from leader.pictures.reading import from_pil
 from tests.forensics.jpegs import jpeg, photograph, unit
@@ -78,7 +78,7 @@ def known_picture(sampling: tuple[int, int], units: tuple[int, int] = (3, 4)) ->
 @pytest.mark.parametrize("sampling", [(1, 1), (1, 2), (2, 1), (2, 2)])
 def test_known_coefficients_are_found_again(sampling: tuple[int, int]) -> None:
     pixels, truth = known_picture(sampling)
-    found = coefficients_of(pixels, history(sampling))
+    found = read_coefficients(pixels, history(sampling))
     assert found.frame == pixels.shape[:2] and (found.top, found.left) == (0, 0)
     assert found.exact_share() == 1
     for plane, blocks, steps in zip(found.planes, truth, found.steps(), strict=True):
@@ -97,7 +97,7 @@ def test_a_crop_keeps_the_blocks_that_are_whole(top: int, left: int, sampling: t
     unit_rows, unit_columns = 8 * sampling[0], 8 * sampling[1]
     part = pixels[top:, left:]
     where = (-top % unit_rows, -left % unit_columns)
-    found = coefficients_of(part, history(sampling, offset=where, found=sampling == (1, 1)))
+    found = read_coefficients(part, history(sampling, offset=where, found=sampling == (1, 1)))
     assert (found.top, found.left) == (-where[0] % unit_rows, -where[1] % unit_columns)
     first = (top // unit_rows, left // unit_columns)
     for number, (plane, blocks) in enumerate(zip(found.planes, truth, strict=True)):
@@ -115,7 +115,7 @@ def test_the_unit_of_chroma_is_found_where_no_file_tells_it(cut: tuple[int, int]
     pixels, truth = known_picture((2, 2), (6, 6))
     part = pixels[cut[0] :, cut[1] :]
     guess = history((2, 2), offset=(-cut[0] % 8, -cut[1] % 8), found=True)
-    found = coefficients_of(part, guess)
+    found = read_coefficients(part, guess)
     assert found.history.sampling == (2, 2)
     assert [first % 16 for first in found.history.offset] == [-side % 16 for side in cut]
     kept = truth[1][cut[0] // 16 :, cut[1] // 16 :][1:-1, 1:-1]
@@ -127,7 +127,7 @@ def test_chroma_that_was_repeated_is_understood_too() -> None:
     planes = [inverse_dct(blocks) for blocks in truth]
     big = [plane.repeat(2, 0).repeat(2, 1) for plane in planes[1:]]
     pixels = decoded([planes[0], *big], (1, 1))
-    found = coefficients_of(pixels, history((2, 2), found=True))
+    found = read_coefficients(pixels, history((2, 2), found=True))
     np.testing.assert_array_equal(found.planes[1].values, truth[1])
 
 
@@ -138,7 +138,7 @@ def test_files_of_pillow(quality: int, sampling: int) -> None:
     file = jpeg(photograph(3), quality, sampling)
     picture = from_pil(file)
     assert picture.history is not None
-    found = coefficients_of(picture.pixels, picture.history)
+    found = read_coefficients(picture.pixels, picture.history)
     assert found.exact_share() > 0.85
     file = jpeg(photograph(3), quality, sampling)
     file.draft("YCbCr", file.size)  # luma as stored, before it is mixed into R, G and B
@@ -157,7 +157,7 @@ def test_sizes_that_cut_blocks(size: tuple[int, int]) -> None:
         file = jpeg(image, 50, sampling)
         picture = from_pil(file)
         assert picture.history is not None
-        found = coefficients_of(picture.pixels, picture.history)
+        found = read_coefficients(picture.pixels, picture.history)
         assert found.frame == (-(-size[1] // side) * side, -(-size[0] // side) * side)
         assert (found.height, found.width) == (size[1], size[0])
         whole = found.planes[0].exact[: size[1] // 8, : size[0] // 8]
@@ -172,7 +172,7 @@ def test_clipped_blocks_are_not_called_exact() -> None:
     values[:, 32:] = 255 * (np.random.default_rng(0).random((64, 32, 1)) < 0.5)
     picture = from_pil(jpeg(Image.fromarray(values), 30, 0))
     assert picture.history is not None
-    plane = coefficients_of(picture.pixels, picture.history).planes[0]
+    plane = read_coefficients(picture.pixels, picture.history).planes[0]
     assert plane.exact[:, 4:].mean() < 0.5 and plane.doubt()[:, 4:].max() > 5
     assert plane.exact[:, :4].all() and not plane.doubt()[:, :4].any()
 
@@ -180,11 +180,11 @@ def test_clipped_blocks_are_not_called_exact() -> None:
 def test_grey_pictures() -> None:
     picture = from_pil(jpeg(photograph(1, grey=True), 60, 0))
     assert picture.history is not None
-    found = coefficients_of(picture.pixels, picture.history)
+    found = read_coefficients(picture.pixels, picture.history)
     assert len(found.planes) == len(found.steps()) == 1 and found.exact_share() > 0.7
     colour = from_pil(jpeg(photograph(1), 60, 2))
     assert colour.history is not None
-    only: Coefficients = coefficients_of(unit(photograph(1, grey=True)), colour.history)
+    only: Coefficients = read_coefficients(unit(photograph(1, grey=True)), colour.history)
     assert only.history.sampling == (1, 1) and only.history.chroma is None
 
 
@@ -203,17 +203,17 @@ def test_enlargement_is_undone_by_least_squares(length: int, before: int, ends: 
         springs[first : first + 2, first : first + 2] += [[1, -1], [-1, 1]]
     pixels = np.random.default_rng(0).normal(size=(length, 5))
     expected = np.linalg.solve(weights.T @ weights + SPRING * springs, weights.T @ pixels)
-    found = reduced(pixels, Reach(length, before, samples, 2, ends), Reach(5, 0, 5, 1, True))
+    found = reduce_chroma(pixels, Reach(length, before, samples, 2, ends), Reach(5, 0, 5, 1, True))
     np.testing.assert_allclose(found, expected, atol=1e-12)
-    turned = reduced(pixels.T, Reach(5, 0, 5, 1, True), Reach(length, before, samples, 2, ends))
+    turned = reduce_chroma(pixels.T, Reach(5, 0, 5, 1, True), Reach(length, before, samples, 2, ends))
     np.testing.assert_allclose(turned, expected.T, atol=1e-12)
 
 
 def test_samples_beyond_a_border_continue_it() -> None:
     pixels = np.random.default_rng(0).normal(size=(9, 3))
-    found = reduced(pixels, Reach(9, 0, 8, 2, True), Reach(3, 0, 3, 1, True))
+    found = reduce_chroma(pixels, Reach(9, 0, 8, 2, True), Reach(3, 0, 3, 1, True))
     np.testing.assert_allclose(found[5:], np.repeat(found[4:5], 3, 0), atol=1e-9)
-    wide = reduced(pixels, Reach(9, 0, 9, 1, True), Reach(3, 2, 8, 1, True))
+    wide = reduce_chroma(pixels, Reach(9, 0, 9, 1, True), Reach(3, 2, 8, 1, True))
     np.testing.assert_array_equal(wide, pixels[:, [0, 0, 0, 1, 2, 2, 2, 2]])
 
 

@@ -9,7 +9,7 @@ from PIL import ImageFilter
 
 from leader.forensics.jpeg.blocks import DCT
 from leader.forensics.jpeg.compression_spectrum import compression_spectrum
-from leader.pictures.jpeg_history import JpegHistory, history_of
+from leader.pictures.jpeg_history import JpegHistory, read_history
 from leader.transforms import OPPONENT
 from tests.forensics.jpegs import jpeg, photograph, unit
 
@@ -27,7 +27,7 @@ def test_powers_are_those_of_the_error(subsampling: int) -> None:
     for index in (1, 6, 12):
         clean = photograph(index).filter(ImageFilter.GaussianBlur(1.5))
         file = jpeg(clean, 75, subsampling)
-        history = history_of(file)
+        history = read_history(file)
         assert history is not None
         error = np.moveaxis((unit(file) - unit(clean)) @ OPPONENT.T, 2, 0)
         true = np.abs(np.fft.fft2(error, norm="ortho")) ** 2

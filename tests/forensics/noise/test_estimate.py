@@ -14,7 +14,7 @@ from leader.forensics.noise.estimate import NoiseEstimate, crop_for_noise, measu
 from leader.forensics.noise.level import estimate_noise
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.pictures import from_pil
-from leader.pictures.jpeg_history import history_of, standard_luma
+from leader.pictures.jpeg_history import read_history, standard_luma
 from leader.restoration.pose import pose_picture
 from tests.forensics.jpegs import jpeg, photograph, unit
 
@@ -63,7 +63,7 @@ def test_compression_counts_less_the_better_the_quality() -> None:
     errors = []
     for quality in (20, 50, 75, 90, 97):
         file = jpeg(photograph(6), quality)
-        history = history_of(file)
+        history = read_history(file)
         assert history is not None
         errors.append(compression_error(unit(file), history, None))
     assert errors == sorted(errors, reverse=True) and errors[0] > 2 * errors[-1]
@@ -95,7 +95,7 @@ def test_enlarged_chroma_without_blocks_does_not_hide_noise() -> None:
 
 def test_where_detail_is_amplified_compression_counts_more_in_a_smooth_picture() -> None:
     smooth = jpeg(photograph(6).filter(ImageFilter.GaussianBlur(4)), 75)
-    pixels, history = unit(smooth), history_of(smooth)
+    pixels, history = unit(smooth), read_history(smooth)
     plain, amplified = (measure_noise(pixels, None, 8, history, flag).sigma for flag in (False, True))
     assert plain < amplified == pytest.approx(0.0097, rel=0.02)
     posed = [pose_picture(from_pil(smooth), task, None, options) for task, options in BOTH]

@@ -13,7 +13,7 @@ from leader.forensics.noise.estimate import measure_noise, rounding
 from leader.forensics.noise.level import estimate_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
 from leader.forensics.noise.texture_limit import white_limit
-from leader.pictures.jpeg_history import history_of
+from leader.pictures.jpeg_history import read_history
 from leader.transforms import OPPONENT
 from tests.forensics.jpegs import jpeg, photograph, unit
 
@@ -203,7 +203,7 @@ def test_blotches_behind_jpeg(quality: int) -> None:
     spectra = []
     for pixels in (blotchy, noisy, clean):
         file = jpeg(Image.fromarray((255 * pixels.clip(0, 1)).round().astype(np.uint8)), quality)
-        spectra.append(measure_noise(unit(file), None, 8, history_of(file)).spectrum)
+        spectra.append(measure_noise(unit(file), None, 8, read_history(file)).spectrum)
     assert spectra[0] is not None and 0.025 < spectra[0].level < 0.075
     assert spectra[0].table[0, 2, 2] > 4 * spectra[0].table[0, -1, -1]
     assert spectra[1] is None and spectra[2] is None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import LUMA, blocks_of
+from leader.forensics.jpeg.blocks import LUMA, transform_blocks
 from leader.pictures.jpeg_history import JpegHistory
 from leader.transforms import BLOCK
 
@@ -107,7 +107,7 @@ def _tiles(shape: tuple[int, ...], side: int) -> Iterator[tuple[slice, slice]]:
             yield slice(top, top + side), slice(left, left + side)
 
 
-def windowed(power: Array) -> Array:
+def mix_neighbours(power: Array) -> Array:
     """A power [..., T, T] over all frequencies as tiles under the window see it: mixed with that of its neighbours.
 
     The window of Hann has three coefficients, (-1/4, 1/2, -1/4) along each axis: powers (1, 4, 1) / 6 after scaling.
@@ -125,7 +125,7 @@ class Quantised:
     floor: Array
 
 
-def quantised(luma: Array, history: JpegHistory, at: Plane, shrunk: int = 1) -> Quantised:
+def describe_quantisation(luma: Array, history: JpegHistory, at: Plane, shrunk: int = 1) -> Quantised:
     """What a JPEG's steps did at the frequencies of a plane; luma in [0, 1].
 
     shrunk  the plane is that of the picture after averaging over so many pixels along each side
@@ -134,7 +134,7 @@ def quantised(luma: Array, history: JpegHistory, at: Plane, shrunk: int = 1) -> 
     nothing of the picture.
     """
     steps = history.luma_steps()
-    blocks = blocks_of(255 * luma, history.offset)
+    blocks = transform_blocks(255 * luma, history.offset)
     share = (np.rint(blocks.coefficients / steps) != 0).mean(axis=(0, 1))
     rows, columns = (np.minimum(2 * BLOCK * np.abs(part) / shrunk, BLOCK - 1) for part in _components(at))
     left = _between(share, rows, columns)

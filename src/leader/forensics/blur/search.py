@@ -80,10 +80,10 @@ def find_blur(pixels: NDArray[np.floating], noise: NoiseEstimate | NotExamined, 
     found = candidates(luma, noise, seen)
     if not found:
         return BlurSearch(None, "Compression or missing parts have left too little to find a blur in.", True)
-    return judged(found)
+    return judge_candidates(found)
 
 
-def judged(found: tuple[Found, ...]) -> BlurSearch:
+def judge_candidates(found: tuple[Found, ...]) -> BlurSearch:
     """The most likely of the families' best kernels, if one can be named."""
     scores = np.array([one.evidence + ODDS[one.shape.family] - _penalty(one.shape) for one in found])
     total = np.logaddexp.reduce(np.append(scores, 0.0))

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
-from leader.forensics.blur.periodogram import Array, Plane, plane, windowed
+from leader.forensics.blur.periodogram import Array, Plane, mix_neighbours, plane
 from leader.forensics.constants import read_constants
 from leader.operators.blur import centred
 from leader.operators.kernels import disk_kernel, gaussian_kernel, line_kernel
@@ -79,7 +79,7 @@ def transfer(shape: Shape, at: Plane) -> Array:
 def transfer_of(kernel: Tensor, at: Plane) -> Array:
     """|K|^2 [n] of taps [kh, kw] at the frequencies of a plane, as tiles see it."""
     taps = centred(kernel[None, None], at.side, at.side)[0, 0].numpy()
-    return windowed(np.abs(np.fft.fft2(taps)) ** 2)[:, : at.side // 2 + 1][at.use]
+    return mix_neighbours(np.abs(np.fft.fft2(taps)) ** 2)[:, : at.side // 2 + 1][at.use]
 
 
 def ridge_power(ridge: Ridge, at: Plane) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.blur.evidence import Fits, fit
-from leader.forensics.blur.periodogram import Array, Flags, Plane, Quantised, periodogram, plane, quantised
+from leader.forensics.blur.periodogram import Array, Flags, Plane, Quantised, describe_quantisation, periodogram, plane
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import LUMA_GAIN
 from leader.forensics.noise.estimate import NoiseEstimate
@@ -44,7 +44,7 @@ def view(luma: Array, side: int, noise: NoiseEstimate, known: Flags | None = Non
     floor = np.full(len(at.f), (LUMA_GAIN * noise.rounding / shrunk) ** 2)
     left = Quantised(np.ones(len(at.f)), floor)
     if noise.history is not None:
-        jpeg = quantised(luma, noise.history, at, shrunk)
+        jpeg = describe_quantisation(luma, noise.history, at, shrunk)
         left = Quantised(jpeg.weight, jpeg.floor + floor)
         if jpeg.weight.sum() < FEWEST_FREQUENCIES:
             return None

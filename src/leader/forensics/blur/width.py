@@ -3,7 +3,7 @@
 A kernel that is too wide ends in waves, one that is too narrow leaves some of the blur. The evidence of `evidence` knows the
 width of a blur to a few per cent where the shape is right, so it is asked; a kernel that is refuted is made narrower. Wider
 than it was given a kernel never becomes: that is said, and left to whoever gave it. Where even half of the width is too much
-the picture is sharp, or was blurred by something else, and nothing is undone. `width_of` asks the same of the kernel that is
+the picture is sharp, or was blurred by something else, and nothing is undone. `judge_width` asks the same of the kernel that is
 used, for the verdict, and whether there is any blur at all: undoing one that is not there makes waves out of noise and doubles
 edges.
 """
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leader.forensics.blur.candidates import peak
-from leader.forensics.blur.periodogram import Array, Plane, windowed
+from leader.forensics.blur.periodogram import Array, Plane, mix_neighbours
 from leader.forensics.blur.search import SMALLEST_ERROR
 from leader.forensics.blur.views import COARSE_TILE, FINE_TILE, view
 from leader.forensics.constants import read_constants
@@ -48,7 +48,7 @@ class Refuted:
     sharp: bool = False
 
 
-def refuted(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Refuted | None:
+def find_better_width(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Refuted | None:
     """A clearly better width of kernel [kh, kw] for luma [H, W] in [0, 1]; None where there is none, or too little to see."""
     found = evidence_by_width(luma, kernel, noise, np.concatenate([LITTLE_LEFT, FACTORS]))
     if found is None or float(found[len(LITTLE_LEFT) :].max()) < REFUTED:
@@ -71,7 +71,7 @@ def evidence_by_width(luma: Array, kernel: Tensor, noise: NoiseEstimate, factors
     return ahead
 
 
-def narrowed(kernel: Tensor, factor: float) -> Tensor:
+def narrow_kernel(kernel: Tensor, factor: float) -> Tensor:
     """Taps [n, n] of kernel [kh, kw] with all distances from its centre of mass times factor <= 1, sum 1, none negative.
 
     They are those of its Fourier transform at scaled frequencies; what that leaves negative beside sharp edges is cut.
@@ -98,7 +98,7 @@ class Width:
     sharp: float
 
 
-def width_of(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Width | None:
+def judge_width(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Width | None:
     """The evidence in luma [H, W] in [0, 1] on a kernel [kh, kw] of sum 1.
 
     None where there is too little to see.
@@ -123,7 +123,7 @@ def width_of(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Width | None:
 
 def _transfer(taps: Array, factor: float, at: Plane) -> Array:
     """|K|^2 [n] of taps at factor times their width, at the frequencies of a plane, as tiles see it."""
-    return windowed(np.abs(_scaled(taps, factor, at.side)) ** 2)[:, : at.side // 2 + 1][at.use]
+    return mix_neighbours(np.abs(_scaled(taps, factor, at.side)) ** 2)[:, : at.side // 2 + 1][at.use]
 
 
 def _scaled(taps: Array, factor: float, side: int) -> NDArray[np.complex128]:

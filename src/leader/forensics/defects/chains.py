@@ -44,7 +44,7 @@ class Chains:
         return np.bincount(self.member, flags[self.rows, self.columns], len(self.area)) > 0
 
 
-def chains_of(marked: Flags, pixels: Floats, tolerance: float) -> Chains:
+def find_chains(marked: Flags, pixels: Floats, tolerance: float) -> Chains:
     """Components of marked [H, W] whose neighbours, eight each, differ by at most `tolerance` in pixels [H, W, C]."""
     rows, columns = np.nonzero(marked)
     colours = pixels[rows, columns].astype(np.float64)

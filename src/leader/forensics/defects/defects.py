@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.defects.neighbours import grown
+from leader.forensics.defects.neighbours import grow_mask
 from leader.forensics.defects.scratches import find_drawn, find_smeared
 from leader.forensics.defects.specks import find_specks
-from leader.forensics.jpeg.blocks import luma_of
+from leader.forensics.jpeg.blocks import compute_luma
 from leader.pictures.jpeg_history import JpegHistory
 
 Flags = NDArray[np.bool_]
@@ -49,7 +49,7 @@ class Defects:
         return f"Defects were found: {' and '.join(self.kinds)}, {share} % of the pixels{doubt}."
 
 
-def dithered(pixels: NDArray[np.float32]) -> bool:
+def is_dithered(pixels: NDArray[np.float32]) -> bool:
     """Whether a colour picture [H, W, 3] has no more colours than a palette holds: its neighbours differ by design."""
     flat = pixels.reshape(-1, pixels.shape[2])
     seen = flat[:: max(1, len(flat) // MOST_LOOKED_AT)]
@@ -61,14 +61,14 @@ def find_defects(pixels: NDArray[np.float32], history: JpegHistory | None) -> De
     """Specks and scratches of pixels [H, W, C] in [0, 1]; behind JPEG with what it smeared around them. None in a dithered
     picture.
     """
-    if dithered(pixels):
+    if is_dithered(pixels):
         return Defects(np.ones(pixels.shape[:2], dtype=bool), ())
     specks = find_specks(pixels)
     drawn, smeared = np.zeros_like(specks), np.zeros_like(specks)
     if history is None:
         drawn = find_drawn(pixels)
     else:  # where rows and columns of whole blocks have one colour, without a scratch
-        smeared = find_smeared((luma_of(pixels.astype(np.float64)) / 255).astype(np.float32)) & ~specks
+        smeared = find_smeared((compute_luma(pixels.astype(np.float64)) / 255).astype(np.float32)) & ~specks
     kinds = []
     if specks.any():
         kinds.append("salt and pepper" if specks.mean() >= MANY_SPECKS else "dead pixels")
@@ -76,5 +76,5 @@ def find_defects(pixels: NDArray[np.float32], history: JpegHistory | None) -> De
         kinds.append("scratches")
     wide = 1 if history is None or history.quality >= FINE_QUALITY else 2
     few = history is not None and specks.mean() < MANY_SPECKS  # grown, many would leave too little
-    known = ~(grown(specks, int(few)) | grown(drawn, 1) | grown(smeared, wide))
+    known = ~(grow_mask(specks, int(few)) | grow_mask(drawn, 1) | grow_mask(smeared, wide))
     return Defects(known, tuple(kinds), bool(smeared.any()))

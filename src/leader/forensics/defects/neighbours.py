@@ -14,7 +14,7 @@ AnyArray = TypeVar("AnyArray", Floats, Flags)
 NEIGHBOURS = tuple((down, right) for down in (-1, 0, 1) for right in (-1, 0, 1) if (down, right) != (0, 0))
 
 
-def shifted(values: AnyArray, down: int, right: int) -> AnyArray:
+def shift_values(values: AnyArray, down: int, right: int) -> AnyArray:
     """values [H, W, ...] taken `down` rows and `right` columns further on."""
     rows = (np.arange(values.shape[0]) + down).clip(0, values.shape[0] - 1)
     columns = (np.arange(values.shape[1]) + right).clip(0, values.shape[1] - 1)
@@ -25,13 +25,13 @@ def shifted(values: AnyArray, down: int, right: int) -> AnyArray:
 def median_around(values: Floats, step: int) -> Floats:
     """The median of 5 x 5 values [H, W] around each, `step` pixels apart."""
     offsets = range(-2 * step, 2 * step + 1, step)
-    stack = [shifted(values, down, right) for down in offsets for right in offsets]
+    stack = [shift_values(values, down, right) for down in offsets for right in offsets]
     middle: Floats = np.partition(np.stack(stack), 12, axis=0)[12]
     return middle
 
 
-def grown(flags: Flags, by: int) -> Flags:
+def grow_mask(flags: Flags, by: int) -> Flags:
     """Flags [H, W] widened by so many pixels in all eight directions."""
     for _ in range(by):
-        flags = np.logical_or.reduce([flags, *(shifted(flags, down, right) for down, right in NEIGHBOURS)])
+        flags = np.logical_or.reduce([flags, *(shift_values(flags, down, right) for down, right in NEIGHBOURS)])
     return flags

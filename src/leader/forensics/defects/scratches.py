@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.defects.chains import chains_of
-from leader.forensics.defects.neighbours import grown, median_around, shifted
+from leader.forensics.defects.chains import find_chains
+from leader.forensics.defects.neighbours import grow_mask, median_around, shift_values
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -44,7 +44,7 @@ def ridgeness(pixels: Floats) -> Floats:
     """[H, W], how far a pixel lies outside of what is on both of its sides, in the direction and channel where it is most."""
     most = np.zeros(pixels.shape[:2], dtype=np.float32)
     for down, right in ACROSS:
-        one, other = shifted(pixels, down, right), shifted(pixels, -down, -right)
+        one, other = shift_values(pixels, down, right), shift_values(pixels, -down, -right)
         outside = np.maximum(pixels - np.maximum(one, other), np.minimum(one, other) - pixels)
         most = np.maximum(most, outside.max(2))
     return most
@@ -53,7 +53,7 @@ def ridgeness(pixels: Floats) -> Floats:
 def find_drawn(pixels: Floats) -> Flags:
     """[H, W], the scratches of pixels [H, W, C] whose colour is the same all along."""
     ridge = ridgeness(pixels)
-    chains = chains_of(ridge > FAINT_RIDGE, pixels, SAME_COLOUR)
+    chains = find_chains(ridge > FAINT_RIDGE, pixels, SAME_COLOUR)
     return chains.mask((chains.length >= SHORTEST_DRAWN) & (chains.spread <= SAME_COLOUR), ridge.shape)
 
 
@@ -65,7 +65,7 @@ def find_smeared(luma: Floats) -> Flags:
     for number in range(math.ceil(2 / SHADE) + 1):
         low = (number - 1) * SHADE / 2
         like = segments & (luma >= low) & (luma <= low + SHADE)
-        chains = chains_of(grown(like, 1), luma[..., None], np.inf)  # gaps of two pixels are bridged
+        chains = find_chains(grow_mask(like, 1), luma[..., None], np.inf)  # gaps of two pixels are bridged
         strength = _medians(chains.member, np.where(like, ridge, np.nan)[chains.rows, chains.columns], len(chains.area))
         score = np.where(chains.length >= SHORTEST_LINE, chains.length * strength / min(luma.shape), 0)
         lines.append((score, like, chains))
@@ -85,11 +85,11 @@ def _followed(luma: Floats, ridge: Floats, line: Flags) -> Flags:
     """
     like = (ridge > FOLLOWED_RIDGE) & (np.abs(luma - float(np.median(luma[line]))) <= FOLLOWED_SHADE)
     straight = like & on_segments(luma, np.full(luma.shape, FOLLOWED_RIDGE, dtype=np.float32))
-    chains = chains_of(grown(straight, 1), luma[..., None], np.inf)
+    chains = find_chains(grow_mask(straight, 1), luma[..., None], np.inf)
     chosen = (chains.length >= FOLLOWED) | chains.holds(line)
     found: Flags = line | (chains.mask(chosen, luma.shape) & straight)
     for _ in range(FOLLOWED_STEPS):
-        found |= grown(found, 1) & like
+        found |= grow_mask(found, 1) & like
     return found
 
 
@@ -97,13 +97,13 @@ def on_segments(luma: Floats, limits: Floats) -> Flags:
     """[H, W], where luma is beyond both sides by more than the limits, all of one sign, in most of a segment around."""
     found = np.zeros(luma.shape, dtype=bool)
     for (down, right), along, aside, half in ALONG:
-        one, other = shifted(luma, down, right), shifted(luma, -down, -right)
+        one, other = shift_values(luma, down, right), shift_values(luma, -down, -right)
         for beyond in (luma - np.maximum(one, other) > limits, np.minimum(one, other) - luma > limits):
             for slope in SLOPES:
                 votes = np.zeros(luma.shape, dtype=np.uint8)
                 for step in range(-half, half + 1):
                     side = round(step * slope)
-                    votes += shifted(beyond, step * along[0] + side * aside[0], step * along[1] + side * aside[1])
+                    votes += shift_values(beyond, step * along[0] + side * aside[0], step * along[1] + side * aside[1])
                 found |= beyond & (votes >= MOST_OF_A_SEGMENT * (2 * half + 1))
     return found
 

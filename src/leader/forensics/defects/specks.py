@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.defects.neighbours import NEIGHBOURS, median_around, shifted
+from leader.forensics.defects.neighbours import NEIGHBOURS, median_around, shift_values
 
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -32,8 +32,8 @@ def speckness(pixels: Floats, known: Flags) -> Floats:
     nearest = np.full(known.shape, np.inf, dtype=np.float32)
     second = nearest.copy()
     for down, right in NEIGHBOURS:
-        usable = shifted(known, down, right) & _within(known.shape, down, right)
-        distance = np.where(usable, np.abs(shifted(pixels, down, right) - pixels).max(2), np.float32(np.inf))
+        usable = shift_values(known, down, right) & _within(known.shape, down, right)
+        distance = np.where(usable, np.abs(shift_values(pixels, down, right) - pixels).max(2), np.float32(np.inf))
         second = np.minimum(second, np.maximum(nearest, distance))
         nearest = np.minimum(nearest, distance)
     return np.where(np.isfinite(second), second, np.float32(0))
@@ -67,7 +67,7 @@ def is_spread(plane: Floats) -> Flags:
     """[H, W], where the four nearest share a good part of what a pixel differs from its surroundings: stars, highlights."""
     usual = median_around(plane, 2)
     off = plane - usual
-    beside = np.mean([shifted(plane, *step) - usual for step in BESIDE], axis=0)
+    beside = np.mean([shift_values(plane, *step) - usual for step in BESIDE], axis=0)
     spread: Flags = beside * np.sign(off) > SPREAD * np.abs(off)
     return spread
 

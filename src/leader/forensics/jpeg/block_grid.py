@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import CHROMA, Array, Flags, blocks_of, luma_of
+from leader.forensics.jpeg.blocks import CHROMA, Array, Flags, compute_luma, transform_blocks
 from leader.forensics.jpeg.standard_grid import NOT_ZERO, find_standard
 from leader.pictures.jpeg_history import JpegHistory, standard_chroma, standard_luma
 from leader.transforms import BLOCK
@@ -48,7 +48,7 @@ SEARCHED = (
 
 def find_history(pixels: Array) -> JpegHistory | None:
     """The compression that pixels [H, W, 1 or 3] in [0, 1] went through last, where its blocks can still be seen."""
-    plane, clear = luma_of(pixels), _unclipped(pixels)
+    plane, clear = compute_luma(pixels), _unclipped(pixels)
     if min(plane.shape) < 6 * BLOCK:
         return None
     standard = find_standard(plane, clear)
@@ -72,10 +72,10 @@ def find_history(pixels: Array) -> JpegHistory | None:
     return JpegHistory(_table(luma), _table(chroma), (1, 1) if full else (2, 2), offset, found=True)
 
 
-def belongs(pixels: Array, history: JpegHistory) -> bool:
+def matches_history(pixels: Array, history: JpegHistory) -> bool:
     """Whether coefficients of pixels [H, W, 1 or 3] are multiples of the history's steps, as far as that can be seen."""
     steps = history.luma_steps()
-    coefficients = _sample(luma_of(pixels), _unclipped(pixels), history.offset, MOST_BLOCKS_FOR_STEPS)
+    coefficients = _sample(compute_luma(pixels), _unclipped(pixels), history.offset, MOST_BLOCKS_FOR_STEPS)
     scores = [
         score
         for row, column in np.argwhere(steps >= SMALLEST_STEP)
@@ -151,7 +151,7 @@ def _sample(plane: Array, clear: Flags, offset: tuple[int, int], most: int) -> N
     side = BLOCK * int(np.sqrt(most))
     top, left = (max(0, (length - side) // 2 // BLOCK * BLOCK) for length in plane.shape)
     part = slice(top, top + side + BLOCK), slice(left, left + side + BLOCK)
-    blocks = blocks_of(plane[part], offset, clear[part])
+    blocks = transform_blocks(plane[part], offset, clear[part])
     kept: NDArray[np.float64] = blocks.coefficients[blocks.known]
     return kept
 

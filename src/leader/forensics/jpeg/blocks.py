@@ -29,13 +29,13 @@ class Blocks:
     known: Flags
 
 
-def luma_of(pixels: Array) -> Array:
+def compute_luma(pixels: Array) -> Array:
     """[H, W, 1 or 3] in [0, 1] -> luma [H, W] in 0..255."""
     plane: Array = 255 * (pixels[..., 0] if pixels.shape[2] == 1 else pixels @ LUMA)
     return plane
 
 
-def chroma_of(pixels: Array, sampling: tuple[int, int], offset: tuple[int, int]) -> Array:
+def compute_chroma(pixels: Array, sampling: tuple[int, int], offset: tuple[int, int]) -> Array:
     """[H, W, 3] in [0, 1] -> Cb and Cr [2, H / rows, W / columns] around 128, averaged as encoders do, from `offset` on."""
     rows, columns = sampling
     top, left = offset[0] % (BLOCK * rows), offset[1] % (BLOCK * columns)
@@ -53,7 +53,7 @@ def finest_detail(plane: Array) -> float:
     return float(((cut - cut.mean(axis=(1, 3), keepdims=True)) ** 2).mean()) if cut.size else 0.0
 
 
-def blocks_of(plane: Array, offset: tuple[int, int] = (0, 0), known: Flags | None = None) -> Blocks:
+def transform_blocks(plane: Array, offset: tuple[int, int] = (0, 0), known: Flags | None = None) -> Blocks:
     """The whole blocks of a plane [H, W] in 0..255; a block is known where all its pixels are."""
     top, left = offset[0] % BLOCK, offset[1] % BLOCK
     tiles = _tiles(plane[top:, left:] - 128)
@@ -64,8 +64,8 @@ def blocks_of(plane: Array, offset: tuple[int, int] = (0, 0), known: Flags | Non
     return Blocks(coefficients, whole)
 
 
-def block_means(values: Array, offset: tuple[int, int]) -> Array:
-    """Means [R, C] of a plane over the blocks that `blocks_of` takes."""
+def average_blocks(values: Array, offset: tuple[int, int]) -> Array:
+    """Means [R, C] of a plane over the blocks that `transform_blocks` takes."""
     means: Array = _tiles(values[offset[0] % BLOCK :, offset[1] % BLOCK :]).mean(axis=(2, 3))
     return means
 

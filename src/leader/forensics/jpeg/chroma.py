@@ -49,7 +49,7 @@ class Reach:
         return self.frame - self.before - self.length
 
 
-def reduced(plane: Array, vertical: Reach, horizontal: Reach, smooth: bool = True) -> Array:
+def reduce_chroma(plane: Array, vertical: Reach, horizontal: Reach, smooth: bool = True) -> Array:
     """The samples [n, m] of the whole frame that a plane of chroma [H, W] was enlarged from, `smooth` or by repetition."""
     return _along(_along(plane, vertical, smooth).T, horizontal, smooth).T
 

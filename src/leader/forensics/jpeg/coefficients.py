@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import BLUE_ERROR, CHROMA, DCT, RED_ERROR, Array, Flags, blocks_of, luma_of
-from leader.forensics.jpeg.chroma import Reach, reduced
+from leader.forensics.jpeg.blocks import BLUE_ERROR, CHROMA, DCT, RED_ERROR, Array, Flags, compute_luma, transform_blocks
+from leader.forensics.jpeg.chroma import Reach, reduce_chroma
 from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory, standard_chroma, standard_luma
 from leader.transforms import BLOCK
 
@@ -88,7 +88,7 @@ class Coefficients:
         return float(sum(plane.exact.sum() for plane in self.planes) / sum(plane.exact.size for plane in self.planes))
 
 
-def coefficients_of(pixels: NDArray[np.floating], history: JpegHistory) -> Coefficients:
+def read_coefficients(pixels: NDArray[np.floating], history: JpegHistory) -> Coefficients:
     """The coefficients behind pixels [H, W, 1 or 3] in [0, 1], as a file with this history decodes to."""
     values = np.asarray(pixels, dtype=np.float64)
     colour, smooth = values.shape[2] == 3, True
@@ -100,14 +100,14 @@ def coefficients_of(pixels: NDArray[np.floating], history: JpegHistory) -> Coeff
         history, smooth = _understood(values, history)
     vertical, horizontal = _reaches(values, history)
     margins = [(reach.before, reach.after) for reach in (vertical, horizontal)]
-    luma = np.pad(luma_of(values), margins, mode="edge")
+    luma = np.pad(compute_luma(values), margins, mode="edge")
     usable = np.pad(np.ones(values.shape[:2], bool), margins)
     planes = [_snapped(luma, usable, history.luma_steps())]
     if colour:
         units = usable.reshape(vertical.samples, vertical.factor, horizontal.samples, horizontal.factor)
         small: Flags = np.asarray(units.all(axis=(1, 3)))
         for row in CHROMA:
-            plane = reduced(255 * (values @ row), vertical, horizontal, smooth) + 128
+            plane = reduce_chroma(255 * (values @ row), vertical, horizontal, smooth) + 128
             planes.append(_snapped(plane, small, history.chroma_steps()))
     frame = (BLOCK * len(planes[0].values), BLOCK * planes[0].values.shape[1])
     height, width = values.shape[:2]
@@ -129,7 +129,7 @@ def _standardised(pixels: Array, history: JpegHistory) -> JpegHistory:
 
     What is found frequency by frequency has gaps and steps twice too large where few coefficients are not zero.
     """
-    whole = blocks_of(luma_of(pixels), history.offset).coefficients.reshape(-1, BLOCK, BLOCK)
+    whole = transform_blocks(compute_luma(pixels), history.offset).coefficients.reshape(-1, BLOCK, BLOCK)
     inner = whole[:: max(1, len(whole) // MOST_BLOCKS_OF_LUMA)]
     best, chosen = STANDARD_AGREES, history
     for quality in range(max(1, history.quality - QUALITIES_AROUND), min(100, history.quality + QUALITIES_AROUND) + 1):
@@ -168,7 +168,7 @@ def _understood(pixels: Array, history: JpegHistory) -> tuple[JpegHistory, bool]
 
 def _agreement(pixels: Array, history: JpegHistory, smooth: bool) -> float:
     """How clearly the coefficients of Cb and Cr are multiples of their steps."""
-    planes = [reduced(255 * (pixels @ row), *_reaches(pixels, history), smooth) for row in CHROMA]
+    planes = [reduce_chroma(255 * (pixels @ row), *_reaches(pixels, history), smooth) for row in CHROMA]
     return _multiples(np.stack([_transformed(plane)[1:-1, 1:-1] for plane in planes]), history.chroma_steps())
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leader.forensics.jpeg.blocks import Array, Flags, blocks_of, chroma_of, finest_detail, luma_of
+from leader.forensics.jpeg.blocks import Array, Flags, compute_chroma, compute_luma, finest_detail, transform_blocks
 from leader.forensics.jpeg.quantised_noise import SUBSAMPLING_LOSS, band_errors
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.pictures.jpeg_history import JpegHistory
@@ -23,13 +23,13 @@ SHARES: Array = (OPPONENT @ RGB_OF_YCBCR) ** 2
 def compression_spectrum(pixels: Array, history: JpegHistory, known: Flags | None) -> NoiseSpectrum:
     """The error that the compression made of pixels [H, W, 1 or 3] in [0, 1] whose detail will be amplified."""
     steps = history.luma_steps()
-    expected = band_errors(blocks_of(luma_of(pixels), history.offset, known), steps)
+    expected = band_errors(transform_blocks(compute_luma(pixels), history.offset, known), steps)
     luma = _with_last(np.sqrt(expected * np.maximum(expected, steps**2 / 12)))
     if pixels.shape[2] == 1:
         return NoiseSpectrum((luma[None] + 1 / 12) / 255**2)
     planes = [luma]
-    for plane in chroma_of(pixels, history.sampling, history.offset):
-        errors = band_errors(blocks_of(plane), history.chroma_steps())
+    for plane in compute_chroma(pixels, history.sampling, history.offset):
+        errors = band_errors(transform_blocks(plane), history.chroma_steps())
         planes.append(_enlarged(errors, history.sampling, SUBSAMPLING_LOSS * finest_detail(plane)))
     return NoiseSpectrum((np.einsum("ac,cuv->auv", SHARES, np.array(planes)) + 1 / 12) / 255**2)
 

@@ -19,10 +19,10 @@ from leader.forensics.jpeg.blocks import (
     Array,
     Blocks,
     Flags,
-    blocks_of,
-    chroma_of,
+    compute_chroma,
+    compute_luma,
     finest_detail,
-    luma_of,
+    transform_blocks,
 )
 from leader.pictures.jpeg_history import JpegHistory
 from leader.transforms import BLOCK
@@ -101,13 +101,13 @@ def _likelihood(counts: NDArray[np.int_], inner: Array, outer: Array) -> Array:
 
 def compression_error(pixels: Array, history: JpegHistory, known: Flags | None) -> float:
     """Root mean square error that the compression made of pixels [H, W, 1 or 3] in [0, 1], in the same units."""
-    luma = blocks_of(luma_of(pixels), history.offset, known)
+    luma = transform_blocks(compute_luma(pixels), history.offset, known)
     total = _quantisation(luma, history.luma_steps())
     if pixels.shape[2] == 3:
-        planes = chroma_of(pixels, history.sampling, history.offset)
+        planes = compute_chroma(pixels, history.sampling, history.offset)
         for plane, gain in zip(planes, (BLUE_ERROR, RED_ERROR), strict=True):
             loss = 0.0 if history.sampling == (1, 1) else SUBSAMPLING_LOSS * finest_detail(plane)
-            total += gain * (_quantisation(blocks_of(plane), history.chroma_steps()) + loss)
+            total += gain * (_quantisation(transform_blocks(plane), history.chroma_steps()) + loss)
     return math.sqrt(total + 1 / 12) / 255  # rounded to 8 bits when it was decoded
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import Array, Flags, blocks_of
+from leader.forensics.jpeg.blocks import Array, Flags, transform_blocks
 from leader.pictures.jpeg_history import standard_luma
 from leader.transforms import BLOCK
 
@@ -74,7 +74,7 @@ def _values(plane: Array, clear: Flags, offset: tuple[int, int]) -> tuple[Floats
     side = BLOCK * int(np.sqrt(MOST_BLOCKS_FOR_GRID))
     top, left = (max(0, (length - side) // 2 // BLOCK * BLOCK) for length in plane.shape)
     part = slice(top, top + side + BLOCK), slice(left, left + side + BLOCK)
-    blocks = blocks_of(plane[part], offset, clear[part])
+    blocks = transform_blocks(plane[part], offset, clear[part])
     sizes = np.abs(blocks.coefficients).astype(np.float32).reshape(-1, BLOCK * BLOCK)
     least = np.where(blocks.known.reshape(-1), np.float32(NOT_ZERO), np.float32(NOT_ZERO_CLIPPED))
     rows, bands = np.nonzero((sizes > least[:, None]) & (np.arange(BLOCK * BLOCK) > 0))

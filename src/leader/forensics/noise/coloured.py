@@ -20,7 +20,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import Array, Flags
 from leader.forensics.noise.spectrum import NoiseSpectrum
-from leader.forensics.noise.texture_limit import flattest, unsaturated, white_limit
+from leader.forensics.noise.texture_limit import choose_flattest, find_unsaturated, white_limit
 from leader.transforms import OPPONENT, dct_matrix
 
 SIDE = 16
@@ -79,7 +79,7 @@ def _rings(pixels: Array, known: Flags | None) -> tuple[Array, Flags] | None:
     those are too few.
     """
     windows = sliding_window_view(pixels, (SIDE, SIDE), axis=(0, 1))[::STEP, ::STEP]
-    usable = unsaturated(windows, LOOKED_AT_CLIPPED)  # clipped noise is weaker, but of the same shape
+    usable = find_unsaturated(windows, LOOKED_AT_CLIPPED)  # clipped noise is weaker, but of the same shape
     if known is not None:
         usable &= np.asarray(sliding_window_view(known, (SIDE, SIDE))[::STEP, ::STEP].all(axis=(2, 3)))
     if usable.size < FEWEST_IN_PICTURE or int(usable.sum()) < FEWEST_BLOCKS:
@@ -94,7 +94,7 @@ def _lasting(rings: Array, usable: Flags) -> Array:
     found = []
     for axis in rings:
         energy = axis[..., 1:] @ _SIZES[1:]
-        small, large = (axis[flattest(energy, usable, share)].mean(0) for share in (SMALL_SHARE, LARGE_SHARE))
+        small, large = (axis[choose_flattest(energy, usable, share)].mean(0) for share in (SMALL_SHARE, LARGE_SHARE))
         lasting = np.maximum(CONTRAST * small - large, 0) / (CONTRAST - 1)
         for ring in (2, 1):
             lasting[ring] = min(lasting[ring], STEEPEST * lasting[ring + 1])

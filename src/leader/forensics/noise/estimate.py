@@ -18,18 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.block_grid import belongs, find_history
+from leader.forensics.jpeg.block_grid import find_history, matches_history
 from leader.forensics.jpeg.blocks import (
     CHROMA,
     LUMA,
     LUMA_GAIN,
     Array,
     Flags,
-    block_means,
-    blocks_of,
-    chroma_of,
+    average_blocks,
+    compute_chroma,
+    compute_luma,
     finest_detail,
-    luma_of,
+    transform_blocks,
 )
 from leader.forensics.jpeg.compression_spectrum import compression_spectrum
 from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, compression_error, flat_blocks, noise_before, step_error
@@ -148,7 +148,7 @@ def last_compression(
     decoded, or else one that they show.
     """
     pixels = np.asarray(image, dtype=np.float64)
-    if history is not None and belongs(pixels, history):
+    if history is not None and matches_history(pixels, history):
         return history  # otherwise of a picture that was resized or edited since
     return find_history(pixels if known is None else np.where(known[..., None], pixels, 0)) if search else None
 
@@ -166,7 +166,7 @@ def _white_of_pixels(pixels: Array, known: Flags | None) -> float:
     """White noise of a picture without blocks; judged by luma alone where chroma was enlarged and hides it."""
     if pixels.shape[2] == 1 or not _chroma_was_enlarged(pixels):
         return _without_texture(pixels, known)
-    return max(estimate_noise(pixels, known), _without_texture(luma_of(pixels)[..., None] / 255, known) / LUMA_GAIN)
+    return max(estimate_noise(pixels, known), _without_texture(compute_luma(pixels)[..., None] / 255, known) / LUMA_GAIN)
 
 
 def _without_texture(pixels: Array, known: Flags | None) -> float:
@@ -183,18 +183,18 @@ def _chroma_was_enlarged(pixels: Array) -> bool:
     """Whether the finest detail of chroma is far weaker than the next finest: in white noise it is four times as strong,
     in photographs about as strong.
     """
-    fine, coarse = (sum(finest_detail(plane) for plane in chroma_of(pixels, (side, side), (0, 0))) for side in (1, 2))
+    fine, coarse = (sum(finest_detail(plane) for plane in compute_chroma(pixels, (side, side), (0, 0))) for side in (1, 2))
     return fine < ENLARGED_CHROMA * coarse
 
 
 def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> float | None:
     """White noise before the compression, or None where too few blocks are known."""
-    blocks = blocks_of(luma_of(pixels), history.offset, known)
+    blocks = transform_blocks(compute_luma(pixels), history.offset, known)
     if int(blocks.known.sum()) < FEWEST_FLAT_BLOCKS:
         return None
     colour = pixels.shape[2] == 3
     gain, shares = (LUMA_GAIN, LUMA**2 / LUMA_GAIN**2) if colour else (1.0, np.ones(1))
-    means = np.stack([block_means(pixels[..., channel], history.offset) for channel in range(len(shares))], axis=-1)
+    means = np.stack([average_blocks(pixels[..., channel], history.offset) for channel in range(len(shares))], axis=-1)
     flat = flat_blocks(blocks, blocks.known)
     level = noise_before(blocks.coefficients[flat], history.luma_steps()) / (255 * gain)
     if colour and history.sampling == (1, 1):
@@ -205,7 +205,7 @@ def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> float | 
 def _of_chroma(pixels: Array, history: JpegHistory, flat: Flags) -> float:
     """White noise before the compression by Cb and Cr in full, where texture is weak: the larger of both."""
     planes = (255 * (pixels @ row) + 128 for row in CHROMA)
-    chosen = [blocks_of(plane, history.offset).coefficients[flat] for plane in planes]
+    chosen = [transform_blocks(plane, history.offset).coefficients[flat] for plane in planes]
     gains = np.sqrt((CHROMA**2).sum(1))
     levels: list[float] = [
         noise_before(one, history.chroma_steps()) / (255 * gain) for one, gain in zip(chosen, gains, strict=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from leader.errors import LeaderError
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import DCT, Array, Flags
-from leader.forensics.noise.texture_limit import CHANCE, FINEST, STEP, STRUCTURE, flattest, unsaturated
+from leader.forensics.noise.texture_limit import CHANCE, FINEST, STEP, STRUCTURE, choose_flattest, find_unsaturated
 from leader.transforms import BLOCK, OPPONENT
 
 _CONSTANTS = read_constants("noise.shot")
@@ -86,7 +86,7 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     least  standard deviation that noise has at any brightness: that of rounding
     """
     windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
-    usable = unsaturated(windows)
+    usable = find_unsaturated(windows)
     if known is not None:
         usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
     if int(usable.sum()) < FEWEST_FITTED:
@@ -95,7 +95,7 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     mean = windows.mean((3, 4))
     # relative to the brightness, else the dark blocks of a bright noise were the flattest
     energy = (coefficients[..., STRUCTURE] ** 2).sum((2, 3)) / (mean.mean(2) + 0.05)
-    flat = flattest(energy, usable, FITTED_SHARE)
+    flat = choose_flattest(energy, usable, FITTED_SHARE)
     variance, brightness = (coefficients[flat][..., FINEST] ** 2).mean(-1).reshape(-1), mean[flat].reshape(-1)
     whole = np.minimum(brightness, 1 - brightness) > CLIPPED * np.sqrt(variance)
     found = _line(brightness[whole], variance[whole], least) if int(whole.sum()) >= FEWEST_FITTED else None

@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import DCT, Array, Flags, blocks_of
+from leader.forensics.jpeg.blocks import DCT, Array, Flags, transform_blocks
 from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, flat_blocks, noise_before
 from leader.forensics.noise.level import SATURATED, before_clipping
 from leader.transforms import BLOCK, OPPONENT
@@ -47,7 +47,7 @@ def white_limit(pixels: Array, known: Flags | None = None) -> float:
     if int(usable.sum()) < FEWEST_FLAT_BLOCKS:
         return math.inf
     coefficients = _coefficients(windows)
-    flat = flattest((coefficients[..., STRUCTURE] ** 2).sum((0, -1)), usable, SHARE[channels])
+    flat = choose_flattest((coefficients[..., STRUCTURE] ** 2).sum((0, -1)), usable, SHARE[channels])
     level = math.sqrt(float((coefficients[:, flat][..., FINEST] ** 2).mean((1, 2)).min()))
     if channels == 1:
         fitted = _beside_content(pixels[..., 0], usable)
@@ -79,7 +79,7 @@ def noise_everywhere(pixels: Array, known: Flags | None = None) -> float:
 def _windows(pixels: Array, known: Flags | None) -> tuple[NDArray[np.float64], Flags]:
     """Overlapping blocks [R, X, C, 8, 8] of pixels [H, W, C], and which of them are known and not saturated."""
     windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
-    usable = unsaturated(windows)
+    usable = find_unsaturated(windows)
     if known is not None:
         usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
     return windows, usable
@@ -94,19 +94,19 @@ def _coefficients(windows: NDArray[np.float64]) -> Array:
 
 def _beside_content(plane: Array, usable: Flags) -> float:
     """The noise of a plane [H, W] in [0, 1] that is left when content that fades with frequency is fitted beside it."""
-    blocks = blocks_of(255 * plane)
+    blocks = transform_blocks(255 * plane)
     rows, columns = blocks.known.shape
     flat = flat_blocks(blocks, usable[::2, ::2][:rows, :columns])
     return noise_before(blocks.coefficients[flat], np.ones((BLOCK, BLOCK))) / 255 if flat.any() else math.inf
 
 
-def unsaturated(windows: NDArray[np.float64], least: float = 0.1) -> Flags:
+def find_unsaturated(windows: NDArray[np.float64], least: float = 0.1) -> Flags:
     """Which windows [R, X, C, n, n] have few pixels at black or white; where there are hardly any, the best `least` of them."""
     share = ((windows <= 0) | (windows >= 1)).mean(axis=(3, 4)).max(axis=2)
     return np.asarray(share <= max(SATURATED, float(np.quantile(share, least))))
 
 
-def flattest(energy: Array, usable: Flags, share: float) -> Flags:
+def choose_flattest(energy: Array, usable: Flags, share: float) -> Flags:
     """The usable windows [R, X] whose neighbours, two steps away, have the least energy.
 
     Judged by its neighbours, a window is not chosen for having drawn little noise.

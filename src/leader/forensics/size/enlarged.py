@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import luma_of
+from leader.forensics.jpeg.blocks import compute_luma
 from leader.transforms import BLOCK
 
 Array = NDArray[np.float64]
@@ -40,7 +40,7 @@ def find_enlargement(pixels: NDArray[np.floating], compressed: bool) -> float | 
     part = pixels[top : top + LONGEST_PART, left : left + LONGEST_PART].astype(np.float64)
     if min(part.shape[:2]) < SMALLEST_ENLARGED:
         return None
-    plane = luma_of(part) / 255
+    plane = compute_luma(part) / 255
     found = [beat for order in (1, 2) if (beat := _strongest(plane, order, compressed)) is not None]
     if not found:
         return None

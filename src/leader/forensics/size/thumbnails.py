@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import luma_of
+from leader.forensics.jpeg.blocks import compute_luma
 from leader.operators.pillow_resize import pillow_matrix
 
 Array = NDArray[np.float64]
@@ -125,7 +125,7 @@ def middle(pixels: NDArray[np.floating]) -> NDArray[np.floating]:
 
 def features(pixels: NDArray[np.floating]) -> Array:
     """[24] of pixels [H, W, C] in [0, 1]: the logarithm of the power in bands relative to the coarse ones, edge profiles."""
-    plane = luma_of(pixels.astype(np.float64)) / 255
+    plane = compute_luma(pixels.astype(np.float64)) / 255
     bands = np.log(band_powers(plane) + ROUNDING)
     return np.concatenate([bands - bands[:4].mean(), edge_profiles(plane)])
 
@@ -181,7 +181,7 @@ def kernel_differences(pixels: NDArray[np.floating], factor: int) -> Array:
 
     The picture is one with the power law of the thumbnail's coarse detail.
     """
-    plane = luma_of(pixels.astype(np.float64)) / 255
+    plane = compute_luma(pixels.astype(np.float64)) / 255
     level, slope = power_law(plane)
     side = GRID * factor
     places = np.fft.fftfreq(side) * factor  # cycles per pixel of the thumbnail

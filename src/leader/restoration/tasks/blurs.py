@@ -14,7 +14,7 @@ from leader.errors import LeaderError, UsageError
 from leader.forensics.blur.doubt import doubt_power, scene_behind
 from leader.forensics.blur.periodogram import luma_plane
 from leader.forensics.blur.views import middle
-from leader.forensics.blur.width import narrowed, refuted, width_of
+from leader.forensics.blur.width import find_better_width, judge_width, narrow_kernel
 from leader.forensics.examination import Examination, found_or_none
 from leader.forensics.noise.estimate import NoiseEstimate, rounding
 from leader.operators import paper_gaussian_taps
@@ -115,7 +115,9 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
     if said is None or isinstance(said, Exactly) or (isinstance(said, str) and said == AUTO) or not values["kernel_doubt"]:
         return values
     picture = request.picture
-    found = refuted(luma_plane(picture.pixels[middle(picture.pixels.shape)]), values["kernel"], _noise(request.examination))
+    found = find_better_width(
+        luma_plane(picture.pixels[middle(picture.pixels.shape)]), values["kernel"], _noise(request.examination)
+    )
     if found is None:
         return values
     if found.sharp:
@@ -131,7 +133,7 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
     request.notes.append(f"{better}, which is used instead; a kernel doubt of 0 uses the kernel as given.")
     return {
         **values,
-        "kernel": narrowed(values["kernel"], found.factor),
+        "kernel": narrow_kernel(values["kernel"], found.factor),
         "kernel_doubt": min(found.error, values["kernel_doubt"]),
     }
 
@@ -169,7 +171,7 @@ class Deblur(Task):
             luma, noise = luma_plane(picture.pixels[middle(picture.pixels.shape)]), _noise(examination)
             scene = scene_behind(luma, values["kernel"], noise)
             doubt = doubt_power(values["kernel"], scene, values["kernel_doubt"], operator.image_shape[1:])
-            width = width_of(luma, values["kernel"], noise)
+            width = judge_width(luma, values["kernel"], noise)
         return Measured(operator, picture.pixels, picture, window=window, doubt_power=doubt, width=width)
 
     def invents(self, picture: Picture, values: Values) -> bool:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
 from leader.forensics import Examination
-from leader.forensics.jpeg.coefficients import Coefficients, coefficients_of
+from leader.forensics.jpeg.coefficients import Coefficients, read_coefficients
 from leader.operators.jpeg import Jpeg
 from leader.operators.tasks import SAMPLINGS
 from leader.pictures.jpeg_history import JpegHistory
@@ -74,7 +74,7 @@ class JpegArtefacts(Task):
         picture, history = examination.picture, examination.blocks
         if history is None:
             raise LeaderError(NO_TRACE)
-        found = coefficients_of(picture.pixels, history)
+        found = read_coefficients(picture.pixels, history)
         operator = operator_of(found, LEVEL * found.rounding_error())
         whole = (found.height, found.width) == found.frame
         window = None if whole else Window(found.top, found.left, found.height, found.width)
