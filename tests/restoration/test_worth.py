@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from leader.forensics.noise.estimate import NoiseEstimate
 from leader.operators import AveragePoolSR, Blur, Denoising
-from leader.pictures.real_noise import NoiseEstimate
 from leader.presets.paths import find_path
 from leader.priors.base import Prediction
 from leader.problem import Problem

@@ -21,9 +21,10 @@ from torch import Tensor
 
 from leader.by_name import check_count
 from leader.errors import LeaderError, UsageError
+from leader.forensics import examine
+from leader.forensics.noise.estimate import measure_noise
 from leader.methods import Method
 from leader.pictures.container import SUFFIX, read_container
-from leader.pictures.real_noise import measure_noise
 from leader.plan import Plan
 from leader.plugins import Plugin
 from leader.priors import loading
@@ -265,12 +266,12 @@ def _posed(
     jpeg: bool,
 ) -> PosedProblem:
     """The problem of a picture; where nobody said what is wrong with it, of what its diagnosis advises."""
-    picture = as_picture(image)
     if task is not None:
-        return pose_picture(picture, task, level, options, place, jpeg)
+        return pose_picture(as_picture(image), task, level, options, place, jpeg)
     refuse_options(options)
-    advice = diagnose(image).advised()
-    posed = pose_picture(picture, advice.task, level, advice.options, place, jpeg)
+    examination = examine(as_picture(image))
+    advice = diagnose(examination).advised()
+    posed = pose_picture(examination, advice.task, level, advice.options, place, jpeg)
     return replace(posed, notes=(advice.note(), *posed.notes))
 
 
