@@ -12,13 +12,19 @@ from leader.methods.ddpg import DDPG, IDPG
 from leader.methods.ddrm import DDRM
 from leader.methods.diffpir import DiffPIR
 from leader.methods.dps import DPS
+from leader.methods.pigdm import PiGDM
 from leader.methods.pirp import PIRP
 from leader.methods.posterior import Posterior
 from leader.methods.projdiff import ProjDiff
 from leader.methods.sitcom import SITCOM
 
 METHODS: dict[str, type[Method]] = {
-    cls.name: cls for cls in (DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP, Posterior)
+    cls.name: cls
+    for cls in (
+        *(DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP),
+        *(PiGDM,),
+        Posterior,
+    )
 }
 
 
@@ -42,6 +48,7 @@ __all__ = [
     "DiffPIR",
     "Estimate",
     "Method",
+    "PiGDM",
     "Posterior",
     "ProjDiff",
     "State",
