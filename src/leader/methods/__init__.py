@@ -16,13 +16,17 @@ from leader.methods.pigdm import PiGDM
 from leader.methods.pirp import PIRP
 from leader.methods.posterior import Posterior
 from leader.methods.projdiff import ProjDiff
+from leader.methods.repaint import RePaint
 from leader.methods.sitcom import SITCOM
 
 METHODS: dict[str, type[Method]] = {
     cls.name: cls
     for cls in (
         *(DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP),
-        *(PiGDM,),
+        *(
+            PiGDM,
+            RePaint,
+        ),
         Posterior,
     )
 }
@@ -51,6 +55,7 @@ __all__ = [
     "PiGDM",
     "Posterior",
     "ProjDiff",
+    "RePaint",
     "State",
     "make_method",
 ]
