@@ -12,6 +12,7 @@ from leader.methods.ddpg import DDPG, IDPG
 from leader.methods.ddrm import DDRM
 from leader.methods.diffpir import DiffPIR
 from leader.methods.dps import DPS
+from leader.methods.mcg import MCG
 from leader.methods.pigdm import PiGDM
 from leader.methods.pirp import PIRP
 from leader.methods.posterior import Posterior
@@ -26,6 +27,7 @@ METHODS: dict[str, type[Method]] = {
         *(
             PiGDM,
             RePaint,
+            MCG,
         ),
         Posterior,
     )
@@ -44,6 +46,7 @@ __all__ = [
     "DDRM",
     "DPS",
     "IDPG",
+    "MCG",
     "METHODS",
     "PIRP",
     "SITCOM",
