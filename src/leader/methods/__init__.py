@@ -6,6 +6,7 @@ from typing import Any
 
 from leader.by_name import build
 from leader.methods.base import Context, Cost, Estimate, Method, State
+from leader.methods.daps import DAPS
 from leader.methods.ddim import DDIM
 from leader.methods.ddnm import DDNM
 from leader.methods.ddpg import DDPG, IDPG
@@ -26,6 +27,7 @@ METHODS: dict[str, type[Method]] = {
         *(DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP),
         *(
             PiGDM,
+            DAPS,
             RePaint,
             MCG,
         ),
@@ -40,6 +42,7 @@ def make_method(name: str, settings: dict[str, Any]) -> Method:
 
 
 __all__ = [
+    "DAPS",
     "DDIM",
     "DDNM",
     "DDPG",
