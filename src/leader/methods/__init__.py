@@ -18,6 +18,7 @@ from leader.methods.pigdm import PiGDM
 from leader.methods.pirp import PIRP
 from leader.methods.posterior import Posterior
 from leader.methods.projdiff import ProjDiff
+from leader.methods.red_diff import REDDiff
 from leader.methods.repaint import RePaint
 from leader.methods.sitcom import SITCOM
 
@@ -28,6 +29,7 @@ METHODS: dict[str, type[Method]] = {
         *(
             PiGDM,
             DAPS,
+            REDDiff,
             RePaint,
             MCG,
         ),
@@ -61,6 +63,7 @@ __all__ = [
     "PiGDM",
     "Posterior",
     "ProjDiff",
+    "REDDiff",
     "RePaint",
     "State",
     "make_method",
