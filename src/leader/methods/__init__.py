@@ -7,6 +7,7 @@ from typing import Any
 from leader.by_name import build
 from leader.methods.base import Context, Cost, Estimate, Method, State
 from leader.methods.daps import DAPS
+from leader.methods.dcdp import DCDP
 from leader.methods.ddim import DDIM
 from leader.methods.ddnm import DDNM
 from leader.methods.ddpg import DDPG, IDPG
@@ -26,13 +27,7 @@ METHODS: dict[str, type[Method]] = {
     cls.name: cls
     for cls in (
         *(DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP),
-        *(
-            PiGDM,
-            DAPS,
-            REDDiff,
-            RePaint,
-            MCG,
-        ),
+        *(PiGDM, DAPS, REDDiff, RePaint, MCG, DCDP),
         Posterior,
     )
 }
@@ -45,6 +40,7 @@ def make_method(name: str, settings: dict[str, Any]) -> Method:
 
 __all__ = [
     "DAPS",
+    "DCDP",
     "DDIM",
     "DDNM",
     "DDPG",
