@@ -37,6 +37,13 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "pirp": {**DDPG, "mode": None, "inject": True, "lam": 0.2, "width": 0.01, "variant": "lb", "argument": "curvature"},
     "projdiff": {"step": 1.0, "early_step": 1.0, "form": "spectral"},
     "sitcom": {"inner": 30, "rate": 0.02, "lam": 0.0, "margin": 0.002, "clamp": True, "overwrite": False},
+    "pigdm": {"eta": 1.0, "variance": 1.0, "weights": "adaptive"},
+    "daps": {"flow": 5, "inner": 100, "rate": 1e-4, "fall": 0.01, "tau": 0.01, "end": 2.0},
+    "red-diff": {"lam": 0.25, "power": 1.0, "rate": 0.1},
+    "repaint": {"travel_length": 10, "travel_repeats": 10, "clamp": True, "exact": False},
+    "mcg": {"scale": 1.0, "clamp": True, "variance": "auto", "exact": False},
+    "dcdp": {"flow": 20, "inner": 10, "rate": 1.0, "lam": 1.0, "first": 400},
+    "posterior": {"eta": 1.0},
     "ucpm": {
         "phi": "tv",
         "lam": 0.2,
@@ -74,9 +81,11 @@ def test_the_settings_of_methods_and_plug_ins(name: str) -> None:
 def test_what_methods_and_plug_ins_say_of_themselves() -> None:
     costs = {name: cls().cost for name, cls in METHODS.items()}
     plain = {name: Cost(1, 0, 0) for name in METHODS}
-    assert costs == {**plain, "dps": Cost(1, 1, 0), "sitcom": Cost(30, 29, 0), "projdiff": Cost(1, 0, 1)}
+    guided = dict.fromkeys(("dps", "mcg", "pigdm"), Cost(1, 1, 0))
+    inner = {"sitcom": Cost(30, 29, 0), "projdiff": Cost(1, 0, 1), "daps": Cost(5, 0, 0), "dcdp": Cost(20, 0, 0)}
+    assert costs == {**plain, **guided, **inner}
     assert set(METHODS) <= set(EXPECTED)
-    assert [name for name, cls in METHODS.items() if not cls.takes_origin] == ["dps"]
+    assert [name for name, cls in METHODS.items() if not cls.takes_origin] == ["dps", "mcg"]
     held = {name: cls for name, cls in PLUGINS.items() if name in EXPECTED}
     assert {name for name, cls in held.items() if cls.needs_sigma} == {"ucpm", "satp", "ucpm-paper", "satp-paper"}
     assert [name for name, cls in held.items() if cls.begins] == ["start"]

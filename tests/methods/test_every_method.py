@@ -98,7 +98,7 @@ def test_leader_switched_off_changes_no_bit(name: str, sigma: float) -> None:
     assert torch.equal(plain.images, with_plugins.images)
 
 
-@pytest.mark.parametrize("name", ["ddnm", "projdiff"])
+@pytest.mark.parametrize("name", ["ddnm", "projdiff", "repaint", "mcg"])
 def test_clean_data_are_met(name: str) -> None:
     """Hosts that project end on the data, with LEADer too, in single precision."""
     for task in ("inpaint", "sr-bicubic", "cs"):
@@ -126,6 +126,9 @@ def test_clean_data_are_met(name: str) -> None:
         ("pirp", {"variant": "l"}),
         ("pirp", {"width": 0.0}),
         ("pirp", {"zeta": 2.0}),
+        ("pigdm", {"weights": "published"}),
+        ("daps", {"fall": 0.0}),
+        ("dcdp", {"rate": 4.0}),
     ],
 )
 def test_settings_out_of_range_are_refused(name: str, settings: dict[str, object]) -> None:

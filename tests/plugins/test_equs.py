@@ -171,7 +171,7 @@ def test_equs_plus_runs_on_every_host(name: str, times: str) -> None:
     """Also with repeated times, whose steps go nowhere in noise."""
     prior = lopsided()
     problem = measured(operators(SHAPE)["cs"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA)
-    method = make_method(name, {"inner": 3} if name == "sitcom" else {})
+    method = make_method(name, {"sitcom": {"inner": 3}, "repaint": {"travel_repeats": 1}}.get(name, {}))
     result = Sampler(prior, method, (EquSPlus(times=times),), 30, estimator=None).run(problem)
     assert float(result.images.abs().max()) < 20
     assert len(result.trace[0]) == 30
