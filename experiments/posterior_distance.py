@@ -15,7 +15,23 @@ import math
 
 import torch
 
-from leader.methods import DDIM, DDNM, DDPG, DDRM, DPS, IDPG, DiffPIR, Method, ProjDiff
+from leader.methods import (
+    DAPS,
+    DCDP,
+    DDIM,
+    DDNM,
+    DDPG,
+    DDRM,
+    DPS,
+    IDPG,
+    MCG,
+    DiffPIR,
+    Method,
+    PiGDM,
+    ProjDiff,
+    REDDiff,
+    RePaint,
+)
 from leader.operators import Inpainting
 from leader.priors.gaussian import GaussianPrior, white
 from leader.problem import Problem
@@ -32,6 +48,13 @@ METHODS: tuple[tuple[str, Method], ...] = (
     ("DiffPIR", DiffPIR(clamp=False)),
     ("ProjDiff", ProjDiff()),
     ("ProjDiff, simple", ProjDiff(form="simple")),
+    ("PiGDM", PiGDM()),
+    ("PiGDM, score of the true variance", PiGDM(variance=PRIOR_STD**2, weights="score")),
+    ("DAPS", DAPS()),
+    ("RED-diff", REDDiff()),
+    ("RePaint", RePaint(clamp=False)),
+    ("MCG", MCG(clamp=False)),
+    ("DCDP", DCDP()),
 )
 
 COMPONENTWISE = ("ddnm", "ddrm", "diffpir", "projdiff")

@@ -166,6 +166,8 @@ RANGES: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("red-diff", "power"): ((-1.0, 0.0, 2.0), ()),
     ("repaint", "travel_length"): ((1, 1000), (0, 1001)),
     ("repaint", "travel_repeats"): ((1, 100), (0, 101)),
+    ("repaint", "damping"): NOT_NEGATIVE,
+    ("mcg", "damping"): NOT_NEGATIVE,
     ("mcg", "scale"): ((None, *NOT_NEGATIVE[0]), NOT_NEGATIVE[1]),
     ("dcdp", "flow"): ((1, 1000), (0, 1001)),
     ("dcdp", "inner"): ((1, 1000), (0, 1001)),

@@ -40,8 +40,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "pigdm": {"eta": 1.0, "variance": 1.0, "weights": "adaptive"},
     "daps": {"flow": 5, "inner": 100, "rate": 1e-4, "fall": 0.01, "tau": 0.01, "end": 2.0},
     "red-diff": {"lam": 0.25, "power": 1.0, "rate": 0.1},
-    "repaint": {"travel_length": 10, "travel_repeats": 10, "clamp": True, "exact": False},
-    "mcg": {"scale": 1.0, "clamp": True, "variance": "auto", "exact": False},
+    "repaint": {"travel_length": 10, "travel_repeats": 10, "clamp": True, "damping": 4.0},
+    "mcg": {"scale": 1.0, "clamp": True, "variance": "auto", "damping": 4.0},
     "dcdp": {"flow": 20, "inner": 10, "rate": 1.0, "lam": 1.0, "first": 400},
     "posterior": {"eta": 1.0},
     "ucpm": {

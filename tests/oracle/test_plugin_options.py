@@ -263,8 +263,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "pigdm": {"eta": 0.3, "variance": 0.2, "weights": "score"},
     "daps": {"flow": 3, "inner": 4, "rate": 1e-5, "fall": 0.5, "tau": 0.1, "end": 9.0},
     "red-diff": {"lam": 1.0, "power": 0.5, "rate": 0.02},
-    "repaint": {"travel_length": 2, "travel_repeats": 2, "clamp": False, "exact": True},
-    "mcg": {"scale": 0.3, "clamp": False, "variance": "predicted", "exact": True},
+    "repaint": {"travel_length": 2, "travel_repeats": 2, "clamp": False, "damping": 0.0},
+    "mcg": {"scale": 0.3, "clamp": False, "variance": "predicted", "damping": 0.5},
     "dcdp": {"flow": 2, "inner": 3, "rate": 0.3, "lam": 0.2, "first": 300},
     "posterior": {"eta": 0.5},
 }

@@ -103,11 +103,11 @@ def ancestral(case: Case, x: Array, t: int, u: int) -> Array:
     return mean + np.sqrt(beta * (1 - b) / (1 - a)) * case.draw("step")
 
 
-def replaced(case: Case, x: Array, t: int, u: int, exact: bool = False) -> Array:
+def replaced(case: Case, x: Array, t: int, u: int, damping: float) -> Array:
     """x with its measured part from y at the noise of u."""
     w, b = case.world, case.world.ab(u)
     known = np.sqrt(b) * w.y + np.sqrt(1 - b) * w.A @ case.draw("observation")
-    eta = 0.0 if exact else w.sigma**2 / (1 - w.ab(t))
+    eta = damping * w.sigma**2 / (1 - w.ab(t))
     return x + case.weighted_inverse(eta) @ (known - w.A @ x)
 
 
@@ -172,17 +172,17 @@ def test_pigdm_with_the_true_variance_reaches_the_posterior() -> None:
     assert float((answer(published, 1.0) - answer(published, 0.0))[known].mean()) < 0.96 * gain
 
 
-@pytest.mark.parametrize(("name", "sigma", "exact"), [("sr", 0.0, False), ("inpaint", SIGMA, False), ("inpaint", SIGMA, True)])
+@pytest.mark.parametrize(("name", "sigma", "damping"), [("sr", 0.0, 4.0), ("blur", SIGMA, 2.5), ("inpaint", SIGMA, 0.0)])
 @pytest.mark.parametrize(("t", "u"), [(600, 480), (40, 0), (0, -1)])
-def test_step_of_repaint_and_mcg(name: str, sigma: float, exact: bool, t: int, u: int) -> None:
+def test_step_of_repaint_and_mcg(name: str, sigma: float, damping: float, t: int, u: int) -> None:
     case = Case(name, sigma)
     x = column(case.x)
-    same(case.step(RePaint(clamp=False, exact=exact), t, u).x, replaced(case, ancestral(case, x, t, u), t, u, exact))
+    same(case.step(RePaint(clamp=False, damping=damping), t, u).x, replaced(case, ancestral(case, x, t, u), t, u, damping))
     residual = case.world.A @ case.world.D(x, t) - case.world.y
     gradient = case.jacobian(t).T @ case.world.A.T @ residual / np.linalg.norm(residual)
     guided = ancestral(case, x, t, u) - 0.7 * gradient
-    found = case.step(MCG(scale=0.7, clamp=False, variance="small", exact=exact), t, u).x
-    same(found, replaced(case, guided, t, u, exact))
+    found = case.step(MCG(scale=0.7, clamp=False, variance="small", damping=damping), t, u).x
+    same(found, replaced(case, guided, t, u, damping))
 
 
 def test_repaint_goes_up_by_the_forward_process() -> None:
@@ -212,7 +212,8 @@ def test_step_of_daps(name: str, sigma: float, t: int, u: int) -> None:
     case, method = Case(name, sigma), DAPS(flow=3, inner=4, rate=3e-4, fall=0.1, tau=0.02, end=1.5)
     w = case.world
     here = column(case.x)
-    for now, after in ((t, 2 * t // 3), (2 * t // 3, t // 3), (t // 3, -1)):
+    walk: tuple[tuple[int, int], ...] = ((t, 2 * t // 3), (2 * t // 3, t // 3), (t // 3, -1))
+    for now, after in walk:
         x0 = w.D(here, now)
         here = np.sqrt(w.ab(after)) * x0 + np.sqrt(1 - w.ab(after)) * w.eps(here, now)
     tau2, s2 = 0.02**2, (1 - w.ab(t)) / w.ab(t)

@@ -54,9 +54,11 @@ class DPS(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scale is not None and self.scale < 0:
-            raise LeaderError(f"DPS's scale must be >= 0; found {self.scale}.")
+            raise LeaderError(f"The scale of '{self.name}' must be >= 0; found {self.scale}.")
         if self.variance not in ("auto", "small", "predicted", "respaced"):
-            raise LeaderError(f"DPS's variance must be auto, small, predicted or respaced; found '{self.variance}'.")
+            raise LeaderError(
+                f"The variance of '{self.name}' must be auto, small, predicted or respaced; found '{self.variance}'."
+            )
 
     @property
     def cost(self) -> Cost:

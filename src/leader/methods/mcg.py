@@ -6,8 +6,8 @@ what is measured in x_u is replaced by y at the noise of u, in the metric of a p
 Differs from the authors' code: one norm per image; their W is the identity (inpainting) or A^T and A^+ (colourisation, CT),
 which for their operators weigh all measured components alike, and is the identity here; their gradient is cut to the part that
 is not measured, which the projection does by itself. Their y is at the noise of t when x is at that of the step after, ours at
-that of u, and y itself at the end, so that clean data are met. Noisy data, which they take as they are (`exact`), enter as far
-as their noise allows. Their CT alternates with a corrector and takes gradient steps in the place of the projection. 1000
+that of u, and y itself at the end, so that clean data are met. Noisy data, which they take as they are (`damping = 0`), enter
+as far as their noise allows. Their CT alternates with a corrector and takes gradient steps in the place of the projection. 1000
 steps there; where steps are fewer the scale has to be larger, as with DPS.
 """
 
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from leader.methods.base import Context, Estimate, State
 from leader.methods.dps import DPS
-from leader.methods.shared import replace_measured
+from leader.methods.shared import check_damping, replace_measured
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,13 @@ class MCG(DPS):
 
     scale: float | None = 1.0
     """Strength of the guidance; None: that published for DPS on the task."""
-    exact: bool = False
-    """Take noisy data as they are."""
+    damping: float = 4.0
+    """Of noisy data, against their noise; 0: taken as they are."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_damping(self.damping)
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         moved = super().advance(context, state, estimate, x0_hat, t, u)
-        return State(replace_measured(context, moved.x, t, u, self.exact))
+        return State(replace_measured(context, moved.x, t, u, self.damping))

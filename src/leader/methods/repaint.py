@@ -9,8 +9,9 @@ where one has one (for a downsampling this is ILVR's).
 
 Differs from the authors' code: known pixels are replaced at the end of a step and once more at the very end, as the paper's
 algorithm says, so that the answer has those of y; theirs replaces at the beginning of a step, never at the end. Noisy data,
-which it was not published for, enter as far as their noise allows (`exact` takes them as they are). Moves up and down use the
-betas between the times of the grid. The variance is the network's own where it was trained to predict one, else beta_tilde.
+which it was not published for, enter as far as their noise allows (`damping = 0` takes them as they are). Moves up and down
+use the betas between the times of the grid. The variance is the network's own where it was trained to predict one, else
+beta_tilde.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from torch import Tensor
 
 from leader.by_name import check_count
 from leader.methods.base import Context, Estimate, Method, State
-from leader.methods.shared import ancestral_step, clamp_x0, replace_measured
+from leader.methods.shared import ancestral_step, check_damping, clamp_x0, replace_measured
 from leader.schedule import Grid, Schedule, grid_on, travel_grid
 
 
@@ -40,13 +41,14 @@ class RePaint(Method):
     """Time travel: from every travel_length-th step back up by as many, repeats - 1 times; 1: none."""
     clamp: bool = True
     """Hold x0 in [-1, 1]."""
-    exact: bool = False
-    """Take noisy data as they are."""
+    damping: float = 4.0
+    """Of noisy data, against their noise; 0: taken as they are."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("RePaint's travel_length", self.travel_length, 1, 1000)
         check_count("RePaint's travel_repeats", self.travel_repeats, 1, 100)
+        check_damping(self.damping)
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
         return grid_on(schedule, steps, lambda count, total: travel_grid(count, self.travel_length, self.travel_repeats, total))
@@ -56,7 +58,7 @@ class RePaint(Method):
         return replace(estimate, prediction=clamp_x0(estimate.prediction)) if self.clamp else estimate
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
-        return State(replace_measured(context, ancestral_step(context, estimate, x0_hat, t, u), t, u, self.exact))
+        return State(replace_measured(context, ancestral_step(context, estimate, x0_hat, t, u), t, u, self.damping))
 
     def travel(self, context: Context, state: State, t: Tensor, u: Tensor) -> State:
         now, up = context.level(t), context.level(u)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, per_image
 from leader.operators.base import SpectralOperator, where_measured
 from leader.operators.components import Components
@@ -165,19 +166,25 @@ def ancestral_step(
     return mean + spread.clamp_min(0).sqrt() * context.noise("step")
 
 
-def replace_measured(context: Context, x: Tensor, t: Tensor, u: Tensor, exact: bool) -> Tensor:
+def check_damping(value: float) -> None:
+    """Refuses what `replace_measured` cannot take."""
+    if value < 0:
+        raise LeaderError(f"The damping of noisy data must be >= 0; found {value}.")
+
+
+def replace_measured(context: Context, x: Tensor, t: Tensor, u: Tensor, damping: float) -> Tensor:
     """x at times u with what is measured taken from y, brought to the noise of u by the draw "observation".
 
-    Clean data, or `exact`: A x is that of y. Noisy data: as far as sigma^2 against the variance 1 - abar_t that x_t left to x0
-    allows, so that y enters whole at high noise and not at all at the end.
+    Clean data, or damping = 0: A x is that of y. Noisy data: as far as damping sigma^2 against the variance 1 - abar_t that x_t
+    left to x0 allows, so that y enters whole at high noise and not at all at the end.
     """
     problem, now, after = context.problem, context.level(t), context.level(u)
     operator, y = problem.operator, problem.y
     known = per_image(after.signal, y) * y + per_image(after.noise, y) * operator.A(context.noise("observation"))
     missing = known - operator.A(x)
-    if problem.noise_free or exact:
+    if problem.noise_free or damping == 0:
         return x + context.metric.pinv(missing)
-    return x + context.metric.regularised_pinv(missing, problem.sigma**2 / (1 - now.abar.flatten()))
+    return x + context.metric.regularised_pinv(missing, damping * problem.sigma**2 / (1 - now.abar.flatten()))
 
 
 def follow_flow(context: Context, x: Tensor, t: Tensor, steps: int) -> Prediction:
