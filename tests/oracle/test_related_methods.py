@@ -217,7 +217,7 @@ def test_step_of_daps(name: str, sigma: float, t: int, u: int) -> None:
         x0 = w.D(here, now)
         here = np.sqrt(w.ab(after)) * x0 + np.sqrt(1 - w.ab(after)) * w.eps(here, now)
     tau2, s2 = 0.02**2, (1 - w.ab(t)) / w.ab(t)
-    length = min(3e-4 * (0.1 + 0.9 * t / 999), 1 / (np.linalg.norm(w.A, 2) ** 2 / tau2 + 1 / s2))
+    length = min(3e-4 * (0.1 + 0.9 * t / 999), float(1 / (np.linalg.norm(w.A, 2) ** 2 / tau2 + 1 / s2)))
     taken = s2 >= (1.5 * sigma) ** 2
     assert taken == (t == 600 or sigma == 0)
     x = x0
