@@ -42,7 +42,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "red-diff": {"lam": 0.25, "power": 1.0, "rate": 0.1},
     "repaint": {"travel_length": 10, "travel_repeats": 10, "clamp": True, "damping": 4.0},
     "mcg": {"scale": 1.0, "clamp": True, "variance": "auto", "damping": 4.0},
-    "dcdp": {"flow": 20, "inner": 10, "rate": 1.0, "lam": 1.0, "first": 400},
+    "dcdp": {"flow": 20, "inner": 10, "rate": 1.0, "lam": 4.0, "first": 400},
     "posterior": {"eta": 1.0},
     "ucpm": {
         "phi": "tv",

@@ -304,7 +304,7 @@ def test_dcdp_with_many_steps_solves_the_proximal_problem() -> None:
     w, t = case.world, 300
     weight = SIGMA**2 * w.ab(t) / (1 - w.ab(t))
     expected = np.linalg.solve(w.A.T @ w.A + weight * np.eye(SIZE), w.A.T @ w.y + weight * column(case.x))
-    same(DCDP(inner=600).fit(case.context, case.x, torch.tensor([t])), expected, atol=1e-6)
+    same(DCDP(inner=600, lam=1.0).fit(case.context, case.x, torch.tensor([t])), expected, atol=1e-6)
 
 
 def test_the_flow_of_many_steps_carries_the_prior_to_itself() -> None:

@@ -48,7 +48,7 @@ class DCDP(Method):
     """Gradient steps per time."""
     rate: float = 1.0
     """Their length, in units of 1 / |A|^2."""
-    lam: float = 1.0
+    lam: float = 4.0
     """Weight of |x - x0|^2 for noisy data, times sigma^2 / s_t^2; 0: as released."""
     first: int = 400
     """The highest time, on the linear schedule of 1000 steps; published: 400, and 700 for inpainting."""
