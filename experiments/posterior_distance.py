@@ -22,7 +22,26 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from leader.methods import DDIM, DDNM, DDPG, DDRM, DPS, IDPG, PIRP, SITCOM, DiffPIR, Method, Posterior, ProjDiff
+from leader.methods import (
+    DAPS,
+    DCDP,
+    DDIM,
+    DDNM,
+    DDPG,
+    DDRM,
+    DPS,
+    IDPG,
+    MCG,
+    PIRP,
+    SITCOM,
+    DiffPIR,
+    Method,
+    PiGDM,
+    Posterior,
+    ProjDiff,
+    REDDiff,
+    RePaint,
+)
 from leader.operators import BicubicSR, Blur, Inpainting, LinearOperator, WalshHadamard, gaussian_kernel, random_mask
 from leader.plugins import UCDC, Plugin
 from leader.priors.gaussian import GaussianPrior, stationary, white
@@ -41,6 +60,13 @@ METHODS: tuple[tuple[str, Method], ...] = (
     ("DiffPIR", DiffPIR(clamp=False)),
     ("ProjDiff", ProjDiff()),
     ("ProjDiff, simple", ProjDiff(form="simple")),
+    ("PiGDM", PiGDM()),
+    ("PiGDM, score of the true variance", PiGDM(variance=PRIOR_STD**2, weights="score")),
+    ("DAPS", DAPS()),
+    ("RED-diff", REDDiff()),
+    ("RePaint", RePaint(clamp=False)),
+    ("MCG", MCG(clamp=False)),
+    ("DCDP", DCDP()),
 )
 
 COMPONENTWISE = ("ddnm", "ddrm", "diffpir", "projdiff")
