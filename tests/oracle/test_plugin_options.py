@@ -92,7 +92,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "repaint": {"travel_length": 2, "travel_repeats": 2, "clamp": False, "damping": 0.0},
     "mcg": {"scale": 0.3, "clamp": False, "variance": "predicted", "damping": 0.5},
     "dcdp": {"flow": 2, "inner": 3, "rate": 0.3, "lam": 0.2, "first": 300},
-    "posterior": {"eta": 0.5},
 }
 """A value for every setting; None where it has nothing to act on: IDPG injects no noise to renew, SITCOM overwrites
 known pixels, and compressed sensing has none.

@@ -339,7 +339,7 @@ def test_every_plug_in_on_every_one(method: str, sigmas: tuple[float, float]) ->
         ("satp", {"satp": {"budget": 0.05, "eta": 4.0}}),
         ("equs", {}),
         ("ucdc", {}),
-        ("leader", {"ucpm": {"lam": 0.5}, "satp": {"budget": 0.05, "eta": 4.0}}),
+        ("leader", {"ucdc": {"power": 0.5}, "satp": {"budget": 0.05, "eta": 4.0}}),
         ("leader-paper", {}),
     ):
         found = moving(method, made.prior, made.problem, (plugins,), **settings)

@@ -53,7 +53,7 @@ class UCDC(Plugin):
     """Of the local variance: Sigma^power, its mean kept."""
     trust: float = 1.0
     """In noisy data: their variance is divided by it where E[x0 | x_t, y] is formed; below 1 believes the network more."""
-    iterations: int = 8
+    iterations: int = 4
     """Of a step's conjugate gradients at most."""
     visible: float = 0.02
     """A solve ends where its error is this share of a standard deviation, root mean square."""
