@@ -13,7 +13,7 @@ from tests.oracle.scenes import IDS, Scene, scene
 
 STEPS = 5
 INNER = 4
-PLAIN = ("ddim", "ddnm", "ddrm", "diffpir", "ddpg", "idpg", "pirp")
+PLAIN = ("ddim", "ddnm", "ddrm", "diffpir", "ddpg", "idpg", "pirp", "posterior")
 PER_STEP: dict[str, tuple[int, int, int]] = {
     **dict.fromkeys(PLAIN, (1, 0, 0)),
     "dps": (1, 1, 0),

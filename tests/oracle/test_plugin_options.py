@@ -75,6 +75,7 @@ def test_the_last_time_is_visited_whatever_the_budget() -> None:
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "ddim": {"eta": 0.5},
+    "posterior": {"eta": 0.5},
     "ddnm": {"eta": 0.3, "travel_length": 2, "travel_repeats": 2, "form": "simple", "noise": "published"},
     "ddrm": {"eta": 0.3, "eta_b": 0.5},
     "dps": {"scale": 0.9, "clamp": False, "variance": "predicted"},
