@@ -76,9 +76,9 @@ def main() -> None:
     print("| side | noise | parts | found | unevenness of those: least, median, most | found but for that |")
     print("|---|---|---|---|---|---|")
     for (side, kind), count in parts.items():
-        even = [ratio for ratio in ratios[side, kind] if ratio <= coloured_noise.UNEVEN]
+        even = [ratio for ratio in ratios[side, kind] if ratio <= coloured_noise.MOST_UNEVEN]
         spread = ", ".join(f"{value:.2f}" for value in np.quantile(even, (0, 0.5, 1))) if even else "none"
-        rest = ", ".join(f"{ratio:.1f}" for ratio in sorted(ratios[side, kind]) if ratio > coloured_noise.UNEVEN) or "none"
+        rest = ", ".join(f"{ratio:.1f}" for ratio in sorted(ratios[side, kind]) if ratio > coloured_noise.MOST_UNEVEN) or "none"
         print(f"| {side} | {kind} | {count} | {len(even)} | {spread} | {rest} |", flush=True)
 
 

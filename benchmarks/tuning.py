@@ -294,8 +294,8 @@ def metric() -> Iterator[Trial]:
     for beyond in (1.3, 1.6, 1.8):
         yield from with_metric("cs", "projdiff", MANY_HIGH, {"early_step": beyond}, soft, full)
     for time, steps in ((150, 32), (200, 26)):
-        own = {"early_step": 1.6, "start": {"time": time}}
-        yield from with_metric("cs", "projdiff", "quadratic", own, soft, plugins=("start",), steps=steps)
+        late: dict[str, Any] = {"early_step": 1.6, "start": {"time": time}}
+        yield from with_metric("cs", "projdiff", "quadratic", late, soft, plugins=("start",), steps=steps)
     yield from with_metric("cs", "ddnm", MANY_HIGH, {}, soft)
     for task in ("noisy hole", "noisy half"):
         for beyond in (1.0, 1.3, 1.5):

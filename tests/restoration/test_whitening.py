@@ -15,6 +15,7 @@ from scipy import ndimage
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
+from leader.forensics import Examination
 from leader.forensics.noise.shot import ShotNoise
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.operators import Blur, ColouredInpainting, Denoising, Inpainting, WeightedPixels, WhitenedBlur
@@ -51,7 +52,7 @@ def doubting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The task deblur is uncertain of its kernel."""
     plain = type(TASKS["deblur"]).measured
 
-    def measured(self: Any, given: Picture, values: Any) -> Measured:
+    def measured(self: Any, given: Examination, values: Any) -> Measured:
         found = plain(self, given, values)
         return replace(found, doubt_power=slanted(*found.operator.image_shape[1:]))
 

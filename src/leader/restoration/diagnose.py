@@ -75,6 +75,7 @@ class Diagnosis:
     findings: Findings
     advice: Advice | None
     file: str | None = None
+    examination: Examination | None = field(default=None, repr=False, compare=False)
 
     @property
     def command(self) -> str | None:
@@ -161,8 +162,9 @@ def diagnose(image: ImageLike | Examination) -> Diagnosis:
 
     The middle of a large picture speaks for all of it.
     """
-    findings = collect_findings(image if isinstance(image, Examination) else examine(as_picture(image)))
-    return Diagnosis(findings, _advice(findings), str(image) if isinstance(image, (str, Path)) else None)
+    examination = image if isinstance(image, Examination) else examine(as_picture(image))
+    findings = collect_findings(examination)
+    return Diagnosis(findings, _advice(findings), str(image) if isinstance(image, (str, Path)) else None, examination)
 
 
 def refuse_options(options: Mapping[str, Any]) -> None:

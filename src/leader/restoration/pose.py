@@ -46,6 +46,7 @@ class PosedProblem:
     width       what the picture says of the width of a blur's kernel; None: not examined (no blur, or an exact kernel)
     white       whether white noise was found in a picture that was never compressed, and nobody said how much there is
     misread     the probability that a choice made for the user is wrong and no noise level makes up for it
+    examination of the given picture
     """
 
     problem: Problem
@@ -60,6 +61,7 @@ class PosedProblem:
     width: Width | None = None
     white: bool = False
     misread: float = 0.0
+    examination: Examination | None = field(default=None, repr=False, compare=False)
 
 
 class OfPosed:
@@ -114,7 +116,8 @@ def pose_container(
     problem = Problem(content.y.to(device), operator, level)
     view = content.y if content.y.ndim == 4 else (operator.pinv(problem.y) + 1) / 2
     given = Picture(_to_array(view), content.alpha, content.bits, content.icc)
-    return PosedProblem(problem, given, content.task, level, "given" if sigma is not None else "container")
+    origin = "given" if sigma is not None else "container"
+    return PosedProblem(problem, given, content.task, level, origin, examination=examine(given))
 
 
 def pose_picture(
@@ -172,6 +175,7 @@ def pose_picture(
         measured.width,
         white,
         max(request.misread, default=0.0),
+        examination.of_measured(pixels, None),
     )
 
 
