@@ -3,6 +3,7 @@
     python benchmarks/paths.py run --images photos/val          # resumes; records in benchmarks/records/paths.jsonl
     python benchmarks/paths.py table                            # differences from DDNM + LEADer, 100 uniform steps
     python benchmarks/paths.py test --seeds 3                   # what was chosen, on the shipped test crops, with a verdict
+    python benchmarks/paths.py test --against before            # beside what it was without the metric of Sigma
 
 128 px central crops of photographs at half size, one seed, the noise of the photograph's position, presets on, one thread.
 """
@@ -71,7 +72,21 @@ CHOSEN: dict[str, tuple[str, tuple[str, ...]]] = {
     "inpaint": ("projdiff", ()),
 }
 """What is taken to other lengths, on four photographs."""
-PAPER = ("ddnm", ("leader",), 100, None)
+PAPER = ("ddnm", ("ucpm", "satp"), 100, None)
+LATE = (999, 902, 809, 722, 639, 562, 490, 422, 360, 302, 250, 205, 170, 140, 113, 90, 70, 52, 36, 22, 10, -1)
+NOISY = (999, 902, 809, 722, 639, 562, 490, 422, 360, 302, 252, 212, 178, 149, 124, 102, 83, 66, 51, 37, 24, -1)
+SHARP = (990, 300, 252, 208, 169, 133, 102, 75, 52, 33, 19, 8, 2, 0, -1)
+_MASKED = RunPath("projdiff", 21, "0.1.0", "quadratic", settings={"step": 1.5})
+BEFORE = {
+    **dict.fromkeys(("inpaint", "sparse", "hole", "lines"), _MASKED),
+    **dict.fromkeys(("noisy hole", "noisy half"), RunPath("projdiff", 21, "0.1.0", "quadratic", settings={"early_step": 1.3})),
+    "sr-clean": RunPath("projdiff", 21, "0.1.0", settings={"step": 1.3}, times=LATE),
+    "sr": RunPath("projdiff", 21, "0.1.0", settings={"step": 0.5, "early_step": 1.8}, times=NOISY),
+    "gauss": RunPath("projdiff", 14, "0.1.0", times=SHARP),
+    "motion": RunPath("ddnm", 21, "0.1.0", "quadratic", settings={"eta": 0.7}),
+    "cs": RunPath("projdiff", 32, "0.1.0", "quadratic", ("start",), {"early_step": 1.3, "start": {"time": 150}}),
+}
+"""Quality standard, natural look, of version 0.1.0: no data step in the metric of Sigma."""
 Point = tuple[str, str, tuple[str, ...], int, str | None, int]
 
 app = typer.Typer(add_completion=False, help=__doc__)
@@ -106,10 +121,11 @@ class Choice:
         return [self.name, self.task, *said, index, seed]
 
 
-def choices(task: str, looks: Iterable[str] = LOOKS) -> Iterator[Choice]:
-    """The papers' path and the standard quality's looks."""
-    name, sigma = TASKS[task]
-    yield Choice("paper", task, RunPath(PAPER[0], PAPER[2], "the papers", PAPER[3], PAPER[1]))
+def choices(task: str, looks: Iterable[str] = LOOKS, against: str = "paper") -> Iterator[Choice]:
+    """The papers' path, or the standard one of before, and the standard quality's looks."""
+    name, sigma = (TASKS | OTHERS)[task]
+    paper = RunPath(PAPER[0], PAPER[2], "the papers", PAPER[3], PAPER[1])
+    yield Choice(against, task, paper if against == "paper" else BEFORE[task])
     for look in looks:
         yield Choice(look, task, find_path("embedded", "sr-bicubic" if name == "sr" else name, sigma, "standard", look))
 
@@ -195,13 +211,16 @@ def test(
     seeds: Annotated[int, typer.Option(help="Runs of every crop, 0, 1, ...")] = 3,
     task: Annotated[list[str] | None, typer.Option(help="These tasks only.")] = None,
     look: Annotated[list[str] | None, typer.Option(help="These looks only.")] = None,
+    against: Annotated[str, typer.Option(help="paper, or before: version 0.1.0, natural look, more masks.")] = "paper",
     only_table: Annotated[bool, typer.Option("--only-table", help="Run nothing: print what is recorded.")] = False,
 ) -> None:
     """Run the papers' path and the standard quality on the 16 test crops, then print paired differences and a verdict."""
     torch.set_num_threads(1)
     lines = TESTED.read_text(encoding="utf-8").splitlines() if TESTED.exists() else []
     records = {json.dumps(record["key"]): record for record in map(json.loads, lines)}
-    crops, compared = list_images("test"), [(name, list(choices(name, look or LOOKS))) for name in task or TASKS]
+    looks = look or (LOOKS if against == "paper" else ["natural"])
+    crops, names = list_images("test"), task or (TASKS if against == "paper" else BEFORE)
+    compared = [(name, list(choices(name, looks, against))) for name in names]
     for seed in range(0 if only_table else seeds):
         for _, tried in compared:
             for index, photograph in enumerate(crops):
@@ -217,7 +236,7 @@ def test(
                     with TESTED.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(found) + "\n")
     typer.echo(
-        "| task | look | crops x seeds | PSNR | LPIPS | PSNR against paper | LPIPS against paper | work "
+        f"| task | look | crops x seeds | PSNR | LPIPS | PSNR against {against} | LPIPS against {against} | work "
         "| least crop | verdict |"
     )
     typer.echo("| --- | --- | ---: | ---: | ---: | --- | --- | ---: | ---: | --- |")
