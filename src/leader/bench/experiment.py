@@ -43,6 +43,7 @@ from leader.schedule import GRIDS
 PLUGIN_LABELS = {
     "leader": "LEADer",
     "leader-paper": "LEADer (paper)",
+    "ucdc": "UCDC",
     "ucpm": "UCPM",
     "ucpm-paper": "UCPM (paper)",
     "satp": "SATP",
