@@ -381,12 +381,28 @@ def qualities() -> Iterator[Trial]:
 def hosts() -> Iterator[Trial]:
     """UCDC on the papers' own paths, 100 uniform steps, for the rows "+ LEADer" of the tables."""
     for host in ("ddnm", "projdiff", "ddpg", "pirp", "sitcom", "diffpir", "ddrm", "idpg"):
+        steps, own = (10, {"inner": 10}) if host == "sitcom" else (100, {})
         for task in ("cs", "sr-clean", "sr", "gauss", "motion"):
-            steps, own = (10, {"inner": 10}) if host == "sitcom" else (100, {})
             yield Trial(task, host, (), steps, None, own)
             tried = _trusting(1.0) + _trusting(1.0, diagonal=True) if task == "sr-clean" else _trusting(1.0, 0.25)
             for item in [*tried, *(_trusting(0.25, diagonal=True) if task in ("sr", "gauss", "motion") else [])]:
                 yield Trial(task, host, ("ucdc",), steps, None, {**own, "ucdc": item})
+
+
+def softer() -> Iterator[Trial]:
+    """The same with a softer map, and with more trust in the data."""
+    floors = {host: {"floor": 0.3} for host in ("ddpg", "pirp", "diffpir", "idpg")}
+    for host in ("ddnm", "projdiff", "ddpg", "pirp", "sitcom"):
+        steps, own = (10, {"inner": 10}) if host == "sitcom" else (100, {})
+        yield Trial("cs", host, (), steps, None, own)
+        for power in (0.5, 0.25):
+            item = {"iterations": 4, "power": power, **floors.get(host, {})}
+            yield Trial("cs", host, ("ucdc",), steps, None, {**own, "ucdc": item})
+    for host in ("ddnm", "projdiff"):
+        for task in ("sr", "gauss", "motion"):
+            yield Trial(task, host, (), 100, None)
+            for trust in (1.0, 2.0, 4.0):
+                yield Trial(task, host, ("ucdc",), 100, None, {"ucdc": {"iterations": 4, "trust": trust, "power": 0.5}})
 
 
 def _trusting(*trusts: float, diagonal: bool = False) -> list[dict[str, Any]]:
@@ -407,6 +423,7 @@ ROUNDS = {
     "closer": closer,
     "qualities": qualities,
     "hosts": hosts,
+    "softer": softer,
 }
 app = typer.Typer(add_completion=False, help=__doc__)
 
