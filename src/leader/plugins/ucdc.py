@@ -59,16 +59,18 @@ class UCDC(Plugin):
     """A solve ends where its error is this share of a standard deviation, root mean square."""
     floor: float = 0.01
     """The smallest variance of data inside a solve, as a share of the mean of Sigma; clean data are met exactly afterwards."""
+    share: float = 1.0
+    """Of the correlation's variance: only the low frequencies that hold so much are modelled. Below 1 high noise costs less."""
     map: str = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("UCDC's iterations", self.iterations, 1, 1000)
-        if not (self.power >= 0 and self.trust > 0 and self.visible >= 0 and self.floor > 0):
+        if not (self.power >= 0 and self.trust > 0 and self.visible >= 0 and self.floor > 0 and 0 < self.share <= 1):
             raise LeaderError(
-                "UCDC needs power >= 0, trust > 0, visible >= 0 and floor > 0; "
-                f"found {self.power}, {self.trust}, {self.visible} and {self.floor}."
+                "UCDC needs power >= 0, trust > 0, visible >= 0, floor > 0 and a share in (0, 1]; "
+                f"found {self.power}, {self.trust}, {self.visible}, {self.floor} and {self.share}."
             )
         for name, allowed in (("covariance", COVARIANCES), ("map", MAPS)):
             if getattr(self, name) not in allowed:
@@ -84,7 +86,9 @@ class UCDC(Plugin):
         if self.covariance == "diagonal":
             covariance = independent(spread)
         else:
-            covariance = error_covariance(prior, int(info.t[row]), spread, shifted=info.positions[row] % 2 == 1)
+            covariance = error_covariance(
+                prior, int(info.t[row]), spread, shifted=info.positions[row] % 2 == 1, share=self.share
+            )
         return Calibrated(covariance, operator, float(spread.mean()), self.trust, self.iterations, self.visible, self.floor)
 
     def _shape_variance(self, sigma: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ from leader.operators.cg import conjugate_gradients
 from leader.priors.base import Prior
 from leader.priors.gaussian import GaussianPrior
 from leader.priors.spectrum import Spectrum
-from leader.uncertainty.dct import dct2, idct2
+from leader.uncertainty.dct import dct2, idct2, low_dct2, low_idct2
 from leader.uncertainty.tables import TableCache
 
 Map = Callable[[Tensor], Tensor]
@@ -201,14 +201,30 @@ def dct_gain(operator: LinearOperator, like: Tensor) -> Tensor:
     return smooth[0, 0].clamp_min(0)
 
 
-def _correlation(spectrum: Spectrum, abar: float, height: int, width: int, like: Tensor) -> Covariance:
-    """C_t of a spectrum. Its table is kept: a run asks for it at every step, and the next run at the same times."""
+def _correlation(spectrum: Spectrum, abar: float, height: int, width: int, like: Tensor, share: float) -> Covariance:
+    """C_t of a spectrum. Its table is kept: a run asks for it at every step, and the next run at the same times.
+
+    share  of its variance: only the low frequencies that hold so much are modelled, an eighth, a quarter or half of a side
+    """
 
     def make() -> Tensor:
-        values, vectors = torch.linalg.eigh(spectrum.at(abar, height, width))
+        matrices = spectrum.at(abar, height, width)
+        power = matrices.diagonal(dim1=-2, dim2=-1).sum(-1)
+        for part in (8, 4, 2):
+            rows, columns = -(-height // part), -(-width // part)
+            if share < 1 and float(power[:rows, :columns].sum()) >= share * float(power.sum()):
+                matrices = matrices[:rows, :columns]
+                break
+        values, vectors = torch.linalg.eigh(matrices)
         return _frequency_table(vectors, values.clamp_min(0).sqrt(), like)
 
-    return _by_frequency(_TABLES.find((spectrum, abar, height, width, like.dtype, like.device), make))
+    table = _TABLES.find((spectrum, abar, height, width, like.dtype, like.device, share), make)
+    if tuple(table.shape[-2:]) == (height, width):
+        return _by_frequency(table)
+    rows, columns = int(table.shape[-2]), int(table.shape[-1])
+    return Covariance(
+        lambda w: low_idct2(_multiply(table, w), height, width), lambda v: _multiply(table, low_dct2(v, rows, columns))
+    )
 
 
 def tile_covariance(tile: Covariance, size: tuple[int, int], side: tuple[int, int], shift: tuple[int, int]) -> Covariance:
@@ -279,11 +295,14 @@ def independent(spread: Tensor) -> Covariance:
     return Covariance(lambda w: deviation * w, lambda v: deviation * v)
 
 
-def error_covariance(prior: Prior, t: int, spread: Tensor, shifted: bool = False, largest: int = LARGEST_TILE) -> Covariance:
+def error_covariance(
+    prior: Prior, t: int, spread: Tensor, shifted: bool = False, largest: int = LARGEST_TILE, share: float = 1.0
+) -> Covariance:
     """Cov[x0 | x_t] of a prior whose Sigma_t [1, C, H, W] was estimated: exact for Gaussians, else with the fitted spectrum.
 
     A picture with a side above `largest` is cut into tiles, whose seams lie elsewhere where `shifted`: the memory of a
-    table of all its frequencies would be many times its own.
+    table of all its frequencies would be many times its own. With a `share` below 1 only the low frequencies that hold so
+    much of the variance count: at high noise these are few, and a product with them costs a fraction.
     """
     abar = float(prior.schedule.abar(t))
     if isinstance(prior, GaussianPrior):
@@ -295,7 +314,7 @@ def error_covariance(prior: Prior, t: int, spread: Tensor, shifted: bool = False
         return independent(spread)
     size = (int(spread.shape[-2]), int(spread.shape[-1]))
     side = (_tile_side(size[0], largest), _tile_side(size[1], largest))
-    correlation = _correlation(spectrum, abar, *side, spread)
+    correlation = _correlation(spectrum, abar, *side, spread, share)
     if side != size:
         correlation = tile_covariance(correlation, size, side, (side[0] // 2, side[1] // 2) if shifted else (0, 0))
     return local(spread, correlation)

@@ -28,6 +28,18 @@ def idct2(c: Tensor) -> Tensor:
     return _invert(_invert(c, -2), -1)
 
 
+def low_dct2(x: Tensor, rows: int, columns: int) -> Tensor:
+    """The first `rows` x `columns` coefficients of `dct2`, by two thin matrix products."""
+    vertical = _matrix(int(x.shape[-2]), x.dtype, x.device)[:rows]
+    return vertical @ x @ _matrix(int(x.shape[-1]), x.dtype, x.device)[:columns].mT
+
+
+def low_idct2(c: Tensor, height: int, width: int) -> Tensor:
+    """The image of `height` x `width` pixels whose other coefficients are zero: the transpose of `low_dct2`."""
+    vertical = _matrix(height, c.dtype, c.device)[: c.shape[-2]]
+    return vertical.mT @ c @ _matrix(width, c.dtype, c.device)[: c.shape[-1]]
+
+
 def _transform(x: Tensor, axis: int) -> Tensor:
     length = x.shape[axis]
     if length <= SHORT:
