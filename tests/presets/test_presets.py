@@ -152,7 +152,7 @@ def plan(shelf: list[dict[str, Any]], **given: Any) -> tuple[Any, Any, Any]:
     del shelf[:]
     settings = {"eta": 0.5, "ucpm": {"lam": 0.7, "sharpen": 2.0}, "satp": {"budget": 0.4, "eta": 9.0}}
     shelf.append(entry("any", "ddnm", "any", "any", **settings))
-    made = Sampler(CheapPrior(), "ddnm", **given).plan(blurred(0.05))
+    made = Sampler(CheapPrior(), "ddnm", **{"plugins": ("ucpm", "satp"), **given}).plan(blurred(0.05))
     ucpm, satp = made.plugins
     return made.method, ucpm, satp
 
