@@ -35,7 +35,7 @@ def make_problem(count: int = 5, sigma: float = 0.0) -> Problem:
 @pytest.mark.parametrize("sigma", [0.0, 0.1])
 def test_an_image_gives_the_same_bits_alone_and_in_any_order(sigma: float) -> None:
     problem, prior = make_problem(sigma=sigma), mixture(SHAPE)
-    sampler = Sampler(prior, "ddnm", ("leader",), steps=30, **HARD)
+    sampler = Sampler(prior, "ddnm", ("ucpm", "satp"), steps=30, **HARD)
     whole = sampler.run(problem, seed=3).images
     alone = sampler.run(problem.select(torch.tensor([2])), seed=3, ids=[2]).images
     order = [4, 2, 0, 3, 1]
@@ -46,7 +46,7 @@ def test_an_image_gives_the_same_bits_alone_and_in_any_order(sigma: float) -> No
 
 def test_batched_evaluation_agrees() -> None:
     problem, prior = make_problem(), mixture(SHAPE)
-    sampler = Sampler(prior, "ddnm", ("leader",), steps=30, **HARD)
+    sampler = Sampler(prior, "ddnm", ("ucpm", "satp"), steps=30, **HARD)
     one_by_one = sampler.run(problem)
     prior.one_by_one = False
     batched = sampler.run(problem)
@@ -74,7 +74,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"plugins": (SATP(),), "satp": {"budget": 0.1}}, "'satp' was given as an object"),
     ({"satp": "x"}, "settings of the plug-in 'satp' are names and values; found 'x'"),
     ({"satp": {"budget": "x"}}, "'budget' of the plug-in 'satp' is a finite number"),
-    ({"ucpm": {"phi": "tw"}}, "Unknown image prior"),
+    ({"plugins": ("ucpm",), "ucpm": {"phi": "tw"}}, "Unknown image prior"),
     ({"grid": "unifrm"}, "did you mean 'uniform'"),
     ({"grid": 7}, "Unknown grid '7'"),
     ({"grid": Grid((1000, 0, -1))}, "visits time 1000; the prior's schedule ends at 999"),

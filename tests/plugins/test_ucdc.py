@@ -165,9 +165,9 @@ def test_seams_of_large_pictures_move_from_step_to_step(monkeypatch: pytest.Monk
     prior, problem, sigma = Uneven(), clean_problem("sr"), uneven_spread(SHAPE)
     asked: list[bool] = []
 
-    def noted(prior: Prior, t: int, spread: Tensor, shifted: bool = False) -> Any:
+    def noted(prior: Prior, t: int, spread: Tensor, shifted: bool = False, **others: Any) -> Any:
         asked.append(shifted)
-        return error_covariance(prior, t, spread, shifted)
+        return error_covariance(prior, t, spread, shifted, **others)
 
     monkeypatch.setattr("leader.plugins.ucdc.error_covariance", noted)
     for position in (2, 3, 4):

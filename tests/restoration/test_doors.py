@@ -35,7 +35,7 @@ def run(**options: Any) -> leader.Restoration:
 def test_names_and_objects_are_the_same() -> None:
     names = run(plugins=("leader",)).array
     np.testing.assert_array_equal(run(plugins="leader").array, names)
-    np.testing.assert_array_equal(run(plugins=["ucpm", "satp"]).array, names)
+    np.testing.assert_array_equal(run(plugins=["ucdc", "satp"]).array, names)
     one = run(method="ddnm", plugins="satp", settings={"eta": 0.3, "satp": {"budget": 0.5}, "use_presets": False}).array
     np.testing.assert_array_equal(run(method=DDNM(eta=0.3), plugins=SATP(budget=0.5)).array, one)
 

@@ -52,7 +52,7 @@ def test_what_is_given_wins() -> None:
     assert coloured(settings={"grid": "uniform"}).plan.grid.uniform
     by_name = ready(method="ddrm").plan
     assert by_name.method.name == "ddrm" and by_name.settings["steps"] == 100 and by_name.grid.uniform
-    assert [item.name for item in by_name.plugins] == ["ucpm", "satp"]
+    assert [item.name for item in by_name.plugins] == ["ucdc", "satp"]
 
 
 def test_a_method_and_a_quality_exclude_each_other() -> None:

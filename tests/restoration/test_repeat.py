@@ -68,7 +68,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("denoise", {"plugins": ("equs+", "ucpm"), "settings": {"estimator": "hutchinson", "probes": 2, "trust_time": 400}}),
     ("denoise", {"plugins": (), "settings": {"grid": "quadratic", "estimator": None}}),
     ("denoise", {"settings": {"grid": Grid((900, 500, 100, -1))}, "ids": [4, 6], "average": 2}),
-    ("sr", {"method": "pirp", "factor": 2, "settings": {"ucpm": {"phi": "pirp"}}, "sigma": 0.05}),
+    ("sr", {"method": "pirp", "plugins": ("ucpm", "satp"), "factor": 2, "settings": {"ucpm": {"phi": "pirp"}}, "sigma": 0.05}),
 ]
 
 

@@ -40,7 +40,7 @@ def test_picture_and_map_are_those_of_a_direct_run() -> None:
     image = photograph(32, 32)
     restored = restore(image, "denoise", sigma=0.1, prior=Striped(), steps=4, seed=5)
     problem = Problem(image[None], operators.Denoising((3, 32, 32)), 0.1)
-    direct = Sampler(Striped(), steps=4).run(problem, 5)
+    direct = Sampler(Striped(), plugins=("ucpm", "satp"), steps=4).run(problem, 5)
     assert np.allclose(restored.array, np.clip(unit(direct.images), 0, 1), atol=1e-6)
     assert restored.uncertainty is not None and direct.posterior_std is not None
     spread = direct.posterior_std[0].double().numpy() / 2
