@@ -12,9 +12,7 @@ import pytest
 from leader.by_name import build, check_count, check_settings
 from leader.errors import LeaderError, unknown_name
 from leader.methods import METHODS, make_method
-from leader.noise import NAMES, SeededNoise
 from leader.plugins import PLUGINS, make_plugin
-from leader.restoration.tasks import find_task
 
 
 class Thing:
@@ -66,24 +64,18 @@ def test_values_that_fit_are_taken(settings: dict[str, Any]) -> None:
         ({"share": "0.5"}, "'share' of the sample 'sample' is a finite number; found '0.5'"),
         ({"share": True}, "found True"),
         ({"share": float("nan")}, "found nan"),
-        ({"share": float("-inf")}, "found -inf"),
         ({"share": 10**400}, "found 1000"),
         ({"share": 10**10000}, "found a very large number"),
-        ({"share": None}, "found None"),
-        ({"share": 1j}, "found 1j"),
-        ({"share": [0.5]}, r"found \[0\.5\]"),
         ({"count": 1.0}, "whole number"),
         ({"count": False}, "whole number"),
         ({"count": 2**31}, "below 2\\^31"),
         ({"word": 3}, "a word"),
         ({"flag": 1}, "true or false"),
-        ({"flag": "yes"}, "true or false"),
         ({"level": "x"}, "a finite number or nothing"),
         ({"mode": 1.5}, "whole number below 2\\^31 or nothing"),
         ({"thing": 3}, "a word or an object Thing"),
         ({"size": 3}, "no setting 'size'; it has count, flag"),
         ("x", "names and values; found 'x'"),
-        ([1], "names and values"),
     ],
 )
 def test_values_that_do_not_fit_are_refused(settings: Any, message: str) -> None:
@@ -181,38 +173,9 @@ def test_settings_are_taken_up_to_their_limits_and_refused_beyond(name: str, key
             make(**{key: value})
 
 
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [("sitcom", {"inner": 1001}), ("ddnm", {"travel_repeats": 101}), ("ddnm", {"travel_length": 0})],
-)
-def test_absurd_work_is_refused(name: str, settings: dict[str, int]) -> None:
-    with pytest.raises(LeaderError, match="whole number from 1 to"):
-        make_method(name, settings)
-
-
 def test_near_names_are_suggested_and_far_ones_are_not() -> None:
     assert "did you mean 'ddnm'" in str(unknown_name("method", "DNNM", ["ddnm", "ddrm", "dps"]))
     assert "use one of a, b." in str(unknown_name("thing", "zebra", ["b", "a"]))
     far = str(unknown_name("task", "super-resolution", ["deblur-motion", "sr", "deblur"]))
     assert "deblur-motion'?" not in far and "use one of" in far
     assert "did you mean 'DDNM + LEADer'" in str(unknown_name("row", "ddnm+leader", ["DDNM + LEADer", "DPS"]))
-
-
-@pytest.mark.parametrize(
-    ("word", "task"),
-    [("super-resolution", "sr"), ("superresolution", "sr"), ("compressed sensing", "cs"), ("Colourisation", "colourise")],
-)
-def test_tasks_are_found_by_their_titles(word: str, task: str) -> None:
-    with pytest.raises(LeaderError, match=f"did you mean '{task}'"):
-        find_task(word)
-
-
-def test_draws_have_names() -> None:
-    noise = SeededNoise(0)
-    draws = {name: noise([0], [0], name, (4,)) for name in NAMES}
-    assert len({tuple(draw.flatten().tolist()) for draw in draws.values()}) == len(NAMES)
-    with pytest.raises(LeaderError, match="did you mean 'start'"):
-        noise([0], [0], "strat", (4,))
-    for seed in ("0", 1.5, True, None):
-        with pytest.raises(LeaderError, match="whole number"):
-            SeededNoise(seed)  # type: ignore[arg-type]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 from pathlib import Path
 
 import pytest
@@ -102,22 +101,6 @@ def test_durable_files_are_synced_before_they_replace(tmp_path: Path, monkeypatc
         with replacing(tmp_path / "a", durable=durable) as temporary:
             temporary.write_text("x")
     assert order == ["replace", "sync", "replace"]
-
-
-def test_two_writers_do_not_meet(tmp_path: Path) -> None:
-    path = tmp_path / "shared"
-
-    def write(letter: str) -> None:
-        for _ in range(20):
-            with replacing(path) as temporary:
-                temporary.write_text(letter * 10_000)
-
-    threads = [threading.Thread(target=write, args=(letter,)) for letter in "ab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert path.read_text() in ("a" * 10_000, "b" * 10_000) and len(list(tmp_path.iterdir())) == 1
 
 
 def test_sha256(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from leader import LeaderError, Problem, Sampler
-from leader.methods import DPS, SITCOM, State
+from leader import LeaderError, Problem
 from leader.noise import SeededNoise
 from leader.operators import (
     AveragePoolSR,
@@ -23,16 +22,11 @@ from leader.operators import (
     Inpainting,
     LinearOperator,
     SeparableBlur,
-    WalshHadamard,
-    gaussian_kernel,
     paper_gaussian_taps,
     random_mask,
 )
-from leader.priors.gaussian import GaussianPrior, stationary
-from leader.problem import _beyond_norm, _hint
-from tests.methods.contexts import context, operators
+from tests.methods.contexts import operators
 from tests.operators.cases import dense
-from tests.oracle.cases import mixture
 
 SHAPE = (3, 16, 16)
 MASK = random_mask(16, 16, 0.5, seed=3)
@@ -154,11 +148,6 @@ def test_internal_images_are_refused_with_a_hint(name: str) -> None:
         Problem(operator.A(2 * smooth() - 1), operator, 0.02)
 
 
-def test_an_internal_measurement_may_have_any_range() -> None:
-    """Exact priors draw outside of [-1, 1]: Problem.internal is for those who know."""
-    assert float(Problem.internal(300 * picture(), Denoising(SHAPE)).y.max()) > 200
-
-
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_six_sigma_is_the_limit(sign: int) -> None:
     sigma, y = 0.05, torch.full((2, *SHAPE), 0.5)
@@ -170,36 +159,6 @@ def test_six_sigma_is_the_limit(sign: int) -> None:
     Problem(y, Denoising(SHAPE), torch.tensor([sigma, 2 * sigma]))  # every image has the limits of its own noise
     with pytest.raises(LeaderError, match="does not explain"):
         Problem(y, Denoising(SHAPE), torch.tensor([2 * sigma, sigma]))
-
-
-def test_rounding_is_granted_by_the_size_of_an_entry() -> None:
-    """The constant of a Walsh-Hadamard transform of 8 x 8 pixels reaches 8: eight grey levels of slack, not one."""
-    operator = WalshHadamard((1, 8, 8), ratio=1.0)
-    y = operator.A(torch.ones(1, 1, 8, 8))
-    largest = y.flatten().argmax()
-    assert float(y.flatten()[largest]) == pytest.approx(8)
-    for levels, allowed in ((7.5, True), (8.5, False)):
-        beyond = y.clone()
-        beyond.view(-1)[largest] += levels / 255
-        if allowed:
-            Problem(beyond, operator)
-        else:
-            with pytest.raises(LeaderError, match="does not explain"):
-                Problem(beyond, operator)
-
-
-def test_the_range_of_a_transform_of_oblong_images() -> None:
-    operator = WalshHadamard((1, 8, 16), ratio=1.0)
-    matrix = dense(operator)
-    known = operator.unit_range()
-    assert known is not None
-    for bound, rows in zip(known, (matrix.clamp_max(0), matrix.clamp_min(0))):
-        expected = rows.sum(1).reshape(operator.measurement_shape)
-        torch.testing.assert_close(bound.expand(1, *operator.measurement_shape)[0], expected, atol=1e-6, rtol=1e-6)
-
-
-def test_values_that_no_image_gives_can_be_let_in() -> None:
-    Problem(picture() + 1, Denoising(SHAPE), in_range=False)
 
 
 def test_a_noise_level_of_bytes_is_refused() -> None:
@@ -227,17 +186,6 @@ def test_replace_exchanges_a_field_and_converts_nothing() -> None:
         dataclasses.replace(problem, units="bytes")
 
 
-def test_double_precision_is_kept() -> None:
-    problem = Problem(picture().double(), Denoising(SHAPE), 0.1)
-    assert problem.y.dtype == torch.float64 and torch.equal(problem.y, 2 * picture().double() - 1)
-
-
-def test_the_repr_is_short() -> None:
-    assert (
-        repr(Problem(picture(), Denoising(SHAPE), 0.05)) == "Problem('denoise', y [2, 3, 16, 16], sigma 0.1 in [-1, 1] units)"
-    )
-
-
 # Simulation
 
 
@@ -256,13 +204,6 @@ def test_simulated_noise_is_that_of_the_seed_and_the_image() -> None:
     assert torch.equal(Problem.simulate(x, operator, 0.05).y, Problem.simulate(x, operator, 0.05, seed=0, ids=[0, 1]).y)
 
 
-def test_simulated_noise_has_its_level_per_image() -> None:
-    x = torch.full((2, 3, 64, 64), 0.5)
-    problem = Problem.simulate(x, Denoising((3, 64, 64)), torch.tensor([0.05, 0.2]))
-    assert problem.sigma.tolist() == pytest.approx([0.1, 0.4])
-    assert problem.y.flatten(1).std(1).tolist() == pytest.approx([0.1, 0.4], rel=0.05)
-
-
 @pytest.mark.parametrize(
     ("x", "message"),
     [
@@ -278,12 +219,6 @@ def test_simulation_takes_unit_images_alone(x: Tensor, message: str) -> None:
         Problem.simulate(x, Denoising(SHAPE), 0.05)
 
 
-def test_simulation_needs_an_id_for_each_image() -> None:
-    for ids in ([1], [1, 1], ["a", "b"]):
-        with pytest.raises(LeaderError, match="id"):
-            Problem.simulate(picture(), Denoising(SHAPE), 0.05, ids=ids)  # type: ignore[arg-type]
-
-
 # What A cannot reach
 
 
@@ -297,53 +232,6 @@ def test_masked_entries_are_zero(make: Callable[..., Problem]) -> None:
         problem = make(y, operator, 0.1)
         expected = 2 * y - 1 if make is Problem else y
         assert torch.equal(problem.y, torch.where(seen, expected, 0))
-
-
-def test_composed_masks_are_seen_through() -> None:
-    """Columns that the inner mask takes away are lost for every later operator that does not mix them in."""
-    mask = torch.ones(16, 16)
-    mask[:, 8:] = 0
-    operator = Composition(AveragePoolSR(SHAPE, 4), Inpainting(SHAPE, mask))
-    problem = Problem.internal(torch.ones(1, 3, 4, 4), operator, 0.1)
-    assert problem.y[0, 0].sum(0).tolist() == [4, 4, 0, 0]
-
-
-@pytest.mark.parametrize("name", [name for name in kinds() if name not in ("inpaint", "functions", "lost taps")])
-def test_reached_entries_keep_their_bits(name: str) -> None:
-    operator = kinds()[name]
-    y = operator.A(picture())
-    problem = Problem(y, operator, 0.1)
-    assert torch.equal(problem.y, 2 * y - operator.A(torch.ones(1, *SHAPE)))
-    assert bool(operator.reached(y).all())
-
-
-def test_sitcom_stops_although_missing_pixels_are_noisy() -> None:
-    """Half of the pixels missing and noise on all of y: the fit ends at the noise level, not far below it."""
-    shape = (1, 16, 16)
-    prior = GaussianPrior(stationary(shape, 0.5))
-    operator = Inpainting(shape, MASK)
-    x = (prior.sample(1, torch.Generator().manual_seed(1)).float() / 4 + 0.5).clamp(0, 1)
-    noise = torch.randn(1, *shape, generator=torch.Generator().manual_seed(2))
-    problem = Problem(operator.A(x) + 0.05 * noise, operator, 0.05)
-    result = Sampler(prior, SITCOM(inner=300, rate=0.05), (), 5, estimator=None).run(problem)
-    seen = MASK.expand(1, *shape) > 0
-    misfit = float((problem.y - result.images)[seen].square().mean().sqrt())
-    assert 0.08 < misfit < 0.103
-    assert result.ledger.total.calls < 5 * 300
-
-
-def test_dps_is_guided_by_what_was_measured_alone() -> None:
-    prior, shape = mixture((1, 16, 16)), (1, 16, 16)
-    operator = Inpainting(shape, MASK)
-    x = prior.sample(1, torch.Generator().manual_seed(1))
-    noise = torch.randn(1, *shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    guidance = []
-    for missing in (0.0, 5.0):
-        y = operator.A(x) + 0.1 * noise * (MASK + missing * (1 - MASK))
-        here = context(prior, Problem.internal(y, operator, 0.1))
-        guidance.append(DPS().estimate(here, State(noise), torch.tensor([200])).guidance)
-    assert guidance[0] is not None and guidance[1] is not None
-    assert torch.equal(guidance[0], guidance[1])
 
 
 # Operators that others wrote
@@ -385,12 +273,6 @@ def test_wrong_adjoints_are_refused_alike() -> None:
             make()
 
 
-@pytest.mark.parametrize("side", range(2, 40))
-def test_a_lost_factor_is_noticed_whatever_the_draw(side: int) -> None:
-    with pytest.raises(LeaderError, match="adjoint"):
-        FromFunctions((1, side, 3), lambda x: 1.05 * x, lambda y: y)
-
-
 def test_an_operator_is_tried_once() -> None:
     operator = Twice(2.0)
     Problem(picture(), operator)
@@ -404,16 +286,6 @@ def test_an_adjoint_of_another_shape_is_refused() -> None:
         FromFunctions(SHAPE, lambda x: x[..., :8], lambda y: y)
 
 
-def test_our_own_operators_are_not_tried() -> None:
-    class Mute(Blur):
-        __module__ = Blur.__module__
-
-        def AT(self, y: Tensor) -> Tensor:
-            raise AssertionError("asked")
-
-    Problem(picture(), Mute(SHAPE, gaussian_kernel(1.0, 5)))
-
-
 @pytest.mark.parametrize("sigma", [1e-12, 1e-3])
 def test_little_noise_is_not_none(sigma: float) -> None:
     operator = Denoising((1, 4, 4))
@@ -421,31 +293,11 @@ def test_little_noise_is_not_none(sigma: float) -> None:
     assert Problem(torch.full((1, 1, 4, 4), 0.5), operator, 0.0).noise_free
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "words"),
-    [
-        *((0.0, 2.1, "0 to 255"), (0.0, 256.0, "0 to 255"), (-3.0, 1.0, "0 to 255"), (0.0, 257.0, "0 to 65535")),
-        *((0.0, 65536.0, "0 to 65535"), (-1.0, 1.0, "[-1, 1], so use Problem.internal"), (-0.5, 2.0, "[-1, 1]")),
-        *((0.0, 2.0, "give that of an image in [0, 1]"), (0.0, 65537.0, "give that of an image in [0, 1]")),
-    ],
-)
-def test_what_values_of_other_units_look_like(low: float, high: float, words: str) -> None:
-    assert words in _hint(low, high, 1.0) and words in _hint(4 * low, 4 * high, 4.0)
-
-
 def test_another_precision_of_y_is_none_of_sigma() -> None:
     problem = Problem(torch.full((1, 1, 4, 4), 0.5, dtype=torch.float64), Denoising((1, 4, 4)), 0.1)
     changed = problem.to_dtype(torch.float32)
     assert changed.y.dtype == torch.float32 and changed.sigma.dtype == torch.float64
     assert float(changed.sigma[0]) == 0.2
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_two_kernels_serve_two_pictures(count: int) -> None:
-    operator = Blur((1, 4, 4), torch.rand(2, 1, 3, 3) + 0.1)
-    assert Problem(torch.full((2, 1, 4, 4), 0.5), operator).batch == 2
-    with pytest.raises(LeaderError, match=f"one of 2 images; the measurement holds {count}"):
-        Problem(torch.full((count, 1, 4, 4), 0.5), operator)
 
 
 @pytest.mark.parametrize("second", [float("nan"), float("inf"), -0.1])
@@ -468,8 +320,27 @@ def test_noise_is_loud_by_the_size_of_what_is_measured() -> None:
 
 def test_an_operator_of_which_the_norm_alone_is_known_has_its_limit_there() -> None:
     """|y - A(1/2)| <= 1.25 norm sqrt(pixels) / 2, sqrt(entries) + 6 of the noise, and rounding."""
-    white, sigma = torch.zeros(1, 1, 4, 4), torch.tensor([0.1], dtype=torch.float64)
-    limit = 1.25 * 0.5 * 4 / 2 + (4 + 6) * 0.1 + 4 / 255
-    for share, beyond in ((0.999, False), (1.001, True)):
-        y = torch.full((1, 1, 4, 4), share * limit / 4)
-        assert _beyond_norm(y, sigma, white, 0.5, 16) == beyond
+    operator = FromFunctions((1, 4, 9), lambda x: 0.5 * x, lambda y: 0.5 * y)
+    limit = 1.25 * 0.5 * 6 / 2 + (6 + 6) * 0.1 + 6 / 255
+    for share in (0.99, 1.01):  # a power iteration finds this norm to far less
+        y = torch.full((1, 1, 4, 9), 0.25 + share * limit / 6)
+        if share < 1:
+            Problem(y, operator, 0.1)
+        else:
+            with pytest.raises(LeaderError, match="does not explain the rest"):
+                Problem(y, operator, 0.1)
+
+
+def test_simulated_noise_has_its_level_per_image() -> None:
+    x = torch.full((2, 3, 64, 64), 0.5)
+    problem = Problem.simulate(x, Denoising((3, 64, 64)), torch.tensor([0.05, 0.2]))
+    assert problem.sigma.tolist() == pytest.approx([0.1, 0.4])
+    assert problem.y.flatten(1).std(1).tolist() == pytest.approx([0.1, 0.4], rel=0.05)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_two_kernels_serve_two_pictures(count: int) -> None:
+    operator = Blur((1, 4, 4), torch.rand(2, 1, 3, 3) + 0.1)
+    assert Problem(torch.full((2, 1, 4, 4), 0.5), operator).batch == 2
+    with pytest.raises(LeaderError, match=f"one of 2 images; the measurement holds {count}"):
+        Problem(torch.full((count, 1, 4, 4), 0.5), operator)

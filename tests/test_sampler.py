@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 from torch import Tensor
 
-from leader import Grid, LeaderError, Problem, Sampler, Step, load_prior, operators
+from leader import Grid, LeaderError, Problem, Sampler, load_prior, operators
 from leader.methods import DDNM
 from leader.plugins import SATP, UCPM
-from leader.plugins.image_priors import ImagePrior, total_variation
+from leader.plugins.image_priors import total_variation
 from leader.priors.ask import Ask
 from leader.priors.base import Prediction
 from leader.priors.gaussian import GaussianPrior
-from leader.result import drain
-from leader.uncertainty import Difference, Hutchinson
+from leader.uncertainty import Hutchinson
 from tests.oracle.cases import gaussian, mixture
 
 SHAPE = (1, 16, 12)
@@ -48,27 +44,6 @@ def test_an_image_gives_the_same_bits_alone_and_in_any_order(sigma: float) -> No
     assert torch.equal(shuffled, whole[order])
 
 
-@pytest.mark.parametrize("method", ["ddim", "ddnm"])
-@pytest.mark.parametrize("sigma", [0.0, 0.1])
-def test_zero_strength_and_zero_budget_change_no_bit(method: str, sigma: float) -> None:
-    problem, prior = make_problem(2, sigma), mixture(SHAPE)
-    host = Sampler(prior, method, (), steps=20).run(problem).images
-    idle = Sampler(prior, method, ("leader",), steps=20, ucpm={"lam": 0.0}, satp={"budget": 0.0})
-    assert torch.equal(idle.run(problem).images, host)
-
-
-def test_images_leave_when_they_are_done() -> None:
-    problem, prior = make_problem(), mixture(SHAPE)
-    sampler = Sampler(prior, "ddnm", ("satp",), steps=60, satp={"budget": 0.05, "eta": 4.0})
-    result = sampler.run(problem)
-    calls = [result.ledger.rows[i].calls for i in range(5)]
-    assert len(set(calls)) > 1 and max(calls) < 60
-    singles = [sampler.run(problem.select(torch.tensor([i])), ids=[i]).ledger.total for i in range(5)]
-    assert result.ledger.total.calls == sum(one.calls for one in singles)
-    assert result.ledger.total.pixels == sum(one.pixels for one in singles)
-    assert [len(result.trace[i]) for i in range(5)] == calls
-
-
 def test_batched_evaluation_agrees() -> None:
     problem, prior = make_problem(), mixture(SHAPE)
     sampler = Sampler(prior, "ddnm", ("leader",), steps=30, **HARD)
@@ -79,26 +54,6 @@ def test_batched_evaluation_agrees() -> None:
     assert batched.ledger.rows == one_by_one.ledger.rows
 
 
-def test_steps_tell_the_whole_story() -> None:
-    problem, prior = make_problem(2), mixture(SHAPE)
-    sampler = Sampler(prior, "ddnm", ("leader",), steps=25, **HARD)
-    seen = list(sampler.iterate(problem))
-    assert seen[0].t.tolist() == [960, 960] and int(seen[-1].u.max()) == -1
-    for step in seen:
-        assert step.sigma is not None and step.U is not None
-        assert torch.allclose(step.sigma.mean((1, 2, 3)), step.U)
-    last_times = {name: int(t) for step in seen for name, t in zip(step.ids, step.t)}
-    assert set(last_times.values()) == {0}, "the last time of the grid is always visited"
-
-
-def test_time_travel_calls_and_consistency() -> None:
-    problem, prior = make_problem(1), mixture(SHAPE)
-    sampler = Sampler(prior, "ddnm", (), steps=20, travel_length=4, travel_repeats=3)
-    result = sampler.run(problem)
-    assert result.ledger.total.calls == sampler.plan(problem).grid.visits > 20
-    assert float((problem.operator.A(result.images) - problem.y).abs().max()) < 1e-5
-
-
 def test_pruning_never_leaves_a_descending_run() -> None:
     problem, prior = make_problem(1), mixture(SHAPE)
     sampler = Sampler(prior, "ddnm", ("satp",), steps=20, travel_length=4, travel_repeats=2, satp={"budget": 10.0})
@@ -106,66 +61,29 @@ def test_pruning_never_leaves_a_descending_run() -> None:
     assert moves == [(950, 600), (800, 400), (600, 200), (400, 0), (200, 0), (0, -1)]
 
 
-def test_start_and_noise_can_be_injected() -> None:
-    problem, prior = make_problem(2, 0.1), mixture(SHAPE)
-    start = torch.randn(2, *SHAPE)
-
-    def silent(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
-        return torch.zeros(len(ids), *shape)
-
-    first = Sampler(prior, "ddnm", (), steps=10).run(problem, seed=1, x_T=start, noise=silent).images
-    second = Sampler(prior, "ddnm", (), steps=10).run(problem, seed=2, x_T=start, noise=silent).images
-    other = Sampler(prior, "ddnm", (), steps=10).run(problem, seed=2, x_T=start).images
-    assert torch.equal(first, second) and not torch.equal(first, other)
-
-
-def test_a_gaussian_prior_pulls_towards_the_posterior_mean() -> None:
-    """DDNM+ is no exact posterior sampler, but its draws must scatter around the exact posterior mean."""
-    prior = gaussian("correlated", (1, 8, 8))
-    operator = operators.AveragePoolSR((1, 8, 8), 2)
-    x = prior.gaussian.sample(1, torch.Generator().manual_seed(0)).float()
-    count = 200
-    problem = Problem.internal(operator.A(x).expand(count, -1, -1, -1).contiguous(), operator, 0.05)
-    prior.one_by_one = False
-    draws = Sampler(prior, "ddnm", (), steps=50).run(problem).images
-    mean, _ = prior.posterior(operator, problem.y[0], 0.05)
-    prior_distance = float((prior.gaussian.mean - x).norm())
-    assert float((draws.mean(0) - mean).norm()) < 0.25 * prior_distance
-
-
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"method": "dnnm"}, "did you mean 'ddnm'"),
     ({"method": DDNM}, "a method is given by its name or as an object"),
-    ({"method": ["ddnm"]}, "a method is given by its name"),
     ({"method": "ddnm", "zeta": 1.0}, "no setting 'zeta'"),
     ({"method": "ddnm", "eta": "0.5"}, "'eta' of the method 'ddnm' is a finite number; found '0.5'"),
     ({"method": DDNM(), "eta": 0.3}, "'ddnm' was given as an object, which holds its settings; found eta"),
-    ({"self": 1}, "no setting 'self'"),
     ({"plugins": ("leeder",)}, "did you mean 'leader'"),
     ({"plugins": (3,)}, "a plug-in is given by its name"),
     ({"plugins": None}, "plug-ins are given by name"),
     ({"plugins": (), "satp": {"budget": 0.1}}, "settings for the plug-in 'satp', which does not take part"),
-    ({"plugins": "ucpm", "satp": {}}, "which does not take part"),
     ({"plugins": (SATP(),), "satp": {"budget": 0.1}}, "'satp' was given as an object"),
     ({"satp": "x"}, "settings of the plug-in 'satp' are names and values; found 'x'"),
     ({"satp": {"budget": "x"}}, "'budget' of the plug-in 'satp' is a finite number"),
-    ({"satp": {"budget": True}}, "found True"),
-    ({"satp": {"budget": -1}}, "budget >= 0"),
     ({"ucpm": {"phi": "tw"}}, "Unknown image prior"),
-    ({"ucpm": {"strength": 1.0}}, "no setting 'strength'"),
     ({"grid": "unifrm"}, "did you mean 'uniform'"),
     ({"grid": 7}, "Unknown grid '7'"),
     ({"grid": Grid((1000, 0, -1))}, "visits time 1000; the prior's schedule ends at 999"),
     ({"steps": 0}, "whole number from 1 to 1000; found 0"),
-    ({"steps": 1001}, "found 1001"),
     ({"steps": 10.0}, r"found 10\.0"),
-    ({"steps": True}, "found True"),
     ({"estimator": "noise-enrgy"}, "did you mean 'noise-energy'"),
     ({"estimator": Hutchinson}, "as an object such as Hutchinson"),
-    ({"estimator": 3}, "found 3"),
     ({"estimator": "hutchinson", "probes": 10**9}, "from 1 to 1000"),
     ({"estimator": "noise-energy", "probes": 4}, "Probes belong to the estimator 'hutchinson'"),
-    ({"estimator": Hutchinson(2), "probes": 4}, "Probes belong"),
     ({"trust_time": "late"}, "trust time must be a whole number"),
 ]
 
@@ -193,44 +111,16 @@ def test_a_prior_by_name_is_the_loaded_one() -> None:
 
 def test_objects_and_names_are_the_same() -> None:
     problem, prior = make_problem(1, 0.1), mixture(SHAPE)
-    by_name = Sampler(prior, "ddnm", ("ucpm", "satp"), 20, use_presets=False, estimator="hutchinson", probes=3, eta=0.5, **HARD)
+    by_name = Sampler(prior, "ddnm", ("ucpm", "satp"), 8, use_presets=False, estimator="hutchinson", probes=3, eta=0.5, **HARD)
     objects = (UCPM(phi=total_variation(), lam=0.3), SATP(budget=0.05, eta=4.0))
-    by_object = Sampler(prior, DDNM(eta=0.5), objects, 20, estimator=Hutchinson(3))
+    by_object = Sampler(prior, DDNM(eta=0.5), objects, 8, estimator=Hutchinson(3))
     first, second = by_name.run(problem), by_object.run(problem)
     assert torch.equal(first.images, second.images) and first.ledger.rows == second.ledger.rows
     assert second.settings["estimator"] == {"name": "hutchinson", "probes": 3, "window": 7, "seed": 0}
     assert second.settings["plugins"][0]["phi"] == "tv"
     assert json.loads(json.dumps(second.settings))["method"] == {**first.settings["method"]}
-    fewer = Sampler(prior, DDNM(eta=0.5), objects, 20, estimator=Hutchinson(1)).run(problem)
+    fewer = Sampler(prior, DDNM(eta=0.5), objects, 8, estimator=Hutchinson(1)).run(problem)
     assert fewer.ledger.total.jvps < second.ledger.total.jvps
-
-
-def test_an_image_prior_of_ones_own() -> None:
-    """Phi is the object's, not the default: twice the energy is twice the strength."""
-    one = total_variation()
-
-    def weights(x: Tensor) -> tuple[Tensor, Tensor]:
-        down, right = one.weights(x)
-        return 2 * down, 2 * right
-
-    double = ImagePrior(lambda x: 2 * one.energy(x), weights)
-    problem, prior = make_problem(1, 0.1), mixture(SHAPE)
-    plugins = (UCPM(phi=double, lam=0.1), UCPM(lam=0.2), UCPM(lam=0.1))
-    runs = [Sampler(prior, DDNM(), item, 10).run(problem) for item in plugins]
-    assert torch.allclose(runs[0].images, runs[1].images, atol=1e-5)
-    assert not torch.allclose(runs[0].images, runs[2].images, atol=1e-4)
-    assert runs[0].settings["plugins"][0]["phi"] == "custom"
-
-
-def test_an_estimator_starts_every_run_afresh() -> None:
-    problem, prior = make_problem(1), mixture(SHAPE)
-    sampler = Sampler(prior, "ddnm", ("satp",), 30, estimator=Difference(), satp={"budget": 0.05, "eta": 4.0})
-    first, second = sampler.run(problem), sampler.run(problem)
-    assert first.trace == second.trace and torch.equal(first.images, second.images)
-    assert (
-        first.trace
-        == Sampler(prior, "ddnm", ("satp",), 30, estimator="difference", satp={"budget": 0.05, "eta": 4.0}).run(problem).trace
-    )
 
 
 def test_an_estimator_must_answer_in_the_shape_of_the_image() -> None:
@@ -241,40 +131,10 @@ def test_an_estimator_must_answer_in_the_shape_of_the_image() -> None:
         Sampler(mixture(SHAPE), "ddnm", (), 5, estimator=flat).run(make_problem(1))
 
 
-def test_every_step_is_shown_and_the_result_is_that_of_the_loop() -> None:
-    problem, sampler = make_problem(2), Sampler(mixture(SHAPE), "ddnm", ("leader",), 20, **HARD)
-    seen: list[Step] = []
-    result = sampler.run(problem, seed=4, on_step=seen.append)
-    loop = list(sampler.iterate(problem, seed=4))
-    assert [step.index for step in seen] == list(range(len(loop)))
-    assert all(torch.equal(a.x0, b.x0) for a, b in zip(seen, loop))
-    assert torch.equal(drain(sampler.iterate(problem, seed=4)).images, result.images)
-
-
-def test_a_plan_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, sampler = make_problem(1), Sampler(mixture(SHAPE), "ddnm", ("leader",), 20, **HARD)
-    plan = sampler.plan(problem)
-    expected = sampler.run(problem)
-
-    def never(*_: object) -> None:
-        raise AssertionError("planned again")
-
-    monkeypatch.setattr("leader.presets.find", never)
-    monkeypatch.setattr("leader.plan.make_method", never)
-    assert torch.equal(sampler.run(problem, plan=plan).images, expected.images)
-    assert len(list(sampler.iterate(problem, plan=plan))) == len(expected.trace[0])
-    with pytest.raises(AssertionError, match="planned again"):
-        sampler.run(problem)
-
-
 def test_a_plan_is_followed() -> None:
     problem, prior = make_problem(1), mixture(SHAPE)
     short = Sampler(prior, "ddnm", (), 5).plan(problem)
     assert len(Sampler(prior, "ddim", (), 20).run(problem, plan=short).trace[0]) == 5
-
-
-def test_steps_is_the_number() -> None:
-    assert Sampler(mixture(SHAPE), steps=17).steps == 17
 
 
 def test_the_measurement_and_the_prior_must_share_a_device() -> None:
@@ -320,66 +180,6 @@ def test_wrong_arguments_of_a_run_are_refused_when_it_is_made(arguments: dict[st
 def test_only_problems_are_run() -> None:
     with pytest.raises(LeaderError, match="found Tensor"):
         Sampler(mixture(SHAPE), steps=5).run(make_problem(2).y)  # type: ignore[arg-type]
-
-
-def test_ids_of_any_size_choose_the_noise() -> None:
-    sampler = Sampler(mixture(SHAPE), "ddnm", ("ucpm",), 5, estimator="hutchinson", ucpm={"map": "shuffle"})
-    images = [sampler.run(make_problem(1), ids=[name]).images for name in (0, 2**80, -3)]
-    assert not torch.equal(images[0], images[1]) and not torch.equal(images[0], images[2])
-
-
-def test_results_and_steps_show_themselves_shortly() -> None:
-    problem = make_problem(2)
-    sampler = Sampler(mixture(SHAPE), "ddnm", ("leader",), 5, **HARD)
-    result = sampler.run(problem, seed=7)
-    calls = result.ledger.total.calls
-    assert repr(result) == f"Result(ddnm + ucpm + satp: images [2, 1, 16, 12], {calls} calls, seed 7)"
-    first = next(sampler.iterate(problem))
-    assert repr(first).startswith("Step(0: images [0, 1], t [800, 800] -> [600, ") and len(repr(first)) < 100
-    sitcom = Sampler(mixture(SHAPE), "sitcom", (), 2, estimator=None, inner=3).run(problem)
-    assert "12 calls, 8 backwards, seed 0" in repr(sitcom)
-
-
-def test_a_notebook_shows_the_images() -> None:
-    result = Sampler(mixture(SHAPE), "ddnm", (), 5).run(make_problem(3))
-    shown = np.asarray(Image.open(io.BytesIO(result._repr_png_())))
-    expected = ((result.images[:, 0] + 1) / 2).clamp(0, 1) * 255
-    assert shown.shape == (16, 3 * 12)
-    assert np.abs(shown[:, 12:24] - expected[1].numpy()).max() <= 0.51
-
-
-def test_wrong_problems_are_refused() -> None:
-    operator = operators.Denoising(SHAPE)
-    with pytest.raises(LeaderError, match="NaN"):
-        Problem(torch.full((1, *SHAPE), float("nan")), operator)
-    with pytest.raises(LeaderError, match="noise level"):
-        Problem(torch.zeros(1, *SHAPE), operator, -0.1)
-    with pytest.raises(LeaderError, match="share a batch"):
-        Problem(torch.zeros(2, *SHAPE), operator, torch.tensor([0.0, 0.1]))
-
-
-def test_problem_converts_ranges_once() -> None:
-    operator = operators.AveragePoolSR(SHAPE, 2)
-    picture = torch.rand(1, *SHAPE)
-    problem = Problem(operator.A(picture), operator, 0.05)
-    assert torch.allclose(problem.y, operator.A(2 * picture - 1), atol=1e-6)
-    assert float(problem.sigma) == pytest.approx(0.1)
-
-
-def test_divergence_is_an_error_not_a_picture() -> None:
-    class Broken(GaussianPrior):
-        def _predict(self, x: Tensor, t: Tensor) -> Prediction:
-            return super()._predict(x * float("inf"), t)
-
-    problem = make_problem(1)
-    with pytest.raises(LeaderError, match="diverged"):
-        Sampler(Broken(gaussian("white", SHAPE).gaussian), "ddnm", (), steps=3).run(problem)
-
-
-def test_custom_grid() -> None:
-    problem, prior = make_problem(1), mixture(SHAPE)
-    result = Sampler(prior, "ddnm", (), grid=Grid((900, 500, 100, 10, 0, -1))).run(problem)
-    assert [visit.t for visit in result.trace[0]] == [900, 500, 100, 10, 0]
 
 
 def test_a_variance_that_is_not_a_number_is_told() -> None:

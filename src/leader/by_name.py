@@ -1,4 +1,4 @@
-"""Building a registered thing by its name, with every wrong word told before anything runs."""
+"""Names and values that people give: what is registered is built by its name, and wrong values are refused first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def build(kind: str, registry: Mapping[str, type[T]], name: str, settings: Mappi
     if not isinstance(name, str) or name not in registry:
         raise unknown_name(kind, name, registry)
     if not isinstance(settings, Mapping):
-        raise UsageError(f"The settings of the {kind} '{name}' are names and values; found {_shown(settings)}.")
+        raise UsageError(f"The settings of the {kind} '{name}' are names and values; found {show_value(settings)}.")
     known = sorted(item.name for item in fields(registry[name]))  # type: ignore[arg-type]
     for key in settings:
         if key not in known:
@@ -38,30 +38,33 @@ def build(kind: str, registry: Mapping[str, type[T]], name: str, settings: Mappi
 
 
 def check_settings(item: object, kind: str, name: str) -> None:
-    """Refuses a dataclass whose fields hold values of other types than they declare, or numbers without end.
+    """Refuses a dataclass whose fields hold values that do not fit them; see `check_values`."""
+    if is_dataclass(item):
+        check_values(type(item), {field.name: getattr(item, field.name) for field in fields(item)}, kind, name)
+
+
+def check_values(cls: type, values: Mapping[str, Any], kind: str, name: str) -> None:
+    """Refuses values of other types than the fields of the dataclass `cls` declare, and numbers that are not finite.
 
     A float field takes whole numbers too; true and false are no numbers. Types other than numbers, words, truth values
-    and classes are not looked into.
+    and classes are not looked into, and names that are no fields are left to `build`.
     """
-    if not is_dataclass(item):
-        return
-    hints = _hints(type(item))
-    for field in fields(item):
-        value = getattr(item, field.name)
-        if field.name in hints and not _fits(value, hints[field.name]):
+    hints = _read_hints(cls)
+    for key, value in values.items():
+        if key in hints and not _fits(value, hints[key]):
             raise LeaderError(
-                f"The setting '{field.name}' of the {kind} '{name}' is {_wanted(hints[field.name])}; found {_shown(value)}."
+                f"The setting '{key}' of the {kind} '{name}' is {_describe_type(hints[key])}; found {show_value(value)}."
             )
 
 
 def check_count(what: str, value: object, least: int, most: int) -> int:
     """`value` as an int from `least` to `most`; `what` names it in the error."""
     if not _fits(value, int) or not least <= value <= most:  # type: ignore[operator]
-        raise LeaderError(f"{what} must be a whole number from {least} to {most}; found {_shown(value)}.")
+        raise LeaderError(f"{what} must be a whole number from {least} to {most}; found {show_value(value)}.")
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
-def _hints(cls: type) -> dict[str, Any]:
+def _read_hints(cls: type) -> dict[str, Any]:
     try:
         return get_type_hints(cls)
     except NameError:  # a class of the user's whose annotations are not in reach: its own business
@@ -95,12 +98,12 @@ def _finite(value: numbers.Real) -> bool:
         return False
 
 
-def _wanted(hint: Any) -> str:
+def _describe_type(hint: Any) -> str:
     """The types of a field in words."""
     return " or ".join(WORDS.get(member, f"an object {getattr(member, '__name__', member)}") for member in _members(hint))
 
 
-def _shown(value: object) -> str:
+def show_value(value: object) -> str:
     """A value for an error message, however long it is."""
     try:
         text = repr(value)

@@ -25,4 +25,4 @@ def test_lists_and_details(kind: str) -> None:
 
 
 def test_every_estimator_is_listed() -> None:
-    assert set(lists.ESTIMATORS) == {*ESTIMATORS, "auto", "none"}
+    assert set(lists.list_estimators()) == {*ESTIMATORS, "auto", "none"}

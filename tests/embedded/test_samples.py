@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -84,14 +83,6 @@ def test_super_resolution_beats_bicubic(enlarged: tuple[Restoration, list[Step]]
     assert np.allclose(result.array, np.clip((pixels(result.result.images) + 1) / 2, 0, 1), atol=1e-6)
 
 
-def test_the_spread_is_that_of_the_trusted_time(enlarged: tuple[Restoration, list[Step]]) -> None:
-    """The root of Sigma at the first visited time up to 100."""
-    result, seen = enlarged
-    step = next(step for step in seen if int(step.t[0]) <= 100)
-    assert step.sigma is not None and result.result.posterior_std is not None
-    assert torch.equal(result.result.posterior_std, step.sigma.sqrt())
-
-
 def test_the_map_is_in_the_units_of_the_picture() -> None:
     """Half the calibrated error, root mean square over the channels; of the size of the error that was made."""
     result = leader.restore(thumbnail(), "sr-bicubic", prior=embedded(), sigma=0.0)
@@ -130,38 +121,6 @@ def test_the_head_predicts_the_size_of_the_error() -> None:
     assert 0.65 < sum(errors) / sum(variances) < 1.5
 
 
-def test_presets_of_the_embedded_prior_are_used(enlarged: tuple[Restoration, list[Step]]) -> None:
-    clean = enlarged[0].summary()["settings"]
-    noisy = restored(thumbnail(), "sr-bicubic", 1, sigma=0.05, method="ddnm").summary()["settings"]
-    path = restored(thumbnail(), "sr-bicubic", 1, sigma=0.05).summary()["settings"]["method"]
-    assert (clean["method"]["name"], clean["method"]["eta"]) == ("ddnm", 0.985)
-    assert noisy["method"]["eta"] == 0.646
-    assert (path["name"], path["step"], path["early_step"]) == ("projdiff", 0.5, 1.8), "the path's, not the preset's 0.144"
-    (ucpm, satp), (noisy_ucpm, _) = clean["plugins"], noisy["plugins"]
-    assert (ucpm["name"], ucpm["lam"], ucpm["sharpen"]) == ("ucpm", 0.0638, 0.0)
-    assert (noisy_ucpm["lam"], noisy_ucpm["sharpen"]) == (0.108, 4.5)
-    assert (satp["name"], satp["budget"], satp["eta"]) == ("satp", 0.003, 0.7)
-
-
-def test_the_seed_reaches_the_picture(enlarged: tuple[Restoration, list[Step]]) -> None:
-    first = restored(thumbnail(), "sr-bicubic", 3, sigma=0.0)
-    same = restored(thumbnail(), "sr-bicubic", 3, sigma=0.0, seed=0)
-    other = restored(thumbnail(), "sr-bicubic", 3, sigma=0.0, seed=1)
-    assert np.array_equal(first.array, same.array)
-    assert float(np.abs(first.array - other.array).mean()) > 0.005
-    assert (same.result.seed, other.result.seed, other.summary()["seed"]) == (0, 1, 1)
-    assert not np.array_equal(first.array, enlarged[0].array), "and so do the steps"
-
-
-def test_summary_counts_the_calls(enlarged: tuple[Restoration, list[Step]]) -> None:
-    result, seen = enlarged
-    summary = result.summary()
-    assert summary["network"]["calls"] == len(seen) == len(summary["trace"]) == 10
-    assert summary["network"]["backwards"] == summary["network"]["jvps"] == 0
-    assert [line["t"] for line in summary["trace"]] == list(range(900, -1, -100))
-    assert (summary["task"], summary["size"], summary["sigma"], summary["sigma_from"]) == ("sr", [SIDE, SIDE], 0.0, "given")
-
-
 def test_deblurring_sharpens() -> None:
     """A Gaussian blur of 1.5 pixels with more scene beyond the border: 27.3 dB from 21.5."""
     whole = tensor(photographs()[0])
@@ -184,23 +143,3 @@ def test_inpainting_fills_the_holes() -> None:
     filled = np.where(known[..., None], truth, truth[known].mean(0))
     assert psnr(result.array, truth) > psnr(filled, truth) + 10
     assert np.abs(result.array - truth)[known].max() < 1e-5
-
-
-@pytest.mark.parametrize("sigma", [0.03, 0.06])
-def test_noise_is_estimated_in_units_of_the_picture(sigma: float) -> None:
-    truth = middle(photographs()[0])
-    noise = np.random.default_rng(1).standard_normal(truth.shape).astype(np.float32)
-    result = restored(truth + sigma * noise, "denoise", 1)
-    assert result.sigma_from == "estimated" and result.sigma == pytest.approx(sigma, rel=0.1)
-    assert result.summary()["sigma"] == result.sigma
-
-
-def test_plugins_are_on_with_a_method_unless_switched_off() -> None:
-    make: Callable[..., Restoration] = partial(restored, method="ddnm")
-    given = thumbnail()
-    bare, whole = (make(given, "sr", 3, sigma=0.05, plugins=plugins) for plugins in ((), ("leader",)))
-    assert np.array_equal(make(given, "sr", 3, sigma=0.05).array, whole.array)
-    assert not np.array_equal(bare.array, whole.array)
-    assert [item["name"] for item in whole.summary()["settings"]["plugins"]] == ["ucpm", "satp"]
-    changed = make(given, "sr", 3, sigma=0.05, settings={"ucpm": {"lam": 0.5}}).summary()["settings"]["plugins"][0]
-    assert (changed["lam"], changed["sharpen"]) == (0.5, 4.5), "what is given wins, the rest is the preset's"

@@ -242,14 +242,14 @@ def test_refused_pictures_are_not_written_and_not_tried_again(
     from leader.restoration.restore import Preparation
     from leader.restoration.restored import Restoration
 
-    real = Preparation.finished
+    real = Preparation.finish
 
     def fail(self: Preparation, *words: Any) -> Restoration:
         made = real(self, *words)
         assert made.verdict is not None
         return replace(made, verdict=replace(made.verdict, level="failed"))
 
-    monkeypatch.setattr(Preparation, "finished", fail)
+    monkeypatch.setattr(Preparation, "finish", fail)
     out = tmp_path / "out"
     choices = choose(keep_failed=False)
     outcome = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1))

@@ -4,18 +4,14 @@ switched off.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
 
-from leader import presets
 from leader.errors import LeaderError
 from leader.methods import DPS, METHODS, Method, make_method, shared
-from leader.operators import TASKS, Blur, Inpainting, LinearOperator, SpectralOperator, gaussian_kernel, random_mask
-from leader.plugins import SATP, UCPM
+from leader.operators import Blur, Inpainting, LinearOperator, SpectralOperator, gaussian_kernel, random_mask
+from leader.plugins import SATP
 from leader.priors.base import Prediction, Prior
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.problem import Problem
@@ -88,51 +84,6 @@ def test_batch_equals_its_images(name: str) -> None:
         assert name == "ddim" or walks[0] != walks[1]  # ddim does not look at the data that tell the images apart
 
 
-@pytest.mark.parametrize("sigma", [0.0, SIGMA])
-@pytest.mark.parametrize("name", METHODS)
-def test_leader_switched_off_changes_no_bit(name: str, sigma: float) -> None:
-    problem = measured(operators(SHAPE)["sr-bicubic"], truth().float(), sigma)
-    off = (UCPM(lam=0.0), SATP(budget=0.0))
-    plain = Sampler(prior(), method(name), (), STEPS, estimator=None).run(problem, seed=1)
-    with_plugins = Sampler(prior(), method(name), off, STEPS).run(problem, seed=1)
-    assert torch.equal(plain.images, with_plugins.images)
-
-
-@pytest.mark.parametrize("name", ["ddnm", "projdiff"])
-def test_clean_data_are_met(name: str) -> None:
-    """Hosts that project end on the data, with LEADer too, in single precision."""
-    for task in ("inpaint", "sr-bicubic", "cs"):
-        operator = operators(SHAPE)[task]
-        problem = measured(operator, truth().float(), 0.0)
-        result = Sampler(prior(), method(name), (UCPM(), SATP()), 20).run(problem, seed=2)
-        assert float(problem.residual(result.images).abs().max()) <= 1e-5 * max(1.0, float(problem.y.abs().max()))
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("ddrm", {"eta": 1.2}),
-        ("ddrm", {"eta_b": -0.1}),
-        ("dps", {"scale": -1.0}),
-        ("dps", {"variance": "large"}),
-        ("diffpir", {"lam": 0.0}),
-        ("diffpir", {"zeta": 1.5}),
-        ("ddpg", {"mode": 3}),
-        ("ddpg", {"eta_floor": 0.0}),
-        ("idpg", {"gamma": -1.0}),
-        ("projdiff", {"step": 0.0}),
-        ("projdiff", {"form": "dense"}),
-        ("sitcom", {"inner": 0}),
-        ("pirp", {"variant": "l"}),
-        ("pirp", {"width": 0.0}),
-        ("pirp", {"zeta": 2.0}),
-    ],
-)
-def test_settings_out_of_range_are_refused(name: str, settings: dict[str, object]) -> None:
-    with pytest.raises(LeaderError, match="found"):
-        make_method(name, settings)
-
-
 def test_simple_projdiff_refuses_several_singular_values() -> None:
     problem = measured(operators(SHAPE)["sr-bicubic"], truth(), SIGMA)
     with pytest.raises(LeaderError, match="single non-zero singular value"):
@@ -148,45 +99,6 @@ def test_dps_asks_for_a_variance_that_exists() -> None:
     sampler = Sampler(Silent(Schedule.linear()), "dps", (), STEPS, estimator=None, variance="predicted")
     with pytest.raises(LeaderError, match="predicts no variance"):
         sampler.run(problem)
-
-
-def test_published_presets_fit_their_methods() -> None:
-    """Every entry names a method, a task and settings that exist."""
-    tasks = {*TASKS, "any", *(item.task for item in operators(SHAPE).values())}
-    found = [item for item in presets.entries() if item["prior"] in ("celebahq", "imagenet", "ffhq")]
-    assert len(found) > 100
-    for item in found:
-        assert item["task"] in tasks, item
-        assert item["source"]
-        make_method(item["method"], item["settings"])
-
-
-def test_the_nearest_published_level_wins() -> None:
-    assert presets.find("celebahq-256", "ddpg", "deblur-gaussian", 0.1)["gamma"] == 5.0
-    assert presets.find("celebahq-256", "ddpg", "deblur-gaussian", 0.05)["gamma"] == 8.0
-    assert presets.find("imagenet-256", "projdiff", "sr-average", 0.0)["step"] == 1.7
-
-
-def test_every_method_describes_itself() -> None:
-    for cls in METHODS.values():
-        made = make_method(cls.name, {})
-        assert made.paper and made.summary and made.needs and made.calls_per_step
-        assert replace(made) == made  # type: ignore[type-var]
-
-
-@pytest.mark.parametrize("name", ["ddnm", "ddrm"])
-def test_the_spectral_split_is_built_once_a_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    built = []
-    real = shared._split
-
-    def counted(*arguments: Any) -> shared.SpectralSplit:
-        built.append(arguments)
-        return real(*arguments)
-
-    monkeypatch.setattr(shared, "_split", counted)
-    problem = measured(operators(SHAPE)["sr-bicubic"], truth().float(), SIGMA)
-    Sampler(prior(), method(name), (), STEPS, estimator=None).run(problem)
-    assert len(built) == STEPS
 
 
 def test_a_split_belongs_to_its_times() -> None:
@@ -215,9 +127,3 @@ def test_published_scales_of_dps_serve_where_nothing_else_does(task: str, scale:
         Sampler(prior(), DPS(), (), STEPS, estimator=None),
     ):
         assert torch.equal(sampler.run(problem).images, expected)
-
-
-def test_a_preset_of_the_prior_wins_over_the_published_scale() -> None:
-    assert presets.find("embedded", "dps", "sr-bicubic", 0.0)["scale"] == 12.0
-    assert presets.find("embedded", "dps", "inpaint", 0.05)["scale"] == 0.5
-    assert presets.find("nobody", "dps", "denoise", 0.05)["scale"] == 0.3

@@ -60,20 +60,6 @@ def test_ddnm_published_noise(u: int) -> None:
     assert float((ours - found).abs().max()) > 1e-3
 
 
-def test_ddnm_published_noise_takes_pixels_for_coefficients() -> None:
-    """Where nothing is measured the predicted noise enters as if it were coefficients."""
-    mask = torch.zeros(6, 5)
-    mask[:, :2] = 1
-    operator = Inpainting(SHAPE, mask)
-    x = torch.randn(1, *SHAPE, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    here = context(CheapPrior(), Problem(operator.A(x * 0 + 0.5), operator, 0.05))
-    estimate, u = Estimate(x, Prediction(x, 2 * x)), torch.tensor([400])
-    both = [
-        DDNM(noise=noise).advance(here, State(x), estimate, x, torch.tensor([410]), u).x for noise in ("rotated", "published")
-    ]
-    assert torch.allclose(both[0], both[1]), "the basis of inpainting is the pixels: here the release is right"
-
-
 def test_no_noise_was_published_for_circular_blur() -> None:
     operator = Blur(SHAPE, gaussian_kernel(0.8, 3))
     problem = Problem(torch.full((1, *SHAPE), 0.5), operator, 0.05)

@@ -3,8 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.ndimage import gaussian_filter
 
 from leader.errors import LeaderError
@@ -61,12 +59,6 @@ def test_psnr_is_the_definition_per_image(channels: int) -> None:
     np.testing.assert_allclose(psnr(restored, reference).numpy(), expected, rtol=1e-12)
 
 
-def test_psnr_of_a_known_error() -> None:
-    reference = torch.full((1, 3, 4, 4), 0.25, dtype=torch.float64)
-    assert float(psnr(reference + 0.1, reference)) == pytest.approx(20.0, abs=1e-9)
-    assert float(psnr(reference, reference)) == float("inf")
-
-
 def test_overshoot_is_cut_before_comparing() -> None:
     reference = torch.ones(1, 1, 16, 16)
     assert float(psnr(reference + 0.3, reference)) == float("inf")
@@ -84,17 +76,6 @@ def test_ssim_agrees_with_two_independent_computations(channels: int, reference_
     ]
     # float64 throughout: sums of 121 products of numbers up to 1, divided by no less than 9e-4.
     np.testing.assert_allclose(ssim(restored, reference).numpy(), expected, atol=1e-10)
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10_000), st.floats(0.0, 1.0))
-def test_ssim_is_symmetric_at_most_one_and_one_for_equals(seed: int, level: float) -> None:
-    restored, reference = noisy_pair(1, 11, 13, seed)
-    forth, back = ssim(restored, reference), ssim(reference, restored)
-    torch.testing.assert_close(forth, back, rtol=0, atol=1e-12)
-    assert bool((forth <= 1.0).all())
-    flat = torch.full_like(reference, level)
-    torch.testing.assert_close(ssim(flat, flat), torch.ones(3, dtype=torch.float64), rtol=0, atol=1e-10)
 
 
 def test_data_consistency_of_the_truth_is_the_noise_level() -> None:

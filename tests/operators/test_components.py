@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from leader.operators import BicubicSR, Blur, SeparableBlur, SeparableOperator, SpectralOperator, WalshHadamard
+from leader.operators import SeparableBlur, SeparableOperator, SpectralOperator
 from leader.operators.base import where_measured
 from leader.operators.components import MirroredColumns, SeparableComponents, measured_axis
 from tests.operators.cases import images, measurements, relative, spectral_operators
@@ -30,15 +30,6 @@ def test_a_function_of_the_singular_values_needs_the_measured_components_only(op
 def test_what_y_says_of_them_gives_the_inverse(operator: SpectralOperator) -> None:
     y, part = measurements(operator, dtype=torch.float64), operator.measured
     assert relative(part.back(where_measured(torch.reciprocal, part.s) * part.data(y)), operator.pinv(y)) <= 1e-9
-
-
-def test_super_resolution_keeps_a_sixteenth_and_compressed_sensing_what_it_measures() -> None:
-    x = torch.rand(2, 3, 32, 64, dtype=torch.float64)
-    assert BicubicSR((3, 32, 64), 4).measured.to(x).shape == (2, 3, 8, 16)
-    sensing = WalshHadamard((3, 32, 64), 0.25)
-    assert sensing.measured.to(x).shape == (2, 3, 512) and torch.equal(sensing.measured.to(x), sensing.A(x))
-    blur = Blur((3, 32, 64), torch.ones(3, 3))
-    assert blur.measured is blur, "nothing is saved there"
 
 
 def test_components_below_the_cut_are_left_out() -> None:
@@ -73,12 +64,3 @@ def test_a_kind_that_is_not_measured_at_all_leaves_no_components() -> None:
     assert isinstance(part, SeparableComponents) and part.s.shape == (1, 1, 1, 1)
     x = torch.rand(1, 1, 4, 6, dtype=torch.float64)
     assert torch.allclose(part.back(part.to(x)), x.mean((2, 3), keepdim=True).expand_as(x))
-
-
-def test_components_serve_single_precision_and_gradients() -> None:
-    operator = BicubicSR((3, 16, 16), 4)
-    x = images(operator).requires_grad_()
-    shown = operator.measured.back(operator.measured.to(x))
-    assert shown.dtype == torch.float32
-    (gradient,) = torch.autograd.grad((shown * shown).sum() / 2, x)
-    assert relative(gradient, shown.detach()) <= 1e-5

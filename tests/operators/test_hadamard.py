@@ -35,15 +35,6 @@ def test_sequency_counts_sign_changes() -> None:
         assert torch.equal(sequency(length), (signs[:, 1:] != signs[:, :-1]).sum(1))
 
 
-def test_lowest_sequency_of_a_quarter_is_coarse() -> None:
-    """The set is closed downwards: with a pattern come all that are coarser in both directions."""
-    chosen = torch.zeros(16, 8, dtype=torch.bool)
-    indices = measured_indices(16, 8, 0.25, order="sequency")
-    chosen[sequency(16)[indices // 8], sequency(8)[indices % 8]] = True
-    assert int(chosen.sum()) == 32
-    assert bool((chosen[:-1] | ~chosen[1:]).all()) and bool((chosen[:, :-1] | ~chosen[:, 1:]).all())
-
-
 def test_random_sets() -> None:
     for seed in range(20):
         kept = measured_indices(16, 16, 0.25, seed)
@@ -85,3 +76,11 @@ def test_the_range_of_a_pattern_is_its_own_wherever_it_stands(indices: list[int]
     low, high = operator.unit_range()
     basis = operator.A(torch.eye(16, dtype=torch.float64).reshape(16, 1, 4, 4))[:, 0]  # [pixels, patterns]
     assert torch.allclose(low[0, 0], basis.clamp_max(0).sum(0)) and torch.allclose(high[0, 0], basis.clamp_min(0).sum(0))
+
+
+def test_sequency_takes_the_coarsest_patterns_of_both_axes_first() -> None:
+    chosen = measured_indices(8, 8, 6 / 64, order="sequency")
+    rows, columns = sequency(8)[chosen // 8], sequency(8)[chosen % 8]
+    assert sorted((rows + columns).tolist()) == [0, 1, 1, 2, 2, 2]
+    tall = measured_indices(16, 4, 3 / 64, order="sequency")  # relative to the side: a change in 16 rows counts a quarter
+    assert sorted(zip(sequency(16)[tall // 4].tolist(), sequency(4)[tall % 4].tolist())) == [(0, 0), (1, 0), (2, 0)]

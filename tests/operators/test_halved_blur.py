@@ -6,12 +6,10 @@ import pytest
 import torch
 
 from leader.methods import METHODS
-from leader.methods.shared import _split
 from leader.operators import Blur, WhitenedBlur, gaussian_kernel
 from leader.problem import Problem
 from leader.sampler import Sampler
 from tests.cheap_prior import CheapPrior
-from tests.methods.contexts import context
 from tests.operators.cases import images, symmetric_power
 
 SIZES = [(3, 10, 12), (3, 9, 11), (1, 8, 7)]
@@ -82,17 +80,3 @@ def test_a_table_made_in_strips_is_the_same_to_the_bit(strip: int, monkeypatch: 
         monkeypatch.setattr("leader.methods.shared.STRIP", components)
         answers.append(Sampler(CheapPrior(), "ddrm", (), 5).run(problem).images)
     assert torch.equal(*answers)
-
-
-def test_strips_serve_a_batch_that_shares_its_operator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One table of singular values, two times: the table of a step has a row for each image."""
-    operator = WhitenedBlur((3, 10, 12), KERNEL, symmetric_power(4, 3, 10, 12))
-    problem = Problem(operator.A(images(operator, 2, 5, torch.float32).sigmoid()), operator, 0.05, in_range=False)
-    here, u = context(CheapPrior(), problem), torch.tensor([700, 20])
-    whole = _split(here, operator.s, u, 0.85, 0.9)
-    monkeypatch.setattr("leader.methods.shared.STRIP", 7)
-    parts = _split(here, operator.s, u, 0.85, 0.9)
-    for name in ("correction", "fresh", "predicted"):
-        made, expected = getattr(parts, name), getattr(whole, name)
-        assert len(made) == 2 and torch.equal(made, expected.expand_as(made))
-    assert not torch.equal(parts.fresh[0], parts.fresh[1])

@@ -8,13 +8,12 @@ import torch
 from scipy import ndimage
 
 from leader.errors import LeaderError
-from leader.operators import gaussian_kernel, gaussian_taps, load_kernel, motion_kernel, paper_gaussian_taps
+from leader.operators import (
+    gaussian_kernel,
+    load_kernel,
+    motion_kernel,
+)
 from leader.operators.kernels.motion import draw_motion
-
-
-def test_papers_taps() -> None:
-    expected = [0.198003, 0.200995, 0.202003, 0.200995, 0.198003]
-    assert paper_gaussian_taps().tolist() == pytest.approx(expected, abs=5e-7)
 
 
 def test_gaussian_kernel_equals_a_filtered_delta() -> None:
@@ -53,14 +52,6 @@ def test_stored_kernels_are_those_of_the_generator() -> None:
         assert float((drawn * stored).sum() / (drawn.norm() * stored.norm())) > 0.95
 
 
-def test_drawing_leaves_the_global_generator_alone() -> None:
-    np.random.seed(0)
-    expected = np.random.uniform()
-    np.random.seed(0)
-    motion_kernel(99)
-    assert np.random.uniform() == expected
-
-
 def test_wrong_motion_is_refused() -> None:
     with pytest.raises(LeaderError, match=">= 0"):
         motion_kernel(-1)
@@ -81,17 +72,3 @@ def test_users_kernels() -> None:
     ]:
         with pytest.raises(LeaderError, match=text):
             load_kernel(wrong)
-
-
-@pytest.mark.parametrize("size", [1, 4, 5, 8])
-def test_gaussian_taps_are_the_same_from_both_ends(size: int) -> None:
-    taps = gaussian_taps(1.3, size)
-    assert torch.allclose(taps, taps.flip(0), rtol=1e-12) and len(taps) == size
-
-
-def test_stored_motions_are_those_of_the_usual_size_and_intensity_alone() -> None:
-    usual = motion_kernel(3)
-    for size, intensity in ((61, 0.2), (31, 0.5)):
-        drawn = torch.from_numpy(draw_motion(3, size, intensity).astype(np.float64))
-        assert torch.allclose(motion_kernel(3, size, intensity), drawn / drawn.sum())
-    assert not torch.allclose(motion_kernel(3, 61, 0.2), usual)

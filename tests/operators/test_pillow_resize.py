@@ -10,7 +10,6 @@ from PIL import Image
 from leader.errors import LeaderError
 from leader.operators import SpectralOperator, build_task
 from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING, pillow_matrix
-from leader.operators.resize import average_matrix, bicubic_matrix
 from tests.operators.cases import dense
 
 KINDS = {
@@ -35,16 +34,6 @@ def test_planes_of_decimals_equal_pillows(down: str) -> None:
             assert np.abs(found[0, 0].numpy() - expected).max() <= 1e-5, (factor, height, width)
 
 
-@pytest.mark.parametrize("down", KINDS)
-def test_pictures_of_8_bits_equal_pillows_to_one_level(down: str) -> None:
-    """Pillow rounds twice, after the rows and after the columns: half a level each, widened by the overshoot of 1.3 at most."""
-    samples = np.random.default_rng(1).integers(60, 196, (48, 36, 3)).astype(np.uint8)
-    expected = np.asarray(Image.fromarray(samples).resize((9, 12), KINDS[down])).astype(float)
-    x = torch.from_numpy(samples.astype(np.float32)).permute(2, 0, 1)[None]
-    found = build_task("sr", (3, 48, 36), factor=4, down=down).A(x)[0].permute(1, 2, 0).numpy()
-    assert np.abs(found - expected).max() <= 1.3
-
-
 @pytest.mark.parametrize("down", sorted(PILLOW_DOWNSAMPLING))
 def test_image_inverse_and_spectrum_equal_dense_algebra(down: str) -> None:
     operator = build_task("sr", (1, 12, 9), factor=3, down=down)
@@ -64,15 +53,6 @@ def test_nearest_takes_the_middle_of_the_cell_and_softly_its_surroundings() -> N
     assert pillow_matrix(9, 3, "nearest").nonzero()[:, 1].tolist() == [1, 4, 7]
     assert pillow_matrix(8, 4, "soft-nearest")[1].tolist() == [0, 0, 0, 0, 0, 0.25, 0.5, 0.25]
     assert torch.equal(pillow_matrix(8, 2, "soft-nearest"), pillow_matrix(8, 2, "nearest"))
-
-
-def test_what_differs_from_the_kernels_that_were_there_before() -> None:
-    """Bicubic at the border alone, box nowhere where the factor divides the side."""
-    ours, theirs = bicubic_matrix(48, 4), pillow_matrix(48, 4, "bicubic")
-    assert torch.allclose(ours[2:-2], theirs[2:-2], atol=1e-14) and not torch.allclose(ours[0], theirs[0], atol=1e-3)
-    assert torch.allclose(average_matrix(48, 4), pillow_matrix(48, 4, "box"), atol=1e-15)
-    for down, name in (("bicubic", "sr-bicubic"), ("lanczos", "sr-bicubic"), ("soft-nearest", "sr-nearest")):
-        assert build_task("sr", (1, 8, 8), factor=2, down=down).task == name  # what presets are looked up by
 
 
 @pytest.mark.parametrize("factor", [0, 9, 2.0])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from leader.errors import LeaderError, UsageError
+from leader.errors import LeaderError
 from leader.operators import (
     Blur,
     Colourisation,
@@ -118,18 +118,6 @@ def test_they_are_options_of_tasks(task: str, options: dict[str, Any], kind: typ
     operator = build_task(task, (3, 16, 16), **options)
     assert type(operator) is kind and operator.task == task
     assert operator.select(torch.tensor([0])).task == task
-
-
-def test_options_that_do_not_fit() -> None:
-    wrong: list[dict[str, Any]] = [
-        {"std": 1.0, "form": "published"},
-        {"boundary": "reflected"},
-        {"form": "release"},
-        {"std": 1.0, "boundary": "mirror"},
-    ]
-    for options in wrong:
-        with pytest.raises(UsageError):
-            build_task("deblur-gaussian", (3, 16, 16), **options)
 
 
 def test_the_published_cut_is_not_relative_to_the_largest_value() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 import torch
@@ -44,34 +42,11 @@ def test_bicubic_equals_an_independent_construction(size: int, factor: int) -> N
     assert torch.allclose(matrix.sum(1), torch.ones(len(matrix), dtype=torch.float64))
 
 
-def test_bicubic_image_equals_the_dense_operator() -> None:
-    operator = BicubicSR((2, 13, 18), 3)
-    x = torch.randn(2, 2, 13, 18, dtype=torch.float64)
-    dense = np.kron(resizing_weights(13, 3), resizing_weights(18, 3))
-    expected = torch.from_numpy(dense) @ x.reshape(4, -1, 1)
-    assert torch.allclose(operator.A(x).reshape(4, -1, 1), expected, atol=1e-13)
-
-
-def test_published_taps() -> None:
-    half = [-0.001709, -0.010986, -0.018311, -0.011963, 0.022705, 0.097412, 0.181885, 0.240967]
-    row = bicubic_matrix(64, 4)[5]
-    assert torch.allclose(row[4 * 5 - 6 : 4 * 5 + 10], torch.tensor(half + half[::-1]).double(), atol=5e-7)
-    assert int((row != 0).sum()) == 16
-
-
 @pytest.mark.parametrize(("factor", "low"), [(2, 0.4862), (4, 0.3485), (8, 0.2471), (16, 0.1762)])
 def test_published_singular_values(factor: int, low: float) -> None:
     values = BicubicSR((1, 256, 256), factor).vertical.singular[: 256 // factor]
     assert float(values[0]) == pytest.approx(factor**-0.5, abs=1e-4)
     assert float(values[-1]) == pytest.approx(low, abs=5e-5)
-
-
-def test_bicubic_is_never_truncated() -> None:
-    operator = BicubicSR((3, 64, 64), 4)
-    assert operator.truncated() is operator
-    measured = operator.s[operator.s > 0]
-    assert measured.numel() == 16 * 16
-    assert float(measured.max()) == pytest.approx(0.25, abs=1e-4)
 
 
 def test_average_pooling() -> None:
@@ -88,24 +63,6 @@ def test_partial_cells_average_what_is_there() -> None:
     assert matrix.shape == (3, 7)
     assert matrix[2].tolist() == [0, 0, 0, 0, 0, 0, 1]
     assert torch.allclose(AveragePoolSR((1, 7, 5), 3).A(torch.ones(1, 1, 7, 5)), torch.ones(1, 1, 3, 2))
-
-
-def test_large_inverse_is_fast() -> None:
-    """A^+ of x4 at 1024 x 1024 x 3 in under 50 ms of one thread's own time."""
-    operator = BicubicSR((3, 1024, 1024), 4)
-    y = torch.randn(1, 3, 256, 256)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        operator.pinv(y)
-        times = []
-        for _ in range(7):
-            begin = time.process_time()
-            operator.pinv(y)
-            times.append(time.process_time() - begin)
-    finally:
-        torch.set_num_threads(threads)
-    assert min(times) < 0.05
 
 
 @pytest.mark.parametrize("factor", [0, -2, 9, 2.0, "4"])

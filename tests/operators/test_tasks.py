@@ -55,19 +55,8 @@ def test_preset_keys(name: str, options: dict[str, Option], key: str, kind: type
     assert operator.truncated().task == key
 
 
-@pytest.mark.parametrize("name", ["inpaint", "cs", "colourise", "denoise"])
-def test_other_keys_are_the_names(name: str) -> None:
-    assert build_task(name, SHAPE, **NEEDED.get(name, {})).task == name
-
-
 def test_options_that_are_none_are_not_given() -> None:
     assert build_task("sr", SHAPE, factor=None, down=None).measurement_shape == (3, 4, 4)
-
-
-def test_selected_images_keep_the_task() -> None:
-    kernels = torch.stack([motion_kernel(seed) for seed in range(2)])[:, None]
-    operator = build_task("deblur-motion", SHAPE, kernel=kernels)
-    assert operator.select(torch.tensor([1])).task == "deblur-motion"
 
 
 def test_wrong_requests_are_refused() -> None:
@@ -111,3 +100,20 @@ def test_masks_by_share_and_by_hole() -> None:
     for share in (0.0, 1.0, -0.5):
         with pytest.raises(UsageError, match="share"):
             build_task("inpaint", (3, 40, 30), keep=share)
+
+
+def test_options_of_value_zero_are_options() -> None:
+    shape = (1, 16, 16)
+    zero, one = (build_task("deblur-motion", shape, seed=seed, size=9) for seed in (0, 1))
+    default = build_task("deblur-motion", shape, size=9)
+    assert isinstance(zero, Blur) and isinstance(one, Blur) and isinstance(default, Blur)
+    assert torch.equal(zero.kernel, default.kernel) and not torch.equal(zero.kernel, one.kernel)
+    straight, shaken = (build_task("deblur-motion", shape, seed=20, size=9, intensity=value) for value in (0.0, 0.5))
+    assert isinstance(straight, Blur) and isinstance(shaken, Blur)
+    assert not torch.equal(straight.kernel, shaken.kernel)
+
+
+def test_selected_images_keep_the_task() -> None:
+    kernels = torch.stack([motion_kernel(seed) for seed in range(2)])[:, None]
+    operator = build_task("deblur-motion", SHAPE, kernel=kernels)
+    assert operator.select(torch.tensor([1])).task == "deblur-motion"

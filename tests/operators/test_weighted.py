@@ -29,12 +29,6 @@ def test_no_pixel_is_cut_off_however_noisy_it_is() -> None:
     assert bool((operator.s > 0).all()) and operator.truncated() is operator
 
 
-def test_even_noise_leaves_pictures_alone() -> None:
-    operator = WeightedPixels(SHAPE, torch.full(SHAPE, 0.07))
-    x = torch.rand(1, *SHAPE)
-    assert torch.allclose(operator.A(x), x) and operator.reference == pytest.approx(0.07, rel=1e-6)
-
-
 def test_the_posterior_mean_of_a_gaussian_weighs_each_pixel() -> None:
     """x + A^T (A A^T + rho)^-1 (y - A x) with rho = reference^2 / v is the mean of N(x, v) given noise of each pixel."""
     operator = WeightedPixels(SHAPE, NOISE)

@@ -57,29 +57,6 @@ def test_it_is_the_blur_times_the_root_of_the_inverse_covariance(axes: int) -> N
     assert operator.norm == pytest.approx(found[0], rel=1e-12)
 
 
-def test_the_opponent_axes_are_orthonormal_and_the_first_is_grey() -> None:
-    assert torch.allclose(OPPONENT @ OPPONENT.T, torch.eye(3, dtype=torch.float64), atol=1e-15)
-    assert torch.allclose(OPPONENT[0], torch.full((3,), 1 / math.sqrt(3), dtype=torch.float64))
-
-
-def test_noise_of_that_power_becomes_white_of_the_reference() -> None:
-    """4000 draws: every entry of the covariance within 6 standard errors."""
-    power = symmetric_power(2, 3, *SHAPE[1:])
-    operator = WhitenedBlur(SHAPE, torch.ones(1, 1), power, task="denoise")
-    noise = torch.randn(4000, 90, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    coloured = noise @ torch.from_numpy(covariance_root(power, 0.5))
-    white = operator.whiten(coloured.reshape(-1, *SHAPE)).flatten(1) / operator.reference
-    assert float((white.T @ white / 4000 - torch.eye(90, dtype=torch.float64)).abs().max()) <= 6 * math.sqrt(2 / 4000)
-
-
-def test_white_noise_leaves_the_blur_as_it_is() -> None:
-    operator = WhitenedBlur(SHAPE, KERNEL, torch.full((1, 5, 6), 0.04**2, dtype=torch.float64))
-    assert operator.reference == pytest.approx(0.04, rel=1e-12)
-    y = images(operator, 1, 0, torch.float64)
-    assert relative(operator.whiten(y), y) <= 1e-12
-    assert relative(operator.A(y), Blur(SHAPE, KERNEL).A(y)) <= 1e-12
-
-
 def test_the_reference_is_that_of_the_frequencies_that_pass() -> None:
     """Noise where the blur passes nothing does not count, and noise twice as strong everywhere counts twice."""
     shape = (1, 16, 16)
@@ -91,18 +68,6 @@ def test_the_reference_is_that_of_the_frequencies_that_pass() -> None:
     weights = blur.spectrum[0].square()
     by_hand = math.exp(float((weights * power.sqrt().log()).sum() / weights.sum()))
     assert operator.reference == pytest.approx(by_hand, rel=1e-12)
-
-
-def test_what_is_asked_of_the_posterior_mean_does_not_depend_on_the_reference() -> None:
-    """x + A^T (A A^T + rho)^-1 (y - A x) with rho = c reference^2 is the same image for any reference."""
-    power = symmetric_power(6, 3, *SHAPE[1:])
-    x, y = (images(Blur(SHAPE, KERNEL), 1, seed, torch.float64) for seed in (1, 2))
-    answers = []
-    for reference in (None, 0.01, 3.0):
-        operator = WhitenedBlur(SHAPE, KERNEL, power, reference=reference)
-        rest = operator.whiten(y) - operator.A(x)
-        answers.append(x + operator.regularised_pinv(rest, 0.2 * operator.reference**2))
-    assert all(relative(answer, answers[0]) <= 1e-10 for answer in answers[1:])
 
 
 def test_bounds_are_those_of_the_matrix() -> None:
@@ -154,16 +119,6 @@ def test_a_problem_of_it_is_judged_and_selected() -> None:
 def test_wrong_powers_are_refused(power: Tensor, message: str) -> None:
     with pytest.raises(LeaderError, match=message):
         WhitenedBlur(SHAPE, KERNEL, power)
-
-
-def test_other_wrong_arguments_are_refused() -> None:
-    good = torch.ones(1, 5, 6)
-    with pytest.raises(LeaderError, match="one kernel"):
-        WhitenedBlur(SHAPE, torch.ones(2, 1, 3, 3), good)
-    with pytest.raises(LeaderError, match="a noise level above 0"):
-        WhitenedBlur(SHAPE, KERNEL, good, reference=0.0)
-    with pytest.raises(LeaderError, match="has shape"):
-        WhitenedBlur((1, 5, 6), KERNEL, torch.ones(3, 5, 6))
 
 
 def test_what_the_camera_did_behind_a_whitened_measurement() -> None:

@@ -14,9 +14,8 @@ import pytest
 import torch
 
 from leader import Sampler, Step
-from leader.errors import LeaderError
 from leader.methods import PIRP
-from leader.plugins import SATP, UCPM, SATPPaper, UCPMPaper, expand, make_plugin
+from leader.plugins import UCPM
 from leader.plugins.image_priors import ImagePrior, image_prior
 from leader.result import drain
 from tests.oracle.dense import Array
@@ -100,16 +99,6 @@ def test_every_line(name: str, sigmas: tuple[float, float], B: float) -> None:
         assert any(v.u == -1 and v.jump > 1 for trace in result.trace.values() for v in trace), "a jump down to the clean image"
 
 
-def test_what_the_name_stands_for() -> None:
-    assert expand("leader-paper") == ("ucpm-paper", "satp-paper")
-    ucpm, satp = make_plugin("ucpm-paper", {}), make_plugin("satp-paper", {})
-    assert isinstance(ucpm, UCPMPaper) and isinstance(satp, SATPPaper)
-    assert (ucpm.phi, ucpm.solve, ucpm.project, ucpm.sharpen, ucpm.map) == ("host", "hessian", "always", 0.0, "local")
-    assert (satp.budget, satp.rho, satp.rule) == (0.01, 1.0, "written")
-    assert satp.jump(1e-4) == 199, "eta B / (U + 1e-8), eta = 2: just below 200"
-    assert (UCPM().solve, UCPM().project, SATP().rule) == ("diagonal", "clean", "scaled"), "ours is as it was"
-
-
 @pytest.mark.parametrize("argument", ["curvature", "gradient"])
 @pytest.mark.parametrize("sigmas", [CLEAN, NOISY])
 def test_on_pirp_its_own_term_is_taken_over(sigmas: tuple[float, float], argument: str) -> None:
@@ -157,11 +146,3 @@ def test_the_hessian_of_tv(shape: tuple[int, int, int]) -> None:
     assert torch.allclose(custom.hessian(x)(v), applied)
     quadratic = image_prior("tikhonov")
     assert torch.allclose(quadratic.hessian(x)(v), quadratic.curvature(x)(v))
-
-
-def test_wrong_words_are_told() -> None:
-    for settings in ({"solve": "newton"}, {"project": "never"}, {"argument": "both"}):
-        with pytest.raises(LeaderError, match="is one of"):
-            UCPM(**settings)  # type: ignore[arg-type]
-    with pytest.raises(LeaderError, match="scaled or written"):
-        SATP(rule="paper")

@@ -14,7 +14,7 @@ from PIL import Image
 from leader.errors import LeaderError
 from leader.pictures import FORMATS, SUFFIXES, Picture, list_pictures, read_picture, write_picture
 from leader.restoration.arguments import as_picture
-from leader.train.data import cached, decode
+from leader.train.data import decode, open_photographs
 
 
 def deep_grey(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -32,7 +32,7 @@ def test_16_bit_grey_has_the_same_values_in_restoration_and_training(tmp_path: P
     assert trained.shape == (32, 32, 3)
     for channel in range(3):
         assert np.abs(trained[..., channel] - exact).max() <= 0.5 / 255 + 1e-6
-    stored = cached(tmp_path, tmp_path / "cache")["full"][0].astype(float) / 255
+    stored = open_photographs(tmp_path, tmp_path / "cache")["full"][0].astype(float) / 255
     np.testing.assert_array_equal(stored, trained)
 
 

@@ -7,11 +7,12 @@ from itertools import pairwise
 import pytest
 import torch
 
-from leader import LeaderError, Problem, Sampler
+from leader import Problem, Sampler
 from leader.operators import Blur, Denoising, gaussian_kernel
 from leader.plugins import Direct
 from leader.priors.gaussian import GaussianPrior, stationary
-from leader.schedule import Schedule
+from leader.schedule import Schedule, uniform_grid
+from tests.cheap_prior import CheapPrior
 
 SHAPE = (3, 16, 16)
 
@@ -36,20 +37,6 @@ def test_one_call_is_the_posterior_mean(sigma: float) -> None:
         assert run.ledger.total.calls == 1 + (3 if before and sigma < 0.3 else len(before) // 2)
 
 
-def test_more_calls_end_nearer_to_a_draw() -> None:
-    """The mean has less power than pictures have; the last steps give it back."""
-    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), noisy(0.5)
-    power = [
-        float(
-            Sampler(prior, "ddnm", Direct(calls=calls, share=0.0), 21, eta=0.0, estimator=None, use_presets=False)
-            .run(problem)
-            .images.var()
-        )
-        for calls in (1, 12)
-    ]
-    assert power[1] > 1.02 * power[0]
-
-
 def test_other_operators_and_clean_data_are_left_alone() -> None:
     prior = GaussianPrior(stationary(SHAPE, 0.5))
     blurred = Problem.internal(torch.zeros(1, *SHAPE), Blur(SHAPE, gaussian_kernel(1.0)), 0.1)
@@ -69,36 +56,17 @@ def test_times_fall_from_those_before_to_the_noise_level_and_the_end() -> None:
     assert float(prior.schedule.log_noise[times[3]].exp().sqrt()) <= 0.1
 
 
-@pytest.mark.parametrize("sigma", [0.03, 0.05, 0.07, 0.1, 0.2, 0.31])
-def test_the_first_time_is_the_last_that_is_no_noisier_than_the_picture(sigma: float) -> None:
-    schedule = Schedule.linear()
-    own = Direct(before=())._times(schedule, sigma, 1)[0]
-    here, above = (float((0.5 * schedule.log_noise[time]).exp()) for time in (own, own + 1))
-    assert here <= sigma < above
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"calls": 0}, {"share": 1.5}, {"before": (100, 200)}, {"before": (1000,)}, {"before": (100, 0)}]
-)
-def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(LeaderError, match="falling times"):
-        Direct(**wrong)  # type: ignore[arg-type]
+def times_of(plugin: Direct, sigma: float) -> tuple[int, ...]:
+    problem = Problem.internal(torch.zeros(1, 1, 2, 3), Denoising((1, 2, 3)), sigma)
+    return plugin.grid(uniform_grid(21), CheapPrior(), problem).times
 
 
 def test_times_fall_strictly_at_every_noise_level() -> None:
     """Also where times lie so far apart that the noise of the picture is nearest to the first one of all."""
-    schedule = Schedule.linear()
-    for sigma in torch.logspace(-3, 0.7, 120).tolist():
-        times = Direct()._times(schedule, sigma, 3)
+    level = (0.5 * Schedule.linear().log_noise).exp()
+    for sigma in torch.logspace(-3, 0.7, 60).tolist():
+        times = times_of(Direct(calls=3), sigma)
         assert all(after < now for now, after in pairwise(times)) and times[-1] == -1, (sigma, times)
-        own = Direct(before=())._times(schedule, sigma, 1)[0]
-        assert own == 0 or float((0.5 * schedule.log_noise[own]).exp()) <= sigma
-    second = float((0.5 * schedule.log_noise[1]).exp())
-    assert Direct(before=())._times(schedule, 0.97 * second, 1)[0] == 0, "the second time would be too noisy"
-
-
-@pytest.mark.parametrize(("steps", "calls"), [(20, 2), (26, 3), (24, 2), (100, 10)])
-def test_a_tenth_of_the_hosts_steps_is_rounded(steps: int, calls: int) -> None:
-    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), noisy(0.3)
-    times = Sampler(prior, "ddnm", Direct(before=()), steps, use_presets=False).plan(problem).grid.times
-    assert len(times) == calls + 1
+        own = times_of(Direct(calls=1, before=()), sigma)[0]
+        assert own == 0 or float(level[own]) <= sigma < float(level[own + 1]), sigma
+    assert times_of(Direct(calls=1, before=()), 0.97 * float(level[1]))[0] == 0, "the second time would be too noisy"

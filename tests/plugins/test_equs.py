@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
-from leader.methods import DDNM, DPS, METHODS, SITCOM, make_method
-from leader.plugins import Plugin, StepInfo
-from leader.plugins.equs import TRANSFORMS, EquS, EquSPlus, published_times
+from leader import Problem, Sampler
+from leader.methods import DPS, METHODS, SITCOM, make_method
+from leader.operators import Denoising
+from leader.plugins import EquSPlus, StepInfo
+from leader.plugins.equs import TRANSFORMS, EquS, published_times
 from leader.priors.base import Prediction, from_x0
 from leader.priors.gaussian import Gaussian, GaussianPrior, white
-from leader.sampler import Sampler
-from leader.schedule import Grid, travel_grid, uniform_grid
+from leader.schedule import Grid, uniform_grid
 from tests.methods.contexts import measured, operators
+from tests.oracle.cases import mixture
 
-SHAPE = (1, 16, 16)
+SHAPE = (1, 8, 16)
 SIGMA = 0.1
 
 
@@ -53,18 +51,6 @@ def test_aligned_changes_nothing_for_an_equivariant_network(name: str, transform
     assert torch.allclose(plain, turned, atol=1e-12)
 
 
-def test_raw_leaves_the_noise_turned() -> None:
-    """With the equivariant prior, raw differs from aligned in hosts that use eps and in no other."""
-    prior = GaussianPrior(white(SHAPE, 0.4))
-    problem = measured(operators(SHAPE)["inpaint"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA)
-    for name, same in (("ddnm", False), ("ddrm", False), ("ddpg", True), ("projdiff", True), ("dps", True)):
-        plain, raw = (
-            Sampler(prior, name, plugins, 6, estimator=None).run(problem, seed=2).images
-            for plugins in ((), (EquS(mode="raw"),))
-        )
-        assert torch.allclose(plain, raw, atol=1e-12) == same
-
-
 def test_everything_is_taken_back() -> None:
     """On turned steps x0, eps and variance are G^-1 of the network's answer at G x; raw leaves eps; others
     are untouched.
@@ -85,46 +71,6 @@ def test_everything_is_taken_back() -> None:
             if mode == "aligned":  # x0 and eps still belong together
                 consistent = from_x0(x, t, answer.x0, prior.schedule)
                 assert torch.allclose(answer.eps, consistent.eps, atol=1e-10)
-
-
-@dataclass(frozen=True)
-class Spy(Plugin):
-    """Notes what the network is shown."""
-
-    name: ClassVar[str] = "spy"
-    summary: ClassVar[str] = "notes"
-
-    seen: list[Tensor]
-
-    def wrap(self, predict: Callable[[Tensor, Tensor], Prediction], info: StepInfo) -> Callable[[Tensor, Tensor], Prediction]:
-        def noted(x: Tensor, t: Tensor) -> Prediction:
-            self.seen.append(x)
-            return predict(x, t)
-
-        return noted
-
-
-@dataclass(frozen=True)
-class Jumper(Plugin):
-    """Visits every third time."""
-
-    name: ClassVar[str] = "jumper"
-    summary: ClassVar[str] = "jumps"
-
-    def pace(self, grid: Grid, position: int, uncertainty: float) -> int:
-        return min(position + 3, max(grid.run_ends[position], position + 1))
-
-
-@pytest.mark.parametrize("jump", [False, True])
-def test_every_second_visited_step_is_turned(jump: bool) -> None:
-    """The first of 10 steps is plain (k = 9), then they alternate, also when a pacer skips."""
-    prior, seen, outer = lopsided(), list[Tensor](), list[Tensor]()
-    problem = measured(operators(SHAPE)["inpaint"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA)
-    plugins = (Spy(seen), EquS(), Spy(outer), *((Jumper(),) if jump else ()))
-    Sampler(prior, DDNM(), plugins, 10, estimator="auto" if jump else None).run(problem)
-    assert len(seen) == len(outer) == (4 if jump else 10)
-    for k, (inner, asked) in enumerate(zip(seen, outer)):
-        assert torch.equal(inner, asked.flip(-1) if k % 2 == 1 else asked)
 
 
 @pytest.mark.parametrize("method", [DPS(), SITCOM(inner=4)])
@@ -154,38 +100,6 @@ def test_published_times_are_those_of_the_released_list() -> None:
     assert published_times(1).times == (999, -1)
 
 
-def test_equs_plus_brings_its_times() -> None:
-    prior = lopsided()
-    problem = measured(operators(SHAPE)["blur"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA)
-    strict = EquSPlus().grid(uniform_grid(100), prior, problem).times
-    assert len(strict) == 101 and all(a > b for a, b in pairwise(strict)) and strict[0] == 999
-    assert EquSPlus(times="published").grid(uniform_grid(100), prior, problem) == published_times(100)
-    assert EquS().grid(uniform_grid(100), prior, problem) == uniform_grid(100)
-    with pytest.raises(LeaderError, match="time travel"):
-        EquSPlus().grid(travel_grid(100, 10, 2), prior, problem)
-
-
-@pytest.mark.parametrize("times", ["decreasing", "published"])
-@pytest.mark.parametrize("name", METHODS)
-def test_equs_plus_runs_on_every_host(name: str, times: str) -> None:
-    """Also with repeated times, whose steps go nowhere in noise."""
-    prior = lopsided()
-    problem = measured(operators(SHAPE)["cs"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA)
-    method = make_method(name, {"inner": 3} if name == "sitcom" else {})
-    result = Sampler(prior, method, (EquSPlus(times=times),), 30, estimator=None).run(problem)
-    assert float(result.images.abs().max()) < 20
-    assert len(result.trace[0]) == 30
-
-
-def test_wrong_words_are_refused() -> None:
-    with pytest.raises(LeaderError, match="rotate180"):
-        EquS(transform="rotat180")
-    with pytest.raises(LeaderError, match="aligned or raw"):
-        EquS(mode="flipped")
-    with pytest.raises(LeaderError, match="decreasing or published"):
-        EquSPlus(times="all")
-
-
 def test_images_of_a_batch_are_turned_each_by_its_own_visits() -> None:
     """Of two visits the last is turned: an image at its first visit is not, beside one at its last."""
     seen: list[Tensor] = []
@@ -210,3 +124,14 @@ def test_images_of_a_batch_are_turned_each_by_its_own_visits() -> None:
     one = StepInfo([0], [0], [0], torch.tensor([0]), [Grid((0, -1))])
     EquS(transform="shift").wrap(predict, one)(tall, one.t)
     assert torch.equal(seen[-1], tall.roll(2, -2).roll(3, -1)), "a quarter of each side"
+
+
+COLOUR = (3, 8, 8)
+
+
+def test_equs_plus_makes_as_many_steps_as_its_host() -> None:
+    prior = mixture(COLOUR)
+    problem = Problem.internal(torch.zeros(1, *COLOUR), Denoising(COLOUR))
+    for times in ("decreasing", "published"):
+        assert EquSPlus(times=times).grid(uniform_grid(20), prior, problem).visits == 20
+    assert EquSPlus().grid(Grid((900, 5, -1)), prior, problem).visits == 2

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.plugins import SATP, UCPM
-from leader.plugins.base import StepInfo
 from leader.plugins.image_priors import ImagePrior, adjoint, differences, image_prior
 from leader.schedule import Grid, uniform_grid
 
@@ -54,24 +50,6 @@ def test_gradient_matches_the_energy(name: str) -> None:
     assert torch.allclose(gradient, prior.gradient(x.detach()), atol=1e-12)
 
 
-def test_differences_have_their_adjoint() -> None:
-    x, down, right = draw(1), draw(2), draw(3)
-    left = sum((a * b).sum() for a, b in zip(differences(x), (down, right)))
-    assert float(left) == pytest.approx(float((x * adjoint((down, right))).sum()), rel=1e-12)
-
-
-def test_cg_solves_the_linearised_optimality_condition() -> None:
-    """(Sigma^{-1} + lam D^T D) d = -lam D^T D x0, against a dense solve."""
-    x0, sigma, lam = draw(4), draw(5).exp(), 0.7
-    size = x0[0].numel()
-    eye = torch.eye(size, dtype=torch.float64).reshape(size, *SHAPE[1:])
-    hessian = lam * adjoint(differences(eye)).reshape(size, size)
-    right = -(hessian @ x0.reshape(-1))
-    dense = torch.linalg.solve(torch.diag(1 / sigma.reshape(-1)) + hessian, right)
-    change = UCPM(phi="tikhonov", lam=lam, solve="cg").change(x0, sigma)
-    assert torch.allclose(change.reshape(-1), dense, atol=1e-5)
-
-
 def quartic() -> ImagePrior:
     """1/4 |D x|^4, of which nobody wrote the Hessian down: W = (D x)^2, H = D^T 3 (D x)^2 D."""
     return ImagePrior(
@@ -98,65 +76,6 @@ def test_the_hessian_of_a_custom_prior_against_a_dense_one() -> None:
     assert torch.allclose(change.reshape(-1), expected, atol=1e-4)
 
 
-def test_a_checkerboard_is_damped_not_reflected() -> None:
-    board = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64).repeat(4, 4)[None, None]
-    moved = board + UCPM(phi="tikhonov", lam=100.0).change(board, torch.ones_like(board))
-    assert float((moved * board).min()) >= 0
-    assert float(moved.abs().max()) < 1
-
-
-def test_ablations_keep_the_mean_of_sigma() -> None:
-    sigma = draw(6).exp()
-    info = StepInfo([3], [10], [0], torch.tensor([100]), [uniform_grid(100)])
-    for name in ("mean", "shuffle"):
-        changed = UCPM(map=name)._mapped(sigma, info)
-        assert torch.allclose(changed.mean((1, 2, 3)), sigma.mean((1, 2, 3)))
-        assert not torch.equal(changed, sigma)
-
-
-def test_sharpening_acts_where_sigma_is_small_and_is_bounded() -> None:
-    x0 = draw(7)
-    edges = adjoint(differences(x0)).abs()
-    sigma = torch.full(SHAPE, 1e-5, dtype=torch.float64)
-    sigma[..., 3:] = 1e-2
-    weight = UCPM(lam=0.0, sharpen=1.0).change(x0, sigma).abs() / edges
-    assert float(weight[..., :3].min()) > float(weight[..., 3:].max())
-    bounded = UCPM(lam=0.0, sharpen=100.0).change(x0, sigma).abs() / edges
-    assert float(bounded.max()) == pytest.approx(1 / 32)
-
-
-def test_paper_formula() -> None:
-    satp = SATP(budget=0.01, eta=2.0)
-    # eta B / (U + 1e-8), rounded down: just below 2, 4 and 20 the 1e-8 decides.
-    assert [satp.jump(u) for u in (1.0, 0.02, 0.0099, 0.0049, 0.00099)] == [1, 1, 2, 4, 20]
-    assert satp.jump(0.01) == 1
-    assert SATP(budget=0.0).jump(0.0) == 1
-
-
-@pytest.mark.parametrize("count", [10, 100, 1000])
-def test_jumps_scale_with_the_grid_and_reach_the_last_time(count: int) -> None:
-    grid, satp = uniform_grid(count), SATP(budget=0.01, eta=2.0)
-    scale = max(1.0, count / 100)
-    assert satp.pace(grid, 0, 0.0033) - 0 == min(int(6 * scale + 1e-9) if count > 100 else 6, count - 1)
-    assert satp.pace(grid, count - 3, 1e-9) == count - 1
-    assert satp.pace(grid, count - 1, 1e-9) == count
-
-
-def test_non_uniform_grids_are_paced_by_time() -> None:
-    grid = Grid((900, 700, 690, 680, 640, 600, 10, 0, -1))
-    satp = SATP(budget=0.01, eta=2.0)
-    assert satp.pace(grid, 1, 0.0033) == 4, "six steps of ten times: down to 640 from 700"
-    assert satp.pace(grid, 0, 10.0) == 1
-
-
-@pytest.mark.parametrize("bad", [{"budget": -1.0}, {"eta": -1.0}, {"rho": 0.0}])
-def test_bad_settings_are_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(LeaderError):
-        SATP(**bad)
-    with pytest.raises(LeaderError):
-        UCPM(lam=-1.0)
-
-
 @pytest.mark.parametrize(
     "satp", [SATP(budget=1e300), SATP(rho=1e-300, budget=10.0), SATP(budget=1e300, eta=1e300), SATP(eta=0.0, rho=1e-300)]
 )
@@ -165,22 +84,17 @@ def test_extreme_budgets_jump_to_the_end_or_not_at_all(satp: SATP) -> None:
     assert satp.pace(grid, 0, 0.0) == (1 if satp.eta == 0 else 99)
 
 
-@pytest.mark.parametrize("bad", [{"width": 0.0}, {"phi": 3}, {"phi": "laplace"}, {"lam": "1"}, {"solve": "lu"}, {"map": "x"}])
-def test_bad_words_of_ucpm_are_refused(bad: dict[str, object]) -> None:
-    with pytest.raises(LeaderError):
-        UCPM(**bad)  # type: ignore[arg-type]
-
-
-def test_sharpening_adds_to_the_image_prior_and_is_each_images_own() -> None:
+@pytest.mark.parametrize("sharpen", [0.5, -0.4])
+def test_sharpening_adds_to_the_image_prior_and_is_each_images_own(sharpen: float) -> None:
     x0 = torch.cat([draw(8), draw(9)])
     sigma = torch.cat([draw(10).exp() * 1e-4, draw(11).exp() * 1e-2])
-    both = UCPM(lam=0.3, sharpen=0.5).change(x0, sigma)
-    assert torch.allclose(both, UCPM(lam=0.3).change(x0, sigma) + UCPM(lam=0.0, sharpen=0.5).change(x0, sigma))
+    both = UCPM(lam=0.3, sharpen=sharpen).change(x0, sigma)
+    alone = UCPM(lam=0.0, sharpen=sharpen).change(x0, sigma)
+    assert torch.allclose(both, UCPM(lam=0.3).change(x0, sigma) + alone)
     for row in range(2):
         mean = sigma[row].mean()
-        weight = (0.5 * mean * torch.exp(-sigma[row] / mean)).clamp_max(1 / 32)
-        alone = UCPM(lam=0.0, sharpen=0.5).change(x0, sigma)[row]
-        assert torch.allclose(alone, weight * adjoint(differences(x0[row : row + 1]))[0])
+        weight = (sharpen * mean * torch.exp(-sigma[row] / mean)).clamp_max(1 / 32)
+        assert torch.allclose(alone[row], weight * adjoint(differences(x0[row : row + 1]))[0])
 
 
 def test_a_jump_is_that_of_the_formula_to_the_last_step() -> None:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from leader.errors import LeaderError
-from leader.priors.adapters import (
-    AutocastPrior,
-    DenoiserPrior,
-    HeadedPrior,
-    LabelledNetwork,
-    NetworkPrior,
-    _grey,
-    learned_variance,
-)
+from leader.priors.adapters import AutocastPrior, DenoiserPrior, HeadedPrior, NetworkPrior, WrappedPrior
 from leader.priors.base import Prediction, Prior
 from leader.schedule import Schedule
 from tests.cheap_prior import CheapPrior
+from tests.uncertainty.test_covariance import toy_spectrum
 
 SCHEDULE = Schedule.linear()
 TIMES = torch.tensor([0, 120, 999])
@@ -95,13 +90,6 @@ def test_learned_variance_inverts_the_reverse_variance(schedule: Schedule, raw: 
     assert bool(((variance[:, 0, 0, 0].double() - expected).abs() <= tolerance).all())
 
 
-def test_learned_variance_at_the_ends_of_its_range() -> None:
-    times = torch.tensor([0, 500, 999])
-    largest = (1 - SCHEDULE.abar(times)).float()
-    low, high = (learned_variance(torch.full((3, 1, 1, 1), v), times, SCHEDULE).reshape(-1) for v in (-1.5, 1.5))
-    assert torch.equal(low, torch.zeros(3)) and torch.allclose(high, largest, rtol=1e-6)
-
-
 def test_channels_that_do_not_fit_are_refused() -> None:
     with pytest.raises(LeaderError, match="6 channels where 3"):
         NetworkPrior(Fixed(0), SCHEDULE).predict(torch.zeros(1, 3, 4, 4), torch.tensor([5]))
@@ -166,45 +154,21 @@ def test_a_head_supplies_the_variance_also_of_grey_images() -> None:
     class Head(nn.Module):
         def forward(self, x: Tensor, x0: Tensor, abar: Tensor) -> Tensor:
             assert x.shape[1] == x0.shape[1] == 3
-            return (x - x0) ** 2 + abar.to(x)
+            return (x - x0) ** 2 + abar.to(x) + tint
 
+    tint = torch.tensor([1.0, 2.0, 6.0]).reshape(1, 3, 1, 1)
     base = NetworkPrior(Fixed(0), SCHEDULE, learned_variance=True)
     prior = HeadedPrior(base, Head())
     t = torch.tensor([200])
     for channels in (1, 3):
         x = torch.randn(1, channels, 4, 4)
         answer, bare = prior.predict(x, t), base.predict(x, t)
-        expected = (x - bare.x0) ** 2 + SCHEDULE.abar(t).float()
+        expected = (x - bare.x0) ** 2 + SCHEDULE.abar(t).float() + (tint if channels == 3 else 3.0)  # grey: the mean
         assert torch.equal(answer.x0, bare.x0) and prior.source == "head"
         assert answer.variance is not None and torch.allclose(answer.variance, expected)
-
-
-def test_a_label_goes_to_every_image() -> None:
-    class Conditional(nn.Module):
-        def forward(self, x: Tensor, t: Tensor, label: Tensor) -> Tensor:
-            return x + label.reshape(-1, 1, 1, 1)
-
-    assert LabelledNetwork(Conditional(), 7)(torch.zeros(2, 1, 1, 1), torch.zeros(2)).reshape(-1).tolist() == [7, 7]
-
-
-def test_images_of_a_batch_are_asked_at_their_own_times() -> None:
-    """On the CPU a batch is asked image by image; each has its own time."""
-
-    class Tells(nn.Module):
-        def forward(self, x: Tensor, t: Tensor) -> Tensor:
-            return t.reshape(-1, 1, 1, 1).to(x).expand_as(x)
-
-    prior = NetworkPrior(Tells(), SCHEDULE, predicts="x0")
-    answer = prior.predict(torch.zeros(3, 3, 8, 8), TIMES)
-    assert answer.x0[:, 0, 0, 0].tolist() == TIMES.tolist()
-
-
-def test_the_answer_for_a_grey_image_is_the_mean_of_three_channels() -> None:
-    parts = [torch.arange(3.0).reshape(1, 3, 1, 1) + shift for shift in (0.0, 10.0, 20.0)]
-    grey = _grey(Prediction(*parts))
-    assert grey.variance is not None
-    assert [float(part) for part in (grey.x0, grey.eps, grey.variance)] == [1.0, 11.0, 21.0]
-    assert _grey(Prediction(*parts[:2])).variance is None
+        colours = base.predict(x.expand(1, 3, 4, 4), t).variance
+        assert bare.variance is not None and colours is not None
+        assert torch.allclose(bare.variance, colours[:, :channels]), "of three equal channels the mean, not the sum"
 
 
 def test_a_prior_around_another_costs_what_that_one_costs() -> None:
@@ -214,3 +178,13 @@ def test_a_prior_around_another_costs_what_that_one_costs() -> None:
 
     for wrapped in (AutocastPrior(Dear(), torch.bfloat16), HeadedPrior(Dear(), torch.nn.Identity())):
         assert wrapped.work(3, 4, 5) == 21 + 4 + 500
+
+
+def test_a_prior_around_another_takes_over_everything() -> None:
+    base = CheapPrior()
+    base.size, base.multiple, base.channels, base.home = (8, 16), 4, 3, Path("weights.pt")
+    base.spectrum = toy_spectrum()
+    around = WrappedPrior(base)
+    for name in ("name", "channels", "source", "size", "multiple", "spectrum", "home", "schedule"):
+        assert getattr(around, name) is getattr(base, name) or getattr(around, name) == getattr(base, name)
+    assert around.work(5, 8, 16) == 128.0

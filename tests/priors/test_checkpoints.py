@@ -17,15 +17,16 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.priors import catalogue
 from leader.priors.adapters import HeadedPrior, NetworkPrior
-from leader.priors.betas import from_diffusers, make_schedule
-from leader.priors.checkpoints import network_tensors, open_checkpoint
-from leader.priors.detection import build
+from leader.priors.betas import make_schedule
+from leader.priors.checkpoints import network_tensors
+from leader.priors.detection import build_network
 from leader.priors.inspection import inspect
 from leader.priors.loading import load_prior
 from leader.priors.networks import ADM, ADMConfig
 from leader.priors.tiling import TiledPrior
 from leader.priors.variance_head import HeadShape, VarianceHead
 from leader.schedule import Schedule
+from tests.priors.limits import sentence
 
 TINY = ADMConfig(32, (1, 1), 1, (1,), out_channels=6, head_channels=16)
 OPTIONS: dict[str, Any] = {
@@ -53,26 +54,26 @@ def same_bits(prior: NetworkPrior, state: dict[str, Tensor]) -> bool:
 
 
 @pytest.mark.parametrize("name", ["celebahq-256", "ffhq-256", "imagenet-256"])
-def test_every_route_gives_the_same_bits_at_quarter_width(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_route_gives_the_same_bits_at_a_width_of_32(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     published = catalogue.ENTRIES[name]
-    config = replace(published.config, width=published.config.width // 4)
+    config = replace(published.config, width=32)
     if isinstance(config, ADMConfig):
         config = replace(config, head_channels=16)
-    entry = replace(published, name="quarter", config=config)
-    monkeypatch.setitem(catalogue.ENTRIES, "quarter", entry)
+    entry = replace(published, name="narrow", config=config)
+    monkeypatch.setitem(catalogue.ENTRIES, "narrow", entry)
     monkeypatch.setenv("LEADER_CACHE", str(tmp_path))
     torch.manual_seed(1)
-    state = dict(build(config).state_dict())
+    state = dict(build_network(config).state_dict())
 
     torch.save(state, entry.path)
-    by_name = bare("quarter")
-    assert same_bits(by_name, state) and by_name.name == "quarter"
+    by_name = bare("narrow")
+    assert same_bits(by_name, state) and by_name.name == "narrow"
     assert by_name.size == (256, 256) and by_name.multiple == 32 and by_name.channels == 3
     assert same_bits(bare(entry.path), state)  # the published file name and shapes suffice
     tensors = tmp_path / "own" / "weights.safetensors"
     tensors.parent.mkdir()
     save_file(state, tensors)
-    assert same_bits(bare(tensors, like="quarter"), state)
+    assert same_bits(bare(tensors, like="narrow"), state)
     assert same_bits(bare(tensors, **entry.options), state)
     tensors.with_suffix(".json").write_text(json.dumps(entry.options))
     assert same_bits(bare(tensors), state)
@@ -114,13 +115,6 @@ def test_one_of_several_networks_must_be_named(tmp_path: Path) -> None:
         bare(path, part="ema", **OPTIONS)
 
 
-def sentence(error: pytest.ExceptionInfo[LeaderError]) -> str:
-    """The text of an error, checked to be one sentence."""
-    text = str(error.value)
-    assert text.endswith((".", "?")) and ". " not in text and "\n" not in text
-    return text
-
-
 def refused(path: Path, **options: Any) -> str:
     with pytest.raises(LeaderError) as error:
         load_prior(path, **options)
@@ -140,7 +134,7 @@ def test_what_shapes_do_not_tell_is_asked_for(absent: str, tmp_path: Path) -> No
 def test_the_registry_is_offered_where_shapes_agree_but_not_used(tmp_path: Path) -> None:
     path = tmp_path / "face.pt"
     with torch.device("meta"):
-        shapes = build(catalogue.entry("ffhq-256").config).state_dict()
+        shapes = build_network(catalogue.find_entry("ffhq-256").config).state_dict()
     torch.save({key: torch.zeros(1).expand(tensor.shape) for key, tensor in shapes.items()}, path)
     assert "like='ffhq-256'" in refused(path)
     assert inspect(path)["same_shapes_as"] == ["ffhq-256"]
@@ -164,19 +158,6 @@ def test_a_label_for_a_class_conditional_network(tmp_path: Path) -> None:
     assert "from 0 to 3; found 4" in refused(path, label=4, **OPTIONS)
     answer = load_prior(path, label=2, **OPTIONS).predict(torch.zeros(1, 3, 16, 16), torch.tensor([5]))
     assert answer.x0.shape == (1, 3, 16, 16)
-
-
-def test_wrong_settings_end_in_one_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "weights.pt"
-    torch.save(tiny(), path)
-    assert "Unknown checkpoint option 'sizes'" in refused(path, sizes=3)
-    assert "Unknown schedule 'lienar': did you mean 'linear'?" in refused(path, **OPTIONS | {"schedule": "lienar"})
-    assert "multiples of 2" in refused(path, **OPTIONS | {"size": 15})
-    assert "do not divide" in refused(path, **OPTIONS | {"head_channels": 10})
-    assert "attention order" in refused(path, **OPTIONS | {"attention_order": "other"})
-    assert "has not the shapes of 'ffhq-256'" in refused(path, like="ffhq-256")
-    path.with_suffix(".json").write_text("{")
-    assert "not valid JSON" in refused(path, **OPTIONS)
 
 
 class Malicious:
@@ -296,17 +277,6 @@ def test_a_compiled_network_answers_the_same(tmp_path: Path) -> None:
     assert torch.allclose(compiled.x0, load_prior(path, **OPTIONS).predict(x, t).x0, rtol=1e-3, atol=1e-4)
 
 
-def test_compile_reaches_the_network_and_names_the_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "weights.pt"
-    torch.save(tiny(), path)
-    calls: list[tuple[type, dict[str, Any]]] = []
-    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **settings: calls.append((type(self), settings)))
-    load_prior(path, compile=True, **OPTIONS)
-    load_prior(path, compile="eager", **OPTIONS)
-    load_prior(compile=True)
-    assert calls[:2] == [(ADM, {}), (ADM, {"backend": "eager"})] and calls[2][0] is not ADM
-
-
 def test_the_embedded_prior_and_a_trained_folder(tmp_path: Path) -> None:
     embedded = load_prior()
     x, t = torch.randn(1, 3, 20, 24, generator=torch.Generator().manual_seed(0)), torch.tensor([300])
@@ -341,13 +311,6 @@ def test_inspect_tells_what_is_known_and_what_is_not(tmp_path: Path) -> None:
     assert found["missing"] == [] and found["settings"] == OPTIONS and json.dumps(found)
 
 
-def test_open_checkpoint_keeps_the_network_frozen_and_in_eval_mode(tmp_path: Path) -> None:
-    path = tmp_path / "weights.pt"
-    torch.save(tiny(), path)
-    prior = open_checkpoint(path, OPTIONS)
-    assert not prior.network.training and not any(p.requires_grad for p in prior.parameters())
-
-
 def test_rescaled_times_go_up_to_a_thousand(tmp_path: Path) -> None:
     torch.save(tiny(), tmp_path / "net.pt")
     options = {**OPTIONS, "schedule": {"type": "linear", "steps": 250}}
@@ -355,11 +318,10 @@ def test_rescaled_times_go_up_to_a_thousand(tmp_path: Path) -> None:
     assert bare(tmp_path / "net.pt", **options).time_factor == 1.0
 
 
-def test_a_grey_network_may_have_learned_its_variance_too(tmp_path: Path) -> None:
-    for outputs, learned in ((1, False), (2, True)):
-        torch.save(tiny(replace(TINY, in_channels=1, out_channels=outputs)), tmp_path / "grey.pt")
-        prior = bare(tmp_path / "grey.pt", **OPTIONS)
-        assert prior.learned == learned and prior.channels == 1 and prior.source == ("learned" if learned else None)
+def test_where_no_network_is_known_the_largest_set_of_tensors_is_told() -> None:
+    large, small = {"p": torch.zeros(1), "q": torch.zeros(1)}, {"z": torch.zeros(1)}
+    for content in ({"one": large, "two": small}, {"one": small, "two": large}):
+        assert network_tensors(content, "net.pt").keys() == {"p", "q"}
 
 
 def test_sides_fit_the_network_both_ways(tmp_path: Path) -> None:
@@ -367,42 +329,3 @@ def test_sides_fit_the_network_both_ways(tmp_path: Path) -> None:
     for size in ([16, 15], [15, 16]):
         told = refused(tmp_path / "net.pt", **{**OPTIONS, "size": size})
         assert f"needs a size in multiples of 2; found {size[0]} x {size[1]}" in told
-
-
-def test_a_file_of_published_shapes_under_another_name_is_asked_for_its_options(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    entry = replace(catalogue.ENTRIES["ffhq-256"], name="own", config=TINY, filename="published.pt", size=16)
-    monkeypatch.setitem(catalogue.ENTRIES, "own", entry)
-    for name in ("published.pt", "other.pt"):
-        torch.save(tiny(), tmp_path / name)
-    assert bare(tmp_path / "published.pt").size == (16, 16)
-    assert "do not tell size" in refused(tmp_path / "other.pt")
-
-
-def test_what_a_catalogue_says_of_its_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    guided = catalogue.ENTRIES["imagenet-256"]
-    assert guided.options == {"size": 256, "schedule": "linear", "head_channels": 64, "attention_order": "legacy"}
-    assert isinstance(guided.config, ADMConfig)
-    newer = replace(guided, config=replace(guided.config, new_attention_order=True, head_channels=None, heads=4))
-    assert newer.options == {"size": 256, "schedule": "linear", "heads": 4, "attention_order": "new"}
-    sizes = {row["name"]: row["bytes"] for row in catalogue.listing()}
-    assert sizes["imagenet-256"] == 2_211_383_297 and sizes["celebahq-256"] == 4 * 113_673_219
-    monkeypatch.setenv("LEADER_CACHE", "~/kept")
-    assert catalogue.cache_folder() == Path.home() / "kept"
-
-
-def test_schedulers_of_diffusers_by_their_names() -> None:
-    for name, expected in (
-        ("linear", Schedule.linear(1e-3, 1e-2, 200)),
-        ("scaled_linear", Schedule.scaled_linear(1e-3, 1e-2, 200)),
-        ("squaredcos_cap_v2", Schedule.cosine(200)),
-    ):
-        config = {"beta_schedule": name, "num_train_timesteps": 200, "beta_start": 1e-3, "beta_end": 1e-2}
-        assert torch.equal(from_diffusers(config, "here").betas, expected.betas)
-
-
-def test_where_no_network_is_known_the_largest_set_of_tensors_is_told() -> None:
-    large, small = {"p": torch.zeros(1), "q": torch.zeros(1)}, {"z": torch.zeros(1)}
-    for content in ({"one": large, "two": small}, {"one": small, "two": large}):
-        assert network_tensors(content, "net.pt").keys() == {"p", "q"}

@@ -46,17 +46,12 @@ def refused(folder: Path, **options: Any) -> str:
 NETWORKS: list[tuple[dict[str, Any], str]] = [
     ({"layers_per_block": 100_000}, "layers_per_block"),
     ({"layers_per_block": 90}, "layers, and the weights"),
-    ({"layers_per_block": 0}, "layers_per_block"),
-    ({"layers_per_block": -1}, "layers_per_block"),
     ({"layers_per_block": 1.5}, "found 1.5"),
     ({"layers_per_block": "many"}, "found 'many'"),
     ({"layers_per_block": True}, "found True"),
     ({"sample_size": 10**9}, "from 1 to 1024"),
     ({"sample_size": 0}, "sample_size"),
-    ({"sample_size": -16}, "sample_size"),
-    ({"sample_size": "large"}, "sample_size"),
     ({"sample_size": [16]}, "2 values"),
-    ({"sample_size": [16, 10**9]}, "sample_size"),
     ({"sample_size": 17}, "multiples of 2"),
     ({"block_out_channels": [10**9, 10**9]}, "block_out_channels"),
     ({"block_out_channels": [10**400, 8]}, "an enormous number"),
@@ -70,13 +65,9 @@ NETWORKS: list[tuple[dict[str, Any], str]] = [
     ({"block_out_channels": [8, 8, 8]}, "no network that can be built"),
     ({"block_out_channels": [8, 16]}, "does not hold the tensors"),
     ({"act_fn": "exec"}, "act_fn"),
-    ({"act_fn": None}, "act_fn"),
     ({"act_fn": ["silu"]}, "a list"),
-    ({"norm_num_groups": 3}, "no network that can be built"),
     ({"norm_num_groups": 0}, "norm_num_groups"),
-    ({"norm_num_groups": None}, "norm_num_groups"),
     ({"attention_head_dim": 0}, "attention_head_dim"),
-    ({"attention_head_dim": 5}, "does not hold the tensors"),
     ({"attention_head_dim": {}}, "an object"),
     ({"down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D"]}, "down_block_types"),
     ({"up_block_types": "UpBlock2D"}, "up_block_types"),
@@ -85,19 +76,16 @@ NETWORKS: list[tuple[dict[str, Any], str]] = [
     ({"time_embedding_type": "learned", "num_train_timesteps": 10**15}, "num_train_timesteps"),
     ({"time_embedding_dim": 10**12}, "time_embedding_dim"),
     ({"norm_eps": -1}, "norm_eps"),
-    ({"norm_eps": "x"}, "norm_eps"),
     ({"dropout": 7}, "dropout"),
     ({"mid_block_scale_factor": 0}, "mid_block_scale_factor"),
     ({"downsample_padding": 10**6}, "downsample_padding"),
     ({"in_channels": 10**7}, "in_channels"),
-    ({"in_channels": 0}, "in_channels"),
     ({"out_channels": 10**7}, "out_channels"),
     ({"num_class_embeds": 10**12}, "num_class_embeds"),
     ({"class_embed_type": "identity"}, "class_embed_type"),
     ({"resnet_time_scale_shift": "spatial"}, "resnet_time_scale_shift"),
     ({"center_input_sample": True}, "center_input_sample"),
     ({"center_input_sample": "no"}, "true or false"),
-    ({"_class_name": ["UNet2DModel"]}, "a list"),
     ({"run_this": "import os"}, "'run_this'"),
 ]
 
@@ -110,7 +98,6 @@ def test_network_configurations(values: dict[str, Any], told: str, folder: Path)
 
 SCHEDULERS: list[tuple[dict[str, Any], str]] = [
     ({"num_train_timesteps": 10**12}, "from 2 to 100000"),
-    ({"num_train_timesteps": 1}, "from 2 to 100000"),
     ({"num_train_timesteps": -5}, "found -5"),
     ({"num_train_timesteps": "1000"}, "found '1000'"),
     ({"num_train_timesteps": 1e3}, "found 1000.0"),
@@ -118,19 +105,14 @@ SCHEDULERS: list[tuple[dict[str, Any], str]] = [
     ({"beta_start": -0.1}, "beta_start"),
     ({"beta_end": 1.5}, "beta_end"),
     ({"beta_end": 0}, "strictly between 0 and 1"),
-    ({"beta_end": None}, "beta_end"),
     ({"beta_start": [1e-4]}, "a list"),
     ({"beta_schedule": None}, "None"),
     ({"beta_schedule": {"a": 1}}, "an object"),
     ({"beta_schedule": "x" * 10_000}, "..."),
     ({"trained_betas": []}, "betas"),
-    ({"trained_betas": "0.1"}, "betas"),
     ({"trained_betas": [0.1, "b"]}, "A beta of"),
-    ({"trained_betas": [0.1, 2.0]}, "A beta of"),
-    ({"trained_betas": [[0.1, 0.2]] * 3}, "a list"),
     ({"trained_betas": [0.01] * 150_000}, "150000 values"),
     ({"prediction_type": 3}, "prediction type"),
-    ({"prediction_type": None}, "prediction type"),
 ]
 
 
@@ -143,13 +125,8 @@ def test_scheduler_configurations(values: dict[str, Any], told: str, folder: Pat
 TEXTS: list[tuple[bytes, str]] = [
     (b"", "not valid JSON"),
     (b"[" * 100_000, "nested too deeply"),
-    (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested too deeply"),
     ('{"act_fn": "sél"}'.encode("latin-1"), "not UTF-8"),
-    (bytes(range(256)) * 16, "not UTF-8"),
-    (b"\xff\xfe{\x00}\x00", "not UTF-8"),
     (b"[]", "one JSON object"),
-    (b"null", "one JSON object"),
-    (b'"text"', "one JSON object"),
     (b'{"norm_eps": NaN}', "NaN is no number"),
     (b'{"norm_eps": Infinity}', "Infinity is no number"),
     (b'{"norm_eps": 1e999}', "norm_eps"),
@@ -205,17 +182,6 @@ def test_weights_that_are_none(folder: Path) -> None:
         assert told in refused(folder)
     save_file({}, folder / WEIGHTS)
     refused(folder)
-
-
-def test_tensors_larger_than_their_file(folder: Path) -> None:
-    """Eight numbers said to be a thousand million: shapes alone would fill the memory when weights become float32."""
-    edit(folder / CONFIG, block_out_channels=[16384, 16384], norm_num_groups=4)
-    with torch.device("meta"):
-        unet = diffusers.UNet2DModel.from_config(json.loads((folder / CONFIG).read_text()))
-    (folder / WEIGHTS).unlink()
-    claimed = {name: torch.zeros(1, dtype=torch.float16).expand(value.shape) for name, value in unet.state_dict().items()}
-    torch.save(claimed, folder / "unet/diffusion_pytorch_model.bin")
-    assert "claim" in refused(folder)
 
 
 def test_options_are_judged_like_the_files(folder: Path) -> None:

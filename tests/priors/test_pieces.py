@@ -10,7 +10,7 @@ from leader.priors import load_prior
 from leader.priors.adapters import AutocastPrior
 from leader.priors.pieces import MOST_WHOLE, PiecewisePrior, cuts, in_pieces
 from leader.priors.pyramid import PyramidPrior
-from leader.priors.pyramid_net import PyramidConfig, PyramidNet, receptive_radius
+from leader.priors.pyramid_net import PyramidConfig, PyramidNet
 from tests.cheap_prior import CheapPrior
 
 
@@ -51,25 +51,6 @@ def test_pieces_say_what_the_whole_says(pyramid: PyramidPrior, t: int, height: i
         torch.testing.assert_close(getattr(pieces, name), getattr(whole, name), rtol=2e-5, atol=2e-5)
 
 
-def test_how_many_pieces_there_are(pyramid: PyramidPrior, monkeypatch: pytest.MonkeyPatch) -> None:
-    cut = PiecewisePrior(pyramid, pyramid, piece=100 * 100)
-    seen: list[tuple[int, int]] = []
-    real = pyramid._predict
-
-    def predict(x: Tensor, t: Tensor) -> object:
-        seen.append((int(x.shape[-2]), int(x.shape[-1])))
-        return real(x, t)
-
-    monkeypatch.setattr(pyramid, "_predict", predict)
-    for t in (5, 100, 600):
-        seen.clear()
-        cut.predict(state(3, 210, 320), torch.tensor([t]))
-        level = pyramid.plan(t, 210, 320).level
-        assert all(height * width <= 2 * 4**level * 100 * 100 for height, width in seen)
-        assert (len(seen) > 1) == (4**level * 100 * 100 < 210 * 320)
-        assert cut.work(t, 210, 320) == pytest.approx(sum(pyramid.work(t, *size) for size in seen))
-
-
 def test_small_pictures_and_gradients_stay_whole(pyramid: PyramidPrior) -> None:
     cut = PiecewisePrior(pyramid, pyramid, piece=64 * 64)
     small = state(3, 64, 64)
@@ -95,20 +76,3 @@ def test_which_priors_are_cut(pyramid: PyramidPrior) -> None:
     assert isinstance(in_pieces(half, side, side + 1), PiecewisePrior)
     other = CheapPrior()
     assert in_pieces(other, side, side + 1) is other
-
-
-@pytest.mark.parametrize("t", [5, 100, 300, 500, 700])
-def test_pieces_have_all_around_them_that_the_network_sees_and_no_picture_is_cut_without_need(
-    pyramid: PyramidPrior, t: int
-) -> None:
-    height, width = 3000, 2200
-    where = pyramid.plan(t, height, width)
-    reach = receptive_radius(pyramid.net.config, where.level, where.guides)
-    cut = PiecewisePrior(pyramid, pyramid, piece=height * width // 4**where.level // 3)
-    for stretches, length in zip(cut._layout(t, height, width, 3), (height, width), strict=True):
-        for one in stretches:
-            assert one.begin == 0 or one.first - one.begin >= reach
-            assert one.end == length or one.end - one.last >= reach
-    assert sum(map(len, cut._layout(t, height, width, 3))) > 2
-    enough = PiecewisePrior(pyramid, pyramid, piece=-(-height * width // 4**where.level))
-    assert list(map(len, enough._layout(t, height, width, 3))) == [1, 1]

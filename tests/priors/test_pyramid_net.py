@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from leader.priors.pyramid_net import (
+    Body,
     Plan,
     PyramidConfig,
     PyramidNet,
     enlarge,
     expand,
+    guide_levels,
     halve,
     pad_to_multiple,
     plan,
@@ -46,11 +48,6 @@ def test_plan_is_the_first_level_that_fits(sigma: float, height: int, width: int
         assert where.guides <= 2
 
 
-def test_guides_follow_the_noise() -> None:
-    levels = [(plan(s / 255, 256, 256, SMALL).level, plan(s / 255, 256, 256, SMALL).guides) for s in (30, 60, 140, 200)]
-    assert levels == [(0, 0), (0, 1), (0, 2), (1, 2)]
-
-
 @pytest.mark.parametrize(("level", "guides"), [(0, 0), (0, 1), (0, 2), (1, 2)])
 def test_influence_is_zero_beyond_the_receptive_field(level: int, guides: int) -> None:
     """Exactly zero: the same bits come out whatever happens farther away; and nearer pixels do matter."""
@@ -70,20 +67,6 @@ def test_influence_is_zero_beyond_the_receptive_field(level: int, guides: int) -
     assert farthest > radius // 2
 
 
-@pytest.mark.parametrize("sigma", [20 / 255, 60 / 255, 140 / 255, 280 / 255])
-def test_tiles_reproduce_the_whole(sigma: float) -> None:
-    net = small_net()
-    where = plan(sigma, 256, 256, SMALL)
-    halo = -(-receptive_radius(SMALL, where.level, where.guides) // where.multiple) * where.multiple
-    image = torch.rand(1, 3, 32, 2 * halo + 96)
-    whole = torch.cat(run(net, image, where))
-    start = 32
-    tile = torch.cat(run(net, image[..., start : start + 2 * halo + 32], where))
-    inner = slice(halo, halo + 32)
-    # the same convolutions over the same numbers; only the summation's blocking may differ
-    torch.testing.assert_close(tile[..., inner], whole[..., start + halo : start + halo + 32], rtol=1e-5, atol=1e-6)
-
-
 @given(height=st.integers(1, 40), width=st.integers(1, 40), sigma=st.sampled_from([0.01, 0.2, 0.5]))
 @settings(max_examples=25, deadline=None)
 def test_any_size(height: int, width: int, sigma: float) -> None:
@@ -100,13 +83,6 @@ def test_padding_reflects_and_falls_back_to_the_edge() -> None:
     assert pad_to_multiple(row, 8)[0, 0, 0].tolist() == [0, 1, 2, 2, 2, 2, 2, 2]
 
 
-def test_averaging_halves_the_noise_and_keeps_the_mean() -> None:
-    noise = torch.randn(1, 3, 256, 256, generator=torch.Generator().manual_seed(0))
-    # the standard deviation of n numbers is known to 1/sqrt(2 n): 0.6 % here, five of those are allowed
-    assert float(halve(noise, 2).std()) == pytest.approx(0.25, rel=5 / (2 * 3 * 64 * 64) ** 0.5)
-    assert float(enlarge(torch.full((1, 3, 4, 4), 0.3), 2).sub(0.3).abs().max()) < 1e-6
-
-
 def test_expanding_nearly_undoes_averaging() -> None:
     image = halve(torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0)), 1)
     for times in (1, 2):
@@ -116,30 +92,42 @@ def test_expanding_nearly_undoes_averaging() -> None:
     assert torch.equal(expand(image, 0), image)
 
 
-def test_images_of_a_batch_do_not_mix() -> None:
-    net = small_net()
-    images = torch.rand(3, 3, 32, 32)
-    where = plan(0.4, 32, 32, SMALL)
-    together, _ = run(net, images, where)
-    alone, _ = run(net, images[1:2], where)
-    torch.testing.assert_close(together[1:2], alone, rtol=1e-5, atol=1e-6)
-
-
-def test_a_full_share_closes_the_gap_to_the_coarser_level() -> None:
-    """With share one, what remains of the difference after averaging is what interpolation misses."""
-    net = small_net()
-    assert net.share is not None
-    image, sigma = torch.rand(1, 3, 32, 32, generator=torch.Generator().manual_seed(0)), torch.tensor([0.3])
-    coarse, _ = net.features(halve(image), sigma / 2, 0)
-    gaps = []
-    for share in (0.0, 0.5, 1.0):
-        net.share.copy_(torch.tensor([share, 0.0]))
-        gaps.append(float((halve(net.features(image, sigma, 1)[0]) - coarse).square().mean().sqrt()))
-    assert gaps[2] < gaps[1] < gaps[0] and gaps[2] < 0.3 * gaps[0]
-
-
 def test_work_counts_every_level() -> None:
     net = small_net()
     assert net.work(Plan(0, 0.1, 0, True), 64, 64) == 64 * 64
     assert net.work(Plan(0, 0.5, 2, True), 64, 64) == 64 * 64 * (1 + 1 / 4 + 1 / 16)
     assert net.work(Plan(1, 0.5, 2, True), 60, 64) == 64 * 64 * (1 + 1 / 4 + 1 / 16) / 4
+
+
+NET = PyramidConfig(width=8, depth=2, head_width=4)
+
+
+def test_coarser_levels_hear_half_of_the_noise() -> None:
+    """Averages of four pixels have half the noise; the estimate is moved towards theirs by the share a + b sigma."""
+    torch.manual_seed(0)
+    net = PyramidNet(NET)
+    assert net.expert is not None and net.share is not None
+    noisy, sigma = torch.rand(1, 3, 16, 16), torch.tensor([0.3])
+    with torch.no_grad():
+        fine, _ = net.main(noisy, sigma)
+        coarse = net.body(0)(halve(noisy), sigma / 2)[0]
+        share = float(net.share[0] + net.share[1] * 0.3)
+        gap = torch.nn.functional.interpolate(coarse - halve(fine), scale_factor=2.0, mode="bicubic", align_corners=False)
+        assert torch.allclose(net.features(noisy, sigma, 1)[0], fine + share * gap, atol=1e-6)
+
+
+def test_the_expert_answers_alone_up_to_its_own_limit() -> None:
+    config = PyramidConfig()
+    assert [guide_levels(share * config.expert_max, config) for share in (0.5, 1.0, 1.001, 2.0, 2.001)] == [0, 0, 1, 1, 2]
+    assert guide_levels(1.0, PyramidConfig(cascade=False)) == 0
+
+
+def test_the_head_is_told_ten_times_the_noise_and_a_quarter_of_the_level() -> None:
+    body = Body(4, 1, 2).requires_grad_(False)
+    for channel, expected in ((4, 10 * 0.03), (5, 3 / 4)):
+        for parameter in (*body.h1.parameters(), *body.h2.parameters()):
+            parameter.zero_()
+        body.h1.weight[0, channel, 1, 1] = 1
+        body.h2.weight[:, 0, 1, 1] = 1
+        found = body.log_variance(torch.zeros(1, 4, 3, 5), torch.tensor([0.03]), torch.tensor([3.0]))
+        assert found.shape == (1, 3, 6, 10) and torch.allclose(found, torch.tensor(expected))

@@ -16,10 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from leader.errors import LeaderError
 from leader.priors.base import Prediction, Prior, from_x0
 from leader.priors.ledger import Ledger, recording
-from leader.priors.pyramid import PyramidPrior
 from leader.priors.tiling import Axis, PaddedPrior, TiledPrior, any_size, reflect
 from leader.schedule import Schedule
-from tests.cheap_prior import CheapPrior
 
 
 class Convolutional(Prior):
@@ -60,13 +58,6 @@ def test_tiled_and_whole_agree(size: tuple[int, int]) -> None:
     assert float((whole.variance - tiled.variance).abs().max()) < 1e-4
     level = prior.schedule.level(T)
     assert torch.allclose(level.signal * tiled.x0 + level.noise * tiled.eps, x, atol=1e-5)
-
-
-def test_a_reach_beyond_the_margin_shows() -> None:
-    """The test above can fail: with an overlap below four times the reach, tiled and whole differ."""
-    prior, x = Convolutional(depth=8), image(100, 100)
-    difference = prior.predict(x, T).x0 - TiledPrior(prior, 64, 4).predict(x, T).x0
-    assert float(difference.abs().max()) > 1e-3
 
 
 @given(
@@ -223,69 +214,3 @@ def test_network_memory_does_not_grow_with_the_image(differentiate: bool) -> Non
     assert small > 256 * 256 * 4 * 4  # at least one layer of one tile was metered
     assert large <= 1.3 * small
     assert network_memory(1024, differentiate, tiled=False) > 4 * large
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("differentiate", [False, True])
-def test_network_memory_at_2048_pixels(differentiate: bool) -> None:
-    assert network_memory(2048, differentiate) <= 1.3 * network_memory(1024, differentiate)
-
-
-def stationary(height: int, width: int) -> Tensor:
-    """White noise through a power law, as photographs have it, in [-1, 1]: no column is special."""
-    generator = torch.Generator().manual_seed(5)
-    rows, columns = torch.fft.fftfreq(height)[:, None], torch.fft.rfftfreq(width)[None]
-    amplitude = 1 / (rows**2 + columns**2 + 1e-4) ** 0.6
-    field = torch.fft.irfft2(torch.fft.rfft2(torch.randn(1, 3, height, width, generator=generator)) * amplitude)
-    scaled: Tensor = 0.4 * field / field.std()
-    return scaled.clamp(-1, 1)
-
-
-def border_ratio(prior: Prior, time: int, height: int, width: int, tile: int, overlap: int) -> float:
-    """Mean gradient across tile borders over that elsewhere, tiled, relative to the same of the whole image.
-
-    The whole image takes out what the image itself happens to have at these columns. At times above about 500
-    the estimates are so smooth that the ratio's own sampling error exceeds two per cent.
-    """
-    t = torch.tensor([time])
-    level = prior.schedule.level(t)
-    clean = stationary(height, width)
-    noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(6))
-    x = level.signal * clean + level.noise * noise
-    tiled = TiledPrior(prior, tile, overlap)
-    _, columns = tiled.axes(height, width)
-    border = set(columns.starts[1:]) | {start + tile for start in columns.starts[:-1]}
-    at = torch.zeros(width - 1, dtype=torch.bool)
-    at[[column - 1 for column in border]] = True
-
-    def contrast(x0: Tensor) -> float:
-        steps = (x0[..., 1:] - x0[..., :-1]).abs().mean((0, 1, 2))  # entry i lies between columns i and i + 1
-        return float(steps[at].mean() / steps[~at].mean())
-
-    with torch.no_grad():
-        return contrast(tiled.predict(x, t).x0) / contrast(prior.predict(x, t).x0)
-
-
-@pytest.mark.parametrize("time", [30, 400])
-def test_tile_borders_do_not_show_on_the_embedded_prior(time: int) -> None:
-    assert abs(border_ratio(PyramidPrior.load(), time, 96, 224, 96, 48) - 1) < 0.02
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("time", [30, 200, 400])
-def test_tile_borders_do_not_show_at_1024_x_768(time: int) -> None:
-    assert abs(border_ratio(PyramidPrior.load(), time, 768, 1024, 256, 64) - 1) < 0.02
-
-
-def test_tiles_overlap_by_a_pixel_at_least_and_by_half_at_most() -> None:
-    for overlap in (0, 9):
-        with pytest.raises(LeaderError, match=f"may overlap by 1 to 8 pixels; found {overlap}"):
-            TiledPrior(CheapPrior(), 16, overlap)
-    assert TiledPrior(CheapPrior(), 16, 1).overlap == 1 and TiledPrior(CheapPrior(), 16, 8).overlap == 8
-
-
-@pytest.mark.parametrize("multiple", [1, 2, 8])
-def test_whatever_needs_multiples_is_padded(multiple: int) -> None:
-    prior = CheapPrior()
-    prior.multiple = multiple
-    assert isinstance(any_size(prior), PaddedPrior) == (multiple > 1)

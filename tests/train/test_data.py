@@ -11,8 +11,8 @@ from PIL import Image
 
 from leader.errors import LeaderError
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, halve
-from leader.train.data import CropRules, cached, crop, level_crop
-from leader.train.objective import Task, draw, spread
+from leader.train.data import CropRules, draw_crop, draw_level_crop, halved, open_photographs
+from leader.train.objective import Task, draw_examples, spread
 from tests.train.pictures import write_pictures
 
 TASK = Task(6, 16, 0.9 * 37.5 / 255, 150 / 255, 70 / 255, (0.5, 0.5))
@@ -20,15 +20,15 @@ TASK = Task(6, 16, 0.9 * 37.5 / 255, 150 / 255, 70 / 255, (0.5, 0.5))
 
 def test_cache_holds_the_pictures_and_is_made_once(tmp_path: Path) -> None:
     folder = write_pictures(tmp_path / "pictures")
-    photos = cached(folder, tmp_path / "cache")
+    photos = open_photographs(folder, tmp_path / "cache")
     with Image.open(folder / "2.png") as picture:
         assert np.array_equal(photos["full"][2], np.asarray(picture))
     assert photos["half"][2].shape == (100, 80, 3)
     made = (tmp_path / "cache" / "full.npy").stat().st_mtime_ns
-    cached(folder, tmp_path / "cache")
+    open_photographs(folder, tmp_path / "cache")
     assert (tmp_path / "cache" / "full.npy").stat().st_mtime_ns == made
     write_pictures(folder, count=5, seed=1)
-    assert len(cached(folder, tmp_path / "cache")["full"]) == 5, "a changed folder is decoded again"
+    assert len(open_photographs(folder, tmp_path / "cache")["full"]) == 5, "a changed folder is decoded again"
 
 
 def test_flat_crops_are_mostly_rejected(tmp_path: Path) -> None:
@@ -36,11 +36,11 @@ def test_flat_crops_are_mostly_rejected(tmp_path: Path) -> None:
     pixels[:, 200:] = np.random.default_rng(0).integers(0, 255, (200, 200, 3))
     (tmp_path / "p").mkdir()
     Image.fromarray(pixels).save(tmp_path / "p" / "half_flat.png")
-    photos = cached(tmp_path / "p", tmp_path / "cache")
+    photos = open_photographs(tmp_path / "p", tmp_path / "cache")
 
     def flat_share(rules: CropRules) -> float:
         rng = np.random.default_rng(0)
-        return float(np.mean([float(crop(rng, photos, 16, rules).std()) < 0.03 for _ in range(300)]))
+        return float(np.mean([float(draw_crop(rng, photos, 16, rules).std()) < 0.03 for _ in range(300)]))
 
     everything = flat_share(CropRules(flat_kept=1.0))
     assert 0.35 < everything < 0.6
@@ -50,20 +50,20 @@ def test_flat_crops_are_mostly_rejected(tmp_path: Path) -> None:
 
 
 def test_level_crops_are_block_averages(tmp_path: Path) -> None:
-    photos = cached(write_pictures(tmp_path / "p"), tmp_path / "cache")
-    full, level = level_crop(np.random.default_rng(0), photos, 16, 2)
+    photos = open_photographs(write_pictures(tmp_path / "p"), tmp_path / "cache")
+    full, level = draw_level_crop(np.random.default_rng(0), photos, 16, 2)
     assert full.shape == (3, 64, 64) and level.shape == (3, 16, 16)
     torch.testing.assert_close(halve(full[None], 2)[0], level)
     assert float(full.min()) >= 0 and float(full.max()) <= 1
 
 
 def test_too_small_pictures_are_refused(tmp_path: Path) -> None:
-    photos = cached(write_pictures(tmp_path / "p", size=(40, 30)), tmp_path / "cache")
+    photos = open_photographs(write_pictures(tmp_path / "p", size=(40, 30)), tmp_path / "cache")
     with pytest.raises(LeaderError, match="64 pixels"):
-        crop(np.random.default_rng(0), photos, 64)
+        draw_crop(np.random.default_rng(0), photos, 64)
     (tmp_path / "empty").mkdir()
     with pytest.raises(LeaderError, match="No pictures"):
-        cached(tmp_path / "empty", tmp_path / "other")
+        open_photographs(tmp_path / "empty", tmp_path / "other")
 
 
 def test_noise_levels_are_stratified_in_a_step_and_even_over_steps() -> None:
@@ -77,21 +77,45 @@ def test_noise_levels_are_stratified_in_a_step_and_even_over_steps() -> None:
 
 
 def test_a_batch_depends_on_seed_and_step_alone(tmp_path: Path) -> None:
-    photos = cached(write_pictures(tmp_path / "p"), tmp_path / "cache")
+    photos = open_photographs(write_pictures(tmp_path / "p"), tmp_path / "cache")
     net = PyramidNet(PyramidConfig(width=4, depth=1, head_width=4))
-    first, again = draw(net, photos, TASK, 3, 7, False), draw(net, photos, TASK, 3, 7, False)
-    other = draw(net, photos, TASK, 3, 8, False)
+    first, again = draw_examples(net, photos, TASK, 3, 7, False), draw_examples(net, photos, TASK, 3, 7, False)
+    other = draw_examples(net, photos, TASK, 3, 8, False)
     assert all(torch.equal(a.noisy, b.noisy) for a, b in zip(first, again, strict=True))
-    assert not torch.equal(first[0].noisy, other[0].noisy)
+    assert not torch.equal(first[0].noisy, other[0].noisy) and not torch.equal(first[0].clean, other[0].clean)
 
 
 def test_examples_have_the_noise_and_the_guides_they_claim(tmp_path: Path) -> None:
-    photos = cached(write_pictures(tmp_path / "p"), tmp_path / "cache")
+    photos = open_photographs(write_pictures(tmp_path / "p"), tmp_path / "cache")
     net = PyramidNet(PyramidConfig(width=4, depth=1, head_width=4))
-    for examples in draw(net, photos, TASK, 0, 0, False):
+    for examples in draw_examples(net, photos, TASK, 0, 0, False):
         measured = (examples.noisy - examples.clean).flatten(1).std(1)
         # 768 numbers each: the standard deviation is known to 2.6 %; five of those
         assert bool(((measured / examples.sigma - 1).abs() < 0.13).all())
         low = torch.where(examples.level > 0, TASK.coarse_sigma_low, TASK.sigma_low)
         assert bool((examples.sigma >= low).all()) and bool((examples.sigma <= TASK.sigma_high).all())
         assert bool((examples.sigma / 2**examples.guides <= net.config.expert_max).all())
+
+
+def test_a_picture_replaced_under_its_name_is_decoded_again(tmp_path: Path) -> None:
+    """Also one of as many bytes: a bitmap of the same size."""
+    folder = tmp_path / "p"
+    folder.mkdir()
+    for value in (10, 200):
+        Image.new("RGB", (40, 30), (value, 0, 0)).save(folder / "a.bmp")
+        assert int(open_photographs(folder, tmp_path / "cache")["full"][0][0, 0, 0]) == value
+
+
+def test_one_large_picture_among_many_small_ones_is_found(tmp_path: Path) -> None:
+    write_pictures(tmp_path / "p", count=40, size=(24, 30))
+    Image.effect_noise((80, 90), 60).convert("RGB").save(tmp_path / "p" / "large.png")
+    photos = open_photographs(tmp_path / "p", tmp_path / "cache")
+    crops = [draw_crop(np.random.default_rng(seed), photos, 64) for seed in range(20)]
+    assert all(piece.shape == (3, 64, 64) for piece in crops) and not torch.equal(crops[0], crops[1])
+
+
+def test_half_size_is_the_mean_of_four() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (6, 8, 3)).astype(np.uint8)
+    found = np.asarray(halved(Image.fromarray(pixels))).astype(float)
+    expected = pixels.reshape(3, 2, 4, 2, 3).mean(axis=(1, 3))
+    assert np.abs(found - expected).max() <= 1.0  # rounded after rows and after columns

@@ -17,7 +17,7 @@ from leader.priors import loading
 from leader.priors.base import Prediction
 from leader.schedule import uniform_grid
 from leader.train import pruning
-from leader.train.pruning import RANGES, Calibrated, Curve, calibrate_eta, calls, curves, outside
+from leader.train.pruning import RANGES, Curve, calibrate_eta, calls, curves, outside
 from tests.cheap_prior import CheapPrior
 from tests.train.pictures import write_pictures
 
@@ -43,12 +43,6 @@ def test_calls_of_a_constant_uncertainty(jump: int, wanted: int) -> None:
     assert calls(constant(0.01 / (jump + 0.5)), SATP(budget=0.0)) == 100
 
 
-def test_each_position_has_its_own_uncertainty() -> None:
-    """Half of the path at jumps of one, half at jumps of ten: 50 calls, then 50, 60, ... 90 and 99."""
-    curve = Curve(uniform_grid(100), (1.0,) * 50 + (0.001 / 1.05,) * 50)
-    assert calls(curve, SATP(budget=0.01, eta=1.0)) == 50 + 6
-
-
 def test_the_eta_that_fits_is_found() -> None:
     """U falls geometrically over the path; of the candidates one meets every range, and scaling U scales eta."""
     values = [10 ** (-0.2 - 2.1 * position / 99) for position in range(100)]
@@ -60,15 +54,6 @@ def test_the_eta_that_fits_is_found() -> None:
     for factor in (0.5, 2.0):
         other = calibrate_eta([Curve(uniform_grid(100), tuple(values))], [factor * first.eta])
         assert sum(outside(m, RANGES[b]) for b, m in other.calls.items()) >= total[first.eta]
-
-
-def test_what_is_missed_is_told() -> None:
-    assert [outside(value, (92, 98)) for value in (90, 92, 95, 98, 99.5)] == [2, 0, 0, 0, 1.5]
-    assert Calibrated(1.0, {0.001: 100.0, 0.01: 91.0}).missed == (0.01,)
-    with pytest.raises(LeaderError, match="at least one picture"):
-        calibrate_eta([])
-    with pytest.raises(LeaderError, match="at least one candidate"):
-        calibrate_eta([constant(0.1)], [])
 
 
 def test_curves_hold_what_satp_would_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,21 +97,3 @@ def test_the_command_prints_settings(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "B = 0.01: " in told.err and "wanted 92 to 98" in told.err
     with pytest.raises(LeaderError, match="is not a folder"):
         command.calibrate_satp(images=tmp_path / "absent")
-
-
-def test_crops_are_as_large_as_an_oblong_network_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    class Oblong(CheapPrior):
-        size = (96, 64)
-
-    asked: list[tuple[int, ...]] = []
-
-    def recorded(prior: Any, clean: torch.Tensor, estimator: str, say: Any) -> list[Curve]:
-        asked.append(tuple(clean.shape[-2:]))
-        return [Curve(uniform_grid(100), tuple(10 ** (-0.2 - 2.1 * position / 99) for position in range(100)))]
-
-    monkeypatch.setattr(pruning, "curves", recorded)
-    pictures = write_pictures(tmp_path / "pictures", count=1, size=(300, 280))
-    for prior in (Oblong(), CheapPrior()):
-        monkeypatch.setattr(loading, "load_prior", lambda *_, prior=prior: prior)
-        command.calibrate_satp(images=pictures, count=1)
-    assert asked == [(64, 64), (128, 128)]

@@ -15,6 +15,7 @@ from leader.priors.pyramid import PyramidPrior
 from leader.train.calibrate import central_crops, error_and_variance, fit_scale
 from leader.train.publish import publish, publish_state
 from leader.train.run import TrainConfig, train
+from leader.train.spectrum import fit_spectrum
 from tests.train.pictures import write_pictures
 from tests.train.test_run import EXPERT, MAIN, NET
 
@@ -45,7 +46,7 @@ def test_scale_is_fitted_on_top_of_the_present_one(tmp_path: Path) -> None:
 
 
 def test_a_state_becomes_a_prior_that_the_command_line_takes(tmp_path: Path) -> None:
-    pictures = write_pictures(tmp_path / "pictures", size=(272, 260))
+    pictures = write_pictures(tmp_path / "pictures", count=2, size=(264, 260))
     train(TrainConfig(pictures, tmp_path / "run", net=NET, main=MAIN, expert=EXPERT, steps=2))
     out = tmp_path / "mine.safetensors"
     told: list[str] = []
@@ -69,3 +70,13 @@ def test_what_cannot_be_published_is_told(tmp_path: Path) -> None:
         publish_state(tmp_path, tmp_path, tmp_path, tmp_path / "mine.pt")
     with pytest.raises(LeaderError, match="nowhere does not exist"):
         publish_state(tmp_path, tmp_path, tmp_path, tmp_path / "nowhere" / "mine.safetensors")
+
+
+def test_the_published_spectrum_is_fitted_to_pictures_in_the_range_of_the_prior(tmp_path: Path) -> None:
+    shipped = PyramidPrior.load()
+    write_pictures(tmp_path / "calib", count=3, size=(140, 132))
+    prior = publish(shipped.net, shipped.coarse, tmp_path / "calib", tmp_path / "mine.safetensors", size=64)
+    crops = central_crops(tmp_path / "calib", 64)
+    assert prior.spectrum is not None
+    assert torch.allclose(prior.spectrum.colour.double(), (2 * crops - 1).double().mean((0, 2, 3)), atol=1e-4)
+    assert torch.allclose(prior.spectrum.images, fit_spectrum(prior, 2 * crops - 1).images, rtol=1e-3, atol=1e-6)

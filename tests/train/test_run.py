@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +16,12 @@ from safetensors.torch import load_file, save_file
 from leader.errors import LeaderError
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, expand, halve
-from leader.train.data import cached, decode
+from leader.train.data import open_photographs
 from leader.train.initial import body_from_ffdnet, initialise, load_ffdnet, load_pyramid
 from leader.train.log import read_log
-from leader.train.objective import Task, draw, fitting, full_resolution_error
-from leader.train.run import TrainConfig, Trainer, train
-from leader.train.validate import validation_crops
+from leader.train.objective import Examples, Task, draw_examples, fit_task, full_resolution_error, loss
+from leader.train.run import TrainConfig, Trainer, group_parameters, train
+from leader.train.validate import validate
 from tests.train.pictures import write_pictures
 
 NET = PyramidConfig(width=8, depth=2, head_width=4)
@@ -48,7 +49,7 @@ def test_resuming_gives_the_same_bits(tmp_path: Path) -> None:
     whole = train(replace(tiny(tmp_path), state=tmp_path / "whole"))
     config = replace(tiny(tmp_path), state=tmp_path / "halves")
     config.state.mkdir()
-    photos = cached(config.images, config.state / "cache")
+    photos = open_photographs(config.images, config.state / "cache")
     first = Trainer(config)
     for _ in range(5):
         first.advance(photos)
@@ -76,7 +77,7 @@ def test_schedule_warms_up_and_falls_to_its_end(tmp_path: Path) -> None:
 
 def test_average_follows_the_weights(tmp_path: Path) -> None:
     trainer = Trainer(tiny(tmp_path))
-    photos = cached(trainer.config.images, tmp_path / "cache")
+    photos = open_photographs(trainer.config.images, tmp_path / "cache")
     for _ in range(3):
         before = trainer.average.main.out.weight.clone()
         trainer.advance(photos)
@@ -85,18 +86,9 @@ def test_average_follows_the_weights(tmp_path: Path) -> None:
         torch.testing.assert_close(trainer.average.main.out.weight, expected)
 
 
-def test_every_part_moves(tmp_path: Path) -> None:
-    trainer = Trainer(tiny(tmp_path))
-    photos = cached(trainer.config.images, tmp_path / "cache")
-    before = {name: tensor.clone() for name, tensor in trainer.net.state_dict().items()}
-    trainer.advance(photos)
-    moved = {name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])}
-    assert {"main.convs.0.weight", "main.h2.weight", "expert.out.weight", "share"} <= moved
-
-
 def test_error_of_a_coarse_estimate_is_measured_at_full_resolution(tmp_path: Path) -> None:
-    photos = cached(write_pictures(tmp_path / "p"), tmp_path / "cache")
-    examples = draw(PyramidNet(NET), photos, replace(MAIN, level_shares=(0.0, 1.0)), 0, 0, False)[0]
+    photos = open_photographs(write_pictures(tmp_path / "p"), tmp_path / "cache")
+    examples = draw_examples(PyramidNet(NET), photos, replace(MAIN, level_shares=(0.0, 1.0)), 0, 0, False)[0]
     error = full_resolution_error(examples.clean, examples)
     full = torch.stack(examples.full)
     expected = halve((expand(examples.clean, 1) - full).square())
@@ -105,34 +97,17 @@ def test_error_of_a_coarse_estimate_is_measured_at_full_resolution(tmp_path: Pat
 
 
 def test_small_pictures_train_fewer_levels(tmp_path: Path) -> None:
-    photos = cached(write_pictures(tmp_path / "p", size=(200, 160)), tmp_path / "cache")
+    photos = open_photographs(write_pictures(tmp_path / "p", size=(200, 160)), tmp_path / "cache")
     task = replace(MAIN, crop=80, level_shares=(0.6, 0.2, 0.12, 0.08))
-    assert fitting(task, photos).level_shares == pytest.approx((0.75, 0.25))
-    assert fitting(replace(task, crop=16), photos).level_shares == pytest.approx(task.level_shares)
+    assert fit_task(task, photos).level_shares == pytest.approx((0.75, 0.25))
+    assert fit_task(replace(task, crop=16), photos).level_shares == pytest.approx(task.level_shares)
     with pytest.raises(LeaderError, match="160 pixels on its short side, and crops of 161"):
-        fitting(replace(task, crop=161), photos)
-
-
-def test_validation_takes_small_pictures_whole_and_refuses_tiny_ones(tmp_path: Path) -> None:
-    whole = write_pictures(tmp_path / "whole", 1, (128, 128))
-    picture = torch.from_numpy(np.asarray(decode(whole / "0.png"))).permute(2, 0, 1) / 255
-    assert torch.equal(validation_crops(whole)[0], picture)
-    with pytest.raises(LeaderError, match="smaller than 128 x 128"):
-        validation_crops(write_pictures(tmp_path / "tiny", 1, (130, 120)))
+        fit_task(replace(task, crop=161), photos)
 
 
 def test_an_endless_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LeaderError, match="without an end"):
         train(replace(tiny(tmp_path), steps=10**9, seconds=math.inf))
-
-
-def test_log_plots_itself(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    config = replace(tiny(tmp_path, 4), validation=write_pictures(tmp_path / "held", 2, (300, 280)))
-    train(config)
-    checks = [r for r in read_log(config.state / "log.jsonl") if r["kind"] == "validation"]
-    assert len(checks) == 2 and len(checks[0]["psnr"]) == len(checks[0]["sigma"])
-    assert (config.state / "log.png").stat().st_size > 10_000
 
 
 def test_log_forgets_steps_a_crash_undid(tmp_path: Path) -> None:
@@ -161,15 +136,6 @@ def test_a_new_cascade_starts_where_the_plain_pyramid_was(tmp_path: Path) -> Non
         assert torch.equal(cascade.features(image, sigma, guides)[0], old)
 
 
-def test_from_ffdnet_alone_both_bodies_start_there() -> None:
-    net = PyramidNet(NET)
-    ffdnet = {name: torch.full_like(tensor, 0.5) for name, tensor in net.main.state_dict().items() if name[0] in "co"}
-    initialise(net, {}, ffdnet)
-    assert net.expert is not None
-    for body in (net.main, net.expert):
-        assert all(torch.equal(body.state_dict()[name], tensor) for name, tensor in ffdnet.items())
-
-
 def test_wrong_starting_points_are_told(tmp_path: Path) -> None:
     junk = tmp_path / "junk.safetensors"
     junk.write_text("junk")
@@ -190,7 +156,7 @@ def test_wrong_starting_points_are_told(tmp_path: Path) -> None:
 
 def test_frozen_parts_stay(tmp_path: Path) -> None:
     trainer = Trainer(replace(tiny(tmp_path), parts=("share", "main_head")))
-    photos = cached(trainer.config.images, tmp_path / "cache")
+    photos = open_photographs(trainer.config.images, tmp_path / "cache")
     before = {name: tensor.clone() for name, tensor in trainer.net.state_dict().items()}
     trainer.advance(photos)
     moved = {name for name, tensor in trainer.net.state_dict().items() if not torch.equal(tensor, before[name])}
@@ -201,13 +167,13 @@ def test_frozen_parts_stay(tmp_path: Path) -> None:
 
 def test_words_and_numbers_that_cannot_be_meant(tmp_path: Path) -> None:
     good = TrainConfig(tmp_path, tmp_path, steps=2)
-    for parts, told in (
+    for wrong, told in (
         (("main", "exprt"), "Unknown part of the network 'exprt': did you mean 'expert'?"),
         (("",), "Unknown part"),
         ((), "Nothing to train"),
     ):
         with pytest.raises(LeaderError) as error:
-            replace(good, parts=parts)
+            replace(good, parts=wrong)
         assert told in str(error.value)
     for values in (
         {"seconds": 0.0},
@@ -242,3 +208,118 @@ def test_ffdnet_names_are_translated() -> None:
     body = body_from_ffdnet(state)
     assert set(body) == {f"{n}.{k}" for n in ("convs.0", "convs.1", "out") for k in ("weight", "bias")}
     assert float(body["out.bias"][0]) == 2.0
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
+    """A second one is refused while the first is at work, and goes on where it ended."""
+    config, refused = tiny(tmp_path, steps=2), list[str]()
+
+    def start_another(record: dict[str, Any]) -> None:
+        with pytest.raises(LeaderError) as error:
+            train(config)
+        refused.append(str(error.value))
+
+    train(config, start_another)
+    assert refused and all("Another run is writing" in text for text in refused)
+    assert train(replace(config, steps=3)).step == 3
+
+
+CPU = torch.device("cpu")
+
+
+def examples(guides: int = 0) -> Examples:
+    generator = torch.Generator().manual_seed(0)
+    clean = torch.rand(2, 3, 16, 16, generator=generator)
+    sigma = torch.tensor([0.05, 0.4])
+    noisy = clean + sigma.view(-1, 1, 1, 1) * torch.randn(clean.shape, generator=generator)
+    return Examples(noisy, clean, list(clean), sigma, torch.zeros(2), guides)
+
+
+def test_the_loss_is_balanced_error_plus_a_hundredth_of_the_likelihood() -> None:
+    torch.manual_seed(0)
+    net, given = PyramidNet(NET), examples()
+    value, sums = loss(net, given, CPU)
+    with torch.no_grad():
+        estimate, features = net.features(given.noisy, given.sigma, 0)
+        logs = net.body(0).log_variance(features, given.sigma, given.level).double().numpy()
+        error = (estimate - given.clean).double().numpy() ** 2
+    denoising, nll, ratios = 0.0, 0.0, 0.0
+    for row, sigma in enumerate(given.sigma.tolist()):
+        denoising += 10 * error[row].mean() / np.sqrt(sigma**2 + 0.02**2)
+        ratio = error[row] / ((sigma**2 + NET.variance_floor) * np.exp(logs[row]))
+        nll += 0.5 * (logs[row] + ratio).mean()
+        ratios += ratio.mean()
+    assert sums == pytest.approx({"denoising": denoising, "nll": nll, "ratio": ratios}, rel=1e-4)
+    assert float(value.detach()) == pytest.approx(denoising + 0.01 * nll, rel=1e-4)
+
+
+def test_the_head_never_bends_the_estimate() -> None:
+    torch.manual_seed(0)
+    net, given = PyramidNet(NET), examples()
+    torch.autograd.backward([loss(net, given, CPU)[0]])
+    found = [None if item.grad is None else item.grad.clone() for item in group_parameters(net)["expert"]]
+    net.zero_grad()
+    estimate, _ = net.features(given.noisy, given.sigma, 0)
+    mse = (estimate - given.clean).square().mean((1, 2, 3))
+    torch.autograd.backward([(10 * mse / (given.sigma**2 + 0.02**2).sqrt()).sum()])
+    for item, gradient in zip(group_parameters(net)["expert"], found, strict=True):
+        assert gradient is not None and item.grad is not None and torch.allclose(gradient, item.grad, rtol=1e-4, atol=1e-7)
+
+
+def test_rates_of_the_parts(tmp_path: Path) -> None:
+    config = replace(tiny(tmp_path), rate=1e-3, expert_rate=2e-3, share_rate=3e-3, head_factor=5.0)
+    trainer = Trainer(config)
+    factor = trainer.rate_factor()
+    trainer.advance(open_photographs(config.images, tmp_path / "cache"))
+    found = {part: group["lr"] / factor for part, group in zip(trainer.parts, trainer.optimiser.param_groups, strict=True)}
+    wanted = {"main": 1e-3, "main_head": 5e-3, "expert": 2e-3, "expert_head": 1e-2, "share": 3e-3}
+    assert found == pytest.approx(wanted)
+
+
+def test_the_averaged_weights_ship(tmp_path: Path) -> None:
+    config = tiny(tmp_path)
+    config.state.mkdir(parents=True)
+    trainer = Trainer(config)
+    with torch.no_grad():
+        for item in trainer.net.parameters():
+            item.add_(1.0)
+    trainer.save()
+    shipped = load_file(config.state / "pyramid.safetensors")
+    for name, tensor in trainer.average.state_dict().items():
+        assert torch.equal(shipped[name], tensor.half())
+        assert not torch.equal(shipped[name], trainer.net.state_dict()[name].half())
+
+
+def test_validation_says_error_over_predicted_variance() -> None:
+    """A network whose estimate is 0 and whose head says e^1 times the noise: both numbers by hand."""
+    net = PyramidNet(NET).eval()
+    with torch.no_grad():
+        for item in net.parameters():
+            item.zero_()
+        for body in (net.main, net.expert):
+            assert body is not None and body.h2.bias is not None
+            body.h2.bias.fill_(1.0)
+    clean = torch.full((2, 3, 32, 32), 0.5)
+    clean[1] = 0.25
+    table = validate(net, clean, sigmas=(10.0,))
+    variance = np.e * ((10 / 255) ** 2 + NET.variance_floor)
+    assert table["sigma"] == [10.0]
+    assert table["psnr"] == pytest.approx([(-10 * np.log10(0.25) - 10 * np.log10(0.0625)) / 2], abs=1e-4)
+    assert table["ratio"] == pytest.approx([(0.25 + 0.0625) / 2 / variance], rel=1e-4)
+
+
+def test_a_new_expert_is_ffdnet_where_there_is_one() -> None:
+    plain = PyramidNet(replace(NET, cascade=False))
+    ffdnet = {name: torch.full_like(tensor, 0.5) for name, tensor in plain.main.state_dict().items() if name[0] in "co"}
+    net = PyramidNet(NET)
+    initialise(net, plain.state_dict(), ffdnet)
+    assert net.expert is not None
+    for name, tensor in net.expert.state_dict().items():
+        assert torch.equal(tensor, ffdnet.get(name, plain.main.state_dict()[name]))
+        assert torch.equal(net.main.state_dict()[name], plain.main.state_dict()[name])
+
+
+def test_parts_that_are_not_trained_have_no_gradients(tmp_path: Path) -> None:
+    trainer = Trainer(replace(tiny(tmp_path), parts=("main_head",)))
+    wanted = {id(item) for item in group_parameters(trainer.net)["main_head"]}
+    assert {id(item) for item in trainer.net.parameters() if item.requires_grad} == wanted

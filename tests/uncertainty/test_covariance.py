@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,17 @@ import scipy.fft
 import torch
 from torch import Tensor
 
-from leader.operators import BicubicSR, Blur, Denoising, Inpainting, LinearOperator, WalshHadamard, gaussian_kernel, random_mask
+from leader.errors import LeaderError
+from leader.operators import (
+    BicubicSR,
+    Blur,
+    Denoising,
+    Inpainting,
+    LinearOperator,
+    WalshHadamard,
+    gaussian_kernel,
+    random_mask,
+)
 from leader.priors.gaussian import Gaussian, GaussianPrior, stationary
 from leader.priors.spectrum import Spectrum, dct_radius
 from leader.uncertainty import covariance
@@ -72,9 +83,6 @@ def test_a_spectrum_reproduces_its_nodes_and_has_unit_mean() -> None:
 
 
 def test_a_spectrum_survives_its_file_and_refuses_others(tmp_path: object) -> None:
-    from pathlib import Path
-
-    from leader.errors import LeaderError
 
     path = Path(str(tmp_path)) / "x.spectrum.json"
     spectrum = toy_spectrum()
@@ -132,28 +140,6 @@ def test_what_a_measurement_leaves_equals_dense_algebra(name: str, sigma: float)
         exact = float((values**power).sum())
         slack = 4 * math.sqrt(2 * float((values ** (2 * power)).sum()))
         assert abs(float((weights * nodes**power).sum()) - exact) < slack
-
-
-@pytest.mark.parametrize("name", ["sr", "inpaint"])
-def test_draws_have_the_posterior_s_mean_and_covariance(name: str) -> None:
-    operator = OPERATORS[name]
-    gaussian = stationary(SHAPE, 0.5)
-    before, S = covariance.image_covariance(GaussianPrior(gaussian), torch.zeros(1, *SHAPE, dtype=torch.float64)) or (
-        None,
-        None,
-    )
-    assert before is not None and S is not None
-    generator = torch.Generator().manual_seed(5)
-    count = 4000
-    y = operator.A(gaussian.sample(1, generator))
-    white = torch.randn(count, *SHAPE, generator=generator, dtype=torch.float64)
-    noise = torch.randn(count, *operator.measurement_shape, generator=generator, dtype=torch.float64)
-    draws = S.given(operator, 0.3).draw(y.expand(count, *y.shape[1:]), before, white, noise).reshape(count, -1)
-    mean, expected = gaussian.posterior(operator, y[0], 0.3)
-    std = expected.diagonal().sqrt()
-    assert float(((draws.mean(0) - mean.flatten()).abs() / std).max()) < 5 / math.sqrt(count) + 0.02
-    found = torch.cov(draws.T)
-    assert float((found.diagonal() / expected.diagonal() - 1).abs().max()) < 5 * math.sqrt(2 / count) + 0.02
 
 
 def test_error_covariance_is_exact_for_gaussians_and_local_for_networks() -> None:
@@ -282,3 +268,27 @@ def test_only_eigenvalues_that_lanczos_has_found_count_once(steps: int) -> None:
     once = (missed < 0.01 * values) & (plain < covariance.ALONE)
     assert 0 < int(once.sum()) < steps, "both kinds occur"
     assert torch.allclose(nodes, values, rtol=1e-8) and torch.allclose(weights, torch.where(once, 1.0, plain), rtol=1e-6)
+
+
+def test_the_spectrum_of_photographs_has_their_mean_at_its_origin() -> None:
+    spectrum = toy_spectrum()
+    table = spectrum.photographs(8, 16)
+    assert torch.allclose(table[0, 0], spectrum.images_mean * 128)
+    assert torch.allclose(table[0, 8], spectrum.images[2]) and torch.allclose(table[4, 0], spectrum.images[2])  # radius 0.25
+    radius = math.hypot(2 / 16, 2 / 32)
+    low, high = (float(r) for r in spectrum.radii[1:3])  # between 0.12 and 0.25, a share in the logarithm
+    share = (math.log(radius) - math.log(low)) / (math.log(high) - math.log(low))
+    first, second = spectrum.images[1], spectrum.images[2]
+    sizes = [float(item.diagonal().sum()) for item in (first, second)]
+    shape = (1 - share) * first / sizes[0] + share * second / sizes[1]
+    assert torch.allclose(table[2, 2], shape * math.exp((1 - share) * math.log(sizes[0]) + share * math.log(sizes[1])))
+
+
+@pytest.mark.parametrize("name", ["radii", "log_noise"])
+def test_the_nodes_of_a_spectrum_ascend(name: str) -> None:
+    spectrum = toy_spectrum()
+    content = {key: getattr(spectrum, key).tolist() for key in spectrum.__dataclass_fields__}
+    assert Spectrum.checked(content).channels == 3
+    content[name][1] = content[name][0]
+    with pytest.raises(ValueError, match=f"{name} does not ascend"):
+        Spectrum.checked(content)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from leader.by_name import show_value
 from leader.errors import LeaderError, unknown_name
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from leader.toml import parse_toml_text
 
 LARGEST_FILE = 1_000_000
 """Bytes of the largest experiment file that is read: they are written by hand."""
@@ -26,7 +22,7 @@ def parse_toml(path: Path) -> dict[str, Any]:
     if not path.is_file() or path.stat().st_size > LARGEST_FILE:
         raise LeaderError(f"'{path}' is no file of at most {LARGEST_FILE // 1000} kB; give a TOML file written by hand.")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml_text(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise LeaderError(f"'{path}' is not text in UTF-8; save it in that encoding.") from None
     except RecursionError:
@@ -42,7 +38,7 @@ class Table:
 
     def __init__(self, values: Any, where: str, known: Iterable[str]) -> None:
         if not isinstance(values, dict):
-            raise LeaderError(f"{_capital(where)} must be a table; found {_shown(values)}.")
+            raise LeaderError(f"{_capital(where)} must be a table; found {show_value(values)}.")
         valid = list(known)
         for key in values:
             if key not in valid:
@@ -115,7 +111,7 @@ class Table:
             for last, item in inner:
                 if not _is_plain(item) or (key in nested and not isinstance(value, dict)):
                     kind = "a table" if key in nested and not isinstance(value, dict) else "a text, a finite number or a flag"
-                    raise LeaderError(f"'{last}' in '{name}' of {self.where} must be {kind}; found {_shown(item)}.")
+                    raise LeaderError(f"'{last}' in '{name}' of {self.where} must be {kind}; found {show_value(item)}.")
         return dict(found)
 
     def alternatives(self, name: str) -> dict[str, list[Any]]:
@@ -124,7 +120,7 @@ class Table:
         for key, values in found.items():
             if not (isinstance(values, list) and values and all(_is_plain(item) for item in values)):
                 raise LeaderError(
-                    f"'{key}' in '{name}' of {self.where} must be a list of texts or numbers; found {_shown(values)}."
+                    f"'{key}' in '{name}' of {self.where} must be a list of texts or numbers; found {show_value(values)}."
                 )
         return dict(found)
 
@@ -137,7 +133,7 @@ class Table:
         return value
 
     def _wrong(self, name: str, kind: str, value: Any) -> LeaderError:
-        return LeaderError(f"'{name}' in {self.where} must be {kind}; found {_shown(value)}.")
+        return LeaderError(f"'{name}' in {self.where} must be {kind}; found {show_value(value)}.")
 
 
 def _are_texts(value: Any) -> bool:
@@ -154,11 +150,6 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, int):  # flags too; a record is JSON, whose integers others read as 64 bits
         return abs(value) < 2**63
     return isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _capital(text: str) -> str:

@@ -12,17 +12,16 @@ from leader.errors import unknown_name
 
 Name = Annotated[str | None, typer.Argument(help="One of them, for details.")]
 
-ESTIMATORS = {
-    "auto": "the variance the prior predicts; else a Hutchinson probe for plug-ins, noise-energy for the map; the default",
-    "head": "the variance that a fitted head of the prior predicts; no extra work",
-    "learned": "the variance that the network itself was trained to predict; no extra work",
-    "noise-energy": "from the size of the predicted noise: a fair mean at low noise, hardly a map; no extra work",
-    "difference": "from how much the estimate has changed since the last step; no extra work",
-    "hutchinson": "the paper's: the network's derivative along random signs; one derivative a probe and step",
-    "exact": "the paper's: the whole derivative of the network, pixel by pixel; for tests and tiny pictures",
-    "none": "no uncertainty, where no plug-in needs one",
-}
-"""How Sigma is estimated, in words; the names are those of leader.uncertainty, and auto and none."""
+
+def list_estimators() -> dict[str, str]:
+    """What may be named as an estimator, with a line on each: those of leader.uncertainty, and auto and none."""
+    from leader.uncertainty import ESTIMATORS
+
+    return {
+        "auto": "the variance the prior predicts; else a Hutchinson probe for plug-ins, noise-energy for the map; the default",
+        **{name: entry.summary for name, entry in ESTIMATORS.items()},
+        "none": "no uncertainty, where no plug-in needs one",
+    }
 
 
 def methods(name: Name = None) -> None:
@@ -80,12 +79,13 @@ def tasks(name: Name = None) -> None:
 
 def estimators(name: Name = None) -> None:
     """Lists the ways of estimating the uncertainty, or says what one does."""
+    known = list_estimators()
     if name is None:
-        table(("estimator", "where the variance comes from"), list(ESTIMATORS.items()))
+        table(("estimator", "where the variance comes from"), list(known.items()))
         return
-    if name not in ESTIMATORS:
-        raise unknown_name("estimator", name, ESTIMATORS)
-    to_stdout(f"{name}: {ESTIMATORS[name]}")
+    if name not in known:
+        raise unknown_name("estimator", name, known)
+    to_stdout(f"{name}: {known[name]}")
     to_stdout(f"example: leader restore small.png large.png --task sr --estimator {name}")
 
 

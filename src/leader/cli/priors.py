@@ -44,10 +44,10 @@ def priors(ctx: typer.Context) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from leader.priors.catalogue import listing
+    from leader.priors.catalogue import list_entries
 
     rows = [(EMBEDDED, "natural photographs, any size", "4 MB", "MIT", "comes with the package", "yes")]
-    for row in listing():
+    for row in list_entries():
         size = f"{int(str(row['bytes'])) / 1e6:,.0f} MB"
         here = "yes" if row["on_disk"] else "no"
         rows.append((str(row["name"]), str(row["title"]), size, str(row["licence"]), str(row["source"]), here))
@@ -57,14 +57,14 @@ def priors(ctx: typer.Context) -> None:
 @app.command()
 def show(name: Annotated[str, typer.Argument(help="A prior's name.")]) -> None:
     """Prints the details of one prior."""
-    from leader.priors.catalogue import ENTRIES, listing
+    from leader.priors.catalogue import ENTRIES, list_entries
 
     if name == EMBEDDED:
         to_stdout("embedded: natural photographs, any size, grey and colour; comes with the package, with a variance head")
         return
     if name not in ENTRIES:
         raise unknown_name("prior", name, [EMBEDDED, *ENTRIES])
-    for row in listing():
+    for row in list_entries():
         if row["name"] == name:
             for key, value in row.items():
                 to_stdout(f"{key}: {value}")

@@ -70,7 +70,7 @@ class Results:
             mask = restored.posed.options.get("mask")
             if mask is not None:
                 views.insert(1, ("filled in", with_holes(restored.given.pixels, mask.numpy() > 0)))
-            words = "" if restored.verdict is None else f"Verdict: {restored.verdict.in_words("terminal")}"
+            words = "" if restored.verdict is None else f"Verdict: {restored.verdict.in_words('terminal')}"
             draw_side_by_side(self.figure, views, restored.uncertainty, words)
             self._name(self.figure)
         self.write_run(restored)

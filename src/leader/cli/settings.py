@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from leader.by_name import show_value
 from leader.errors import LeaderError, UsageError
 from leader.files import check_readable
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from leader.toml import parse_toml_text
 
 RUN = "leader"
 """The key that tells a run kept by --json from settings; its value is the version of the format."""
@@ -49,7 +45,7 @@ def is_run(content: Mapping[str, Any]) -> bool:
 def _parse(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
-        return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        return json.loads(text) if path.suffix.lower() == ".json" else parse_toml_text(text)
     except UnicodeDecodeError as error:
         raise LeaderError(f"{path} is not written in UTF-8 (byte {error.start}); save it as UTF-8.") from error
     except RecursionError as error:
@@ -67,11 +63,6 @@ def _check_names(content: Mapping[str, Any], path: Path) -> None:
             advice = f"use the option {option} for that" if option else "there is no such setting"
             raise UsageError(f"{path} sets '{name}'; {advice}.")
         if name in PLUGINS and not isinstance(value, dict):
-            raise UsageError(f"{path} sets {name} = {_shorten(value)}; the settings of a plug-in are a table under its name.")
+            raise UsageError(f"{path} sets {name} = {show_value(value)}; the settings of a plug-in are a table under its name.")
         if value is None:
             raise UsageError(f"{path} sets '{name}' to nothing; leave the name out instead.")
-
-
-def _shorten(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."

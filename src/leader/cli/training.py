@@ -143,12 +143,12 @@ def _fit_spectrum(network: Prior, head: VarianceHead, images: Path, checkpoint: 
     from leader.priors.adapters import HeadedPrior
     from leader.priors.spectrum import SUFFIX
     from leader.train.calibrate import central_crops
-    from leader.train.spectrum import affordable, fit_spectrum
+    from leader.train.spectrum import count_affordable_crops, fit_spectrum
 
     headed = HeadedPrior(network, head)
     side = 64 if network.size is None else min(network.size)
     crops = 2 * central_crops(images, side) - 1
-    count = min(len(crops), affordable(headed, crops[:1], seconds))
+    count = min(len(crops), count_affordable_crops(headed, crops[:1], seconds))
     if count < 2:
         to_stderr("There was no time for a spectrum, which the plug-in 'start' needs; give more --minutes for one.")
         return

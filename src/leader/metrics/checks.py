@@ -10,7 +10,7 @@ _ROUNDING = 1e-3
 """How far outside [0, 1] a reference may lie: rounding, not another scale."""
 
 
-def paired_pictures(restored: torch.Tensor, reference: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def check_pair(restored: torch.Tensor, reference: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """A restored and a reference batch [B, C, H, W] of pictures in [0, 1], checked and clamped to that
     range.
 
@@ -23,7 +23,7 @@ def paired_pictures(restored: torch.Tensor, reference: torch.Tensor) -> tuple[to
             f"The pictures compared have shapes {list(restored.shape)} and {list(reference.shape)}; "
             "give two batches of one shape [B, C, H, W]."
         )
-    restored, clamped = picture_batch(restored, "restored"), picture_batch(reference, "reference")
+    restored, clamped = check_pictures(restored, "restored"), check_pictures(reference, "reference")
     low, high = float(reference.min()), float(reference.max())
     if low < -_ROUNDING or high > 1.0 + _ROUNDING:
         raise LeaderError(
@@ -33,7 +33,7 @@ def paired_pictures(restored: torch.Tensor, reference: torch.Tensor) -> tuple[to
     return restored, clamped
 
 
-def picture_batch(pictures: torch.Tensor, name: str) -> torch.Tensor:
+def check_pictures(pictures: torch.Tensor, name: str) -> torch.Tensor:
     """One batch [B, C, H, W], C = 1 or 3, floating-point and finite, clamped to [0, 1]."""
     if pictures.ndim != 4 or pictures.shape[1] not in (1, 3) or pictures.numel() == 0:
         raise LeaderError(
@@ -52,7 +52,7 @@ def picture_batch(pictures: torch.Tensor, name: str) -> torch.Tensor:
     return pictures.clamp(0.0, 1.0)
 
 
-def at_least(pictures: torch.Tensor, size: int, metric: str) -> None:
+def check_sides(pictures: torch.Tensor, size: int, metric: str) -> None:
     """Refuse pictures too small for a metric's window or network."""
     height, width = pictures.shape[-2:]
     if min(height, width) < size:

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from leader.errors import LeaderError
-from leader.metrics.checks import at_least, paired_pictures, picture_batch
+from leader.metrics.checks import check_pair, check_pictures, check_sides
 
 SSIM_WINDOW = 11
 SSIM_STD = 1.5
@@ -25,7 +25,7 @@ def psnr(restored: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
 
     Peak 1, one mean square error over all channels and pixels, no rounding to 8 bits.
     """
-    restored, reference = paired_pictures(restored, reference)
+    restored, reference = check_pair(restored, reference)
     square_error = (restored.double() - reference.double()).square().mean(dim=(1, 2, 3))
     return -10.0 * square_error.log10()
 
@@ -39,8 +39,8 @@ def ssim(restored: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     use_sample_covariance=False, data_range=1)`, which pads and then leaves the same 5-pixel border out of
     its mean.
     """
-    restored, reference = paired_pictures(restored, reference)
-    at_least(restored, SSIM_WINDOW, "SSIM")
+    restored, reference = check_pair(restored, reference)
+    check_sides(restored, SSIM_WINDOW, "SSIM")
     x, y = restored.double(), reference.double()
     mean_x, mean_y = _local_mean(x), _local_mean(y)
     # The shift leaves (co)variances unchanged and keeps E[x^2] - E[x]^2 from cancelling on bright flat areas.
@@ -68,7 +68,7 @@ def data_consistency(
     count (an inpainting operator may store zeros where it saw nothing). A perfect answer leaves the noise
     level sigma. With pictures in [-1, 1] every residual is exactly twice as large.
     """
-    predicted = forward(picture_batch(restored, "restored"))
+    predicted = forward(check_pictures(restored, "restored"))
     if predicted.shape != measurement.shape:
         raise LeaderError(
             f"The operator gives a measurement of shape {list(predicted.shape)} and the measurement given "

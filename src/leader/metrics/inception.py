@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from leader.errors import LeaderError
-from leader.metrics.checks import picture_batch
+from leader.metrics.checks import check_pictures
 
 FEATURES = 2048
 _SIDE = 299
@@ -32,7 +32,7 @@ def inception_features(pictures: torch.Tensor, batch: int = 16) -> torch.Tensor:
     as the original did (bilinear, source position = target index x scale, no smoothing) and mapped to (v -
     128) / 128 for v in 0..255.
     """
-    pictures = picture_batch(pictures, "compared").float()
+    pictures = check_pictures(pictures, "compared").float()
     network = _network(pictures.device)
     rows: list[torch.Tensor] = []
     for start in range(0, len(pictures), batch):

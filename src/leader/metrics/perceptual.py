@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from leader.errors import LeaderError, unknown_name
-from leader.metrics.checks import at_least, paired_pictures
+from leader.metrics.checks import check_pair, check_sides
 
 _SHIFT = (-0.030, -0.088, -0.188)
 _SCALE = (0.458, 0.448, 0.450)
@@ -89,8 +89,8 @@ def lpips(
     """
     if network not in TRUNKS:
         raise unknown_name("LPIPS network", network, TRUNKS)
-    restored, reference = paired_pictures(restored, reference)
-    at_least(restored, TRUNKS[network].smallest, f"LPIPS with '{network}'")
+    restored, reference = check_pair(restored, reference)
+    check_sides(restored, TRUNKS[network].smallest, f"LPIPS with '{network}'")
     parameters = _parameters(network, _weights_file(network, weights))
     parameters = {name: value.to(restored.device) for name, value in parameters.items()}
     distances = [_distance(_network_input(torch.stack(pair)), TRUNKS[network], parameters) for pair in zip(restored, reference)]

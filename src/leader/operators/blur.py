@@ -110,8 +110,7 @@ class Blur(SpectralOperator):
         return self._filtered(r, gain * self._phase.like(r)[..., : self._half].conj())
 
     def unit_range(self) -> tuple[Tensor, Tensor]:
-        negative, positive = self.kernel.clamp_max(0), self.kernel.clamp_min(0)
-        return negative.sum((2, 3), keepdim=True), positive.sum((2, 3), keepdim=True)
+        return sum_by_sign(self.kernel)
 
     def select(self, keep: Tensor) -> Blur:
         if self.kernel.shape[0] == 1:
@@ -137,6 +136,11 @@ def centred(kernel: Tensor, height: int, width: int) -> Tensor:
     # index_add_ sums what falls on the same pixel: kernels larger than the image wrap correctly.
     tall = kernel.new_zeros(*kernel.shape[:-2], height, kernel.shape[-1]).index_add_(-2, rows, kernel)
     return kernel.new_zeros(*kernel.shape[:-2], height, width).index_add_(-1, columns, tall)
+
+
+def sum_by_sign(kernel: Tensor) -> tuple[Tensor, Tensor]:
+    """The sums [B, 1, 1, 1] of the negative and of the positive taps of kernels [B, 1, kh, kw]."""
+    return kernel.clamp_max(0).sum((2, 3), keepdim=True), kernel.clamp_min(0).sum((2, 3), keepdim=True)
 
 
 def kernel_stack(kernel: Tensor) -> Tensor:

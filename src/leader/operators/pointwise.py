@@ -13,13 +13,8 @@ from leader.operators.caches import CastCache
 from leader.operators.masks import checked_mask
 
 
-class Denoising(SpectralOperator):
-    """A = I."""
-
-    task = "denoise"
-
-    def __init__(self, image_shape: tuple[int, int, int]) -> None:
-        super().__init__(image_shape, torch.ones(1, 1, 1, 1, dtype=torch.float64))
+class DiagonalOperator(SpectralOperator):
+    """A x = s * x, a weight s >= 0 per entry: pixels are their own coefficients, c = x and y = s * c; y [B, C, H, W]."""
 
     def to(self, x: Tensor) -> Tensor:
         self.check_image(x)
@@ -35,10 +30,19 @@ class Denoising(SpectralOperator):
         return w
 
     def unit_range(self) -> tuple[Tensor, Tensor]:
-        return torch.zeros_like(self.spectrum), torch.ones_like(self.spectrum)
+        return torch.zeros_like(self.spectrum), self.spectrum
 
 
-class Inpainting(SpectralOperator):
+class Denoising(DiagonalOperator):
+    """A = I."""
+
+    task = "denoise"
+
+    def __init__(self, image_shape: tuple[int, int, int]) -> None:
+        super().__init__(image_shape, torch.ones(1, 1, 1, 1, dtype=torch.float64))
+
+
+class Inpainting(DiagonalOperator):
     """A x = mask * x: y keeps the shape of the image, with zeros where nothing was observed.
 
     mask  [H, W], [1, H, W] or [B, 1, H, W]; 1 = observed; shared by the channels
@@ -50,13 +54,6 @@ class Inpainting(SpectralOperator):
         self.mask = checked_mask(mask, *image_shape[1:])
         super().__init__(image_shape, self.mask)
         self._cast_mask = CastCache(self.mask)
-
-    def to(self, x: Tensor) -> Tensor:
-        self.check_image(x)
-        return x
-
-    def back(self, c: Tensor) -> Tensor:
-        return c
 
     def data(self, y: Tensor) -> Tensor:
         return self._cast_mask.like(y) * y
@@ -74,30 +71,28 @@ class Inpainting(SpectralOperator):
     def pinv(self, y: Tensor) -> Tensor:
         return self.data(y)
 
-    def unit_range(self) -> tuple[Tensor, Tensor]:
-        return torch.zeros_like(self.mask), self.mask
-
     def select(self, keep: Tensor) -> Inpainting:
         if self.mask.shape[0] == 1:
             return self
         return Inpainting(self.image_shape, self.mask[keep.cpu()])
 
 
-class Colourisation(SpectralOperator):
-    """The mean of the three channels: y [B, 1, H, W]; singular value 1/sqrt(3).
+class GreyOperator(SpectralOperator):
+    """One grey value per pixel, the channels weighted by a row [3] of positive weights: y [B, 1, H, W].
 
-    c holds, per pixel, the coordinates along grey and two orthonormal colour directions.
+    c holds, per pixel, the coordinates along the row and two orthonormal colour directions.
+
+    directions  [3, 3] float64, orthonormal; the first along the row
+    gain        the length of the row, the one singular value
     """
 
     task = "colourise"
 
-    def __init__(self, image_shape: tuple[int, int, int]) -> None:
+    def __init__(self, image_shape: tuple[int, int, int], directions: Tensor, gain: float) -> None:
         if image_shape[0] != 3:
             raise LeaderError(f"Colourisation needs images of 3 channels; found {image_shape[0]}.")
-        spectrum = torch.tensor([1 / math.sqrt(3), 0, 0], dtype=torch.float64).reshape(1, 3, 1, 1)
-        super().__init__(image_shape, spectrum)
-        directions = torch.tensor([[1, 1, 1], [1, -1, 0], [1, 1, -2]], dtype=torch.float64)
-        self._rotation = CastCache(directions / directions.norm(dim=1, keepdim=True))
+        super().__init__(image_shape, torch.tensor([gain, 0, 0], dtype=torch.float64).reshape(1, 3, 1, 1))
+        self._rotation = CastCache(directions)
 
     def to(self, x: Tensor) -> Tensor:
         self.check_image(x)
@@ -111,6 +106,14 @@ class Colourisation(SpectralOperator):
 
     def measure(self, w: Tensor) -> Tensor:
         return w[:, :1]
+
+
+class Colourisation(GreyOperator):
+    """The mean of the three channels: y [B, 1, H, W]; singular value 1/sqrt(3)."""
+
+    def __init__(self, image_shape: tuple[int, int, int]) -> None:
+        directions = torch.tensor([[1, 1, 1], [1, -1, 0], [1, 1, -2]], dtype=torch.float64)
+        super().__init__(image_shape, directions / directions.norm(dim=1, keepdim=True), 1 / math.sqrt(3))
 
     def A(self, x: Tensor) -> Tensor:
         self.check_image(x)

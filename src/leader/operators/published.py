@@ -12,8 +12,9 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.operators.base import LinearOperator, SpectralOperator
-from leader.operators.blur import kernel_stack
+from leader.operators.blur import kernel_stack, sum_by_sign
 from leader.operators.caches import CastCache
+from leader.operators.pointwise import GreyOperator
 
 CUT = 3e-2
 """1-D singular values below it count as zero, as released: not relative to the largest."""
@@ -112,8 +113,7 @@ class ReflectedBlur(LinearOperator):
         return tall.new_zeros(*tall.shape[:-1], width).index_add(-1, columns, tall)
 
     def unit_range(self) -> tuple[Tensor, Tensor]:
-        negative, positive = self.kernel.clamp_max(0), self.kernel.clamp_min(0)
-        return negative.sum((2, 3), keepdim=True), positive.sum((2, 3), keepdim=True)
+        return sum_by_sign(self.kernel)
 
     def select(self, keep: Tensor) -> ReflectedBlur:
         if self.kernel.shape[0] == 1:
@@ -133,33 +133,14 @@ def _reflection(size: int, side: int) -> Tensor:
     return (size - 1) - (size - 1 - place.abs()).abs()
 
 
-class ReleasedColourisation(SpectralOperator):
+class ReleasedColourisation(GreyOperator):
     """Grey by the row (0.3333, 0.3334, 0.3333), as DDRM and DDNM released it; y [B, 1, H, W]. Ours is the mean."""
 
-    task = "colourise"
-
     def __init__(self, image_shape: tuple[int, int, int]) -> None:
-        if image_shape[0] != 3:
-            raise LeaderError(f"Colourisation needs images of 3 channels; found {image_shape[0]}.")
         row = torch.tensor(GREY_ROW, dtype=torch.float64)
-        spectrum = torch.stack([row.norm(), row.new_zeros(()), row.new_zeros(())]).reshape(1, 3, 1, 1)
-        super().__init__(image_shape, spectrum)
         first = row / row.norm()
         second = torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64) / 2**0.5  # the row is the same at both ends
-        self._rotation = CastCache(torch.stack([first, second, torch.linalg.cross(first, second)]))
-
-    def to(self, x: Tensor) -> Tensor:
-        self.check_image(x)
-        return torch.einsum("dc,bchw->bdhw", self._rotation.like(x), x)
-
-    def back(self, c: Tensor) -> Tensor:
-        return torch.einsum("dc,bdhw->bchw", self._rotation.like(c), c)
-
-    def data(self, y: Tensor) -> Tensor:
-        return torch.cat([y, torch.zeros_like(y), torch.zeros_like(y)], dim=1)
-
-    def measure(self, w: Tensor) -> Tensor:
-        return w[:, :1]
+        super().__init__(image_shape, torch.stack([first, second, torch.linalg.cross(first, second)]), float(row.norm()))
 
     def unit_range(self) -> tuple[Tensor, Tensor]:
         high = torch.full((1, 1, 1, 1), sum(GREY_ROW), dtype=torch.float64)

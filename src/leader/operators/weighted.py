@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.operators.base import SpectralOperator
 from leader.operators.caches import CastCache
+from leader.operators.pointwise import DiagonalOperator
 
 
-class WeightedPixels(SpectralOperator):
+class WeightedPixels(DiagonalOperator):
     """A x = weights * x; y [B, C, H, W] is a picture that `whiten` was applied to.
 
     noise  [C, H, W] > 0, the standard deviation of the noise of every pixel, for [0, 1] images
@@ -37,25 +37,9 @@ class WeightedPixels(SpectralOperator):
         """W y for an ordinary picture y [B, C, H, W]."""
         return self.A(y)
 
-    def to(self, x: Tensor) -> Tensor:
-        self.check_image(x)
-        return x
-
-    def back(self, c: Tensor) -> Tensor:
-        return c
-
-    def data(self, y: Tensor) -> Tensor:
-        return y
-
-    def measure(self, w: Tensor) -> Tensor:
-        return w
-
     def A(self, x: Tensor) -> Tensor:
         self.check_image(x)
         return self._weights.like(x) * x
 
     def AT(self, y: Tensor) -> Tensor:
         return self._weights.like(y) * y
-
-    def unit_range(self) -> tuple[Tensor, Tensor]:
-        return torch.zeros_like(self.spectrum), self.spectrum

@@ -20,10 +20,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from leader.toml import parse_toml_text
 
 if TYPE_CHECKING:  # moved between the versions of Python that are served
     if sys.version_info >= (3, 11):
@@ -51,7 +48,7 @@ def entries() -> tuple[dict[str, Any], ...]:
 
 def parsed(file: Traversable) -> dict[str, Any]:
     """The content of a TOML file of the package."""
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return parse_toml_text(file.read_text(encoding="utf-8"))
 
 
 def find(prior: str, method: str, task: str, sigma: float) -> dict[str, Any]:

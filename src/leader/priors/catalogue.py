@@ -124,14 +124,14 @@ def cache_folder() -> Path:
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "leader"
 
 
-def entry(name: str) -> Entry:
+def find_entry(name: str) -> Entry:
     """A registered checkpoint by name."""
     if name not in ENTRIES:
         raise unknown_name("prior", name, ENTRIES)
     return ENTRIES[name]
 
 
-def listing() -> list[dict[str, object]]:
+def list_entries() -> list[dict[str, object]]:
     """One row per registered checkpoint, for people: name, title, bytes, licence, source, sha256, on disk."""
     return [
         {

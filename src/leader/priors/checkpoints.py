@@ -31,7 +31,7 @@ from leader.errors import LeaderError, unknown_name
 from leader.priors import catalogue
 from leader.priors.adapters import PREDICTS, LabelledNetwork, NetworkPrior
 from leader.priors.betas import make_schedule
-from leader.priors.detection import Config, belongs_to_a_family, build, detect, shape_only
+from leader.priors.detection import Config, build_network, detect_config, drop_untold_settings, is_known_network
 from leader.priors.json_files import flag, read_json, row, whole, word
 from leader.priors.networks import ADMConfig
 from leader.priors.sizes import LARGEST_SIDE
@@ -82,7 +82,7 @@ def network_tensors(content: Any, origin: str, part: str | None = None) -> dict[
         prefixes = {match[1] for name in tensors if (match := re.fullmatch(r"(.*?)(temb\.dense|time_embed)\.0\.weight", name))}
         for prefix in sorted(prefixes)[:MOST_PARTS]:
             inside = {name[len(prefix) :]: v for name, v in tensors.items() if name.startswith(prefix)}
-            if belongs_to_a_family(inside):
+            if is_known_network(inside):
                 found["/".join(filter(None, (label, prefix.rstrip("."))))] = inside
     if not largest:
         raise LeaderError(f"{origin} holds no tensors: give the checkpoint of a network.")
@@ -112,8 +112,8 @@ def settle(path: Path, config: Config, options: Options) -> dict[str, Any]:
                 raise unknown_name("checkpoint option", key, OPTIONS)
     like = options.get("like", layers[0].get("like"))
     if like is not None:
-        model = catalogue.entry(str(like))
-        if shape_only(model.config) != shape_only(config):
+        model = catalogue.find_entry(str(like))
+        if drop_untold_settings(model.config) != drop_untold_settings(config):
             raise LeaderError(f"{path.name} has not the shapes of '{like}': give its own options instead of 'like'.")
         layers.insert(0, model.options)
     else:
@@ -130,7 +130,7 @@ def settle(path: Path, config: Config, options: Options) -> dict[str, Any]:
 
 def twins(config: Config) -> list[catalogue.Entry]:
     """Registered checkpoints of the same shapes."""
-    return [entry for entry in catalogue.ENTRIES.values() if shape_only(entry.config) == shape_only(config)]
+    return [entry for entry in catalogue.ENTRIES.values() if drop_untold_settings(entry.config) == drop_untold_settings(config)]
 
 
 def missing(config: Config, settings: Options) -> list[str]:
@@ -149,7 +149,7 @@ def missing(config: Config, settings: Options) -> list[str]:
 def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
     """The prior in a checkpoint file."""
     tensors = network_tensors(read(path), path.name, part_of(path, options))
-    config = detect(tensors, path.name)
+    config = detect_config(tensors, path.name)
     settings = settle(path, config, options)
     lacking = missing(config, settings)
     if lacking:
@@ -221,7 +221,7 @@ def _complete(config: Config, settings: Options, origin: str) -> Config:
 
 def _load(config: Config, tensors: Mapping[str, Tensor], path: Path) -> nn.Module:
     """The network, built without memory and given the tensors where all of them fit."""
-    network = on_meta(lambda: build(config), path.name)
+    network = on_meta(lambda: build_network(config), path.name)
     wrong = differing(network, tensors)
     if wrong:
         raise LeaderError(

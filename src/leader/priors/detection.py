@@ -6,8 +6,9 @@ Shapes do not tell the image size, the width of attention heads, the order of q,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from torch import Tensor
 
@@ -18,43 +19,70 @@ Config = ADMConfig | DDPMConfig
 Tensors = Mapping[str, Tensor]
 
 
-def family(config: Config) -> str:
-    """'adm' or 'ddpm'."""
-    return "adm" if isinstance(config, ADMConfig) else "ddpm"
+@dataclass(frozen=True)
+class Family:
+    """A kind of network that checkpoints hold: to add one, write its network and a row of FAMILIES.
+
+    name     as `leader priors inspect` shows it
+    article  "a" or "an", before its name in capitals
+    marks    names of tensors that every checkpoint of the family has, and no other family's
+    config   the class of its configurations
+    read     a configuration from names and shapes; raises KeyError and the like where tensors are missing
+    build    the network of a configuration
+    untold   what shapes do not tell, at the values that stand for "not known"
+    """
+
+    name: str
+    article: str
+    marks: frozenset[str]
+    config: type[ADMConfig] | type[DDPMConfig]
+    read: Callable[[Tensors], Config]
+    build: Callable[[Any], ADM | DDPM]
+    untold: Mapping[str, Any]
 
 
-def build(config: Config) -> ADM | DDPM:
+def find_family(config: Config) -> Family:
+    """The family of a configuration."""
+    return next(family for family in FAMILIES if isinstance(config, family.config))
+
+
+def build_network(config: Config) -> ADM | DDPM:
     """The network of a configuration."""
-    return ADM(config) if isinstance(config, ADMConfig) else DDPM(config)
+    return find_family(config).build(config)
 
 
-def belongs_to_a_family(tensors: Tensors) -> bool:
+def is_known_network(tensors: Tensors) -> bool:
     """Whether the names look like those of a network we know."""
-    return "temb.dense.0.weight" in tensors or {"input_blocks.0.0.weight", "time_embed.0.weight"} <= set(tensors)
+    return _guess_family(tensors) is not None
 
 
-def detect(tensors: Tensors, origin: str) -> Config:
+def _guess_family(tensors: Tensors) -> Family | None:
+    return next((family for family in FAMILIES if family.marks <= set(tensors)), None)
+
+
+def detect_config(tensors: Tensors, origin: str) -> Config:
     """The configuration behind the tensors; what shapes cannot tell is left at its default.
 
     `origin` names the file in errors.
     """
-    if not belongs_to_a_family(tensors):
+    family = _guess_family(tensors)
+    if family is None:
         first = ", ".join(name[:40] for name in sorted(tensors)[:3])
+        known = " or ".join(item.name.upper() for item in FAMILIES)
         raise LeaderError(
-            f"{origin} holds no diffusion network of a known family (ADM or DDPM): its tensors begin with "
+            f"{origin} holds no diffusion network of a known family ({known}): its tensors begin with "
             f"{first}; give a checkpoint of one of these, or a diffusers folder."
         )
-    adm = "time_embed.0.weight" in tensors
-    if adm and not any(name.startswith("output_blocks.") for name in tensors):
+    if family.name == "adm" and not any(name.startswith("output_blocks.") for name in tensors):
         raise LeaderError(
             f"{origin} holds a classifier (the encoder half of an ADM network), not a diffusion network: "
             "give the diffusion checkpoint it was published with."
         )
     try:
-        config = _adm(tensors) if adm else _ddpm(tensors)
+        config = family.read(tensors)
     except (KeyError, ZeroDivisionError, IndexError, ValueError) as error:
         raise LeaderError(
-            f"{origin} begins like {'an ADM' if adm else 'a DDPM'} network but lacks {error}: "
+            f"{origin} begins like {family.article} {family.name.upper()} network but lacks {error}: "
             "the file is incomplete or of another architecture."
         ) from error
     if config.blocks < 1 or config.blocks * len(config.multipliers) > len(tensors):  # numbers in names cost nothing to invent
@@ -65,13 +93,13 @@ def detect(tensors: Tensors, origin: str) -> Config:
     return config
 
 
-def _count(tensors: Tensors, pattern: str) -> int:
+def _count_numbered(tensors: Tensors, pattern: str) -> int:
     """1 + the largest number that `pattern` (one group) matches."""
     found = [int(match[1]) for name in tensors if (match := re.match(pattern, name))]
     return 1 + max(found, default=-1)
 
 
-def _adm(tensors: Tensors) -> ADMConfig:
+def _read_adm(tensors: Tensors) -> ADMConfig:
     width = tensors["time_embed.0.weight"].shape[1]
     first, last = tensors["input_blocks.0.0.weight"], tensors["out.2.weight"]
     block = "input_blocks.1.0"
@@ -79,7 +107,7 @@ def _adm(tensors: Tensors) -> ADMConfig:
     resblock = not any(re.match(r"input_blocks\.\d+\.0\.op\.weight", name) for name in tensors)
     upsampler = r"output_blocks\.\d+\.[12]\." + ("in_layers.0.weight" if resblock else "conv.weight")
     levels = 1 + sum(1 for name in tensors if re.fullmatch(upsampler, name))
-    stages = _count(tensors, r"output_blocks\.(\d+)\.") // levels
+    stages = _count_numbered(tensors, r"output_blocks\.(\d+)\.") // levels
     deepest_first = [f"output_blocks.{index * stages}" for index in range(levels)]
     multipliers = [tensors[f"{name}.0.out_layers.3.weight"].shape[0] // width for name in deepest_first]
     attention = [levels - 1 - i for i, name in enumerate(deepest_first) if f"{name}.1.qkv.weight" in tensors]
@@ -96,27 +124,39 @@ def _adm(tensors: Tensors) -> ADMConfig:
     )
 
 
-def _ddpm(tensors: Tensors) -> DDPMConfig:
+def _read_ddpm(tensors: Tensors) -> DDPMConfig:
     width = tensors["conv_in.weight"].shape[0]
-    levels = _count(tensors, r"down\.(\d+)\.block\.")
+    levels = _count_numbered(tensors, r"down\.(\d+)\.block\.")
     return DDPMConfig(
         width=width,
         multipliers=tuple(tensors[f"down.{i}.block.0.conv1.weight"].shape[0] // width for i in range(levels)),
-        blocks=_count(tensors, r"down\.0\.block\.(\d+)\."),
+        blocks=_count_numbered(tensors, r"down\.0\.block\.(\d+)\."),
         attention=tuple(i for i in range(levels) if f"down.{i}.attn.0.q.weight" in tensors),
         in_channels=tensors["conv_in.weight"].shape[1],
         out_channels=tensors["conv_out.weight"].shape[0],
     )
 
 
-def shape_only(config: Config) -> Config:
+FAMILIES = (
+    Family(
+        "adm",
+        "an",
+        frozenset({"input_blocks.0.0.weight", "time_embed.0.weight"}),
+        ADMConfig,
+        _read_adm,
+        ADM,
+        {"head_channels": None, "heads": None, "new_attention_order": False},
+    ),
+    Family("ddpm", "a", frozenset({"temb.dense.0.weight"}), DDPMConfig, _read_ddpm, DDPM, {}),
+)
+
+
+def drop_untold_settings(config: Config) -> Config:
     """The configuration without what shapes cannot tell."""
-    if isinstance(config, DDPMConfig):
-        return config
-    return replace(config, head_channels=None, heads=None, new_attention_order=False)
+    return replace(config, **find_family(config).untold)
 
 
-def describe(config: Config) -> dict[str, object]:
+def describe_config(config: Config) -> dict[str, object]:
     """A flat description for people and JSON."""
     values = {item.name: getattr(config, item.name) for item in fields(config)}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from leader.errors import LeaderError
 from leader.files import sha256_of
-from leader.priors.catalogue import Entry, entry
+from leader.priors.catalogue import Entry, find_entry
 
 Progress = Callable[[int, int | None], None]
 CHUNK = 1 << 20
@@ -36,7 +36,7 @@ def download(name: str, progress: Progress | None = None, *, timeout: float = 30
 
     progress  called with (bytes so far, bytes in total or None)
     """
-    item = entry(name)
+    item = find_entry(name)
     if item.on_disk:
         return _checked(item, item.path)
     item.path.parent.mkdir(parents=True, exist_ok=True)

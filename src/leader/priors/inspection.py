@@ -10,7 +10,7 @@ from pathlib import Path
 from torch import Tensor
 
 from leader.priors.checkpoints import missing, network_tensors, part_of, settle, side_car, twins
-from leader.priors.detection import describe, detect, family
+from leader.priors.detection import describe_config, detect_config, find_family
 from leader.priors.loading import find_head, is_pyramid
 from leader.priors.pyramid import read_settings
 from leader.priors.tensor_files import read
@@ -28,12 +28,12 @@ def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
     if is_pyramid(path):
         return _pyramid(path, network_tensors(content, path.name, None))
     tensors = network_tensors(content, path.name, part_of(path, {} if part is None else {"part": part}))
-    config = detect(tensors, path.name)
+    config = detect_config(tensors, path.name)
     settings = settle(path, config, {})
     return {
         **_file(path, tensors),
-        "family": family(config),
-        "config": describe(config),
+        "family": find_family(config).name,
+        "config": describe_config(config),
         "learned_variance": config.out_channels == 2 * config.in_channels,
         "settings": settings,
         "missing": missing(config, settings),

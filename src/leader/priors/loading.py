@@ -51,8 +51,12 @@ def load_prior(
     head           use the variance head that lies beside the checkpoint, where one was fitted to it
     options        what a checkpoint's tensors do not tell; see `leader.priors.checkpoints`
     """
-    prior, home = _given(name_or_path, options) if isinstance(name_or_path, nn.Module) else _found(name_or_path, options)
-    prior = _precise(prior, _dtype(dtype))
+    prior, home = (
+        _check_given_prior(name_or_path, options)
+        if isinstance(name_or_path, nn.Module)
+        else _find_or_explain(name_or_path, options)
+    )
+    prior = _set_precision(prior, _parse_dtype(dtype))
     fitted = find_head(home) if home is not None and head else None
     if fitted is not None:
         prior = HeadedPrior(prior, VarianceHead.load(fitted))
@@ -63,13 +67,13 @@ def load_prior(
             if parameter.ndim == 4:
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
     if compile:
-        _network(prior).compile(**({"backend": compile} if isinstance(compile, str) else {}))
+        _find_network(prior).compile(**({"backend": compile} if isinstance(compile, str) else {}))
     ready = prior if whole else any_size(prior, tile, overlap)
     ready.home = home or ready.home
     return ready
 
 
-def _given(prior: nn.Module, options: Options) -> tuple[Prior, None]:
+def _check_given_prior(prior: nn.Module, options: Options) -> tuple[Prior, None]:
     """A prior that is an object already."""
     if not isinstance(prior, Prior):
         raise LeaderError(
@@ -81,10 +85,10 @@ def _given(prior: nn.Module, options: Options) -> tuple[Prior, None]:
     return prior, None
 
 
-def _found(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
-    """`_find`, with names that no file can have told as such."""
+def _find_or_explain(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
+    """`_find_prior`, with names that no file can have told as such."""
     try:
-        return _find(name_or_path, options)
+        return _find_prior(name_or_path, options)
     except LeaderError:
         raise
     except (OSError, ValueError) as error:  # over-long names, null bytes, folders that may not be entered
@@ -92,14 +96,14 @@ def _found(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | No
         raise LeaderError(f"The prior '{str(name_or_path)[:60]}' cannot be opened ({reason}): check its name.") from error
 
 
-def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
+def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
     """The bare prior and where it lies on disk."""
     name = str(name_or_path)
     path = Path(os.path.expanduser(name))  # leaves what it cannot expand as it is
     if not name:
         raise LeaderError("The name of the prior is empty: give a name of `leader priors`, or a path.")
     if name == EMBEDDED:
-        prior = _pyramid(None, options)
+        prior = _open_pyramid(None, options)
         prior.name, prior.home = EMBEDDED, embedded_file()
         return prior, None
     if name.startswith(HUB):
@@ -113,9 +117,9 @@ def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | Non
         prior.name = name
         return prior, entry.path
     if path.is_dir():
-        return _folder(path, options)
+        return _open_folder(path, options)
     if path.is_file():
-        return _file(path, options), path
+        return _open_file(path, options), path
     if path.exists():
         raise LeaderError(f"{path} is neither a file nor a folder: give the path of a checkpoint.")
     if path.suffix in SUFFIXES:
@@ -127,10 +131,10 @@ def _find(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | Non
     raise unknown_name("prior", name, [EMBEDDED, *catalogue.ENTRIES])
 
 
-def _file(path: Path, options: Options) -> Prior:
+def _open_file(path: Path, options: Options) -> Prior:
     if path.suffix not in SUFFIXES:
         raise LeaderError(f"{path} is not a checkpoint: expected a file ending in {', '.join(SUFFIXES)}.")
-    return _pyramid(path, options) if is_pyramid(path) else open_checkpoint(path, options)
+    return _open_pyramid(path, options) if is_pyramid(path) else open_checkpoint(path, options)
 
 
 def is_pyramid(path: Path) -> bool:
@@ -138,19 +142,19 @@ def is_pyramid(path: Path) -> bool:
     return {"net", "coarse"} <= side_car(path).keys()
 
 
-def _folder(folder: Path, options: Options) -> tuple[Prior, Path]:
+def _open_folder(folder: Path, options: Options) -> tuple[Prior, Path]:
     if diffusers_folder.is_folder(folder):
         return diffusers_folder.open_folder(folder, options), folder
     trained = folder / "pyramid.safetensors"
     if trained.is_file():
-        return _pyramid(trained, options), trained
+        return _open_pyramid(trained, options), trained
     files = [f for f in sorted(folder.iterdir()) if f.suffix in SUFFIXES and not f.name.endswith(SUFFIX)]
     if len(files) != 1:
         raise LeaderError(f"{folder} holds {len(files)} checkpoints and no diffusers configuration: give the path of one.")
-    return _file(files[0], options), files[0]
+    return _open_file(files[0], options), files[0]
 
 
-def _pyramid(path: Path | None, options: Options) -> Prior:
+def _open_pyramid(path: Path | None, options: Options) -> Prior:
     for key in options:
         raise LeaderError(f"The option '{key}' is for checkpoints; the embedded prior takes none.")
     return PyramidPrior.load(path)
@@ -164,7 +168,7 @@ def find_head(checkpoint: Path) -> Path | None:
     return next((file for file in candidates if file.is_file()), None)
 
 
-def _dtype(dtype: torch.dtype | str) -> torch.dtype:
+def _parse_dtype(dtype: torch.dtype | str) -> torch.dtype:
     name = str(dtype).removeprefix("torch.")
     if name not in DTYPES:
         raise unknown_name("dtype", name, DTYPES)
@@ -183,7 +187,7 @@ def device_named(device: torch.device | str) -> torch.device:
     return chosen
 
 
-def _precise(prior: Prior, dtype: torch.dtype) -> Prior:
+def _set_precision(prior: Prior, dtype: torch.dtype) -> Prior:
     """The prior with its network in `dtype`."""
     if dtype == torch.float32:
         return prior
@@ -198,10 +202,10 @@ def _precise(prior: Prior, dtype: torch.dtype) -> Prior:
     return prior
 
 
-def _network(prior: Prior) -> nn.Module:
+def _find_network(prior: Prior) -> nn.Module:
     """The network inside a prior."""
     for name in ("base", "network", "net"):
         inner = getattr(prior, name, None)
         if isinstance(inner, nn.Module):
-            return _network(inner) if isinstance(inner, Prior) else inner
+            return _find_network(inner) if isinstance(inner, Prior) else inner
     raise LeaderError(f"The prior '{prior.name}' has no network to compile.")

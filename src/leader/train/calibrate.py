@@ -12,7 +12,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.pictures import list_pictures
 from leader.priors.pyramid import PyramidPrior, VarianceScale
-from leader.train.data import central_square, decode, halved
+from leader.train.data import crop_centre, decode, halved
 
 NODES = tuple(float(value) / 255 for value in (*np.geomspace(3, 533.5, 10), 950, 1700, 3000, 8000, 20000))
 """Noise levels at which the factor is fitted; log-linear between, constant beyond."""
@@ -20,20 +20,20 @@ NODES = tuple(float(value) / 255 for value in (*np.geomspace(3, 533.5, 10), 950,
 
 def central_crops(folder: Path, size: int = 256, half: bool = True) -> Tensor:
     """Central crops [N, 3, size, size] in [0, 1] of a folder's pictures, at half or full size."""
-    return _stacked(_squares(folder, size, half), folder, size)
+    return _stack_crops(_read_squares(folder, size, half), folder, size)
 
 
 def crops_of_both_sizes(folder: Path, size: int = 256) -> Tensor:
     """Central crops of a folder's pictures at half and at full size, as far as these are large enough."""
-    return _stacked([crop for half in (True, False) for crop in _squares(folder, size, half)], folder, size)
+    return _stack_crops([crop for half in (True, False) for crop in _read_squares(folder, size, half)], folder, size)
 
 
-def _squares(folder: Path, size: int, half: bool) -> list[Tensor]:
+def _read_squares(folder: Path, size: int, half: bool) -> list[Tensor]:
     pictures = (halved(decode(path)) if half else decode(path) for path in list_pictures(folder))
-    return [square for picture in pictures if (square := central_square(picture, size)) is not None]
+    return [square for picture in pictures if (square := crop_centre(picture, size)) is not None]
 
 
-def _stacked(crops: list[Tensor], folder: Path, size: int) -> Tensor:
+def _stack_crops(crops: list[Tensor], folder: Path, size: int) -> Tensor:
     if not crops:
         raise LeaderError(f"No picture in {folder} is {size} pixels high and wide: give larger ones.")
     return torch.stack(crops)

@@ -34,7 +34,7 @@ def halved(picture: Image.Image) -> Image.Image:
     return picture.resize((max(1, picture.width // 2), max(1, picture.height // 2)), Image.Resampling.BOX)
 
 
-def central_square(picture: Image.Image, size: int) -> Tensor | None:
+def crop_centre(picture: Image.Image, size: int) -> Tensor | None:
     """The central crop [3, size, size] in [0, 1]; None where the picture is too small."""
     pixels = np.asarray(picture)
     top, left = (pixels.shape[0] - size) // 2, (pixels.shape[1] - size) // 2
@@ -61,15 +61,21 @@ class Photographs:
         return self.pixels[start : start + height * width * 3].reshape(height, width, 3)
 
 
-def cached(folder: Path, cache: Path) -> dict[str, Photographs]:
+def open_photographs(folder: Path, cache: Path) -> dict[str, Photographs]:
     """The folder's pictures at "full" and "half" size, decoded into `cache` unless that was done before."""
     files = list_pictures(folder)
-    names = [f"{path.name}:{path.stat().st_size}" for path in files]
+    names = [_describe_file(path) for path in files]
     index_file = cache / "index.json"
     if not index_file.exists() or json.loads(index_file.read_text())["names"] != names:
         _decode_all(files, names, cache)
     index = json.loads(index_file.read_text())
     return {scale: _open(cache / f"{scale}.npy", index[scale]) for scale in ("full", "half")}
+
+
+def _describe_file(path: Path) -> str:
+    """A file as the cache knows it; one that was replaced under its name, even by as many bytes, is another."""
+    status = path.stat()
+    return f"{path.name}:{status.st_size}:{status.st_mtime_ns}"
 
 
 def _decode_all(files: list[Path], names: list[str], cache: Path) -> None:
@@ -103,36 +109,39 @@ class CropRules:
 DEFAULT_RULES = CropRules()
 
 
-def crop(rng: np.random.Generator, photos: dict[str, Photographs], size: int, rules: CropRules = DEFAULT_RULES) -> Tensor:
-    """A random square crop [3, size, size] in [0, 1], flipped and turned; flat crops are mostly rejected."""
+def draw_crop(rng: np.random.Generator, photos: dict[str, Photographs], size: int, rules: CropRules = DEFAULT_RULES) -> Tensor:
+    """A random square crop [3, size, size] in [0, 1] of a picture that is large enough, flipped and turned.
+
+    Flat crops are mostly drawn again.
+    """
+    large = [index for index, shape in enumerate(photos["full"].shapes) if min(shape) >= size]
+    if not large:
+        raise LeaderError(f"No picture of the training folder has {size} pixels on both sides: give larger pictures.")
     for _ in range(rules.attempts):
-        piece = _random_piece(rng, photos, size, rules)
-        if piece is None:
-            continue
+        piece = _random_piece(rng, photos, large, size, rules)
         flat = float(piece[::2, ::2].astype(np.float32).std(axis=(0, 1)).mean()) / 255 < rules.flat_std
         if not flat or rng.random() < rules.flat_kept:
             break
-    if piece is None:
-        raise LeaderError(f"No picture of the training folder has {size} pixels on both sides: give larger pictures.")
     piece = np.rot90(piece, int(rng.integers(4)))
     if rng.random() < 0.5:
         piece = piece[:, ::-1]
     return torch.from_numpy(piece.copy()).permute(2, 0, 1).float() / 255
 
 
-def _random_piece(rng: np.random.Generator, photos: dict[str, Photographs], size: int, rules: CropRules) -> Bytes | None:
-    index = int(rng.integers(len(photos["full"])))
+def _random_piece(
+    rng: np.random.Generator, photos: dict[str, Photographs], large: list[int], size: int, rules: CropRules
+) -> Bytes:
+    """A square of one of the pictures numbered `large`, at half size where that is large enough too."""
+    index = large[int(rng.integers(len(large)))]
     photo = photos["full" if rng.random() < rules.full_share else "half"][index]
     if min(photo.shape[:2]) < size:
         photo = photos["full"][index]
     height, width = photo.shape[:2]
-    if min(height, width) < size:
-        return None
     top, left = int(rng.integers(height - size + 1)), int(rng.integers(width - size + 1))
     return photo[top : top + size, left : left + size]
 
 
-def level_crop(rng: np.random.Generator, photos: dict[str, Photographs], size: int, level: int) -> tuple[Tensor, Tensor]:
+def draw_level_crop(rng: np.random.Generator, photos: dict[str, Photographs], size: int, level: int) -> tuple[Tensor, Tensor]:
     """A clean crop at full resolution [3, size 2^level, ...] and its block averages [3, size, size]."""
-    full = crop(rng, photos, size * 2**level)
+    full = draw_crop(rng, photos, size * 2**level)
     return full, F.avg_pool2d(full[None], 2**level)[0] if level else full

@@ -10,14 +10,14 @@ from torch import Tensor
 
 from leader.priors.coarse_gaussian import OPPONENT, CoarseGaussian, dct_matrix, frequencies
 from leader.priors.pyramid_net import expand, halve
-from leader.train.data import Photographs, cached, crop
+from leader.train.data import Photographs, draw_crop, open_photographs
 
 LEVELS = 6
 
 
 def fit_coarse_gaussian(images: Path, cache: Path, crops: int = 600, size: int = 20, seed: int = 0) -> CoarseGaussian:
     """Statistics of random square crops averaged down to `size` pixels (the prior is used at 16 to 31)."""
-    photos = cached(images, cache)
+    photos = open_photographs(images, cache)
     rng = np.random.default_rng(seed)
     largest = max(4, min(min(shape) for shape in photos["full"].shapes) // size)
     level_images = torch.stack([_level_image(rng, photos, size, int(rng.integers(4, largest + 1))) for _ in range(crops)])
@@ -37,7 +37,7 @@ def fit_coarse_gaussian(images: Path, cache: Path, crops: int = 600, size: int =
 
 
 def _level_image(rng: np.random.Generator, photos: dict[str, Photographs], size: int, block: int) -> Tensor:
-    return torch.nn.functional.avg_pool2d(crop(rng, photos, size * block)[None].double(), block)[0]
+    return torch.nn.functional.avg_pool2d(draw_crop(rng, photos, size * block)[None].double(), block)[0]
 
 
 def _fit_spectrum(power: Tensor) -> tuple[float, float, float]:
@@ -66,6 +66,6 @@ def _detail(rng: np.random.Generator, photos: dict[str, Photographs], crops: int
     for level in range(1, LEVELS):
         if 16 * 2**level > largest:
             break
-        pictures = torch.stack([crop(rng, photos, 16 * 2**level) for _ in range(crops)])
+        pictures = torch.stack([draw_crop(rng, photos, 16 * 2**level) for _ in range(crops)])
         detail.append(float((expand(halve(pictures, level), level) - pictures).square().mean()))
     return tuple(detail)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.priors.pyramid_net import PyramidNet, expand, guide_levels, halve
-from leader.train.data import Photographs, level_crop
+from leader.train.data import Photographs, draw_level_crop
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -30,7 +30,7 @@ class Task:
     sigma_power: float = 1.0
 
 
-def fitting(task: Task, photos: dict[str, Photographs]) -> Task:
+def fit_task(task: Task, photos: dict[str, Photographs]) -> Task:
     """The task without the levels whose crops are larger than every picture; the other levels share their part."""
     largest = max(min(height, width) for height, width in photos["full"].shapes)
     shares = task.level_shares[: sum(task.crop * 2**level <= largest for level in range(len(task.level_shares)))]
@@ -67,14 +67,16 @@ def spread(step: int, count: int, rng: np.random.Generator) -> npt.NDArray[np.fl
     return rng.permutation((np.arange(count) + shift) / count)
 
 
-def draw(net: PyramidNet, photos: dict[str, Photographs], task: Task, seed: int, step: int, expert: bool) -> list[Examples]:
+def draw_examples(
+    net: PyramidNet, photos: dict[str, Photographs], task: Task, seed: int, step: int, expert: bool
+) -> list[Examples]:
     """One step's examples for one body, grouped by the number of guides; a function of (seed, step) alone."""
     rng = np.random.default_rng([seed, step, int(expert)])
     places = spread(step, task.batch, rng) ** task.sigma_power
     groups: dict[int, list[tuple[Tensor, Tensor, float, int]]] = {}
     for place in places:
         level = int(rng.choice(len(task.level_shares), p=task.level_shares))
-        full, clean = level_crop(rng, photos, task.crop, level)
+        full, clean = draw_level_crop(rng, photos, task.crop, level)
         if expert:  # the expert answers at full resolution only: a coarse level is one more kind of picture to it
             full, level = clean, 0
         low = task.coarse_sigma_low if level else task.sigma_low

@@ -37,8 +37,8 @@ def publish(
         "name": output.stem,
         "net": asdict(net.config),
         "schedule": SCHEDULE,
-        "variance_scale": _rounded(asdict(prior.scale)),
-        "coarse": _rounded(asdict(coarse)),
+        "variance_scale": _round_values(asdict(prior.scale)),
+        "coarse": _round_values(asdict(coarse)),
     }
     output.with_suffix(".json").write_text(json.dumps(settings, indent=1) + "\n")
     crops = central_crops(calibration, min(size, SPECTRUM_SIDE))[:SPECTRUM_CROPS]
@@ -47,7 +47,7 @@ def publish(
     return PyramidPrior.load(output)
 
 
-def _rounded(table: dict[str, tuple[float, ...]]) -> dict[str, list[float]]:
+def _round_values(table: dict[str, tuple[float, ...]]) -> dict[str, list[float]]:
     return {key: [float(f"{value:.6g}") for value in values] for key, values in table.items()}
 
 

@@ -16,15 +16,15 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from leader.errors import LeaderError, unknown_name
-from leader.files import replacing
+from leader.files import claim, replacing
 from leader.priors.loading import device_named
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
 from leader.priors.tensor_files import read
 from leader.train import defaults
-from leader.train.data import Photographs, cached
+from leader.train.data import Photographs, open_photographs
 from leader.train.initial import initialise, load_ffdnet, load_pyramid, shipped_weights
 from leader.train.log import plot_log
-from leader.train.objective import Task, draw, fitting, loss
+from leader.train.objective import Task, draw_examples, fit_task, loss
 from leader.train.validate import validate, validation_crops
 
 
@@ -102,12 +102,13 @@ class Trainer:
         self.average = PyramidNet(config.net).to(self.device)
         self.average.load_state_dict(self.net.state_dict())
         self.average.requires_grad_(False)
-        self.parts = {name: members for name, members in parts(self.net).items() if name in config.parts}
+        groups_by_part = group_parameters(self.net)
+        self.parts = {name: members for name, members in groups_by_part.items() if name in config.parts}
         if not self.parts:
             raise LeaderError(
-                f"This network has no {' or '.join(config.parts)} to train: name some of {', '.join(parts(self.net))}."
+                f"This network has no {' or '.join(config.parts)} to train: name some of {', '.join(groups_by_part)}."
             )
-        for name, members in parts(self.net).items():
+        for name, members in groups_by_part.items():
             for parameter in members:
                 parameter.requires_grad_(name in self.parts)
         groups = [{"params": members} for members in self.parts.values()]
@@ -129,14 +130,14 @@ class Trainer:
         """One step of both bodies; returns means for the log."""
         config, factor = self.config, self.rate_factor()
         for group, part in zip(self.optimiser.param_groups, self.parts, strict=True):
-            group["lr"] = _rate(part, config) * factor
+            group["lr"] = _choose_rate(part, config) * factor
         self.optimiser.zero_grad(set_to_none=True)
         record: dict[str, float] = {"rate": factor}
         for name, task in (("main", config.main), ("expert", config.expert)):
             if not any(part.startswith(name) or (part, name) == ("share", "main") for part in self.parts):
                 continue
             totals: dict[str, float] = {}
-            for examples in draw(self.net, photos, task, config.seed, self.step, name == "expert"):
+            for examples in draw_examples(self.net, photos, task, config.seed, self.step, name == "expert"):
                 with torch.autocast(self.device.type, torch.bfloat16, enabled=config.autocast):
                     value, sums = loss(self.net, examples, self.device)
                 torch.autograd.backward([value / task.batch])
@@ -168,7 +169,7 @@ class Trainer:
         with replacing(path, durable=True) as temporary:
             torch.save(content, temporary)
         save_weights(self.average, self.config.state / "pyramid.safetensors")
-        provisional_settings(self.config.net, self.config.state / "pyramid.json")
+        write_provisional_settings(self.config.net, self.config.state / "pyramid.json")
 
     def resume(self) -> bool:
         """Continue from the checkpoint if there is one."""
@@ -189,7 +190,7 @@ class Trainer:
         return True
 
 
-def parts(net: PyramidNet) -> dict[str, list[nn.Parameter]]:
+def group_parameters(net: PyramidNet) -> dict[str, list[nn.Parameter]]:
     """The network's parameters by trainable part: main, main_head, expert, expert_head, share."""
     groups: dict[str, list[nn.Parameter]] = {}
     for name, parameter in net.named_parameters():
@@ -198,7 +199,7 @@ def parts(net: PyramidNet) -> dict[str, list[nn.Parameter]]:
     return groups
 
 
-def _rate(part: str, config: TrainConfig) -> float:
+def _choose_rate(part: str, config: TrainConfig) -> float:
     if part == "share":
         return config.share_rate
     rate = config.expert_rate if part.startswith("expert") else config.rate
@@ -212,7 +213,7 @@ def save_weights(net: PyramidNet, path: Path) -> None:
         save_file(tensors, temporary)
 
 
-def provisional_settings(config: PyramidConfig, path: Path) -> None:
+def write_provisional_settings(config: PyramidConfig, path: Path) -> None:
     """Settings that make a checkpoint loadable as a prior: the shipped Gaussian prior, no calibration yet."""
     neutral = {"sigma": [1.0], "factor": [1.0]}
     shipped = json.loads(shipped_weights().with_suffix(".json").read_text())
@@ -224,20 +225,21 @@ def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = No
     """Train until the schedule ends; state, log (log.jsonl, log.png) and averaged weights go to `config.state`.
 
     Levels whose crops are larger than every picture are left out. Called again with the same `state` folder it
-    resumes. `say` sees every record that goes to the log.
+    resumes; while another run trains in that folder it is refused. `say` sees every record that goes to the log.
     """
     if not (math.isfinite(config.seconds) or config.steps < 10**9):
         raise LeaderError("A training run without an end was asked for: give the steps or the seconds it may take.")
     config.state.mkdir(parents=True, exist_ok=True)
-    photos = cached(config.images, config.state / "cache")
-    config = replace(config, main=fitting(config.main, photos), expert=fitting(config.expert, photos))
-    held_out = None if config.validation is None else validation_crops(config.validation)
-    trainer = Trainer(config)
-    resumed = trainer.resume()
-    if config.compile:
-        for body in {trainer.net.body(guides) for guides in (0, 1)}:
-            body.compile()
     with (config.state / "log.jsonl").open("a") as log:
+        claim(log.fileno(), config.state)  # two runs of one folder would write over each other's checkpoints
+        photos = open_photographs(config.images, config.state / "cache")
+        config = replace(config, main=fit_task(config.main, photos), expert=fit_task(config.expert, photos))
+        held_out = None if config.validation is None else validation_crops(config.validation)
+        trainer = Trainer(config)
+        resumed = trainer.resume()
+        if config.compile:
+            for body in {trainer.net.body(guides) for guides in (0, 1)}:
+                body.compile()
 
         def write(kind: str, **values: Any) -> None:
             record = {"kind": kind, "step": trainer.step, "seconds": round(trainer.elapsed, 1), **values}
@@ -246,7 +248,7 @@ def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = No
             if say is not None:
                 say(record)
 
-        write("resume" if resumed else "start", settings=_plain(asdict(config)))
+        write("resume" if resumed else "start", settings=_make_plain(asdict(config)))
         if held_out is not None:
             write("validation", **validate(trainer.average, held_out))
         _loop(trainer, photos, held_out, write)
@@ -261,7 +263,7 @@ def _loop(trainer: Trainer, photos: dict[str, Photographs], held_out: Tensor | N
         began = time.monotonic()
         recent.append(trainer.advance(photos))
         if trainer.step % config.log_every == 0:
-            write("train", **_means(recent))
+            write("train", **_average_records(recent))
             recent.clear()
         if held_out is not None and trainer.elapsed - checked > config.validation_seconds:
             checked = trainer.elapsed
@@ -284,15 +286,15 @@ def _draw(state: Path) -> None:
         plot_log(state, state / "log.png")
 
 
-def _means(records: Iterable[dict[str, float]]) -> dict[str, float]:
+def _average_records(records: Iterable[dict[str, float]]) -> dict[str, float]:
     rows = list(records)
     return {key: sum(row[key] for row in rows) / len(rows) for key in rows[0]}
 
 
-def _plain(values: Any) -> Any:
+def _make_plain(values: Any) -> Any:
     """Settings as JSON can hold them."""
     if isinstance(values, dict):
-        return {key: _plain(value) for key, value in values.items()}
+        return {key: _make_plain(value) for key, value in values.items()}
     if isinstance(values, Path):
         return values.name
     return None if isinstance(values, float) and math.isinf(values) else values

@@ -54,7 +54,7 @@ def fit_spectrum(prior: Prior, clean: Tensor, seed: int = 0, say: Callable[[str]
 
 
 @torch.no_grad()
-def affordable(prior: Prior, crop: Tensor, seconds: float) -> int:
+def count_affordable_crops(prior: Prior, crop: Tensor, seconds: float) -> int:
     """How many crops like `crop` [1, C, H, W] a spectrum can be fitted to in this time."""
     began = time.monotonic()
     prior.predict(crop, torch.tensor([len(prior.schedule) // 2]))
@@ -83,11 +83,11 @@ class Rings:
         power = []
         for where in self.members:
             rows = coefficients[..., where].permute(1, 0, 2).reshape(channels, -1)
-            power.append(_definite(rows @ rows.T / rows.shape[1]))
+            power.append(_make_definite(rows @ rows.T / rows.shape[1]))
         first = coefficients[..., 0, 0]
-        return torch.stack(power), _definite(first.T @ first / len(first) / self.pixels)
+        return torch.stack(power), _make_definite(first.T @ first / len(first) / self.pixels)
 
 
-def _definite(matrix: Tensor) -> Tensor:
+def _make_definite(matrix: Tensor) -> Tensor:
     """A channel matrix with a little of its mean on the diagonal: of two pictures it is singular, and is stored rounded."""
     return matrix + 1e-4 * matrix.diagonal().mean() * torch.eye(len(matrix), dtype=matrix.dtype)

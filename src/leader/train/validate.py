@@ -10,7 +10,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.pictures import list_pictures
 from leader.priors.pyramid_net import PyramidNet, plan
-from leader.train.data import central_square, decode, halved
+from leader.train.data import crop_centre, decode, halved
 
 SIGMAS = (10, 25, 50, 75, 100, 149, 200, 255, 400, 600)
 
@@ -20,7 +20,7 @@ def validation_crops(folder: Path, count: int = 16, size: int = 128) -> Tensor:
     crops = []
     for path in list_pictures(folder)[:count]:
         picture = decode(path)
-        crop = central_square(halved(picture) if min(picture.size) >= 2 * size else picture, size)
+        crop = crop_centre(halved(picture) if min(picture.size) >= 2 * size else picture, size)
         if crop is None:
             raise LeaderError(f"{path} is smaller than {size} x {size} pixels: give larger pictures to validate with.")
         crops.append(crop)

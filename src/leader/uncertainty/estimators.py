@@ -12,7 +12,7 @@ holds for log-concave p_t alone). The word "epistemic" is the paper's: Sigma_t i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Protocol
 
@@ -135,7 +135,42 @@ def exact(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[
 
 REVISION = 1
 """Raised by one whenever an estimator gives other numbers; part of the keys of benchmark records."""
-ESTIMATORS = ("head", "learned", "noise-energy", "difference", "hutchinson", "exact")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An estimator that has a name.
+
+    summary         where its variance comes from, in a line
+    make            the estimator, with an empty memory, for a number of probes
+    needs_variance  whether the prior itself must predict a variance
+    """
+
+    summary: str
+    make: Callable[[int], Estimator]
+    needs_variance: bool = False
+
+
+ESTIMATORS: dict[str, Entry] = {
+    "head": Entry("the variance that a fitted head of the prior predicts; no extra work", lambda probes: predicted, True),
+    "learned": Entry(
+        "the variance that the network itself was trained to predict; no extra work", lambda probes: predicted, True
+    ),
+    "noise-energy": Entry(
+        "from the size of the predicted noise: a fair mean at low noise, hardly a map; no extra work",
+        lambda probes: noise_energy,
+    ),
+    "difference": Entry(
+        "from how much the estimate has changed since the last step; no extra work", lambda probes: Difference()
+    ),
+    "hutchinson": Entry(
+        "the paper's: the network's derivative along random signs; one derivative a probe and step", Hutchinson
+    ),
+    "exact": Entry(
+        "the paper's: the whole derivative of the network, pixel by pixel; for tests and tiny pictures", lambda probes: exact
+    ),
+}
+"""The estimators by name. Whatever lists, checks or builds one looks here."""
 FORMER_NAMES = {"fisher": "noise-energy"}
 """Names that kept runs and settings files may still use."""
 MOST_PROBES = 1000
@@ -177,15 +212,10 @@ def make_estimator(given: str | Estimator, prior: Prior, probes: int = 1) -> Est
         return made
     if given == "auto":
         given = "head" if prior.source is not None else "hutchinson"
-    if given in ("head", "learned"):
-        if prior.source is None:
-            raise LeaderError(
-                f"The prior '{prior.name}' predicts no variance; fit a head with 'leader fit-variance' or use the "
-                "estimator hutchinson or noise-energy."
-            )
-        return predicted
-    if given == "difference":
-        return Difference()
-    if given == "hutchinson":
-        return Hutchinson(probes)
-    return noise_energy if given == "noise-energy" else exact
+    entry = ESTIMATORS[given]
+    if entry.needs_variance and prior.source is None:
+        raise LeaderError(
+            f"The prior '{prior.name}' predicts no variance; fit a head with 'leader fit-variance' or use the "
+            "estimator hutchinson or noise-energy."
+        )
+    return entry.make(probes)

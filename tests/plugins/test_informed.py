@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from leader import LeaderError, Problem
-from leader.operators import BicubicSR, Blur, Denoising, FromFunctions, Jpeg, gaussian_kernel
+from leader.operators import BicubicSR, Blur, FromFunctions, Jpeg, gaussian_kernel
 from leader.plugins import Cells, Pace, Start, Wiener
 from leader.plugins.informed import FIRST_LABEL, by_time, informed_time, left_open
 from leader.plugins.wiener import component_variances
@@ -50,23 +50,6 @@ def test_times_are_those_of_the_standard_clock_on_every_schedule() -> None:
     assert list(paced.clock[:-1]) == clocks(prior.schedule, paced.times[:-1]) and paced.clock[-1] == -1
 
 
-def test_draws_of_grids_that_are_not_cut_belong_to_their_times() -> None:
-    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), problem_of(OPERATORS["sr"])
-    for grid in (
-        Start(time=200, spread=True).grid(uniform_grid(15), prior, problem),
-        Pace().grid(uniform_grid(15), prior, problem),
-    ):
-        assert grid.labels == tuple(1_000_000 + time for time in grid.times) and FIRST_LABEL == 1_000_000
-
-
-def test_more_steps_than_there_are_times_below_the_start() -> None:
-    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), problem_of(OPERATORS["sr"])
-    spread = Start(time=9, spread=True).grid(uniform_grid(100), prior, problem)
-    assert spread.times == (*range(9, -1, -1), -1)
-    paced = Pace().grid(Grid((*range(9, -1, -1), -1)), prior, problem)
-    assert paced.times == (*range(9, -1, -1), -1)
-
-
 def test_the_cost_of_a_step_is_that_of_the_call_it_starts_from() -> None:
     class Dear(GaussianPrior):
         def work(self, t: int, height: int, width: int) -> float:
@@ -100,17 +83,6 @@ def test_a_drawn_start_is_that_of_dense_algebra_for_each_image() -> None:
         assert torch.allclose(means[row], prior.gaussian.posterior(operator, y[row], SIGMA)[0], atol=2e-3)
 
 
-def test_a_measurement_larger_than_the_image_has_no_drawn_start() -> None:
-    def twice(x: torch.Tensor) -> torch.Tensor:
-        return torch.cat([x, x], 1)
-
-    operator = FromFunctions(SHAPE, twice, lambda y: y[:, :3] + y[:, 3:])
-    y = torch.zeros(2, 6, 8, 8)
-    draws = torch.zeros(2, *SHAPE)
-    with pytest.raises(LeaderError, match="no larger than the image"):
-        Start(draw=True).origin(GaussianPrior(stationary(SHAPE, 0.5)), Problem.internal(y, operator, SIGMA), lambda _: draws)
-
-
 def test_the_wiener_factor_knows_priors_and_noise_levels_apart() -> None:
     operator = Blur(SHAPE, gaussian_kernel(1.0))
     weak, strong = (GaussianPrior(stationary(SHAPE, std)) for std in (0.05, 1.0))
@@ -131,23 +103,6 @@ def test_the_wiener_factor_knows_priors_and_noise_levels_apart() -> None:
         gain = power / (power + sigma**2)
         expected = operator.back(gain[0].to(torch.complex64) * operator.to(x0_hat[row, None]))
         assert torch.allclose(second[row], expected[0], atol=1e-5)
-
-
-def test_the_wiener_factor_leaves_clean_data_alone() -> None:
-    prior, operator = GaussianPrior(stationary(SHAPE, 0.5)), Blur(SHAPE, gaussian_kernel(3.0, 7))
-    x = torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(0))
-    problem = Problem.internal(operator.A(x), operator, 0.0)
-    assert Wiener().settle(torch.zeros_like(x), x, prior, problem) is x
-
-
-def test_an_informed_start_is_told_the_noise_in_its_own_units() -> None:
-    """The posterior of a denoising problem has p s^2 / (p + s^2) with s the noise of [-1, 1] images."""
-    prior = GaussianPrior(stationary(SHAPE, 0.5))
-    x = prior.gaussian.sample(1, torch.Generator().manual_seed(0))
-    problem = Problem.internal(x, Denoising(SHAPE), 0.4)
-    found = Start().origin(prior, problem, lambda _: x)
-    gain = prior.gaussian.variances / (prior.gaussian.variances + 0.4**2)
-    assert torch.allclose(found[0], prior.gaussian.scale(x[0], gain), atol=1e-3)
 
 
 def jpeg_problem(sigma: float = 0.1) -> tuple[Jpeg, Problem]:
@@ -204,3 +159,44 @@ def test_a_variance_that_rounding_made_negative_counts_as_none() -> None:
     schedule, weights = Schedule.linear(), torch.ones(2)
     found = left_open(schedule, torch.tensor([-0.5, 1.0]), weights)
     assert torch.equal(found, left_open(schedule, torch.tensor([0.0, 1.0]), weights)) and float(found.min()) > 0
+
+
+def test_a_later_kernel_has_its_own_variances() -> None:
+    """The Wiener factor of one prior asked with two kernels in turn is that of priors which have met only one of them."""
+    x0, x0_hat = torch.zeros(1, *SHAPE), torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(0))
+    kernels = (gaussian_kernel(0.6), gaussian_kernel(2.0), torch.ones(1, 5) / 5)
+    problems = [Problem.internal(x0, Blur(SHAPE, kernel), 0.3) for kernel in kernels]
+    shrink = [Problem.internal(torch.zeros(1, 3, 4, 4), BicubicSR(SHAPE, 2), 0.3)]
+    prior = GaussianPrior(stationary(SHAPE, 0.5))
+    for problem in (*problems, *shrink, *problems):
+        alone = Wiener().settle(x0, x0_hat, GaussianPrior(stationary(SHAPE, 0.5)), problem)
+        assert torch.equal(Wiener().settle(x0, x0_hat, prior, problem), alone)
+        moved = Wiener().settle(x0 + 0.3, x0_hat + 0.3, prior, problem)
+        assert torch.allclose(moved, alone + 0.3, atol=1e-5), "the change is weakened, not the picture"
+
+
+def test_the_wiener_factor_leaves_clean_data_and_operators_without_an_svd_alone() -> None:
+    prior, x = GaussianPrior(stationary(SHAPE, 0.5)), torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(0))
+    clean = Problem.internal(x, Blur(SHAPE, gaussian_kernel(3.0, 7)), 0.0)
+    unknown = Problem.internal(x, FromFunctions(SHAPE, torch.clone, torch.clone), 0.3)
+    for problem in (clean, unknown):
+        assert Wiener().settle(torch.zeros_like(x), x, prior, problem) is x
+
+
+def test_more_steps_than_there_are_times_below_the_start() -> None:
+    prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), problem_of(OPERATORS["sr"])
+    spread = Start(time=9, spread=True).grid(uniform_grid(100), prior, problem)
+    assert spread.times == (*range(9, -1, -1), -1)
+    paced = Pace().grid(Grid((*range(9, -1, -1), -1)), prior, problem)
+    assert paced.times == (*range(9, -1, -1), -1)
+
+
+def test_a_measurement_larger_than_the_image_has_no_drawn_start() -> None:
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, x], 1)
+
+    operator = FromFunctions(SHAPE, twice, lambda y: y[:, :3] + y[:, 3:])
+    y = torch.zeros(2, 6, 8, 8)
+    draws = torch.zeros(2, *SHAPE)
+    with pytest.raises(LeaderError, match="no larger than the image"):
+        Start(draw=True).origin(GaussianPrior(stationary(SHAPE, 0.5)), Problem.internal(y, operator, SIGMA), lambda _: draws)

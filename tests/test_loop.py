@@ -1,9 +1,9 @@
-"""What the loop hands to plug-ins, estimators and its callers, one by one: points, ids, order, indices, plans."""
+"""The loop: what it hands to methods, plug-ins, estimators and callers, and what it keeps."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -14,15 +14,16 @@ from PIL import Image
 from torch import Tensor
 
 from leader import Grid, LeaderError, Problem, Sampler, operators, presets
-from leader.methods import DPS, SITCOM
+from leader.methods import DDNM, SITCOM
 from leader.plugins import SATP, UCPM, Plugin, Start, StepInfo
 from leader.priors.ask import Ask, Predict
 from leader.priors.base import Prediction, Prior
+from leader.priors.gaussian import GaussianPrior, white
 from leader.priors.ledger import Ledger
 from leader.result import Result
+from leader.schedule import Schedule
 from tests.cheap_prior import CheapPrior
-from tests.methods.contexts import context
-from tests.oracle.cases import mixture
+from tests.oracle.cases import gaussian, mixture
 
 SHAPE = (1, 8, 12)
 
@@ -58,7 +59,7 @@ class Scaled(Plugin):
         return 2 * x0 + self.shift
 
     def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
-        return 3 * x0_hat + self.shift
+        return 3 * x0_hat + self.shift * x0
 
 
 def test_plug_ins_compose_in_their_order() -> None:
@@ -68,7 +69,7 @@ def test_plug_ins_compose_in_their_order() -> None:
     step = next(Sampler(prior, "ddim", both, 3, use_presets=False).iterate(problem))
     x0 = 2 * (2 * (5 * 7 * plain.x0) + 1.0) + 0.25
     assert torch.allclose(step.x0, x0, rtol=1e-5)
-    assert torch.allclose(step.x0_hat, 3 * (3 * x0 + 1.0) + 0.25, rtol=1e-5)
+    assert torch.allclose(step.x0_hat, 3 * (3 * x0 + 1.0 * x0) + 0.25 * x0, rtol=1e-5), "against the modulated estimate"
 
 
 def test_plug_ins_see_ids_positions_visits_and_times() -> None:
@@ -100,32 +101,6 @@ def test_sigma_is_estimated_where_the_network_was_asked() -> None:
     assert [(t, list(ids)) for _, t, ids in seen] == [([600], [4]), ([200], [4])]
 
 
-@pytest.mark.parametrize("method", [DPS(scale=0.5), SITCOM(inner=3)])
-def test_what_a_guided_method_returns_has_no_graph(method: DPS | SITCOM) -> None:
-    prior, problem = mixture(SHAPE), make_problem()
-    state = method.start(context(prior, problem), torch.tensor([400]))
-    estimate = method.estimate(context(prior, problem), state, torch.tensor([400]))
-    answer = estimate.prediction
-    tensors = [estimate.x, answer.x0, answer.eps, answer.variance, estimate.guidance]
-    assert not any(item.requires_grad for item in tensors if item is not None)
-
-
-def test_steps_are_numbered_and_a_trace_is_each_images_own() -> None:
-    uneven = mixture(SHAPE)
-    uneven.one_by_one = False
-    problem = make_problem(2)
-    steps = list(Sampler(uneven, "ddnm", (), 5, use_presets=False).iterate(problem))
-    assert [step.index for step in steps] == list(range(5))
-    result = Sampler(uneven, "ddnm", (), 5, use_presets=False).run(problem)
-    for row in range(2):
-        for step, visit in zip(steps, result.trace[row]):
-            assert step.sigma is not None
-            assert (visit.t, visit.u, visit.jump) == (int(step.t[row]), int(step.u[row]), 1)
-            assert pytest.approx(float(step.sigma[row].mean())) == visit.U
-    assert [visit.U for visit in result.trace[0]] != [visit.U for visit in result.trace[1]]
-    assert result.settings["ids"] == [0, 1]
-
-
 def test_presets_are_those_of_the_loudest_image(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Any, ...]] = []
 
@@ -139,14 +114,6 @@ def test_presets_are_those_of_the_loudest_image(monkeypatch: pytest.MonkeyPatch)
     assert asked == [("gaussian-mixture", "ddnm", "sr-average", pytest.approx(0.15))]
     Sampler(mixture(SHAPE), "ddnm", (), 5, use_presets=False).plan(problem)
     assert len(asked) == 1
-
-
-def test_a_plan_refuses_what_the_method_cannot_serve() -> None:
-    operator = operators.FromFunctions(SHAPE, torch.clone, torch.clone)
-    problem = Problem.internal(torch.zeros(1, *SHAPE), operator, 0.1)
-    for method in ("ddrm", "projdiff"):
-        with pytest.raises(LeaderError, match="singular value decomposition"):
-            Sampler(mixture(SHAPE), method, (), 5).plan(problem)
 
 
 def test_a_plan_says_where_sigma_and_draws_come_from() -> None:
@@ -177,22 +144,6 @@ def test_who_reads_sigma_gets_a_real_estimate_and_a_map_alone_a_cheap_one() -> N
     assert estimator("equs", None) is None and estimator("equs", "auto") == "noise-energy"
     result = Sampler(Headless(), "ddnm", "satp", 5, estimator=None).run(problem)
     assert result.ledger.total.jvps == result.ledger.total.calls > 0  # one probe of the network a visit
-
-
-def test_plugins_settle_what_the_data_step_made_of_the_modulated_estimate() -> None:
-    @dataclass(frozen=True)
-    class Noting(Scaled):
-        noted: list[Any] = field(default_factory=list)
-
-        def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
-            self.noted.append((x0.clone(), x0_hat.clone()))
-            return x0_hat
-
-    plugin, steps = Noting(shift=0.25), list[Any]()
-    Sampler(CheapPrior(), "ddnm", (plugin,), 4).run(make_problem(), on_step=steps.append)
-    assert len(plugin.noted) == len(steps) == 4
-    for (x0, x0_hat), step in zip(plugin.noted, steps):
-        assert torch.equal(x0, step.x0) and torch.equal(x0_hat, step.x0_hat)
 
 
 def test_one_value_that_is_no_number_spoils_the_answer() -> None:
@@ -237,3 +188,127 @@ def test_a_notebook_shows_colours_side_by_side_and_the_mean_of_what_is_no_colour
     assert (shown[:, :5] == [255, 0, 128]).all() and (shown[:, 5:] == [0, 255, 0]).all()
     five = torch.linspace(-1, 1, 5).reshape(1, 5, 1, 1).expand(1, 5, 4, 3)
     assert (np.asarray(Image.open(io.BytesIO(Result(five, None, None, {}, Ledger(), 0)._repr_png_()))) == 128).all()
+
+
+TIMES = Grid((900, 500, 150, 90, 40, 0, -1))
+
+
+def make_noisy_problem(count: int = 1, sigma: float = 0.1) -> Problem:
+    operator = operators.AveragePoolSR(SHAPE, 2)
+    x = mixture(SHAPE).sample(count, torch.Generator().manual_seed(1)).float()
+    y = operator.A(x)
+    return Problem.internal(y + sigma * torch.randn(y.shape, generator=torch.Generator().manual_seed(2)), operator, sigma)
+
+
+def test_a_run_that_never_comes_below_trust_time_keeps_its_last_spread() -> None:
+    sampler = Sampler(mixture(SHAPE), "ddnm", (), grid=Grid((900, 500, 150, -1)), trust_time=100)
+    (last,) = [step for step in sampler.iterate(make_noisy_problem()) if int(step.t[0]) == 150]
+    kept = sampler.run(make_noisy_problem()).posterior_std
+    assert kept is not None and last.sigma is not None and torch.allclose(kept**2, last.sigma, atol=1e-7)
+
+
+def test_sigma_is_held_between_zero_and_one() -> None:
+    """A prior of standard deviation 3 is wider than any picture, and one may claim a negative variance."""
+
+    class Odd(GaussianPrior):
+        def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+            answer = super()._predict(x, t)
+            assert answer.variance is not None
+            variance = answer.variance.clone()
+            variance[..., 0] = -0.5
+            return Prediction(answer.x0, answer.eps, variance)
+
+    problem = Problem.internal(torch.zeros(1, *SHAPE), operators.Denoising(SHAPE), 0.5)
+    first = next(iter(Sampler(Odd(white(SHAPE, 3.0)), "ddnm", (), steps=4).iterate(problem)))
+    assert first.sigma is not None
+    assert float(first.sigma.max()) == 1 and float(first.sigma.min()) == 0
+
+
+def test_images_and_spreads_stand_in_the_order_of_the_problem_whatever_their_ids() -> None:
+    problem, sampler = make_noisy_problem(3), Sampler(mixture(SHAPE), "ddnm", (), grid=TIMES, estimator="noise-energy")
+    together = sampler.run(problem, ids=(9, 2, 5))
+    assert together.posterior_std is not None and list(together.trace) == [9, 2, 5]
+    assert len({tuple(one.flatten().tolist()) for one in together.posterior_std}) == 3, "each has a spread of its own"
+    for row, name in enumerate((9, 2, 5)):
+        alone = sampler.run(problem.select(torch.tensor([row])), ids=(name,))
+        assert alone.posterior_std is not None
+        assert torch.equal(together.images[row], alone.images[0])
+        assert torch.equal(together.posterior_std[row], alone.posterior_std[0])
+
+
+@dataclass(frozen=True)
+class Begins(Plugin):
+    """Begins a run from one grey, or knows of nothing to begin from."""
+
+    name: ClassVar[str] = "begins"
+    summary: ClassVar[str] = "for tests"
+    begins: ClassVar[bool] = True
+    grey: float | None = None
+
+    def origin(self, prior: Prior, problem: Problem, noise: Callable[[str], Tensor]) -> Tensor | None:
+        return None if self.grey is None else torch.full((problem.batch, *problem.image_shape), self.grey)
+
+
+def test_the_first_plug_in_that_knows_an_origin_decides_where_a_run_begins() -> None:
+    def first_estimate(*plugins: Plugin) -> Tensor:
+        sampler = Sampler(mixture(SHAPE), "ddim", plugins, grid=Grid((150, 40, -1)), use_presets=False)
+        return next(iter(sampler.iterate(make_noisy_problem()))).x0
+
+    wanted = first_estimate(Begins(0.5))
+    assert torch.equal(first_estimate(Begins(), Begins(0.5), Begins(-0.5)), wanted)
+    assert float((first_estimate(Begins(-0.5)) - wanted).abs().max()) > 0.1
+    assert torch.equal(first_estimate(Begins()), first_estimate())
+
+
+def _preset(monkeypatch: pytest.MonkeyPatch, *entries: dict[str, Any]) -> None:
+    monkeypatch.setattr(presets, "entries", lambda: entries)
+
+
+def test_a_preset_is_looked_up_at_the_noise_quoted_for_0_to_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    _preset(
+        monkeypatch,
+        {"method": "ddnm", "noise": 0.05, "settings": {"eta": 0.1}},
+        {"method": "ddnm", "noise": 0.1, "settings": {"eta": 0.2}},
+    )
+    problem = Problem(torch.rand(1, *SHAPE), operators.Denoising(SHAPE), 0.05)
+    plan = Sampler(mixture(SHAPE), "ddnm", (), steps=3).plan(problem)
+    assert plan.settings["method"]["eta"] == 0.1
+
+
+def test_what_the_caller_gives_wins_over_a_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+    _preset(monkeypatch, {"method": "any", "settings": {"eta": 0.1, "satp": {"budget": 0.5, "eta": 3.0}}})
+    sampler = Sampler(mixture(SHAPE), "ddnm", ("satp",), steps=3, eta=0.7, satp={"budget": 0.2})
+    settings = sampler.plan(make_noisy_problem()).settings
+    assert settings["method"]["eta"] == 0.7
+    assert settings["plugins"][0]["budget"] == 0.2 and settings["plugins"][0]["eta"] == 3.0
+
+
+def test_a_plan_tells_the_times_of_every_image_and_the_steps_that_were_asked_for() -> None:
+    y = torch.zeros(2, *SHAPE)
+    problem = Problem.internal(y, operators.Denoising(SHAPE), torch.tensor([0.05, 0.4]))
+    settings = Sampler(mixture(SHAPE), "ddnm", "direct", steps=20, use_presets=False).plan(problem).settings
+    plan = Sampler(mixture(SHAPE), "ddnm", "direct", steps=20, use_presets=False).plan(problem)
+    assert settings["grid"] == [list(grid.times) for grid in plan.grids] and plan.grids[0] != plan.grids[1]
+    assert settings["grid_labels"] == [list(grid.labels) for grid in plan.grids] and settings["steps"] == 20
+    same = Sampler(mixture(SHAPE), DDNM(eta=np.float64(0.5)), (), steps=4).plan(problem).settings
+    assert same["grid"] == [750, 500, 250, 0, -1] and type(same["method"]["eta"]) is float
+
+
+def test_as_many_steps_as_the_schedule_has() -> None:
+    long = GaussianPrior(white(SHAPE, 0.5), Schedule.linear(steps=1500))
+    assert Sampler(long, "ddnm", (), 1500).steps == 1500
+    with pytest.raises(LeaderError, match="from 1 to 1500"):
+        Sampler(long, "ddnm", (), 1501)
+
+
+@pytest.mark.parametrize("trust_time", [400, 100])
+def test_trust_time_is_read_on_the_standard_clock_whatever_the_prior_s_own_times(trust_time: int) -> None:
+    schedule = Schedule.cosine(200)
+    sampler = Sampler(gaussian("four", SHAPE, schedule), "ddnm", (), steps=20, trust_time=trust_time)
+    steps = list(sampler.iterate(make_noisy_problem()))
+    clock = sampler.plan(make_noisy_problem()).grid.clock
+    wanted = next(step for step in steps if clock[step.index] <= trust_time)
+    own = next(step for step in steps if int(step.t[0]) <= trust_time)
+    kept = sampler.run(make_noisy_problem()).posterior_std
+    assert kept is not None and wanted.sigma is not None and wanted.index != own.index
+    assert torch.allclose(kept**2, wanted.sigma, atol=1e-7)
