@@ -47,7 +47,7 @@ def test_half_of_the_noise_may_be_lost_to_clipping(mean: float) -> None:
 def test_a_patch_is_saturated_where_one_of_its_channels_is() -> None:
     patches = np.full((20, 3, 5, 5), 0.5)
     patches[12:, 1] = 1.0
-    assert noise_level._unsaturated(patches).tolist() == [True] * 12 + [False] * 8
+    assert noise_level.find_unsaturated(patches).tolist() == [True] * 12 + [False] * 8
 
 
 @pytest.mark.parametrize(("side", "patches"), [(10, 16), (20, 196)])

@@ -12,10 +12,10 @@ from leader.errors import LeaderError
 from leader.operators import OPPONENT as OF_OPERATORS
 from leader.pictures.coloured_noise import noise_spectrum
 from leader.pictures.jpeg_history import history_of
-from leader.pictures.noise_level import estimate_noise
+from leader.pictures.noise_level import estimate_noise, find_unsaturated
 from leader.pictures.real_noise import measure_noise, rounding
 from leader.pictures.shot_noise import ShotNoise, shot_noise
-from leader.pictures.texture_limit import OPPONENT, flattest, unsaturated, white_limit
+from leader.pictures.texture_limit import OPPONENT, flattest, white_limit
 from tests.pictures.jpegs import jpeg, photograph, unit
 
 Array = NDArray[np.float64]
@@ -116,7 +116,15 @@ def test_the_flattest_windows_are_those_with_flat_neighbours() -> None:
 def test_saturated_windows() -> None:
     windows = np.full((2, 10, 1, 8, 8), 0.5)
     windows[0, :, 0, :2] = 1.0
-    assert unsaturated(windows).tolist() == [[False] * 10, [True] * 10]
+    assert find_unsaturated(windows).tolist() == [[False] * 10, [True] * 10]
+
+
+@pytest.mark.parametrize("grey", [0.12, 0.5, 0.85])
+def test_strong_noise_is_read_as_it_was_before_clipping(grey: float) -> None:
+    """75 / 255: at every brightness more pixels are clipped than a block may have."""
+    sigma, colours = 75 / 255, grey + np.array([0.0, 0.1, -0.06])
+    noisy = (colours + sigma * draw(4)[:, :97]).clip(0, 1)
+    assert measure_noise(np.round(255 * noisy) / 255).sigma == pytest.approx(sigma, rel=0.06)
 
 
 def test_the_spectrum_of_blotchy_colour_noise() -> None:

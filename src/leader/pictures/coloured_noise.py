@@ -18,8 +18,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from leader.pictures.blocks import Array, Flags
+from leader.pictures.noise_level import find_unsaturated
 from leader.pictures.noise_spectrum import NoiseSpectrum
-from leader.pictures.texture_limit import OPPONENT, flattest, unsaturated, white_limit
+from leader.pictures.texture_limit import OPPONENT, flattest, white_limit
 
 SIDE = 16
 STEP = SIDE // 2
@@ -106,7 +107,7 @@ def _rings(pixels: Array, known: Flags | None) -> tuple[Array, Flags] | None:
     those are too few.
     """
     windows = sliding_window_view(pixels, (SIDE, SIDE), axis=(0, 1))[::STEP, ::STEP]
-    usable = unsaturated(windows, HALF)  # clipped noise is weaker, but of the same shape
+    usable = find_unsaturated(windows, HALF)  # clipped noise is weaker, but of the same shape
     if known is not None:
         usable &= np.asarray(sliding_window_view(known, (SIDE, SIDE))[::STEP, ::STEP].all(axis=(2, 3)))
     if usable.size < SMALLEST or int(usable.sum()) < FEWEST:

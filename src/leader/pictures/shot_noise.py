@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from leader.errors import LeaderError
 from leader.pictures.blocks import DCT, Array, Flags
 from leader.pictures.jpeg_history import BLOCK
-from leader.pictures.texture_limit import CHANCE, FINEST, OPPONENT, STEP, STRUCTURE, flattest, unsaturated
+from leader.pictures.noise_level import find_unsaturated
+from leader.pictures.texture_limit import CHANCE, FINEST, OPPONENT, STEP, STRUCTURE, flattest
 
 SHARE = 0.3
 """Share of the blocks, the flattest, that the line is fitted to."""
@@ -97,7 +98,7 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     least  standard deviation that noise has at any brightness: that of rounding
     """
     windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
-    usable = unsaturated(windows)
+    usable = find_unsaturated(windows, instead=0.1)  # clipped blocks are quiet ones: noise would seem to grow
     if known is not None:
         usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
     if int(usable.sum()) < FEWEST:
