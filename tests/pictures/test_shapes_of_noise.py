@@ -121,10 +121,10 @@ def test_saturated_windows() -> None:
 
 @pytest.mark.parametrize("grey", [0.12, 0.5, 0.85])
 def test_strong_noise_is_read_as_it_was_before_clipping(grey: float) -> None:
-    """75 / 255: at every brightness more pixels are clipped than a block may have."""
+    """75 / 255: at every brightness more pixels are clipped than a block may have; the bar is a tenth."""
     sigma, colours = 75 / 255, grey + np.array([0.0, 0.1, -0.06])
     noisy = (colours + sigma * draw(4)[:, :97]).clip(0, 1)
-    assert measure_noise(np.round(255 * noisy) / 255).sigma == pytest.approx(sigma, rel=0.06)
+    assert measure_noise(np.round(255 * noisy) / 255).sigma == pytest.approx(sigma, rel=0.1)
 
 
 def test_the_spectrum_of_blotchy_colour_noise() -> None:
