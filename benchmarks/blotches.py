@@ -5,7 +5,7 @@
 Two parts of each size at random places of photographs that were halved first, since the photographs are JPEGs. Blotches are
 noise of the given standard deviation averaged over 3 x 3 pixels, wide ones behind a Gaussian of 1.5 pixels. Beside how many are
 found stands how uneven the blocks of the found ones are, and of those that would be found if that did not matter
-(`leader.pictures.coloured_noise.UNEVEN`).
+(`leader.forensics.noise.coloured.UNEVEN`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 
-from leader.pictures import coloured_noise
-from leader.pictures.blocks import Flags
-from leader.pictures.real_noise import rounding
+from leader.forensics.jpeg.blocks import Flags
+from leader.forensics.noise import coloured as coloured_noise
+from leader.forensics.noise.estimate import rounding
 
 SIDES = (128, 192, 256)
 KINDS = ("clean", "white 0.02", "blotches 0.03", "blotches 0.05", "wide 0.03", "wide 0.06")
@@ -76,9 +76,9 @@ def main() -> None:
     print("| side | noise | parts | found | unevenness of those: least, median, most | found but for that |")
     print("|---|---|---|---|---|---|")
     for (side, kind), count in parts.items():
-        even = [ratio for ratio in ratios[side, kind] if ratio <= coloured_noise.UNEVEN]
+        even = [ratio for ratio in ratios[side, kind] if ratio <= coloured_noise.MOST_UNEVEN]
         spread = ", ".join(f"{value:.2f}" for value in np.quantile(even, (0, 0.5, 1))) if even else "none"
-        rest = ", ".join(f"{ratio:.1f}" for ratio in sorted(ratios[side, kind]) if ratio > coloured_noise.UNEVEN) or "none"
+        rest = ", ".join(f"{ratio:.1f}" for ratio in sorted(ratios[side, kind]) if ratio > coloured_noise.MOST_UNEVEN) or "none"
         print(f"| {side} | {kind} | {count} | {len(even)} | {spread} | {rest} |", flush=True)
 
 

@@ -22,11 +22,11 @@ import typer
 from numpy.typing import NDArray
 from PIL import Image
 
+from leader.forensics.jpeg.blocks import compute_chroma, compute_luma, transform_blocks
+from leader.forensics.jpeg.coefficients import read_coefficients
+from leader.forensics.jpeg.quantised_noise import LOST, RARITY, compression_error, rarity_of
 from leader.pictures import list_pictures
-from leader.pictures.blocks import blocks_of, chroma_of, luma_of
-from leader.pictures.coefficients import coefficients_of
-from leader.pictures.jpeg_history import JpegHistory, history_of
-from leader.pictures.quantised_noise import LOST, RARITY, compression_error, rarity_of
+from leader.pictures.jpeg_history import JpegHistory, read_history
 
 SIDE = 256
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ def compressed(image: Image.Image, quality: int, subsampling: int) -> tuple[Arra
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", quality=quality, subsampling=subsampling)
     file = Image.open(buffer)
-    history = history_of(file)
+    history = read_history(file)
     assert history is not None
     return np.asarray(file, dtype=np.float64) / 255, history
 
@@ -53,11 +53,11 @@ def compressed(image: Image.Image, quality: int, subsampling: int) -> tuple[Arra
 def errors(clean: Array, quality: int, image: Image.Image) -> tuple[list[float], list[float]]:
     """(rarity, error over step^2 / 12) at every frequency of luma and chroma with a step of at least 3."""
     pixels, history = compressed(image, quality, 0)
-    before = [luma_of(clean), *chroma_of(clean, (1, 1), (0, 0))]
-    after = [luma_of(pixels), *chroma_of(pixels, (1, 1), (0, 0))]
+    before = [compute_luma(clean), *compute_chroma(clean, (1, 1), (0, 0))]
+    after = [compute_luma(pixels), *compute_chroma(pixels, (1, 1), (0, 0))]
     rarities, losses = [], []
     for old, new, steps in zip(before, after, [history.luma_steps(), *2 * [history.chroma_steps()]], strict=True):
-        was, now = (blocks_of(plane).coefficients.reshape(-1, 8, 8) for plane in (old, new))
+        was, now = (transform_blocks(plane).coefficients.reshape(-1, 8, 8) for plane in (old, new))
         used = steps >= 3
         used[0, 0] = False
         rarities += rarity_of(np.rint(now / steps) != 0, steps)[used].tolist()
@@ -100,7 +100,7 @@ def over_rounding(image: Image.Image, quality: int) -> Iterator[float]:
     for subsampling in (0, 2):
         pixels, history = compressed(image, quality, subsampling)
         error = float(np.sqrt(((pixels - np.asarray(image) / 255) ** 2).mean()))
-        yield error / coefficients_of(pixels, history).rounding_error()
+        yield error / read_coefficients(pixels, history).rounding_error()
 
 
 if __name__ == "__main__":

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 
-from leader.diagnosis.doubt import scene_behind
-from leader.diagnosis.periodogram import luma_plane
+from leader.forensics import examine
+from leader.forensics.blur.doubt import scene_behind
+from leader.forensics.blur.periodogram import luma_plane
+from leader.forensics.noise.estimate import measure_noise
 from leader.operators.blur import centred
 from leader.pictures import from_pil, list_pictures
-from leader.pictures.real_noise import measure_noise
 from leader.restoration.arguments import as_kernel
 from leader.restoration.borders import extend
 from leader.restoration.tasks import TASKS
@@ -63,7 +64,7 @@ def by_wiener(given: Image.Image, kernel: str, doubt: float) -> NDArray[np.float
     picture = from_pil(given)
     taps = as_kernel(kernel)
     noise = measure_noise(picture.pixels, None, picture.bits, picture.history, amplified=True)
-    measured = TASKS["deblur"].measured(picture, {"kernel": taps, "kernel_doubt": doubt})
+    measured = TASKS["deblur"].measured(examine(picture), {"kernel": taps, "kernel_doubt": doubt})
     assert measured.window is not None
     frame = measured.operator.image_shape[1:]
     y = extend(torch.from_numpy(picture.pixels.transpose(2, 0, 1).copy())[None], measured.operator, measured.window)

@@ -1,4 +1,4 @@
-"""How often the picture refutes the width of a kernel (`leader.diagnosis.width`), right ones and others. No network.
+"""How often the picture refutes the width of a kernel (`leader.forensics.blur.width`), right ones and others. No network.
 
     python benchmarks/kernel_width.py photos/val
 
@@ -19,10 +19,10 @@ import typer
 from real import crop
 from real_rows import Pixels, Spoil, blurred, gaussian, line, write
 
-from leader.diagnosis.periodogram import luma_plane
-from leader.diagnosis.width import FACTORS, evidence_by_width, refuted
+from leader.forensics.blur.periodogram import luma_plane
+from leader.forensics.blur.width import FACTORS, evidence_by_width, find_better_width
+from leader.forensics.noise.estimate import NoiseEstimate, measure_noise
 from leader.pictures import list_pictures, read_picture
-from leader.pictures.real_noise import NoiseEstimate, measure_noise
 
 GIVEN = (0.75, 1.0, 1.25, 1.5)
 BLURS = {"gaussian 1.5": (gaussian, 1.5), "gaussian 2.5": (gaussian, 2.5), "motion 9": (line, 9.0), "motion 15": (line, 15.0)}
@@ -44,7 +44,7 @@ def main(
                 for luma, noise in pictures:
                     evidence = evidence_by_width(luma, kernel, noise)
                     ahead.append(0.0 if evidence is None else float(evidence.max()))
-                    better = refuted(luma, kernel, noise)
+                    better = find_better_width(luma, kernel, noise)
                     found += [] if better is None else [share * better.factor]
                 middle = f"{np.median(found):.2f}" if found else ""
                 typer.echo(

@@ -210,6 +210,7 @@ def test(
                     if json.dumps(key) in records:
                         continue
                     path = one.path
+                    assert isinstance(path.method, str), "a path that was found has its method by name"
                     point = (one.task, path.method, path.plugins, path.steps, path.grid, index)
                     found = {**measure(point, photograph, seed, "crop", path.settings, path.times, path.average), "key": key}
                     records[json.dumps(key)] = found

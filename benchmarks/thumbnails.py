@@ -4,9 +4,9 @@
     python benchmarks/thumbnails.py measure photos/val
 
 Photographs are halved (which hides what their own compression did), random squares of them are reduced by Pillow's five
-kernels, factors 2 to 8, to 32 to 96 pixels, half of them behind JPEG 50 to 96. `fit` writes pictures/thumbnails.json: linear
-discriminants, the normal log-likelihoods of the features with one covariance for all kernels. `measure` prints, for files
-with and without JPEG, the share recognised by kernel, the mean negative log-likelihood and how it changes with a
+kernels, factors 2 to 8, to 32 to 96 pixels, half of them behind JPEG 50 to 96. `fit` writes forensics/size/thumbnails.json:
+linear discriminants, the normal log-likelihoods of the features with one covariance for all kernels. `measure` prints, for
+files with and without JPEG, the share recognised by kernel, the mean negative log-likelihood and how it changes with a
 temperature; 1 means that the probabilities are honest. And how many the verdict doubts (`leader.trust.limits.MISREAD`),
 where the likeliest kernel is taken.
 """
@@ -25,8 +25,8 @@ import typer
 from numpy.typing import NDArray
 from PIL import Image
 
+from leader.forensics.size.thumbnails import KERNELS, features, probabilities
 from leader.pictures import list_pictures
-from leader.pictures.thumbnails import KERNELS, features, probabilities
 from leader.trust.limits import MISREAD
 
 FACTORS = (2, 3, 4, 4, 4, 6, 8)
@@ -80,7 +80,7 @@ def fit(folder: Path, each: int = 6) -> None:
             weights = np.linalg.solve(covariance, mean - means["bicubic"])  # what is common to all says nothing
             constant = -0.5 * float(weights @ (mean + means["bicubic"]))
             table[kind][name] = {"constant": round(constant, 5), "weights": [float(f"{w:.6g}") for w in weights]}
-    file = Path(str(resources.files("leader.pictures") / "thumbnails.json"))
+    file = Path(str(resources.files("leader.forensics.size") / "thumbnails.json"))
     file.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
     typer.echo(f"{len(rows)} thumbnails -> {file.name}")
 

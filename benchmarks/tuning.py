@@ -8,6 +8,7 @@
     python benchmarks/tuning.py run early --images photos/val --photographs 8       # over-relaxed ProjDiff with noise
     python benchmarks/tuning.py run others --images photos/val --photographs 8      # what that chose, elsewhere
     python benchmarks/tuning.py run metric --images photos/val --photographs 8      # the data step in the metric of Sigma
+    python benchmarks/tuning.py run hosts --images photos/val --photographs 2       # the same on the papers' own paths
     python benchmarks/tuning.py table                                   # best first, by task; resumes from its records
 
 Crops, noise and scores are those of benchmarks/paths.py; records in benchmarks/records/tuning.jsonl.
@@ -293,8 +294,8 @@ def metric() -> Iterator[Trial]:
     for beyond in (1.3, 1.6, 1.8):
         yield from with_metric("cs", "projdiff", MANY_HIGH, {"early_step": beyond}, soft, full)
     for time, steps in ((150, 32), (200, 26)):
-        own = {"early_step": 1.6, "start": {"time": time}}
-        yield from with_metric("cs", "projdiff", "quadratic", own, soft, plugins=("start",), steps=steps)
+        late: dict[str, Any] = {"early_step": 1.6, "start": {"time": time}}
+        yield from with_metric("cs", "projdiff", "quadratic", late, soft, plugins=("start",), steps=steps)
     yield from with_metric("cs", "ddnm", MANY_HIGH, {}, soft)
     for task in ("noisy hole", "noisy half"):
         for beyond in (1.0, 1.3, 1.5):
@@ -303,6 +304,89 @@ def metric() -> Iterator[Trial]:
         own = {"step": 0.5, "early_step": 1.6 if level in ("0.002", "0.01") else 1.75}
         end = LATE_END if level in ("0.002", "0.01") else NOISY_END
         yield from with_metric(f"sr {level}", "projdiff", end, own, *_trusting(0.25, 1.0), *_trusting(1.0, diagonal=True))
+
+
+def sensing() -> Iterator[Trial]:
+    """Compressed sensing with the metric: where its many steps at high noise may end; deblurring with softer maps."""
+    late = (240, 195, 158, 126, 98, 74, 53, 35, 20, 8, -1)
+    soft = {"iterations": 4, "power": 0.5}
+    for high in (tuple(range(999, 290, -15)), tuple(range(999, 290, -10)), (*range(999, 430, -10), *range(420, 290, -20))):
+        for beyond in (1.6, 1.8):
+            yield Trial("cs", "projdiff", ("ucdc",), len(high) + 10, None, {"early_step": beyond, "ucdc": soft}, (*high, *late))
+    yield Trial(
+        "cs", "projdiff", ("ucdc",), 61, None, {"early_step": 1.7, "ucdc": soft}, (*range(999, 250, -15), 250, *LATE_END[11:])
+    )
+    for trust in (0.5, 1.0):
+        for beyond in (1.0, 1.15):
+            own = {"early_step": beyond, "ucdc": {"iterations": 4, "trust": trust, "power": 0.5}}
+            yield Trial("gauss", "projdiff", ("ucdc",), 14, None, own, SHARP)
+    for eta in (0.65, 0.75):
+        yield Trial("motion", "ddnm", ("ucdc",), 21, "quadratic", {"eta": eta, "ucdc": {"iterations": 4, "trust": 1.0}})
+        yield Trial("motion", "ddnm", ("ucdc",), 21, "quadratic", {"eta": eta, "ucdc": {"iterations": 4, "trust": 2.0}})
+    for beyond in (1.8, 1.85):
+        own = {"step": 0.5, "early_step": beyond, "ucdc": {"iterations": 4, "trust": 1.0, "power": 0.5}}
+        yield Trial("sr", "projdiff", ("ucdc",), 21, None, own, NOISY_END)
+        yield Trial("sr", "projdiff", ("ucdc",), len(MANY_HIGH) - 1, None, own, (*CHEAP_HIGH, *NOISY_END[10:]))
+
+
+def closer() -> Iterator[Trial]:
+    """Around what `metric` and `sensing` left: noisy super-resolution, the deblurrings, faithful looks."""
+    for beyond in (1.82, 1.84):
+        for trust, power in ((0.25, 1.0), (0.5, 1.0), (0.5, 0.5), (1.0, 1.0)):
+            own = {"step": 0.5, "early_step": beyond, "ucdc": {"iterations": 4, "trust": trust, "power": power}}
+            yield Trial("sr", "projdiff", ("ucdc",), 21, None, own, NOISY_END)
+    for eta, trust in ((0.75, 4.0), (0.8, 2.0), (0.8, 4.0), (0.8, 8.0), (0.85, 4.0)):
+        yield Trial("motion", "ddnm", ("ucdc",), 21, "quadratic", {"eta": eta, "ucdc": {"iterations": 4, "trust": trust}})
+    for iterations in (4, 12):
+        own = {"eta": 0.8, "ucdc": {"iterations": iterations, "trust": 4.0, "power": 0.5}}
+        yield Trial("motion", "ddnm", ("ucdc",), 21, "quadratic", own)
+    for beyond, trust, power in ((1.3, 1.0, 0.5), (1.3, 0.5, 0.5), (1.4, 0.5, 0.5), (1.15, 0.75, 0.5)):
+        own = {"early_step": beyond, "ucdc": {"iterations": 4, "trust": trust, "power": power}}
+        yield Trial("gauss", "projdiff", ("ucdc",), 14, None, own, SHARP)
+    for runs in (1, 2):
+        for mask in ("inpaint", "sparse", "hole", "lines"):
+            own = {"step": 1.0, "ucdc": {"iterations": 4, "power": 0.5}}
+            yield Trial(mask, "projdiff", ("ucdc",), 21, "quadratic", own, runs=runs)
+        own = {"step": 1.3, "ucdc": {"covariance": "diagonal", "iterations": 4, "power": 1.5}}
+        yield Trial("sr-clean", "projdiff", ("ucdc",), 21, None, own, LATE_END, runs)
+
+
+SENSING = (*range(999, 250, -15), 250, *LATE_END[11:])
+"""Compressed sensing with the metric: steps of 15 down to time 250."""
+STANDARD: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
+    "inpaint": ("projdiff", (), {"step": 1.5, "ucdc": {"iterations": 4, "power": 0.5}}),
+    "sparse": ("projdiff", (), {"step": 1.5, "ucdc": {"iterations": 4, "power": 0.5}}),
+    "hole": ("projdiff", (), {"step": 1.5, "ucdc": {"iterations": 4, "power": 0.5}}),
+    "sr-clean": ("projdiff", LATE_END, {"step": 1.5, "ucdc": {"covariance": "diagonal", "iterations": 4, "power": 1.5}}),
+    "sr": ("projdiff", NOISY_END, {"step": 0.5, "early_step": 1.84, "ucdc": {"iterations": 4, "trust": 0.5, "power": 0.5}}),
+    "gauss": ("projdiff", SHARP, {"early_step": 1.3, "ucdc": {"iterations": 4, "trust": 0.5, "power": 0.5}}),
+    "motion": ("ddnm", (), {"eta": 0.8, "ucdc": {"iterations": 4, "trust": 4.0, "power": 0.5}}),
+    "cs": ("projdiff", SENSING, {"early_step": 1.75, "ucdc": {"iterations": 4, "power": 0.5}}),
+}
+"""Method, times (none: 21 quadratic ones) and settings that the rounds with the metric chose, natural look."""
+
+
+def qualities() -> Iterator[Trial]:
+    """The other qualities with the metric: ten steps, sixty steps, means of two runs."""
+    for task, (method, times, own) in STANDARD.items():
+        yield Trial(task, method, ("ucdc",), len(times) - 1 if times else 21, None if times else "quadratic", own, times)
+        yield Trial(task, method, ("ucdc",), len(times) - 1 if times else 21, None if times else "quadratic", own, times, 2)
+        plain = {name: value for name, value in own.items() if name != "ucdc"}
+        few = FEW if task == "sr" else HALF
+        for item in ((method, (), plain), (method, ("ucdc",), own)):
+            yield Trial(task, item[0], item[1], len(few) - 1, None, item[2], few)
+            yield Trial(task, item[0], item[1], 60, "quadratic", item[2])
+
+
+def hosts() -> Iterator[Trial]:
+    """UCDC on the papers' own paths, 100 uniform steps, for the rows "+ LEADer" of the tables."""
+    for host in ("ddnm", "projdiff", "ddpg", "pirp", "sitcom", "diffpir", "ddrm", "idpg"):
+        for task in ("cs", "sr-clean", "sr", "gauss", "motion"):
+            steps, own = (10, {"inner": 10}) if host == "sitcom" else (100, {})
+            yield Trial(task, host, (), steps, None, own)
+            tried = _trusting(1.0) + _trusting(1.0, diagonal=True) if task == "sr-clean" else _trusting(1.0, 0.25)
+            for item in [*tried, *(_trusting(0.25, diagonal=True) if task in ("sr", "gauss", "motion") else [])]:
+                yield Trial(task, host, ("ucdc",), steps, None, {**own, "ucdc": item})
 
 
 def _trusting(*trusts: float, diagonal: bool = False) -> list[dict[str, Any]]:
@@ -319,6 +403,10 @@ ROUNDS = {
     "early": early,
     "others": others,
     "metric": metric,
+    "sensing": sensing,
+    "closer": closer,
+    "qualities": qualities,
+    "hosts": hosts,
 }
 app = typer.Typer(add_completion=False, help=__doc__)
 

@@ -18,7 +18,7 @@ import numpy as np
 import self_check as runs
 from PIL import Image
 
-from leader.pictures.real_noise import measure_noise
+from leader.forensics.noise.estimate import measure_noise
 from leader.priors.loading import load_prior
 from leader.restoration.restore import restore
 

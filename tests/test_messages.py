@@ -54,7 +54,7 @@ def test_the_page_calls_a_task_by_the_first_kind_that_it_repairs() -> None:
 
 def test_no_sentence_of_the_library_names_an_option_of_the_command_line() -> None:
     """Rooms that talk to Python and the page as well as to the terminal; commands shown as examples are no sentences."""
-    rooms = ("trust", "restoration", "presets", "pictures", "diagnosis")
+    rooms = ("trust", "restoration", "presets", "pictures", "forensics")
     found = []
     for path in (path for room in rooms for path in sorted((Path(leader.__file__).parent / room).rglob("*.py"))):
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -19,10 +19,23 @@ from leader.errors import LeaderError, unknown_name
 
 NAMES = ("measurement", "start", "step", "observation", "travel", "extra", "origin", "origin-noise", "check")
 """What draws are for. Two draws of one name at one position are the same numbers, so nobody may invent a name."""
+INNER = "inner"
+"""What the draws of a loop inside one step are for, one draw an iteration: `inner_name`."""
+
+
+def inner_name(iteration: int) -> str:
+    """The name of the draw of one iteration, 0, 1, ..., of a loop inside a step."""
+    return f"{INNER}-{iteration}"
+
+
+def is_known(name: str) -> bool:
+    """Whether draws of this name exist."""
+    stem, _, count = name.partition("-")
+    return name in NAMES or (stem == INNER and count.isdecimal() and count == str(int(count)))
 
 
 class Noise(Protocol):
-    """A source of standard normal draws: noise(ids, positions, name, shape) -> [B, *shape], name one of NAMES."""
+    """A source of standard normal draws: noise(ids, positions, name, shape) -> [B, *shape], of a name that `is_known`."""
 
     def __call__(self, ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor: ...
 
@@ -34,7 +47,7 @@ class SeededNoise:
         self.seed = whole(seed, "The seed of a run")
 
     def __call__(self, ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
-        if name not in NAMES:
+        if not is_known(name):
             raise unknown_name("draw", name, NAMES)
         draws = [
             torch.randn(tuple(shape), generator=self._generator(image, position, name))

@@ -12,7 +12,7 @@ import torch
 from leader import presets
 from leader.by_name import check_count
 from leader.errors import LeaderError, UsageError
-from leader.methods import Method, make_method
+from leader.methods import METHODS, Method, make_method
 from leader.plugins import PLUGINS, Plugin, expand, make_plugin
 from leader.plugins.image_priors import ImagePrior
 from leader.priors.base import Prior
@@ -65,6 +65,7 @@ class Choices:
         self.probes, self.trust_time = int(probes), check_count("The trust time", trust_time, 0, 2**31 - 1)
         self.steps = steps if isinstance(grid, Grid) else check_count("The number of steps", steps, 1, len(schedule))
         self._check_method()
+        self._add_metric()
         self._check_plugins()
         self._check_grid(schedule)
 
@@ -78,6 +79,13 @@ class Choices:
                 f"The method '{self.method.name}' was given as an object, which holds its settings; found "
                 f"{', '.join(self.own)} besides."
             )
+
+    def _add_metric(self) -> None:
+        """A method that cannot do without a metric gets that of `ucdc`, where no plug-in has one."""
+        method = METHODS[self.method] if isinstance(self.method, str) else self.method
+        kinds = (PLUGINS[item] if isinstance(item, str) else item for item in self.plugins)
+        if method.needs_metric and not any(item.gives_metric for item in kinds):
+            self.plugins = (*self.plugins, "ucdc")
 
     def _check_plugins(self) -> None:
         named = [item for item in self.plugins if isinstance(item, str)]
@@ -108,8 +116,6 @@ class Choices:
             item if isinstance(item, Plugin) else make_plugin(item, {**found.get(item, {}), **self.of_plugins.get(item, {})})
             for item in self.plugins
         )
-        if method.needs_metric and not any(item.gives_metric for item in plugins):
-            plugins = (*plugins, make_plugin("ucdc", {**found.get("ucdc", {}), **self.of_plugins.get("ucdc", {})}))
         plugins = tuple(item.for_host(method) for item in plugins)
         if method.term is not None and any(item.takes_over == method.term for item in plugins):
             method = method.without_term()

@@ -37,7 +37,7 @@ def failing(error: BaseException) -> Callable[..., None]:
     ("error", "code", "says"),
     [
         (KeyboardInterrupt(), 130, "Interrupted"),
-        (MemoryError(), 1, "memory does not suffice"),
+        (MemoryError(), 1, "not enough memory"),
         (OSError(errno.ENOSPC, "No space left on device", "/some/file"), 1, "/some/file"),
         (KeyError("x"), 70, "KeyError"),
         (RecursionError("deep"), 70, "this is a bug of leader"),

@@ -126,7 +126,7 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert same.uncertainty is not None
     assert content["known_to_within"] == maps.shares(same.uncertainty)
     ((path, views, spread, words_below),) = drawn
-    assert same.verdict is not None and words_below == f"Verdict: {same.verdict.in_words()}"
+    assert same.verdict is not None and words_below == f"Verdict: {same.verdict.in_words('terminal')}"
     assert path == Path("figure.png") and [title for title, _ in views] == ["given", "restored"]
     assert np.array_equal(views[0][1], read_picture(folder / "in.png").pixels)
     assert np.array_equal(views[1][1], same.array) and np.array_equal(spread, same.uncertainty)

@@ -30,7 +30,7 @@ def test_ddnm_reproduces_the_data(kind: str, name: str, lam: float, budget: floa
     prior, operator = gaussian(kind, SHAPE), make_operator(name)
     x = prior.gaussian.sample(1, torch.Generator().manual_seed(seed)).float()
     problem = Problem.internal(operator.A(x), operator)
-    sampler = Sampler(prior, "ddnm", ("leader",), steps=20, ucpm={"lam": lam}, satp={"budget": budget})
+    sampler = Sampler(prior, "ddnm", ("ucdc", "ucpm", "satp"), steps=20, ucpm={"lam": lam}, satp={"budget": budget})
     restored = sampler.run(problem, seed=seed).images
     residual = (operator.A(restored) - problem.y).abs().max()
     assert float(residual) <= 1e-5 * max(1.0, float(problem.y.abs().max()))

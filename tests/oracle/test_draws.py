@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leader import Problem, Result, Sampler
 from leader.methods import METHODS
-from leader.noise import NAMES, SeededNoise
+from leader.noise import NAMES, SeededNoise, inner_name
 from tests.oracle.scenes import ForeignNoise, Scene, scene
 
 SHAPE = (3, 5, 4)
@@ -124,6 +124,10 @@ def test_names_that_are_drawn(method: str) -> None:
     wanted: dict[str, set[int]] = {"start": {0}, "step": visited}
     if method == "projdiff":
         wanted |= {"extra": {0}}  # "observation" is for what has a level of its own without being measured: the simple form
+    if method in ("mcg", "repaint"):
+        wanted |= {"observation": visited}
+    if method == "daps":  # sigma is 0.1, and the flow is followed from s_t = 0.2 on
+        wanted |= {inner_name(k): {0, 1, 2, 3} for k in range(100)}
     if method in ("ddim", "idpg"):
         del wanted["step"]
     assert names == wanted

@@ -13,10 +13,12 @@ from tests.oracle.scenes import IDS, Scene, scene
 
 STEPS = 5
 INNER = 4
-PLAIN = ("ddim", "ddnm", "ddrm", "diffpir", "ddpg", "idpg", "pirp")
+PLAIN = ("ddim", "ddnm", "ddrm", "diffpir", "ddpg", "idpg", "pirp", "posterior", "red-diff", "repaint")
 PER_STEP: dict[str, tuple[int, int, int]] = {
     **dict.fromkeys(PLAIN, (1, 0, 0)),
-    "dps": (1, 1, 0),
+    **dict.fromkeys(("dps", "mcg", "pigdm"), (1, 1, 0)),
+    "daps": (5, 0, 0),
+    "dcdp": (20, 0, 0),
     "projdiff": (1, 0, 1),
     "sitcom": (INNER, INNER - 1, 0),
 }

@@ -75,6 +75,7 @@ def test_the_last_time_is_visited_whatever_the_budget() -> None:
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "ddim": {"eta": 0.5},
+    "posterior": {"eta": 0.5},
     "ddnm": {"eta": 0.3, "travel_length": 2, "travel_repeats": 2, "form": "simple", "noise": "published"},
     "ddrm": {"eta": 0.3, "eta_b": 0.5},
     "dps": {"scale": 0.9, "clamp": False, "variance": "predicted"},
@@ -85,6 +86,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "sitcom": {"inner": 2, "rate": 0.2, "lam": 3.0, "margin": 1.0, "clamp": False, "overwrite": None},
     "pirp": {"lam": 0.8, "width": 0.5, "variant": "b", "argument": "gradient", "gamma": 1.0, "zeta": 0.9, "eta_tilde": 3.0}
     | {"eta_floor": 0.5, "mode": 0, "ls_scale": 0.3, "inject": False},
+    "pigdm": {"eta": 0.3, "variance": 0.2, "weights": "score"},
+    "daps": {"flow": 3, "inner": 4, "rate": 1e-5, "fall": 0.5, "tau": 0.1, "end": 9.0},
+    "red-diff": {"lam": 1.0, "power": 0.5, "rate": 0.02},
+    "repaint": {"travel_length": 2, "travel_repeats": 2, "clamp": False, "damping": 0.0},
+    "mcg": {"scale": 0.3, "clamp": False, "variance": "predicted", "damping": 0.5},
+    "dcdp": {"flow": 2, "inner": 3, "rate": 0.3, "lam": 0.2, "first": 300},
 }
 """A value for every setting; None where it has nothing to act on: IDPG injects no noise to renew, SITCOM overwrites
 known pixels, and compressed sensing has none.
@@ -95,7 +102,7 @@ known pixels, and compressed sensing has none.
 def test_every_setting_of_a_method_reaches_the_picture(method: str) -> None:
     assert set(SETTINGS[method]) == {item.name for item in fields(METHODS[method])}  # type: ignore[arg-type]
     made = scene("cs", NOISY)
-    quick = {"inner": 4} if method == "sitcom" else {}
+    quick = {"sitcom": {"inner": 4}, "repaint": {"travel_length": 3}}.get(method, {})
     usual = run(made, (), 8, method=method, **quick).images
     for name, value in SETTINGS[method].items():
         if value is None or name == "travel_length":

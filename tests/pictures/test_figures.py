@@ -12,9 +12,7 @@ from PIL import Image
 
 from leader.errors import LeaderError, UsageError
 from leader.pictures import figures
-from leader.restoration.restore import restore
 from leader.result import Visit
-from tests.cheap_prior import CheapPrior, photograph
 
 
 def drawn(axes: Any) -> Any:
@@ -38,12 +36,6 @@ def test_panels_in_order_with_their_own_pixels() -> None:
     assert [axes.get_title() for axes in without.axes] == ["a", "b"]
 
 
-def test_values_beyond_the_range_are_clipped_not_wrapped() -> None:
-    pixels = np.array([[[-0.5], [0.25]], [[0.5], [1.5]]], np.float32)
-    figure = figures.side_by_side_figure([("a", pixels)])
-    np.testing.assert_array_equal(drawn(figure.axes[0]).get_array(), [[0, 0.25], [0.5, 1]])
-
-
 def test_the_map_has_one_scale_for_every_picture() -> None:
     bright, dark = (np.full((20, 50), value, np.float32) for value in (0.2, 0.01))
     limits = []
@@ -56,18 +48,6 @@ def test_the_map_has_one_scale_for_every_picture() -> None:
         assert [text.get_text() for text in bar.get_yticklabels()] == ["within 2", "within 5", "within 10", "within 20"]
         assert "levels of 255" in bar.get_ylabel()
     assert limits == [(1, 40), (1, 40)]
-
-
-def test_the_map_of_a_restoration_is_in_units_of_the_unit_range() -> None:
-    """CheapPrior's variance in closed form, in [-1, 1] units: what noise of 0.1 leaves of it, its root, halved."""
-    prior = CheapPrior()
-    restored = restore(photograph(24, 24), "denoise", sigma=0.1, prior=prior, steps=10, plugins=())
-    time = next(visit.t for visit in restored.result.trace[0] if visit.t <= 100)
-    abar = float(prior.schedule.abar(time))
-    variance = 0.25 * (1 - abar) / (0.25 * abar + 1 - abar)
-    expected = (variance * 0.04 / (variance + 0.04)) ** 0.5 / 2
-    assert restored.uncertainty is not None
-    np.testing.assert_allclose(restored.uncertainty, expected, rtol=1e-5)
 
 
 def test_the_path_draws_every_visit() -> None:

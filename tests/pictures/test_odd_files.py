@@ -12,11 +12,9 @@ import pytest
 from PIL import Image, ImageCms
 
 from leader.errors import LeaderError
+from leader.forensics.noise.estimate import measure_noise
 from leader.pictures import from_pil, read_picture
-from leader.pictures.defects import find_defects
-from leader.pictures.real_noise import measure_noise
-from leader.pictures.texture_limit import flattest
-from tests.pictures.fields import colour, peppered
+from tests.forensics.fields import colour, find_in, peppered
 
 PICTURE = Image.fromarray(colour(96, 1))
 
@@ -76,11 +74,11 @@ def test_what_is_unusual_is_read(tmp_path: Path, name: str) -> None:
 def test_dithering_is_no_defect() -> None:
     """A picture with a palette has neighbours that differ by design; in all its colours, specks are found."""
     palette = PICTURE.convert("P")
-    assert find_defects(from_pil(palette)).kinds == ()
+    assert find_in(from_pil(palette)).kinds == ()
     spoiled, truth = peppered(colour(96, 1), 0.02, 0)
-    assert (~find_defects(from_pil(Image.fromarray(spoiled))).known & truth).sum() >= 0.9 * truth.sum()
+    assert (~find_in(from_pil(Image.fromarray(spoiled))).known & truth).sum() >= 0.9 * truth.sum()
     grey = np.repeat(spoiled[..., 1:2], 3, axis=2)  # 256 shades are all that grey has
-    assert "salt and pepper" in find_defects(from_pil(Image.fromarray(grey))).kinds
+    assert "salt and pepper" in find_in(from_pil(Image.fromarray(grey))).kinds
 
 
 def test_nothing_but_black_white_and_two_greys_has_a_noise_level_without_a_warning() -> None:
@@ -88,14 +86,3 @@ def test_nothing_but_black_white_and_two_greys_has_a_noise_level_without_a_warni
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert 0.3 < measure_noise(shades).sigma < 0.5
-
-
-def test_windows_that_stand_alone_are_judged_together() -> None:
-    usable = np.zeros((12, 12), dtype=bool)
-    usable[::5, ::5] = True
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert np.array_equal(flattest(np.ones((12, 12)), usable, 0.1), usable)
-        usable[2, 0] = True  # two steps from the first
-        chosen = flattest(np.arange(144.0).reshape(12, 12), usable, 0.1)
-    assert chosen.sum() == 2 and chosen[0, 0] and chosen[2, 0]

@@ -15,11 +15,8 @@ import torch
 from PIL import Image, ImageOps
 
 from leader.errors import LeaderError
-from leader.pictures import Picture, container, figures, read_picture, write_picture
+from leader.pictures import Picture, container, read_picture, write_picture
 from leader.pictures.container import Measurement, read_container, write_container
-from leader.pictures.deep import write_deep_png
-from leader.pictures.picture import matching_profile
-from leader.result import Visit
 
 Pixels = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -53,46 +50,6 @@ def test_a_container_that_would_fill_the_memory_is_refused_before_it_is_unpacked
         read_container(tmp_path / "bomb.npz")
 
 
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The figures that are drawn from here on, instead of written."""
-    kept: list[Any] = []
-    monkeypatch.setattr(figures, "_save", lambda figure, path: kept.append(figure))
-    return kept
-
-
-def shown(axes: Any) -> Any:
-    return np.asarray(axes.images[0].get_array())
-
-
-def test_pictures_stand_under_their_titles_and_the_map_is_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = drawn(monkeypatch)
-    before, after, spread = ramp() / np.float32(2), ramp()[::-1], ramp(channels=1)[..., 0] / np.float32(10)
-    figures.draw_side_by_side(Path("both.png"), [("given", before), ("restored", after)], spread)
-    axes = [item for item in kept[0].axes if item.images]
-    assert [item.get_title() for item in axes] == ["given", "restored", "uncertainty"]
-    expectations: list[Any] = [before, after, np.clip(1.6449 * 255 * spread, 1, 40)]
-    for place, expected in zip(axes, expectations, strict=True):
-        assert np.allclose(shown(place), expected)
-    assert axes[0].images[0].get_clim() == (0, 1), "pictures are not stretched"
-
-
-def test_the_scale_of_a_map_does_not_depend_on_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = drawn(monkeypatch)
-    for largest in (0.002, 0.9):
-        figures.draw_map(Path("map.pdf"), np.full((20, 20), largest, np.float32))
-    assert [figure.axes[0].images[0].get_clim() for figure in kept] == [(1, 40), (1, 40)]
-
-
-def test_the_path_draws_uncertainty_above_and_jumps_below(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = drawn(monkeypatch)
-    figures.draw_path(Path("path.png"), [Visit(900, 500, 0.4, 4), Visit(500, 0, 0.02, 5), Visit(0, -1, 0.001, 1)])
-    upper, lower = kept[0].axes
-    assert list(upper.lines[0].get_xdata()) == [900, 500, 0]
-    assert list(upper.lines[0].get_ydata()) == [0.4, 0.02, 0.001]
-    assert list(lower.lines[0].get_ydata()) == [4, 5, 1]
-    assert lower.xaxis_inverted()
-
-
 def test_jpegs_keep_their_colour_resolution_and_webp_every_bit(tmp_path: Path) -> None:
     stripes = np.zeros((16, 16, 3), np.float32)
     stripes[:, ::2, 0] = 1
@@ -116,32 +73,12 @@ def test_samples_are_rounded_in_8_and_in_16_bits(tmp_path: Path) -> None:
     assert read_picture(tmp_path / "16.png").pixels.flat[0] == pytest.approx(30001 / 65535, abs=1e-7)
 
 
-@pytest.mark.parametrize("suffix", [".jpg", ".bmp", ".ppm"])
-def test_transparency_is_not_lost_without_a_word(tmp_path: Path, suffix: str) -> None:
-    with pytest.raises(LeaderError, match="transparency"):
-        write_picture(tmp_path / f"a{suffix}", Picture(ramp(), ramp(channels=1)[..., 0]))
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_profile_belongs_to_pixels_of_its_own_space() -> None:
-    grey, colour = b"0" * 16 + b"GRAY", b"0" * 16 + b"RGB "
-    assert [matching_profile(profile, 1) for profile in (grey, colour, None)] == [grey, None, None]
-    assert [matching_profile(profile, 3) for profile in (grey, colour)] == [None, colour]
-
-
 def test_the_alpha_of_a_deep_tiff_is_not_premultiplied(tmp_path: Path) -> None:
     write_picture(tmp_path / "a.tif", Picture(ramp(), ramp(channels=1)[..., 0], 16))
     with Image.open(tmp_path / "a.tif") as image:
         assert image.tag_v2[338] in (2, (2,))  # type: ignore[attr-defined]
     read = read_picture(tmp_path / "a.tif")
     assert np.allclose(read.pixels, ramp(), atol=1e-4)
-
-
-def test_a_declared_size_counts_by_its_area(tmp_path: Path) -> None:
-    write_picture(tmp_path / "a.png", Picture(ramp(20, 30)))
-    read_picture(tmp_path / "a.png", most_pixels=600)
-    with pytest.raises(LeaderError, match="30 x 20"):
-        read_picture(tmp_path / "a.png", most_pixels=599)
 
 
 def test_the_photograph_of_a_phone_is_its_first_picture(tmp_path: Path) -> None:
@@ -165,16 +102,6 @@ def test_transparency_is_turned_with_the_pixels(orientation: int, tmp_path: Path
         expected = np.asarray(ImageOps.exif_transpose(stored)).astype(np.float32) / 255
     assert found.alpha is not None
     np.testing.assert_allclose(np.concatenate([found.pixels, found.alpha[..., None]], 2), expected, atol=1e-6)
-
-
-def test_numbers_beyond_16_bits_are_refused(tmp_path: Path) -> None:
-    for value, fits in ((65535, True), (65536, False), (-1, False)):
-        Image.fromarray(np.full((8, 8), value, np.int32)).save(tmp_path / "wide.tif")
-        if fits:
-            assert float(read_picture(tmp_path / "wide.tif").pixels.max()) == 1
-            continue
-        with pytest.raises(LeaderError, match=r"outside 0\.\.65535"):
-            read_picture(tmp_path / "wide.tif")
 
 
 def test_a_container_holds_one_measurement(tmp_path: Path) -> None:
@@ -202,11 +129,6 @@ def test_numbers_without_end_in_a_container_are_told(wrong: str, tmp_path: Path)
     np.savez(tmp_path / "m.npz", **arrays)
     with pytest.raises(LeaderError, match="misstates"):
         read_container(tmp_path / "m.npz")
-
-
-def test_a_deep_png_ends_as_png_says(tmp_path: Path) -> None:
-    write_deep_png(tmp_path / "deep.png", np.zeros((2, 3, 1), np.uint16), None)
-    assert (tmp_path / "deep.png").read_bytes().endswith(b"\0\0\0\0IEND\xaeB`\x82")
 
 
 def test_the_alpha_of_an_enlarged_picture_stays_between_0_and_1() -> None:

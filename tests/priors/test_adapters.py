@@ -13,7 +13,7 @@ from leader.priors.adapters import AutocastPrior, DenoiserPrior, HeadedPrior, Ne
 from leader.priors.base import Prediction, Prior
 from leader.schedule import Schedule
 from tests.cheap_prior import CheapPrior
-from tests.uncertainty.test_covariance import toy_spectrum
+from tests.uncertainty.spectra import toy_spectrum
 
 SCHEDULE = Schedule.linear()
 TIMES = torch.tensor([0, 120, 999])

@@ -11,6 +11,7 @@ from PIL import Image
 from scipy import ndimage
 
 from leader.errors import LeaderError, UsageError
+from leader.forensics import examine
 from leader.operators import Blur, WhitenedBlur, disk_kernel, gaussian_kernel, line_kernel
 from leader.pictures import from_pil
 from leader.restoration.arguments import as_kernel
@@ -30,7 +31,7 @@ def blurred() -> Image.Image:
 
 
 def test_auto_finds_the_kernel_and_its_doubt(blurred: Image.Image) -> None:
-    request = Request(from_pil(blurred))
+    request = Request(examine(from_pil(blurred)))
     values = TASKS["deblur"].read({"kernel": "auto"}, request)
     width = (
         float((values["kernel"].sum(0) * (torch.arange(len(values["kernel"])) - len(values["kernel"]) // 2) ** 2).sum()) ** 0.5
@@ -38,13 +39,13 @@ def test_auto_finds_the_kernel_and_its_doubt(blurred: Image.Image) -> None:
     assert width == pytest.approx(2, rel=0.1)
     assert 0.03 <= values["kernel_doubt"] < 0.2
     assert len(request.notes) == 1 and "kernel='gaussian:" in request.notes[0]
-    given = TASKS["deblur-motion"].read({"kernel": "auto", "kernel_doubt": 0.2}, Request(from_pil(blurred)))
+    given = TASKS["deblur-motion"].read({"kernel": "auto", "kernel_doubt": 0.2}, Request(examine(from_pil(blurred))))
     assert given["kernel_doubt"] == 0.2
 
 
 def test_auto_refuses_sharp_pictures_and_degrading() -> None:
     with pytest.raises(LeaderError, match=r"No blur was found.*give the kernel yourself"):
-        TASKS["deblur"].read({"kernel": "auto"}, Request(from_pil(image(scene()))))
+        TASKS["deblur"].read({"kernel": "auto"}, Request(examine(from_pil(image(scene())))))
     with pytest.raises(UsageError, match="blurred pictures only"):
         degrade(image(scene(64)), "deblur", kernel="auto")
     with pytest.raises(UsageError, match="known exactly"):
@@ -98,7 +99,7 @@ def test_wrong_words_are_refused(words: str) -> None:
 
 
 def test_a_kernel_that_the_picture_refutes_is_narrowed_and_named(blurred: Image.Image) -> None:
-    request = Request(from_pil(blurred))
+    request = Request(examine(from_pil(blurred)))
     values = TASKS["deblur"].read({"kernel": "gaussian:3"}, request)
     exact = gaussian_kernel(2.0)
     outside = (values["kernel"].shape[0] - exact.shape[0]) // 2
@@ -110,7 +111,7 @@ def test_a_kernel_that_the_picture_refutes_is_narrowed_and_named(blurred: Image.
 
 def test_a_kernel_that_is_right_exact_or_too_narrow_stays(blurred: Image.Image) -> None:
     for kernel, options, notes in (("gaussian:2", {}, 0), ("gaussian:3", {"kernel_doubt": 0}, 0), ("gaussian:1.3", {}, 1)):
-        request = Request(from_pil(blurred))
+        request = Request(examine(from_pil(blurred)))
         values = TASKS["deblur"].read({"kernel": kernel, **options}, request)
         assert torch.equal(values["kernel"], as_kernel(kernel)) and len(request.notes) == notes
     assert "used as it is" in request.notes[0]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import leader
+from leader.forensics.noise.shot import ShotNoise
 from leader.operators import WeightedPixels
-from leader.pictures.shot_noise import ShotNoise
 from leader.restoration.repeat import arguments_of
 from leader.restoration.restore import Preparation, prepare
 from leader.restoration.whitening import Coloured

@@ -15,16 +15,17 @@ from PIL import Image
 from scipy import ndimage
 
 import leader
-from leader.diagnosis.findings import Findings, examine
-from leader.diagnosis.kernels import BlurSearch
 from leader.errors import LeaderError, UsageError
+from leader.forensics import NotExamined, examine
+from leader.forensics.blur.search import BlurSearch
+from leader.forensics.defects.defects import Defects
+from leader.forensics.findings import Findings, collect_findings
+from leader.forensics.noise.estimate import NoiseEstimate
 from leader.pictures import Picture
-from leader.pictures.defects import Defects
 from leader.pictures.jpeg_history import JpegHistory
-from leader.pictures.real_noise import NoiseEstimate
 from leader.restoration.diagnose import Advice, Diagnosis, diagnose
 from tests.cheap_prior import CheapPrior
-from tests.diagnosis.fields import field
+from tests.forensics.blur.fields import field
 
 FIELDS: dict[str, type | tuple[type, ...]] = {
     "leader": str,
@@ -181,12 +182,12 @@ def test_it_is_at_the_door_of_the_package() -> None:
 def test_a_stray_scratch_and_a_picture_of_defects_are_not_told(
     kinds: tuple[str, ...], share: float, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def found(picture: Picture) -> Defects:
-        known = np.ones(picture.pixels.shape[:2], bool)
+    def found(pixels: NDArray[np.float32], _: object) -> Defects:
+        known = np.ones(pixels.shape[:2], bool)
         known.reshape(-1)[: round(share * known.size)] = False
         return Defects(known, kinds)
 
-    monkeypatch.setattr("leader.diagnosis.findings.find_defects", found)
+    monkeypatch.setattr("leader.forensics.examination.find_defects", found)
     findings = diagnose(image(scene(128))).findings
     assert (findings.defects == kinds) is told and (findings.defect_share > 0) is told
 
@@ -213,7 +214,7 @@ def test_lines_in_a_jpeg_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPa
     """They may be wires; in a picture without compression a drawn line is a scratch."""
     known = np.ones((192, 192), bool)
     known[50:54] = False
-    monkeypatch.setattr("leader.diagnosis.findings.find_defects", lambda _: Defects(known, ("scratches",)))
+    monkeypatch.setattr("leader.forensics.examination.find_defects", lambda *_: Defects(known, ("scratches",)))
     plain, compressed = diagnose(image(scene())), diagnose(jpeg(image(scene()), 50))
     assert plain.advice == Advice("inpaint", {"mask": "auto"})
     assert compressed.advice is not None and compressed.advice.task != "inpaint"
@@ -225,12 +226,12 @@ def test_lone_dots_in_a_jpeg_are_told_and_not_filled_in(monkeypatch: pytest.Monk
     """They may be the dots of a text; salt and pepper all over is no text."""
     known = np.ones((192, 192), bool)
     known[::20, ::20] = False
-    monkeypatch.setattr("leader.diagnosis.findings.find_defects", lambda _: Defects(known, ("dead pixels",)))
+    monkeypatch.setattr("leader.forensics.examination.find_defects", lambda *_: Defects(known, ("dead pixels",)))
     plain, compressed = diagnose(image(scene())), diagnose(jpeg(image(scene()), 50))
     assert plain.advice == Advice("inpaint", {"mask": "auto"})
     assert compressed.advice is not None and compressed.advice.task != "inpaint"
     assert any("dots that may be dead pixels; use task='inpaint'" in said for said in compressed.sentences())
-    monkeypatch.setattr("leader.diagnosis.findings.find_defects", lambda _: Defects(known, ("salt and pepper",)))
+    monkeypatch.setattr("leader.forensics.examination.find_defects", lambda *_: Defects(known, ("salt and pepper",)))
     assert diagnose(jpeg(image(scene()), 50)).advice == Advice("inpaint", {"mask": "auto"})
 
 
@@ -253,7 +254,7 @@ def test_noise_that_shows_is_removed_before_a_blur_is_undone(monkeypatch: pytest
     blurred = ndimage.gaussian_filter(scene(), (2, 2, 0))
     found = diagnose(image(blurred)).findings
     assert found.blur.blur is not None
-    monkeypatch.setattr("leader.diagnosis.findings.find_blur", lambda *_, **__: found.blur)
+    monkeypatch.setattr("leader.forensics.examination.find_blur", lambda *_, **__: found.blur)
     noisy = diagnose(image(blurred + np.random.default_rng(0).normal(0, 25, blurred.shape)))
     assert noisy.findings.blur.blur is not None and noisy.advice == Advice("denoise")
 
@@ -277,16 +278,12 @@ def test_compression_shows_from_its_limit_on() -> None:
         assert ("which shows" in sentence) == shows and ("hardly" in sentence) != shows
 
 
-def test_noise_is_looked_for_where_a_picture_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    def measured(pixels: Any, known: Any, *_: Any) -> NoiseEstimate:
-        asked.append(known)
-        return NoiseEstimate(0.0, 0.0, 0.001)
-
-    monkeypatch.setattr("leader.diagnosis.findings.measure_noise", measured)
-    monkeypatch.setattr("leader.diagnosis.findings.find_blur", lambda *_: BlurSearch(None, ""))
-    alpha = np.ones((40, 48), np.float32)
-    alpha[:, 20:] = 0.4
-    assert examine(Picture(np.full((40, 48, 3), 0.5, np.float32), alpha)).missing == pytest.approx(28 / 48)
-    assert np.array_equal(asked[0], alpha >= 0.5)
+def test_what_lies_in_a_hole_is_not_looked_at() -> None:
+    pixels = np.full((96, 120, 3), 0.5, np.float32) + np.random.default_rng(1).normal(0, 0.01, (96, 120, 3)).astype(np.float32)
+    pixels[:, 80:] += np.random.default_rng(0).normal(0, 0.3, (96, 40, 3)).astype(np.float32)
+    alpha = np.ones((96, 120), np.float32)
+    alpha[:, 80:] = 0.4
+    examination = examine(Picture(pixels.clip(0, 1), alpha))
+    found = collect_findings(examination)
+    assert found.missing == pytest.approx(1 / 3) and found.noise_level < 0.02
+    assert isinstance(examination.defects, NotExamined) and found.enlarged is None

@@ -164,7 +164,7 @@ def test_out_of_memory_in_one_sentence(monkeypatch: pytest.MonkeyPatch, error: E
 def test_what_cannot_fit_is_refused_before_it_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
     """63 million black pixels in a few kilobytes: nothing of their size is computed."""
     monkeypatch.setattr(resources, "find_memory", lambda: 8 << 30)
-    monkeypatch.setattr("leader.restoration.pose.measure_noise", lambda *_: pytest.fail("the noise was estimated"))
+    monkeypatch.setattr("leader.forensics.examination.noise_behind", lambda *_: pytest.fail("the noise was estimated"))
     huge = np.broadcast_to(np.float32(0.5), (9000, 7000, 3))
     with pytest.raises(LeaderError, match=r"7000 x 9000 pixels takes at least 14\.3 GB.*has 8\.0 GB"):
         prepare(_flat(huge), "denoise", prior=CheapPrior())

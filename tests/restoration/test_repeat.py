@@ -14,8 +14,8 @@ import torch
 from leader import presets
 from leader.errors import LeaderError
 from leader.files import sha256_of
+from leader.forensics.noise.shot import ShotNoise
 from leader.pictures import Picture, write_picture
-from leader.pictures.shot_noise import ShotNoise
 from leader.priors import loading
 from leader.restoration.degrade import degrade_file
 from leader.restoration.repeat import arguments_of, weights_hash

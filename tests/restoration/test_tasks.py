@@ -12,10 +12,10 @@ import torch
 import leader
 from leader import operators, presets
 from leader.errors import LeaderError, UsageError
+from leader.forensics import Examination, examine
 from leader.operators.tasks import VARIANTS, options_of
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
-from leader.pictures.thumbnails import recognise
 from leader.restoration import invention
 from leader.restoration.borders import extended_blur
 from leader.restoration.degrade import degrade
@@ -71,7 +71,7 @@ def test_names_and_options_that_are_wrong() -> None:
     with pytest.raises(UsageError, match="did you mean 'kernel'"):
         prepare(photograph(16, 16), "deblur", kernle="gaussian:1", prior=CheapPrior())
     for task in TASKS.values():
-        request = Request(picture(), seed=0)
+        request = Request(examine(picture()), seed=0)
         own = {option.name for option in task.options}
         for name in {"factor", "down", "kernel", "mask", "ratio", "order"} - own:
             with pytest.raises(UsageError, match=f"no use for a {name}"):
@@ -114,7 +114,7 @@ def test_a_restoration_assumes_what_the_camera_did(task: str, given: dict[str, A
         again = posed.problem.operator.A(2 * scene[None] - 1)
         assert float((again - posed.problem.y).abs().max()) <= 1e-5
     else:  # inside, where no border is blurred in
-        kernel = TASKS[task].read(given, Request(seen))["kernel"]
+        kernel = TASKS[task].read(given, Request(examine(seen)))["kernel"]
         operator, window = extended_blur((3, 32, 32), kernel, task)
         x = torch.zeros(1, *operator.image_shape)
         window.crop(x).copy_(scene)
@@ -165,12 +165,12 @@ def test_nothing_is_seen_of_missing_pixels() -> None:
 
 
 def test_defaults() -> None:
-    values = TASKS["sr"].read({}, Request(picture(), seed=0))
+    values = TASKS["sr"].read({}, Request(examine(picture()), seed=0))
     assert values == {"factor": 4, "down": "bicubic"}
-    assert TASKS["sr"].read({}, Request(picture()))["down"] == recognise(picture(), 4).down
+    assert TASKS["sr"].read({}, Request(examine(picture())))["down"] == examine(picture()).recognise_kernel(4).down
     assert TASKS["sr"].shape(picture(), values) == (3, 128, 160)
     assert TASKS["colourise"].shape(picture(channels=1), {}) == (3, 32, 40)
-    taps = TASKS["deblur-gaussian"].read({}, Request(picture()))["kernel"]
+    taps = TASKS["deblur-gaussian"].read({}, Request(examine(picture())))["kernel"]
     torch.testing.assert_close(taps, operators.gaussian_kernel(10.0, 5))
 
 
@@ -233,8 +233,8 @@ def test_a_kernel_that_is_told_is_not_looked_for(monkeypatch: pytest.MonkeyPatch
     def looked(*_: object) -> None:
         raise AssertionError("nobody asked")
 
-    monkeypatch.setattr("leader.restoration.tasks.super_resolution.recognise", looked)
-    request = Request(Picture(np.random.default_rng(0).random((40, 40, 3), np.float32)))
+    monkeypatch.setattr(Examination, "recognise_kernel", looked)
+    request = Request(examine(Picture(np.random.default_rng(0).random((40, 40, 3), np.float32))))
     values = find_task("sr").read({"down": "nearest", "factor": 4}, request)
     assert values["down"] == "soft-nearest" and request.doubts[0] > 0
     assert find_task("sr").read({"down": "lanczos", "factor": 2}, request)["down"] == "lanczos"
@@ -243,4 +243,4 @@ def test_a_kernel_that_is_told_is_not_looked_for(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("ratio", [0, 0.0, -0.1, 1.01, True, "1"])
 def test_a_share_of_coefficients_is_more_than_none(ratio: object) -> None:
     with pytest.raises(UsageError, match=r"must lie in \(0, 1\]"):
-        find_task("cs").read({"ratio": ratio}, Request(Picture(np.zeros((8, 8, 1), np.float32)), 0))
+        find_task("cs").read({"ratio": ratio}, Request(examine(Picture(np.zeros((8, 8, 1), np.float32))), 0))

@@ -13,17 +13,17 @@ from typer.testing import CliRunner
 
 from leader.cli import app
 from leader.errors import LeaderError, UsageError
+from leader.forensics import examine
+from leader.forensics.size.thumbnails import KERNELS, take_given_kernel
 from leader.pictures import Picture, from_pil, read_picture
-from leader.pictures.defects import find_defects
-from leader.pictures.thumbnails import KERNELS, as_told, recognise
 from leader.restoration.degrade import degrade
 from leader.restoration.pose import PosedProblem, pose_picture
 from leader.restoration.repeat import arguments_of
 from leader.restoration.request import RestoreRequest
 from leader.restoration.restore import restore
 from tests.cheap_prior import CheapPrior
-from tests.pictures.fields import colour, peppered, scratched
-from tests.pictures.jpegs import jpeg, photograph, unit
+from tests.forensics.fields import colour, find_in, peppered, scratched
+from tests.forensics.jpegs import jpeg, photograph, unit
 
 runner = CliRunner()
 
@@ -39,7 +39,7 @@ def posed(picture: Picture, **options: Any) -> PosedProblem:
 def test_by_default_the_kernel_is_recognised_and_the_doubt_is_noise() -> None:
     for kernel in ("nearest", "lanczos"):
         picture = small(kernel)
-        found, told = recognise(picture, 4), posed(picture, down="box")
+        found, told = examine(picture).recognise_kernel(4), posed(picture, down="box")
         auto = posed(picture)
         assert auto.options == posed(picture, down="auto").options == {"factor": 4, "down": found.down}
         assert auto.sigma == pytest.approx(math.hypot(told.sigma, found.doubt)) and auto.sigma > told.sigma
@@ -50,7 +50,9 @@ def test_a_nearest_neighbour_is_never_taken_literally() -> None:
     picture = small("nearest")
     told = posed(picture, down="nearest")
     assert told.options["down"] == "soft-nearest" and told.problem.operator.task == "sr-nearest"
-    assert told.sigma == pytest.approx(math.hypot(posed(picture, down="box").sigma, as_told(picture, 4, "nearest").doubt))
+    assert told.sigma == pytest.approx(
+        math.hypot(posed(picture, down="box").sigma, take_given_kernel(picture.pixels, 4, "nearest").doubt)
+    )
 
 
 def test_a_noise_level_that_is_given_stays() -> None:
@@ -105,7 +107,7 @@ def scratched_file(folder: Path) -> Path:
 
 def test_defects_are_the_mask_and_are_told(tmp_path: Path) -> None:
     file = scratched_file(tmp_path)
-    found = find_defects(read_picture(file))
+    found = find_in(read_picture(file))
     first = restore(file, "inpaint", mask="auto", prior=CheapPrior(), steps=3, threads=1)
     assert np.array_equal(first.posed.options["mask"].numpy() > 0, found.known)
     assert found.words() in first.notes and "salt and pepper and scratches" in found.words()
@@ -139,7 +141,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert done.exit_code == 0 and "Defects were found: salt and pepper and scratches" in done.output
     assert [title for title, _ in drawn] == ["given", "filled in", "restored"]
     holes = (drawn[1][1] == figures.HOLES).all(2)
-    assert np.array_equal(~holes, find_defects(read_picture(file)).known)
+    assert np.array_equal(~holes, find_in(read_picture(file)).known)
     Image.fromarray(colour(96, 7)).save("clean.png")
     refused = runner.invoke(app, ["restore", "clean.png", "none.png", *words])
     assert refused.exit_code == 1 and "No defects were found" in refused.output and not Path("none.png").exists()

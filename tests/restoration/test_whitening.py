@@ -15,10 +15,11 @@ from scipy import ndimage
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
+from leader.forensics import Examination
+from leader.forensics.noise.shot import ShotNoise
+from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.operators import Blur, ColouredInpainting, Denoising, Inpainting, WeightedPixels, WhitenedBlur
 from leader.pictures import Picture, read_picture, write_picture
-from leader.pictures.noise_spectrum import NoiseSpectrum
-from leader.pictures.shot_noise import ShotNoise
 from leader.priors import loading
 from leader.problem import Problem
 from leader.restoration.borders import extend
@@ -26,7 +27,7 @@ from leader.restoration.pose import pose_picture
 from leader.restoration.repeat import arguments_of
 from leader.restoration.restore import prepare, restore
 from leader.restoration.tasks import TASKS, Measured
-from leader.restoration.whitening import Coloured, can_be_whitened, whitened
+from leader.restoration.whitening import Coloured, can_be_whitened, whiten_operator
 from tests.cheap_prior import CheapPrior, photograph
 
 PIXELS = np.full((8, 10, 3), 0.5, np.float32)
@@ -51,7 +52,7 @@ def doubting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The task deblur is uncertain of its kernel."""
     plain = type(TASKS["deblur"]).measured
 
-    def measured(self: Any, given: Picture, values: Any) -> Measured:
+    def measured(self: Any, given: Examination, values: Any) -> Measured:
         found = plain(self, given, values)
         return replace(found, doubt_power=slanted(*found.operator.image_shape[1:]))
 
@@ -126,12 +127,12 @@ def test_broken_spectra_of_kept_runs_are_refused(picture: Path, doubting: None, 
 def test_what_can_be_whitened() -> None:
     shape = (3, 8, 10)
     spectrum = NoiseSpectrum(np.array([[[1.0, 4.0], [4.0, 9.0]]]))
-    denoising = whitened(Denoising(shape), spectrum, None, PIXELS)
+    denoising = whiten_operator(Denoising(shape), spectrum, None, PIXELS)
     assert isinstance(denoising, WhitenedBlur) and denoising.task == "denoise" and denoising.kernel.shape == (1, 1, 1, 1)
     assert torch.allclose(denoising.power, torch.from_numpy(spectrum.on(8, 10))[..., :6])
     blur = Blur(shape, torch.rand(3, 3), rcond=1e-2)
     blur.task = "deblur-motion"
-    found = whitened(blur, NoiseSpectrum.white(0.1), None, PIXELS)
+    found = whiten_operator(blur, NoiseSpectrum.white(0.1), None, PIXELS)
     assert (
         isinstance(found, WhitenedBlur)
         and torch.allclose(found.kernel, blur.kernel)
@@ -196,7 +197,7 @@ def test_runs_with_such_noise_are_repeated_to_the_byte(make: Any, tmp_path: Path
     first = restore(tmp_path / "in.png", "denoise", steps=5)
     summary = json.loads(json.dumps(first.summary()))
     assert (summary["noise_spectrum"] is None) != (summary["shot_noise"] is None)
-    monkeypatch.setattr("leader.restoration.pose.measure_noise", lambda *_: pytest.fail("the noise was estimated again"))
+    monkeypatch.setattr("leader.forensics.examination.noise_behind", lambda *_: pytest.fail("the noise was estimated again"))
     again = restore(tmp_path / "in.png", **arguments_of(summary))
     first.save(tmp_path / "a.png")
     again.save(tmp_path / "b.png")

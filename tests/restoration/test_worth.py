@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from leader.forensics.noise.estimate import NoiseEstimate
 from leader.operators import AveragePoolSR, Blur, Denoising
-from leader.pictures.real_noise import NoiseEstimate
 from leader.presets.paths import find_path
 from leader.priors.base import Prediction
 from leader.problem import Problem
@@ -111,11 +111,12 @@ def test_it_costs_one_call(quality: str | None, look: str | None, monkeypatch: p
 def test_the_verdict_knows_the_white_noise_of_a_picture_whose_noise_somebody_gave(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def measured(*given: Any) -> NoiseEstimate:
-        asked.extend(given[1:])
+    def measured(pixels: Any, *others: Any) -> NoiseEstimate:
+        asked.append((pixels.shape, *others))
         return NoiseEstimate(white=0.012, compression=0.5, rounding=0.001)
 
     given, estimated = (prepare(noisy(0.02), "denoise", sigma=sigma, prior=CheapPrior(), steps=2) for sigma in (0.02, None))
-    monkeypatch.setattr("leader.restoration.restore.measure_noise", measured)
-    assert given._noise() == 0.012 and asked == [None, given.given.bits, given.given.history]
-    assert estimated._noise() is None and len(asked) == 3
+    monkeypatch.setattr("leader.forensics.examination.noise_behind", measured)
+    assert given._noise() == given._noise() == 0.012
+    assert asked == [(given.given.pixels.shape, None, given.given.bits, None)], "once"
+    assert estimated._noise() is None and len(asked) == 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from leader.diagnosis.width import Width
+from leader.forensics.blur.width import Width
 from leader.messages import Note
 from leader.restoration import restore as module
 from leader.restoration.repeat import arguments_of

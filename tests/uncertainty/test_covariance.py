@@ -27,6 +27,7 @@ from leader.priors.spectrum import Spectrum, dct_radius
 from leader.uncertainty import covariance
 from leader.uncertainty.dct import dct2, idct2
 from tests.cheap_prior import CheapPrior
+from tests.uncertainty.spectra import toy_spectrum
 
 SHAPE = (3, 8, 8)
 SIGMA = 0.1
@@ -37,19 +38,6 @@ def dense(apply: covariance.Map, shape: tuple[int, ...] = SHAPE) -> Tensor:
     size = math.prod(shape)
     eye = torch.eye(size, dtype=torch.float64).reshape(size, *shape)
     return apply(eye).reshape(size, -1).T
-
-
-def toy_spectrum() -> Spectrum:
-    generator = torch.Generator().manual_seed(3)
-    radii = torch.tensor([0.06, 0.12, 0.25, 0.5], dtype=torch.float64)
-    mix = torch.randn(2, 4, 3, 3, generator=generator, dtype=torch.float64)
-    fall = radii.reshape(1, 4, 1, 1) ** -1.5
-    power = (mix @ mix.mT + 0.1 * torch.eye(3)) * fall
-    one = torch.tensor([[0.3, 0.2, 0.1], [0.2, 0.4, 0.2], [0.1, 0.2, 0.5]], dtype=torch.float64)
-    levels = torch.tensor([-4.0, 2.0], dtype=torch.float64)
-    return Spectrum(
-        levels, radii, power, torch.stack([one, 3 * one]), power[0] / 50, one / 9, torch.tensor([0.1, -0.2, 0.0]).double()
-    )
 
 
 OPERATORS: dict[str, LinearOperator] = {

@@ -28,7 +28,10 @@ NUMBERS = (
 )
 NAMES = ("", "x", "none", "all", "-", "--", "..", "a" * 3000, "é", "\x1b[31m", "embedded", "DDNM", "leader", "a b")
 TASKS = ("sr", "deblur-gaussian", "deblur-motion", "deblur", "inpaint", "cs", "colourise", "denoise", "jpeg")
-METHODS = ("ddim", "ddnm", "ddrm", "dps", "diffpir", "ddpg", "idpg", "projdiff", "sitcom", "pirp")
+METHODS = (
+    *("ddim", "ddnm", "ddrm", "dps", "diffpir", "ddpg", "idpg", "projdiff", "sitcom", "pirp"),
+    *("pigdm", "daps", "red-diff", "repaint", "mcg", "dcdp"),
+)
 PLUGINS = ("leader", "ucpm", "satp", "equs", "equs+", "none")
 
 

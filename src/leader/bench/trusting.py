@@ -23,9 +23,6 @@ from leader.trust.calibration import SHOWN
 from leader.trust.error_map import ErrorMap, error_map
 from leader.trust.evidence import Watch, gather
 
-BLOCK = 8
-"""Side in pixels of the blocks whose errors are ranked."""
-
 
 def trusted_numbers(cell: Cell, metrics: tuple[str, ...]) -> Record:
     """All that is measured of a cell, with the scores of `metrics` and of its error map; no pictures."""
@@ -61,7 +58,7 @@ def judged(found: ErrorMap, error: Tensor, is_open: Tensor) -> Record:
         **{_coverage(level): float(interval_coverage(errors, stds, multiple)) for level, multiple in found.level.items()},
         "calibration_error": float(calibration_error(errors, stds, found.level)),
         "ause": float(sparsification_error(errors, stds)),
-        "rank": float(block_rank_correlation(*hidden, block=BLOCK)),
+        "rank": float(block_rank_correlation(*hidden)),
     }
     return {name: round(value, DIGITS) if math.isfinite(value) else None for name, value in numbers.items()}
 

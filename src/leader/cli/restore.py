@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from leader.cli.options import option_names, with_options
 from leader.cli.results import Results
 from leader.errors import UsageError
 from leader.restoration.request import RestoreRequest
+
+if TYPE_CHECKING:
+    from leader.forensics import Examination
 
 EXAMPLES = """
 Examples:
@@ -80,9 +83,10 @@ def restore(
     results.check_files(out, existing_files({**read, "--settings": settings}))
     check_readable(picture, "picture")
     request, _ = _add_settings(ctx, request, settings)
+    examination = None
     if request.task is None and picture.suffix.lower() != SUFFIX:
-        request = _follow_advice(picture, request)
-    ready = request.prepare(picture)
+        request, examination = _follow_advice(picture, request)
+    ready = request.prepare(picture, examination=examination)
     check_format(out, ready.given.alpha is not None)
     restored = run_and_tell(ready, results.check, ask=not results.yes)
     if restored.verdict is not None and restored.verdict.level == "failed" and not results.keep_failed:
@@ -119,8 +123,8 @@ def _was_given(ctx: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _follow_advice(picture: Path, request: RestoreRequest) -> RestoreRequest:
-    """The request with what the diagnosis of a picture advises, told on stderr."""
+def _follow_advice(picture: Path, request: RestoreRequest) -> tuple[RestoreRequest, Examination | None]:
+    """The request with what the diagnosis of a picture advises, told on stderr; the examination that it rests on."""
     from leader.restoration.diagnose import diagnose, refuse_options
 
     refuse_options(request.arguments())
@@ -129,7 +133,7 @@ def _follow_advice(picture: Path, request: RestoreRequest) -> RestoreRequest:
         to_stderr(sentence)
     advice = found.advised()
     to_stderr(advice.note())
-    return request.with_options({"task": advice.task, **advice.options})
+    return request.with_options({"task": advice.task, **advice.options}), found.examination
 
 
 def _refuse_of_one(results: Results) -> None:

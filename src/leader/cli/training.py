@@ -130,7 +130,8 @@ def fit_variance(
     check_writable(target)
     settings = FitSettings(seconds=60 * minutes, steps=10**9, seed=seed)
     head, report = fit(network, images, target, settings, say=to_stderr)
-    _fit_spectrum(network, head, images, target.with_name(target.name.removesuffix(SUFFIX)), 30 * minutes)
+    checkpoint = source if out is None else target.with_name(target.name.removesuffix(SUFFIX))
+    _fit_spectrum(network, head, images, checkpoint, 30 * minutes)
     to_stderr(
         f"{report.answers} answers of the network and {report.steps} steps in {report.seconds:.0f} s; squared error over "
         f"predicted variance on held-out pictures: {report.ratio:.2f}."
@@ -141,7 +142,7 @@ def fit_variance(
 def _fit_spectrum(network: Prior, head: VarianceHead, images: Path, checkpoint: Path, seconds: float) -> None:
     """The spectrum beside the head, from as many crops as fit into half of the fitting time."""
     from leader.priors.adapters import HeadedPrior
-    from leader.priors.spectrum import SUFFIX
+    from leader.priors.spectrum import beside
     from leader.train.calibrate import central_crops
     from leader.train.spectrum import count_affordable_crops, fit_spectrum
 
@@ -150,9 +151,9 @@ def _fit_spectrum(network: Prior, head: VarianceHead, images: Path, checkpoint: 
     crops = 2 * central_crops(images, side) - 1
     count = min(len(crops), count_affordable_crops(headed, crops[:1], seconds))
     if count < 2:
-        to_stderr("There was no time for a spectrum, which the plug-in 'start' needs; give more --minutes for one.")
+        to_stderr("There was no time for a spectrum, which 'start' and 'ucdc' need; give more --minutes for one.")
         return
-    target = checkpoint.with_name(checkpoint.stem + SUFFIX)
+    target = beside(checkpoint)
     fit_spectrum(headed, crops[:count]).save(target)
     to_stderr(f"The spectrum of {count} crops is in {target}.")
 

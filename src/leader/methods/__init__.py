@@ -6,19 +6,30 @@ from typing import Any
 
 from leader.by_name import build
 from leader.methods.base import Context, Cost, Estimate, Method, State
+from leader.methods.daps import DAPS
+from leader.methods.dcdp import DCDP
 from leader.methods.ddim import DDIM
 from leader.methods.ddnm import DDNM
 from leader.methods.ddpg import DDPG, IDPG
 from leader.methods.ddrm import DDRM
 from leader.methods.diffpir import DiffPIR
 from leader.methods.dps import DPS
+from leader.methods.mcg import MCG
+from leader.methods.pigdm import PiGDM
 from leader.methods.pirp import PIRP
 from leader.methods.posterior import Posterior
 from leader.methods.projdiff import ProjDiff
+from leader.methods.red_diff import REDDiff
+from leader.methods.repaint import RePaint
 from leader.methods.sitcom import SITCOM
 
 METHODS: dict[str, type[Method]] = {
-    cls.name: cls for cls in (DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP, Posterior)
+    cls.name: cls
+    for cls in (
+        *(DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP),
+        *(PiGDM, DAPS, REDDiff, RePaint, MCG, DCDP),
+        Posterior,
+    )
 }
 
 
@@ -28,12 +39,15 @@ def make_method(name: str, settings: dict[str, Any]) -> Method:
 
 
 __all__ = [
+    "DAPS",
+    "DCDP",
     "DDIM",
     "DDNM",
     "DDPG",
     "DDRM",
     "DPS",
     "IDPG",
+    "MCG",
     "METHODS",
     "PIRP",
     "SITCOM",
@@ -42,8 +56,11 @@ __all__ = [
     "DiffPIR",
     "Estimate",
     "Method",
+    "PiGDM",
     "Posterior",
     "ProjDiff",
+    "REDDiff",
+    "RePaint",
     "State",
     "make_method",
 ]

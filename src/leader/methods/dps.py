@@ -26,8 +26,7 @@ from torch import Tensor
 from leader import presets
 from leader.errors import LeaderError
 from leader.methods.base import Context, Cost, Estimate, Method, State
-from leader.methods.shared import detached, misfit
-from leader.priors.adapters import learned_share
+from leader.methods.shared import ancestral_step, detached, misfit
 from leader.schedule import Grid, Schedule, grid_on, respaced_grid
 
 
@@ -55,9 +54,11 @@ class DPS(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scale is not None and self.scale < 0:
-            raise LeaderError(f"DPS's scale must be >= 0; found {self.scale}.")
+            raise LeaderError(f"The scale of '{self.name}' must be >= 0; found {self.scale}.")
         if self.variance not in ("auto", "small", "predicted", "respaced"):
-            raise LeaderError(f"DPS's variance must be auto, small, predicted or respaced; found '{self.variance}'.")
+            raise LeaderError(
+                f"The variance of '{self.name}' must be auto, small, predicted or respaced; found '{self.variance}'."
+            )
 
     @property
     def cost(self) -> Cost:
@@ -82,23 +83,8 @@ class DPS(Method):
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         assert estimate.guidance is not None
-        now, after = context.level(t), context.level(u)
-        beta = 1 - now.abar / after.abar
-        to_x0 = beta * after.abar.sqrt() / (1 - now.abar)
-        to_x = (1 - after.abar) * (1 - beta).sqrt() / (1 - now.abar)
-        mean = now.cast(to_x0) * x0_hat + now.cast(to_x) * estimate.x
-        variance = now.cast(beta * (1 - after.abar) / (1 - now.abar))
-        predicted = estimate.prediction.variance
-        trained = context.ask.prior.source == "learned"
-        if predicted is not None and (self.variance == "predicted" or (self.variance == "auto" and trained)):
-            # Var[x_u | x_t] = beta_tilde + c0^2 Var[x0 | x_t]; the last step adds no noise.
-            variance = variance + now.cast(to_x0**2 * (after.abar < 1)) * predicted
-        if predicted is not None and self.variance == "respaced":
-            share = learned_share(predicted, t, context.schedule)
-            ends = [now.cast(value.clamp_min(1e-300).log()) for value in (beta * (1 - after.abar) / (1 - now.abar), beta)]
-            variance = ((1 - share) * ends[0] + share * ends[1]).exp() * now.cast((after.abar < 1).double())
-        noise = variance.clamp_min(0).sqrt() * context.noise("step")
-        return State(mean + noise - self._strength(context) * estimate.guidance)
+        moved = ancestral_step(context, estimate, x0_hat, t, u, self.variance)
+        return State(moved - self._strength(context) * estimate.guidance)
 
     def _strength(self, context: Context) -> float:
         return _published_scale(context.problem.operator.task) if self.scale is None else self.scale

@@ -1,4 +1,4 @@
-"""What several methods share: the spectral noise split, clamps, the misfit that guidance differentiates."""
+"""What several methods share: the spectral noise split, steps between times, clamps, what guidance differentiates, Adam."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from leader.methods.base import Context, per_image
+from leader.errors import LeaderError
+from leader.methods.base import Context, Estimate, per_image
 from leader.operators.base import SpectralOperator, where_measured
 from leader.operators.components import Components
-from leader.priors.base import Prediction
+from leader.priors.adapters import learned_share
+from leader.priors.base import Prediction, from_x0
 from leader.problem import Problem
 
 
@@ -129,6 +131,97 @@ def measured_entries(problem: Problem) -> Tensor:
     return reached.flatten(1).sum(1).to("cpu", torch.float64)
 
 
+def largest_squared(problem: Problem) -> Tensor:
+    """|A|^2 of every image, float64 [B or 1, 1, 1, 1]; for operators without an SVD that of the whole batch."""
+    operator = problem.operator
+    if isinstance(operator, SpectralOperator):
+        return operator.spectrum.cpu().double().flatten(1).amax(1).reshape(-1, 1, 1, 1) ** 2
+    return torch.full((1, 1, 1, 1), operator.norm_like(problem.y) ** 2, dtype=torch.float64)
+
+
 def is_last(u: Tensor, like: Tensor) -> Tensor:
     """Which images go to the clean image next (u = -1), broadcastable over `like`."""
     return per_image(u.to(like.device) < 0, like)
+
+
+def ancestral_step(
+    context: Context, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor, variance: str = "auto"
+) -> Tensor:
+    """DDPM's step between any two times, around the clean image x0_hat, with the draw "step"; the last adds no noise.
+
+    variance  "small": beta_tilde; "predicted": plus what the prior's own variance adds; "auto": predicted where the network was
+              trained to predict it; "respaced": within the range of the shortened schedule that such a network was trained for
+    """
+    now, after = context.level(t), context.level(u)
+    beta = 1 - now.abar / after.abar
+    to_x0 = beta * after.abar.sqrt() / (1 - now.abar)
+    to_x = (1 - after.abar) * (1 - beta).sqrt() / (1 - now.abar)
+    mean = now.cast(to_x0) * x0_hat + now.cast(to_x) * estimate.x
+    spread = now.cast(beta * (1 - after.abar) / (1 - now.abar))
+    predicted = estimate.prediction.variance
+    trained = context.ask.prior.source == "learned"
+    if predicted is not None and (variance == "predicted" or (variance == "auto" and trained)):
+        # Var[x_u | x_t] = beta_tilde + c0^2 Var[x0 | x_t]; the last step adds no noise.
+        spread = spread + now.cast(to_x0**2 * (after.abar < 1)) * predicted
+    if predicted is not None and variance == "respaced":
+        share = learned_share(predicted, t, context.schedule)
+        ends = [now.cast(value.clamp_min(1e-300).log()) for value in (beta * (1 - after.abar) / (1 - now.abar), beta)]
+        spread = ((1 - share) * ends[0] + share * ends[1]).exp() * now.cast((after.abar < 1).double())
+    return mean + spread.clamp_min(0).sqrt() * context.noise("step")
+
+
+def check_damping(value: float) -> None:
+    """Refuses what `replace_measured` cannot take."""
+    if value < 0:
+        raise LeaderError(f"The damping of noisy data must be >= 0; found {value}.")
+
+
+def replace_measured(context: Context, x: Tensor, t: Tensor, u: Tensor, damping: float) -> Tensor:
+    """x at times u with what is measured taken from y, brought to the noise of u by the draw "observation".
+
+    Clean data, or damping = 0: A x is that of y. Noisy data: as far as damping sigma^2 against the variance 1 - abar_t that x_t
+    left to x0 allows, so that y enters whole at high noise and not at all at the end.
+    """
+    problem, now, after = context.problem, context.level(t), context.level(u)
+    operator, y = problem.operator, problem.y
+    known = per_image(after.signal, y) * y + per_image(after.noise, y) * operator.A(context.noise("observation"))
+    missing = known - operator.A(x)
+    if problem.noise_free or damping == 0:
+        return x + context.metric.pinv(missing)
+    return x + context.metric.regularised_pinv(missing, damping * problem.sigma**2 / (1 - now.abar.flatten()))
+
+
+def follow_flow(context: Context, x: Tensor, t: Tensor, steps: int) -> Prediction:
+    """The clean image at the end of the probability flow from x at times t, by `steps` DDIM steps of equal length in time.
+
+    The variance is that at times t. One step is the network's own estimate; every step asks, also where few times are left.
+    """
+    here, variance = x, None
+    for k in range(steps, 0, -1):
+        prediction = context.ask(here, t * k // steps)
+        variance = prediction.variance if k == steps else variance
+        after = context.level(t * (k - 1) // steps)
+        here = after.signal * prediction.x0 + after.noise * prediction.eps
+    return from_x0(x, t, prediction.x0, context.schedule, variance)
+
+
+@dataclass(frozen=True)
+class Adam:
+    """The state of Adam for a tensor, without weight decay; elementwise, so the images of a batch do not couple.
+
+    count   updates so far, one number, or one per image [B, 1, 1, 1]
+    second_decay  that of the mean square; that of the mean is 0.9
+    """
+
+    first: Tensor
+    second: Tensor
+    count: int | Tensor = 0
+    second_decay: float = 0.999
+
+    def step(self, v: Tensor, gradient: Tensor, rate: float) -> tuple[Adam, Tensor]:
+        """The next state, and v after one update."""
+        count, decay = self.count + 1, self.second_decay
+        first = 0.9 * self.first + 0.1 * gradient
+        second = decay * self.second + (1 - decay) * gradient**2
+        scale = (second / (1 - decay**count)).sqrt() + 1e-8
+        return Adam(first, second, count, decay), v - rate / (1 - 0.9**count) * first / scale

@@ -13,7 +13,6 @@ def conjugate_gradients(
     right: Tensor,
     tolerance: float = 1e-6,
     iterations: int = 300,
-    start: Tensor | None = None,
     visible: float | None = None,
 ) -> tuple[Tensor, float]:
     """Solves apply(v) = right for a symmetric positive definite `apply`, image by image.
@@ -21,7 +20,6 @@ def conjugate_gradients(
     right [B, ...]. Stops when every image has a relative residual below `tolerance`. Returns the solution and
     the largest relative residual reached.
 
-    start    a guess of the solution; None: zero
     visible  stops where the root mean square of every image's residual is below it, instead of `tolerance`
     """
     rows = tuple(range(1, right.ndim))
@@ -29,8 +27,8 @@ def conjugate_gradients(
     def dot(a: Tensor, b: Tensor) -> Tensor:
         return (a * b).sum(rows, keepdim=True)
 
-    solution = torch.zeros_like(right) if start is None else start
-    residual = right.clone() if start is None else right - apply(start)
+    solution = torch.zeros_like(right)
+    residual = right.clone()
     direction = residual
     energy = dot(residual, residual)
     if visible is None:

@@ -27,13 +27,12 @@ from leader.errors import LeaderError
 from leader.operators.base import Eta, LinearOperator
 from leader.operators.caches import CastCache
 from leader.operators.cg import conjugate_gradients
+from leader.transforms import BLOCK, YCBCR, dct_matrix
 
-BLOCK = 8
 ROUNDED = 2 / 12
 """Variance, in grey levels, of rounding to 8 bits twice: luma and chroma before the compression, the picture behind it."""
 SLACK = 0.5
 """Grey levels by which a coefficient may leave its cell: encoders round luma and chroma to 8 bits first."""
-_COLOURS = [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]]
 
 
 class Jpeg(LinearOperator):
@@ -89,9 +88,9 @@ class Jpeg(LinearOperator):
         if more.shape not in ((1,), steps.shape) or not bool((more >= 0).all()):
             raise LeaderError(f"JPEG needs {len(steps)} doubts >= 0 of its coefficients; found {list(more.shape)}.")
         self._reach = CastCache(((steps / 2 + SLACK + more) * (2 / 255)).float())
-        colours = torch.tensor(_COLOURS if channels == 3 else [[1.0]], dtype=torch.float64)
+        colours = torch.tensor(YCBCR if channels == 3 else [[1.0]], dtype=torch.float64)
         self._colours, self._mixing = CastCache(colours), CastCache(torch.linalg.inv(colours))
-        self._dct = CastCache(dct_matrix())
+        self._dct = CastCache(torch.tensor(dct_matrix(BLOCK)))
         shares = [1.0, *2 * [1 / (rows * columns)]][: len(tables)]
         self._diagonal = [float(row.square().sum()) * share for row, share in zip(colours, shares)]
 
@@ -199,17 +198,9 @@ class Jpeg(LinearOperator):
         return weights * torch.cat(lows), weights * torch.cat(highs)
 
 
-def dct_matrix() -> Tensor:
-    """[8, 8] float64, orthonormal, rows by frequency: the transform of JPEG."""
-    frequency, place = torch.arange(BLOCK, dtype=torch.float64)[:, None], torch.arange(BLOCK, dtype=torch.float64)
-    rows = torch.cos(math.pi * frequency * (2 * place + 1) / (2 * BLOCK)) * math.sqrt(2 / BLOCK)
-    rows[0] /= math.sqrt(2)
-    return rows
-
-
 def rounding_error(tables: list[Tensor], channels: int) -> float:
     """Root mean square error of [0, 1] images where every coefficient is rounded to a multiple of its step."""
-    mixing = torch.linalg.inv(torch.tensor(_COLOURS, dtype=torch.float64)) if channels == 3 else torch.ones(1, 1)
+    mixing = torch.linalg.inv(torch.tensor(YCBCR)) if channels == 3 else torch.ones(1, 1)
     gains = mixing.square().mean(0).tolist()
     total = sum(gain * float((table**2).mean()) / 12 for gain, table in zip(gains, tables))
     return math.sqrt(total + 1 / 12) / 255

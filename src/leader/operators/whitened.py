@@ -19,6 +19,7 @@ import math
 import torch
 from torch import Tensor
 
+from leader import transforms
 from leader.errors import LeaderError
 from leader.operators.base import LinearOperator
 from leader.operators.blur import Blur
@@ -26,8 +27,7 @@ from leader.operators.caches import CastCache
 from leader.operators.pointwise import Denoising
 from leader.operators.weighted import WeightedPixels
 
-_AXES = torch.tensor([[1, 1, 1], [1, 0, -1], [1, -2, 1]], dtype=torch.float64)
-OPPONENT = _AXES / _AXES.norm(dim=1, keepdim=True)
+OPPONENT = torch.tensor(transforms.OPPONENT)
 """[3, 3] orthonormal: rows are grey, red against blue, and magenta against green."""
 
 

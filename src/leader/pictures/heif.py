@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from PIL import features
 
 from leader.errors import LeaderError
+from leader.pictures.formats import AVIF, HEIF
 
-HEIF, AVIF = "HEIF", "AVIF"
 _BRANDS = {
     **dict.fromkeys((b"avif", b"avis"), AVIF),
     **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"), HEIF),

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-BLOCK = 8
+from leader.transforms import BLOCK
+
 LARGEST_UNIT = 32
 """Rows and columns after which the largest arrangement of luma and chroma blocks (4:1:1) repeats."""
 
@@ -90,7 +91,7 @@ def _transposed(table: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(step) for step in np.array(table).reshape(BLOCK, BLOCK).T.reshape(-1))
 
 
-def history_of(image: Image.Image) -> JpegHistory | None:
+def read_history(image: Image.Image) -> JpegHistory | None:
     """What a freshly opened JPEG file says of its compression; None for other images, and for CMYK."""
     tables: dict[int, Sequence[int]] = getattr(image, "quantization", None) or {}
     layers: list[Any] = getattr(image, "layer", None) or []

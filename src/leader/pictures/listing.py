@@ -6,10 +6,7 @@ from pathlib import Path
 
 from leader.errors import LeaderError
 from leader.files import printable
-from leader.pictures.writing import FORMATS
-
-SUFFIXES = (*FORMATS, ".heic", ".heif", ".hif")
-"""What a file of pictures may end in, in lower case."""
+from leader.pictures.formats import SUFFIXES
 
 
 def list_pictures(folder: str | Path) -> list[Path]:

@@ -20,16 +20,14 @@ from PIL import Image, ImageCms, UnidentifiedImageError
 from leader.errors import LeaderError
 from leader.files import check_readable, printable
 from leader.pictures.deep import is_deep, read_deep
-from leader.pictures.heif import AVIF, HEIF, can_avif, kind_of, open_still
-from leader.pictures.jpeg_history import history_of
+from leader.pictures.formats import AVIF, HEIF, READ, SERVED, format_by_mark
+from leader.pictures.heif import can_avif, kind_of, open_still
+from leader.pictures.jpeg_history import read_history
 from leader.pictures.metadata import metadata_in, metadata_of, orientation_of
 from leader.pictures.picture import MOST_PIXELS, Floats, Picture, from_samples
 
-READ = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "PPM", "JPEG2000", "GIF")
-"""The formats that are opened, whatever a file is called; among Pillow's others is one that starts a program (EPS)."""
 SMALL = 1_000_000
 """Pixels of a picture that fits into any memory."""
-SERVED = "PNG, JPEG, WebP, TIFF, AVIF, HEIC or BMP"
 
 
 def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
@@ -120,10 +118,6 @@ def _opens(path: Path) -> bool:
     return True
 
 
-SIGNATURES = {b"II*\0": "TIFF", b"MM\0*": "TIFF", b"II+\0": "TIFF", b"\xff\xd8\xff": "JPEG", b"\x89PNG": "PNG", b"BM": "BMP"}
-"""How files begin whose format is served, though not every kind of it."""
-
-
 def _beginning(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(4)
@@ -131,7 +125,7 @@ def _beginning(path: Path) -> bytes:
 
 def _unidentified(name: str, begin: bytes | None) -> str:
     """One sentence for a file that no decoder takes."""
-    kind = next((kind for mark, kind in SIGNATURES.items() if begin is not None and begin.startswith(mark)), None)
+    kind = None if begin is None else format_by_mark(begin)
     if kind is None:
         return f"{name} is not a picture in a known format; give a {SERVED} file."
     return (
@@ -171,7 +165,7 @@ def _too_large(name: str, found: str, most: int) -> LeaderError:
 
 def _with_history(image: Image.Image, name: str) -> Picture:
     """The picture as stored, with what its file says of its compression."""
-    return replace(_from_loaded(image, name), history=history_of(image), metadata=metadata_of(image))
+    return replace(_from_loaded(image, name), history=read_history(image), metadata=metadata_of(image))
 
 
 def _from_loaded(image: Image.Image, name: str) -> Picture:

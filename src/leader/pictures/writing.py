@@ -12,52 +12,30 @@ from PIL import Image, ImageCms
 from leader.errors import LeaderError, UsageError
 from leader.files import printable, replacing
 from leader.pictures.deep import write_deep_png, write_tiff
+from leader.pictures.formats import AVIF, FORMATS, JPEG, PNG, TIFF, Format
 from leader.pictures.heif import can_avif
 from leader.pictures.jpeg_history import JpegHistory
 from leader.pictures.metadata import Stamp
 from leader.pictures.picture import Picture, matching_profile, samples_of
 
-FORMATS: dict[str, str] = {
-    ".png": "PNG",
-    ".jpg": "JPEG",
-    ".jpeg": "JPEG",
-    ".webp": "WEBP",
-    ".tif": "TIFF",
-    ".tiff": "TIFF",
-    ".bmp": "BMP",
-    ".ppm": "PPM",
-    ".jp2": "JPEG2000",
-    ".avif": "AVIF",
-}
-"""What can be written, by suffix."""
-
-_HOLDS_ALPHA = ("PNG", "WEBP", "TIFF", "JPEG2000", "AVIF")
-_HOLDS_16_BITS = ("PNG", "TIFF")
-_HOLDS_PROFILES = ("PNG", "JPEG", "WEBP", "TIFF", "AVIF")
-_HOLDS_EXIF = ("PNG", "JPEG", "WEBP", "AVIF")
-_SAVE_OPTIONS: dict[str, dict[str, Any]] = {
-    "JPEG": {"quality": 95, "subsampling": 0},
-    "WEBP": {"lossless": True},
-    "AVIF": {"quality": 95, "subsampling": "4:4:4"},
-}
-
 _SUBSAMPLINGS = {(1, 1): 0, (1, 2): 1, (2, 2): 2}
 """Pillow's numbers of what it can write."""
 
 
-def check_format(path: Path, alpha: bool = False) -> str:
+def check_format(path: Path, alpha: bool = False) -> Format:
     """The format a file name asks for; refuses what cannot be written or would lose an alpha channel."""
     if path.suffix.lower() not in FORMATS:
         found = f"'{printable(path.suffix)}'" if path.suffix else "no suffix"
         raise UsageError(f"{printable(path)} has {found}; pictures are written as {', '.join(FORMATS)}.")
-    name = FORMATS[path.suffix.lower()]
-    if name == "AVIF" and not can_avif():
+    chosen = FORMATS[path.suffix.lower()]
+    if chosen.name == AVIF and not can_avif():
         raise LeaderError(f"This Pillow cannot write {printable(path.name)}; install Pillow 11.3 or newer, or write PNG.")
-    if alpha and name not in _HOLDS_ALPHA:
+    if alpha and not chosen.alpha:
         raise LeaderError(
-            f"{name} cannot hold the transparency of the picture; write PNG, WebP or TIFF instead of {printable(path.name)}."
+            f"{chosen.name} cannot hold the transparency of the picture; write PNG, WebP or TIFF instead of "
+            f"{printable(path.name)}."
         )
-    return name
+    return chosen
 
 
 def write_picture(path: Path, picture: Picture, location: bool = False, stamp: Stamp | None = None) -> None:
@@ -66,32 +44,32 @@ def write_picture(path: Path, picture: Picture, location: bool = False, stamp: S
     location  whether the place where it was taken goes with it
     stamp     what is added to its metadata
     """
-    name = check_format(path, picture.alpha is not None)
+    chosen = check_format(path, picture.alpha is not None)
     with replacing(path) as temporary:
-        if picture.bits == 16 and name in _HOLDS_16_BITS:
+        if picture.bits == 16 and chosen.deep:
             samples = samples_of(picture)
             if samples.shape[2] == 2:
                 samples = np.concatenate([np.repeat(samples[..., :1], 3, axis=2), samples[..., 1:]], axis=2)
             deep = np.round(samples * 65535).astype(np.uint16)
-            write = write_deep_png if name == "PNG" else write_tiff
+            write = write_deep_png if chosen.name == PNG else write_tiff
             write(temporary, deep, _profile_for(picture, deep.shape[2]), picture.metadata.tree(location, stamp))
             return
-        if name == "TIFF":
+        if chosen.name == TIFF:
             shallow = np.round(samples_of(picture) * 255).astype(np.uint8)
             write_tiff(temporary, shallow, picture.icc, picture.metadata.tree(location, stamp))
             return
-        options = dict(_SAVE_OPTIONS.get(name, {}))
-        if name == "JPEG" and picture.history is not None and not picture.history.found:
+        options = dict(chosen.options)
+        if chosen.name == JPEG and picture.history is not None and not picture.history.found:
             options = _as_before(picture.history)
         image = picture.to_pil()
-        if picture.icc and name in _HOLDS_PROFILES:
+        if picture.icc and chosen.profile:
             options["icc_profile"] = picture.icc
         elif picture.icc:
             image = _without_profile(image, picture.icc)
         block = picture.metadata.block(location, stamp)
-        if block is not None and name in _HOLDS_EXIF:
+        if block is not None and chosen.exif:
             options["exif"] = block
-        image.save(temporary, name, **options)
+        image.save(temporary, chosen.name, **options)
 
 
 def _without_profile(image: Image.Image, icc: bytes) -> Image.Image:

@@ -1,5 +1,7 @@
-"""The plug-ins and their registry. "leader" stands for UCPM and SATP as this project has them, "leader-paper" for both as
-the paper writes them.
+"""The plug-ins and their registry.
+
+"leader" stands for UCDC and SATP: beside UCDC this project's UCPM changes next to nothing (docs/results.md).
+"leader-paper" stands for UCPM and SATP as the paper writes them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from leader.plugins.wiener import Wiener
 PLUGINS: dict[str, type[Plugin]] = {
     cls.name: cls for cls in (UCPM, SATP, UCDC, UCPMPaper, SATPPaper, EquS, EquSPlus, Start, Pace, Wiener, Cells, Direct)
 }
-BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucpm", "satp"), "leader-paper": ("ucpm-paper", "satp-paper")}
+BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucdc", "satp"), "leader-paper": ("ucpm-paper", "satp-paper")}
 
 
 def expand(plugins: Sequence[str | Plugin] | str | Plugin) -> tuple[str | Plugin, ...]:
@@ -52,6 +54,7 @@ __all__ = [
     "BUNDLES",
     "PLUGINS",
     "SATP",
+    "UCDC",
     "UCPM",
     "Cells",
     "Direct",

@@ -8,8 +8,11 @@ takes all pixels for equally uncertain. Methods use it through the `metric` of t
     DDNM, ProjDiff (clean data)      x0 + metric.pinv(y - A x0), still exactly consistent
     DiffPIR, DDPG, IDPG, PIRP        metric.regularised_pinv in the place of A^T (A A^T + eta)^{-1}
     DDNM+, DDRM, ProjDiff (noise)    E[x0 | x_t, y] before their split into components, which keeps its noise levels
-    SITCOM                           E[x0 | x_t, y] of what its inner loop found
-    DPS                              unchanged: its gradient through the network is Sigma A^T r already, by Tweedie's formula
+    RePaint, MCG                     metric.pinv, with noise metric.regularised_pinv, where they replace what is measured
+    SITCOM (noise)                   E[x0 | x_t, y] of what its inner loop found
+    RED-diff                         E[x0 | x_t, y] in the place of the network's estimate
+    DAPS, DCDP                       their inner loops begin at E[x0 | x_t, y]
+    DPS, PiGDM                       unchanged: a gradient through the network is Sigma A^T r already, by Tweedie's formula
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ class UCDC(Plugin):
     """Of the local variance: Sigma^power, its mean kept."""
     trust: float = 1.0
     """In noisy data: their variance is divided by it where E[x0 | x_t, y] is formed; below 1 believes the network more."""
-    iterations: int = 8
+    iterations: int = 4
     """Of a step's conjugate gradients at most."""
     visible: float = 0.02
     """A solve ends where its error is this share of a standard deviation, root mean square."""

@@ -9,22 +9,15 @@ component with its own power spectrum.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-OPPONENT = torch.tensor(
-    [
-        [1 / math.sqrt(3)] * 3,
-        [1 / math.sqrt(2), 0.0, -1 / math.sqrt(2)],
-        [1 / math.sqrt(6), -2 / math.sqrt(6), 1 / math.sqrt(6)],
-    ],
-    dtype=torch.float64,
-)
-"""Rows: brightness, red against blue, red and blue against green."""
+from leader import transforms
+
+OPPONENT = torch.tensor(transforms.OPPONENT)
 
 
 @dataclass(frozen=True)
@@ -79,10 +72,7 @@ def frequencies(size: int) -> Tensor:
 @lru_cache(maxsize=32)
 def dct_matrix(size: int) -> Tensor:
     """Orthonormal DCT-II [size, size], float64; its rows are the basis."""
-    places = torch.arange(size, dtype=torch.float64) + 0.5
-    matrix = torch.cos(2 * math.pi * frequencies(size)[:, None] * places[None, :]) * math.sqrt(2 / size)
-    matrix[0] /= math.sqrt(2)
-    return matrix
+    return torch.tensor(transforms.dct_matrix(size))
 
 
 def _dct_like(image: Tensor, size: int) -> Tensor:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from leader.errors import UsageError
+from leader.forensics import examine
 from leader.noise import SeededNoise
 from leader.operators import build_task
 from leader.pictures import Picture, check_format, write_picture
@@ -87,7 +88,7 @@ def degrade(
     if exact and not chosen.in_containers:
         raise UsageError(f"The task '{chosen.name}' lives in pictures; write a .png or .jpg file instead of a container.")
     picture = as_picture(image)
-    request = Request(picture, origin)
+    request = Request(examine(picture), origin)
     values = chosen.read(given, request)
     x = torch.from_numpy(np.ascontiguousarray(picture.pixels.transpose(2, 0, 1)))[None]
     if exact:

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from leader.diagnosis.findings import VISIBLE_NOISE, Findings, examine
 from leader.errors import LeaderError, UsageError
 from leader.files import printable
+from leader.forensics import Examination, examine
+from leader.forensics.findings import VISIBLE_NOISE, Findings, collect_findings
+from leader.forensics.noise.estimate import NoiseEstimate
 from leader.messages import Note, Reader, Remedy, render
-from leader.pictures.real_noise import NoiseEstimate
 from leader.restoration.arguments import ImageLike, as_picture
 from leader.restoration.tasks import TASKS
 
@@ -74,6 +75,7 @@ class Diagnosis:
     findings: Findings
     advice: Advice | None
     file: str | None = None
+    examination: Examination | None = field(default=None, repr=False, compare=False)
 
     @property
     def command(self) -> str | None:
@@ -155,13 +157,14 @@ class Diagnosis:
         return f"<Diagnosis {self.findings.size[0]} x {self.findings.size[1]} pixels: {task}>"
 
 
-def diagnose(image: ImageLike) -> Diagnosis:
-    """What is wrong with a picture: a path, Pillow image, array or tensor in [0, 1].
+def diagnose(image: ImageLike | Examination) -> Diagnosis:
+    """What is wrong with a picture: a path, Pillow image, array or tensor in [0, 1], or one that is being examined.
 
     The middle of a large picture speaks for all of it.
     """
-    findings = examine(as_picture(image))
-    return Diagnosis(findings, _advice(findings), str(image) if isinstance(image, (str, Path)) else None)
+    examination = image if isinstance(image, Examination) else examine(as_picture(image))
+    findings = collect_findings(examination)
+    return Diagnosis(findings, _advice(findings), str(image) if isinstance(image, (str, Path)) else None, examination)
 
 
 def refuse_options(options: Mapping[str, Any]) -> None:

@@ -12,15 +12,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leader.diagnosis.width import Width
 from leader.errors import LeaderError, UsageError
+from leader.forensics import Examination, NotExamined, examine
+from leader.forensics.blur.width import Width
+from leader.forensics.noise.estimate import NoiseEstimate, rounding
+from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.messages import Note, Remedy
 from leader.operators import LinearOperator, WeightedPixels
 from leader.operators.tasks import resolve
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
-from leader.pictures.noise_spectrum import NoiseSpectrum
-from leader.pictures.real_noise import NoiseEstimate, last_compression, measure_noise, rounding
 from leader.problem import Problem
 from leader.restoration import invention
 from leader.restoration.arguments import as_sigma
@@ -28,7 +29,7 @@ from leader.restoration.borders import Window, extend
 from leader.restoration.clipping import find_clipped
 from leader.restoration.resources import check_memory
 from leader.restoration.tasks import Measured, Request, Task, task_options
-from leader.restoration.whitening import Coloured, NoiseShape, can_be_whitened, whitened
+from leader.restoration.whitening import Coloured, NoiseShape, can_be_whitened, whiten_operator
 
 CPU = torch.device("cpu")
 
@@ -43,9 +44,10 @@ class PosedProblem:
     notes       choices made on the way, one sentence each
     options     of the task, as they were read: kernels and masks as tables
     noise       the picture's noise where the problem holds a whitened measurement: sigma is then that of its operator
-    width       what the picture says of the width of a blur's kernel; None where nobody looked
+    width       what the picture says of the width of a blur's kernel; None: not examined (no blur, or an exact kernel)
     white       whether white noise was found in a picture that was never compressed, and nobody said how much there is
     misread     the probability that a choice made for the user is wrong and no noise level makes up for it
+    examination of the given picture
     """
 
     problem: Problem
@@ -60,6 +62,7 @@ class PosedProblem:
     width: Width | None = None
     white: bool = False
     misread: float = 0.0
+    examination: Examination | None = field(default=None, repr=False, compare=False)
 
 
 class OfPosed:
@@ -114,11 +117,12 @@ def pose_container(
     problem = Problem(content.y.to(device), operator, level)
     view = content.y if content.y.ndim == 4 else (operator.pinv(problem.y) + 1) / 2
     given = Picture(_to_array(view), content.alpha, content.bits, content.icc)
-    return PosedProblem(problem, given, content.task, level, "given" if sigma is not None else "container")
+    origin = "given" if sigma is not None else "container"
+    return PosedProblem(problem, given, content.task, level, origin, examination=examine(given))
 
 
 def pose_picture(
-    picture: Picture,
+    picture: Picture | Examination,
     task: str,
     sigma: float | Coloured | None,
     options: Mapping[str, Any],
@@ -126,7 +130,8 @@ def pose_picture(
     jpeg: bool = True,
     clipped: bool = True,
 ) -> PosedProblem:
-    """The problem of a degraded picture; sigma None is estimated, that of a run to be repeated may be `Coloured`.
+    """The problem of a degraded picture, examined already or not; sigma None is estimated, that of a run to be repeated may be
+    `Coloured`.
 
     jpeg     whether traces of JPEG are looked for
     clipped  whether noise may have been clipped at black and white
@@ -136,14 +141,16 @@ def pose_picture(
         raise UsageError(
             "The task 'jpeg' is all about JPEG, whose traces were switched off; switch them on, or choose another task."
         )
-    request = Request(picture, notes=list(picture.metadata.notes))
+    examination = examine(picture, jpeg)
+    picture = examination.picture
+    request = Request(examination, notes=list(picture.metadata.notes))
     values = chosen.read(given, request)
     if chosen.invents(picture, values):
         request.notes.append(invention.NOTE)
     check_memory(chosen.shape(picture, values))
-    measured = chosen.measured(picture, values)
+    measured = chosen.measured(examination, values)
     measured = replace(measured, doubt=math.hypot(measured.doubt, *request.doubts))
-    level, noise, white = _noise(measured, sigma, chosen, request.notes, jpeg)
+    level, noise, white = _noise(measured, sigma, chosen, request)
     request.notes.extend(measured.notes)
     pixels, window = measured.pixels, measured.window
     operator: LinearOperator = measured.operator
@@ -152,7 +159,7 @@ def pose_picture(
         y = extend(y, operator, window)
     plain = y
     if noise is not None:
-        weighed = whitened(operator, noise, measured.doubt_power, pixels)
+        weighed = whiten_operator(operator, noise, measured.doubt_power, pixels)
         operator, y = weighed, weighed.whiten(y)
         level = sigma.sigma if isinstance(sigma, Coloured) else weighed.reference
     # an entry of a filtered measurement holds many pixels
@@ -176,11 +183,12 @@ def pose_picture(
         measured.width,
         white,
         max(request.misread, default=0.0),
+        examination.of_measured(pixels, None),
     )
 
 
 def _noise(
-    measured: Measured, given: float | Coloured | None, task: Task, notes: list[str], jpeg: bool = True
+    measured: Measured, given: float | Coloured | None, task: Task, request: Request
 ) -> tuple[float, NoiseShape | None, bool]:
     """The noise level, for white noise; the noise of the picture where its measurement is to be whitened; whether white noise
     was found, uncompressed.
@@ -195,7 +203,7 @@ def _noise(
     if level is None and measured.sigma is not None:
         level = measured.sigma
     if level is None:
-        noise = _estimated(measured, task.amplifies, jpeg)
+        noise, notes = _estimate_noise(measured, task.amplifies, request.examination), request.notes
         level, shape = math.hypot(noise.sigma, measured.doubt), noise.shot or noise.spectrum
         white = shape is None and noise.history is None
         notes.extend(noise.notes())
@@ -216,19 +224,15 @@ def _noise(
     return level, NoiseSpectrum.white(max(level, rounding(measured.picture.bits))), white
 
 
-def _estimated(measured: Measured, amplified: bool, jpeg: bool) -> NoiseEstimate:
-    """The noise of the picture, with that of its compression and of its rounding to 8 or 16 bits."""
-    try:
-        picture = measured.picture
-        history = picture.history
-        if jpeg and history is None and measured.known is not None:  # most defects were there when it was compressed
-            history = last_compression(picture.pixels, None, search=picture.bits == 8)
-        return measure_noise(measured.pixels, measured.known, picture.bits, history, amplified, jpeg)
-    except LeaderError as error:
-        if measured.known is None or measured.known.mean() > 0.5:
-            raise
-        advice = ", and see that the mask is white where the picture is known."
-        raise LeaderError(str(error).rstrip(".") + advice) from error
+def _estimate_noise(measured: Measured, amplified: bool, examination: Examination) -> NoiseEstimate:
+    """The noise of what was measured, with that of its compression and of its rounding to 8 or 16 bits."""
+    examined = examination.of_measured(measured.pixels, measured.known)
+    noise = examined.amplified_noise if amplified else examined.noise
+    if not isinstance(noise, NotExamined):
+        return noise
+    if measured.known is None or measured.known.mean() > 0.5:
+        raise LeaderError(noise.reason)
+    raise LeaderError(noise.reason.rstrip(".") + ", and see that the mask is white where the picture is known.")
 
 
 def _to_array(y: Tensor) -> NDArray[np.float32]:

@@ -25,10 +25,10 @@ from torch import Tensor
 import leader
 from leader.errors import LeaderError
 from leader.files import printable, sha256_of
+from leader.forensics.noise.shot import ShotNoise
+from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.pictures import MOST_PIXELS
 from leader.pictures.metadata import OURS, Stamp
-from leader.pictures.noise_spectrum import NoiseSpectrum
-from leader.pictures.shot_noise import ShotNoise
 from leader.priors.base import Prior
 from leader.priors.catalogue import ENTRIES
 from leader.restoration.arguments import Exactly, ImageLike, as_sigma

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 
 from leader.by_name import check_count
-from leader.errors import LeaderError, UsageError
+from leader.errors import UsageError
+from leader.forensics import Examination, NotExamined, examine
 from leader.methods import Method
 from leader.pictures.container import SUFFIX, read_container
-from leader.pictures.real_noise import measure_noise
 from leader.plan import Plan
 from leader.plugins import Plugin
 from leader.priors import loading
@@ -132,10 +132,8 @@ class Preparation(OfPosed):
         """
         if self.problem.operator.task != "denoise" or self.sigma_from == "estimated":
             return None
-        try:
-            return measure_noise(self.given.pixels, None, self.given.bits, self.given.history).white
-        except LeaderError:
-            return None
+        noise = None if self.posed.examination is None else self.posed.examination.noise
+        return None if noise is None or isinstance(noise, NotExamined) else noise.white
 
     def with_sigma(self, sigma: float, note: str) -> Preparation:
         """The same with another noise level for [0, 1] images; everything that depends on it is chosen anew."""
@@ -198,6 +196,7 @@ def prepare(
     settings: Mapping[str, Any] | None = None,
     jpeg: bool = True,
     clipped: bool = True,
+    examination: Examination | None = None,
     **options: Any,
 ) -> Preparation:
     """Makes every choice of a restoration, and refuses what cannot be done, before the first network call.
@@ -218,6 +217,7 @@ def prepare(
                  0.05}}), grid, estimator, probes, trust_time, use_presets
     jpeg         False: nothing is made of traces of JPEG, neither of tables in a file nor of blocks in pixels
     clipped      False: what stands at black or white counts as measured; otherwise noise is taken to have been cut off there
+    examination  of the image, where it has begun, as that of a Diagnosis: nothing is searched twice
     options      of the task:
                  kernel  for blurs: "auto" (found in the picture), "gaussian:STD", "disk:RADIUS", "line:LENGTH:ANGLE",
                          "motion:SEED", a file or a table; kernel_doubt: the relative error of its width, 0 for none
@@ -242,7 +242,7 @@ def prepare(
                 raise UsageError("A container has white noise; the noise of the run that is repeated is not.")
             posed = pose_container(read_container(Path(image)), task, level, options, place)
         else:
-            posed = _posed(image, task, level, options, place, bool(jpeg), bool(clipped))
+            posed = _posed(examination or examine(as_picture(image)), task, level, options, place, bool(jpeg), bool(clipped))
         posed = left_where_nothing_is_gained(posed, _cut_prior(model, posed.problem))
         path = choice.path(posed.problem)
         sampler = choice.sampler(posed.problem, find_task(posed.task).plugins, path)
@@ -259,7 +259,7 @@ def _cut_prior(prior: Prior, problem: Problem) -> Prior:
 
 
 def _posed(
-    image: ImageLike,
+    examination: Examination,
     task: str | None,
     level: float | Coloured | None,
     options: Mapping[str, Any],
@@ -268,12 +268,11 @@ def _posed(
     clipped: bool,
 ) -> PosedProblem:
     """The problem of a picture; where nobody said what is wrong with it, of what its diagnosis advises."""
-    picture = as_picture(image)
     if task is not None:
-        return pose_picture(picture, task, level, options, place, jpeg, clipped)
+        return pose_picture(examination, task, level, options, place, jpeg, clipped)
     refuse_options(options)
-    advice = diagnose(image).advised()
-    posed = pose_picture(picture, advice.task, level, advice.options, place, jpeg, clipped)
+    advice = diagnose(examination).advised()
+    posed = pose_picture(examination, advice.task, level, advice.options, place, jpeg, clipped)
     return replace(posed, notes=(advice.note(), *posed.notes))
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from leader.forensics.noise.shot import ShotNoise
+from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.operators import Blur, ColouredInpainting, Denoising, Inpainting, LinearOperator, WeightedPixels, WhitenedBlur
-from leader.pictures.noise_spectrum import NoiseSpectrum
 from leader.pictures.picture import Floats
-from leader.pictures.shot_noise import ShotNoise
 
 NoiseShape = NoiseSpectrum | ShotNoise
 
@@ -45,7 +45,7 @@ def can_be_whitened(operator: LinearOperator, shape: NoiseShape | None = None) -
     return isinstance(operator, Denoising) or (type(operator) is Blur and operator.kernel.shape[0] == 1)
 
 
-def whitened(
+def whiten_operator(
     operator: LinearOperator, shape: NoiseShape, doubt_power: Tensor | None, pixels: Floats
 ) -> WhitenedBlur | WeightedPixels | ColouredInpainting:
     """The operator of whitened measurements.

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import torch
 
-from leader.diagnosis.views import middle
+from leader.forensics.blur.views import middle
 from leader.messages import Note, Remedy
 from leader.operators import Blur, Denoising
 from leader.priors.base import Prior
@@ -19,7 +19,7 @@ from leader.problem import Problem
 from leader.restoration.pose import PosedProblem
 
 WEAK = 0.025
-"""Standard deviation of noise, for [0, 1] images, above which the network is not asked: texture rarely looks so noisy."""
+"""Standard deviation, for [0, 1] images, above which noise is always removed: it is visible, and seldom texture."""
 GAINED = 0.89
 """Share of the noise below which the expected error must lie: an answer that is better than the picture by 1 dB. Clean
 textures that look noisy have 0.89 to 4 of it (`benchmarks/weak_noise.py`).

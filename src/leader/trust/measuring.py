@@ -17,7 +17,7 @@ from leader.result import to_unit_range
 from leader.trust import plausibility, residual
 
 if TYPE_CHECKING:
-    from leader.diagnosis.width import Width
+    from leader.forensics.blur.width import Width
 
 Numbers = dict[str, float | None]
 Crop = Callable[[Tensor], Tensor]

@@ -8,13 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from leader.transforms import BLOCK
 from leader.trust.limits import FEWEST, NEAR
 from leader.trust.strips import strips
 
 ROUNDING = 1 / 255 / math.sqrt(12)
 """Standard deviation of rounding to 8 bits, of the range 0 to 1: the least noise a measurement kept in 8 bits has."""
-BLOCK = 8
-"""Side of the blocks of JPEG, in pixels."""
 
 
 def measure_level(residual: Tensor, reached: Tensor) -> float:

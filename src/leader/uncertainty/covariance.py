@@ -30,6 +30,7 @@ from leader.priors.base import Prior
 from leader.priors.gaussian import GaussianPrior
 from leader.priors.spectrum import Spectrum
 from leader.uncertainty.dct import dct2, idct2
+from leader.uncertainty.tables import TableCache
 
 Map = Callable[[Tensor], Tensor]
 Easing = Callable[[Tensor], Map]
@@ -45,6 +46,8 @@ LARGEST_TILE = 512
 PROBES = 2
 """Of the gain of A^T A by frequency, smoothed over a window of WINDOW x WINDOW frequencies and all channels."""
 WINDOW = 5
+_TABLES = TableCache(256 * 2**20)
+"""Correlations by spectrum, time and size: a hundred times of 256 px, or 27 of the largest tile."""
 ALONE = 8.0
 """An eigenvalue found exactly with less weight than this is a single one: (z v)^2 exceeds 8 once in 200 draws."""
 
@@ -198,18 +201,22 @@ def dct_gain(operator: LinearOperator, like: Tensor) -> Tensor:
     return smooth[0, 0].clamp_min(0)
 
 
-@lru_cache(maxsize=64)
-def _correlation(
-    spectrum: Spectrum, abar: float, height: int, width: int, dtype: torch.dtype, device: torch.device
-) -> Covariance:
-    """C_t of a spectrum, kept: a run asks for it at every step, and the next run at the same times."""
-    return stationary(spectrum.at(abar, height, width), torch.empty(0, dtype=dtype, device=device))
+def _correlation(spectrum: Spectrum, abar: float, height: int, width: int, like: Tensor) -> Covariance:
+    """C_t of a spectrum. Its table is kept: a run asks for it at every step, and the next run at the same times."""
+
+    def make() -> Tensor:
+        values, vectors = torch.linalg.eigh(spectrum.at(abar, height, width))
+        return _frequency_table(vectors, values.clamp_min(0).sqrt(), like)
+
+    return _by_frequency(_TABLES.find((spectrum, abar, height, width, like.dtype, like.device), make))
 
 
-def _in_tiles(tile: Covariance, size: tuple[int, int], side: tuple[int, int], shift: tuple[int, int]) -> Covariance:
+def tile_covariance(tile: Covariance, size: tuple[int, int], side: tuple[int, int], shift: tuple[int, int]) -> Covariance:
     """A picture of `size` cut into tiles of `side`, each with the covariance `tile` and independent of the others.
 
     shift  by how much the first tiles begin outside the picture: from step to step another one, so that seams do not add up
+
+    For one picture [1, C, H, W]. Its white coordinates are [1, tiles, C, h, w]: tiles are no batch, a camera joins them.
     """
     counts = [-(-(n + s) // t) for n, s, t in zip(size, shift, side)]
     padding = [count * t - s - n for count, t, s, n in zip(counts, side, shift, size)]
@@ -217,16 +224,15 @@ def _in_tiles(tile: Covariance, size: tuple[int, int], side: tuple[int, int], sh
     def cut(x: Tensor) -> Tensor:
         """[1, C, H, W] -> [tiles, C, h, w]"""
         whole = pad(x, (shift[1], padding[1], shift[0], padding[0]))
-        parts = whole.reshape(x.shape[1], counts[0], side[0], counts[1], side[1])
-        return parts.permute(1, 3, 0, 2, 4).reshape(-1, x.shape[1], *side)
+        parts = whole.reshape(-1, counts[0], side[0], counts[1], side[1])  # C, rows, h, columns, w
+        return parts.permute(1, 3, 0, 2, 4).flatten(0, 1)
 
     def put_together(tiles: Tensor) -> Tensor:
-        channels = tiles.shape[1]
-        parts = tiles.reshape(*counts, channels, *side).permute(2, 0, 3, 1, 4)
-        whole = parts.reshape(1, channels, counts[0] * side[0], counts[1] * side[1])
+        parts = tiles.reshape(counts[0], counts[1], -1, side[0], side[1]).permute(2, 0, 3, 1, 4)
+        whole = parts.reshape(1, -1, counts[0] * side[0], counts[1] * side[1])
         return whole[..., shift[0] : shift[0] + size[0], shift[1] : shift[1] + size[1]]
 
-    return Covariance(lambda w: put_together(tile.root(w)), lambda v: tile.transposed(cut(v)))
+    return Covariance(lambda w: put_together(tile.root(w[0])), lambda v: tile.transposed(cut(v))[None])
 
 
 def stationary(matrices: Tensor, like: Tensor) -> Covariance:
@@ -237,17 +243,28 @@ def stationary(matrices: Tensor, like: Tensor) -> Covariance:
     values, vectors = torch.linalg.eigh(matrices)
     values = values.clamp_min(0)
 
-    def by_frequency(gains: Tensor) -> Map:
-        """x -> V diag(gains) V^T x at every frequency; gains [H, W, C]."""
-        table = ((vectors * gains[..., None, :]) @ vectors.mT).permute(2, 3, 0, 1).to(like).contiguous()
-        return lambda c: (table * c[:, None]).sum(2)
-
-    root = by_frequency(values.sqrt())
+    table = _frequency_table(vectors, values.sqrt(), like)
 
     def easing(gain: Tensor) -> Map:
-        return by_frequency((1 + values * gain.to(values)[..., None]).rsqrt())
+        eased = _frequency_table(vectors, (1 + values * gain.to(values)[..., None]).rsqrt(), like)
+        return lambda c: _multiply(eased, c)
 
-    return Covariance(lambda w: idct2(root(w)), lambda v: root(dct2(v)), easing)
+    return _by_frequency(table, easing)
+
+
+def _by_frequency(table: Tensor, easing: Easing | None = None) -> Covariance:
+    """L and L^T from a table of roots."""
+    return Covariance(lambda w: idct2(_multiply(table, w)), lambda v: _multiply(table, dct2(v)), easing)
+
+
+def _frequency_table(vectors: Tensor, gains: Tensor, like: Tensor) -> Tensor:
+    """V diag(gains) V^T of every frequency, [C, C, H, W]; vectors [H, W, C, C], gains [H, W, C]."""
+    return ((vectors * gains[..., None, :]) @ vectors.mT).permute(2, 3, 0, 1).to(like).contiguous()
+
+
+def _multiply(table: Tensor, c: Tensor) -> Tensor:
+    """The channel matrices of a table applied to coefficients [B, C, H, W]."""
+    return (table * c[:, None]).sum(2)
 
 
 def local(spread: Tensor, correlation: Covariance) -> Covariance:
@@ -262,10 +279,10 @@ def independent(spread: Tensor) -> Covariance:
     return Covariance(lambda w: deviation * w, lambda v: deviation * v)
 
 
-def error_covariance(prior: Prior, t: int, spread: Tensor, shifted: bool = False) -> Covariance:
+def error_covariance(prior: Prior, t: int, spread: Tensor, shifted: bool = False, largest: int = LARGEST_TILE) -> Covariance:
     """Cov[x0 | x_t] of a prior whose Sigma_t [1, C, H, W] was estimated: exact for Gaussians, else with the fitted spectrum.
 
-    A picture with a side above LARGEST_TILE is cut into tiles, whose seams lie elsewhere where `shifted`: the memory of a
+    A picture with a side above `largest` is cut into tiles, whose seams lie elsewhere where `shifted`: the memory of a
     table of all its frequencies would be many times its own.
     """
     abar = float(prior.schedule.abar(t))
@@ -277,16 +294,16 @@ def error_covariance(prior: Prior, t: int, spread: Tensor, shifted: bool = False
     if spectrum is None:
         return independent(spread)
     size = (int(spread.shape[-2]), int(spread.shape[-1]))
-    side = (_tile_side(size[0]), _tile_side(size[1]))
-    correlation = _correlation(spectrum, abar, *side, spread.dtype, spread.device)
+    side = (_tile_side(size[0], largest), _tile_side(size[1], largest))
+    correlation = _correlation(spectrum, abar, *side, spread)
     if side != size:
-        correlation = _in_tiles(correlation, size, side, (side[0] // 2, side[1] // 2) if shifted else (0, 0))
+        correlation = tile_covariance(correlation, size, side, (side[0] // 2, side[1] // 2) if shifted else (0, 0))
     return local(spread, correlation)
 
 
-def _tile_side(length: int) -> int:
-    """The side of the fewest equal tiles that cover `length` pixels, none above LARGEST_TILE."""
-    return -(-length // -(-length // LARGEST_TILE))
+def _tile_side(length: int, largest: int) -> int:
+    """The side of the fewest equal tiles that cover `length` pixels, none above `largest`."""
+    return -(-length // -(-length // largest))
 
 
 def image_covariance(prior: Prior, like: Tensor) -> tuple[Tensor, Covariance] | None:
@@ -310,7 +327,13 @@ def fitted(prior: Prior, like: Tensor) -> Spectrum | None:
     spectrum = prior.spectrum
     if spectrum is None or spectrum.channels == like.shape[1]:
         return spectrum
-    return spectrum.grey() if like.shape[1] == 1 else None
+    return _grey(spectrum) if like.shape[1] == 1 else None
+
+
+@lru_cache(maxsize=8)
+def _grey(spectrum: Spectrum) -> Spectrum:
+    """One object for one spectrum: the tables that follow from it are kept by it."""
+    return spectrum.grey()
 
 
 def _diagonal_in(scale: Callable[[Tensor, Tensor], Tensor], values: Tensor, like: Tensor) -> Covariance:

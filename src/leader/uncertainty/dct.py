@@ -12,6 +12,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from leader.transforms import dct_matrix
+
 SHORT = 160
 """Up to so many samples a matrix product is faster."""
 
@@ -76,7 +78,4 @@ def _rotation(length: int, axis: int, dtype: torch.dtype, device: torch.device, 
 
 @lru_cache(maxsize=64)
 def _matrix(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    places = torch.arange(length, dtype=torch.float64)
-    matrix = torch.cos(math.pi * places[:, None] * (2 * places + 1) / (2 * length)) * math.sqrt(2 / length)
-    matrix[0] /= math.sqrt(2)
-    return matrix.to(device, dtype)
+    return torch.tensor(dct_matrix(length), dtype=dtype, device=device)

@@ -80,7 +80,16 @@ class Calibrated:
         return change + self.operator.pinv(r - self.operator.A(change))
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
-        return self._solve(r, float(torch.as_tensor(eta).max()) * self.mean)
+        """Below the floor f the rest is the operator's own: with K = A W A^T,
+
+        (K + eta)^{-1} r = (K + f)^{-1} r + (K + eta)^{-1} q,   q = (f - eta) (K + f)^{-1} r = (1 - eta / f) (r - A change).
+        """
+        shift = float(torch.as_tensor(eta, dtype=torch.float64).max())
+        change = self._solve(r, shift * self.mean)
+        if shift >= self.floor:
+            return change
+        rest = (1 - shift / self.floor) * (r - self.operator.A(change))
+        return change + self.operator.regularised_pinv(rest, shift)
 
     def expect(self, r: Tensor, sigma: Tensor) -> Tensor:
         variance = float(sigma.max()) ** 2
@@ -103,7 +112,7 @@ class ByImage:
         return torch.cat([metric.pinv(r[i : i + 1]) for i, metric in enumerate(self.metrics)])
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
-        shifts = torch.as_tensor(eta).expand(len(r))
+        shifts = torch.as_tensor(eta, dtype=torch.float64).expand(len(r))
         return torch.cat([metric.regularised_pinv(r[i : i + 1], shifts[i : i + 1]) for i, metric in enumerate(self.metrics)])
 
     def expect(self, r: Tensor, sigma: Tensor) -> Tensor:

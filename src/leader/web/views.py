@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from leader.messages import render
-from leader.pictures.reading import SERVED
+from leader.pictures.formats import SERVED
 from leader.progress import format_clock
 from leader.web.choices import TASK_WORDS
 from leader.web.jobs import Job

@@ -10,8 +10,9 @@ from numpy import bool_
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leader.diagnosis.width import Width
 from leader.errors import UsageError
+from leader.forensics import Examination
+from leader.forensics.blur.width import Width
 from leader.operators import LinearOperator, build_task
 from leader.pictures.picture import Floats, Picture
 from leader.restoration.borders import Window
@@ -25,18 +26,22 @@ Values = Mapping[str, Any]
 class Request:
     """What is known when the options of a task are read.
 
-    picture  the picture in question: degraded already, or good where `seed` is set
+    examination  that of the picture in question: degraded already, or good where `seed` is set
     seed     of `degrade`, for what it draws where nothing is given; None when restoring
     notes    choices made for the user, one sentence each; readers add to it
     doubts   standard deviations, for [0, 1] images, of what is uncertain of those choices; readers add to it
     misread  probabilities that such a choice is wrong and no noise level makes up for it; readers add to it
     """
 
-    picture: Picture
+    examination: Examination
     seed: int | None = None
     notes: list[str] = field(default_factory=list)
     doubts: list[float] = field(default_factory=list)
     misread: list[float] = field(default_factory=list)
+
+    @property
+    def picture(self) -> Picture:
+        return self.examination.picture
 
     @property
     def degrading(self) -> bool:
@@ -80,7 +85,7 @@ class Measured:
               images at every frequency of the FFT of the operator's frame (white noise of sigma: sigma^2), the same at f and
               -f; 3 along the rows of `leader.operators.OPPONENT`. It counts also where the noise level is given
     notes     what was found out about the picture, one sentence each
-    width     what the picture says of the width of a blur's kernel; None where nobody looked, or nothing was to be seen
+    width     what the picture says of the width of a blur's kernel; None: not examined, or too little to be seen
     """
 
     operator: LinearOperator
@@ -147,8 +152,9 @@ class Task:
         """(C, H, W) of the image that is sought behind a degraded picture."""
         return picture.pixels.shape[2], picture.pixels.shape[0], picture.pixels.shape[1]
 
-    def measured(self, picture: Picture, values: Values) -> Measured:
+    def measured(self, examination: Examination, values: Values) -> Measured:
         """A degraded picture as a measurement."""
+        picture = examination.picture
         return Measured(build_task(self.name, self.shape(picture, values), **values), picture.pixels, picture)
 
     def invents(self, picture: Picture, values: Values) -> bool:

@@ -1,5 +1,5 @@
 """Blurs, removed with a kernel that is known or found. Photographs have no circular borders: the frame is extended, see
-`borders`. No kernel of a photograph is known exactly: what is uncertain of it counts as noise, see `leader.diagnosis.doubt`.
+`borders`. No kernel of a photograph is known exactly: what is uncertain of it counts as noise (`leader.forensics.blur.doubt`).
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from leader.diagnosis.doubt import doubt_power, scene_behind
-from leader.diagnosis.kernels import find_blur
-from leader.diagnosis.periodogram import luma_plane
-from leader.diagnosis.views import middle
-from leader.diagnosis.width import narrowed, refuted, width_of
 from leader.errors import LeaderError, UsageError
+from leader.forensics.blur.doubt import doubt_power, scene_behind
+from leader.forensics.blur.periodogram import luma_plane
+from leader.forensics.blur.views import middle
+from leader.forensics.blur.width import find_better_width, judge_width, narrow_kernel
+from leader.forensics.examination import Examination, found_or_none
+from leader.forensics.noise.estimate import NoiseEstimate, rounding
 from leader.messages import Note, Remedy
 from leader.operators import paper_gaussian_taps
 from leader.pictures.picture import Picture
-from leader.pictures.real_noise import NoiseEstimate, measure_noise, rounding
 from leader.restoration.arguments import Exactly, as_kernel, gaussian_std
 from leader.restoration.borders import blurred_by_camera, extended_blur
 from leader.restoration.invention import strong_blur
@@ -98,7 +98,7 @@ def _with_found_kernel(given: Values, request: Request) -> Values:
         return given
     if request.degrading:
         raise UsageError(f"A kernel can be found in blurred pictures only; give one of {SHAPES}.")
-    search = find_blur(request.picture)
+    search = request.examination.visible.blur
     if search.blur is None:
         raise LeaderError(f"{search.seen.rstrip('.')}; give the kernel yourself if you know it.")
     fact = f"The blur was found in the picture: {search.blur.in_words()}."
@@ -116,7 +116,9 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
     if said is None or isinstance(said, Exactly) or (isinstance(said, str) and said == AUTO) or not values["kernel_doubt"]:
         return values
     picture = request.picture
-    found = refuted(luma_plane(picture.pixels[middle(picture.pixels.shape)]), values["kernel"], _noise(picture))
+    found = find_better_width(
+        luma_plane(picture.pixels[middle(picture.pixels.shape)]), values["kernel"], _noise(request.examination)
+    )
     if found is None:
         return values
     if found.sharp:
@@ -132,17 +134,14 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
     request.notes.append(Note("narrower blur", fact, Remedy("use the kernel as given", {"kernel_doubt": 0})))
     return {
         **values,
-        "kernel": narrowed(values["kernel"], found.factor),
+        "kernel": narrow_kernel(values["kernel"], found.factor),
         "kernel_doubt": min(found.error, values["kernel_doubt"]),
     }
 
 
-def _noise(picture: Picture) -> NoiseEstimate:
+def _noise(examination: Examination) -> NoiseEstimate:
     """The noise of a picture; that of its rounding where it is too small to say."""
-    try:
-        return measure_noise(picture.pixels, None, picture.bits, picture.history)
-    except LeaderError:
-        return NoiseEstimate(0.0, 0.0, rounding(picture.bits))
+    return found_or_none(examination.noise) or NoiseEstimate(0.0, 0.0, rounding(examination.picture.bits))
 
 
 class Deblur(Task):
@@ -165,16 +164,17 @@ class Deblur(Task):
         values = super().read(_with_found_kernel(given, request), request)
         return values if request.degrading else _held_against_the_picture(given, values, request)
 
-    def measured(self, picture: Picture, values: Values) -> Measured:
+    def measured(self, examination: Examination, values: Values) -> Measured:
+        picture = examination.picture
         operator, window = extended_blur(self.shape(picture, values), values["kernel"], self.name)
         if values["kernel"].numel() == 1:
             return Measured(operator, picture.pixels, picture, window=window, sigma=0.0)  # nothing is to be undone
         doubt = width = None
         if values["kernel_doubt"] > 0:  # else somebody vouches for it
-            luma, noise = luma_plane(picture.pixels[middle(picture.pixels.shape)]), _noise(picture)
+            luma, noise = luma_plane(picture.pixels[middle(picture.pixels.shape)]), _noise(examination)
             scene = scene_behind(luma, values["kernel"], noise)
             doubt = doubt_power(values["kernel"], scene, values["kernel_doubt"], operator.image_shape[1:])
-            width = width_of(luma, values["kernel"], noise)
+            width = judge_width(luma, values["kernel"], noise)
         return Measured(operator, picture.pixels, picture, window=window, doubt_power=doubt, width=width)
 
     def invents(self, picture: Picture, values: Values) -> bool:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
+from leader.forensics import Examination, NotExamined
 from leader.operators import build_task
-from leader.pictures.defects import find_defects
 from leader.pictures.picture import Picture
 from leader.restoration.arguments import as_mask
 from leader.restoration.invention import large_holes
@@ -35,7 +35,9 @@ def _found(request: Request) -> Tensor:
     """The mask of the defects that the picture itself shows."""
     if request.degrading:
         raise UsageError("The mask 'auto' finds defects; to make some, give a mask file or random:SHARE.")
-    defects = find_defects(request.picture)
+    defects = request.examination.defects
+    if isinstance(defects, NotExamined):
+        raise LeaderError(f"{defects.reason[:-1]}; give a mask.")
     if not defects.kinds:
         raise LeaderError(f"{defects.words()[:-1]}; give a mask if there are some.")
     request.notes.append(defects.words())
@@ -87,7 +89,8 @@ class Inpainting(Task):
         ),
     )
 
-    def measured(self, picture: Picture, values: Values) -> Measured:
+    def measured(self, examination: Examination, values: Values) -> Measured:
+        picture = examination.picture
         mask = values["mask"]
         if mask is None:  # its transparent holes are filled, so the result has none
             assert picture.alpha is not None

@@ -1,7 +1,7 @@
 """JPEG: blocks, ringing and false colours of a compression are removed, as far as its coefficients allow.
 
-The measurement is what the file holds: multiples of known steps, taken again from the pixels (`pictures.coefficients`), so
-that it works as well on a JPEG that was saved as PNG or cropped since.
+The measurement is what the file holds: multiples of known steps, taken again from the pixels
+(`leader.forensics.jpeg.coefficients`), so that it works as well on a JPEG that was saved as PNG or cropped since.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from PIL import Image
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
+from leader.forensics import Examination
+from leader.forensics.jpeg.coefficients import Coefficients, read_coefficients
 from leader.operators.jpeg import Jpeg
 from leader.operators.tasks import SAMPLINGS
-from leader.pictures.coefficients import Coefficients, coefficients_of
-from leader.pictures.jpeg_history import BLOCK, JpegHistory
+from leader.pictures.jpeg_history import JpegHistory
 from leader.pictures.picture import Picture
 from leader.pictures.reading import from_pil
-from leader.pictures.real_noise import last_compression
 from leader.restoration.borders import Window
 from leader.restoration.tasks.base import Measured, Option, Request, Task, Values
+from leader.transforms import BLOCK
 
 LEVEL = 2.3
 """The error of a compression over that of rounding the coefficients that are not zero: the median of development photographs
@@ -70,11 +71,11 @@ class JpegArtefacts(Task):
         super().read({**given, "quality": QUALITY}, request)  # refuses the options of other tasks
         return {}
 
-    def measured(self, picture: Picture, values: Values) -> Measured:
-        history = last_compression(picture.pixels, picture.history)
+    def measured(self, examination: Examination, values: Values) -> Measured:
+        picture, history = examination.picture, examination.blocks
         if history is None:
             raise LeaderError(NO_TRACE)
-        found = coefficients_of(picture.pixels, history)
+        found = read_coefficients(picture.pixels, history)
         operator = operator_of(found, LEVEL * found.rounding_error())
         whole = (found.height, found.width) == found.frame
         window = None if whole else Window(found.top, found.left, found.height, found.width)

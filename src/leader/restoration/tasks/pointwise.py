@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leader.errors import LeaderError
+from leader.forensics import Examination
 from leader.pictures.picture import Picture
 from leader.restoration.tasks.base import Measured, Request, Shape, Task, Values
 
@@ -32,6 +33,6 @@ class Colourisation(Task):
     def shape(self, picture: Picture, values: Values) -> Shape:
         return 3, picture.pixels.shape[0], picture.pixels.shape[1]
 
-    def measured(self, picture: Picture, values: Values) -> Measured:
-        grey = picture.pixels.mean(2, keepdims=True)
-        return replace(super().measured(picture, values), pixels=grey)
+    def measured(self, examination: Examination, values: Values) -> Measured:
+        grey = examination.picture.pixels.mean(2, keepdims=True)
+        return replace(super().measured(examination, values), pixels=grey)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from leader.errors import LeaderError, UsageError, unknown_name
+from leader.forensics.examination import found_or_none
+from leader.forensics.size.thumbnails import take_given_kernel
 from leader.operators.tasks import DOWNSAMPLING
-from leader.pictures.enlarged import enlarged_by
 from leader.pictures.picture import MOST_PIXELS, Picture
-from leader.pictures.thumbnails import as_told, recognise
 from leader.restoration.invention import LARGE_FACTOR
 from leader.restoration.tasks.base import Option, Request, Shape, Task, Values
 
@@ -56,19 +56,19 @@ class SuperResolution(Task):
         values = super().read(given, request)
         if request.degrading:
             return values
-        picture, factor, down = request.picture, values["factor"], values["down"]
-        before = enlarged_by(picture)
+        factor, down = values["factor"], values["down"]
+        before = found_or_none(request.examination.enlargement)
         if before is not None:
             request.notes.append(
                 f"The picture seems to have been enlarged {before:.2g} times already: reduce it by that first, and it will be "
                 "restored better."
             )
         if down == AUTO:
-            found = recognise(picture, factor)
+            found = request.examination.recognise_kernel(factor)
             request.notes.append(found.words())
             request.misread.append(found.misread)
         elif down == "nearest":  # the single pixels alone leave a prior too little to begin with
-            found = as_told(picture, factor, down)
+            found = take_given_kernel(request.picture.pixels, factor, down)
         else:
             return values
         request.doubts.append(found.doubt)

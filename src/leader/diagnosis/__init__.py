@@ -1,1 +1,0 @@
-"""What is wrong with a picture: noise, compression, blur, enlargement, defects, and the command that would repair it."""

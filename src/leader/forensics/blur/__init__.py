@@ -1,0 +1,1 @@
+"""Blur: which kernel made it, how wide it is, how far a kernel can be doubted."""

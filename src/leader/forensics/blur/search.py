@@ -1,0 +1,106 @@
+"""The blur of a picture, named with a confidence, or one sentence why none is named."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leader.forensics.blur.candidates import Found, candidates
+from leader.forensics.blur.evidence import Scene
+from leader.forensics.blur.periodogram import Flags, luma_plane
+from leader.forensics.blur.shapes import SMALLEST, Family, Shape
+from leader.forensics.blur.views import COARSE_TILE, middle
+from leader.forensics.constants import read_constants
+from leader.forensics.noise.estimate import NoiseEstimate
+from leader.forensics.outcome import NotExamined
+
+ODDS: dict[Family, float] = {"gaussian": math.log(0.3), "disk": math.log(0.1), "line": math.log(0.1)}
+"""Against no blur, before a picture is seen."""
+_CONSTANTS = read_constants("blur.search")
+UPRIGHT, NEARLY_UPRIGHT, SURE_OF_BLUR = _CONSTANTS.numbers("upright", "nearly_upright", "sure_of_blur")
+SUREST, SMALLEST_ERROR, FLAT_VARIANCE = _CONSTANTS.numbers("surest", "smallest_error", "flat_variance")
+TITLES: dict[Family, str] = {"gaussian": "a Gaussian blur", "disk": "a lens out of focus", "line": "a straight motion"}
+
+
+@dataclass(frozen=True)
+class Blur:
+    """A blur that was found.
+
+    error       standard deviation of the logarithm of the width: its relative error
+    confidence  probability that the family is right and the width within 20 %
+    scene       the power spectrum of what lies behind it
+    """
+
+    shape: Shape
+    error: float
+    angle_error: float
+    confidence: float
+    scene: Scene
+
+    @property
+    def kernel(self) -> str:
+        """As the option kernel takes it."""
+        width = f"{self.shape.width:.3g}"
+        return f"line:{width}:{self.shape.angle:.0f}" if self.shape.family == "line" else f"{self.shape.family}:{width}"
+
+    def in_words(self) -> str:
+        width, sure = self.shape.width, f"{100 * self.confidence:.0f} % sure"
+        if self.shape.family == "line":
+            return f"a straight motion over {width:.0f} pixels at {self.shape.angle:.0f} degrees ({sure})"
+        if self.shape.family == "disk":
+            return f"a lens out of focus, a disk of radius {width:.1f} pixels ({sure})"
+        return f"a Gaussian blur of standard deviation {width:.1f} pixels ({sure})"
+
+
+@dataclass(frozen=True)
+class BlurSearch:
+    """`blur` is None where none is named; `seen` says in one sentence what was seen. `unsure`: there may be one."""
+
+    blur: Blur | None
+    seen: str
+    unsure: bool = False
+
+
+def find_blur(pixels: NDArray[np.floating], noise: NoiseEstimate | NotExamined, known: Flags | None = None) -> BlurSearch:
+    """Looks for a blur in pixels [H, W, 1 or 3] in [0, 1] with this noise; `known` [H, W] marks valid ones."""
+    height, width = pixels.shape[:2]
+    if min(width, height) < COARSE_TILE:
+        return BlurSearch(
+            None, f"The picture has {width} x {height} pixels; to find a blur takes {COARSE_TILE} x {COARSE_TILE}.", True
+        )
+    part = middle(pixels.shape)
+    luma, seen = luma_plane(pixels[part]), None if known is None else known[part]
+    if float((luma if seen is None or not seen.any() else luma[seen]).var()) < FLAT_VARIANCE:
+        return BlurSearch(None, "The picture is flat, so no blur can be seen in it.", True)
+    if isinstance(noise, NotExamined):
+        return BlurSearch(None, f"No blur was looked for: {noise.reason[0].lower()}{noise.reason[1:]}", True)
+    found = candidates(luma, noise, seen)
+    if not found:
+        return BlurSearch(None, "Compression or missing parts have left too little to find a blur in.", True)
+    return judge_candidates(found)
+
+
+def judge_candidates(found: tuple[Found, ...]) -> BlurSearch:
+    """The most likely of the families' best kernels, if one can be named."""
+    scores = np.array([one.evidence + ODDS[one.shape.family] - _penalty(one.shape) for one in found])
+    total = np.logaddexp.reduce(np.append(scores, 0.0))
+    best = int(scores.argmax())
+    chosen, share = found[best], float(np.exp(scores[best] - total))
+    name, width = TITLES[chosen.shape.family], chosen.shape.width
+    if scores[best] <= 0 or width < SMALLEST[chosen.shape.family]:
+        return BlurSearch(None, "No blur was found: the picture is as sharp as photographs are.")
+    error = max(chosen.width_error, SMALLEST_ERROR)
+    confidence = min(SUREST, share * math.erf(0.2 / error / math.sqrt(2)))
+    if confidence < SURE_OF_BLUR:
+        seen = f"There may be {name} of about {width:.1f} pixels, but that is only {100 * confidence:.0f} % sure."
+        return BlurSearch(None, seen, True)
+    blur = Blur(chosen.shape, error, chosen.angle_error, confidence, chosen.scene)
+    return BlurSearch(blur, f"The picture shows {blur.in_words()}.")
+
+
+def _penalty(shape: Shape) -> float:
+    off = min(shape.angle % 90, 90 - shape.angle % 90)
+    return UPRIGHT if shape.family == "line" and off < NEARLY_UPRIGHT else 0.0

@@ -1,0 +1,141 @@
+"""Whether a kernel that somebody gives is as wide as the blur of the picture: the evidence for it against rescaled ones.
+
+A kernel that is too wide ends in waves, one that is too narrow leaves some of the blur. The evidence of `evidence` knows the
+width of a blur to a few per cent where the shape is right, so it is asked; a kernel that is refuted is made narrower. Wider
+than it was given a kernel never becomes: that is said, and left to whoever gave it. Where even half of the width is too much
+the picture is sharp, or was blurred by something else, and nothing is undone. `judge_width` asks the same of the kernel that is
+used, for the verdict, and whether there is any blur at all: undoing one that is not there makes waves out of noise and doubles
+edges.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from leader.forensics.blur.candidates import peak
+from leader.forensics.blur.periodogram import Array, Plane, mix_neighbours
+from leader.forensics.blur.search import SMALLEST_ERROR
+from leader.forensics.blur.views import COARSE_TILE, FINE_TILE, view
+from leader.forensics.constants import read_constants
+from leader.forensics.noise.estimate import NoiseEstimate
+
+_CONSTANTS = read_constants("blur.width")
+LOG_WIDTH_STEP, REFUTED = _CONSTANTS.numbers("log_width_step", "refuted")
+LITTLE_LEFT = _CONSTANTS.series("little_left")
+AS_LIKELY = _CONSTANTS.number("as_likely")
+NARROWER = _CONSTANTS.series("narrower")
+ABOUT_RIGHT = _CONSTANTS.series("about_right")
+FACTORS = np.exp(LOG_WIDTH_STEP * np.arange(-12, 9))
+"""Times the width that was given: 0.49 to 1.62."""
+
+
+@dataclass(frozen=True)
+class Refuted:
+    """The width that explains a picture better than the one that was given.
+
+    factor  that width over the given one; error: the standard deviation of its logarithm
+    sharp   whether it is the least that was tried, and hardly any blur explains the picture as well
+    """
+
+    factor: float
+    error: float
+    sharp: bool = False
+
+
+def find_better_width(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Refuted | None:
+    """A clearly better width of kernel [kh, kw] for luma [H, W] in [0, 1]; None where there is none, or too little to see."""
+    found = evidence_by_width(luma, kernel, noise, np.concatenate([LITTLE_LEFT, FACTORS]))
+    if found is None or float(found[len(LITTLE_LEFT) :].max()) < REFUTED:
+        return None
+    less, ahead = found[: len(LITTLE_LEFT)], found[len(LITTLE_LEFT) :]
+    place, error, _ = peak(np.log(FACTORS), ahead)
+    sharp = int(ahead.argmax()) == 0 and float(less.max()) > float(ahead[0]) - AS_LIKELY
+    return Refuted(math.exp(place), max(error, SMALLEST_ERROR), sharp)
+
+
+def evidence_by_width(luma: Array, kernel: Tensor, noise: NoiseEstimate, factors: Array = FACTORS) -> Array | None:
+    """The log-evidence for kernel at each of so many times its width, over that at its own, which is one of them."""
+    side = min(luma.shape)
+    seen = view(luma, FINE_TILE if side >= FINE_TILE else COARSE_TILE, noise) if side >= COARSE_TILE else None
+    if seen is None or not float(luma.var()) > 0:
+        return None
+    taps = kernel.detach().cpu().double().numpy()
+    evidence = seen.fits(np.stack([_transfer(taps, float(factor), seen.at) for factor in factors])).evidence
+    ahead: Array = evidence - evidence[np.argmin(np.abs(factors - 1))]
+    return ahead
+
+
+def narrow_kernel(kernel: Tensor, factor: float) -> Tensor:
+    """Taps [n, n] of kernel [kh, kw] with all distances from its centre of mass times factor <= 1, sum 1, none negative.
+
+    They are those of its Fourier transform at scaled frequencies; what that leaves negative beside sharp edges is cut.
+    """
+    taps = kernel.detach().cpu().double().numpy()
+    side = max(taps.shape) | 1
+    found = np.fft.ifft2(_scaled(taps, factor, side)).real
+    centred = np.roll(found, (side // 2, side // 2), axis=(0, 1)).clip(0)
+    return torch.from_numpy(centred / centred.sum()).to(kernel.dtype)
+
+
+@dataclass(frozen=True)
+class Width:
+    """What a picture says of the width of its blur's kernel.
+
+    odds   log of the evidence that the kernel is much too wide, over that for about its width; None of a compressed picture:
+           what JPEG leaves of a spectrum suits many a kernel
+    due    root mean square, for [0, 1] images, of what undoing the likeliest of the narrower blurs, and the noise, would change
+    sharp  log of the evidence that there is no blur at all, over that for about its width
+    """
+
+    odds: float | None
+    due: float
+    sharp: float
+
+
+def judge_width(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Width | None:
+    """The evidence in luma [H, W] in [0, 1] on a kernel [kh, kw] of sum 1.
+
+    None where there is too little to see.
+    """
+    if min(luma.shape) < COARSE_TILE or float(luma.var()) == 0:
+        return None
+    seen = view(luma, COARSE_TILE, noise)
+    if seen is None:
+        return None
+    taps = kernel.detach().cpu().double().numpy()
+    shares = (*NARROWER, *ABOUT_RIGHT)
+    fits = seen.fits(np.stack([_transfer(taps, share, seen.at) for share in shares]))
+    best = int(fits.evidence[: len(NARROWER)].argmax())
+    left: Array = np.abs(1 - _scaled(taps, shares[best], COARSE_TILE)) ** 2 * fits.scene(best).power(COARSE_TILE, COARSE_TILE)
+    right = float(fits.evidence[len(NARROWER) :].max())
+    return Width(
+        None if noise.history is not None else float(fits.evidence[best]) - right,
+        math.hypot(math.sqrt(float(left.reshape(-1)[1:].mean())), noise.white),
+        float(fits.evidence[NARROWER.index(0.0)]) - right,
+    )
+
+
+def _transfer(taps: Array, factor: float, at: Plane) -> Array:
+    """|K|^2 [n] of taps at factor times their width, at the frequencies of a plane, as tiles see it."""
+    return mix_neighbours(np.abs(_scaled(taps, factor, at.side)) ** 2)[:, : at.side // 2 + 1][at.use]
+
+
+def _scaled(taps: Array, factor: float, side: int) -> NDArray[np.complex128]:
+    """The transform of taps [kh, kw] drawn out by `factor` around their centre of mass, on a frame [side, side].
+
+    A wider one is known up to the highest frequency of the given one, and has nothing beyond.
+    """
+    rows, columns = (np.arange(size) - (size - 1) // 2 for size in taps.shape)
+    middle = [float((taps.sum(axis) * place).sum() / taps.sum()) for axis, place in ((1, rows), (0, columns))]
+    frequency = np.fft.fftfreq(side)
+    first = np.exp(-2j * np.pi * np.outer(frequency, middle[0] + factor * (rows - middle[0])))
+    second = np.exp(-2j * np.pi * np.outer(frequency, middle[1] + factor * (columns - middle[1])))
+    beyond = np.maximum(np.abs(frequency)[:, None], np.abs(frequency)[None]) * factor > 0.5
+    values: NDArray[np.complex128] = np.where(beyond, 0, first @ (taps / taps.sum()) @ second.T)
+    return values

@@ -1,0 +1,1 @@
+"""Defects: specks, scratches, and what tells a drawing from a photograph."""

@@ -1,0 +1,80 @@
+"""Defects of a picture found without a mask: salt and pepper, dead pixels, scratches and lines of dust."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leader.forensics.constants import read_constants
+from leader.forensics.defects.neighbours import grow_mask
+from leader.forensics.defects.scratches import find_drawn, find_smeared
+from leader.forensics.defects.specks import find_specks
+from leader.forensics.jpeg.blocks import compute_luma
+from leader.pictures.jpeg_history import JpegHistory
+
+Flags = NDArray[np.bool_]
+
+_CONSTANTS = read_constants("defects.defects")
+MANY_SPECKS = _CONSTANTS.number("many_specks")
+PALETTE, MOST_LOOKED_AT, FEWEST_LOOKED_AT = _CONSTANTS.counts("palette", "most_looked_at", "fewest_looked_at")
+FINE_QUALITY = _CONSTANTS.count("fine_quality")
+
+
+@dataclass(frozen=True)
+class Defects:
+    """What was found.
+
+    known  [H, W], False at defects and what compression smeared around them
+    kinds  "salt and pepper", "dead pixels", "scratches": those that were found
+    smeared  whether scratches were found behind compression, where they are less sure
+    """
+
+    known: Flags
+    kinds: tuple[str, ...]
+    smeared: bool = False
+
+    @property
+    def share(self) -> float:
+        """Of the pixels that are not known."""
+        return 1 - float(self.known.mean())
+
+    def words(self) -> str:
+        """One sentence."""
+        if not self.kinds:
+            return "No defects were found: no specks, scratches or lines of dust."
+        share = f"{100 * self.share:.1f}" if self.share >= 0.001 else f"{100 * self.share:.2g}"
+        doubt = "; behind JPEG some lines are missed, and some belong to the scene" if self.smeared else ""
+        return f"Defects were found: {' and '.join(self.kinds)}, {share} % of the pixels{doubt}."
+
+
+def is_dithered(pixels: NDArray[np.float32]) -> bool:
+    """Whether a colour picture [H, W, 3] has no more colours than a palette holds: its neighbours differ by design."""
+    flat = pixels.reshape(-1, pixels.shape[2])
+    seen = flat[:: max(1, len(flat) // MOST_LOOKED_AT)]
+    coloured = pixels.shape[2] == 3 and bool((seen != seen[:, :1]).any())
+    return coloured and len(seen) >= FEWEST_LOOKED_AT and len(np.unique(seen, axis=0)) <= PALETTE
+
+
+def find_defects(pixels: NDArray[np.float32], history: JpegHistory | None) -> Defects:
+    """Specks and scratches of pixels [H, W, C] in [0, 1]; behind JPEG with what it smeared around them. None in a dithered
+    picture.
+    """
+    if is_dithered(pixels):
+        return Defects(np.ones(pixels.shape[:2], dtype=bool), ())
+    specks = find_specks(pixels)
+    drawn, smeared = np.zeros_like(specks), np.zeros_like(specks)
+    if history is None:
+        drawn = find_drawn(pixels)
+    else:  # where rows and columns of whole blocks have one colour, without a scratch
+        smeared = find_smeared((compute_luma(pixels.astype(np.float64)) / 255).astype(np.float32)) & ~specks
+    kinds = []
+    if specks.any():
+        kinds.append("salt and pepper" if specks.mean() >= MANY_SPECKS else "dead pixels")
+    if drawn.any() or smeared.any():
+        kinds.append("scratches")
+    wide = 1 if history is None or history.quality >= FINE_QUALITY else 2
+    few = history is not None and specks.mean() < MANY_SPECKS  # grown, many would leave too little
+    known = ~(grow_mask(specks, int(few)) | grow_mask(drawn, 1) | grow_mask(smeared, wide))
+    return Defects(known, tuple(kinds), bool(smeared.any()))

@@ -1,0 +1,84 @@
+"""Specks: salt and pepper, dead pixels. A speck is a pixel that no two of its neighbours resemble.
+
+Edges, lines and corners have two such neighbours; texture, stars and grain have their own scale, the median of the same
+number around them, which a speck must exceed several times. Pure black and white need less, where there are enough of them;
+other specks are defects where many stand out very far, since the tail of a texture ends soon.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leader.forensics.constants import read_constants
+from leader.forensics.defects.neighbours import NEIGHBOURS, median_around, shift_values
+
+Floats = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+
+_CONSTANTS = read_constants("defects.specks")
+SPECK_ROUNDS = _CONSTANTS.count("speck_rounds")
+SPECK, SPECK_SCALE, PURE, FEWEST_PURE = _CONSTANTS.numbers("speck", "speck_scale", "pure", "fewest_pure")
+FEWEST_SPECKS = _CONSTANTS.count("fewest_specks")
+WEAK_OUTLIER, OUTLIER, FAR_OUTLIER = _CONSTANTS.numbers("weak_outlier", "outlier", "far_outlier")
+FAR_SHARE, APART, SPREAD, MANY_OUTLIERS = _CONSTANTS.numbers("far_share", "apart", "spread", "many_outliers")
+BESIDE = ((0, 1), (1, 0), (0, -1), (-1, 0))
+
+
+def speckness(pixels: Floats, known: Flags) -> Floats:
+    """[H, W], how far a pixel is from the second nearest, in colour, of its known neighbours; channels by their largest."""
+    nearest = np.full(known.shape, np.inf, dtype=np.float32)
+    second = nearest.copy()
+    for down, right in NEIGHBOURS:
+        usable = shift_values(known, down, right) & _within(known.shape, down, right)
+        distance = np.where(usable, np.abs(shift_values(pixels, down, right) - pixels).max(2), np.float32(np.inf))
+        second = np.minimum(second, np.maximum(nearest, distance))
+        nearest = np.minimum(nearest, distance)
+    return np.where(np.isfinite(second), second, np.float32(0))
+
+
+def _within(shape: tuple[int, ...], down: int, right: int) -> Flags:
+    """[H, W], where the neighbour lies within the picture."""
+    rows, columns = np.arange(shape[0]) + down, np.arange(shape[1]) + right
+    return ((rows >= 0) & (rows < shape[0]))[:, None] & ((columns >= 0) & (columns < shape[1]))
+
+
+def find_specks(pixels: Floats) -> Flags:
+    """[H, W], the specks of pixels [H, W, C] in [0, 1]."""
+    pure = (pixels <= 0).all(2) | (pixels >= 1).all(2)
+    known = np.ones(pure.shape, dtype=bool)
+    candidates = pure | ~is_spread(pixels.mean(2))
+    limits: Floats | None = None
+    for _ in range(SPECK_ROUNDS):
+        unlike = speckness(pixels, known)
+        standing_out = np.where(candidates, unlike / (SPECK + SPECK_SCALE * median_around(unlike, 2)), np.float32(0))
+        if limits is None:
+            limits = np.where(pure, _limit_of_pure(standing_out[pure], pure.size), _limit(standing_out[~pure], pure.size))
+        found = known & (standing_out > limits)
+        if not found.any():
+            break
+        known &= ~found
+    return ~known
+
+
+def is_spread(plane: Floats) -> Flags:
+    """[H, W], where the four nearest share a good part of what a pixel differs from its surroundings: stars, highlights."""
+    usual = median_around(plane, 2)
+    off = plane - usual
+    beside = np.mean([shift_values(plane, *step) - usual for step in BESIDE], axis=0)
+    spread: Flags = beside * np.sign(off) > SPREAD * np.abs(off)
+    return spread
+
+
+def _limit_of_pure(standing_out: Floats, size: int) -> float:
+    return PURE if int((standing_out > PURE).sum()) >= max(FEWEST_SPECKS, FEWEST_PURE * size) else math.inf
+
+
+def _limit(standing_out: Floats, size: int) -> float:
+    weak, beyond, far = (int((standing_out > limit).sum()) for limit in (WEAK_OUTLIER, OUTLIER, FAR_OUTLIER))
+    if beyond > MANY_OUTLIERS * size:
+        return WEAK_OUTLIER
+    apart = far >= FAR_SHARE * beyond or beyond >= APART * weak
+    return (WEAK_OUTLIER + OUTLIER) / 2 if beyond >= FEWEST_SPECKS and apart else math.inf

@@ -1,0 +1,161 @@
+"""One examination of a picture: every finding is computed once, when somebody first asks for it.
+
+Tasks, noise level, diagnosis and page ask the same Examination, so that a picture is searched once for each trace. A finding
+that was looked for and is not there is None; one that nobody could or wanted to look for is `NotExamined`, with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from leader.errors import LeaderError
+from leader.forensics.blur.search import BlurSearch, find_blur
+from leader.forensics.blur.views import middle
+from leader.forensics.constants import read_constants
+from leader.forensics.defects.defects import Defects, find_defects
+from leader.forensics.defects.drawing import is_drawing
+from leader.forensics.jpeg.block_grid import find_history
+from leader.forensics.jpeg.blocks import Array, Flags
+from leader.forensics.noise.estimate import NoiseEstimate, amplify_noise, crop_for_noise, last_compression, noise_behind
+from leader.forensics.outcome import NotExamined
+from leader.forensics.size.enlarged import find_enlargement
+from leader.forensics.size.thumbnails import Recognised, kernel_chances, recognise_kernel
+from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory
+from leader.pictures.picture import Floats, Picture
+
+_CONSTANTS = read_constants("examination")
+HOLE, GREY = _CONSTANTS.numbers("hole", "grey")
+
+Found = TypeVar("Found")
+
+
+def examine(picture: Picture | Examination, jpeg: bool = True) -> Examination:
+    """The examination of a picture; one that has begun goes on.
+
+    jpeg  whether traces of JPEG are looked for
+    """
+    if isinstance(picture, Examination):
+        return picture if picture.jpeg == jpeg else replace(picture, jpeg=jpeg)
+    return Examination(picture, jpeg=jpeg)
+
+
+def found_or_none(finding: Found | NotExamined | None) -> Found | None:
+    """What was found; None where there is nothing, or nobody looked."""
+    return None if isinstance(finding, NotExamined) else finding
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """What a picture tells of its past.
+
+    known  [H, W], where pixels are valid; None: everywhere, whatever its transparency
+    jpeg   whether traces of JPEG are looked for
+    """
+
+    picture: Picture
+    known: Flags | None = None
+    jpeg: bool = True
+
+    @cached_property
+    def compression(self) -> JpegHistory | NotExamined | None:
+        """Its last compression: the one its file tells of, if the pixels are still as decoded, or one that they show."""
+        if not self.jpeg:
+            return NotExamined("Traces of JPEG were not to be looked for.")
+        if self.picture.bits != 8 and self.picture.history is None:
+            return NotExamined("Pixels of more than 8 bits are not searched for blocks of JPEG.")
+        return last_compression(self._for_noise[0], self.picture.history, self._for_noise[1], search=self.picture.bits == 8)
+
+    @property
+    def history(self) -> JpegHistory | None:
+        """The compression to be reckoned with."""
+        return found_or_none(self.compression)
+
+    @cached_property
+    def blocks(self) -> JpegHistory | None:
+        """The compression; searched for in pixels of any depth."""
+        return find_history(self._for_noise[0]) if isinstance(self.compression, NotExamined) else self.compression
+
+    @cached_property
+    def noise(self) -> NoiseEstimate | NotExamined:
+        """Its noise; not examined where too little is known of the picture, or it is too small."""
+        try:
+            return noise_behind(*self._for_noise, self.picture.bits, self.history)
+        except LeaderError as error:
+            return NotExamined(str(error))
+
+    @cached_property
+    def amplified_noise(self) -> NoiseEstimate | NotExamined:
+        """The same where detail will be amplified, and errors of compression with it."""
+        return self.noise if isinstance(self.noise, NotExamined) else amplify_noise(self.noise, *self._for_noise)
+
+    @cached_property
+    def blur(self) -> BlurSearch:
+        return find_blur(self.picture.pixels, self.noise, self.known)
+
+    @cached_property
+    def defects(self) -> Defects | NotExamined:
+        """Specks and scratches; not examined beside holes, whose borders look like them."""
+        if self.missing:
+            return NotExamined("Defects are not looked for beside transparent parts.")
+        return find_defects(self.picture.pixels, self.history)
+
+    @cached_property
+    def enlargement(self) -> float | NotExamined | None:
+        """By how much the picture was enlarged, 1.2 to 8."""
+        if self.missing:
+            return NotExamined("Enlargement is not looked for beside transparent parts.")
+        return find_enlargement(self.picture.pixels, self.history is not None)
+
+    def recognise_kernel(self, factor: int) -> Recognised:
+        """The kernel that made a thumbnail, for enlarging it by `factor`."""
+        return recognise_kernel(self.picture.pixels, factor, self._kernel_chances)
+
+    @cached_property
+    def drawing(self) -> bool:
+        """Whether it looks drawn rather than photographed, so that dots and lines may be what it shows."""
+        return is_drawing(self.picture.pixels)
+
+    @cached_property
+    def grey(self) -> bool:
+        """Whether it has no colour."""
+        pixels = self.picture.pixels
+        return pixels.shape[2] == 1 or bool((np.ptp(pixels, axis=2) <= GREY).all())
+
+    @cached_property
+    def missing(self) -> float:
+        """Share of transparent pixels."""
+        alpha = self.picture.alpha
+        return 0.0 if alpha is None else float((alpha < HOLE).mean())
+
+    @cached_property
+    def visible(self) -> Examination:
+        """That of the middle of a large picture, without its transparent parts: enough for a diagnosis."""
+        picture = self.picture
+        rows, columns = middle(picture.pixels.shape, LARGEST_UNIT)  # blocks of compression begin there too
+        if not self.missing and rows.start == columns.start == 0 and max(picture.size) <= rows.stop:
+            return self
+        alpha = None if picture.alpha is None else picture.alpha[rows, columns]
+        part = replace(picture, pixels=picture.pixels[rows, columns], alpha=alpha)
+        return Examination(part, None if alpha is None or not self.missing else alpha >= HOLE, self.jpeg)
+
+    def of_measured(self, pixels: Floats, known: Flags | None) -> Examination:
+        """That of what a task measured of the picture: other pixels [H, W, C], or only those that are known [H, W].
+
+        Most defects were there when a picture was compressed: its own history counts before that of what is left.
+        """
+        if pixels is self.picture.pixels and known is self.known:
+            return self
+        history = self.history if known is not None else self.picture.history
+        return Examination(replace(self.picture, pixels=pixels, history=history), known, self.jpeg)
+
+    @cached_property
+    def _kernel_chances(self) -> dict[str, float]:
+        return kernel_chances(self.picture.pixels, self.history is not None)
+
+    @cached_property
+    def _for_noise(self) -> tuple[Array, Flags | None]:
+        return crop_for_noise(np.asarray(self.picture.pixels, dtype=np.float64), self.known)

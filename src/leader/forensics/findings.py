@@ -1,0 +1,85 @@
+"""Which findings of an examination are worth telling, and worth a repair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leader.forensics.blur.search import BlurSearch
+from leader.forensics.constants import read_constants
+from leader.forensics.examination import Examination, found_or_none
+from leader.forensics.noise.estimate import NoiseEstimate
+from leader.pictures.jpeg_history import JpegHistory
+
+_CONSTANTS = read_constants("findings")
+VISIBLE_NOISE, BEYOND_JPEG, VISIBLE_JPEG = _CONSTANTS.numbers("visible_noise", "beyond_jpeg", "visible_jpeg")
+MOST_DEFECTS, LEAST_SCRATCHED = _CONSTANTS.numbers("most_defects", "least_scratched")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found in a picture, and would be told.
+
+    size       (width, height)
+    grey       whether it has no colour
+    noise      None where the picture is too small or too empty for an estimate
+    blur       what the search for a blur says
+    enlarged   by how much it was enlarged, or None
+    defects    kinds of defects, and `defect_share` of the pixels
+    missing    share of transparent pixels
+    drawing    whether it looks drawn rather than photographed, so that dots and lines may be what it shows
+    """
+
+    size: tuple[int, int]
+    bits: int
+    grey: bool
+    noise: NoiseEstimate | None
+    blur: BlurSearch
+    enlarged: float | None
+    defects: tuple[str, ...]
+    defect_share: float
+    missing: float
+    drawing: bool = False
+
+    @property
+    def history(self) -> JpegHistory | None:
+        """The compression, where its error could be measured."""
+        return None if self.noise is None else self.noise.history
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is noise worth removing."""
+        least = VISIBLE_NOISE
+        if self.noise is not None and self.noise.spectrum is None:
+            least = max(least, BEYOND_JPEG * self.noise.compression)
+        return self.noise_level >= least
+
+    @property
+    def noise_level(self) -> float:
+        """Standard deviation of the noise beside that of compression, for [0, 1] pixels; 0 where it cannot be told."""
+        if self.noise is None:
+            return 0.0
+        return max(self.noise.white, 0.0 if self.noise.spectrum is None else self.noise.spectrum.level)
+
+    @property
+    def blocky(self) -> bool:
+        """Whether compression did visible harm."""
+        return self.noise is not None and self.noise.history is not None and self.noise.compression >= VISIBLE_JPEG
+
+
+def collect_findings(examination: Examination) -> Findings:
+    """What an examination finds in the visible middle of a picture."""
+    seen, picture, missing = examination.visible, examination.picture, examination.missing
+    enlarged = None if missing else found_or_none(seen.enlargement)
+    blur = seen.blur if enlarged is None else BlurSearch(None, f"This picture was only enlarged, by about {enlarged:.2g}.")
+    kinds, share = ((), 0.0) if missing else _defects(seen)
+    noise = found_or_none(seen.noise)
+    return Findings(picture.size, picture.bits, seen.grey, noise, blur, enlarged, kinds, share, missing, seen.drawing)
+
+
+def _defects(examination: Examination) -> tuple[tuple[str, ...], float]:
+    """Kinds and share of what would be filled in."""
+    found = found_or_none(examination.defects)
+    if found is None or found.share > MOST_DEFECTS:
+        return (), 0.0
+    stray = found.kinds == ("scratches",) and found.share < LEAST_SCRATCHED
+    return ((), 0.0) if stray else (found.kinds, found.share)

@@ -1,0 +1,157 @@
+"""Noise behind quantisation: how strong it was before, and what the quantisation itself added.
+
+A JPEG holds multiples of known steps. White noise has the same variance at every frequency of a block, content
+fades with frequency: in the flattest blocks both are fitted, by likelihood, to how often coefficients fell into
+cells of their steps. This works where most coefficients are zero, and where patches of pixels have lost their rank.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leader.forensics.constants import read_constants
+from leader.forensics.jpeg.blocks import (
+    BLUE_ERROR,
+    RED_ERROR,
+    Array,
+    Blocks,
+    Flags,
+    compute_chroma,
+    compute_luma,
+    finest_detail,
+    transform_blocks,
+)
+from leader.pictures.jpeg_history import JpegHistory
+from leader.transforms import BLOCK
+
+_CONSTANTS = read_constants("jpeg.quantised_noise")
+FLATTEST = _CONSTANTS.number("flattest")
+FEWEST_FLAT_BLOCKS, FEWEST_HITS = _CONSTANTS.counts("fewest_flat_blocks", "fewest_hits")
+SUBSAMPLING_LOSS = _CONSTANTS.number("subsampling_loss")
+
+_CURVE = (
+    *((0.0, 1.1), (0.3, 1.1), (0.55, 1.0), (0.85, 0.87), (1.24, 0.67), (1.74, 0.53), (2.24, 0.416), (2.75, 0.325)),
+    *((3.5, 0.235), (4.5, 0.149), (5.4, 0.113), (6.4, 0.085), (7.6, 0.053), (9.0, 0.0287), (11.0, 0.02), (13.5, 0.012)),
+    *((17.4, 0.0063), (24.0, 0.0026), (36.0, 0.0012), (1e6, 0.0)),
+)
+RARITY, LOST = np.array(_CURVE).T
+"""Mean squared error at a frequency, over step^2 / 12, by -log of the share of its coefficients that are not zero:
+measured on photographs, see `benchmarks/jpeg_error.py`.
+"""
+
+_FREQUENCY: Array = np.hypot(*np.meshgrid(np.arange(float(BLOCK)), np.arange(float(BLOCK)), indexing="ij"))
+_USED = np.add.outer(np.arange(BLOCK), np.arange(BLOCK)) >= 2
+_DEVIATES = np.linspace(0, 8, 4001)
+_TAILS = np.array([math.erfc(z / math.sqrt(2)) for z in _DEVIATES])
+
+
+def flat_blocks(blocks: Blocks, usable: Flags) -> Flags:
+    """Which blocks [R, C] to look for noise in: the usable ones with the flattest neighbours.
+
+    Judged by its neighbours, a block is not chosen for having drawn little noise.
+    """
+    energy = (blocks.coefficients**2)[..., _USED].sum(-1)
+    weight = np.pad(blocks.known.astype(np.float64), 1)
+    padded = np.pad(np.where(blocks.known, energy, 0.0), 1)
+    total = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
+    count = weight[:-2, 1:-1] + weight[2:, 1:-1] + weight[1:-1, :-2] + weight[1:-1, 2:]
+    usable = usable & (count > 0)
+    around = total / np.maximum(count, 1)
+    share = max(FLATTEST, min(1.0, 2 * FEWEST_FLAT_BLOCKS / max(int(usable.sum()), 1)))
+    if not usable.any():
+        return usable
+    flat: Flags = usable & (around <= np.quantile(around[usable], share))
+    return flat
+
+
+def noise_before(coefficients: Array, steps: Array) -> float:
+    """Standard deviation of the white noise in blocks [N, 8, 8] before they were rounded to multiples of steps [8, 8]."""
+    q = steps[_USED]
+    cells = np.abs(np.rint(coefficients[:, _USED] / q))
+    middle = np.floor(np.median(cells, axis=0))
+    inner, outer = (middle + 0.5) * q, (2 * middle + 1.5) * q
+    below, above = (cells <= middle).sum(0), (cells > 2 * middle + 1).sum(0)
+    counts = np.stack([below, len(cells) - below - above, above])
+    frequency = _FREQUENCY[_USED] / 4
+    noises, contents = np.geomspace(0.1, 160, 60), np.geomspace(0.05, 100, 30)
+    best, chosen = -np.inf, (0.0, 0.0, 2.0)
+    for _ in range(2):
+        for slope in (1.0, 1.5, 2.0, 3.0):
+            content = np.multiply.outer(contents**2, frequency ** (-2 * slope))
+            scale = np.sqrt(noises[:, None, None] ** 2 + content[None])
+            likelihood = _likelihood(counts, inner / scale, outer / scale)
+            at = np.unravel_index(int(likelihood.argmax()), likelihood.shape)
+            if likelihood[at] > best:
+                best, chosen = float(likelihood[at]), (float(noises[at[0]]), float(contents[at[1]]), slope)
+        noises, contents = (np.geomspace(value / 1.25, value * 1.25, 21) for value in chosen[:2])
+    return chosen[0]
+
+
+def _likelihood(counts: NDArray[np.int_], inner: Array, outer: Array) -> Array:
+    """Log-likelihood of counts [3, K] in the cells up to inner, up to outer and beyond, in standard deviations [..., K]."""
+    far, near = np.interp(outer, _DEVIATES, _TAILS), np.interp(inner, _DEVIATES, _TAILS)
+    tiny = 1e-4  # a stray texture must not outweigh everything
+    logs = [np.log(np.maximum(share, tiny)) for share in (1 - near, near - far, far)]
+    total: Array = sum((log * count).sum(-1) for log, count in zip(logs, counts, strict=True))
+    return total
+
+
+def compression_error(pixels: Array, history: JpegHistory, known: Flags | None) -> float:
+    """Root mean square error that the compression made of pixels [H, W, 1 or 3] in [0, 1], in the same units."""
+    luma = transform_blocks(compute_luma(pixels), history.offset, known)
+    total = _quantisation(luma, history.luma_steps())
+    if pixels.shape[2] == 3:
+        planes = compute_chroma(pixels, history.sampling, history.offset)
+        for plane, gain in zip(planes, (BLUE_ERROR, RED_ERROR), strict=True):
+            loss = 0.0 if history.sampling == (1, 1) else SUBSAMPLING_LOSS * finest_detail(plane)
+            total += gain * (_quantisation(transform_blocks(plane), history.chroma_steps()) + loss)
+    return math.sqrt(total + 1 / 12) / 255  # rounded to 8 bits when it was decoded
+
+
+def step_error(history: JpegHistory) -> float:
+    """Root mean square error of the low frequencies of a block where none of its coefficients is zero, for [0, 1] pixels."""
+    low = history.luma_steps()[: BLOCK // 2, : BLOCK // 2]
+    return float(np.sqrt((low**2).mean() / 12)) / 255
+
+
+def _quantisation(blocks: Blocks, steps: Array) -> float:
+    """Mean squared error of the coefficients of the known blocks."""
+    return float(band_errors(blocks, steps).mean())
+
+
+def band_errors(blocks: Blocks, steps: Array) -> Array:
+    """Mean squared error [8, 8] of the coefficients of the known blocks, by frequency."""
+    coefficients = blocks.coefficients[blocks.known]
+    if not len(coefficients):
+        return np.full((BLOCK, BLOCK), steps[0, 0] ** 2 / 12 / BLOCK**2)
+    rarity = rarity_of(np.rint(coefficients / steps) != 0, steps)
+    lost = np.exp(np.interp(rarity, RARITY, np.log(np.maximum(LOST, 1e-9))))
+    lost[0, 0] = 1.0
+    errors: Array = lost * steps**2 / 12
+    return errors
+
+
+def rarity_of(hit: Flags, steps: Array) -> Array:
+    """-log of the share of coefficients [N, 8, 8] that are not zero.
+
+    Where hardly any is, it is continued from the frequencies that have some: a step is the further out in the tails
+    the larger it is, and content fades with a power of frequency.
+    """
+    count = hit.sum(0)
+    own: Array = -np.log((count + 0.5) / (len(hit) + 1))
+    alive = (count >= FEWEST_HITS) & (_FREQUENCY >= 1)
+    logs = np.log(np.maximum(own, 1e-3) / steps)
+    frequency = np.log(np.maximum(_FREQUENCY, 0.7))
+    slope = 2.0
+    if alive.sum() >= 6:
+        weights = np.sqrt(np.minimum(count[alive], 100))
+        slope = float(np.clip(np.polyfit(frequency[alive], logs[alive], 1, w=weights)[0], 0.5, 4))
+    if not alive.any():
+        return own
+    weights = np.sqrt(np.minimum(count[alive], 100))
+    start = float(np.average(logs[alive] - slope * frequency[alive], weights=weights))
+    continued = np.exp(start + slope * frequency) * steps
+    return np.where(count >= FEWEST_HITS, own, np.maximum(own, continued))

@@ -1,0 +1,1 @@
+"""Noise: its level, its colour, how it grows with brightness."""

@@ -1,0 +1,213 @@
+"""The noise of a picture as people have it: white noise, what JPEG did to it and added, rounding.
+
+One number is sought: the standard deviation that a data term should assume of every R, G and B. It is the largest of
+  white        the white noise that was there before the picture was compressed, judged by its luma: white noise of s in R, G
+               and B is one of 0.669 s in luma, which keeps it where chroma is averaged over 2 x 2 pixels
+  compression  the root mean square error of the last compression, from its steps and what is left of the coefficients
+  rounding     that of 8 or 16 bits
+Noise without blocks that grows with brightness (`shot_noise`) or is not white (`coloured_noise`) is described besides, and
+compression by its bands where detail will be amplified (`compression_spectrum`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leader.forensics.constants import read_constants
+from leader.forensics.jpeg.block_grid import find_history, matches_history
+from leader.forensics.jpeg.blocks import (
+    CHROMA,
+    LUMA,
+    LUMA_GAIN,
+    Array,
+    Flags,
+    average_blocks,
+    compute_chroma,
+    compute_luma,
+    finest_detail,
+    transform_blocks,
+)
+from leader.forensics.jpeg.compression_spectrum import compression_spectrum
+from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, compression_error, flat_blocks, noise_before, step_error
+from leader.forensics.noise.coloured import noise_spectrum
+from leader.forensics.noise.level import before_clipping, estimate_noise
+from leader.forensics.noise.shot import ShotNoise, shot_noise
+from leader.forensics.noise.spectrum import NoiseSpectrum
+from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere, white_limit
+from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory
+
+_CONSTANTS = read_constants("noise.estimate")
+LONGEST_SIDE, LARGE_PICTURE, SIDE_OF_LARGE = _CONSTANTS.counts("longest_side", "large_picture", "side_of_large")
+ENLARGED_CHROMA, COUNTED_ERROR, BEYOND_WHITE = _CONSTANTS.numbers("enlarged_chroma", "counted_error", "beyond_white")
+BEYOND_COMPRESSION, BENEATH_COMPRESSION = _CONSTANTS.numbers("beyond_compression", "beneath_compression")
+PATCHY = _CONSTANTS.number("patchy")
+
+
+@dataclass(frozen=True)
+class NoiseEstimate:
+    """Standard deviations for pixels in [0, 1]; `history` is the compression that was found, or None.
+
+    spectrum  of noise that is not white, or of the compression that sets the level where detail will be amplified
+    shot      noise that grows with brightness; at most one of both is found
+    """
+
+    white: float
+    compression: float
+    rounding: float
+    history: JpegHistory | None = None
+    spectrum: NoiseSpectrum | None = None
+    shot: ShotNoise | None = None
+
+    @property
+    def sigma(self) -> float:
+        """One number: white noise, or the standard deviation of a pixel where coloured noise has more."""
+        coloured = 0.0 if self.spectrum is None or self.history is not None else self.spectrum.level
+        return max(self.white, coloured, self.compression, self.rounding)
+
+    def notes(self) -> tuple[str, ...]:
+        """A sentence where compression sets the noise level."""
+        if self.history is None or self.sigma > self.compression or self.compression <= self.rounding:
+            return ()
+        was = "was once a JPEG" if self.history.found else "is a JPEG"
+        return (
+            f"The file {was} of about quality {self.history.quality}: its compression counts as noise of "
+            f"{self.compression:.2g}.",
+        )
+
+
+def measure_noise(
+    image: NDArray[np.floating],
+    known: Flags | None = None,
+    bits: int = 8,
+    history: JpegHistory | None = None,
+    amplified: bool = False,
+    jpeg: bool = True,
+) -> NoiseEstimate:
+    """The noise of image [H, W, C] in [0, 1], C = 1 or 3.
+
+    known      [H, W] marks valid pixels
+    bits       8 or 16 per sample of the file
+    history    what its file says of its compression; it is looked for in 8-bit pixels where there is none
+    amplified  whether detail will be amplified: the error of compression lies where content is, so in a smooth picture
+               its mean is too small there, and that of blocks with content counts
+    jpeg       whether compression is looked for at all
+    """
+    pixels, known = crop_for_noise(np.asarray(image, dtype=np.float64), known)
+    history = last_compression(pixels, history, known, search=bits == 8) if jpeg else None
+    found = noise_behind(pixels, known, bits, history)
+    return amplify_noise(found, pixels, known) if amplified else found
+
+
+def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHistory | None) -> NoiseEstimate:
+    """The noise of pixels [H, W, 1 or 3] in [0, 1] whose compression is known; None: they never had one."""
+    least = rounding(bits)
+    if history is None:
+        shot = shot_noise(pixels, known, least)
+        spectrum = noise_spectrum(pixels, known, least) if shot is None else None
+        return NoiseEstimate(_white_of_pixels(pixels, known), 0.0, least, None, spectrum, shot)
+    compression = compression_error(pixels, history, known)
+    behind = _white(pixels, known, history)
+    white = _white_of_pixels(pixels, known) if behind is None else behind
+    # around holes, what compression smeared of a defect looks the same
+    blotches = _blotches(pixels, white, compression) if known is None else None
+    return NoiseEstimate(white, compression, least, history, blotches)
+
+
+def amplify_noise(found: NoiseEstimate, pixels: Array, known: Flags | None) -> NoiseEstimate:
+    """The noise of the same pixels where detail will be amplified, and errors of compression with it."""
+    if found.history is None:
+        return found
+    compression = max(found.compression, step_error(found.history))
+    errors = None
+    if found.white < compression:
+        errors = NoiseSpectrum(COUNTED_ERROR * compression_spectrum(pixels, found.history, known).table)
+    return replace(found, compression=compression, spectrum=errors)
+
+
+def _blotches(pixels: Array, white: float, compression: float) -> NoiseSpectrum | None:
+    """The spectrum of noise behind JPEG that is much stronger than the white noise read from its finest detail."""
+    spectrum = noise_spectrum(pixels, None, BENEATH_COMPRESSION * compression, math.inf)
+    if spectrum is None or spectrum.level < max(BEYOND_WHITE * white, BEYOND_COMPRESSION * compression):
+        return None
+    return spectrum
+
+
+def rounding(bits: int) -> float:
+    """Root mean square error of [0, 1] pixels that were rounded to so many bits."""
+    return 1 / float(2**bits - 1) / math.sqrt(12)
+
+
+def last_compression(
+    image: NDArray[np.floating], history: JpegHistory | None, known: Flags | None = None, search: bool = True
+) -> JpegHistory | None:
+    """The compression that image [H, W, C] in [0, 1] went through last: the one its file tells of, if its pixels are still as
+    decoded, or else one that they show.
+    """
+    pixels = np.asarray(image, dtype=np.float64)
+    if history is not None and matches_history(pixels, history):
+        return history  # otherwise of a picture that was resized or edited since
+    return find_history(pixels if known is None else np.where(known[..., None], pixels, 0)) if search else None
+
+
+def crop_for_noise(pixels: Array, known: Flags | None) -> tuple[Array, Flags | None]:
+    """At most LONGEST_SIDE rows and columns, SIDE_OF_LARGE of a large picture, cut where blocks begin."""
+    height, width = pixels.shape[:2]
+    longest = LONGEST_SIDE if height * width <= LARGE_PICTURE else SIDE_OF_LARGE
+    top, left = (max(0, (length - longest) // 2 // LARGEST_UNIT * LARGEST_UNIT) for length in (height, width))
+    rows, columns = slice(top, top + longest), slice(left, left + longest)
+    return pixels[rows, columns], None if known is None else known[rows, columns]
+
+
+def _white_of_pixels(pixels: Array, known: Flags | None) -> float:
+    """White noise of a picture without blocks; judged by luma alone where chroma was enlarged and hides it."""
+    if pixels.shape[2] == 1 or not _chroma_was_enlarged(pixels):
+        return _without_texture(pixels, known)
+    return max(estimate_noise(pixels, known), _without_texture(compute_luma(pixels)[..., None] / 255, known) / LUMA_GAIN)
+
+
+def _without_texture(pixels: Array, known: Flags | None) -> float:
+    """White noise by patches of pixels, which take texture for it, but no more than the finest detail leaves room for, and no
+    more than is everywhere.
+    """
+    chance = CHANCE if pixels.shape[2] == 3 else 1.0  # the weakest of three axes is a little too weak
+    level = min(estimate_noise(pixels, known), chance * white_limit(pixels, known))
+    everywhere = noise_everywhere(pixels, known)
+    return everywhere if everywhere < PATCHY * level else level
+
+
+def _chroma_was_enlarged(pixels: Array) -> bool:
+    """Whether the finest detail of chroma is far weaker than the next finest: in white noise it is four times as strong,
+    in photographs about as strong.
+    """
+    fine, coarse = (sum(finest_detail(plane) for plane in compute_chroma(pixels, (side, side), (0, 0))) for side in (1, 2))
+    return fine < ENLARGED_CHROMA * coarse
+
+
+def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> float | None:
+    """White noise before the compression, or None where too few blocks are known."""
+    blocks = transform_blocks(compute_luma(pixels), history.offset, known)
+    if int(blocks.known.sum()) < FEWEST_FLAT_BLOCKS:
+        return None
+    colour = pixels.shape[2] == 3
+    gain, shares = (LUMA_GAIN, LUMA**2 / LUMA_GAIN**2) if colour else (1.0, np.ones(1))
+    means = np.stack([average_blocks(pixels[..., channel], history.offset) for channel in range(len(shares))], axis=-1)
+    flat = flat_blocks(blocks, blocks.known)
+    level = noise_before(blocks.coefficients[flat], history.luma_steps()) / (255 * gain)
+    if colour and history.sampling == (1, 1):
+        level = min(level, CHANCE * _of_chroma(pixels, history, flat))
+    return before_clipping(level, means[flat].reshape(-1), np.tile(shares, int(flat.sum())))
+
+
+def _of_chroma(pixels: Array, history: JpegHistory, flat: Flags) -> float:
+    """White noise before the compression by Cb and Cr in full, where texture is weak: the larger of both."""
+    planes = (255 * (pixels @ row) + 128 for row in CHROMA)
+    chosen = [transform_blocks(plane, history.offset).coefficients[flat] for plane in planes]
+    gains = np.sqrt((CHROMA**2).sum(1))
+    levels: list[float] = [
+        noise_before(one, history.chroma_steps()) / (255 * gain) for one, gain in zip(chosen, gains, strict=True)
+    ]
+    return max(*levels, 0.0)

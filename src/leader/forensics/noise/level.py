@@ -1,0 +1,235 @@
+"""The noise level of a picture, estimated from the picture alone.
+
+White noise adds sigma^2 to every eigenvalue of the covariance of small patches, while image content lives in
+a few large ones:
+after dropping eigenvalues from the top until mean and median of the rest agree, their mean is sigma^2 (the
+test of Chen, Zhu, Heng, "An efficient statistical method for image noise level estimation", ICCV 2015).
+Colour patches are taken jointly, since
+content is correlated between channels and noise is not. To keep texture out, the estimate is repeated on the
+patches whose gradients are no larger than noise alone explains. Noise that was clipped at black and white is
+weaker than it was before: patches
+that touch the limits are left out where possible, and the rest is corrected with the moments of a clipped
+normal distribution. Grain that a picture has in every eigenvalue counts as noise: added noise of 0.02 is found within 10 %
+together with it on all bundled crops, colour and grey. A restoration takes no more of it than the finest detail leaves room for
+(`texture_limit`): 0.02 alone is found within 5 % on 25 of 25 development photographs, colour and grey, and within 10 % on 14
+of the 16 crops; two of fine grain are off by 12 % in colour and 27 % in grey.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from leader.errors import LeaderError
+from leader.forensics.constants import read_constants
+
+Array = NDArray[np.float64]
+
+_CONSTANTS = read_constants("noise.level")
+MOST_PATCHES = _CONSTANTS.count("most_patches")
+SATURATED = _CONSTANTS.number("saturated")
+ONE_PATCH_IN, FLAT_ROUNDS = _CONSTANTS.counts("one_patch_in", "flat_rounds")
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """How patches are taken.
+
+    side       of the patches in pixels
+    tolerance  standard deviations of gradient energy beyond its mean that still count as flat
+    overlap    how many overlapping patches count as one independent draw
+    """
+
+    side: int
+    tolerance: float
+    overlap: float
+
+
+COLOUR, GREY = _Choice(5, 3.0, 2.0), _Choice(7, 3.0, 0.5)
+
+
+def estimate_noise(image: NDArray[np.floating], known: NDArray[np.bool_] | None = None) -> float:
+    """Standard deviation of the white noise of image [H, W, C] in [0, 1], C = 1 or 3.
+
+    known  [H, W] marks valid pixels
+    """
+    pixels = np.asarray(image, dtype=np.float64)
+    choice = COLOUR if pixels.shape[2] == 3 else GREY
+    where = _places(pixels.shape, known, choice.side)
+    rows, columns = where
+    patches: Array = sliding_window_view(pixels, (choice.side,) * 2, axis=(0, 1))[rows, columns]
+    surroundings = _surrounding_energy(pixels, choice.side, where)
+    clipped = bool(pixels.min() >= 0 and pixels.max() <= 1)
+    if clipped:
+        usable = find_unsaturated(patches)
+        patches, surroundings = patches[usable], surroundings[usable]
+    level, flat = _flat_level(patches.reshape(len(patches), -1), surroundings, choice, pixels.shape[2])
+    return before_clipping(level, flat.reshape(-1, choice.side**2).mean(1)) if clipped else level
+
+
+def _places(shape: tuple[int, ...], known: NDArray[np.bool_] | None, side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Top rows and left columns of patches that are fully known, evenly spread over the picture."""
+    height, width, channels = shape
+    if min(height, width) < 3 * side:
+        raise LeaderError(
+            f"The picture has {width} x {height} pixels, too few to estimate its noise; give the noise level (0 for none)."
+        )
+    across = width - side + 1
+    chosen = np.arange((height - side + 1) * across)
+    if known is not None:
+        chosen = chosen[sliding_window_view(known, (side, side)).all(axis=(2, 3)).reshape(-1)]
+    if len(chosen) < 4 * channels * side * side:
+        raise LeaderError(
+            f"Only {len(chosen)} patches of {side} x {side} known pixels were found, too few to estimate the "
+            "noise; give the noise level (0 for none)."
+        )
+    if len(chosen) > MOST_PATCHES:
+        chosen = chosen[np.linspace(0, len(chosen) - 1, MOST_PATCHES).astype(int)]
+    return chosen // across, chosen % across
+
+
+def find_unsaturated(patches: NDArray[np.float64], least: float = 0.1, instead: float = 0.5) -> NDArray[np.bool_]:
+    """Which patches [..., C, n, n] have few pixels at black or white; where less than `least` of them do, the best `instead`.
+
+    Fewer than half would be chosen for having drawn little noise: the best tenth reads 7 % too little at 75 / 255, the better
+    half 2 %.
+    """
+    share = ((patches <= 0) | (patches >= 1)).mean(axis=(-2, -1)).max(axis=-1)
+    few = float(np.quantile(share, least)) > SATURATED
+    return np.asarray(share <= (float(np.quantile(share, instead)) if few else SATURATED))
+
+
+def _surrounding_energy(pixels: Array, side: int, where: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Array:
+    """Mean gradient energy of the four patches that touch each patch.
+
+    Texture goes on beyond a patch, its noise does not: judged by its neighbours, a patch is not chosen for
+    having drawn little noise, which would bias the estimate.
+    """
+    down = (np.diff(pixels, axis=0) ** 2).sum(2)
+    across = (np.diff(pixels, axis=1) ** 2).sum(2)
+    energy = _window_sums(down, side - 1, side) + _window_sums(across, side, side - 1)
+    rows, columns = where
+    last_row, last_column = energy.shape[0] - 1, energy.shape[1] - 1
+    above, below = rows - side, rows + side
+    left, right = columns - side, columns + side
+    total = (
+        energy[np.where(above < 0, below, above), columns]
+        + energy[np.where(below > last_row, above, below), columns]
+        + energy[rows, np.where(left < 0, right, left)]
+        + energy[rows, np.where(right > last_column, left, right)]
+    )
+    mean: Array = total / 4
+    return mean
+
+
+def _window_sums(values: Array, height: int, width: int) -> Array:
+    """Sums over all windows of height x width, from running totals."""
+    totals = np.pad(values.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+    sums: Array = totals[height:, width:] - totals[:-height, width:] - totals[height:, :-width] + totals[:-height, :-width]
+    return sums
+
+
+def _flat_level(rows: Array, surroundings: Array, choice: _Choice, channels: int) -> tuple[float, Array]:
+    """Noise level of the patches [N, pixels] whose surroundings are flat at that level, and those patches."""
+    mean, spread = _energy_moments(choice.side, channels)
+    level, flat = _bulk_level(rows, choice.overlap), rows
+    enough = max(8 * rows.shape[1], len(rows) // ONE_PATCH_IN)
+    for _ in range(FLAT_ROUNDS):
+        keep = surroundings < level**2 * (mean + choice.tolerance * spread / 2)  # the mean of four
+        if keep.sum() < enough:
+            break
+        before, flat = level, rows[keep]
+        level = _bulk_level(flat, choice.overlap)
+        if abs(level - before) < 2e-3 * before:
+            break
+    return level, flat
+
+
+def _energy_moments(side: int, channels: int) -> tuple[float, float]:
+    """Mean and standard deviation of the gradient energy x^T G x of a patch of unit noise: tr G and sqrt(2 tr
+    G^2).
+    """
+    difference = np.diff(np.eye(side), axis=0)
+    along = difference.T @ difference
+    both = np.kron(along, np.eye(side)) + np.kron(np.eye(side), along)
+    return channels * float(np.trace(both)), math.sqrt(2 * channels * float((both * both).sum()))
+
+
+def _bulk_level(rows: Array, overlap: float) -> float:
+    """sqrt of the mean of the eigenvalues that are left when mean and median agree.
+
+    Even for pure noise the eigenvalues of n draws in d dimensions spread, and their median lies below their
+    mean by about d / 3n (Marchenko-Pastur): that much is no sign of content.
+    """
+    values = np.maximum(np.linalg.eigvalsh(np.cov(rows.T))[::-1], 0)
+    skew = min(0.3, overlap * len(values) / len(rows) / 3)
+    for first in range(len(values)):
+        rest = values[first:]
+        if np.median(rest) >= rest.mean() * (1 - skew):
+            return math.sqrt(float(rest.mean()))
+    return math.sqrt(float(values[-1]))
+
+
+def before_clipping(level: float, brightness: Array, shares: Array | None = None) -> float:
+    """The noise level that, clipped to [0, 1] at these mean brightnesses, leaves `level`; `shares` weigh them."""
+    if level == 0:
+        return 0.0
+    counts, edges = np.histogram(brightness, bins=50, range=(0, 1), weights=shares)
+    if not counts.any():
+        return level  # nothing in range that could have been clipped
+    weights, centres = counts / counts.sum(), (edges[1:] + edges[:-1]) / 2
+    used = counts > 0
+    variance = np.zeros(len(centres))
+    low, high = level, 3 * level
+    for _ in range(30):
+        middle = (low + high) / 2
+        variance[used] = _clipped_variance(centres[used], middle)
+        if float(weights @ variance) < level**2:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _clipped_variance(mean: Array, sigma: float) -> Array:
+    """Variance of a clipped normal variable whose mean after clipping is `mean`; its centre is found by iteration."""
+    centre = mean.copy()
+    for _ in range(30):
+        moved = np.clip(centre + mean - _clipped_moments(centre, sigma)[0], -2 * sigma, 1 + 2 * sigma)
+        if np.array_equal(moved, centre):
+            break
+        centre = moved
+    return _clipped_moments(centre, sigma)[1]
+
+
+def _clipped_moments(centre: Array, sigma: float) -> tuple[Array, Array]:
+    """Mean and variance of clip(N(centre, sigma^2), 0, 1)."""
+    low, high = -centre / sigma, (1 - centre) / sigma
+    below, above = _normal_cdf(low), 1 - _normal_cdf(high)
+    inside = 1 - below - above
+    density_low, density_high = _normal_density(low), _normal_density(high)
+    mean = centre * inside + sigma * (density_low - density_high) + above
+    square = (
+        (centre**2 + sigma**2) * inside
+        + 2 * sigma * centre * (density_low - density_high)
+        + sigma**2 * (low * density_low - high * density_high)
+        + above
+    )
+    return mean, square - mean**2
+
+
+def _normal_cdf(x: Array) -> Array:
+    """The normal distribution; beyond these limits it is 0 or 1 in float64."""
+    shares = np.where(x > 0, 1.0, 0.0)
+    close = (x > -39) & (x < 9)
+    shares[close] = [0.5 * math.erfc(-value / math.sqrt(2)) for value in x[close].tolist()]
+    return shares
+
+
+def _normal_density(x: Array) -> Array:
+    density: Array = np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    return density

@@ -1,0 +1,144 @@
+"""Noise that grows with brightness, as that of counted light does: variance = floor + gain * brightness.
+
+In the flattest blocks the variance of the finest detail of every channel is compared with the mean of that channel. A line is
+fitted by weighted least squares; it counts where its slope is clear and makes bright pixels much noisier than dark ones.
+Texture is stronger where it is bright too, but hardly has colour: of what the line says no more is noise than the weakest axis
+of colour has of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from leader.errors import LeaderError
+from leader.forensics.constants import read_constants
+from leader.forensics.jpeg.blocks import DCT, Array, Flags
+from leader.forensics.noise.level import find_unsaturated
+from leader.forensics.noise.texture_limit import CHANCE, FINEST, STEP, STRUCTURE, choose_flattest
+from leader.transforms import BLOCK, OPPONENT
+
+_CONSTANTS = read_constants("noise.shot")
+FITTED_SHARE = _CONSTANTS.number("fitted_share")
+FEWEST_FITTED = _CONSTANTS.count("fewest_fitted")
+OVERLAP, CLEAR_SLOPE, GROWING = _CONSTANTS.numbers("overlap", "clear_slope", "growing")
+SMALLEST_GAIN, DARKEST, CLIPPED, SMOOTHING = _CONSTANTS.numbers("smallest_gain", "darkest", "clipped", "smoothing")
+LINE_ROUNDS = _CONSTANTS.count("line_rounds")
+
+
+@dataclass(frozen=True)
+class ShotNoise:
+    """Variance of [0, 1] pixels: floor + gain * brightness, never below least^2."""
+
+    gain: float
+    floor: float
+    least: float
+
+    def __post_init__(self) -> None:
+        numbers = (self.gain, self.floor, self.least)
+        if not all(isinstance(one, float) and math.isfinite(one) for one in numbers) or not (self.gain > 0 and self.least > 0):
+            raise LeaderError(f"Shot noise has a gain and a least value above 0 and a finite floor; found {numbers}.")
+
+    def std(self, brightness: Array) -> Array:
+        """Standard deviation at these brightnesses."""
+        found: Array = np.sqrt(np.maximum(self.floor + self.gain * brightness.clip(0, 1), self.least**2))
+        return found
+
+    def weakened(self, share: float) -> ShotNoise:
+        """With `share` of its variance."""
+        return ShotNoise(share * self.gain, share * self.floor, self.least)
+
+    def raised(self, sigma: float) -> ShotNoise:
+        """With white noise of standard deviation sigma added."""
+        return self if sigma == 0 else ShotNoise(self.gain, self.floor + sigma**2, math.hypot(self.least, sigma))
+
+    def words(self) -> str:
+        """What is found, without a full stop."""
+        dark, bright = self.std(np.array([0.1, 0.9]))
+        return f"The noise grows with brightness: from {dark:.2g} in the shadows to {bright:.2g} in the lights"
+
+    def map(self, pixels: NDArray[np.floating[Any]]) -> Array:
+        """Standard deviation of every pixel of [H, W, C], by the brightness around it."""
+        around = np.asarray(pixels, np.float64)
+        for axis in (0, 1):
+            around = _smoothed(around, axis)
+        return self.std(around)
+
+
+def _smoothed(values: Array, axis: int) -> Array:
+    """Gaussian means along an axis, the picture mirrored at its ends."""
+    reach = int(3 * SMOOTHING)
+    taps = np.exp(-((np.arange(-reach, reach + 1) / SMOOTHING) ** 2) / 2)
+    width = [(reach, reach) if other == axis else (0, 0) for other in range(values.ndim)]
+    windows = sliding_window_view(np.pad(values, width, mode="symmetric"), 2 * reach + 1, axis=axis)
+    smoothed: Array = windows @ (taps / taps.sum())
+    return smoothed
+
+
+def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | None:
+    """The noise of pixels [H, W, 1 or 3] in [0, 1] where it clearly grows with brightness, else None.
+
+    known  [H, W] marks valid pixels
+    least  standard deviation that noise has at any brightness: that of rounding
+    """
+    windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
+    usable = find_unsaturated(windows, instead=0.1)  # clipped blocks are quiet ones: noise would seem to grow
+    if known is not None:
+        usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
+    if int(usable.sum()) < FEWEST_FITTED:
+        return None
+    coefficients = np.einsum("ki,rxcij,lj->rxckl", DCT, windows, DCT, optimize=True)
+    mean = windows.mean((3, 4))
+    # relative to the brightness, else the dark blocks of a bright noise were the flattest
+    energy = (coefficients[..., STRUCTURE] ** 2).sum((2, 3)) / (mean.mean(2) + 0.05)
+    flat = choose_flattest(energy, usable, FITTED_SHARE)
+    variance, brightness = (coefficients[flat][..., FINEST] ** 2).mean(-1).reshape(-1), mean[flat].reshape(-1)
+    whole = np.minimum(brightness, 1 - brightness) > CLIPPED * np.sqrt(variance)
+    found = _line(brightness[whole], variance[whole], least) if int(whole.sum()) >= FEWEST_FITTED else None
+    if found is None or pixels.shape[2] == 1:
+        return found
+    share = _share_of_weakest_colour(found, coefficients[flat], mean[flat])
+    return found.weakened(share) if share * found.gain >= SMALLEST_GAIN else None
+
+
+def _share_of_weakest_colour(found: ShotNoise, coefficients: Array, mean: Array) -> float:
+    """How much of the variance that `found` says blocks [N, 3, 8, 8] of these means [N, 3] have along the weakest axis of
+    colour, at most 1: noise has all of it along every axis, texture little across colours.
+    """
+    turned = np.einsum("ac,nckl->nakl", OPPONENT, coefficients)
+    has = (turned[..., FINEST] ** 2).mean((0, 2))
+    said = (found.std(mean) ** 2).mean(0) @ (OPPONENT**2).T
+    return min(1.0, CHANCE**2 * float((has / said).min()))
+
+
+def _line(brightness: Array, variance: Array, least: float) -> ShotNoise | None:
+    """floor + gain * brightness through variances [N], each of about 15 squares, texture left out as it is met."""
+    spread = math.sqrt(2 / int(FINEST.sum()))
+    keep = np.ones(len(variance), bool)
+    design = np.stack([np.ones_like(brightness), brightness], axis=1)
+    weights = np.full(len(variance), 1 / max(float(np.median(variance)), least**2))
+    line, covariance = np.zeros(2), np.eye(2)
+    for _ in range(LINE_ROUNDS):
+        rows = design[keep] * weights[keep, None]
+        covariance = np.linalg.pinv(rows.T @ rows)
+        line = covariance @ (rows.T @ (variance[keep] * weights[keep]))
+        expected = np.maximum(design @ line, least**2)
+        weights = 1 / expected
+        keep = variance < expected * (1 + 3 * spread)
+        if int(keep.sum()) < FEWEST_FITTED // 2:
+            return None
+    if not covariance[1, 1] > 0:
+        return None  # all blocks are as bright: no line goes through them
+    floor, gain = float(line[0]), float(line[1])
+    error = OVERLAP * spread * math.sqrt(float(covariance[1, 1]))
+    if gain < max(CLEAR_SLOPE * error, SMALLEST_GAIN):
+        return None
+    middle = math.sqrt(max(floor + gain / 2, least**2))
+    found = ShotNoise(gain, floor, max(least, DARKEST * middle))
+    dark, bright = found.std(np.array([0.2, 0.8]))
+    return found if (bright / dark) ** 2 > GROWING else None

@@ -1,0 +1,1 @@
+"""Size: which kernel made a thumbnail, and whether a picture was enlarged."""

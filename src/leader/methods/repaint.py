@@ -1,0 +1,66 @@
+"""RePaint. Lugmayr et al., "RePaint: inpainting using denoising diffusion probabilistic models", CVPR 2022.
+
+Needs A and A^+. After every step of DDPM what is measured is replaced by y at the noise of the next time, and from every
+`travel_length`-th step the run goes back up by as many, `travel_repeats` - 1 times, so that the rest can agree with it: the
+grid of DDNM's time travel, with x itself noised up, x_u = sqrt(abar_u / abar_t) x_t + sqrt(1 - abar_u / abar_t) z.
+
+Published for masks, where A^+ is the mask itself. Other operators get the same step with their A^+, in the metric of a plug-in
+where one has one (for a downsampling this is ILVR's).
+
+Differs from the authors' code: known pixels are replaced at the end of a step and once more at the very end, as the paper's
+algorithm says, so that the answer has those of y; theirs replaces at the beginning of a step, never at the end. Noisy data,
+which it was not published for, enter as far as their noise allows (`damping = 0` takes them as they are). Moves up and down
+use the betas between the times of the grid. The variance is the network's own where it was trained to predict one, else
+beta_tilde.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from torch import Tensor
+
+from leader.by_name import check_count
+from leader.methods.base import Context, Estimate, Method, State
+from leader.methods.shared import ancestral_step, check_damping, clamp_x0, replace_measured
+from leader.schedule import Grid, Schedule, grid_on, travel_grid
+
+
+@dataclass(frozen=True)
+class RePaint(Method):
+    """DDPM's step, then the measured part of x_u from y, with time travel."""
+
+    name: ClassVar[str] = "repaint"
+    paper: ClassVar[str] = "Lugmayr et al.: RePaint, inpainting using denoising diffusion probabilistic models (CVPR 2022)"
+    summary: ClassVar[str] = "replaces what is measured in every state, and goes back up in time to harmonise the rest"
+    needs: ClassVar[str] = "A and A^+; with noise A^T (A A^T + eta)^{-1}"
+
+    travel_length: int = 10
+    travel_repeats: int = 10
+    """Time travel: from every travel_length-th step back up by as many, repeats - 1 times; 1: none."""
+    clamp: bool = True
+    """Hold x0 in [-1, 1]."""
+    damping: float = 4.0
+    """Of noisy data, against their noise; 0: taken as they are."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("RePaint's travel_length", self.travel_length, 1, 1000)
+        check_count("RePaint's travel_repeats", self.travel_repeats, 1, 100)
+        check_damping(self.damping)
+
+    def default_grid(self, schedule: Schedule, steps: int) -> Grid:
+        return grid_on(schedule, steps, lambda count, total: travel_grid(count, self.travel_length, self.travel_repeats, total))
+
+    def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
+        estimate = super().estimate(context, state, t)
+        return replace(estimate, prediction=clamp_x0(estimate.prediction)) if self.clamp else estimate
+
+    def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
+        return State(replace_measured(context, ancestral_step(context, estimate, x0_hat, t, u), t, u, self.damping))
+
+    def travel(self, context: Context, state: State, t: Tensor, u: Tensor) -> State:
+        now, up = context.level(t), context.level(u)
+        kept = up.abar / now.abar
+        return State(up.cast(kept.sqrt()) * state.x + up.cast((1 - kept).sqrt()) * context.noise("travel"))

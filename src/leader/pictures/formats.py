@@ -1,0 +1,79 @@
+"""The formats of picture files: one row each says what a file ends in, how it is read and written, and what it can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+JPEG, PNG, TIFF, HEIF, AVIF = "JPEG", "PNG", "TIFF", "HEIF", "AVIF"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format.
+
+    name      as Pillow calls it
+    suffixes  of its files, in lower case
+    title     as people call it, where it is told to them among the formats that are served
+    sniffed   whether Pillow may try it on a file of any name; AVIF and HEIC files are told by their first bytes
+    marks     how its files begin, where not every kind of it is served
+    written   whether it is written; then, whether it holds alpha, 16 bits, colour profiles, and EXIF by way of Pillow
+    options   of Pillow, by which it is written
+    """
+
+    name: str
+    suffixes: tuple[str, ...] = ()
+    title: str | None = None
+    sniffed: bool = True
+    marks: tuple[bytes, ...] = ()
+    written: bool = True
+    alpha: bool = False
+    deep: bool = False
+    profile: bool = False
+    exif: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+TABLE = (
+    Format(PNG, (".png",), "PNG", marks=(b"\x89PNG",), alpha=True, deep=True, profile=True, exif=True),
+    Format(
+        JPEG,
+        (".jpg", ".jpeg"),
+        "JPEG",
+        marks=(b"\xff\xd8\xff",),
+        profile=True,
+        exif=True,
+        options={"quality": 95, "subsampling": 0},
+    ),
+    Format("WEBP", (".webp",), "WebP", alpha=True, profile=True, exif=True, options={"lossless": True}),
+    Format(TIFF, (".tif", ".tiff"), "TIFF", marks=(b"II*\0", b"MM\0*", b"II+\0"), alpha=True, deep=True, profile=True),
+    Format("BMP", (".bmp",), "BMP", marks=(b"BM",)),
+    Format("PPM", (".ppm",)),
+    Format("JPEG2000", (".jp2",), alpha=True),
+    Format("GIF", written=False),
+    Format(
+        AVIF,
+        (".avif",),
+        "AVIF",
+        sniffed=False,
+        alpha=True,
+        profile=True,
+        exif=True,
+        options={"quality": 95, "subsampling": "4:4:4"},
+    ),
+    Format(HEIF, (".heic", ".heif", ".hif"), "HEIC", sniffed=False, written=False),
+)
+READ = tuple(row.name for row in TABLE if row.sniffed)
+"""Those that are opened, whatever a file is called; among Pillow's others is one that starts a program (EPS)."""
+FORMATS = {suffix: row for row in TABLE if row.written for suffix in row.suffixes}
+"""What can be written, by suffix."""
+SUFFIXES = tuple(suffix for row in TABLE for suffix in row.suffixes)
+"""What a picture file may end in."""
+_TITLES = [row.title for row in TABLE if row.title is not None]
+SERVED = f"{', '.join(_TITLES[:-1])} or {_TITLES[-1]}"
+
+
+def format_by_mark(begin: bytes) -> str | None:
+    """The format whose files begin with these bytes."""
+    return next((row.name for row in TABLE if any(begin.startswith(mark) for mark in row.marks)), None)

@@ -1,0 +1,94 @@
+"""Texture that looks like noise and is none: weak in one colour, not everywhere, or stronger than any noise that is left."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leader.forensics.noise.coloured import noise_spectrum
+from leader.forensics.noise.estimate import PATCHY, measure_noise
+from leader.forensics.noise.shot import ShotNoise, _share_of_weakest_colour, shot_noise
+from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere
+from leader.transforms import OPPONENT
+from tests.forensics.noise.test_shapes_of_noise import LEAST, SIDE, draw, grey_texture, low_pass, ramp
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("sigma", [0.01, 0.05])
+def test_white_noise_is_everywhere(sigma: float, channels: int) -> None:
+    """961 blocks of 15 squares, each pixel in four of them: one in twenty is known to 3 %, the least of axes less well."""
+    noisy = ramp()[..., :channels] + sigma * draw(1, channels)
+    assert noise_everywhere(noisy) == pytest.approx(sigma, rel=0.08)
+    assert noise_everywhere(noisy + 4 * sigma * low_pass(draw(2, channels), 4.0)) == pytest.approx(sigma, rel=0.12)
+
+
+def test_what_a_tenth_of_the_blocks_do_not_have_is_no_noise() -> None:
+    """Fine colourful detail of 0.02 beside a strip that hardly has any: by its patches a picture with noise of 0.02."""
+    amount = np.where(np.arange(SIDE) < SIDE // 8, 0.0015, 0.02)[None, :, None]
+    detail = ramp() + amount * draw(1)
+    # a ninth of the blocks lie there: one in twenty of all is about their median, 0.96 where that of the weakest is 0.484
+    assert noise_everywhere(detail) == pytest.approx(0.0015 * (0.96 / 0.484) ** 0.5, rel=0.1)
+    half = np.where(np.arange(SIDE) < SIDE // 8, 0.8 * 0.02, 0.02)[None, :, None]
+    assert measure_noise(ramp() + half * draw(1), bits=16).white > PATCHY * 0.02
+    assert noise_everywhere(detail[:, SIDE // 8 :]) == pytest.approx(0.02, rel=0.08)
+
+
+def test_the_least_of_what_was_found_counts_where_it_is_not_everywhere() -> None:
+    """Detail of 0.02 in every colour, but of 0.001 in a strip whose strong grey texture keeps flat patches away from it."""
+    strip = (np.arange(SIDE) < SIDE // 8)[None, :, None]
+    picture = ramp() + np.where(strip, 0.001 * draw(1) + 0.1 * draw(2, 1), 0.02 * draw(1))
+    assert measure_noise(picture, bits=16).white < 0.1 * 0.02
+    assert measure_noise(ramp() + 0.02 * draw(1) + np.where(strip, 0.1 * draw(2, 1), 0), bits=16).white > 0.018
+
+
+def test_drawn_parts_and_unknown_ones_say_nothing() -> None:
+    noisy = ramp() + 0.03 * draw(1)
+    framed = noisy.copy()
+    framed[:40] = 0.5
+    assert noise_everywhere(framed) == pytest.approx(0.03, rel=0.08)
+    weak = np.where(np.arange(SIDE)[:, None, None] < 40, ramp() + 0.002 * draw(2), noisy)
+    known = np.ones((SIDE, SIDE), bool)
+    known[:40] = False
+    assert noise_everywhere(weak) < 0.004 and noise_everywhere(weak, known) == pytest.approx(0.03, rel=0.08)
+    assert noise_everywhere(weak, np.zeros_like(known)) == np.inf
+    assert noise_everywhere(np.full((SIDE, SIDE, 3), 0.5)) == np.inf
+
+
+def test_grey_texture_that_grows_with_brightness_is_no_counted_light() -> None:
+    brightness = ramp(0.1, 0.9).mean(2, keepdims=True).repeat(3, axis=2) ** 1.5
+    texture = brightness + np.sqrt(0.01 * brightness) * draw(1, 1)
+    texture = texture.clip(0, 1)
+    assert shot_noise(texture[..., :1], None, LEAST) is not None, "in grey nothing tells them apart"
+    assert shot_noise(texture, None, LEAST) is None
+    light = np.random.default_rng(0).poisson(100 * texture) / 100
+    found = shot_noise(light.clip(0, 1), None, LEAST)
+    assert found is not None
+    np.testing.assert_allclose(
+        found.std(np.array([0.5, 0.8])), np.sqrt([0.005, 0.008]), rtol=0.15
+    )  # 0.41 more with the texture
+
+
+def test_blotches_are_not_found_in_texture_that_is_far_stronger_everywhere() -> None:
+    axes = np.concatenate([0.02 * draw(1, 1), 0.05 * low_pass(draw(2, 2), 1.5)], axis=2)
+    grey = 0.25 * low_pass(draw(3, 1), 0.8)
+    assert noise_spectrum(ramp() + axes @ OPPONENT, None, LEAST) is not None
+    assert noise_spectrum(ramp() + axes @ OPPONENT + grey, None, LEAST) is None
+    assert noise_spectrum(ramp() + 0.02 * low_pass(draw(4), 1.0), None, LEAST) is None, "too weak to be told from content"
+    assert noise_spectrum(grey_texture() + 0.06 * low_pass(draw(4), 1.0), None, LEAST) is not None
+
+
+def test_coarse_content_beneath_white_noise_is_no_blotches() -> None:
+    """The white noise is a floor for every block; what is coarser than it is not."""
+    coarse = np.linspace(0.03, 0.2, SIDE)[None, :, None] * low_pass(draw(4), 1.0)
+    assert noise_spectrum(ramp() + 0.03 * draw(1) + coarse, None, LEAST) is None
+    assert noise_spectrum(ramp() + 0.03 * draw(1) + coarse, None, LEAST, np.inf) is not None
+    assert noise_spectrum(ramp() + 0.03 * draw(1) + 0.06 * low_pass(draw(4), 1.0), None, LEAST) is not None
+
+
+def test_noise_of_light_is_whole_along_every_axis_where_channels_differ() -> None:
+    """A red picture: its channels have other noise each, and every axis has the mean of them that it should."""
+    found, mean = ShotNoise(0.02, 0.0, 0.001), np.tile([0.9, 0.5, 0.1], (400, 1))
+    drawn = np.random.default_rng(0).standard_normal((400, 3, 8, 8))
+    noise = found.std(mean)[..., None, None] * drawn
+    assert _share_of_weakest_colour(found, noise, mean) == 1
+    assert _share_of_weakest_colour(found, noise / 2, mean) == pytest.approx(CHANCE**2 / 4, rel=0.06)

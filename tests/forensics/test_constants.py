@@ -1,0 +1,51 @@
+"""Constants are data: every row says what it is and where it comes from, and is used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leader.forensics.constants import read_constants
+from leader.presets import parsed
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "leader" / "forensics"
+
+
+def tables(content: dict[str, Any], place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """(name, content) of every table whose entries are constants."""
+    for name, table in content.items():
+        if isinstance(table, dict) and "value" not in table:
+            if any(isinstance(row, dict) and "value" in row for row in table.values()):
+                yield place + name, table
+            yield from tables(table, f"{place}{name}.")
+
+
+TABLES = dict(tables(parsed(resources.files("leader.forensics") / "constants.toml")))
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_every_constant_has_a_unit_and_a_source_and_is_read_by_its_detector(name: str) -> None:
+    code = (SOURCE / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")
+    used = set(re.findall(r'"(\w+)"', "".join(re.findall(r"_CONSTANTS\.\w+\([^)]*\)", code))))
+    rows = {key: row for key, row in TABLES[name].items() if key != "command"}
+    assert used == set(rows)
+    for row in rows.values():
+        assert set(row) == {"value", "unit", "about", "measured"} and all(len(row[key]) > 3 for key in ("unit", "measured"))
+
+
+def test_the_commands_that_measure_them_exist() -> None:
+    commands = {table["command"] for table in TABLES.values() if "command" in table}
+    assert commands and all((ROOT / command.split()[1]).is_file() for command in commands)
+
+
+def test_values_are_read_with_their_kind() -> None:
+    table = read_constants("blur.width")
+    assert table.number("refuted") == 3.0 and len(table.series("narrower")) == 5
+    with pytest.raises(KeyError):
+        table.number("nobody")

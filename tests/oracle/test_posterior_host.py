@@ -1,0 +1,193 @@
+"""The host `posterior` is affine on Gaussian priors, and its law goes to the posterior's as the steps become many.
+
+`path`: with the same draws the code and its equations give the same image. `law`: composed from the equations, its mean and its
+covariance are first order in the step away from the exact ones. `flow`: the code itself against the exact probability flow.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from leader.methods import Posterior
+from leader.noise import SeededNoise
+from leader.operators import BicubicSR, Blur, Inpainting, LinearOperator, WalshHadamard, gaussian_kernel, random_mask
+from leader.plugins.ucdc import UCDC
+from leader.priors.gaussian import GaussianPrior, stationary
+from leader.problem import Problem
+from leader.sampler import Sampler
+from leader.schedule import Grid, Schedule
+from tests.operators.cases import dense as matrix
+from tests.oracle import dense
+from tests.oracle.dense import Array
+
+SHAPE = (1, 4, 8)
+SIZE = 32
+SIGMA = 0.15
+TIMES = 1200
+EXACT = UCDC(iterations=1000, visible=1e-12, floor=1e-10)
+"""Solves that go on until they are exact."""
+OPERATORS: dict[str, LinearOperator] = {
+    "inpaint": Inpainting(SHAPE, random_mask(4, 8, 0.5, seed=3)),
+    "sr": BicubicSR(SHAPE, 2),
+    "blur": Blur(SHAPE, gaussian_kernel(0.6, 3)),
+    "cs": WalshHadamard(SHAPE, 0.4, seed=1),
+}
+SIGMAS = [SIGMA, 0.0]
+
+
+@cache
+def prior() -> GaussianPrior:
+    """Correlated pixels; equal angles: abar = cos^2, so that grids of every T are equally spaced to both ends."""
+    angles = math.pi / 2 * torch.arange(TIMES + 1, dtype=torch.float64) / (TIMES + 1)
+    abar = torch.cos(angles) ** 2
+    return GaussianPrior(stationary(SHAPE, 0.5, slope=1.5, mean=-0.1), Schedule(1 - abar[1:] / abar[:-1]))
+
+
+def grid(steps: int) -> Grid:
+    """TIMES - 1 down to the last time but -1, in equal angles."""
+    return Grid((*range(TIMES - 1, -1, -TIMES // steps), -1))
+
+
+@cache
+def problem(name: str, sigma: float) -> Problem:
+    generator = torch.Generator().manual_seed(5)
+    clean = OPERATORS[name].A(prior().sample(1, generator))
+    noise = torch.randn(clean.shape, generator=generator, dtype=torch.float64)
+    return Problem.internal(clean + sigma * noise, OPERATORS[name], sigma)
+
+
+@cache
+def world(name: str, sigma: float) -> dense.World:
+    return dense.World(
+        A=matrix(OPERATORS[name]).numpy(),
+        y=problem(name, sigma).y.reshape(-1, 1).numpy(),
+        sigma=sigma,
+        mean=prior().gaussian.mean.reshape(-1, 1).numpy(),
+        cov=prior().gaussian.covariance().numpy(),
+        abar=np.append(prior().schedule.abar_table.numpy(), 1.0),
+    )
+
+
+@cache
+def posterior(name: str, sigma: float) -> tuple[Array, Array]:
+    """The exact mean [N, 1] and covariance [N, N]."""
+    w = world(name, sigma)
+    gain = w.cov @ w.A.T @ np.linalg.pinv(w.A @ w.cov @ w.A.T + sigma**2 * np.eye(len(w.A)), rcond=1e-12, hermitian=True)
+    return w.mean + gain @ (w.y - w.A @ w.mean), w.cov - gain @ w.A @ w.cov
+
+
+def power(symmetric: Array, exponent: float) -> Array:
+    values, vectors = np.linalg.eigh(symmetric)
+    return vectors * np.maximum(values, 0) ** exponent @ vectors.T
+
+
+class Equations(dense.Recursion):
+    """x_hat = E[x0 | x_t, y] by conditioning the joint law of x0, x_t and y at once; DDIM's step with x_hat and its noise."""
+
+    def given(self, t: int) -> tuple[Array, Array]:
+        """Matrix and offset of x_t -> E[x0 | x_t, y]."""
+        w, a = self.world, self.world.ab(t)
+        known = np.concatenate([np.sqrt(a) * np.eye(SIZE), w.A])
+        noise = np.concatenate([np.full(SIZE, 1 - a), np.full(len(w.A), w.sigma**2)])
+        total = known @ w.cov @ known.T + np.diag(noise)
+        gain = w.cov @ known.T @ np.linalg.pinv(total, rcond=1e-13, hermitian=True)
+        offset = w.mean - gain @ known @ w.mean + gain[:, SIZE:] @ w.y
+        return gain[:, :SIZE], offset
+
+    def step(self, x: Array, t: int, u: int, z: Array, zo: Array, ze: Array) -> Array:
+        w, eta = self.world, self.settings["eta"]
+        a, b = w.ab(t), w.ab(u)
+        if t not in self.kept:
+            self.kept[t] = self.given(t)
+        hat = self.kept[t][0] @ x + self.kept[t][1]
+        eps = (x - np.sqrt(a) * hat) / np.sqrt(1 - a)
+        fresh = eta * np.sqrt((1 - b) / (1 - a)) * np.sqrt(1 - a / b)
+        return np.sqrt(b) * hat + np.sqrt(1 - b - fresh**2) * eps + fresh * z
+
+    @property
+    def kept(self) -> dict[int, tuple[Array, Array]]:
+        return self.settings.setdefault("kept", {})  # type: ignore[no-any-return]
+
+
+class FromTheTruth(Equations):
+    """The same from the exact law of x_T given y, so that all that is left is the error of the steps."""
+
+    def start(self, first: int, z: Array, ze: Array) -> Array:
+        mean, cov = self.settings["truth"]
+        a = self.world.ab(first)
+        return np.sqrt(a) * mean + power(a * cov + (1 - a) * np.eye(SIZE), 0.5) @ z
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("sigma", SIGMAS)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_path(name: str, sigma: float, eta: float) -> None:
+    source, case = SeededNoise(11), problem(name, sigma)
+
+    def draw(position: int, draw_name: str) -> Array:
+        return source([0], [position], draw_name, SHAPE).double().reshape(-1, 1).numpy()
+
+    found = Sampler(prior(), Posterior(eta=eta), (EXACT,), grid=grid(12)).run(case, seed=11).images[0]
+    expected = dense.path(Equations(world(name, sigma), {"eta": eta}), grid(12).times, draw)
+    assert np.abs(found.reshape(-1).numpy() - expected).max() < 1e-6
+
+
+def halves(first: float, second: float, third: float) -> bool:
+    """Errors c h (1 + k h + ...) of steps h, h/2 and h/4: ratios 2 (1 + k h / 2) and 2 (1 + k h / 4), whose excess halves."""
+    one, two = first / second, second / third
+    return abs(two - 2) < 0.75 * abs(one - 2) + 0.03 and abs(two - 2) < 0.35
+
+
+@pytest.mark.parametrize("eta", [0.0, 1.0])
+@pytest.mark.parametrize("sigma", SIGMAS)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_law_is_first_order_in_the_step_away_from_the_posterior(name: str, sigma: float, eta: float) -> None:
+    mean, cov = posterior(name, sigma)
+    if name == "blur" and sigma == 0:
+        assert np.abs(cov).max() < 1e-9, "all is measured: the posterior is a point, which any T reaches"
+        found = dense.law(FromTheTruth(world(name, sigma), {"eta": eta, "truth": (mean, cov)}), grid(10).times)
+        assert np.abs(found[0] - mean[:, 0]).max() < 1e-6 and np.abs(found[1]).max() < 1e-6
+        return
+    laws = [
+        dense.law(FromTheTruth(world(name, sigma), {"eta": eta, "truth": (mean, cov)}), grid(steps).times)
+        for steps in (50, 100, 200)
+    ]
+    errors = [float(np.linalg.norm(found[1] - cov) / np.linalg.norm(cov)) for found in laws]
+    assert halves(*errors), errors
+    # twice the finer law less the coarser one is second order: far closer than either
+    assert np.linalg.norm(2 * laws[2][1] - laws[1][1] - cov) / np.linalg.norm(cov) < 0.25 * errors[2]
+    means = [np.abs(found[0] - mean[:, 0]).max() for found in laws]
+    assert means[2] < 1e-8 or halves(*means), means  # the mean itself is exact where start and steps are
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_flow_of_the_code_goes_to_that_of_the_posterior(name: str, sigma: float) -> None:
+    """For N(m, P) the probability flow takes x_T to m + P^(1/2) (abar P + 1 - abar)^(-1/2) (x_T - sqrt(abar) m)."""
+    mean, cov = posterior(name, sigma)
+    a = world(name, sigma).ab(TIMES - 1)
+    x = torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    whitened = power(a * cov + (1 - a) * np.eye(SIZE), -0.5) @ (x.reshape(-1, 1).numpy() - np.sqrt(a) * mean)
+    end = (mean + power(cov, 0.5) @ whitened)[:, 0]
+    errors = []
+    for steps in (30, 60, 120):
+        sampler = Sampler(prior(), Posterior(eta=0.0), (EXACT,), grid=grid(steps))
+        found = sampler.run(problem(name, sigma), x_T=x).images[0].reshape(-1).numpy()
+        errors.append(float(np.linalg.norm(found - end)))
+    assert errors[0] < 1e-5 if name == "blur" and sigma == 0 else halves(errors[0], errors[1], errors[2]), errors
+
+
+def test_it_gets_its_metric_by_itself_and_that_one_s_settings() -> None:
+    sampler = Sampler(prior(), "posterior", (), 5, ucdc={"iterations": 3}, use_presets=False)
+    plan = sampler.plan(problem("sr", SIGMA))
+    assert [item.name for item in plan.plugins] == ["ucdc"] and plan.plugins[0] == UCDC(iterations=3)
+    added = Sampler(prior(), "posterior", ("ucpm",), 5).plan(problem("sr", SIGMA))
+    assert [item.name for item in added.plugins] == ["ucpm", "ucdc"], "beside the others"
+    given = Sampler(prior(), "posterior", ("ucpm", EXACT), 5).plan(problem("sr", SIGMA))
+    assert [item.name for item in given.plugins] == ["ucpm", "ucdc"] and given.plugins[1] == EXACT
+    assert Sampler(prior(), "ddnm", (), 5).plan(problem("sr", SIGMA)).plugins == ()
