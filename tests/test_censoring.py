@@ -158,7 +158,7 @@ def test_every_host_comes_nearer_to_what_it_makes_of_unclipped_noise(method: str
     _, whole = dark(0.2, operator, clip=False)
     sampler = Sampler(prior(), method, (), 20, estimator=None, use_presets=False)
     aim, cured, blind = (sampler.run(one).images for one in (whole, problem, dataclasses.replace(problem, censored=None)))
-    assert float((cured - aim).norm()) < 0.7 * float((blind - aim).norm())
+    assert float((cured - aim).norm()) < 0.8 * float((blind - aim).norm())
 
 
 @pytest.mark.parametrize("method", ["ddnm", "projdiff", "diffpir"])
