@@ -9,6 +9,7 @@ And the single place where a measurement is judged. Refused, each with a sentenc
 - [0, 1] measurements with values beyond what A gives to [0, 1] images by more than 6 sigma and rounding: bytes, [-1, 1] images
 
 Entries that A cannot reach (masked pixels) say nothing about the image: they are set to zero here, so that no misfit sees them.
+Entries that were clipped at black or white are limits, not values (`leader.censoring`): the loop replaces them at every step.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from leader.censoring import Censored
 from leader.errors import LeaderError
 from leader.noise import SeededNoise, check_ids
 from leader.operators.adjoint import try_adjoint
@@ -44,6 +46,7 @@ class Problem:
     sigma     noise standard deviation per image, float64 [B] on the CPU: doubled
     operator  A
     units     of the arguments; "[-1, 1]" once the problem is made
+    censored  entries of y that were clipped, so that y is only a limit of them; None: all are measured
 
     in_range = False accepts values that no image gives, as where a photograph was continued beyond its frame.
     """
@@ -52,6 +55,7 @@ class Problem:
     operator: LinearOperator
     sigma: Tensor
     units: str
+    censored: Censored | None
 
     def __init__(
         self,
@@ -59,6 +63,7 @@ class Problem:
         operator: LinearOperator,
         sigma: float | Tensor = 0.0,
         units: str = UNIT,
+        censored: Censored | None = None,
         *,
         in_range: bool = True,
     ) -> None:
@@ -78,7 +83,7 @@ class Problem:
             y, spread = 2 * y - white, 2 * spread
         if not bool(reached.all()):
             y = torch.where(reached, y, 0)
-        self._fill(y, operator, spread)
+        self._fill(y, operator, spread, _checked_censored(censored, y, reached))
 
     @classmethod
     def internal(cls, y: Tensor, operator: LinearOperator, sigma: float | Tensor = 0.0) -> Problem:
@@ -93,10 +98,12 @@ class Problem:
         sigma: float | Tensor = 0.0,
         seed: int = 0,
         ids: Sequence[int] | None = None,
+        clip: bool = False,
     ) -> Problem:
         """The problem of restoring images x [B, C, H, W] in [0, 1] from A x + sigma z.
 
         sigma  quoted for [0, 1], one number or one per image
+        clip   whether y is held in [0, 1], as by a file; entries at 0 and 1 are then censored
         ids    names of the images, which with `seed` choose their noise; 0, 1, ... by default: an image gets the same noise
                alone and in any batch
         """
@@ -112,15 +119,18 @@ class Problem:
         clean = operator.A(x)
         noise = SeededNoise(seed)(check_ids(ids, x.shape[0]), [0] * x.shape[0], "measurement", clean.shape[1:]).to(clean)
         scale = spread.to(clean).reshape(-1, *[1] * (clean.ndim - 1))
-        return cls(clean + scale * noise, operator, sigma)
+        y = clean + scale * noise
+        return cls(y.clamp(0, 1), operator, sigma, censored=Censored.at_limits(y)) if clip else cls(y, operator, sigma)
 
-    def _fill(self, y: Tensor, operator: LinearOperator, sigma: Tensor) -> None:
-        for name, value in (("y", y), ("operator", operator), ("sigma", sigma), ("units", INTERNAL)):
+    def _fill(self, y: Tensor, operator: LinearOperator, sigma: Tensor, censored: Censored | None) -> None:
+        fields = (("y", y), ("operator", operator), ("sigma", sigma), ("units", INTERNAL), ("censored", censored))
+        for name, value in fields:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         sigma = ", ".join(f"{value:.4g}" for value in sorted(set(self.sigma.tolist())))
-        return f"Problem('{self.operator.task}', y {list(self.y.shape)}, sigma {sigma} in [-1, 1] units)"
+        clipped = "" if self.censored is None else f", {self.censored.count} entries censored"
+        return f"Problem('{self.operator.task}', y {list(self.y.shape)}, sigma {sigma} in [-1, 1] units{clipped})"
 
     @property
     def batch(self) -> int:
@@ -151,16 +161,39 @@ class Problem:
         """The problem of the images `keep` (LongTensor) of the batch; itself where these are all of them, in order."""
         if torch.equal(keep.cpu(), torch.arange(self.batch)):
             return self  # large pictures have no room for copies
-        return self._with(self.y[keep], self.operator.select(keep), self.sigma[keep])
+        censored = None if self.censored is None else self.censored.select(keep)
+        return self._with(self.y[keep], self.operator.select(keep), self.sigma[keep], censored)
 
     def to_dtype(self, dtype: torch.dtype) -> Problem:
         """The problem with its measurement in another precision."""
-        return self if self.y.dtype == dtype else self._with(self.y.to(dtype), self.operator, self.sigma)
+        return self if self.y.dtype == dtype else self._with(self.y.to(dtype), self.operator, self.sigma, self.censored)
 
-    def _with(self, y: Tensor, operator: LinearOperator, sigma: Tensor) -> Problem:
+    def impute(self, x: Tensor | None = None) -> Problem:
+        """The problem with an ordinary measurement: in censored entries the mean of what was cut off, if the image is x.
+
+        x  [B, C, H, W] in [-1, 1]: the prior's estimate, not one that was made to agree with y, which would enter twice; None
+           where nothing is known yet: the image is taken to lie at the limits
+        """
+        if self.censored is None:
+            return self
+        mean = self.y if x is None else self.operator.A(x.to(self.y))
+        return self._whole(self.censored.impute(self.y, mean, self.sigma_column(self.y)))
+
+    def draw_censored(self, x: Tensor, seed: int = 0) -> Problem:
+        """The same with draws, so that y - A x looks like noise where x [B, C, H, W] is right: for judging x."""
+        if self.censored is None:
+            return self
+        draw = torch.Generator().manual_seed(seed)
+        uniform = 1 - torch.rand(self.y.shape, generator=draw, dtype=torch.float64).to(self.y.device)
+        return self._whole(self.censored.draw(self.y, self.operator.A(x.to(self.y)), self.sigma_column(self.y), uniform))
+
+    def _whole(self, y: Tensor) -> Problem:
+        return self._with(y, self.operator, self.sigma, None)
+
+    def _with(self, y: Tensor, operator: LinearOperator, sigma: Tensor, censored: Censored | None) -> Problem:
         """A problem of parts of this one: what was judged is not judged again."""
         problem = object.__new__(type(self))
-        problem._fill(y, operator, sigma)
+        problem._fill(y, operator, sigma, censored)
         return problem
 
 
@@ -196,6 +229,17 @@ def _checked_sigma(sigma: float | Tensor, batch: int) -> Tensor:
     if bool((spread > 0).any()) and bool((spread == 0).any()):
         raise LeaderError("Noisy and noise-free images cannot share a batch; run them separately.")
     return spread
+
+
+def _checked_censored(censored: Censored | None, y: Tensor, reached: Tensor) -> Censored | None:
+    """Without what A cannot reach, on the device of y."""
+    if censored is None:
+        return None
+    if censored.low.shape != y.shape:
+        raise LeaderError(
+            f"Censored entries are marked in the shape of the measurement, {list(y.shape)}; found {list(censored.low.shape)}."
+        )
+    return censored.to(y.device).where(reached)
 
 
 def _check_range(y: Tensor, operator: LinearOperator, sigma: Tensor, white: Tensor) -> None:

@@ -2,6 +2,7 @@
 
     ask    = plug-ins.wrap(prior.predict)
     pred   = method.estimate(ask, state, t)
+    y      = problem.impute(pred.x0)                  where entries are censored
     Sigma  = estimator(ask, x, t, pred)
     u      = plug-ins.pace(grid, position, U)
     x0     = plug-ins.modulate(pred.x0, Sigma)
@@ -227,6 +228,7 @@ class _Run:
         if plan.estimator is not None:
             self.estimator = make_estimator(plan.estimator, prior, plan.settings["probes"])
         self._problems: dict[tuple[int, ...], tuple[Problem, dict[Hashable, Any]]] = {}
+        self._believed: dict[int, Tensor] = {}  # the network's last x0 [C, H, W] of images with censored entries, by row
 
     def start(self, images: Sequence[_Image]) -> State:
         parts = []
@@ -272,6 +274,7 @@ class _Run:
         info = StepInfo(names, here, [image.visits for image in images], t, grids)
         context = self._context(images, info)
         estimate = plan.method.estimate(context, state, t)
+        context = self._believe(context, images, estimate.prediction.x0)
         x0, sigma, mean = estimate.prediction.x0, None, None
         if self.estimator is not None:
             sigma = self.estimator(context.ask, estimate.x, t, estimate.prediction, names).clamp(0, 1)
@@ -293,6 +296,20 @@ class _Run:
         jump = torch.tensor([b - a for a, b in zip(here, there)])
         return Step(tuple(names), index, t, u, moved, x0, x0_hat, sigma, mean, jump)
 
+    def _believe(self, context: Context, images: Sequence[_Image], x0: Tensor) -> Context:
+        """The context with what x0 says of censored entries; it holds until the next answer of the network."""
+        if self.problem.censored is None:
+            return context
+        self._believed.update((image.row, one) for image, one in zip(images, x0.detach(), strict=True))
+        return replace(context, problem=self._impute([image.row for image in images]))
+
+    def _impute(self, rows: Sequence[int]) -> Problem:
+        """The problem of some images as methods and plug-ins see it: an ordinary measurement, by the last answers if any."""
+        problem = self._problem(tuple(rows))[0]
+        if problem.censored is None or rows[0] not in self._believed:
+            return problem.impute()
+        return problem.impute(torch.stack([self._believed[row] for row in rows]))
+
     def _measured_by(self, context: Context, sigma: Tensor, info: StepInfo) -> Context:
         """The context with the metric of the first plug-in that has one."""
         for item in self.plan.plugins:
@@ -313,7 +330,7 @@ class _Run:
 
     def _context(self, images: Sequence[_Image], info: StepInfo | None = None) -> Context:
         rows = [image.row for image in images]
-        problem, lasting = self._problem(tuple(rows))
+        problem, lasting = self._impute(rows), self._problem(tuple(rows))[1]
         predict: Predict = self.prior.predict
         if info is not None:
             for item in self.plan.plugins:

@@ -78,14 +78,14 @@ def run(*words: object) -> None:
 def test_restore(folder: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     monkeypatch.setattr(restore, "prepare", reached)
     words = {item.name: item.metadata["word"] for item in fields(RestoreRequest) if "word" in item.metadata}
-    assert set(words) == {*GIVEN, "budget", "estimator", "jpeg"}, "a new choice wants a line here"
+    assert set(words) == {*GIVEN, "budget", "estimator", "jpeg", "clipped"}, "a new choice wants a line here"
     typed = [part for name, (text, _) in GIVEN.items() for part in (option_names(name, words[name])[0], text)]
     Path("s.toml").write_text("eta = 0.5\n")
-    apart = ["--budget", "0.125", "--estimator", "head", "--no-jpeg", "--settings", "s.toml"]
+    apart = ["--budget", "0.125", "--estimator", "head", "--no-jpeg", "--no-clipped", "--settings", "s.toml"]
     run("restore", "in.png", "out.png", *typed, *apart)
     settings = {"eta": 0.5, "satp": {"budget": 0.125}, "estimator": "head"}
     assert reached.words == (Path("in.png"),)
-    apart_from_words = {"settings": settings, "jpeg": False, "examination": None}
+    apart_from_words = {"settings": settings, "jpeg": False, "clipped": False, "examination": None}
     assert reached.options == {**{name: value for name, (_, value) in GIVEN.items()}, **apart_from_words}
 
 

@@ -96,8 +96,16 @@ class Context:
         return _kept(self._known, key, make)
 
     def always(self, key: Hashable, make: Callable[[], V]) -> V:
-        """make() the first time `key` is asked for in this run, for what depends on the problem alone."""
+        """make() the first time `key` is asked for in this run, for what depends on the operator and the noise level alone."""
         return _kept(self.lasting, key, make)
+
+    def per_measurement(self, key: Hashable, make: Callable[[], V]) -> V:
+        """make() whenever y is another one, for what depends on it: once a run, or a step where entries are censored."""
+        known = self.lasting.get(key)
+        if known is None or known[0] is not self.problem.y:
+            known = self.lasting[key] = (self.problem.y, make())
+        value: V = known[1]
+        return value
 
     @property
     def metric(self) -> Metric:

@@ -186,7 +186,7 @@ class ProjDiff(Method):
         def at_its_level() -> Tensor:
             return SpectralOperator.cast(self._level(context, part).sqrt(), observed) * seen(context, part)
 
-        known = context.always("seen at its level", at_its_level)
+        known = context.per_measurement("seen at its level", at_its_level)
         return torch.where(self._measured(context, part, observed), known, observed)
 
     @staticmethod

@@ -43,9 +43,13 @@ class SpectralSplit:
 
 
 def seen(context: Context, part: Components) -> Tensor:
-    """y / s in the coordinates of the components, zero where nothing is measured; built once a run."""
+    """y / s in the coordinates of the components, zero where nothing is measured; built once a measurement."""
     y = context.problem.y
-    return context.always("seen", lambda: SpectralOperator.cast(where_measured(torch.reciprocal, part.s), y) * part.data(y))
+
+    def make() -> Tensor:
+        return SpectralOperator.cast(where_measured(torch.reciprocal, part.s), y) * part.data(y)
+
+    return context.per_measurement("seen", make)
 
 
 def spectral_split(

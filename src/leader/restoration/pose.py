@@ -18,7 +18,7 @@ from leader.forensics.blur.width import Width
 from leader.forensics.noise.estimate import NoiseEstimate, rounding
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.messages import Note, Remedy
-from leader.operators import LinearOperator
+from leader.operators import LinearOperator, WeightedPixels
 from leader.operators.tasks import resolve
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
@@ -26,6 +26,7 @@ from leader.problem import Problem
 from leader.restoration import invention
 from leader.restoration.arguments import as_sigma
 from leader.restoration.borders import Window, extend
+from leader.restoration.clipping import find_clipped
 from leader.restoration.resources import check_memory
 from leader.restoration.tasks import Measured, Request, Task, task_options
 from leader.restoration.whitening import Coloured, NoiseShape, can_be_whitened, whiten_operator
@@ -127,11 +128,13 @@ def pose_picture(
     options: Mapping[str, Any],
     device: torch.device = CPU,
     jpeg: bool = True,
+    clipped: bool = True,
 ) -> PosedProblem:
     """The problem of a degraded picture, examined already or not; sigma None is estimated, that of a run to be repeated may be
     `Coloured`.
 
-    jpeg  whether traces of JPEG are looked for
+    jpeg     whether traces of JPEG are looked for
+    clipped  whether noise may have been clipped at black and white
     """
     chosen, given = task_options(task, options)
     if not jpeg and chosen.name == "jpeg":
@@ -154,13 +157,18 @@ def pose_picture(
     y = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))[None] if measured.y is None else measured.y
     if window is not None and measured.y is None:
         y = extend(y, operator, window)
+    plain = y
     if noise is not None:
         weighed = whiten_operator(operator, noise, measured.doubt_power, pixels)
         operator, y = weighed, weighed.whiten(y)
         level = sigma.sigma if isinstance(sigma, Coloured) else weighed.reference
+    # an entry of a filtered measurement holds many pixels
+    entrywise = measured.y is None and (noise is None or isinstance(operator, WeightedPixels))
+    censored = find_clipped(pixels, plain, level, window) if clipped and entrywise else None
     # beyond its frame a picture is a continuation, and an operator that was guessed may be another one: neither need be that of
     # an image in range
-    problem = Problem(y.to(device), operator, level, in_range=window is None and not request.doubts)
+    in_range = window is None and not request.doubts
+    problem = Problem(y.to(device), operator, level, censored=censored, in_range=in_range)
     shown, origin = replace(measured.picture, pixels=pixels), "estimated" if sigma is None else "given"
     return PosedProblem(
         problem,

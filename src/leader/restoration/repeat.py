@@ -108,6 +108,7 @@ def describe_run(posed: PosedProblem, result: Result, origin: Origin) -> dict[st
         "sigma": posed.sigma,
         "sigma_from": posed.sigma_from,
         **_shape_of_noise(posed.noise),
+        "clipped": 0 if posed.problem.censored is None else posed.problem.censored.count,
         "seed": result.seed,
         "settings": result.settings,
         "uniform_grid": origin.uniform_grid,
@@ -165,6 +166,7 @@ def arguments_of(summary: Mapping[str, Any], prior: Prior | None = None) -> dict
     arguments = {
         "task": _field(summary, "task", str),
         "sigma": _sigma_of(summary),
+        "clipped": bool(summary.get("clipped", 0)),
         "seed": _field(settings, "seed", int, "settings"),
         "ids": tuple(_field(settings, "ids", list, "settings")),
         "average": max(1, len(_field(settings, "ids", list, "settings"))),

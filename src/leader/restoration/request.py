@@ -133,6 +133,9 @@ class RestoreRequest:
     jpeg: bool = word(
         True, "Make use of the traces of JPEG compression, in the file or in its pixels.", bool, "--jpeg/--no-jpeg"
     )
+    clipped: bool = word(
+        True, "Take noise to have been cut off where the picture is black or white.", bool, "--clipped/--no-clipped"
+    )
     settings: Mapping[str, Any] = field(default_factory=dict)
     ids: tuple[int, ...] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -170,8 +173,9 @@ class RestoreRequest:
         for name in ("budget", "estimator", "options"):
             del given[name]
         given["settings"] = self._merged_settings()
-        if self.jpeg:
-            del given["jpeg"]
+        for name in ("jpeg", "clipped"):
+            if given[name]:
+                del given[name]
         return {**{name: value for name, value in given.items() if value is not None}, **self.options}
 
     def prepare(self, image: ImageLike, **changes: Any) -> Preparation:

@@ -195,6 +195,7 @@ def prepare(
     threads: int | None = None,
     settings: Mapping[str, Any] | None = None,
     jpeg: bool = True,
+    clipped: bool = True,
     examination: Examination | None = None,
     **options: Any,
 ) -> Preparation:
@@ -215,6 +216,7 @@ def prepare(
     settings     of the Sampler: the method's by name, a plug-in's in a dict under its name ({"satp": {"budget":
                  0.05}}), grid, estimator, probes, trust_time, use_presets
     jpeg         False: nothing is made of traces of JPEG, neither of tables in a file nor of blocks in pixels
+    clipped      False: what stands at black or white counts as measured; otherwise noise is taken to have been cut off there
     examination  of the image, where it has begun, as that of a Diagnosis: nothing is searched twice
     options      of the task:
                  kernel  for blurs: "auto" (found in the picture), "gaussian:STD", "disk:RADIUS", "line:LENGTH:ANGLE",
@@ -240,7 +242,7 @@ def prepare(
                 raise UsageError("A container has white noise; the noise of the run that is repeated is not.")
             posed = pose_container(read_container(Path(image)), task, level, options, place)
         else:
-            posed = _posed(examination or examine(as_picture(image)), task, level, options, place, bool(jpeg))
+            posed = _posed(examination or examine(as_picture(image)), task, level, options, place, bool(jpeg), bool(clipped))
         posed = left_where_nothing_is_gained(posed, _cut_prior(model, posed.problem))
         path = choice.path(posed.problem)
         sampler = choice.sampler(posed.problem, find_task(posed.task).plugins, path)
@@ -263,13 +265,14 @@ def _posed(
     options: Mapping[str, Any],
     place: torch.device,
     jpeg: bool,
+    clipped: bool,
 ) -> PosedProblem:
     """The problem of a picture; where nobody said what is wrong with it, of what its diagnosis advises."""
     if task is not None:
-        return pose_picture(examination, task, level, options, place, jpeg)
+        return pose_picture(examination, task, level, options, place, jpeg, clipped)
     refuse_options(options)
     advice = diagnose(examination).advised()
-    posed = pose_picture(examination, advice.task, level, advice.options, place, jpeg)
+    posed = pose_picture(examination, advice.task, level, advice.options, place, jpeg, clipped)
     return replace(posed, notes=(advice.note(), *posed.notes))
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from leader.censoring import Censored
 from leader.noise import SeededNoise
 from leader.operators.base import LinearOperator
 from leader.operators.blur import Blur
@@ -107,8 +108,12 @@ def run_together(ready: Sequence[Preparation], check: bool = True) -> list[Resto
     begin = time.perf_counter()
     first = ready[0]
     alone = 0 if first.ids is None else first.ids[0]
+    parts = [one.problem for one in ready]
     problem = replace(
-        first.problem, y=torch.cat([one.problem.y for one in ready]), sigma=torch.cat([one.problem.sigma for one in ready])
+        first.problem,
+        y=torch.cat([part.y for part in parts]),
+        sigma=torch.cat([part.sigma for part in parts]),
+        censored=Censored.join([part.censored for part in parts], [part.y for part in parts]),
     )
     plan = replace(first.plan, grids=tuple(one.plan.grid for one in ready))
     seeded, watch, prior = SeededNoise(first.seed), Watch(first.sampler.prior.schedule), first.sampler.prior

@@ -33,7 +33,7 @@ def expected_error(prior: Prior, problem: Problem) -> float | None:
     The picture is a state at the time whose noise it has; the middle of a large one speaks for all of it. None where the
     network has no opinion.
     """
-    y = problem.y[(..., *middle(tuple(problem.y.shape[-2:])))]
+    y = problem.impute().y[(..., *middle(tuple(problem.y.shape[-2:])))]
     t = torch.tensor([prior.schedule.nearest(float(problem.sigma[0]))], device=y.device)
     seen = prior.predict(prior.schedule.level(t, y).signal * y, t)
     return None if seen.variance is None else float(seen.variance.double().clamp_min(0).mean().sqrt()) / 2
@@ -59,5 +59,5 @@ def left_where_nothing_is_gained(posed: PosedProblem, prior: Prior) -> PosedProb
         f"leave errors of {255 * error:.1f}: the picture is left as it is."
     )
     note = Note("weak noise", fact, Remedy("remove it", {"sigma": float(f"{posed.sigma:.2g}")}))
-    problem = replace(posed.problem, sigma=torch.zeros_like(posed.problem.sigma))
+    problem = replace(posed.problem, sigma=torch.zeros_like(posed.problem.sigma), censored=None)
     return replace(posed, problem=problem, sigma=0.0, notes=(*posed.notes, note))

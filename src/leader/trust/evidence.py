@@ -217,6 +217,7 @@ def local_contrast(picture: Tensor, side: int = 5) -> Tensor:
 def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence | None:
     """The evidence of a finished run of one image, x [1, C, H, W]; None where its loop estimated no Sigma."""
     inside = x.clamp(-1, 1).float()
+    problem = problem.draw_censored(inside)
     noise = float(problem.sigma[0])
     if not watch.knows(name):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -59,8 +59,9 @@ class RunFacts:
 @torch.no_grad()
 def measure(facts: RunFacts) -> Numbers:
     """The numbers of a finished run, for [0, 1] images."""
-    problem, width = facts.problem, facts.width
     inside = facts.images.clamp(-1, 1)
+    facts = replace(facts, problem=facts.problem.draw_censored(inside, facts.seed))
+    problem, width = facts.problem, facts.width
     change = None
     if facts.look:
         noise = SeededNoise(facts.seed)([facts.image], [0], "check", facts.images.shape[1:])

@@ -94,6 +94,14 @@ def test_clipped_blocks_are_left_out_and_masked_ones_too() -> None:
     assert white_limit(spoiled, np.zeros_like(known)) == np.inf
 
 
+@pytest.mark.parametrize("grey", [0.12, 0.5, 0.85])
+def test_strong_noise_is_read_as_it_was_before_clipping(grey: float) -> None:
+    """75 / 255: at every brightness more pixels are clipped than a block may have; the bar is a tenth."""
+    sigma, colours = 75 / 255, grey + np.array([0.0, 0.1, -0.06])
+    noisy = (colours + sigma * draw(4)[:, :97]).clip(0, 1)
+    assert measure_noise(np.round(255 * noisy) / 255).sigma == pytest.approx(sigma, rel=0.1)
+
+
 def test_the_spectrum_of_blotchy_colour_noise() -> None:
     """Grey noise of 0.02, colour noise of 0.05 an axis that is blurred by 1.5 pixels: powers within a factor of 1.5."""
     axes = np.concatenate([0.02 * draw(1, 1), 0.05 * low_pass(draw(2, 2), 1.5)], axis=2)

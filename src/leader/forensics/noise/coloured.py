@@ -19,8 +19,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import Array, Flags
+from leader.forensics.noise.level import find_unsaturated
 from leader.forensics.noise.spectrum import NoiseSpectrum
-from leader.forensics.noise.texture_limit import choose_flattest, find_unsaturated, white_limit
+from leader.forensics.noise.texture_limit import choose_flattest, white_limit
 from leader.transforms import OPPONENT, dct_matrix
 
 SIDE = 16

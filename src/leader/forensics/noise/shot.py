@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from leader.errors import LeaderError
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import DCT, Array, Flags
-from leader.forensics.noise.texture_limit import CHANCE, FINEST, STEP, STRUCTURE, choose_flattest, find_unsaturated
+from leader.forensics.noise.level import find_unsaturated
+from leader.forensics.noise.texture_limit import CHANCE, FINEST, STEP, STRUCTURE, choose_flattest
 from leader.transforms import BLOCK, OPPONENT
 
 _CONSTANTS = read_constants("noise.shot")
@@ -86,7 +87,7 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     least  standard deviation that noise has at any brightness: that of rounding
     """
     windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
-    usable = find_unsaturated(windows)
+    usable = find_unsaturated(windows, instead=0.1)  # clipped blocks are quiet ones: noise would seem to grow
     if known is not None:
         usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
     if int(usable.sum()) < FEWEST_FITTED:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import DCT, Array, Flags, transform_blocks
 from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, flat_blocks, noise_before
-from leader.forensics.noise.level import SATURATED, before_clipping
+from leader.forensics.noise.level import before_clipping, find_unsaturated
 from leader.transforms import BLOCK, OPPONENT
 
 STEP = BLOCK // 2
@@ -48,13 +48,16 @@ def white_limit(pixels: Array, known: Flags | None = None) -> float:
         return math.inf
     coefficients = _coefficients(windows)
     flat = choose_flattest((coefficients[..., STRUCTURE] ** 2).sum((0, -1)), usable, SHARE[channels])
-    level = math.sqrt(float((coefficients[:, flat][..., FINEST] ** 2).mean((1, 2)).min()))
-    if channels == 1:
-        fitted = _beside_content(pixels[..., 0], usable)
-        few = pixels[..., 0].size < ENOUGH_BLOCKS * BLOCK**2
-        fading = fitted < FADING * level and not few
-        level = fitted if fading else max(math.sqrt(fitted * level), LEAST_SHARE * level if few else 0.0)
-    return before_clipping(level, windows[flat].mean((2, 3)).reshape(-1))
+    levels = np.sqrt((coefficients[:, flat][..., FINEST] ** 2).mean((1, 2)))
+    means = windows[flat].mean((2, 3))
+    if channels == 3:  # each axis has lost what the channels that it is made of have lost
+        shares = np.repeat(OPPONENT[:, None] ** 2, len(means), axis=1)
+        return min(before_clipping(float(one), means.reshape(-1), share.reshape(-1)) for one, share in zip(levels, shares))
+    level, fitted = float(levels[0]), _beside_content(pixels[..., 0], usable)
+    few = pixels[..., 0].size < ENOUGH_BLOCKS * BLOCK**2
+    fading = fitted < FADING * level and not few
+    level = fitted if fading else max(math.sqrt(fitted * level), LEAST_SHARE * level if few else 0.0)
+    return before_clipping(level, means.reshape(-1))
 
 
 def noise_everywhere(pixels: Array, known: Flags | None = None) -> float:
@@ -98,12 +101,6 @@ def _beside_content(plane: Array, usable: Flags) -> float:
     rows, columns = blocks.known.shape
     flat = flat_blocks(blocks, usable[::2, ::2][:rows, :columns])
     return noise_before(blocks.coefficients[flat], np.ones((BLOCK, BLOCK))) / 255 if flat.any() else math.inf
-
-
-def find_unsaturated(windows: NDArray[np.float64], least: float = 0.1) -> Flags:
-    """Which windows [R, X, C, n, n] have few pixels at black or white; where there are hardly any, the best `least` of them."""
-    share = ((windows <= 0) | (windows >= 1)).mean(axis=(3, 4)).max(axis=2)
-    return np.asarray(share <= max(SATURATED, float(np.quantile(share, least))))
 
 
 def choose_flattest(energy: Array, usable: Flags, share: float) -> Flags:

@@ -1,0 +1,123 @@
+"""Censored: the entries of a measurement that are limits, not values.
+
+A file ends at black and at white. Noise that went beyond was cut off there: an entry at the limit c says y <= c (or y >= c) and
+no more. Given the clean value m of the entry and noise of standard deviation sigma, what was cut off has the mean
+
+    E[y | y <= c] = c - sigma g(a),    a = (c - m) / sigma,    g(a) = a + phi(a) / Phi(a) > 0
+
+and its mirror image at white. With that in its place the measurement is an ordinary one. Repeated with m from the answer this
+is expectation-maximisation: under a Gaussian prior it ends at the most likely image, given the limits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+
+FAR = -1e4
+"""Below this a, g(a) is 1 / |a| to all digits; the two terms of its sum would cancel."""
+TAIL = -8.0
+"""Below this a, draws beyond the limit are exponential to within 2 %, and Phi(a) is too small to be inverted."""
+
+_Beyond = Callable[[Tensor, Tensor], Tensor]
+"""(a, mask of the entries) -> how far beyond the limit, in standard deviations."""
+
+
+@dataclass(frozen=True, eq=False)
+class Censored:
+    """Which entries of a measurement y [B, ...] were clipped; their limit is the value that y has there.
+
+    low, high  bool, the shape of y: at most, or at least, what y says; no entry is both
+    """
+
+    low: Tensor
+    high: Tensor
+
+    def __post_init__(self) -> None:
+        for mask in (self.low, self.high):
+            if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != self.low.shape:
+                raise LeaderError("Censored entries are marked by two bool tensors of the shape of the measurement.")
+        if bool((self.low & self.high).any()):
+            raise LeaderError("An entry is marked as clipped at both ends; mark each at one.")
+
+    @staticmethod
+    def at_limits(y: Tensor, low: float = 0.0, high: float = 1.0) -> Censored | None:
+        """The entries of y that stand at a limit; None where there are none."""
+        found = Censored(y <= low, y >= high)
+        return found if found.count else None
+
+    @property
+    def any(self) -> Tensor:
+        """Entries that were clipped at either end."""
+        return self.low | self.high
+
+    @property
+    def count(self) -> int:
+        return int(self.any.sum())
+
+    def where(self, reached: Tensor) -> Censored | None:
+        """Only the entries that `reached` marks; None where none is left."""
+        kept = Censored(self.low & reached, self.high & reached)
+        return kept if kept.count else None
+
+    def select(self, keep: Tensor) -> Censored:
+        return Censored(self.low[keep], self.high[keep])
+
+    def to(self, device: torch.device) -> Censored:
+        return Censored(self.low.to(device), self.high.to(device))
+
+    @staticmethod
+    def join(parts: Sequence[Censored | None], measurements: Sequence[Tensor]) -> Censored | None:
+        """That of the batch of several measurements, of which some may be whole."""
+        if all(part is None for part in parts):
+            return None
+        none = [torch.zeros_like(y, dtype=torch.bool) for y in measurements]
+        return Censored(
+            torch.cat([empty if part is None else part.low for part, empty in zip(parts, none, strict=True)]),
+            torch.cat([empty if part is None else part.high for part, empty in zip(parts, none, strict=True)]),
+        )
+
+    def impute(self, y: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
+        """y with the mean of what was cut off in place of its limits.
+
+        mean   A x of the clean image x that is believed, the shape of y
+        sigma  standard deviation of the noise, float64 and broadcastable over y; without noise y is mean, or the limit where
+               mean does not reach it
+        """
+        return self._replace(y, mean, sigma, lambda a, index: mean_beyond(a))
+
+    def draw(self, y: Tensor, mean: Tensor, sigma: Tensor, uniform: Tensor) -> Tensor:
+        """y with draws of what was cut off in place of its limits; `uniform` in (0, 1], the shape of y, chooses them.
+
+        If mean is right, y - mean is then Gaussian noise again.
+        """
+        return self._replace(y, mean, sigma, lambda a, index: draw_beyond(a, uniform[index].double()))
+
+    def _replace(self, y: Tensor, mean: Tensor, sigma: Tensor, beyond: _Beyond) -> Tensor:
+        out, spread = y.clone(), sigma.to(y.device).expand(y.shape)
+        for mask, sign in ((self.low, 1.0), (self.high, -1.0)):
+            limit, noise = y[mask].double(), spread[mask]
+            below = sign * (limit - mean[mask].double())
+            a = below / noise.clamp_min(1e-300)
+            amount = torch.where(noise > 0, noise * beyond(a, mask), below.clamp_min(0))
+            out[mask] = (limit - sign * amount).to(y)
+        return out
+
+
+def mean_beyond(a: Tensor) -> Tensor:
+    """g(a) = a + phi(a) / Phi(a), float64: how far below a a standard normal variable lies on average, given that it does."""
+    mills = math.sqrt(2 / math.pi) / torch.special.erfcx(-a / math.sqrt(2))  # 0 where erfcx is infinite: Phi(a) is 1
+    return torch.where(a < FAR, -1 / a.clamp_max(FAR), a + mills)
+
+
+def draw_beyond(a: Tensor, uniform: Tensor) -> Tensor:
+    """A draw of the same distance, float64, that grows as `uniform` in (0, 1] falls."""
+    inner = a.clamp_min(TAIL)
+    drawn = inner - torch.special.ndtri(uniform * torch.special.ndtr(inner))
+    return torch.where(a < TAIL, uniform.log() / a.clamp_max(TAIL), drawn).clamp_min(0)
