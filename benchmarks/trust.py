@@ -223,7 +223,7 @@ def main() -> None:
     rows = before if chosen.store is None else measure(chosen.store, chosen.part, chosen.referee, chosen.covariances)
     if chosen.write and chosen.store is not None:
         rows = [row for row in before if _outlives(row, chosen.part, {_problem(one) for one in rows})] + rows
-        RECORDS.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        RECORDS.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
     print(tables(with_single_runs(rows), chosen.part))
 
 
