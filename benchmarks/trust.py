@@ -1,6 +1,6 @@
 """How far the trust map can be trusted: coverage, calibration error, AUSE and rank of it and of what else could be shown.
 
-    python benchmarks/trust.py --store DIR [--referee FILE] --part val|test|between|files|many [--write]    judges kept runs
+    python benchmarks/trust.py --store DIR [--referee FILE] --part val|paths|test|between|files|many [--write]  judges kept runs
     python benchmarks/trust.py                                                                   prints the kept records
 
 DIR holds the runs of benchmarks/trust_runs.py. Known pixels are left out. Intervals are of a bootstrap over photographs. The
@@ -212,7 +212,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path)
     parser.add_argument("--referee", type=Path, default=WEIGHTS)
-    parser.add_argument("--part", choices=["val", "calib", "test", "between", "files", "many"], default="test")
+    parser.add_argument("--part", choices=["val", "calib", "paths", "test", "between", "files", "many"], default="paths")
     parser.add_argument(
         "--write", action="store_true", help="replace the kept records of this part; spreads of problems not run again stay"
     )
@@ -223,7 +223,7 @@ def main() -> None:
     rows = before if chosen.store is None else measure(chosen.store, chosen.part, chosen.referee, chosen.covariances)
     if chosen.write and chosen.store is not None:
         rows = [row for row in before if _outlives(row, chosen.part, {_problem(one) for one in rows})] + rows
-        RECORDS.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        RECORDS.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
     print(tables(with_single_runs(rows), chosen.part))
 
 

@@ -1,10 +1,11 @@
 """The runs on which the referee of the embedded prior was fitted, chosen, calibrated and reported.
 
-    python benchmarks/trust_runs.py --photographs DIR --store DIR --part train|val|calib|test|between|many --seconds S
+    python benchmarks/trust_runs.py --photographs DIR --store DIR --part train|val|calib|paths|test|... --seconds S
 
-DIR holds train/, val/, calib/ and test/. Each part is made from its own photographs; a stopped command goes on. `many` makes
-eight runs of each problem, with other seeds, for the spread of eight; `between` has noise levels and kernels between
-those of `calib`; `files` are picture files as `leader.restore` treats them.
+DIR holds train/, val/, calib/ and test/. Each part is made from its own photographs, those that are named otherwise from
+test/; a stopped command goes on. `paths` runs what quality standard stands for, `test` DDNM and DiffPIR by name; `many` makes
+eight runs of each of some problems of `test`, with other seeds, for the spread of eight; `between` has noise levels and
+kernels between those of `calib`; `files` are picture files as `leader.restore` treats them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from leader.pictures import list_pictures
 from leader.priors.loading import load_prior
 from leader.train import trust_runs as runs
 
-PARTS = {"train": 3000, "val": 240, "calib": 640, "test": 384, "between": 96, "many": 96, "files": 192}
+PARTS = {"train": 3000, "val": 240, "calib": 640, "paths": 192, "test": 384, "between": 96, "many": 96, "files": 192}
 VAL_SIDE = 96
 """Of the crops of val, in pixels: larger than those of the fit, so that what is chosen does not hang on their size."""
 REPETITIONS = 8
@@ -47,6 +48,8 @@ def cases(part: str, pictures: int) -> list[runs.RunCase]:
     if part == "between":
         found = runs.calibration_cases(pictures, crops=1, nodes=(0.01, 0.035, 0.07), methods=METHODS)
         return [replace(case, options=_between(case)) for case in found]
+    if part == "paths":
+        return runs.calibration_cases(pictures, crops=2, nodes=(0.0, 0.05), methods=(None,))
     if part == "many":
         return runs.calibration_cases(pictures, crops=1, nodes=(0.0, 0.05), methods=METHODS)
     return runs.calibration_cases(pictures, nodes=(0.0, 0.05), methods=METHODS)
@@ -71,7 +74,7 @@ def main() -> None:
     torch.set_num_threads(1)
     begin = time.monotonic()
     prior = load_prior("embedded")
-    folder = chosen.photographs / ("test" if chosen.part in ("between", "many", "files") else chosen.part)
+    folder = chosen.photographs / (chosen.part if chosen.part in ("train", "val", "calib") else "test")
     files = list_pictures(folder)
     made = 0
     for number, case in enumerate(cases(chosen.part, len(files))):
