@@ -136,8 +136,6 @@ class Sampler:
 def _opened(prior: Prior | str | Path) -> Prior:
     if isinstance(prior, Prior):
         return prior
-    if not isinstance(prior, (str, Path)):
-        raise UsageError(f"A prior is given as an object, by its name or by its path; found {type(prior).__name__}.")
     from leader.priors.loading import load_prior
 
     return load_prior(prior)

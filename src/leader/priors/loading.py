@@ -29,7 +29,7 @@ PRIORS: Registry[type[Prior]] = Registry("prior", "leader.priors", {}, accept_cl
 
 
 def load_prior(
-    name_or_path: str | Path | Prior = EMBEDDED,
+    name_or_path: str | Path | Prior | Any = EMBEDDED,
     *,
     dtype: torch.dtype | str = torch.float32,
     compile: bool | str = False,
@@ -56,11 +56,12 @@ def load_prior(
     head           use the variance head that lies beside the checkpoint, where one was fitted to it
     options        what a checkpoint's tensors do not tell; see `leader.priors.checkpoints`
     """
-    prior, home = (
-        _check_given_prior(name_or_path, options)
-        if isinstance(name_or_path, nn.Module)
-        else _find_or_explain(name_or_path, options)
-    )
+    if diffusers_folder.is_object(name_or_path):
+        prior, home = diffusers_folder.open_object(name_or_path, options), None
+    elif isinstance(name_or_path, nn.Module):
+        prior, home = _check_given_prior(name_or_path, options)
+    else:
+        prior, home = _find_or_explain(name_or_path, options)
     prior = _set_precision(prior, _parse_dtype(dtype))
     fitted = find_head(home) if home is not None and head else None
     if fitted is not None:
@@ -103,6 +104,8 @@ def _find_or_explain(name_or_path: str | Path, options: Options) -> tuple[Prior,
 
 def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
     """The bare prior and where it lies on disk."""
+    if not isinstance(name_or_path, (str, Path)):
+        raise UsageError(f"A prior is given as an object, by its name or by its path; found a {type(name_or_path).__name__}.")
     name = str(name_or_path)
     path = Path(os.path.expanduser(name))  # leaves what it cannot expand as it is
     if not name:
