@@ -222,7 +222,7 @@ def main(
     entries: list[str] = []
     source = f"settings search, {trials} trials, {len(photos)} photographs, score {objective}, weight {weight:g}"
     with closing(make_engine(workers)) as engine:
-        for task in load_tasks(HERE / "tasks.toml", tasks.split(",") if tasks else None):
+        for task in load_tasks(tasks.split(",") if tasks else None):
             for host in hosts:
                 cells = _cells(photos, task, host, prior, fit, size)
                 best, tried = search(cells, ranges[host], host_trials or trials, goal, store, engine, seed=seed)

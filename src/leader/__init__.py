@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leader import metrics, operators
+    from leader import interop, methods, metrics, operators, plugins, priors, uncertainty
     from leader.errors import LeaderError, UsageError
     from leader.priors.adapters import DenoiserPrior
     from leader.priors.base import Prediction, Prior
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from leader.sampler import Sampler
     from leader.schedule import Grid, Schedule
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names are imported when they are used: the command line answers --help without loading torch.
 _HOMES = {
@@ -47,7 +47,7 @@ _HOMES = {
     "prepare": "restoration.restore",
     "restore": "restoration.restore",
 }
-_FOLDERS = ("metrics", "operators")
+_FOLDERS = ("interop", "methods", "metrics", "operators", "plugins", "priors", "uncertainty")
 
 
 def __getattr__(name: str) -> Any:
@@ -59,7 +59,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES, *_FOLDERS])
+    return sorted(__all__)
 
 
 __all__ = [
@@ -81,9 +81,14 @@ __all__ = [
     "degrade",
     "diagnose",
     "ensemble",
+    "interop",
     "load_prior",
+    "methods",
     "metrics",
     "operators",
+    "plugins",
     "prepare",
+    "priors",
     "restore",
+    "uncertainty",
 ]

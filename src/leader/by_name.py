@@ -1,17 +1,33 @@
-"""Names and values that people give: what is registered is built by its name, and wrong values are refused first."""
+"""Names and values that people give: what a name stands for, and wrong values refused before anything is built.
+
+A name is that of a part of this package, one that an installed package announces under an entry point of the group, or
+`module:Class` for a class in a file of one's own.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import inspect
 import math
 import numbers
+import os
+import re
+import sys
 import types
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from functools import cached_property
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from leader.errors import LeaderError, UsageError, unknown_name
 
 T = TypeVar("T")
+V = TypeVar("V")
+REFERENCE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
+"""module:Class, as in mine:Blend or mine.methods:Blend."""
 
 LARGEST_INTEGER = 2**31 - 1
 """No setting counts further than this; beyond it arithmetic elsewhere would overflow."""
@@ -24,13 +40,134 @@ WORDS = {
 }
 
 
+class Registry(Mapping[str, V], Generic[V]):
+    """What names stand for. It lists the package's own and those that installed packages announce; `module:Class` is found
+    when it is asked for, with the current folder on the path. Whatever cannot be had is one sentence.
+
+    kind   what it holds, in a word
+    groups of entry points, as in "leader.methods"; several with a comma
+    own    those of this package
+    adapt  what a module holds -> the value that is registered; refuses, by a TypeError that says what was expected
+    """
+
+    def __init__(self, kind: str, groups: str, own: Mapping[str, V], adapt: Callable[[Any, str], V]) -> None:
+        self.kind, self.groups, self.own, self._adapt = kind, groups.split(","), dict(own), adapt
+        self._found: dict[str, V] = {}
+
+    def __getitem__(self, name: str) -> V:
+        if name in self.own:
+            return self.own[name]
+        if name not in self._found:
+            if not isinstance(name, str) or not (name in self._announced or REFERENCE.fullmatch(name)):
+                raise KeyError(name)
+            self._found[name] = self._take(name, import_reference(self._announced.get(name, name), self.kind))
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self.own, **self._announced})
+
+    def __len__(self) -> int:
+        return len({**self.own, **self._announced})
+
+    def name_of(self, value: V, otherwise: str) -> str:
+        """The name under which a value can be had again; `otherwise` for one that came as an object."""
+        return next((name for name, found in {**self._found, **self.own}.items() if found is value), otherwise)
+
+    @cached_property
+    def _announced(self) -> dict[str, str]:
+        """References by the names of entry points; the package's own names cannot be taken."""
+        found = (item for group in self.groups for item in entry_points(group=group))
+        return {item.name: item.value for item in found if item.name not in self.own}
+
+    def _take(self, name: str, found: Any) -> V:
+        try:
+            return self._adapt(found, name)
+        except TypeError as error:
+            raise UsageError(f"'{name}' cannot serve as a {self.kind}: {error}.") from error
+
+
+def import_reference(reference: str, kind: str) -> Any:
+    """What `module:name` holds."""
+    module, _, name = reference.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            where = f"there is no module '{error.name}' here or among the installed packages"
+            raise UsageError(f"The {kind} '{reference}' cannot be had: {where}.") from error
+        raise LeaderError(
+            f"The {kind} '{reference}' cannot be had: its module needs '{error.name}', which is missing."
+        ) from error
+    except Exception as error:  # whatever a stranger's file does when it is read
+        reason = f"{type(error).__name__}: {error}"
+        raise LeaderError(f"The {kind} '{reference}' cannot be had: importing '{module}' ended with {reason}.") from error
+    if not hasattr(found, name):
+        classes = (key for key, item in vars(found).items() if isinstance(item, type) and item.__module__ == found.__name__)
+        raise unknown_name(f"class of the module '{module}'", name, classes)
+    return getattr(found, name)
+
+
+def accept_class(base: type[T]) -> Callable[[Any, str], type[T]]:
+    """An `adapt` of a Registry of classes: subclasses of `base` that have a name."""
+
+    def adapt(found: Any, name: str) -> type[T]:
+        if not (isinstance(found, type) and issubclass(found, base)):
+            raise TypeError(
+                f"expected a subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}, found {show_value(found)}"
+            )
+        if not isinstance(getattr(found, "name", None), str):
+            raise TypeError(f'the class has no name, add `name = "..."` to {found.__name__}')
+        return found
+
+    return adapt
+
+
+def label_of(cls: type) -> str:
+    """How a table calls a method or plug-in: its `label`, else the name of its class."""
+    return getattr(cls, "label", None) or cls.__name__
+
+
+def revision_of(cls: type) -> int:
+    """What the key of a record knows a class by: the revision that its authors raise, where it is of this package; the text
+    of the class elsewhere, so that nobody who edits a method is shown numbers of the one before.
+    """
+    revision: int = cls.revision  # type: ignore[attr-defined]
+    if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return revision
+    try:
+        text = inspect.getsource(cls)
+    except (OSError, TypeError):  # typed at a prompt
+        return revision
+    return int.from_bytes(hashlib.blake2b(f"{revision} {text}".encode(), digest_size=6).digest(), "little")
+
+
+def present_name(name: T, former: Mapping[Any, T], kind: str) -> T:
+    """A name as it is today; one of the `former` names is told of by a DeprecationWarning."""
+    if not isinstance(name, str) or name not in former:
+        return name
+    warn_deprecated(f"the {kind} '{name}'", f"'{former[name]}'")
+    return former[name]
+
+
+def warn_deprecated(what: str, instead: str) -> None:
+    """Warns that a public name will go with the next minor version but one; see docs/stability.md."""
+    warnings.warn(f"leader: {what} has another name now, {instead}; the old one will be removed.", DeprecationWarning, 3)
+
+
+def settings_of(cls: type) -> list[str]:
+    """The names of the settings of a class: its fields, where it is a dataclass."""
+    return sorted(item.name for item in fields(cls) if item.init) if is_dataclass(cls) else []
+
+
 def build(kind: str, registry: Mapping[str, type[T]], name: str, settings: Mapping[str, Any]) -> T:
     """registry[name](**settings), where the registry holds dataclasses whose fields are their settings."""
     if not isinstance(name, str) or name not in registry:
         raise unknown_name(kind, name, registry)
     if not isinstance(settings, Mapping):
         raise UsageError(f"The settings of the {kind} '{name}' are names and values; found {show_value(settings)}.")
-    known = sorted(item.name for item in fields(registry[name]))  # type: ignore[arg-type]
+    known = settings_of(registry[name])
     for key in settings:
         if key not in known:
             raise UsageError(f"The {kind} '{name}' has no setting '{key}'; it has {', '.join(known) or 'none'}.")

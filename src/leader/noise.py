@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -18,7 +19,9 @@ from torch import Tensor
 from leader.errors import LeaderError, unknown_name
 
 NAMES = ("measurement", "start", "step", "observation", "travel", "extra", "origin", "origin-noise", "check")
-"""What draws are for. Two draws of one name at one position are the same numbers, so nobody may invent a name."""
+"""What draws are for. Two draws of one name at one position are the same numbers, so a method or plug-in that needs others
+declares their names (`draws`).
+"""
 INNER = "inner"
 """What the draws of a loop inside one step are for, one draw an iteration: `inner_name`."""
 
@@ -41,14 +44,17 @@ class Noise(Protocol):
 
 
 class SeededNoise:
-    """The default source."""
+    """The default source; declared: names of draws besides NAMES."""
 
-    def __init__(self, seed: int) -> None:
-        self.seed = whole(seed, "The seed of a run")
+    def __init__(self, seed: int, declared: Sequence[str] = ()) -> None:
+        self.seed, self.declared = whole(seed, "The seed of a run"), tuple(declared)
+        for name in self.declared:
+            if is_known(name) or re.fullmatch(r"[a-z][a-z0-9_-]*", name) is None:
+                raise LeaderError(f"A draw of one's own has a new name in small letters; found {name!r}.")
 
     def __call__(self, ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
-        if not is_known(name):
-            raise unknown_name("draw", name, NAMES)
+        if name not in self.declared and not is_known(name):
+            raise unknown_name("draw", name, (*NAMES, *self.declared))
         draws = [
             torch.randn(tuple(shape), generator=self._generator(image, position, name))
             for image, position in zip(ids, positions)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from leader import presets
-from leader.by_name import check_count
+from leader.by_name import Registry, check_count
 from leader.errors import LeaderError, UsageError
 from leader.methods import METHODS, Method, make_method
 from leader.plugins import PLUGINS, Plugin, expand, make_plugin
@@ -124,8 +124,8 @@ class Choices:
         estimator = self._estimator(prior, any(item.needs_sigma for item in plugins))
         settings = {
             "prior": prior.name,
-            "method": _describe(method),
-            "plugins": [_describe(item) for item in plugins],
+            "method": _describe(method, METHODS),
+            "plugins": [_describe(item, PLUGINS) for item in plugins],
             "steps": self.steps,
             "grid": list(grids[0].times) if len(set(grids)) == 1 else [list(grid.times) for grid in grids],
             "estimator": describe(estimator),
@@ -172,10 +172,10 @@ def _describe_addresses(grids: Sequence[Grid]) -> dict[str, Any]:
     return found
 
 
-def _describe(item: Method | Plugin) -> dict[str, Any]:
-    """Name and settings in plain values."""
+def _describe(item: Method | Plugin, registry: Registry[Any]) -> dict[str, Any]:
+    """Name, by which it can be had again, and settings in plain values."""
     values: dict[str, Any] = {field.name: getattr(item, field.name) for field in fields(item)} if is_dataclass(item) else {}
-    return {"name": item.name, **{key: _make_plain(value) for key, value in values.items()}}
+    return {"name": registry.name_of(type(item), item.name), **{key: _make_plain(value) for key, value in values.items()}}
 
 
 def _make_plain(value: Any) -> Any:

@@ -128,6 +128,8 @@ class Sampler:
         source = SeededNoise(seed)
         names = check_ids(ids, problem.batch)
         chosen = self.plan(problem) if plan is None else plan
+        declared = dict.fromkeys(name for item in (chosen.method, *chosen.plugins) for name in item.draws)
+        source = SeededNoise(source.seed, tuple(declared))
         run = _Run(self.prior, chosen, _on_one_device(problem, self.prior), noise or source, _checked_start(x_T, problem))
         return _loop(run, names, source.seed, self.choices.trust_time)
 
@@ -135,8 +137,6 @@ class Sampler:
 def _opened(prior: Prior | str | Path) -> Prior:
     if isinstance(prior, Prior):
         return prior
-    if not isinstance(prior, (str, Path)):
-        raise UsageError(f"A prior is given as an object, by its name or by its path; found {type(prior).__name__}.")
     from leader.priors.loading import load_prior
 
     return load_prior(prior)

@@ -20,6 +20,7 @@ from tools.fuzz.damage import VALUES, WORDS, json_text, mended_png, spoiled, spo
 from tools.fuzz.doors import kept_run, referee, whole_folder
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+SHARED = EXPERIMENTS.parent / "src" / "leader" / "bench"
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ def _toml_value(value: Any) -> str:
 def _experiment(rng: Random, seeds: Path, folder: Path) -> list[str]:
     source = rng.choice(sorted(EXPERIMENTS.glob("*.toml")))
     path = folder / "trial.toml"
-    text, tasks = source.read_text(encoding="utf-8"), (EXPERIMENTS / "tasks.toml").read_text(encoding="utf-8")
+    text, tasks = source.read_text(encoding="utf-8"), (SHARED / "tasks.toml").read_text(encoding="utf-8")
     text = text.replace("count = 16", "count = 1").replace("size = 128", "size = 32")
     if rng.random() < 0.25:
         tasks = spoiled_text(tasks, rng)

@@ -88,6 +88,7 @@ class Recipe:
     settings  of the method; under a plug-in's name a table with that plug-in's
     timing    whether seconds are stored; memory: whether peak memory is, each cell in a process of its own
     keep      what is stored besides numbers, of KEEP
+    metrics   by `module:name` or of installed packages, besides the package's own, which every record holds
     """
 
     fit: str
@@ -107,6 +108,7 @@ class Recipe:
     timing: bool = True
     memory: bool = False
     keep: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int, int]:

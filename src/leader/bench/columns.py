@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from leader.by_name import Registry
 from leader.metrics import METRICS, Column
 
-COLUMNS: dict[str, Column] = {
-    **{name: metric.column for name, metric in METRICS.items()},
+_OWN: dict[str, Column] = {
+    **{name: metric.column for name, metric in METRICS.own.items()},
     "residual": Column("residual", 4, 0, "root mean square of y - A x of the clamped picture, in units of [0, 1] pictures"),
     "residual_raw": Column("raw residual", 6, 0, "the same before clamping"),
     "calls": Column("calls", 1, -1, "forward evaluations of the network, per image"),
@@ -26,6 +27,7 @@ COLUMNS: dict[str, Column] = {
     "peak_mb": Column("peak MB", 1, -1, "peak resident memory of a fresh process, in MB"),
     "run_mb": Column("run MB", 1, -1, "the part of the peak that came after the prior was loaded, in MB"),
 }
+COLUMNS: Registry[Column] = Registry("number", "leader.metrics", _OWN, lambda _, name: METRICS[name].column)
 """By the name in a record."""
 DEFAULT = ("psnr", "lpips", "calls", "work", "seconds")
 """What a table or figure shows that names no numbers itself."""

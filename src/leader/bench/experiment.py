@@ -1,7 +1,8 @@
 """An experiment: a small TOML file that expands into cells.
 
 title = "..."
-tasks = ["sr-clean", "sr"]              names from tasks.toml beside the file, or of [task.NAME] tables
+tasks = ["sr-clean", "sr"]              names of [task.NAME] tables, of tasks.toml beside the file or of the package's
+                                        own; elsewhere too `module:Class` names a class in one's own file
 
 [[rows]]                                every combination of what is a list becomes one row
 methods = ["ddnm", "ddpg"]
@@ -16,7 +17,7 @@ against = "DDNM"                        the row it is compared with; by default 
 forms = ["full"]                        the forms that have these rows; by default all
 count = 8                               the first images only; by default all of the form's
 
-[form.small]                            where it runs and on what: the fields of Form, on top of forms.toml beside the file
+[form.small]                            where it runs and on what: the fields of Form, on top of the package's forms.toml
 [form.small.methods.sitcom]             steps and settings of one method in this form
 [table] and [figure]                    what is made of the records; see tables.py and figures.py
 """
@@ -35,22 +36,14 @@ from leader.bench.cell import BASELINES, KEEP, Cell, Frozen, Recipe
 from leader.bench.columns import COLUMNS
 from leader.bench.images import FITS, list_images
 from leader.bench.schema import Table, parse_toml
+from leader.by_name import label_of
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.methods import METHODS, make_method
-from leader.plugins import BUNDLES, PLUGINS, expand, make_plugin
+from leader.metrics import METRICS
+from leader.plugins import BUNDLES, PLUGINS, expand, label_plugin, make_plugin
 from leader.schedule import GRIDS
 
-PLUGIN_LABELS = {
-    "leader": "LEADer",
-    "leader-paper": "LEADer (paper)",
-    "ucdc": "UCDC",
-    "ucpm": "UCPM",
-    "ucpm-paper": "UCPM (paper)",
-    "satp": "SATP",
-    "satp-paper": "SATP (paper)",
-    "equs": "EquS",
-    "equs+": "EquS+",
-}
+HOME = Path(__file__).parent
 OF_THE_RUN = ("probes", "trust_time", "use_presets")
 """Settings of a row that are neither the method's nor a plug-in's."""
 _TOP = ("title", "note", "tasks", "task", "rows", "form", "table", "figure")
@@ -202,6 +195,7 @@ class Experiment:
             timing=form.timing,
             memory=form.memory,
             keep=form.keep,
+            metrics=tuple(name for name in self.table.get("metrics", ()) if name in METRICS and name not in METRICS.own),
         )
         return Cell(row.label, task.label, image, index, recipe, row.calls_of)
 
@@ -227,9 +221,10 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
     """An experiment in the form asked for; `changes` replace fields of the form (None: as it is)."""
     where = f"'{path.name}'"
     document = Table(parse_toml(path), where, _TOP)
-    definitions = {**parse_toml(path.with_name("tasks.toml")), **document.named_tables("task")}
-    shared = parse_toml(path.with_name("forms.toml"))
-    forms = {name: _merged_form(shared.get(name), own) for name, own in document.named_tables("form").items()}
+    definitions = {**read_shared("tasks.toml", path), **document.named_tables("task")}
+    shared = read_shared("forms.toml", path)
+    named = document.named_tables("form") or {"small": {}}
+    forms = {name: _merged_form(shared.get(name), own) for name, own in named.items()}
     if form not in forms:
         raise unknown_name(f"form of '{path.stem}'", form, forms)
     chosen = _form(Table(forms[form], f"the form '{form}' of {where}", [item.name for item in fields(Form)]), changes)
@@ -254,13 +249,18 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
     )
 
 
+def read_shared(name: str, path: Path | None = None) -> dict[str, Any]:
+    """The package's tasks.toml or forms.toml, with the one beside an experiment's file on top."""
+    return {**parse_toml(HOME / name), **({} if path is None else parse_toml(path.with_name(name)))}
+
+
 def _merged_form(shared: Any, own: Any) -> Any:
     return {**shared, **own} if isinstance(shared, dict) and isinstance(own, dict) else own
 
 
-def load_tasks(path: Path, names: list[str] | None = None) -> list[Task]:
-    """The tasks of a tasks.toml, all or those named."""
-    definitions = parse_toml(path)
+def load_tasks(names: list[str] | None = None) -> list[Task]:
+    """The package's tasks for experiments, all or those named."""
+    definitions = read_shared("tasks.toml")
     return [_task(name, definitions) for name in names or definitions]
 
 
@@ -359,8 +359,8 @@ def _expand(block: Table) -> Iterator[Row]:
         for count, plugins in itertools.product(counts, block.lists("plugins", [[]])):
             _check_names(method, plugins, grid)
             tail = f", T = {count}" if listed else ""
-            base = METHODS[method].__name__ if method in METHODS else BASELINES[method]
-            plain = " + ".join([base, *(PLUGIN_LABELS.get(item, item) for item in plugins)]) + tail
+            base = BASELINES[method] if method in BASELINES else label_of(METHODS[method])
+            plain = " + ".join([base, *map(label_plugin, plugins)]) + tail
             for chosen in itertools.product(*vary):
                 settings = given
                 for key, value in chosen:
@@ -385,7 +385,7 @@ def _expand(block: Table) -> Iterator[Row]:
 def _check_settings(method: str, settings: dict[str, Any]) -> None:
     """Refuses settings that the method or a plug-in cannot be built with."""
     if method in METHODS:
-        make_method(method, {key: value for key, value in settings.items() if key not in (*PLUGINS, *OF_THE_RUN)})
+        make_method(method, {key: value for key, value in settings.items() if key not in OF_THE_RUN and key not in PLUGINS})
     for name in PLUGINS.keys() & settings.keys():
         make_plugin(name, settings[name])
 
@@ -410,10 +410,10 @@ def _nested(key: str, value: Any) -> dict[str, Any]:
 
 
 def _check_names(method: str, plugins: list[str], grid: str | None) -> None:
-    if method not in METHODS and method not in BASELINES:
+    if method not in BASELINES and method not in METHODS:
         raise unknown_name("method", method, [*METHODS, *BASELINES])
     for plugin in plugins:
-        if plugin not in PLUGINS and plugin not in BUNDLES:
+        if plugin not in BUNDLES and plugin not in PLUGINS:
             raise unknown_name("plug-in", plugin, [*PLUGINS, *BUNDLES])
     if grid is not None and grid not in GRIDS:
         raise unknown_name("grid", grid, GRIDS)

@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from leader.bench.columns import COLUMNS
-from leader.bench.experiment import PLUGIN_LABELS, Experiment
+from leader.bench.experiment import Experiment
 from leader.bench.panels import Records, bar_groups, grid_shots, path_strips, sweep_curves, uncertainty_bands
 from leader.bench.records import Store, write_atomically
 from leader.errors import LeaderError, unknown_name
+from leader.plugins import BUNDLES, PLUGINS, label_plugin
 
 COLOURS = ("#3b6fb6", "#e07b39", "#4c9a52", "#a34fa0", "#c0392b", "#7f8c8d", "#17a2a2", "#b8960c")
 _STYLE = {
@@ -122,7 +123,7 @@ def _sweep(experiment: Experiment, records: Records, store: Store) -> Any:
     ticks = sorted({row.steps or experiment.form.steps for row in experiment.rows})
     for axis, (metric, curves) in zip(axes[0], panels.items()):
         for colour, curve in zip(itertools.cycle(COLOURS), curves):
-            style = "--" if any(curve.name.endswith(label) for label in PLUGIN_LABELS.values()) else "-"
+            style = "--" if any(curve.name.endswith(label) for label in map(label_plugin, (*BUNDLES, *PLUGINS))) else "-"
             axis.plot(curve.steps, curve.means, style, marker="o", ms=3, color=colour, label=curve.name)
         axis.set(title=COLUMNS[metric].title, xlabel="T", xscale="log")
         axis.set_xticks(ticks, [str(count) for count in ticks])

@@ -17,6 +17,7 @@ from leader.bench.images import file_hash
 from leader.bench.priors import fingerprint, priors_within, referee_fingerprint
 from leader.bench.records import Record, digest
 from leader.bench.setup import operator_of, plan_of
+from leader.by_name import revision_of
 from leader.methods import METHODS
 from leader.metrics import METRICS
 from leader.sampler import Sampler
@@ -60,14 +61,14 @@ def identify(cell: Cell) -> Identity:
         **({"referee": referee_fingerprint(recipe.prior, recipe.size)} if "trust" in recipe.keep else {}),
     }
     operator = type(operator_of(recipe, cell.index))
-    return Identity(asked, {operator.__name__: operator.revision, **_revisions(recipe)})
+    return Identity(asked, {operator.__name__: revision_of(operator), **_revisions(recipe)})
 
 
 def metrics_of_record(recipe: Recipe) -> tuple[str, ...]:
     """The metrics that a record holds."""
     if recipe.method == "reference":  # compared with itself
         return ()
-    return tuple(name for name, metric in METRICS.items() if metric.smallest <= recipe.size)
+    return tuple(name for name in (*METRICS.own, *recipe.metrics) if METRICS[name].smallest <= recipe.size)
 
 
 @lru_cache(maxsize=4096)
@@ -93,10 +94,10 @@ def _revisions(recipe: Recipe) -> dict[str, int]:
         return found
     plan, prior = plan_of(recipe)
     taken = {plugin.takes_over for plugin in plan.plugins} - {None}
-    methods = {plan.method.name, *(name for name, method in METHODS.items() if method.term in taken)}
-    found |= {"sampler": Sampler.revision, **{name: METHODS[name].revision for name in methods}}
-    found |= {plugin.name: plugin.revision for plugin in plan.plugins}
-    found |= {kind.__name__: kind.revision for kind in priors_within(recipe.prior, prior)}
+    methods = {type(plan.method), *(method for method in METHODS.own.values() if method.term in taken)}
+    found |= {"sampler": Sampler.revision, **{method.name: revision_of(method) for method in methods}}
+    found |= {plugin.name: revision_of(type(plugin)) for plugin in plan.plugins}
+    found |= {kind.__name__: revision_of(kind) for kind in priors_within(recipe.prior, prior)}
     if plan.settings["estimator"] is not None:
         found["estimators"] = ESTIMATOR_REVISION
     return found

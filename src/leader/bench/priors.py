@@ -8,12 +8,13 @@ from importlib import resources
 from pathlib import Path
 
 from leader.bench.images import file_hash
+from leader.by_name import revision_of
 from leader.errors import LeaderError
 from leader.priors.adapters import NetworkPrior
 from leader.priors.base import Prior
 from leader.priors.catalogue import ENTRIES
 from leader.priors.gaussian import GaussianPrior, stationary
-from leader.priors.loading import find_head, load_prior
+from leader.priors.loading import PRIORS, find_head, load_prior
 from leader.schedule import Schedule
 
 GAUSSIAN = "gaussian"
@@ -33,6 +34,8 @@ def fingerprint(name: str) -> str:
     """What identifies a prior's weights: hashes of its files; "absent" where they are not on this machine."""
     if name == GAUSSIAN:
         return f"closed form, std {_GAUSSIAN_STD}"
+    if name in PRIORS:
+        return f"{revision_of(PRIORS[name]):x}"
     files = _files(name)
     return "+".join(file_hash(path) for path in files) if files else "absent"
 
@@ -60,7 +63,7 @@ def stand_in(name: str, size: int) -> Prior:
         prior = Prior(Schedule.linear())
         prior.name = name
         return prior
-    if name != GAUSSIAN and not _files(name):
+    if name != GAUSSIAN and name not in PRIORS and not _files(name):
         raise LeaderError(f"There is no prior '{name}': give a registered name or the path of a checkpoint.")
     return open_prior(name, size)
 

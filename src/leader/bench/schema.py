@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +102,14 @@ class Table:
         """A table of tables, whose content is not looked at."""
         return dict(self._one(name, {}, lambda value: isinstance(value, dict), "a table of tables"))
 
-    def plain(self, name: str, tables: Iterable[str] = ()) -> dict[str, Any]:
+    def plain(self, name: str, tables: Container[str] = ()) -> dict[str, Any]:
         """A table of texts, finite numbers, flags and lists of them; under the names `tables`, tables of such."""
         found = self._one(name, {}, lambda value: isinstance(value, dict), "a table")
-        nested = set(tables)
         for key, value in found.items():
-            inner = value.items() if isinstance(value, dict) and key in nested else [(key, value)]
+            inner = value.items() if isinstance(value, dict) and key in tables else [(key, value)]
             for last, item in inner:
-                if not _is_plain(item) or (key in nested and not isinstance(value, dict)):
-                    kind = "a table" if key in nested and not isinstance(value, dict) else "a text, a finite number or a flag"
+                if not _is_plain(item) or (key in tables and not isinstance(value, dict)):
+                    kind = "a table" if key in tables and not isinstance(value, dict) else "a text, a finite number or a flag"
                     raise LeaderError(f"'{last}' in '{name}' of {self.where} must be {kind}; found {show_value(item)}.")
         return dict(found)
 

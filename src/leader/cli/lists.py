@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Annotated, Any
 
 import typer
@@ -66,7 +66,7 @@ def plugins(name: Name = None) -> None:
 
 def tasks(name: Name = None) -> None:
     """Lists the degradations that can be undone, or the options of one."""
-    from leader.restoration.tasks import TASKS, find_task
+    from leader.restoration.tasks import TASKS, OperatorTask, find_task
 
     if name is None:
         table(("task", "what it is"), [(key, TASKS[key].title) for key in TASKS])
@@ -74,12 +74,18 @@ def tasks(name: Name = None) -> None:
     task = find_task(name)
     to_stdout(f"{task.name}: {task.title}")
     to_stdout(task.description)
+    for option in task.options if isinstance(task, OperatorTask) else ():
+        to_stdout(f"  {option.name} = {option.default}")
     to_stdout(f"example: {task.example}")
 
 
 def estimators(name: Name = None) -> None:
     """Lists the ways of estimating the uncertainty, or says what one does."""
+    from leader.uncertainty import ESTIMATORS
+
     known = list_estimators()
+    if name is not None and name in ESTIMATORS:
+        known[name] = ESTIMATORS[name].summary
     if name is None:
         table(("estimator", "where the variance comes from"), list(known.items()))
         return
@@ -91,7 +97,7 @@ def estimators(name: Name = None) -> None:
 
 def _print_settings(kind: Any) -> None:
     """The dataclass fields of a method or plug-in, which a settings file may give."""
-    settings = [item for item in fields(kind) if item.init]
+    settings = [item for item in fields(kind) if item.init] if is_dataclass(kind) else []
     if not settings:
         to_stdout("settings: none")
         return

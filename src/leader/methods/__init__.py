@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leader.by_name import build
+from leader.by_name import Registry, accept_class, build
 from leader.methods.base import Context, Cost, Estimate, Method, State
 from leader.methods.daps import DAPS
 from leader.methods.dcdp import DCDP
@@ -23,14 +23,13 @@ from leader.methods.red_diff import REDDiff
 from leader.methods.repaint import RePaint
 from leader.methods.sitcom import SITCOM
 
-METHODS: dict[str, type[Method]] = {
-    cls.name: cls
-    for cls in (
-        *(DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP),
-        *(PiGDM, DAPS, REDDiff, RePaint, MCG, DCDP),
-        Posterior,
-    )
-}
+_OWN: tuple[type[Method], ...] = (
+    *(DDIM, DDNM, DDRM, DPS, DiffPIR, DDPG, IDPG, ProjDiff, SITCOM, PIRP),
+    *(PiGDM, DAPS, REDDiff, RePaint, MCG, DCDP),
+    Posterior,
+)
+METHODS: Registry[type[Method]] = Registry("method", "leader.methods", {cls.name: cls for cls in _OWN}, accept_class(Method))
+"""The methods by name: those here, those of installed packages, and `module:Class`."""
 
 
 def make_method(name: str, settings: dict[str, Any]) -> Method:

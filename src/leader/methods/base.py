@@ -141,9 +141,10 @@ def _kept(known: dict[Hashable, Any], key: Hashable, make: Callable[[], V]) -> V
 class Method:
     """A zero-shot restoration method. Subclasses are frozen dataclasses whose fields are the settings.
 
-    name, paper, summary  for humans
+    name, paper, summary  for humans; label: the name in tables, by default that of the class
     needs                 what it asks of the operator
     calls_per_step        network calls per visited time, for humans
+    draws                 names of its random draws besides those of `leader.noise`
     needs_metric          whether its data step needs a plug-in's metric: the plan adds `ucdc` where none has one
     takes_origin          whether a run may begin late, from a clean image that a plug-in knows
     revision              raised by one whenever the numbers of the method change; part of the keys of benchmark records
@@ -151,9 +152,11 @@ class Method:
     """
 
     name: ClassVar[str]
-    paper: ClassVar[str]
-    summary: ClassVar[str]
-    needs: ClassVar[str]
+    label: ClassVar[str | None] = None
+    paper: ClassVar[str] = "unpublished"
+    summary: ClassVar[str] = ""
+    needs: ClassVar[str] = "A and its adjoint"
+    draws: ClassVar[tuple[str, ...]] = ()
     calls_per_step: ClassVar[str] = "1"
     term: ClassVar[str | None] = None
     takes_origin: ClassVar[bool] = True

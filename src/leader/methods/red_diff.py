@@ -42,6 +42,7 @@ class REDDiff(Method):
     """Adam on a clean image: least squares on the data, and the residual of the predicted noise."""
 
     name: ClassVar[str] = "red-diff"
+    label: ClassVar[str] = "RED-diff"
     paper: ClassVar[str] = "Mardani, Song, Kautz, Vahdat: A variational perspective on solving inverse problems (ICLR 2024)"
     summary: ClassVar[str] = "optimises a clean image with the network's noise residual as its regulariser"
     needs: ClassVar[str] = "A and A^T, and A^+ to begin with"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
+from leader.by_name import Registry, show_value
 from leader.metrics.fidelity import SSIM_WINDOW, psnr, ssim
 from leader.metrics.perceptual import TRUNKS, lpips
 
@@ -44,7 +46,7 @@ class Metric:
     revision: int = 1
 
 
-METRICS: dict[str, Metric] = {
+_OWN: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric(
@@ -86,3 +88,15 @@ METRICS: dict[str, Metric] = {
         ),
     )
 }
+
+
+def _adapt(found: Any, name: str) -> Metric:
+    """A metric of one's own: an object, or a class that makes one without arguments."""
+    metric = found() if isinstance(found, type) else found
+    if not isinstance(metric, Metric):
+        raise TypeError(f"expected a leader.metrics.Metric, found {show_value(found)}")
+    return metric
+
+
+METRICS: Registry[Metric] = Registry("metric", "leader.metrics", _OWN, _adapt)
+"""The metrics by name: those here, those of installed packages, and `module:name`."""

@@ -3,7 +3,7 @@
 from leader.operators.base import Eta, LinearOperator, SpectralOperator
 from leader.operators.blur import Blur
 from leader.operators.coloured_inpainting import ColouredInpainting
-from leader.operators.generic import Composition, FromFunctions
+from leader.operators.generic import Composition, FromFunctions, Stacked
 from leader.operators.hadamard import WalshHadamard
 from leader.operators.jpeg import Jpeg
 from leader.operators.kernels import (
@@ -46,6 +46,7 @@ __all__ = [
     "SeparableBlur",
     "SeparableOperator",
     "SpectralOperator",
+    "Stacked",
     "WalshHadamard",
     "WeightedPixels",
     "WhitenedBlur",

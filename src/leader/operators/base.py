@@ -25,7 +25,9 @@ Eta = float | Tensor
 
 
 class LinearOperator:
-    """A, A^T and the inverses that follow; inverses by conjugate gradients unless a subclass knows better.
+    """A, A^T and the inverses that follow; A^T by autograd and inverses by conjugate gradients unless a subclass knows better.
+
+    `operator(x)` is A x, `outer @ inner` one after the other, `first + second` the measurements of both.
 
     image_shape  (C, H, W) of x
     task         the name under which presets and the command line know it
@@ -51,8 +53,31 @@ class LinearOperator:
         raise NotImplementedError(f"{type(self).__name__} must implement A")
 
     def AT(self, y: Tensor) -> Tensor:
-        """The adjoint: <A x, y> = <x, A^T y>."""
-        raise NotImplementedError(f"{type(self).__name__} must implement AT")
+        """The adjoint: <A x, y> = <x, A^T y>. By autograd, as the derivative of A, where a subclass has none of its own."""
+        with torch.enable_grad():
+            x = torch.zeros(y.shape[0], *self.image_shape, dtype=y.dtype, device=y.device, requires_grad=True)
+            (image,) = torch.autograd.grad(self.A(x), x, y, create_graph=y.requires_grad)
+        return image
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """A x for images x [B, C, H, W], [0, 1] or [-1, 1] alike: what the camera sees, without noise."""
+        self.check_image(x)
+        return self.A(x)
+
+    def __matmul__(self, inner: LinearOperator) -> LinearOperator:
+        """This operator after `inner`."""
+        from leader.operators.generic import Composition
+
+        return Composition(self, inner) if isinstance(inner, LinearOperator) else NotImplemented
+
+    def __add__(self, other: LinearOperator) -> LinearOperator:
+        """Both measurements of one image, in one vector."""
+        from leader.operators.generic import Stacked
+
+        return Stacked(self, other) if isinstance(other, LinearOperator) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}('{self.task}', {list(self.image_shape)})"
 
     def pinv(self, y: Tensor) -> Tensor:
         """A^+ y by iterated Tikhonov: at singular value s, 1 - (1 + (s / cut)^2)^-3 is recovered.

@@ -1,10 +1,11 @@
-"""Operators known by what they do alone: your own functions, and one operator after another.
+"""Operators known by what they do alone: your own functions, one operator after another, two side by side.
 
 Their inverses are found by conjugate gradients.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -16,9 +17,9 @@ from leader.operators.base import LinearOperator
 
 
 class FromFunctions(LinearOperator):
-    """A degradation given by its two functions.
+    """A degradation given by its functions.
 
-    A, AT   images [B, C, H, W] to measurements [B, ...] and back; that AT is the adjoint is tried once
+    A, AT   images [B, C, H, W] to measurements [B, ...] and back; that AT is the adjoint is tried once. None: by autograd
     rcond   singular values below rcond * largest are damped by `pinv`
     device  where the functions can be called
     """
@@ -27,7 +28,7 @@ class FromFunctions(LinearOperator):
         self,
         image_shape: tuple[int, int, int],
         A: Callable[[Tensor], Tensor],
-        AT: Callable[[Tensor], Tensor],
+        AT: Callable[[Tensor], Tensor] | None = None,
         task: str = "custom",
         rcond: float = 1e-3,
         device: str | torch.device = "cpu",
@@ -45,7 +46,7 @@ class FromFunctions(LinearOperator):
         return self._forward(x)
 
     def AT(self, y: Tensor) -> Tensor:
-        return self._adjoint(y)
+        return super().AT(y) if self._adjoint is None else self._adjoint(y)
 
 
 class Composition(LinearOperator):
@@ -89,3 +90,51 @@ class Composition(LinearOperator):
         if outer is self.outer and inner is self.inner:
             return self
         return Composition(outer, inner, self.task)
+
+
+class Stacked(LinearOperator):
+    """Two measurements of one image, A x = (first A x, second A x) in one vector [B, n]; inverses by conjugate gradients."""
+
+    def __init__(self, first: LinearOperator, second: LinearOperator, task: str = "stacked") -> None:
+        super().__init__(first.image_shape)
+        if first.image_shape != second.image_shape:
+            raise LeaderError(
+                f"Operators of one image are added; these take {list(first.image_shape)} and {list(second.image_shape)}."
+            )
+        self.first, self.second, self.task = first, second, task
+        self._cut = math.prod(first.measurement_shape)
+
+    def A(self, x: Tensor) -> Tensor:
+        return torch.cat([self.first.A(x).flatten(1), self.second.A(x).flatten(1)], 1)
+
+    def split(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        """The two measurements in the vectors y [B, n], in their own shapes."""
+        first, second = y[:, : self._cut], y[:, self._cut :]
+        return first.reshape(-1, *self.first.measurement_shape), second.reshape(-1, *self.second.measurement_shape)
+
+    def AT(self, y: Tensor) -> Tensor:
+        first, second = self.split(y)
+        return self.first.AT(first) + self.second.AT(second)
+
+    def unit_range(self) -> tuple[Tensor, Tensor] | None:
+        known = [
+            [bound.expand(1, *operator.measurement_shape).flatten(1) for bound in bounds]
+            for operator in (self.first, self.second)
+            if (bounds := operator.unit_range()) is not None and all(bound.shape[:-3] in ((), (1,)) for bound in bounds)
+        ]
+        if len(known) < 2:
+            return None
+        return torch.cat([known[0][0], known[1][0]], 1), torch.cat([known[0][1], known[1][1]], 1)
+
+    def reached(self, y: Tensor) -> Tensor:
+        parts = zip((self.first, self.second), self.split(y))
+        return torch.cat([operator.reached(part).expand_as(part).flatten(1) for operator, part in parts], 1)
+
+    def parts(self) -> tuple[LinearOperator, ...]:
+        return *self.first.parts(), *self.second.parts()
+
+    def select(self, keep: Tensor) -> Stacked:
+        first, second = self.first.select(keep), self.second.select(keep)
+        if first is self.first and second is self.second:
+            return self
+        return Stacked(first, second, self.task)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from leader.by_name import Registry, show_value
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.operators.base import LinearOperator
 from leader.operators.blur import Blur
@@ -178,7 +179,7 @@ def _is_published(form: str) -> bool:
     return form == "published"
 
 
-TASKS: dict[str, Callable[..., LinearOperator]] = {
+_OWN: dict[str, Callable[..., LinearOperator]] = {
     "sr": _super_resolution,
     "deblur-gaussian": _gaussian_blur,
     "deblur-motion": _motion_blur,
@@ -189,4 +190,23 @@ TASKS: dict[str, Callable[..., LinearOperator]] = {
     "denoise": Denoising,
     "jpeg": _jpeg,
 }
+
+
+def _adapt(found: Any, name: str) -> Callable[..., LinearOperator]:
+    """An operator of one's own, called with a shape and options; or a task of one's own that has one as `operator`."""
+    operator = getattr(found, "operator", found)
+    if not (isinstance(operator, type) and issubclass(operator, LinearOperator)):
+        raise TypeError(f"expected a subclass of leader.operators.LinearOperator, found {show_value(found)}")
+    kind: type[LinearOperator] = operator
+
+    def build(image_shape: Shape, **options: Any) -> LinearOperator:
+        made = kind(image_shape, **options)
+        made.task = name if made.task == LinearOperator.task else made.task
+        return made
+
+    build.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+    return build
+
+
+TASKS: Registry[Callable[..., LinearOperator]] = Registry("task", "leader.operators,leader.tasks", _OWN, _adapt)
 """Builders by task: the shape (C, H, W) of images and options -> operator."""

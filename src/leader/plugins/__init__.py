@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from leader.by_name import build
+from leader.by_name import Registry, accept_class, build
 from leader.errors import UsageError, unknown_name
 from leader.plugins.base import Plugin, StepInfo
 from leader.plugins.cells import Cells
@@ -22,10 +22,18 @@ from leader.plugins.ucdc import UCDC
 from leader.plugins.ucpm import UCPM, UCPMPaper
 from leader.plugins.wiener import Wiener
 
-PLUGINS: dict[str, type[Plugin]] = {
-    cls.name: cls for cls in (UCPM, SATP, UCDC, UCPMPaper, SATPPaper, EquS, EquSPlus, Start, Pace, Wiener, Cells, Direct)
-}
+_OWN: tuple[type[Plugin], ...] = (
+    *(UCPM, SATP, UCDC, UCPMPaper, SATPPaper, EquS, EquSPlus, Start, Pace, Wiener, Cells, Direct),
+)
+PLUGINS: Registry[type[Plugin]] = Registry("plug-in", "leader.plugins", {cls.name: cls for cls in _OWN}, accept_class(Plugin))
+"""The plug-ins by name: those here, those of installed packages, and `module:Class`."""
 BUNDLES: dict[str, tuple[str, ...]] = {"leader": ("ucdc", "satp"), "leader-paper": ("ucpm-paper", "satp-paper")}
+BUNDLE_LABELS = {"leader": "LEADer", "leader-paper": "LEADer (paper)"}
+
+
+def label_plugin(name: str) -> str:
+    """How tables call a plug-in or bundle."""
+    return BUNDLE_LABELS.get(name) or PLUGINS[name].label or PLUGINS[name].name
 
 
 def expand(plugins: Sequence[str | Plugin] | str | Plugin) -> tuple[str | Plugin, ...]:
@@ -38,7 +46,7 @@ def expand(plugins: Sequence[str | Plugin] | str | Plugin) -> tuple[str | Plugin
             out.append(item)
         elif not isinstance(item, str):
             raise UsageError(f"A plug-in is given by its name or as an object such as SATP(); found {item!r}.")
-        elif item not in PLUGINS and item not in BUNDLES:
+        elif item not in BUNDLES and item not in PLUGINS:
             raise unknown_name("plug-in", item, [*PLUGINS, *BUNDLES])
         else:
             out.extend(BUNDLES.get(item, (item,)))

@@ -38,7 +38,8 @@ class StepInfo:
 class Plugin:
     """A plug-in. Subclasses are frozen dataclasses whose fields are the settings.
 
-    summary      for humans
+    summary      for humans; label: the name in tables, by default `name`
+    draws        names of its random draws besides those of `leader.noise`
     needs_sigma  whether it reads Sigma, so that the loop must estimate it
     gives_metric  whether it has a metric for the data step
     begins       whether it chooses where a run begins, which not every method allows
@@ -47,8 +48,10 @@ class Plugin:
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str]
+    label: ClassVar[str | None] = None
+    summary: ClassVar[str] = ""
     paper: ClassVar[str] = "LEADer"
+    draws: ClassVar[tuple[str, ...]] = ()
     needs_sigma: ClassVar[bool] = False
     gives_metric: ClassVar[bool] = False
     begins: ClassVar[bool] = False

@@ -59,6 +59,7 @@ class EquS(Plugin):
     """Evaluates the network in a transformed frame on every second step."""
 
     name: ClassVar[str] = "equs"
+    label: ClassVar[str] = "EquS"
     summary: ClassVar[str] = "evaluates the network on a mirrored state on every second step"
     paper: ClassVar[str] = "Wu et al.: Equivariant sampling for diffusion model-based restoration (WACV 2026)"
 
@@ -100,6 +101,7 @@ class EquSPlus(EquS):
     """EquS with its timestep-aware schedule."""
 
     name: ClassVar[str] = "equs+"
+    label: ClassVar[str] = "EquS+"
     summary: ClassVar[str] = "EquS on a quadratic list of times, dense near the end"
 
     times: str = "decreasing"

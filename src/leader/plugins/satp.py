@@ -25,6 +25,7 @@ class SATP(Plugin):
     """Prunes time steps that the current uncertainty shows to be redundant."""
 
     name: ClassVar[str] = "satp"
+    label: ClassVar[str] = "SATP"
     summary: ClassVar[str] = "jumps over time steps that the current uncertainty shows to be redundant"
     needs_sigma: ClassVar[bool] = True
 
@@ -77,6 +78,7 @@ class SATPPaper(SATP):
     """SATP as the paper writes it: lines 12 to 14 of Algorithm 1, with B = 0.01 and rho = 1."""
 
     name: ClassVar[str] = "satp-paper"
+    label: ClassVar[str] = "SATP (paper)"
     summary: ClassVar[str] = "SATP as the paper writes it: B = 0.01, steps of the grid there is, down to the clean image"
 
     rule: str = "written"

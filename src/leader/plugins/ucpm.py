@@ -35,6 +35,7 @@ class UCPM(Plugin):
     """Modulates the strength of an image prior per pixel."""
 
     name: ClassVar[str] = "ucpm"
+    label: ClassVar[str] = "UCPM"
     summary: ClassVar[str] = "modulates the strength of an image prior per pixel by the local uncertainty"
     needs_sigma: ClassVar[bool] = True
 
@@ -126,6 +127,7 @@ class UCPMPaper(UCPM):
     """
 
     name: ClassVar[str] = "ucpm-paper"
+    label: ClassVar[str] = "UCPM (paper)"
     summary: ClassVar[str] = "UCPM as the paper writes it: TV or PIRP's own term, the Hessian, the null space, no sharpening"
 
     phi: str | ImagePrior = "host"

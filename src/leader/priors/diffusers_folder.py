@@ -1,12 +1,14 @@
-"""A diffusers UNet2DModel with its scheduler's configuration as a prior, from a folder or a hub id.
+"""A diffusers UNet2DModel with its scheduler's configuration as a prior, from a folder, a hub id or objects.
 
-The weights are read by our own reader; diffusers builds the network only. Needs the extra `diffusers`.
+The weights of files are read by our own reader; diffusers builds the network only. Needs the extra `diffusers`.
 """
 
 from __future__ import annotations
 
+import copy
 import logging
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,24 +83,68 @@ def open_folder(folder: Path, options: Options, name: str | None = None) -> Netw
     tensors = _tensors(weights)
     settings = network_settings(config, tensors, file)
     built = _network(settings, tensors, file, weights)
+    size = settings.get("sample_size")
+    return _make_prior(built, table, predicts, learned, size, options, name or folder.name)
+
+
+def is_object(given: object) -> bool:
+    """Whether something is a pipeline or a network of diffusers."""
+    return type(given).__module__.partition(".")[0] == "diffusers"
+
+
+def open_object(given: Any, options: Options) -> NetworkPrior:
+    """The prior in a DDPM or DDIM pipeline, or in a UNet2DModel with its scheduler as the option `scheduler`.
+
+    The network is copied: what happens to the prior does not change the pipeline.
+    """
+    from diffusers import UNet2DModel
+
+    told = dict(options)
+    unet, scheduler = getattr(given, "unet", given), told.pop("scheduler", getattr(given, "scheduler", None))
+    kind = type(given).__name__
+    if not isinstance(unet, UNet2DModel):
+        raise LeaderError(
+            f"A {kind} has no UNet2DModel, a network on pixels: only DDPM and DDIM pipelines can serve as a prior."
+        )
+    if scheduler is None and told.get("schedule") is None:
+        raise LeaderError(f"A {kind} says nothing of the noise schedule: give its scheduler as the option 'scheduler'.")
+    for key in told:
+        if key not in OPTIONS:
+            raise unknown_name("option of a diffusers network", key, (*OPTIONS, "scheduler"))
+    table, predicts, learned = _read_scheduler({} if scheduler is None else dict(scheduler.config), told, kind)
+    size = unet.config["sample_size"]
+    own = None if size is None else sides(list(size) if isinstance(size, tuple) else size, "The sample_size")
+    return _make_prior(_prepare_network(copy.deepcopy(unet).eval()), table, predicts, learned, own, told, kind)
+
+
+def _make_prior(
+    built: DiffusersNetwork,
+    table: Schedule,
+    predicts: str,
+    learned: bool,
+    own_size: tuple[int, int] | None,
+    options: Options,
+    name: str,
+) -> NetworkPrior:
+    """The prior of a network, if its channels, times and sizes fit its schedule and options."""
     network: nn.Module = built
     known = built.unet.config
     channels, outputs, classes = int(known["in_channels"]), int(known["out_channels"]), known["num_class_embeds"]
     if outputs != channels * (2 if learned else 1):
         raise LeaderError(
-            f"The network in {folder} turns {channels} channels into {outputs}, where as many were expected, or twice as many "
+            f"The network of '{name}' turns {channels} channels into {outputs}, where as many were expected, or twice as many "
             "and a scheduler with the variance_type learned_range."
         )
     if known["time_embedding_type"] == "learned" and len(table) > int(known["num_train_timesteps"] or 0):
-        raise LeaderError(f"The network in {folder} knows {known['num_train_timesteps']} times, its schedule {len(table)}.")
+        raise LeaderError(f"The network of '{name}' knows {known['num_train_timesteps']} times, its schedule {len(table)}.")
     if classes is not None:
         if options.get("label") is None:
-            raise LeaderError(f"{folder} is class-conditional: give the class to use with the option 'label'.")
+            raise LeaderError(f"'{name}' is class-conditional: give the class to use with the option 'label'.")
         network = LabelledNetwork(network, whole(options["label"], "The option 'label'", 0, int(classes) - 1))
-    size = settings.get("sample_size") if options.get("size") is None else sides(options["size"], "The option 'size'")
+    size = own_size if options.get("size") is None else sides(options["size"], "The option 'size'")
     multiple = 1 << (len(known["block_out_channels"]) - 1)
     if size is not None and (size[0] % multiple or size[1] % multiple):
-        raise LeaderError(f"The network in {folder} needs a size in multiples of {multiple}; found {size[0]} x {size[1]}.")
+        raise LeaderError(f"The network of '{name}' needs a size in multiples of {multiple}; found {size[0]} x {size[1]}.")
     return NetworkPrior(
         network,
         table,
@@ -107,7 +153,7 @@ def open_folder(folder: Path, options: Options, name: str | None = None) -> Netw
         channels=channels,
         size=size,
         multiple=multiple,
-        name=name or folder.name,
+        name=name,
     )
 
 
@@ -121,12 +167,17 @@ def _scheduler(folder: Path, options: Options) -> tuple[Schedule, str, bool]:
             f"{folder} says nothing of the noise schedule: add scheduler/scheduler_config.json or give the option 'schedule'."
         )
     config = read_json(file, "the schedule", REMEDY) if file.exists() else {}
+    return _read_scheduler(config, options, str(file))
+
+
+def _read_scheduler(config: Mapping[str, Any], options: Options, origin: str) -> tuple[Schedule, str, bool]:
+    """The same from a scheduler's configuration; `origin` names it in errors."""
     kind = word(config.get("prediction_type", "epsilon"), "prediction type", PREDICTIONS)
     predicts = str(options.get("predicts", PREDICTIONS[kind]))
     learned = config.get("variance_type") == "learned_range"
     if options.get("schedule") is not None:
         return make_schedule(options["schedule"]), predicts, learned
-    return from_diffusers(config, str(file)), predicts, learned
+    return from_diffusers(config, origin), predicts, learned
 
 
 class DiffusersNetwork(nn.Module):
@@ -174,7 +225,6 @@ def _network(settings: dict[str, Any], tensors: dict[str, Tensor], config: Path,
     """The network: built without memory, compared with its weights, and only then given them."""
     _require()
     from diffusers import UNet2DModel
-    from diffusers.models.attention_processor import Attention, AttnProcessor
 
     unet = on_meta(lambda: UNet2DModel(**settings), str(config))
     if differing(unet, tensors):
@@ -183,6 +233,13 @@ def _network(settings: dict[str, Any], tensors: dict[str, Tensor], config: Path,
         )
     check_weights(tensors, weights)
     place(unet, tensors, str(config))
+    return _prepare_network(unet)
+
+
+def _prepare_network(unet: Any) -> DiffusersNetwork:
+    """The network with layers that all derivatives pass through."""
+    from diffusers.models.attention_processor import Attention, AttnProcessor
+
     for module in unet.modules():
         if isinstance(module, Attention):
             module.set_processor(AttnProcessor())  # fused attention has no forward-mode derivative

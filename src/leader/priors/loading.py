@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from leader.by_name import Registry, accept_class
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.priors import catalogue, diffusers_folder
 from leader.priors.adapters import AutocastPrior, HeadedPrior, LabelledNetwork, NetworkPrior
@@ -23,10 +24,12 @@ from leader.priors.variance_head import SUFFIX, VarianceHead, beside
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 EMBEDDED = "embedded"
+PRIORS: Registry[type[Prior]] = Registry("prior", "leader.priors", {}, accept_class(Prior))
+"""Priors of one's own: classes that are made without arguments, of installed packages or as `module:Class`."""
 
 
 def load_prior(
-    name_or_path: str | Path | Prior = EMBEDDED,
+    name_or_path: str | Path | Prior | Any = EMBEDDED,
     *,
     dtype: torch.dtype | str = torch.float32,
     compile: bool | str = False,
@@ -42,7 +45,9 @@ def load_prior(
 
     name_or_path   "embedded"; a registered name; a .pt, .pth, .ckpt or .safetensors file; a diffusers folder;
                    "hub:OWNER/NAME" for one on the Hugging Face Hub, downloaded where it is not cached; a
-                   folder written by `leader train`; or a prior, such as a `DenoiserPrior` of your own network
+                   folder written by `leader train`; `module:Class` for a prior in a file of your own; or an object: a
+                   prior, such as a `DenoiserPrior` of your own network, a DDPM or DDIM pipeline of diffusers, or its
+                   UNet2DModel with the option `scheduler`
     dtype          of the network: float32, float16 or bfloat16; states and answers stay in float32
     compile        torch.compile the network; a string names the backend
     channels_last  the memory format that convolutions on GPUs prefer
@@ -51,11 +56,12 @@ def load_prior(
     head           use the variance head that lies beside the checkpoint, where one was fitted to it
     options        what a checkpoint's tensors do not tell; see `leader.priors.checkpoints`
     """
-    prior, home = (
-        _check_given_prior(name_or_path, options)
-        if isinstance(name_or_path, nn.Module)
-        else _find_or_explain(name_or_path, options)
-    )
+    if diffusers_folder.is_object(name_or_path):
+        prior, home = diffusers_folder.open_object(name_or_path, options), None
+    elif isinstance(name_or_path, nn.Module):
+        prior, home = _check_given_prior(name_or_path, options)
+    else:
+        prior, home = _find_or_explain(name_or_path, options)
     prior = _set_precision(prior, _parse_dtype(dtype))
     fitted = find_head(home) if home is not None and head else None
     if fitted is not None:
@@ -98,6 +104,8 @@ def _find_or_explain(name_or_path: str | Path, options: Options) -> tuple[Prior,
 
 def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
     """The bare prior and where it lies on disk."""
+    if not isinstance(name_or_path, (str, Path)):
+        raise UsageError(f"A prior is given as an object, by its name or by its path; found a {type(name_or_path).__name__}.")
     name = str(name_or_path)
     path = Path(os.path.expanduser(name))  # leaves what it cannot expand as it is
     if not name:
@@ -122,13 +130,24 @@ def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path
         return _open_file(path, options), path
     if path.exists():
         raise LeaderError(f"{path} is neither a file nor a folder: give the path of a checkpoint.")
+    if name in PRIORS:
+        return _make_prior(name, options), None
     if path.suffix in SUFFIXES:
         raise LeaderError(f"{path} does not exist: give the path of a checkpoint or a registered name.")
     if diffusers_folder.looks_like_an_id(name):
         raise UsageError(
             f"There is no file or folder {name}; to have it downloaded from the Hugging Face Hub, name it {HUB}{name}."
         )
-    raise unknown_name("prior", name, [EMBEDDED, *catalogue.ENTRIES])
+    raise unknown_name("prior", name, [EMBEDDED, *catalogue.ENTRIES, *PRIORS])
+
+
+def _make_prior(name: str, options: Options) -> Prior:
+    try:
+        prior = PRIORS[name](**options)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise LeaderError(f"The prior '{name}' cannot be made ({error}): give what it needs as options.") from error
+    prior.name = name
+    return prior
 
 
 def _open_file(path: Path, options: Options) -> Prior:

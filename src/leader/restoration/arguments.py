@@ -55,6 +55,14 @@ def as_picture(image: ImageLike) -> Picture:
         picture = from_pil(image)
     elif isinstance(image, Tensor):
         picture = _from_array(_channels_last(image.detach().cpu()).numpy())
+    elif (
+        isinstance(image, (list, tuple))
+        and image
+        and all(isinstance(item, (str, Path, Image.Image, Picture)) for item in image)
+    ):
+        raise UsageError(
+            f"One picture is taken at a time; found a list of {len(image)}: write a loop over them, or use a folder."
+        )
     else:
         picture = _from_array(np.asarray(image))
     if not picture.pixels.flags.writeable:  # what Pillow shows of its own memory, of which torch warns

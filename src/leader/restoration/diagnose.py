@@ -78,6 +78,46 @@ class Diagnosis:
     examination: Examination | None = field(default=None, repr=False, compare=False)
 
     @property
+    def task(self) -> str | None:
+        """The task of the repair that is advised, as `leader.restore` takes it; None: nothing to repair."""
+        return None if self.advice is None else self.advice.task
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of that task."""
+        return {} if self.advice is None else dict(self.advice.options)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        return self.findings.size
+
+    @property
+    def noise_level(self) -> float | None:
+        """Standard deviation of the noise, for [0, 1] pixels; None where it cannot be told."""
+        return None if self.findings.noise is None else self.findings.noise_level
+
+    @property
+    def kernel(self) -> str | None:
+        """The blur that was found, in the words that the option `kernel` takes."""
+        return None if self.findings.blur.blur is None else self.findings.blur.blur.kernel
+
+    @property
+    def jpeg_quality(self) -> int | None:
+        """The quality with which it was saved as a JPEG, where it was."""
+        return None if self.findings.history is None else self.findings.history.quality
+
+    @property
+    def defects(self) -> tuple[str, ...]:
+        """Kinds of defects, as in ("scratches",)."""
+        return self.findings.defects
+
+    @property
+    def missing(self) -> float:
+        """Share of transparent pixels."""
+        return self.findings.missing
+
+    @property
     def command(self) -> str | None:
         """The command that would repair the picture, quoted for a shell."""
         return None if self.advice is None else self.advice.command(self.file or "photo.png")

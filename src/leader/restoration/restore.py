@@ -7,13 +7,14 @@ knows what lies ahead.
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import torch
@@ -30,7 +31,7 @@ from leader.priors import loading
 from leader.priors.base import Prior
 from leader.priors.pieces import in_pieces
 from leader.problem import Problem
-from leader.restoration.arguments import ImageLike, as_picture, as_seed, as_sigma
+from leader.restoration.arguments import ImageLike, TableLike, as_picture, as_seed, as_sigma
 from leader.restoration.choice import Choice, read_settings
 from leader.restoration.diagnose import diagnose, refuse_options
 from leader.restoration.ensemble import MOST_RUNS, ensemble
@@ -45,6 +46,12 @@ from leader.restoration.worth import left_where_nothing_is_gained
 from leader.result import OnStep, Result, to_unit_range
 from leader.sampler import Sampler
 from leader.trust import ErrorMap, RunFacts, Verdict, judge, measure
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # comes with torch
+
+PriorLike = str | Path | Prior | Any
+"""A name, a path, a prior, or a pipeline or UNet2DModel of diffusers."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -158,10 +165,42 @@ class Preparation(OfPosed):
         ]
 
 
+class RestoreChoices(TypedDict, total=False):
+    """The choices of `restore`: the keyword arguments of `prepare`, which explains them."""
+
+    sigma: float | Coloured | None
+    quality: str | None
+    look: str | None
+    method: str | Method | None
+    plugins: Sequence[str | Plugin] | str | Plugin | None
+    steps: int | None
+    prior: PriorLike
+    seed: int
+    ids: int | Sequence[int] | None
+    average: int | None
+    device: torch.device | str | None
+    dtype: torch.dtype | str | None
+    threads: int | None
+    settings: Mapping[str, Any] | None
+    jpeg: bool
+    examination: Examination | None
+    kernel: TableLike | None
+    kernel_doubt: float | None
+    mask: TableLike | None
+    factor: int | None
+    down: str | None
+    options: Mapping[str, Any] | None
+
+
 def restore(
-    image: ImageLike, task: str | None = None, *, on_step: OnStep | None = None, check: bool = True, **choices: Any
+    image: ImageLike,
+    task: str | None = None,
+    *,
+    on_step: OnStep | None = None,
+    check: bool = True,
+    **choices: Unpack[RestoreChoices],
 ) -> Restoration:
-    """Restores a degraded picture.
+    """Restores a degraded picture; images are in [0, 1], in and out.
 
     image     a path (a picture, or a container written by `leader degrade`), Pillow image, array or tensor in
               [0, 1]
@@ -170,8 +209,8 @@ def restore(
     on_step   called with every Step, for progress and previews
     check     whether the result gets a verdict; where it failed and sigma was estimated, the run
               is repeated with a larger one, at most twice
-    choices   those of `prepare`: sigma, method, plugins, steps, prior, seed, ids, device, dtype, threads, settings, and
-              the task's own: kernel, kernel_doubt, mask, factor, down
+    choices   those of `prepare`: sigma, quality, look, method, plugins, steps, prior, seed, ids, average, device, dtype,
+              threads, settings, jpeg, and the task's own: kernel, kernel_doubt, mask, factor, down, options
     """
     return run_with_second_try(prepare(image, task, **choices), lambda ready: ready.run(on_step, check))
 
@@ -186,7 +225,7 @@ def prepare(
     method: str | Method | None = None,
     plugins: Sequence[str | Plugin] | str | Plugin | None = None,
     steps: int | None = None,
-    prior: str | Path | Prior = "embedded",
+    prior: PriorLike = "embedded",
     seed: int = 0,
     ids: int | Sequence[int] | None = None,
     average: int | None = None,
@@ -197,7 +236,12 @@ def prepare(
     jpeg: bool = True,
     clipped: bool = True,
     examination: Examination | None = None,
-    **options: Any,
+    kernel: TableLike | None = None,
+    kernel_doubt: float | None = None,
+    mask: TableLike | None = None,
+    factor: int | None = None,
+    down: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Preparation:
     """Makes every choice of a restoration, and refuses what cannot be done, before the first network call.
 
@@ -218,14 +262,16 @@ def prepare(
     jpeg         False: nothing is made of traces of JPEG, neither of tables in a file nor of blocks in pixels
     clipped      False: what stands at black or white counts as measured; otherwise noise is taken to have been cut off there
     examination  of the image, where it has begun, as that of a Diagnosis: nothing is searched twice
-    options      of the task:
-                 kernel  for blurs: "auto" (found in the picture), "gaussian:STD", "disk:RADIUS", "line:LENGTH:ANGLE",
-                         "motion:SEED", a file or a table; kernel_doubt: the relative error of its width, 0 for none
-                 mask    for inpainting: a file or a table, 1 (white) where the picture is known; None: where it is
-                         not transparent
-                 factor  for sr (default 4); down: how the picture became small, "auto" (the default: found in the picture),
-                         "nearest", "box", "bilinear", "pillow-bicubic", "lanczos", "bicubic" or "average"
+    kernel       for blurs: "auto" (found in the picture), "gaussian:STD", "disk:RADIUS", "line:LENGTH:ANGLE", "motion:SEED", a file or
+                 a table; kernel_doubt: the relative error of its width, 0 for none
+    mask         for inpainting: a file or a table, 1 (white) where the picture is known; None: where it is not transparent
+    factor       for sr (default 4); down: how the picture became small, "auto" (the default: found in the picture),
+                 "nearest", "box", "bilinear", "pillow-bicubic", "lanczos", "bicubic" or "average"
+    options      of a task of your own, by name
     """
+    prior = prior if isinstance(prior, (str, Path, Prior)) else loading.load_prior(prior)
+    asked_options = {"kernel": kernel, "kernel_doubt": kernel_doubt, "mask": mask, "factor": factor, "down": down}
+    options = {**{name: value for name, value in asked_options.items() if value is not None}, **(options or {})}
     if task is not None:
         find_task(task)
     level = sigma if sigma is None or isinstance(sigma, Coloured) else as_sigma(sigma)
@@ -251,6 +297,17 @@ def prepare(
     origin = Origin.record(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
     runs = count or path.average
     return Preparation(posed, sampler, plan, origin, origin_seed, _read_ids(ids, runs), threads, runs)
+
+
+def _show_choices() -> None:
+    """Lets prompts and `help` see the choices that type checkers see in RestoreChoices."""
+    own = inspect.signature(restore)
+    shared = [item for item in inspect.signature(prepare).parameters.values() if item.name in RestoreChoices.__annotations__]
+    fixed = [item for item in own.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
+    restore.__signature__ = own.replace(parameters=[*fixed, *shared])  # type: ignore[attr-defined]
+
+
+_show_choices()
 
 
 def _cut_prior(prior: Prior, problem: Problem) -> Prior:

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from leader.by_name import check_count, check_settings
+from leader.by_name import Registry, check_count, check_settings, show_value
+from leader.by_name import present_name as find_present_name
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.priors.ask import Ask
 from leader.priors.base import Prediction, Prior
@@ -151,7 +152,7 @@ class Entry:
     needs_variance: bool = False
 
 
-ESTIMATORS: dict[str, Entry] = {
+_OWN: dict[str, Entry] = {
     "head": Entry("the variance that a fitted head of the prior predicts; no extra work", lambda probes: predicted, True),
     "learned": Entry(
         "the variance that the network itself was trained to predict; no extra work", lambda probes: predicted, True
@@ -170,6 +171,19 @@ ESTIMATORS: dict[str, Entry] = {
         "the paper's: the whole derivative of the network, pixel by pixel; for tests and tiny pictures", lambda probes: exact
     ),
 }
+
+
+def _adapt(found: Any, name: str) -> Entry:
+    """The entry of a class of one's own: it is made without arguments, and its summary is the first line of its docstring."""
+    if not (isinstance(found, type) and any("__call__" in vars(kind) for kind in found.__mro__)):
+        raise TypeError(
+            f"expected a class whose objects are called as leader.uncertainty.Estimator says, found {show_value(found)}"
+        )
+    summary = getattr(found, "summary", None) or (found.__doc__ or name).strip().splitlines()[0]
+    return Entry(summary, lambda probes: found(), getattr(found, "needs_variance", False))
+
+
+ESTIMATORS: Registry[Entry] = Registry("estimator", "leader.estimators", _OWN, _adapt)
 """The estimators by name. Whatever lists, checks or builds one looks here."""
 FORMER_NAMES = {"fisher": "noise-energy"}
 """Names that kept runs and settings files may still use."""
@@ -178,12 +192,12 @@ MOST_PROBES = 1000
 
 def present_name(given: str | Estimator | None) -> str | Estimator | None:
     """An estimator as it is called today; anything but a former name is itself."""
-    return FORMER_NAMES.get(given, given) if isinstance(given, str) else given
+    return find_present_name(given, FORMER_NAMES, "estimator")
 
 
 def check_estimator(given: str | Estimator | None, probes: int = 1) -> None:
     """Refuses what is no estimator, by name or as an object, and probes for one that takes none."""
-    if isinstance(given, str) and given not in (*ESTIMATORS, *FORMER_NAMES, "auto"):
+    if isinstance(given, str) and given not in (*FORMER_NAMES, "auto") and given not in ESTIMATORS:
         raise unknown_name("estimator", given, [*ESTIMATORS, "auto"])
     if given is not None and not isinstance(given, str) and (isinstance(given, type) or not callable(given)):
         raise UsageError(f"An estimator is given by its name or as an object such as Hutchinson(4); found {given!r}.")

@@ -1,6 +1,7 @@
 """The tasks by name: one entry each, and nothing about a task anywhere else above its operator.
 
-A new task is a class here, listed in TASKS, and the builder of its operator in `leader.operators.tasks`.
+A new task is a class here, listed in TASKS, and the builder of its operator in `leader.operators.tasks`. One's own is
+`module:Class`: a subclass of Task with its `operator`, or an operator, whose arguments are the options.
 """
 
 from __future__ import annotations
@@ -8,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from leader.by_name import Registry, show_value
 from leader.errors import unknown_name
+from leader.operators import LinearOperator
 from leader.operators.tasks import VARIANTS, resolve
 from leader.restoration.tasks.base import Measured, Option, Request, Task
 from leader.restoration.tasks.blurs import Deblur, DeblurGaussian, DeblurMotion
 from leader.restoration.tasks.inpainting import Inpainting
 from leader.restoration.tasks.jpeg import JpegArtefacts
+from leader.restoration.tasks.own import OperatorTask
 from leader.restoration.tasks.pointwise import Colourisation, Denoising
 from leader.restoration.tasks.sensing import CompressedSensing
 from leader.restoration.tasks.super_resolution import SuperResolution
 
-TASKS: dict[str, Task] = {
+_OWN: dict[str, Task] = {
     task.name: task
     for task in (
         SuperResolution(),
@@ -34,6 +38,24 @@ TASKS: dict[str, Task] = {
 }
 
 
+def _adapt(found: Any, name: str) -> Task:
+    """A task of one's own, under the name by which it can be had again."""
+    if isinstance(found, type) and issubclass(found, LinearOperator):
+        task: Task = OperatorTask(found)
+    elif isinstance(found, type) and issubclass(found, Task) and isinstance(getattr(found, "operator", None), type):
+        task = found()
+    else:
+        raise TypeError(
+            f"expected an operator, or a leader.restoration.tasks.Task with one as `operator`, found {show_value(found)}"
+        )
+    task.name = name  # type: ignore[misc]
+    return task
+
+
+TASKS: Registry[Task] = Registry("task", "leader.operators,leader.tasks", _OWN, _adapt)
+"""The tasks by name: those here, those of installed packages, and `module:Class`."""
+
+
 def find_task(name: str) -> Task:
     """The task of that name, or of that variant ("sr-average" is a kind of "sr")."""
     return task_options(name, {})[0]
@@ -41,9 +63,10 @@ def find_task(name: str) -> Task:
 
 def task_options(name: str, given: Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:
     """The task of that name and the options given for it; a name that is no option of any task is refused."""
-    if name not in TASKS and name not in VARIANTS:
+    if name not in VARIANTS and name not in TASKS:
         raise unknown_name("task", name, [*TASKS, *VARIANTS], titles={task.title: task.name for task in TASKS.values()})
-    valid = {option.name for task in TASKS.values() for option in task.options}
+    own = () if name in VARIANTS else TASKS[name].options
+    valid = {option.name for options in (own, *(task.options for task in TASKS.values())) for option in options}
     for key in given:
         if key not in valid:
             raise unknown_name("option", key, valid)
@@ -51,4 +74,4 @@ def task_options(name: str, given: Mapping[str, Any]) -> tuple[Task, dict[str, A
     return TASKS[task], options
 
 
-__all__ = ["TASKS", "Measured", "Option", "Request", "Task", "find_task", "task_options"]
+__all__ = ["TASKS", "Measured", "OperatorTask", "Option", "Request", "Task", "find_task", "task_options"]

@@ -1,0 +1,36 @@
+"""The task of an operator of one's own: the operator's arguments are its options, its docstring its words."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar
+
+from leader.errors import UsageError
+from leader.operators import LinearOperator
+from leader.restoration.tasks.base import Option, Request, Task
+
+
+class OperatorTask(Task):
+    """Undoes an operator whose measurement is a picture of the size of the image, or a container's."""
+
+    trust_family: ClassVar[str] = ""
+
+    def __init__(self, operator: type[LinearOperator]) -> None:
+        text = inspect.getdoc(operator) or operator.__name__
+        self.title, self.description = text.splitlines()[0], text  # type: ignore[misc]
+        self.options = tuple(  # type: ignore[misc]
+            _make_option(parameter) for parameter in list(inspect.signature(operator).parameters.values())[1:]
+        )
+
+    @property
+    def example(self) -> str:  # type: ignore[override]
+        return f"leader restore measured.png restored.png --task {self.name}"
+
+
+def _make_option(parameter: inspect.Parameter) -> Option:
+    def miss(_: Request) -> Any:
+        if parameter.default is inspect.Parameter.empty:
+            raise UsageError(f"The operator needs the option '{parameter.name}'; give it.")
+        return parameter.default
+
+    return Option(parameter.name, "VALUE", "of the operator", object, lambda value, _: value, miss, repr(parameter.default))

@@ -1,0 +1,98 @@
+"""deepinv both ways; skipped where it is not installed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from leader import Problem, Sampler, operators
+from leader.errors import LeaderError
+from leader.interop.deepinv import Reconstructor, as_operator, as_prior
+from leader.result import to_unit_range
+from tests.cheap_prior import CheapPrior, photograph
+
+SHAPE = (3, 24, 16)
+
+
+def import_deepinv() -> Any:
+    """deepinv, or a skip; torchvision's operators are declared first, which builds for the CPU alone lack."""
+    return pytest.importorskip("deepinv", reason="deepinv is not installed: pip install deepinv==0.5.0", exc_type=ImportError)
+
+
+def physics_of(operator: operators.LinearOperator, sigma: float) -> Any:
+    """What deepinv documents of a linear physics, made of an operator of here."""
+    return SimpleNamespace(A=operator.A, A_adjoint=operator.AT, noise_model=SimpleNamespace(sigma=torch.tensor([sigma])))
+
+
+def test_a_reconstructor_is_the_method_itself_with_the_noise_of_the_physics() -> None:
+    operator = operators.AveragePoolSR(SHAPE, 4)
+    x = torch.stack([photograph(*SHAPE[1:]), 1 - photograph(*SHAPE[1:])])
+    problem = Problem.simulate(x, operator, 0.07)
+    y = (problem.y + operator.A(torch.ones_like(x))) / 2
+    model = Reconstructor("diffpir", prior=CheapPrior(), steps=5, plugins=(), seed=3)
+    found = model(y, physics_of(operator, 0.07))
+    here = Problem(y, as_operator(physics_of(operator, 0.0), SHAPE), 0.07)
+    expected = to_unit_range(Sampler(CheapPrior(), "diffpir", (), 5).run(here, 3).images)
+    assert torch.equal(found, expected) and found.shape == x.shape and isinstance(model, nn.Module)
+    assert not torch.equal(model(y, physics_of(operator, 0.2)), found), "the noise of the physics counts"
+    assert torch.equal(
+        Reconstructor("diffpir", prior=CheapPrior(), steps=5, plugins=(), sigma=0.07, seed=3)(y, physics_of(operator, 0.2)),
+        found,
+    )
+
+
+def test_what_is_no_linear_physics_is_refused() -> None:
+    wrong = SimpleNamespace(A=lambda x: 2 * x, A_adjoint=lambda y: y)
+    with pytest.raises(LeaderError, match="not the adjoint"):
+        as_operator(wrong, SHAPE)
+    with pytest.raises(LeaderError, match="A_adjoint"):
+        as_operator(SimpleNamespace(A=lambda x: x), SHAPE)
+    odd = SimpleNamespace(A=lambda x: x, A_adjoint=lambda y: y, noise_model=SimpleNamespace(gain=2.0))
+    with pytest.raises(LeaderError, match="not Gaussian"):
+        Reconstructor("ddnm", prior=CheapPrior(), steps=2, plugins=())(torch.rand(1, *SHAPE), odd)
+
+
+def test_a_denoiser_is_told_levels_of_unit_images() -> None:
+    told: list[tuple[float, float]] = []
+
+    class Clean(nn.Module):
+        def forward(self, x: Tensor, sigma: Tensor) -> Tensor:
+            told.append((float(sigma), float(x.mean())))
+            return torch.full_like(x, 0.75)
+
+    prior = as_prior(Clean())
+    t = torch.tensor([400])
+    level = prior.schedule.level(t, torch.zeros(1))
+    answer = prior.predict(torch.zeros(1, *SHAPE), t)
+    assert torch.allclose(answer.x0, torch.tensor(0.5)), "0.75 of [0, 1] is 0.5 of [-1, 1]"
+    assert told[0] == pytest.approx((float(level.sigma) / 2, 0.5))
+
+
+def test_physics_and_denoisers_of_deepinv_itself() -> None:
+    deepinv = import_deepinv()
+    noise = deepinv.physics.GaussianNoise(sigma=0.05)
+    x = photograph(*SHAPE[1:])[None]
+    for physics in (
+        deepinv.physics.Inpainting(SHAPE, mask=0.6, noise_model=noise, rng=torch.Generator().manual_seed(1)),
+        deepinv.physics.BlurFFT(SHAPE, filter=deepinv.physics.blur.gaussian_blur(sigma=(1.0, 1.5)), noise_model=noise),
+        deepinv.physics.Downsampling(img_size=SHAPE, factor=2, noise_model=noise),
+    ):
+        operator = as_operator(physics, SHAPE)
+        assert torch.allclose(operator(x), physics.A(x)) and operator.measurement_shape == tuple(physics.A(x).shape[1:])
+        y = physics(x)
+        model = Reconstructor("ddnm", steps=4, plugins=(), prior=CheapPrior())
+        assert isinstance(model, deepinv.models.Reconstructor)
+        found = model(y, physics)
+        assert found.shape == x.shape and float(found.min()) >= 0 and float(found.max()) <= 1
+        named = Reconstructor("ddnm", steps=4, plugins=(), prior=CheapPrior(), sigma=0.05)(y, physics)
+        assert torch.equal(found, named), "the noise model's level is found"
+    denoiser = deepinv.models.TVDenoiser(n_it_max=10) if hasattr(deepinv.models, "TVDenoiser") else deepinv.models.TV()
+    noisy = x + 0.1 * torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
+    restored = Reconstructor("ddim", prior=deepinv.models.MedianFilter(), steps=3, plugins=())(
+        noisy, deepinv.physics.Denoising(noise)
+    )
+    assert restored.shape == x.shape and denoiser is not None
