@@ -42,6 +42,7 @@ class UCDC(Plugin):
     """The host's data step in the metric of the local uncertainty."""
 
     name: ClassVar[str] = "ucdc"
+    label: ClassVar[str] = "UCDC"
     summary: ClassVar[str] = "takes the data step in the metric of the local uncertainty"
     paper: ClassVar[str] = "this project: docs/metric.md"
     needs_sigma: ClassVar[bool] = True
