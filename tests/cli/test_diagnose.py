@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scipy import ndimage
 from typer.testing import CliRunner
 
 from leader.cli import app
+from leader.forensics.noise.estimate import NoiseEstimate, noise_behind
 from tests.restoration.test_diagnose import image, scene
 
 runner = CliRunner()
@@ -36,7 +38,14 @@ def test_words_json_and_a_command_that_runs(photos: Path) -> None:
     assert (photos / "restored.png").exists()
 
 
-def test_restore_without_a_task_does_what_is_advised(photos: Path) -> None:
+def test_restore_without_a_task_does_what_is_advised(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    estimates: list[int] = []
+
+    def count_estimates(*given: Any) -> NoiseEstimate:
+        estimates.append(1)
+        return noise_behind(*given)
+
+    monkeypatch.setattr("leader.forensics.examination.noise_behind", count_estimates)
     run = runner.invoke(
         app, ["restore", "it's soft.png", "out.png", "--steps", "2", "--method", "ddnm", "--keep-failed", "--json", "run.json"]
     )
@@ -44,6 +53,7 @@ def test_restore_without_a_task_does_what_is_advised(photos: Path) -> None:
     assert "use --task deblur --kernel gaussian:" in run.output
     assert "The picture shows a Gaussian blur" in run.output, "and why"
     assert json.loads((photos / "run.json").read_text())["task"] == "deblur"
+    assert len(estimates) == 1, "diagnosis and restoration ask one examination"
 
 
 def test_restore_without_a_task_leaves_a_clean_picture_alone(photos: Path) -> None:

@@ -85,7 +85,8 @@ def test_restore(folder: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached
     run("restore", "in.png", "out.png", *typed, *apart)
     settings = {"eta": 0.5, "satp": {"budget": 0.125}, "estimator": "head"}
     assert reached.words == (Path("in.png"),)
-    assert reached.options == {**{name: value for name, (_, value) in GIVEN.items()}, "settings": settings, "jpeg": False}
+    apart_from_words = {"settings": settings, "jpeg": False, "examination": None}
+    assert reached.options == {**{name: value for name, (_, value) in GIVEN.items()}, **apart_from_words}
 
 
 def test_web(monkeypatch: pytest.MonkeyPatch) -> None:

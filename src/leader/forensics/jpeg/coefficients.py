@@ -83,10 +83,6 @@ class Coefficients:
             total += gain * float((np.where(plane.zero(steps), 0.0, steps**2) / 12).mean())
         return math.sqrt(total) / 255
 
-    def exact_share(self) -> float:
-        """Share of the coefficients that were found exactly."""
-        return float(sum(plane.exact.sum() for plane in self.planes) / sum(plane.exact.size for plane in self.planes))
-
 
 def read_coefficients(pixels: NDArray[np.floating], history: JpegHistory) -> Coefficients:
     """The coefficients behind pixels [H, W, 1 or 3] in [0, 1], as a file with this history decodes to."""
