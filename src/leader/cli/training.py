@@ -130,7 +130,7 @@ def fit_variance(
     check_writable(target)
     settings = FitSettings(seconds=60 * minutes, steps=10**9, seed=seed)
     head, report = fit(network, images, target, settings, say=to_stderr)
-    _fit_spectrum(network, head, images, target.with_name(target.name.removesuffix(SUFFIX)), 30 * minutes)
+    _fit_tables(network, head, images, target.with_name(target.name.removesuffix(SUFFIX)), 30 * minutes)
     to_stderr(
         f"{report.answers} answers of the network and {report.steps} steps in {report.seconds:.0f} s; squared error over "
         f"predicted variance on held-out pictures: {report.ratio:.2f}."
@@ -138,11 +138,15 @@ def fit_variance(
     to_stdout(str(target))
 
 
-def _fit_spectrum(network: Prior, head: VarianceHead, images: Path, checkpoint: Path, seconds: float) -> None:
-    """The spectrum beside the head, from as many crops as fit into half of the fitting time."""
+def _fit_tables(network: Prior, head: VarianceHead, images: Path, checkpoint: Path, seconds: float) -> None:
+    """Spectrum and rounding beside the head, from as many crops as fit into half of the fitting time."""
+    import torch
+
+    from leader.priors import mixed
     from leader.priors.adapters import HeadedPrior
     from leader.priors.spectrum import SUFFIX
     from leader.train.calibrate import central_crops
+    from leader.train.rounding import fit_rounding
     from leader.train.spectrum import count_affordable_crops, fit_spectrum
 
     headed = HeadedPrior(network, head)
@@ -154,7 +158,9 @@ def _fit_spectrum(network: Prior, head: VarianceHead, images: Path, checkpoint: 
         return
     target = checkpoint.with_name(checkpoint.stem + SUFFIX)
     fit_spectrum(headed, crops[:count]).save(target)
-    to_stderr(f"The spectrum of {count} crops is in {target}.")
+    rounding = checkpoint.with_name(checkpoint.stem + mixed.SUFFIX)
+    fit_rounding(headed, crops[:2], mixed.in_half(network, torch.bfloat16)).save(rounding)
+    to_stderr(f"The spectrum of {count} crops is in {target}, the rounding in half precision in {rounding}.")
 
 
 def _start_weights(name: str) -> Path | None:
