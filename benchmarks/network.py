@@ -2,8 +2,9 @@
 
     python benchmarks/network.py                       # 256 px, one thread, CPU time
     python benchmarks/network.py --threads 2 --wall    # wall-clock, for an idle machine
+    python benchmarks/network.py --compile             # torch.compile too: minutes until the first answer
 
-Rows whose library is not installed (`pip install onnx onnxruntime openvino`) are dashes. int8 is left to backends that quantise
+Rows that are not asked for or whose library is not installed (`pip install onnx onnxruntime openvino`) are dashes. int8 is left to backends that quantise
 on their own. Ratios are medians over rounds of a round's time over that of the package's float32; the error is the root
 mean square of the estimate's difference in [0, 1] units.
 """
@@ -75,7 +76,9 @@ def write_onnx(body: Body, size: int) -> bytes:
             nodes.append(helper.make_node("Relu", [name], [f"r{number}"]))
             name = f"r{number}"
     side = size // 2
-    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, c, side, side]) for n, c in (("cells", 13), ("estimate", 12))]
+    ends = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, c, side, side]) for n, c in (("cells", 13), ("estimate", 12))
+    ]
     model = helper.make_model(
         helper.make_graph(nodes, "body", ends[:1], ends[1:], constants), opset_imports=[helper.make_opsetid("", 17)]
     )
@@ -117,21 +120,22 @@ def _cells(pixels: Tensor, sigma: Tensor) -> Tensor:
     return torch.cat([cells, sigma.view(-1, 1, 1, 1).expand(-1, 1, *cells.shape[2:])], 1)
 
 
-def backends(size: int, threads: int) -> dict[str, Run | None]:
+def backends(size: int, threads: int, with_compile: bool) -> dict[str, Run | None]:
     """Every row; None where its library is absent."""
     prior = PyramidPrior.load()
     body, half = prior.net.main, in_half(prior, torch.bfloat16).net.main  # type: ignore[union-attr]
     with_onnx, with_openvino = (find_spec("onnx") and find_spec(name) for name in ("onnxruntime", "openvino"))
+    compiling = compiled if with_compile else lambda _: None
     return {
         "float32 (the package)": call_body(body),
         "float32, ReLU out of place": out_of_place(body, torch.channels_last),
         "float32, channels first": out_of_place(body, torch.contiguous_format),
-        "float32, torch.compile": compiled(body),
+        "float32, torch.compile": compiling(body),
         "float32, ONNX Runtime": onnx_runtime(body, size, threads) if with_onnx else None,
         "float32, OpenVINO": openvino(body, size, threads, "f32") if with_openvino else None,
         "bfloat16 (the package)": call_body(half),  # type: ignore[arg-type]
         "bfloat16, autocast": autocast(body),
-        "bfloat16, torch.compile": compiled(half),  # type: ignore[arg-type]
+        "bfloat16, torch.compile": compiling(half),  # type: ignore[arg-type]
         "bfloat16, OpenVINO": openvino(body, size, threads, "bf16") if with_openvino else None,
     }
 
@@ -141,6 +145,7 @@ def main(
     size: int = 256,
     threads: int = 1,
     rounds: int = 9,
+    with_compile: Annotated[bool, typer.Option("--compile", help="torch.compile too.")] = False,
     wall: Annotated[bool, typer.Option("--wall", help="Wall-clock instead of CPU time.")] = False,
 ) -> None:
     torch.set_num_threads(threads)
@@ -149,7 +154,7 @@ def main(
     smooth = F.avg_pool2d(torch.rand(1, 3, size, size, generator=generator), 9, 1, 4)
     sigma = torch.tensor([0.3])
     pixels = smooth + 0.3 * torch.randn(smooth.shape, generator=generator)
-    rows = backends(size, threads)
+    rows = backends(size, threads, with_compile)
     answers = {name: run(pixels, sigma) for name, run in rows.items() if run is not None}  # also warms up
     seconds: dict[str, list[float]] = {name: [] for name in answers}
     for _ in range(rounds):
