@@ -84,7 +84,9 @@ def measure(path: Path, row: Row, quality: str | None, keep: Path | None = None)
         }
         begin = time.perf_counter()
         try:
-            restored = leader.restore(file, row.task, quality=quality, threads=1, **_options(row, seed, folder))
+            restored = leader.restore(
+                file, row.task, quality=quality, dtype="float32", threads=1, **_options(row, seed, folder)
+            )
         except LeaderError as error:
             return {**record, "refused": str(error).replace(str(folder), ""), "seconds": time.perf_counter() - begin}
     found = restored.array.astype(np.float64).clip(0, 1)

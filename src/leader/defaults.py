@@ -12,5 +12,7 @@ METHOD_PLUGINS = ("leader",)
 METHOD_STEPS = 100
 """What a method that is asked for gets, as in the papers."""
 PRIOR = "embedded"
+DTYPE = "auto"
+"""Of the network of a prior by name: half precision where that is fast and uncertainty allows it."""
 SEED = 0
 ESTIMATOR = "auto"

@@ -28,7 +28,7 @@ class Step:
     x0          the network's estimate after plug-ins, [B, C, H, W]
     x0_hat      the same after data consistency
     sigma       Sigma_t, [B, C, H, W], or None where no estimator runs
-    U           mean of Sigma per image, [B], or None
+    U           mean of Sigma per image, [B] on the CPU as t and u are, or None
     jump        grid steps taken, LongTensor [B]
     """
 

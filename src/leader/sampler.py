@@ -280,7 +280,7 @@ class _Run:
             sigma = self.estimator(context.ask, estimate.x, t, estimate.prediction, names).clamp(0, 1)
             if sigma.shape != x0.shape:
                 raise LeaderError(f"The estimator of Sigma answered {list(sigma.shape)}; expected {list(x0.shape)}.")
-            mean = sigma.mean((1, 2, 3))
+            mean = sigma.mean((1, 2, 3)).cpu()  # the one transfer of a step: what follows reads it here
             if not bool(torch.isfinite(mean).all()):
                 raise _not_a_number(x0, int(t.max()))
         there = [self._pace(grids[i], position, None if mean is None else float(mean[i])) for i, position in enumerate(here)]

@@ -286,8 +286,9 @@ def test_the_embedded_prior_and_a_trained_folder(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes((weights / name).read_bytes())
     assert torch.equal(load_prior(tmp_path).predict(x, t).x0, expected)
     assert torch.equal(load_prior(tmp_path / "pyramid.safetensors").predict(x, t).x0, expected)
+    t = torch.tensor([100])  # at 300 a picture this small is left to the Gaussian prior
     half = load_prior(dtype="bfloat16").predict(x, t).x0
-    assert half.dtype == torch.float32 and 0 < float((half - expected).abs().max()) < 0.2
+    assert half.dtype == torch.float32 and 0 < float((half - embedded.predict(x, t).x0).abs().max()) < 0.2
 
 
 def test_schedules_by_name_and_settings() -> None:

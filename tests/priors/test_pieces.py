@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from leader.priors import load_prior
-from leader.priors.adapters import AutocastPrior
+from leader.priors.mixed import MixedPrior, in_half
 from leader.priors.pieces import MOST_WHOLE, PiecewisePrior, cuts, in_pieces
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
@@ -72,7 +72,8 @@ def test_which_priors_are_cut(pyramid: PyramidPrior) -> None:
     large = in_pieces(pyramid, side, side + 1)
     assert isinstance(large, PiecewisePrior) and large.base is pyramid and large.name == pyramid.name
     assert sum(p.numel() for p in large.parameters()) == sum(p.numel() for p in pyramid.parameters())
-    half = AutocastPrior(pyramid, torch.bfloat16)
-    assert isinstance(in_pieces(half, side, side + 1), PiecewisePrior)
+    half = in_half(pyramid, torch.bfloat16)
+    for rounded in (half, MixedPrior(pyramid, half, 50)):
+        assert isinstance(in_pieces(rounded, side, side + 1), PiecewisePrior)
     other = CheapPrior()
     assert in_pieces(other, side, side + 1) is other

@@ -114,7 +114,7 @@ def test_dtype_and_device_reach_the_loader(monkeypatch: pytest.MonkeyPatch) -> N
     assert seen == [{"device": "cpu", "dtype": "bfloat16"}]
     assert done.summary()["dtype"] == "bfloat16"
     run(prior="embedded")
-    assert seen[1] == {}
+    assert seen[1] == {"dtype": "auto"}
 
 
 def test_the_plan_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:

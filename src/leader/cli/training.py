@@ -131,7 +131,7 @@ def fit_variance(
     settings = FitSettings(seconds=60 * minutes, steps=10**9, seed=seed)
     head, report = fit(network, images, target, settings, say=to_stderr)
     checkpoint = source if out is None else target.with_name(target.name.removesuffix(SUFFIX))
-    _fit_spectrum(network, head, images, checkpoint, 30 * minutes)
+    _fit_tables(network, head, images, checkpoint, 30 * minutes)
     to_stderr(
         f"{report.answers} answers of the network and {report.steps} steps in {report.seconds:.0f} s; squared error over "
         f"predicted variance on held-out pictures: {report.ratio:.2f}."
@@ -139,11 +139,15 @@ def fit_variance(
     to_stdout(str(target))
 
 
-def _fit_spectrum(network: Prior, head: VarianceHead, images: Path, checkpoint: Path, seconds: float) -> None:
-    """The spectrum beside the head, from as many crops as fit into half of the fitting time."""
+def _fit_tables(network: Prior, head: VarianceHead, images: Path, checkpoint: Path, seconds: float) -> None:
+    """Spectrum and rounding beside the head, from as many crops as fit into half of the fitting time."""
+    import torch
+
+    from leader.priors import mixed
     from leader.priors.adapters import HeadedPrior
     from leader.priors.spectrum import beside
     from leader.train.calibrate import central_crops
+    from leader.train.rounding import fit_rounding
     from leader.train.spectrum import count_affordable_crops, fit_spectrum
 
     headed = HeadedPrior(network, head)
@@ -155,7 +159,9 @@ def _fit_spectrum(network: Prior, head: VarianceHead, images: Path, checkpoint: 
         return
     target = beside(checkpoint)
     fit_spectrum(headed, crops[:count]).save(target)
-    to_stderr(f"The spectrum of {count} crops is in {target}.")
+    rounding = mixed.beside(checkpoint)
+    fit_rounding(headed, crops[:2], mixed.in_half(network, torch.bfloat16)).save(rounding)
+    to_stderr(f"The spectrum of {count} crops is in {target}, the rounding in half precision in {rounding}.")
 
 
 def _start_weights(name: str) -> Path | None:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leader import defaults
 from leader.errors import LeaderError, UsageError
 from leader.files import flush_to_disk, printable, sha256_of
 from leader.folders.choices import Choices
@@ -217,13 +218,14 @@ class _Model:
     def __init__(self, choices: Choices) -> None:
         from leader.priors import loading
         from leader.restoration.repeat import weights_hash
+        from leader.restoration.restore import name_precision
 
         self.request, self.source = choices.request, choices.prior
         dtype, device = self.request.dtype, self.request.device
-        options: dict[str, Any] = {key: value for key, value in (("device", device), ("dtype", dtype)) if value is not None}
-        self.prior: Prior = loading.load_prior(self.source, **options)
+        options = {} if device is None else {"device": device}
+        self.prior: Prior = loading.load_prior(self.source, dtype=dtype or defaults.DTYPE, **options)
         self.sha256 = weights_hash(self.source)
-        self.dtype = str(dtype or "float32").removeprefix("torch.")
+        self.dtype = name_precision(dtype, self.prior)
 
     def prepare(self, copy: Path) -> Preparation:
         """The Preparation of a picture, as `prepare` with the prior by name would make it."""

@@ -139,7 +139,8 @@ class ProjDiff(Method):
         change = x0_hat - state.x0
         moved = x0_hat if self.early_step == 1 else state.x0 + self.early_step * change
         early = self._early(context, part, t)
-        ended = early & (part.s.cpu() > 0) & per_image(u < 0, part.s)
+        measured = context.always("measured components", lambda: part.s.cpu() > 0)
+        ended = early & measured & per_image(u < 0, part.s)
         one, beyond, step = torch.tensor((1.0, self.early_step, self.step), dtype=torch.float64)
         rate = torch.where(ended, one, torch.where(early, beyond, step))
         if bool((rate == self.early_step).all()):

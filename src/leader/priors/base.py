@@ -41,6 +41,8 @@ class Prior(nn.Module):
                batch; the default on the CPU
     spectrum   how its errors hang together between pixels and channels, where that was fitted
     source     where the variance of its predictions comes from: "head", "learned", "exact" or None
+    precision  how its network computes: "float32", "float16", "bfloat16" or "mixed"
+    half_from  of a mixed one: the time from which on it computes in half precision
     home       the file or folder of its weights, beside which lies what was fitted to it; None for a prior made by hand
     revision   raised by one whenever its predictions change for the same weights; part of the keys of benchmark records
     """
@@ -52,6 +54,8 @@ class Prior(nn.Module):
     source: str | None = None
     spectrum: Spectrum | None = None
     home: Path | None = None
+    precision: str = "float32"
+    half_from: int | None = None
     revision: ClassVar[int] = 1
 
     def __init__(self, schedule: Schedule) -> None:

@@ -12,10 +12,12 @@ from torch import nn
 from leader.by_name import Registry, accept_class
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.priors import catalogue, diffusers_folder
-from leader.priors.adapters import AutocastPrior, HeadedPrior, LabelledNetwork, NetworkPrior
+from leader.priors.adapters import HeadedPrior, LabelledNetwork, NetworkPrior
 from leader.priors.base import Prior
 from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, side_car
 from leader.priors.diffusers_folder import HUB
+from leader.priors.fast_half import has_fast_half
+from leader.priors.mixed import find_rounding, in_half, mix
 from leader.priors.networks import ADM, DDPM
 from leader.priors.pyramid import PyramidPrior, embedded_file
 from leader.priors.spectrum import spectrum_of
@@ -23,6 +25,8 @@ from leader.priors.tiling import any_size
 from leader.priors.variance_head import SUFFIX, VarianceHead, beside
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+MIXED, AUTO = "mixed", "auto"
+PRECISIONS = (*DTYPES, MIXED, AUTO)
 EMBEDDED = "embedded"
 PRIORS: Registry[type[Prior]] = Registry("prior", "leader.priors", {}, accept_class(Prior))
 """Priors of one's own: classes that are made without arguments, of installed packages or as `module:Class`."""
@@ -48,7 +52,9 @@ def load_prior(
                    folder written by `leader train`; `module:Class` for a prior in a file of your own; or an object: a
                    prior, such as a `DenoiserPrior` of your own network, a DDPM or DDIM pipeline of diffusers, or its
                    UNet2DModel with the option `scheduler`
-    dtype          of the network: float32, float16 or bfloat16; states and answers stay in float32
+    dtype          of the network: float32, float16 or bfloat16; states and answers stay in float32. "mixed": half
+                   precision at the times where its rounding is far below Sigma_t, for priors whose rounding was
+                   measured; "auto": that where half precision is fast and measured, float32 elsewhere
     compile        torch.compile the network; a string names the backend
     channels_last  the memory format that convolutions on GPUs prefer
     tile, overlap  tiles for networks tied to a size (and, given `tile`, for any network)
@@ -62,12 +68,13 @@ def load_prior(
         prior, home = _check_given_prior(name_or_path, options)
     else:
         prior, home = _find_or_explain(name_or_path, options)
-    prior = _set_precision(prior, _parse_dtype(dtype))
+    place = device_named(device)
+    prior = _set_precision(prior, _parse_precision(dtype), place, home)
     fitted = find_head(home) if home is not None and head else None
     if fitted is not None:
         prior = HeadedPrior(prior, VarianceHead.load(fitted))
         prior.spectrum = prior.spectrum or (None if home is None else spectrum_of(home))
-    prior = prior.to(device_named(device))
+    prior = prior.to(place)
     if channels_last:
         for parameter in prior.parameters():
             if parameter.ndim == 4:
@@ -187,11 +194,11 @@ def find_head(checkpoint: Path) -> Path | None:
     return next((file for file in candidates if file.is_file()), None)
 
 
-def _parse_dtype(dtype: torch.dtype | str) -> torch.dtype:
+def _parse_precision(dtype: torch.dtype | str) -> str:
     name = str(dtype).removeprefix("torch.")
-    if name not in DTYPES:
-        raise unknown_name("dtype", name, DTYPES)
-    return DTYPES[name]
+    if name not in PRECISIONS:
+        raise unknown_name("dtype", name, PRECISIONS)
+    return name
 
 
 def device_named(device: torch.device | str) -> torch.device:
@@ -206,12 +213,27 @@ def device_named(device: torch.device | str) -> torch.device:
     return chosen
 
 
-def _set_precision(prior: Prior, dtype: torch.dtype) -> Prior:
-    """The prior with its network in `dtype`."""
-    if dtype == torch.float32:
+def _set_precision(prior: Prior, precision: str, device: torch.device, home: Path | None) -> Prior:
+    """The prior with its network in a precision of `PRECISIONS`, on `device`."""
+    if precision in (MIXED, AUTO):
+        rounding = find_rounding(home or prior.home)
+        if rounding is None and precision == MIXED:
+            raise LeaderError(
+                f"The rounding of the prior '{prior.name}' was never measured: run `leader fit-variance`, or use float32."
+            )
+        pays = rounding is not None and (precision == MIXED or has_fast_half(device))
+        return mix(prior, rounding, device) if pays else prior
+    if precision == "float32":
         return prior
+    prior = _round_network(prior, DTYPES[precision])
+    prior.precision = precision
+    return prior
+
+
+def _round_network(prior: Prior, dtype: torch.dtype) -> Prior:
+    """The prior with its network in half precision throughout."""
     if not isinstance(prior, NetworkPrior):
-        return AutocastPrior(prior, dtype)
+        return in_half(prior, dtype)
     network = prior.network.network if isinstance(prior.network, LabelledNetwork) else prior.network
     if isinstance(network, (ADM, DDPM)):
         network.set_precision(dtype)

@@ -15,8 +15,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from leader.priors.adapters import AutocastPrior, WrappedPrior
+from leader.priors.adapters import WrappedPrior
 from leader.priors.base import Prediction, Prior, from_x0
+from leader.priors.mixed import MixedPrior
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import Plan, plan, receptive_radius
 
@@ -111,5 +112,5 @@ class PiecewisePrior(WrappedPrior):
 
 def in_pieces(prior: Prior, height: int, width: int, most: int = MOST_WHOLE) -> Prior:
     """The prior for pictures of this size: the embedded kind in pieces where it is large, any other as it is."""
-    inner = prior.base if isinstance(prior, AutocastPrior) else prior
+    inner = prior.base if isinstance(prior, MixedPrior) else prior
     return PiecewisePrior(prior, inner) if isinstance(inner, PyramidPrior) and height * width > most else prior

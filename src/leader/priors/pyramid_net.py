@@ -93,7 +93,10 @@ def receptive_radius(config: PyramidConfig, level: int, guides: int) -> int:
 
 
 class Body(nn.Module):
-    """A plain convolutional denoiser on 2x2 cells of pixels, with a head for its own log-variance."""
+    """A plain convolutional denoiser on 2x2 cells of pixels, with a head for its own log-variance.
+
+    Layers may have different precisions (`leader.priors.rounded`): each gets its input in its own.
+    """
 
     def __init__(self, width: int, depth: int, head_width: int) -> None:
         super().__init__()
@@ -108,13 +111,14 @@ class Body(nn.Module):
         cells = F.pixel_unshuffle(pixels, 2)
         h = torch.cat([cells, _constant(sigma, cells)], 1).contiguous(memory_format=torch.channels_last)
         for conv in self.convs:
-            h = F.relu(conv(h))
-        return F.pixel_shuffle(self.out(h), 2), h
+            h = F.relu(conv(h.to(conv.weight.dtype)), inplace=True)
+        return F.pixel_shuffle(self.out(h.to(self.out.weight.dtype)), 2), h
 
     def log_variance(self, features: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
         """features [B, width, H/2, W/2], sigma [B], level [B] -> log of variance/(sigma^2 + floor)."""
         h = torch.cat([features, _constant(10 * sigma, features), _constant(level / 4, features)], 1)
-        return F.pixel_shuffle(self.h2(F.relu(self.h1(h))), 2)
+        h = F.relu(self.h1(h), inplace=True)
+        return F.pixel_shuffle(self.h2(h.to(self.h2.weight.dtype)), 2)
 
 
 def _constant(value: Tensor, like: Tensor) -> Tensor:

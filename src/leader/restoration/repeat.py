@@ -52,7 +52,7 @@ class Origin:
     image         the name of the file that was given, or None; `image_sha256` that of its bytes
     prior         the name or the absolute path of the prior, or None for an object; `prior_sha256` that of its weights
     device        where it ran
-    dtype         of the network, None for a prior given as an object
+    dtype         of the network, None for a prior given as an object; "mixed": float32 below the time `half_from`
     uniform_grid  whether pruning counts in steps of the grid
     """
 
@@ -62,6 +62,7 @@ class Origin:
     prior_sha256: str | None
     device: str
     dtype: str | None
+    half_from: int | None
     uniform_grid: bool
 
     @classmethod
@@ -71,6 +72,7 @@ class Origin:
         prior: str | Path | Prior,
         device: torch.device,
         dtype: torch.dtype | str | None,
+        half_from: int | None,
         uniform_grid: bool,
     ) -> Origin:
         """What is known of a picture and a prior that were read just now."""
@@ -85,6 +87,7 @@ class Origin:
             None if source is None else weights_hash(source),
             str(device),
             None if dtype is None else str(dtype).removeprefix("torch."),
+            half_from,
             uniform_grid,
         )
 
@@ -115,6 +118,7 @@ def describe_run(posed: PosedProblem, result: Result, origin: Origin) -> dict[st
         "prior": {"source": origin.prior, "sha256": origin.prior_sha256},
         "device": origin.device,
         "dtype": origin.dtype,
+        "half_from": origin.half_from,
         "input": {"name": origin.image, "sha256": origin.image_sha256},
         "versions": _versions(),
         "notes": list(posed.notes),

@@ -126,7 +126,9 @@ class RestoreRequest:
     estimator: str | None = word(None, "How uncertainty is estimated: see leader estimators.", names=_estimator_names)
     prior: Any = word(defaults.PRIOR, "See leader priors; or a checkpoint's path.", names=_prior_names)
     device: str | None = word(None, "Where to compute: cpu, cuda or mps; the prior's by default.")
-    dtype: str | None = word(None, "Numbers to compute with: float32, float16 or bfloat16.")
+    dtype: str | None = word(
+        None, "Numbers to compute with: auto (half precision where it is fast and safe), mixed, float32, ..."
+    )
     threads: int | None = word(None, "Threads of the CPU; the bits depend on them.", int, least=1)
     seed: int = word(defaults.SEED, "Another seed, another draw.", int, least=0)
     average: int | None = word(None, "The mean of N runs: closer to the truth, N times the work.", int, metavar="N", least=1)

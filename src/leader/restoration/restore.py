@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from leader import defaults
 from leader.by_name import check_count
 from leader.errors import UsageError
 from leader.forensics import Examination, NotExamined, examine
@@ -255,7 +256,9 @@ def prepare(
     average      number of runs whose mean the picture is: closer to the truth, smoother, and as many times the work; None:
                  one, or as many as quality and look ask for
     device       where prior and measurement are put; None: where the prior is, the CPU for one by name
-    dtype        of the network of a prior by name: float32 (default), float16 or bfloat16
+    dtype        of the network of a prior by name: "auto" (the default: half precision at the times where its rounding is
+                 far below Sigma_t, on machines where that is faster), "mixed" (the same on any machine), float32 (the
+                 same bits on machines of both kinds), float16 or bfloat16
     threads      of torch, on the CPU; None: as many as it is set to. The bits of a result depend on it
     settings     of the Sampler: the method's by name, a plug-in's in a dict under its name ({"satp": {"budget":
                  0.05}}), grid, estimator, probes, trust_time, use_presets
@@ -294,7 +297,8 @@ def prepare(
         sampler = choice.sampler(posed.problem, find_task(posed.task).plugins, path)
         sampler.prior = _cut_prior(sampler.prior, posed.problem)
         plan = sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
-    origin = Origin.record(image, prior, place, None if isinstance(prior, Prior) else dtype or torch.float32, plan.grid.uniform)
+    numbers = None if isinstance(prior, Prior) else name_precision(dtype, model)
+    origin = Origin.record(image, prior, place, numbers, model.half_from, plan.grid.uniform)
     runs = count or path.average
     return Preparation(posed, sampler, plan, origin, origin_seed, _read_ids(ids, runs), threads, runs)
 
@@ -338,8 +342,12 @@ def _load_prior(prior: str | Path | Prior, device: torch.device | str | None, dt
         if dtype is not None:
             raise UsageError("The dtype belongs to a prior by name; load this one with load_prior(..., dtype=...) instead.")
         return prior if device is None else prior.to(device)
-    chosen: dict[str, Any] = {name: value for name, value in (("device", device), ("dtype", dtype)) if value is not None}
-    return loading.load_prior(prior, **chosen)
+    return loading.load_prior(prior, dtype=dtype or defaults.DTYPE, **({} if device is None else {"device": device}))
+
+
+def name_precision(dtype: torch.dtype | str | None, prior: Prior) -> str:
+    """What was made of the dtype asked for: "auto" is "mixed" or "float32"."""
+    return prior.precision if dtype in (None, loading.AUTO) else str(dtype).removeprefix("torch.")
 
 
 def _read_ids(ids: int | Sequence[int] | None, runs: int) -> tuple[int, ...] | None:

@@ -8,12 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from leader.errors import LeaderError
+from leader.priors import mixed
 from leader.priors.coarse_gaussian import CoarseGaussian
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidNet
 from leader.priors.spectrum import beside
 from leader.train.calibrate import central_crops, crops_of_both_sizes, fit_scale
 from leader.train.fit_gaussian import fit_coarse_gaussian
+from leader.train.rounding import fit_rounding
 from leader.train.run import save_weights
 from leader.train.spectrum import fit_spectrum
 
@@ -44,6 +46,7 @@ def publish(
     crops = central_crops(calibration, min(size, SPECTRUM_SIDE))[:SPECTRUM_CROPS]
     if len(crops) > 1:
         fit_spectrum(prior, 2 * crops - 1).save(beside(output))
+    fit_rounding(prior, 2 * crops - 1).save(mixed.beside(output))
     return PyramidPrior.load(output)
 
 

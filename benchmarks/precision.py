@@ -1,0 +1,109 @@
+"""What half precision saves and costs: standard quality in mixed precision beside float32, in turns, task by task.
+
+    python benchmarks/precision.py photos/val --size 128 --share 0.03 --share 0.06 --share 0.1     # how SHARE was chosen
+    python benchmarks/precision.py test --fit crop                                           # the crops of the package
+
+Times are CPU seconds of one thread, so that other load on the machine matters little; the ratio is the median over pictures.
+A share is the rounding error over the square root of Sigma_t's mean up to which a call is rounded; 0 is float32 again: the
+differences of its row are exactly nothing, its ratio says how far to believe the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from statistics import mean, median
+from typing import Annotated, Any
+
+import torch
+import typer
+from torch import Tensor
+
+from leader import Problem, load_prior
+from leader.bench.images import list_images, load_image
+from leader.metrics import lpips, psnr
+from leader.operators import build_task, random_mask
+from leader.priors.base import Prior
+from leader.priors.mixed import SHARE, MixedPrior, find_rounding, half_dtype, in_half
+from leader.priors.pyramid import embedded_file
+from leader.restoration.choice import Choice
+
+TASKS = {
+    "sr": ("sr", 0.0),
+    "noisy sr": ("sr", 0.02),
+    "gauss": ("deblur-gaussian", 0.02),
+    "motion": ("deblur-motion", 0.02),
+    "cs": ("cs", 0.0),
+    "inpaint": ("inpaint", 0.0),
+    "denoise": ("denoise", 0.02),
+}
+
+
+def mixed_priors(shares: list[float]) -> dict[float, Prior]:
+    """The embedded prior for every share; all of them have the same networks."""
+    base, rounding = load_prior(), find_rounding(embedded_file())
+    assert rounding is not None
+    half = in_half(base, half_dtype(torch.device("cpu")))
+    last = len(base.schedule)
+    firsts = {share: rounding.first_time(base.schedule, share) if share else last for share in shares}
+    return {share: MixedPrior(base, half, last if first is None else first) for share, first in firsts.items()}
+
+
+def simulate(task: str, picture: Tensor, index: int) -> Problem:
+    """The measurement of a picture [1, 3, H, W] in [0, 1]."""
+    name, sigma = TASKS[task]
+    size = picture.shape[-1]
+    options: dict[str, Any] = {"mask": random_mask(size, size, 0.5, index)} if name == "inpaint" else {}
+    if name == "deblur-motion":
+        options = {"seed": index}
+    return Problem.simulate(picture, build_task(name, (3, size, size), **options), sigma, 0, ids=[index])
+
+
+def run(prior: Prior, problem: Problem, picture: Tensor, index: int) -> tuple[float, float, float]:
+    """CPU seconds, PSNR and LPIPS of standard quality."""
+    sampler = Choice(prior).sampler(problem)
+    begin = time.process_time()
+    result = sampler.run(problem, ids=[index])
+    seconds = time.process_time() - begin
+    shown = ((result.images + 1) / 2).clamp(0, 1)
+    return seconds, float(psnr(shown, picture)), float(lpips(shown, picture))
+
+
+def compare(task: str, pictures: list[Tensor], priors: dict[float, Prior]) -> Iterator[str]:
+    """A row for every share: against float32, picture by picture, in turns."""
+    full = next(iter(priors.values())).base
+    found: dict[float, list[tuple[float, float, float]]] = {share: [] for share in priors}
+    for index, picture in enumerate(pictures):
+        problem = simulate(task, picture, index)
+        seconds, fidelity, distance = run(full, problem, picture, index)
+        for share, prior in priors.items():
+            ours = run(prior, problem, picture, index)
+            found[share].append((ours[0] / seconds, ours[1] - fidelity, ours[2] - distance))
+    for share, rows in found.items():
+        ratios, gains, distances = zip(*rows)
+        yield (
+            f"| {task} | {share:g} | {priors[share].half_from} | {median(ratios):.2f} | {mean(gains):+.3f} "
+            f"({min(gains):+.3f}) | {mean(distances):+.4f} ({max(distances):+.4f}) |"
+        )
+
+
+def main(
+    images: Annotated[str, typer.Argument(help="A folder of photographs, or test: the crops of the package.")] = "test",
+    size: int = 256,
+    pictures: int = 8,
+    fit: Annotated[str, typer.Option(help="half: of halved photographs; crop: as they are.")] = "half",
+    share: Annotated[list[float] | None, typer.Option(help="Shares; that of the package and 0 by default.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Tasks; all by default.")] = None,
+) -> None:
+    torch.set_num_threads(1)
+    priors = mixed_priors(share or [SHARE, 0.0])
+    loaded = [load_image(file, fit, size) for file in list_images(images)[:pictures]]
+    typer.echo(f"{len(loaded)} pictures of {size} px, standard quality, one thread, torch {torch.__version__}\n")
+    typer.echo("| task | share | from t | time | PSNR (worst) | LPIPS (worst) |\n| --- | ---: | ---: | ---: | ---: | ---: |")
+    for name in task or TASKS:
+        for line in compare(name, loaded, priors):
+            typer.echo(line)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,96 @@
+"""Whether this machine computes faster in half precision: a short timing, kept in the user's cache folder.
+
+The answer decides bits, so that it must not change from run to run: it is measured once for a processor and a version of torch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from leader.errors import LeaderError
+from leader.files import replacing
+from leader.priors.mixed import half_dtype
+
+FAST = 0.75
+"""Time in half precision over that in float32 from which on it pays."""
+ROUNDS = 7
+
+
+def cache_file() -> Path:
+    """Where the answers are kept: under XDG_CACHE_HOME, or ~/.cache."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "leader" / "half-precision.json"
+
+
+def has_fast_half(device: torch.device) -> bool:
+    """Whether convolutions on a device are faster in its half precision."""
+    return _ask(str(cache_file()), f"{_name_processor(device)}, torch {torch.__version__}", str(device))
+
+
+@lru_cache(maxsize=8)
+def _ask(file: str, processor: str, device: str) -> bool:
+    path = Path(file)
+    known = _read(path)
+    if processor not in known:
+        known[processor] = _time(torch.device(device)) <= FAST
+        _write(path, known)
+    return known[processor]
+
+
+def _read(path: Path) -> dict[str, bool]:
+    """The answers so far; a file that is absent or broken has none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(value, bool) for value in found.values()):
+        return {}
+    return found
+
+
+def _write(path: Path, known: dict[str, bool]) -> None:
+    """Keeps the answers; where that is not possible each process asks again."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+    except (OSError, LeaderError):
+        return
+
+
+def _name_processor(device: torch.device) -> str:
+    """The processor: a home folder may serve machines of several kinds."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    about = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    name = about.get("model name") or platform.processor() or platform.machine()
+    extras = [flag for flag in about.get("flags", "").split() if "bf16" in flag]
+    return " ".join([device.type, name, torch.backends.cpu.get_cpu_capability(), *extras])
+
+
+@torch.no_grad()
+def _time(device: torch.device) -> float:
+    """The time of a convolution in half precision over that in float32, the fastest of several, taken in turns."""
+    kinds = (torch.float32, half_dtype(device))
+    images = [torch.ones(1, 96, 48, 48, device=device, dtype=kind) for kind in kinds]
+    weights = [torch.full((96, 96, 3, 3), 1e-3, device=device, dtype=kind) for kind in kinds]
+    seconds: list[list[float]] = [[], []]
+    for _ in range(ROUNDS):
+        for taken, image, weight in zip(seconds, images, weights):
+            begin = time.perf_counter()
+            answer = torch.nn.functional.conv2d(image, weight, padding=1)
+            answer[0, 0, 0, 0].item()  # waits for a GPU
+            taken.append(time.perf_counter() - begin)
+    full, half = (min(taken[1:]) for taken in seconds)  # the first one also builds what the others use
+    return half / full

@@ -1,0 +1,122 @@
+"""Half precision where uncertainty allows it: a call is rounded while its rounding error is far below Sigma_t.
+
+A call in bfloat16 takes half the time of one in float32. Its rounding error hardly depends on the noise level, Sigma_t does: at
+much noise it is a hundred times larger, near the end of a run they are alike. Both were measured once, by noise level, when the
+prior was published or its head was fitted (`leader.train.rounding`). The time from which calls are rounded follows
+from that table alone, never from the picture: the same run has the same bits again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from leader.errors import LeaderError
+from leader.files import replacing
+from leader.priors.adapters import AutocastPrior, WrappedPrior
+from leader.priors.base import Prediction, Prior
+from leader.priors.json_files import number, read_json, row
+from leader.priors.pyramid import PyramidPrior
+from leader.priors.rounded import round_prior
+from leader.schedule import Schedule
+
+SUFFIX = ".rounding.json"
+REMEDY = "fit it again with `leader publish` or `leader fit-variance`"
+SHARE = 0.1
+"""Rounding error over the square root of Sigma_t's mean up to which a call is rounded; chosen with benchmarks/precision.py."""
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What half precision costs, by noise level; [-1, 1] units.
+
+    log_noise  log s_t^2, ascending
+    error      root mean square of x0 in bfloat16 minus x0 in float32
+    spread     square root of the mean of Sigma_t
+    """
+
+    log_noise: tuple[float, ...]
+    error: tuple[float, ...]
+    spread: tuple[float, ...]
+
+    def first_time(self, schedule: Schedule, share: float = SHARE) -> int | None:
+        """The lowest time from which on the error stays within `share` of the spread; None where it does not at the end."""
+        # the line between two levels in logarithms; constant beyond them
+        nodes = torch.tensor(self.log_noise, dtype=torch.float64)
+        ratio = torch.tensor([math.log(a / b) for a, b in zip(self.error, self.spread)], dtype=torch.float64)
+        noise = ((1 - schedule.abar_table) / schedule.abar_table).log().clamp(nodes[0], nodes[-1])
+        right = torch.searchsorted(nodes, noise).clamp(1, len(nodes) - 1)
+        part = (noise - nodes[right - 1]) / (nodes[right] - nodes[right - 1])
+        too_much = torch.lerp(ratio[right - 1], ratio[right], part) > math.log(share)
+        first = int(too_much.nonzero().max()) + 1 if bool(too_much.any()) else 0
+        return first if first < len(schedule) else None
+
+    def save(self, path: Path) -> None:
+        """Writes the table as JSON, four digits each."""
+        content = {name: [float(f"{value:.4g}") for value in values] for name, values in asdict(self).items()}
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Rounding:
+        """The table of a file, every value judged."""
+        content = read_json(path, "a table of rounding errors", REMEDY)
+        columns = {}
+        for name, low in (("log_noise", -100.0), ("error", 1e-12), ("spread", 1e-12)):
+            values = row(content.get(name), f"{name} in {path}", 2, 1000)
+            columns[name] = tuple(number(value, f"{name} in {path}", low, 1e6) for value in values)
+        found = cls(**columns)
+        if len({len(values) for values in columns.values()}) > 1 or any(b <= a for a, b in pairwise(found.log_noise)):
+            raise LeaderError(f"{path} needs rising noise levels with an error and a spread for each: {REMEDY}.")
+        return found
+
+
+def beside(checkpoint: Path) -> Path:
+    """Where the table of a checkpoint (a file or a folder) is stored."""
+    return checkpoint / f"prior{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.stem + SUFFIX)
+
+
+def find_rounding(checkpoint: Path | None) -> Rounding | None:
+    """The table that lies beside a checkpoint, where one was measured."""
+    file = None if checkpoint is None else beside(checkpoint)
+    return Rounding.load(file) if file is not None and file.is_file() else None
+
+
+def half_dtype(device: torch.device) -> torch.dtype:
+    """The half precision of a device: GPUs have float16, which rounds eight times finer; processors have bfloat16."""
+    return torch.bfloat16 if device.type == "cpu" else torch.float16
+
+
+def in_half(prior: Prior, dtype: torch.dtype) -> Prior:
+    """The prior with its network in half precision throughout; answers in float32."""
+    return round_prior(prior, dtype) if isinstance(prior, PyramidPrior) else AutocastPrior(prior, dtype)
+
+
+class MixedPrior(WrappedPrior):
+    """A prior that answers in half precision from the time `half_from` on, and in float32 before.
+
+    A batch whose images stand on both sides is answered in float32. So is what is differentiated backwards: a gradient
+    through the network is no estimate, and nobody measured its rounding.
+    """
+
+    def __init__(self, base: Prior, rounded: Prior, half_from: int) -> None:
+        super().__init__(base)
+        self.rounded, self.half_from = rounded, half_from
+        self.precision = "mixed"
+
+    def _predict(self, x: Tensor, t: Tensor) -> Prediction:
+        differentiated = torch.is_grad_enabled() and x.requires_grad
+        enough = not differentiated and min(t.tolist()) >= self.half_from
+        return (self.rounded if enough else self.base)._predict(x, t)
+
+
+def mix(prior: Prior, rounding: Rounding | None, device: torch.device) -> Prior:
+    """The prior in both precisions; as it is where nothing is known of its rounding, or where that is always too much."""
+    first = None if rounding is None else rounding.first_time(prior.schedule)
+    return prior if first is None else MixedPrior(prior, in_half(prior, half_dtype(device)), first)
