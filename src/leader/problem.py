@@ -46,6 +46,9 @@ class Problem:
     units     of the arguments; "[-1, 1]" once the problem is made
 
     in_range = False accepts values that no image gives, as where a photograph was continued beyond its frame.
+
+    >>> leader.Problem(torch.rand(1, 3, 8, 8), leader.operators.AveragePoolSR((3, 16, 16), 2), sigma=0.05)
+    Problem('sr-average', y [1, 3, 8, 8], sigma 0.1 in [-1, 1] units)
     """
 
     y: Tensor
