@@ -7,11 +7,19 @@ from collections.abc import Iterable, Mapping
 
 
 class LeaderError(ValueError):
-    """A request that cannot be served as it stands. The command line prints its text and exits with 1."""
+    """A request that cannot be served as it stands. The command line prints its text and exits with 1.
+
+    >>> issubclass(leader.LeaderError, ValueError)
+    True
+    """
 
 
 class UsageError(LeaderError):
-    """A request whose words are wrong (an unknown name or option). The command line exits with 2."""
+    """A request whose words are wrong (an unknown name or option). The command line exits with 2.
+
+    >>> issubclass(leader.UsageError, leader.LeaderError)
+    True
+    """
 
 
 def unknown_name(kind: str, found: object, valid: Iterable[str], titles: Mapping[str, str] | None = None) -> UsageError:

@@ -49,6 +49,9 @@ class Problem:
     censored  entries of y that were clipped, so that y is only a limit of them; None: all are measured
 
     in_range = False accepts values that no image gives, as where a photograph was continued beyond its frame.
+
+    >>> leader.Problem(torch.rand(1, 3, 8, 8), leader.operators.AveragePoolSR((3, 16, 16), 2), sigma=0.05)
+    Problem('sr-average', y [1, 3, 8, 8], sigma 0.1 in [-1, 1] units)
     """
 
     y: Tensor

@@ -30,6 +30,10 @@ class Step:
     sigma       Sigma_t, [B, C, H, W], or None where no estimator runs
     U           mean of Sigma per image, [B] on the CPU as t and u are, or None
     jump        grid steps taken, LongTensor [B]
+
+    >>> problem = leader.Problem(torch.rand(1, 3, 8, 8), leader.operators.Denoising((3, 8, 8)), 0.1)
+    >>> [step.index for step in leader.Sampler("embedded", "ddnm", (), 3).iterate(problem)]
+    [0, 1, 2]
     """
 
     ids: tuple[int, ...]
@@ -77,6 +81,10 @@ class Result:
     error_std      a calibrated standard deviation of the error, where a calibration exists, else None
     trace          per image id the visits
     ledger         what was asked of the network
+
+    >>> problem = leader.Problem(torch.rand(1, 3, 8, 8), leader.operators.Denoising((3, 8, 8)), 0.1)
+    >>> leader.Sampler("embedded", "ddnm", (), 5).run(problem)
+    Result(ddnm: images [1, 3, 8, 8], 5 calls, seed 0)
     """
 
     images: Tensor

@@ -58,6 +58,10 @@ class Sampler:
                 What is not given comes from the presets of the prior for the problem's task and noise.
 
     One sampler, and one prior, may serve several threads at a time.
+
+    >>> problem = leader.Problem(torch.rand(1, 3, 8, 8), leader.operators.Denoising((3, 8, 8)), 0.1)
+    >>> leader.Sampler("embedded", "diffpir", plugins=(), steps=5).run(problem).images.shape
+    torch.Size([1, 3, 8, 8])
     """
 
     revision: ClassVar[int] = 1

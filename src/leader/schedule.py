@@ -57,7 +57,11 @@ class Level:
 
 
 class Schedule:
-    """A table of betas (float64, [T]) and what follows from it."""
+    """A table of betas (float64, [T]) and what follows from it.
+
+    >>> len(leader.Schedule.linear())
+    1000
+    """
 
     def __init__(self, betas: Tensor) -> None:
         table = betas.detach().to("cpu", torch.float64)
@@ -140,6 +144,9 @@ class Grid:
     uniform  SATP may count in grid steps
     clock    the times on the standard clock, where the schedule is another one; the times themselves by default
     labels   what addresses the draws at each position; the positions by default, kept when a grid is cut
+
+    >>> leader.Grid((900, 400, 50, -1)).visits
+    3
     """
 
     times: tuple[int, ...]

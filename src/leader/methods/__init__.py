@@ -33,7 +33,11 @@ METHODS: Registry[type[Method]] = Registry("method", "leader.methods", {cls.name
 
 
 def make_method(name: str, settings: dict[str, Any]) -> Method:
-    """A method by name with its settings."""
+    """A method by name with its settings.
+
+    >>> make_method("ddnm", {"eta": 0.5}).eta
+    0.5
+    """
     return build("method", METHODS, name, settings)
 
 

@@ -28,7 +28,11 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class State:
-    """Where a batch of images stands: tensors with leading B. Methods add fields of their own."""
+    """Where a batch of images stands: tensors with leading B. Methods add fields of their own.
+
+    >>> State(torch.zeros(4, 3, 8, 8)).select(torch.tensor([0, 2])).x.shape
+    torch.Size([2, 3, 8, 8])
+    """
 
     x: Tensor
 
@@ -51,6 +55,9 @@ class State:
 class Estimate:
     """What a method got from the network: the point it asked at, the answer, and a guidance gradient if it
     took one.
+
+    >>> Estimate(torch.zeros(1, 3, 8, 8), leader.Prediction(torch.zeros(1, 3, 8, 8), torch.zeros(1, 3, 8, 8))).guidance is None
+    True
     """
 
     x: Tensor
@@ -65,6 +72,9 @@ class Cost:
     forward   evaluations per visited time
     backward  reverse-mode passes per visited time
     start     evaluations before the first time
+
+    >>> Cost(forward=2, backward=1)
+    Cost(forward=2, backward=1, start=0)
     """
 
     forward: int = 1
@@ -80,6 +90,9 @@ class Context:
     origin      the clean image a run begins from, [B, C, H, W], where a plug-in knows one; else it begins from noise
     lasting     what holds for these images during the whole run, by key
     given_metric  in which a plug-in wants the data step to be the smallest, where one does
+
+    >>> Context.__dataclass_fields__.keys() >= {'ask', 'problem', 'schedule', 'noise'}
+    True
     """
 
     ask: Ask
@@ -149,6 +162,9 @@ class Method:
     takes_origin          whether a run may begin late, from a clean image that a plug-in knows
     revision              raised by one whenever the numbers of the method change; part of the keys of benchmark records
     term                  an image prior the method applies itself, which a plug-in may take over ("pirp")
+
+    >>> issubclass(METHODS["ddnm"], Method)
+    True
     """
 
     name: ClassVar[str]

@@ -36,7 +36,11 @@ MOST_ITERATIONS = 1000
 
 @dataclass(frozen=True)
 class DAPS(Method):
-    """Flow to a clean image, Langevin steps towards the data, noise again."""
+    """Flow to a clean image, Langevin steps towards the data, noise again.
+
+    >>> DAPS().cost
+    Cost(forward=5, backward=0, start=0)
+    """
 
     name: ClassVar[str] = "daps"
     paper: ClassVar[str] = "Zhang et al.: Decoupled annealing posterior sampling (CVPR 2025)"

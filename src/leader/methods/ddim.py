@@ -17,7 +17,11 @@ from leader.methods.base import Context, Estimate, Method, State
 
 @dataclass(frozen=True)
 class DDIM(Method):
-    """x_u = sqrt(abar_u) x0 + sqrt(1 - abar_u - sigma^2) eps + sigma z."""
+    """x_u = sqrt(abar_u) x0 + sqrt(1 - abar_u - sigma^2) eps + sigma z.
+
+    >>> DDIM().cost
+    Cost(forward=1, backward=0, start=0)
+    """
 
     name: ClassVar[str] = "ddim"
     paper: ClassVar[str] = "Song, Meng, Ermon: Denoising diffusion implicit models (ICLR 2021)"

@@ -37,7 +37,11 @@ class DDNMState(State):
 
 @dataclass(frozen=True)
 class DDNM(Method):
-    """DDNM for clean data, DDNM+ for noisy data."""
+    """DDNM for clean data, DDNM+ for noisy data.
+
+    >>> DDNM().cost
+    Cost(forward=1, backward=0, start=0)
+    """
 
     name: ClassVar[str] = "ddnm"
     paper: ClassVar[str] = "Wang, Yu, Zhang: Zero-shot image restoration using DDNM (ICLR 2023)"

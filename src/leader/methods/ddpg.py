@@ -27,7 +27,11 @@ from leader.methods.shared import is_last
 
 @dataclass(frozen=True)
 class DDPG(Method):
-    """x~ = x0 - mu [(1 - delta) A^+_eta r + delta c A^T r], then part of the noise is renewed."""
+    """x~ = x0 - mu [(1 - delta) A^+_eta r + delta c A^T r], then part of the noise is renewed.
+
+    >>> DDPG().cost
+    Cost(forward=1, backward=0, start=0)
+    """
 
     name: ClassVar[str] = "ddpg"
     paper: ClassVar[str] = "Garber, Tirer: Iteratively preconditioned guidance (CVPR 2024)"
@@ -103,7 +107,11 @@ class DDPG(Method):
 
 @dataclass(frozen=True)
 class IDPG(DDPG):
-    """The same data step without any noise."""
+    """The same data step without any noise.
+
+    >>> IDPG().cost
+    Cost(forward=1, backward=0, start=0)
+    """
 
     name: ClassVar[str] = "idpg"
     summary: ClassVar[str] = "DDPG without noise: an optimiser rather than a sampler"

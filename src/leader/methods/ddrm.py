@@ -27,7 +27,11 @@ from leader.problem import Problem
 
 @dataclass(frozen=True)
 class DDRM(Method):
-    """DDRM for clean and noisy data."""
+    """DDRM for clean and noisy data.
+
+    >>> DDRM().cost
+    Cost(forward=1, backward=0, start=0)
+    """
 
     name: ClassVar[str] = "ddrm"
     paper: ClassVar[str] = "Kawar, Elad, Ermon, Song: Denoising diffusion restoration models (NeurIPS 2022)"

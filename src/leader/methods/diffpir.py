@@ -44,7 +44,11 @@ def early_coarse_grid(count: int, total: int = 1000) -> Grid:
 
 @dataclass(frozen=True)
 class DiffPIR(Method):
-    """A proximal data step on x0, then DDIM's step with part of the noise renewed."""
+    """A proximal data step on x0, then DDIM's step with part of the noise renewed.
+
+    >>> DiffPIR().cost
+    Cost(forward=1, backward=0, start=0)
+    """
 
     name: ClassVar[str] = "diffpir"
     paper: ClassVar[str] = "Zhu et al.: Denoising diffusion models for plug-and-play image restoration (CVPRW 2023)"

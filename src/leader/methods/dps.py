@@ -32,7 +32,11 @@ from leader.schedule import Grid, Schedule, grid_on, respaced_grid
 
 @dataclass(frozen=True)
 class DPS(Method):
-    """x_u = c0 x0 + c1 x_t + std z - scale grad |A x0(x_t) - y|."""
+    """x_u = c0 x0 + c1 x_t + std z - scale grad |A x0(x_t) - y|.
+
+    >>> DPS().cost
+    Cost(forward=1, backward=1, start=0)
+    """
 
     name: ClassVar[str] = "dps"
     paper: ClassVar[str] = "Chung, Kim, McCann, Klasky, Ye: Diffusion posterior sampling (ICLR 2023)"

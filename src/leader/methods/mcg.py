@@ -25,7 +25,11 @@ from leader.methods.shared import check_damping, replace_measured
 
 @dataclass(frozen=True)
 class MCG(DPS):
-    """DPS's step, then the measured part of x_u from y."""
+    """DPS's step, then the measured part of x_u from y.
+
+    >>> MCG().cost
+    Cost(forward=1, backward=1, start=0)
+    """
 
     name: ClassVar[str] = "mcg"
     paper: ClassVar[str] = "Chung, Sim, Ryu, Ye: Diffusion models with manifold constraints (NeurIPS 2022)"

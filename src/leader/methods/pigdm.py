@@ -32,7 +32,11 @@ from leader.methods.shared import detached
 
 @dataclass(frozen=True)
 class PiGDM(DDIM):
-    """DDIM around x0 plus the guidance of the pseudo-inverse through the network."""
+    """DDIM around x0 plus the guidance of the pseudo-inverse through the network.
+
+    >>> PiGDM().cost
+    Cost(forward=1, backward=1, start=0)
+    """
 
     name: ClassVar[str] = "pigdm"
     paper: ClassVar[str] = "Song, Vahdat, Mardani, Kautz: Pseudoinverse-guided diffusion models (ICLR 2023)"

@@ -41,7 +41,11 @@ def gradient_term(x: Tensor, width: float, argument: str = "curvature") -> Tenso
 
 @dataclass(frozen=True)
 class PIRP(DDPG):
-    """DDPG with a weighted gradient term."""
+    """DDPG with a weighted gradient term.
+
+    >>> PIRP().cost
+    Cost(forward=1, backward=0, start=0)
+    """
 
     name: ClassVar[str] = "pirp"
     paper: ClassVar[str] = "Yang, Zhang, Zhang, Zeng: Parameterized image restoration (Knowledge-Based Systems, 2026)"

@@ -21,7 +21,11 @@ from leader.methods.ddim import DDIM
 
 @dataclass(frozen=True)
 class Posterior(DDIM):
-    """DDIM with E[x0 | x_t, y] in the place of E[x0 | x_t]."""
+    """DDIM with E[x0 | x_t, y] in the place of E[x0 | x_t].
+
+    >>> Posterior().cost
+    Cost(forward=1, backward=0, start=0)
+    """
 
     name: ClassVar[str] = "posterior"
     paper: ClassVar[str] = "this project: docs/metric.md"

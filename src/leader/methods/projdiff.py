@@ -42,7 +42,11 @@ class ProjDiffState(State):
 
 @dataclass(frozen=True)
 class ProjDiff(Method):
-    """Alternates a step of x0 towards the estimate with a projection onto the measurement."""
+    """Alternates a step of x0 towards the estimate with a projection onto the measurement.
+
+    >>> ProjDiff().cost
+    Cost(forward=1, backward=0, start=1)
+    """
 
     name: ClassVar[str] = "projdiff"
     paper: ClassVar[str] = "Zhang et al.: Unleashing the denoising capability of diffusion prior (NeurIPS 2024)"

@@ -39,7 +39,11 @@ class REDDiffState(State):
 
 @dataclass(frozen=True)
 class REDDiff(Method):
-    """Adam on a clean image: least squares on the data, and the residual of the predicted noise."""
+    """Adam on a clean image: least squares on the data, and the residual of the predicted noise.
+
+    >>> REDDiff().cost
+    Cost(forward=1, backward=0, start=0)
+    """
 
     name: ClassVar[str] = "red-diff"
     label: ClassVar[str] = "RED-diff"

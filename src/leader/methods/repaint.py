@@ -29,7 +29,11 @@ from leader.schedule import Grid, Schedule, grid_on, travel_grid
 
 @dataclass(frozen=True)
 class RePaint(Method):
-    """DDPM's step, then the measured part of x_u from y, with time travel."""
+    """DDPM's step, then the measured part of x_u from y, with time travel.
+
+    >>> RePaint().cost
+    Cost(forward=1, backward=0, start=0)
+    """
 
     name: ClassVar[str] = "repaint"
     paper: ClassVar[str] = "Lugmayr et al.: RePaint, inpainting using denoising diffusion probabilistic models (CVPR 2022)"

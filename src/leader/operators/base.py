@@ -34,6 +34,9 @@ class LinearOperator:
     rcond        singular values below rcond * largest are not inverted
     residual     relative residual of the last conjugate-gradient solve (0 for closed forms)
     revision     raised by one whenever the numbers of the operator change; part of the keys of benchmark records
+
+    >>> Denoising((3, 8, 8)) + Colourisation((3, 8, 8))
+    Stacked('stacked', [3, 8, 8])
     """
 
     task: str = "linear"
@@ -181,6 +184,9 @@ class SpectralOperator(LinearOperator):
     spectrum  all singular values, float64, broadcastable to c; zero where nothing is measured
     s         the spectrum with what lies below the cut set to zero: what methods regard as measured; the
               default cut is rcond times the largest value of all
+
+    >>> isinstance(Denoising((3, 8, 8)), SpectralOperator)
+    True
     """
 
     def __init__(

@@ -30,6 +30,9 @@ class Blur(SpectralOperator):
 
     kernel  [kh, kw], or [B, 1, kh, kw] for one per image; made to sum to 1; larger than the image, it wraps
     rcond   frequencies with |K| below rcond * largest of that image are not inverted
+
+    >>> Blur((3, 8, 8), gaussian_kernel(0.5))(torch.rand(1, 3, 8, 8)).shape
+    torch.Size([1, 3, 8, 8])
     """
 
     task = "deblur"

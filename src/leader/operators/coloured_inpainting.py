@@ -32,6 +32,9 @@ class ColouredInpainting(Inpainting):
     """A x = mask * x for pictures whose noise has the power [1 or 3, H, W] of `WhitenedBlur`.
 
     reference  the standard deviation of a pixel, for [0, 1] images: what counts as the noise level
+
+    >>> issubclass(ColouredInpainting, LinearOperator)
+    True
     """
 
     task = "inpaint-coloured"

@@ -22,6 +22,9 @@ class FromFunctions(LinearOperator):
     A, AT   images [B, C, H, W] to measurements [B, ...] and back; that AT is the adjoint is tried once. None: by autograd
     rcond   singular values below rcond * largest are damped by `pinv`
     device  where the functions can be called
+
+    >>> FromFunctions((3, 8, 8), lambda x: 2 * x).AT(torch.ones(1, 3, 8, 8)).max()
+    tensor(2.)
     """
 
     def __init__(
@@ -53,6 +56,9 @@ class Composition(LinearOperator):
     """A = outer A after inner A, e.g. downsampling of a blurred image; `inner` must yield what `outer` takes.
 
     The pseudo-inverse of a product is not the product of the pseudo-inverses: conjugate gradients.
+
+    >>> AveragePoolSR((3, 8, 8), 2) @ Blur((3, 8, 8), gaussian_kernel(0.5))
+    Composition('composition', [3, 8, 8])
     """
 
     def __init__(self, outer: LinearOperator, inner: LinearOperator, task: str = "composition") -> None:
@@ -93,7 +99,11 @@ class Composition(LinearOperator):
 
 
 class Stacked(LinearOperator):
-    """Two measurements of one image, A x = (first A x, second A x) in one vector [B, n]; inverses by conjugate gradients."""
+    """Two measurements of one image, A x = (first A x, second A x) in one vector [B, n]; inverses by conjugate gradients.
+
+    >>> (Denoising((3, 8, 8)) + AveragePoolSR((3, 8, 8), 2))(torch.rand(1, 3, 8, 8)).shape
+    torch.Size([1, 240])
+    """
 
     def __init__(self, first: LinearOperator, second: LinearOperator, task: str = "stacked") -> None:
         super().__init__(first.image_shape)

@@ -30,6 +30,9 @@ class WalshHadamard(SpectralOperator):
     order          "random"; "sequency": coarsest patterns first; "published": random, constant not forced
     keep_constant  whether the random set always holds the constant pattern (the mean of the image)
     indices        the measured coefficients themselves; then the other options are not used
+
+    >>> WalshHadamard((3, 8, 8), 0.25).measurement_shape
+    (3, 16)
     """
 
     task = "cs"

@@ -45,6 +45,9 @@ class Jpeg(LinearOperator):
     level        the noise level of [0, 1] images that every row is scaled to; None: that of rounding every coefficient
     measured     [N] bool, False for coefficients that were rounded to zero; None: all were measured
     doubt        [N] in grey levels, by how much more a coefficient may leave its cell, >= 0; None: by nothing
+
+    >>> Jpeg((1, 16, 16), torch.full((8, 8), 16.0))
+    Jpeg('jpeg', [1, 16, 16])
     """
 
     task = "jpeg"

@@ -9,7 +9,11 @@ from leader.errors import LeaderError
 
 
 def random_mask(height: int, width: int, missing: float = 0.5, seed: int = 0) -> Tensor:
-    """A mask [H, W] float32 with round(missing * H * W) missing pixels, the same on every device."""
+    """A mask [H, W] float32 with round(missing * H * W) missing pixels, the same on every device.
+
+    >>> random_mask(8, 6, 0.5).shape
+    torch.Size([8, 6])
+    """
     if not 0 <= missing < 1:
         raise LeaderError(f"The missing fraction must lie in [0, 1); found {missing}.")
     generator = torch.Generator().manual_seed(seed)
@@ -20,7 +24,11 @@ def random_mask(height: int, width: int, missing: float = 0.5, seed: int = 0) ->
 
 
 def box_mask(height: int, width: int, top: int, left: int, box_height: int, box_width: int) -> Tensor:
-    """A mask [H, W] float32 whose rectangle of box_height x box_width pixels at (top, left) is missing."""
+    """A mask [H, W] float32 whose rectangle of box_height x box_width pixels at (top, left) is missing.
+
+    >>> box_mask(8, 8, 2, 2, 4, 4).mean()
+    tensor(0.7500)
+    """
     inside = min(top, left) >= 0 and top + box_height <= height and left + box_width <= width
     if not inside or box_height < 1 or box_width < 1:
         raise LeaderError(

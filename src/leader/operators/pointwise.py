@@ -34,7 +34,11 @@ class DiagonalOperator(SpectralOperator):
 
 
 class Denoising(DiagonalOperator):
-    """A = I."""
+    """A = I.
+
+    >>> Denoising((3, 8, 8))
+    Denoising('denoise', [3, 8, 8])
+    """
 
     task = "denoise"
 
@@ -46,6 +50,9 @@ class Inpainting(DiagonalOperator):
     """A x = mask * x: y keeps the shape of the image, with zeros where nothing was observed.
 
     mask  [H, W], [1, H, W] or [B, 1, H, W]; 1 = observed; shared by the channels
+
+    >>> Inpainting((3, 8, 8), box_mask(8, 8, 2, 2, 4, 4))
+    Inpainting('inpaint', [3, 8, 8])
     """
 
     task = "inpaint"
@@ -109,7 +116,11 @@ class GreyOperator(SpectralOperator):
 
 
 class Colourisation(GreyOperator):
-    """The mean of the three channels: y [B, 1, H, W]; singular value 1/sqrt(3)."""
+    """The mean of the three channels: y [B, 1, H, W]; singular value 1/sqrt(3).
+
+    >>> Colourisation((3, 8, 8))(torch.rand(1, 3, 8, 8)).shape
+    torch.Size([1, 1, 8, 8])
+    """
 
     def __init__(self, image_shape: tuple[int, int, int]) -> None:
         directions = torch.tensor([[1, 1, 1], [1, -1, 0], [1, 1, -2]], dtype=torch.float64)

@@ -42,6 +42,9 @@ class ReleasedBlur(SpectralOperator):
     together, but the values are C copies of the sorted list one after the other: coefficient n of channel c gets value number
     (C n + c) mod (H W). Equal products are kept in the order of their rows and columns, which the release leaves open. A
     and A^+ fit each other, and what lies below the cut is zero in both.
+
+    >>> ReleasedBlur((3, 8, 8), paper_gaussian_taps())
+    ReleasedBlur('deblur-gaussian', [3, 8, 8])
     """
 
     task = "deblur-gaussian"
@@ -82,6 +85,9 @@ class ReflectedBlur(LinearOperator):
     SVD: inverses are found by conjugate gradients, and methods that need one refuse it.
 
     kernel  [kh, kw], or [B, 1, kh, kw] for one per image; made to sum to 1
+
+    >>> ReflectedBlur((3, 8, 8), gaussian_kernel(0.5))
+    ReflectedBlur('deblur', [3, 8, 8])
     """
 
     task = "deblur"
@@ -134,7 +140,11 @@ def _reflection(size: int, side: int) -> Tensor:
 
 
 class ReleasedColourisation(GreyOperator):
-    """Grey by the row (0.3333, 0.3334, 0.3333), as DDRM and DDNM released it; y [B, 1, H, W]. Ours is the mean."""
+    """Grey by the row (0.3333, 0.3334, 0.3333), as DDRM and DDNM released it; y [B, 1, H, W]. Ours is the mean.
+
+    >>> ReleasedColourisation((3, 8, 8))
+    ReleasedColourisation('colourise', [3, 8, 8])
+    """
 
     def __init__(self, image_shape: tuple[int, int, int]) -> None:
         row = torch.tensor(GREY_ROW, dtype=torch.float64)

@@ -19,6 +19,9 @@ class BicubicSR(SeparableOperator):
     """Keys' cubic (a = -0.5) widened by the factor, half-sample symmetric boundary.
 
     y [B, C, ceil(H / factor), ceil(W / factor)]
+
+    >>> BicubicSR((3, 8, 8), 2)(torch.rand(1, 3, 8, 8)).shape
+    torch.Size([1, 3, 4, 4])
     """
 
     task = "sr-bicubic"
@@ -30,7 +33,11 @@ class BicubicSR(SeparableOperator):
 
 
 class AveragePoolSR(SeparableOperator):
-    """The mean of each factor x factor cell; partial cells at the far border average the pixels they have."""
+    """The mean of each factor x factor cell; partial cells at the far border average the pixels they have.
+
+    >>> AveragePoolSR((3, 8, 8), 2)(torch.rand(1, 3, 8, 8)).shape
+    torch.Size([1, 3, 4, 4])
+    """
 
     task = "sr-average"
 

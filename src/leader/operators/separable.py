@@ -95,6 +95,9 @@ class SeparableOperator(SpectralOperator):
     """A X = B1 X B2^T per channel, B1 [h, H] and B2 [w, W]; y [B, C, h, w].
 
     rcond_1d  1-D singular values below rcond_1d * largest are not inverted
+
+    >>> isinstance(BicubicSR((3, 8, 8), 2), SeparableOperator)
+    True
     """
 
     task = "separable"

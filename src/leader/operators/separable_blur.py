@@ -21,6 +21,9 @@ class SeparableBlur(SeparableOperator):
     kernel_v, kernel_h  taps, all of them used as given (not normalised); kernel_h defaults to kernel_v
     boundary            "zero": nothing outside, so borders drift to mid-grey; "symmetric": half-sample mirror
     rcond_1d            1-D singular values below rcond_1d * largest are not inverted (the papers cut at 3e-2)
+
+    >>> SeparableBlur((3, 8, 8), gaussian_taps(0.5))
+    SeparableBlur('deblur-gaussian', [3, 8, 8])
     """
 
     task = "deblur-gaussian"

@@ -55,7 +55,11 @@ def resolve(name: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
 
 
 def build_task(name: str, image_shape: Shape, **options: Option) -> LinearOperator:
-    """The operator of a named task for images (C, H, W); unknown names and options are refused with the nearest valid one."""
+    """The operator of a named task for images (C, H, W); unknown names and options are refused with the nearest valid one.
+
+    >>> build_task("sr", (3, 8, 8), factor=2)
+    BicubicSR('sr-bicubic', [3, 8, 8])
+    """
     task, given = resolve(name, options)
     known = options_of(task)
     for key in given:

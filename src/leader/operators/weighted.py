@@ -20,6 +20,9 @@ class WeightedPixels(DiagonalOperator):
 
     noise  [C, H, W] > 0, the standard deviation of the noise of every pixel, for [0, 1] images
     task   under which presets know it
+
+    >>> issubclass(WeightedPixels, LinearOperator)
+    True
     """
 
     def __init__(self, image_shape: tuple[int, int, int], noise: Tensor, task: str = "denoise") -> None:

@@ -42,6 +42,9 @@ class WhitenedBlur(Blur):
     rcond      frequencies that the blur passes with less than rcond * largest are not inverted, however clean they are; no
                others, however noisy
     reference  the noise level of whitened measurements, for [0, 1] images; None chooses it, see above
+
+    >>> issubclass(WhitenedBlur, SpectralOperator)
+    True
     """
 
     def __init__(

@@ -37,7 +37,11 @@ def label_plugin(name: str) -> str:
 
 
 def expand(plugins: Sequence[str | Plugin] | str | Plugin) -> tuple[str | Plugin, ...]:
-    """Plug-ins by name or as objects, one or several: bundles replaced by their members, in order."""
+    """Plug-ins by name or as objects, one or several: bundles replaced by their members, in order.
+
+    >>> expand("leader-paper")
+    ('ucpm-paper', 'satp-paper')
+    """
     out: list[str | Plugin] = []
     if not isinstance(plugins, (str, Plugin, Iterable)):
         raise UsageError(f"Plug-ins are given by name or as objects, () for none; found {plugins!r}.")
@@ -54,7 +58,11 @@ def expand(plugins: Sequence[str | Plugin] | str | Plugin) -> tuple[str | Plugin
 
 
 def make_plugin(name: str, settings: dict[str, Any]) -> Plugin:
-    """A plug-in by name with its settings."""
+    """A plug-in by name with its settings.
+
+    >>> make_plugin("satp", {"budget": 0.05}).budget
+    0.05
+    """
     return build("plug-in", PLUGINS, name, settings)
 
 

@@ -26,6 +26,9 @@ class StepInfo:
     visits     how many times each image has been evaluated before
     t          LongTensor [B]
     grids      the times each image visits
+
+    >>> StepInfo(ids=[0], positions=[3], visits=[3], t=torch.tensor([700]), grids=[]).visits
+    [3]
     """
 
     ids: Sequence[int]
@@ -45,6 +48,9 @@ class Plugin:
     begins       whether it chooses where a run begins, which not every method allows
     takes_over   the method's own image prior it replaces ("pirp"), if any
     revision     raised by one whenever the numbers of the plug-in change; part of the keys of benchmark records
+
+    >>> issubclass(PLUGINS["satp"], Plugin)
+    True
     """
 
     name: ClassVar[str]

@@ -25,7 +25,11 @@ from leader.schedule import Grid, grid_on, noise_grid
 
 @dataclass(frozen=True)
 class Cells(Plugin):
-    """Holds the coefficients of a JPEG in their cells, and may begin from the picture as it was decoded."""
+    """Holds the coefficients of a JPEG in their cells, and may begin from the picture as it was decoded.
+
+    >>> Cells().name, Cells.needs_sigma
+    ('cells', False)
+    """
 
     name: ClassVar[str] = "cells"
     summary: ClassVar[str] = "holds every coefficient of a JPEG within half a step of what the file says"

@@ -32,7 +32,11 @@ cleaner than the picture, the state is a tenth of what was believed before, whic
 
 @dataclass(frozen=True)
 class Direct(Plugin):
-    """Begins a denoising with the noisy picture, at its own noise level."""
+    """Begins a denoising with the noisy picture, at its own noise level.
+
+    >>> Direct().name, Direct.needs_sigma
+    ('direct', False)
+    """
 
     name: ClassVar[str] = "direct"
     summary: ClassVar[str] = "denoises in one call, from the noisy picture at its own noise level"

@@ -56,7 +56,11 @@ def published_times(count: int, total: int = 1000) -> Grid:
 
 @dataclass(frozen=True)
 class EquS(Plugin):
-    """Evaluates the network in a transformed frame on every second step."""
+    """Evaluates the network in a transformed frame on every second step.
+
+    >>> EquS().name, EquS.needs_sigma
+    ('equs', False)
+    """
 
     name: ClassVar[str] = "equs"
     label: ClassVar[str] = "EquS"
@@ -98,7 +102,11 @@ class EquS(Plugin):
 
 @dataclass(frozen=True)
 class EquSPlus(EquS):
-    """EquS with its timestep-aware schedule."""
+    """EquS with its timestep-aware schedule.
+
+    >>> EquSPlus().name, EquSPlus.needs_sigma
+    ('equs+', False)
+    """
 
     name: ClassVar[str] = "equs+"
     label: ClassVar[str] = "EquS+"

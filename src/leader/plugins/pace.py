@@ -27,7 +27,11 @@ from leader.schedule import Grid
 
 @dataclass(frozen=True)
 class Pace(Plugin):
-    """Spaces the times of a run by what each step still learns, given the measurement."""
+    """Spaces the times of a run by what each step still learns, given the measurement.
+
+    >>> Pace().name, Pace.needs_sigma
+    ('pace', False)
+    """
 
     name: ClassVar[str] = "pace"
     summary: ClassVar[str] = "spaces the steps by what each still learns, given the measurement"

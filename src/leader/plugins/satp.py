@@ -22,7 +22,11 @@ FARTHEST = 10**6
 
 @dataclass(frozen=True)
 class SATP(Plugin):
-    """Prunes time steps that the current uncertainty shows to be redundant."""
+    """Prunes time steps that the current uncertainty shows to be redundant.
+
+    >>> SATP().name, SATP.needs_sigma
+    ('satp', True)
+    """
 
     name: ClassVar[str] = "satp"
     label: ClassVar[str] = "SATP"
@@ -75,7 +79,11 @@ class SATP(Plugin):
 
 @dataclass(frozen=True)
 class SATPPaper(SATP):
-    """SATP as the paper writes it: lines 12 to 14 of Algorithm 1, with B = 0.01 and rho = 1."""
+    """SATP as the paper writes it: lines 12 to 14 of Algorithm 1, with B = 0.01 and rho = 1.
+
+    >>> SATPPaper().name, SATPPaper.needs_sigma
+    ('satp-paper', True)
+    """
 
     name: ClassVar[str] = "satp-paper"
     label: ClassVar[str] = "SATP (paper)"

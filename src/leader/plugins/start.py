@@ -30,7 +30,11 @@ from leader.schedule import Grid, grid_on, noise_grid
 
 @dataclass(frozen=True)
 class Start(Plugin):
-    """Begins a run at the time up to which y already speaks, from the best guess that y allows."""
+    """Begins a run at the time up to which y already speaks, from the best guess that y allows.
+
+    >>> Start().name, Start.needs_sigma
+    ('start', False)
+    """
 
     name: ClassVar[str] = "start"
     summary: ClassVar[str] = "begins late, from what the measurement already says, where early steps add nothing"

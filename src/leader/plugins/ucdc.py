@@ -39,7 +39,11 @@ SMALLEST = 1e-8
 
 @dataclass(frozen=True)
 class UCDC(Plugin):
-    """The host's data step in the metric of the local uncertainty."""
+    """The host's data step in the metric of the local uncertainty.
+
+    >>> UCDC().name, UCDC.needs_sigma
+    ('ucdc', True)
+    """
 
     name: ClassVar[str] = "ucdc"
     label: ClassVar[str] = "UCDC"

@@ -32,7 +32,11 @@ LARGEST_SHARPENING = 1 / 32
 
 @dataclass(frozen=True)
 class UCPM(Plugin):
-    """Modulates the strength of an image prior per pixel."""
+    """Modulates the strength of an image prior per pixel.
+
+    >>> UCPM().name, UCPM.needs_sigma
+    ('ucpm', True)
+    """
 
     name: ClassVar[str] = "ucpm"
     label: ClassVar[str] = "UCPM"
@@ -124,6 +128,9 @@ class UCPMPaper(UCPM):
     """UCPM as the paper writes it: lines 8 to 10 of Algorithm 1, on PIRP with that host's own term and strength.
 
     Of the change the null-space part is kept, with noise too; the range-space part of line 10 is the host's data step.
+
+    >>> UCPMPaper().name, UCPMPaper.needs_sigma
+    ('ucpm-paper', True)
     """
 
     name: ClassVar[str] = "ucpm-paper"

@@ -34,7 +34,11 @@ _VARIANCES: WeakKeyDictionary[Prior, WeakKeyDictionary[SpectralOperator, Tensor]
 
 @dataclass(frozen=True)
 class Wiener(Plugin):
-    """Weakens the data step where a component is measured worse than the prior knows it."""
+    """Weakens the data step where a component is measured worse than the prior knows it.
+
+    >>> Wiener().name, Wiener.needs_sigma
+    ('wiener', False)
+    """
 
     name: ClassVar[str] = "wiener"
     summary: ClassVar[str] = "believes badly measured components only as far as the prior knows them worse"

@@ -71,6 +71,9 @@ class NetworkPrior(Prior):
     time_factor       the network is called at t * time_factor (1000 / T for rescaled times)
 
     Grey images pass through a three-channel network as three equal channels; the answers are averaged.
+
+    >>> NetworkPrior(torch.nn.Identity(), leader.Schedule.linear(), predicts="x0").predicts
+    'x0'
     """
 
     def __init__(
@@ -229,7 +232,11 @@ class AutocastPrior(WrappedPrior):
 
 
 class HeadedPrior(WrappedPrior):
-    """A prior with a fitted variance head: head(x_t, x0, abar [B, 1, 1, 1]) -> variance of x0's error."""
+    """A prior with a fitted variance head: head(x_t, x0, abar [B, 1, 1, 1]) -> variance of x0's error.
+
+    >>> issubclass(HeadedPrior, Prior)
+    True
+    """
 
     def __init__(self, base: Prior, head: nn.Module) -> None:
         super().__init__(base)

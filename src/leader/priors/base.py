@@ -23,6 +23,9 @@ class Prediction:
     x0        E[x_0 | x_t], [B, C, H, W] in [-1, 1] units, not clamped
     eps       the noise that goes with it: x_t = sqrt(abar) x0 + sqrt(1 - abar) eps
     variance  diag Cov[x_0 | x_t] where the prior has an estimate of its own, else None
+
+    >>> leader.Prediction(x0=torch.zeros(1, 3, 8, 8), eps=torch.ones(1, 3, 8, 8)).variance is None
+    True
     """
 
     x0: Tensor
@@ -45,6 +48,9 @@ class Prior(nn.Module):
     half_from  of a mixed one: the time from which on it computes in half precision
     home       the file or folder of its weights, beside which lies what was fitted to it; None for a prior made by hand
     revision   raised by one whenever its predictions change for the same weights; part of the keys of benchmark records
+
+    >>> leader.load_prior("embedded").predict(torch.randn(1, 3, 16, 16), torch.tensor([500])).x0.shape
+    torch.Size([1, 3, 16, 16])
     """
 
     name: str = "prior"

@@ -95,7 +95,11 @@ def stationary(shape: tuple[int, int, int], std: float, slope: float = 2.5, mean
 
 
 class GaussianMixturePrior(Prior):
-    """A mixture of Gaussians as a prior; with one component it is the Gaussian prior."""
+    """A mixture of Gaussians as a prior; with one component it is the Gaussian prior.
+
+    >>> issubclass(GaussianMixturePrior, Prior)
+    True
+    """
 
     name = "gaussian-mixture"
     source = "exact"
@@ -157,7 +161,11 @@ class GaussianMixturePrior(Prior):
 
 
 class GaussianPrior(GaussianMixturePrior):
-    """One Gaussian as a prior."""
+    """One Gaussian as a prior.
+
+    >>> issubclass(GaussianPrior, Prior)
+    True
+    """
 
     name = "gaussian"
 

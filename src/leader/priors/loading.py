@@ -61,6 +61,9 @@ def load_prior(
     whole          the bare prior, without tiles or padding
     head           use the variance head that lies beside the checkpoint, where one was fitted to it
     options        what a checkpoint's tensors do not tell; see `leader.priors.checkpoints`
+
+    >>> leader.load_prior("embedded").name
+    'embedded'
     """
     if diffusers_folder.is_object(name_or_path):
         prior, home = diffusers_folder.open_object(name_or_path, options), None

@@ -140,7 +140,11 @@ def embedded_file() -> Path:
 
 
 class PyramidPrior(Prior):
-    """The embedded prior. Any size; RGB, or grey (one channel)."""
+    """The embedded prior. Any size; RGB, or grey (one channel).
+
+    >>> PyramidPrior.load().channels
+    3
+    """
 
     name = "pyramid"
     channels = 3

@@ -42,7 +42,11 @@ def up(length: int, multiple: int) -> int:
 
 
 class PaddedPrior(WrappedPrior):
-    """A convolutional prior that needs sides in multiples, on any size."""
+    """A convolutional prior that needs sides in multiples, on any size.
+
+    >>> issubclass(PaddedPrior, Prior)
+    True
+    """
 
     def __init__(self, base: Prior) -> None:
         super().__init__(base)
@@ -95,6 +99,9 @@ class TiledPrior(WrappedPrior):
 
     Images smaller than a tile are continued by reflection. Tiles run one after the other and, where gradients
     are asked for, are recomputed on the way back: the memory of the network is that of one tile.
+
+    >>> issubclass(TiledPrior, Prior)
+    True
     """
 
     def __init__(self, base: Prior, tile: int | tuple[int, int] = 256, overlap: int = 64) -> None:
@@ -165,7 +172,11 @@ class TiledPrior(WrappedPrior):
 
 
 def any_size(prior: Prior, tile: int | None = None, overlap: int = 64) -> Prior:
-    """The prior for images of any size: tiled if it is tied to a size or tiles are asked for, else padded."""
+    """The prior for images of any size: tiled if it is tied to a size or tiles are asked for, else padded.
+
+    >>> any_size(load_prior("embedded", whole=True), None, 64).name
+    'embedded'
+    """
     if prior.size is not None or tile is not None:
         size = prior.size or (tile or 0, tile or 0)
         return TiledPrior(prior, size if tile is None else tile, min(overlap, min(size) // 2))

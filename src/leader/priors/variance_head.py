@@ -49,6 +49,9 @@ class VarianceHead(nn.Module):
     exp(lv) on the usual error at the noise level: s^2/(s^2 + 1), s^2 = (1 - abar)/abar, the posterior variance of
     a unit Gaussian, times `correction`, which is measured. It has to be: where nearly all is noise, a network that
     predicts eps is off by s times its error, which no image prior bounds.
+
+    >>> issubclass(VarianceHead, torch.nn.Module)
+    True
     """
 
     def __init__(self, shape: HeadShape | None = None) -> None:

@@ -29,7 +29,11 @@ CLIPPED = 0.01
 
 @dataclass(frozen=True)
 class Degraded:
-    """A degraded picture, or a measurement (with the exact operator), and notes for the user, one sentence each."""
+    """A degraded picture, or a measurement (with the exact operator), and notes for the user, one sentence each.
+
+    >>> leader.degrade(torch.rand(3, 16, 16), "denoise", sigma=0.1).task
+    'denoise'
+    """
 
     content: Picture | Measurement
     task: str
@@ -80,6 +84,9 @@ def degrade(
     exact    a measurement that keeps every decimal and its operator, instead of a picture
     options  of the task, as in `leader.restore`: factor, down, kernel, mask; for compressed sensing ratio (share of
              coefficients) and order ("random", "sequency" or "published"); for jpeg its quality (1 to 100)
+
+    >>> leader.degrade(torch.rand(3, 16, 16), "sr", factor=2, sigma=0.05).content.pixels.shape
+    (8, 8, 3)
     """
     chosen, given = task_options(task, options)
     level, origin = as_sigma(sigma), as_seed(seed)

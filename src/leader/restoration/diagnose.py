@@ -70,6 +70,9 @@ class Diagnosis:
     """What was found in a picture, and the repair that is advised, or None.
 
     file  the name that was given, or None where the picture was no file
+
+    >>> leader.diagnose(torch.rand(3, 64, 64)).size
+    (64, 64)
     """
 
     findings: Findings
@@ -201,6 +204,9 @@ def diagnose(image: ImageLike | Examination) -> Diagnosis:
     """What is wrong with a picture: a path, Pillow image, array or tensor in [0, 1], or one that is being examined.
 
     The middle of a large picture speaks for all of it.
+
+    >>> leader.diagnose(torch.full((3, 64, 64), 0.5)).task is None
+    True
     """
     examination = image if isinstance(image, Examination) else examine(as_picture(image))
     findings = collect_findings(examination)

@@ -37,6 +37,10 @@ class Ensemble:
     error_std  of the mean, [B, C, H, W]: calibrated as that of single runs is; None where the prior has no referee
     runs       the runs themselves: images [B * n, C, H, W], those of an image one after the other
     trust      where the error comes from, one for each image
+
+    >>> problem = leader.Problem(torch.rand(1, 3, 8, 8), leader.operators.Denoising((3, 8, 8)), 0.1)
+    >>> leader.ensemble(problem, 2, sampler=leader.Sampler("embedded", "ddnm", (), 3)).mean.shape
+    torch.Size([1, 3, 8, 8])
     """
 
     mean: Tensor
@@ -77,6 +81,10 @@ def ensemble(
     seed     with `ids`, one for each run of each image (0, 1, ... by default), chooses the noise
     plan     that of `sampler.plan(problem)`, where it is made already
     on_step  called with every Step
+
+    >>> problem = leader.Problem(torch.rand(1, 3, 8, 8), leader.operators.Denoising((3, 8, 8)), 0.1)
+    >>> leader.ensemble(problem, 2, sampler=leader.Sampler("embedded", "ddnm", (), 3)).spread.shape
+    torch.Size([1, 3, 8, 8])
     """
     count = check_count("The number of runs", n, 1, MOST_RUNS)
     if sampler is None:

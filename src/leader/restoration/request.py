@@ -172,13 +172,14 @@ class RestoreRequest:
         if self.budget is not None and self.plugins is None:
             return replace(self, plugins=("leader",)).arguments()  # whose budget it is
         given = {item.name: getattr(self, item.name) for item in fields(self)}
-        for name in ("budget", "estimator", "options"):
+        for name in ("budget", "estimator"):
             del given[name]
+        given["options"] = dict(self.options) or None
         given["settings"] = self._merged_settings()
         for name in ("jpeg", "clipped"):
             if given[name]:
                 del given[name]
-        return {**{name: value for name, value in given.items() if value is not None}, **self.options}
+        return {name: value for name, value in given.items() if value is not None}
 
     def prepare(self, image: ImageLike, **changes: Any) -> Preparation:
         """The restoration of an image with every choice made; `changes` are arguments of `prepare` that win."""

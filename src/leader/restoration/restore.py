@@ -22,7 +22,7 @@ from torch import Tensor
 
 from leader import defaults
 from leader.by_name import check_count
-from leader.errors import UsageError
+from leader.errors import UsageError, unknown_name
 from leader.forensics import Examination, NotExamined, examine
 from leader.methods import Method
 from leader.pictures.container import SUFFIX, read_container
@@ -212,7 +212,13 @@ def restore(
               is repeated with a larger one, at most twice
     choices   those of `prepare`: sigma, quality, look, method, plugins, steps, prior, seed, ids, average, device, dtype,
               threads, settings, jpeg, and the task's own: kernel, kernel_doubt, mask, factor, down, options
+
+    >>> leader.restore(torch.rand(3, 16, 16), "sr", factor=2, sigma=0.05, steps=3, check=False).array.shape
+    (32, 32, 3)
     """
+    for name in choices:
+        if name not in RestoreChoices.__annotations__:
+            raise unknown_name("option", name, RestoreChoices.__annotations__)
     return run_with_second_try(prepare(image, task, **choices), lambda ready: ready.run(on_step, check))
 
 
@@ -265,12 +271,15 @@ def prepare(
     jpeg         False: nothing is made of traces of JPEG, neither of tables in a file nor of blocks in pixels
     clipped      False: what stands at black or white counts as measured; otherwise noise is taken to have been cut off there
     examination  of the image, where it has begun, as that of a Diagnosis: nothing is searched twice
-    kernel       for blurs: "auto" (found in the picture), "gaussian:STD", "disk:RADIUS", "line:LENGTH:ANGLE", "motion:SEED", a file or
-                 a table; kernel_doubt: the relative error of its width, 0 for none
+    kernel       for blurs: "auto" (found in the picture), "gaussian:STD", "disk:RADIUS", "line:LENGTH:ANGLE",
+                 "motion:SEED", a file or a table; kernel_doubt: the relative error of its width, 0 for none
     mask         for inpainting: a file or a table, 1 (white) where the picture is known; None: where it is not transparent
     factor       for sr (default 4); down: how the picture became small, "auto" (the default: found in the picture),
                  "nearest", "box", "bilinear", "pillow-bicubic", "lanczos", "bicubic" or "average"
     options      of a task of your own, by name
+
+    >>> len(leader.prepare(torch.rand(3, 16, 16), "sr", factor=2, sigma=0.05, method="ddnm", steps=7).work())
+    7
     """
     prior = prior if isinstance(prior, (str, Path, Prior)) else loading.load_prior(prior)
     asked_options = {"kernel": kernel, "kernel_doubt": kernel_doubt, "mask": mask, "factor": factor, "down": down}

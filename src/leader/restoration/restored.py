@@ -32,6 +32,9 @@ class Restoration(OfPosed):
     verdict  whether the answer is plausible and the measurement was as stated; None where the run was not checked
     tries    the runs it took where a failed one was repeated, in order (see `second_try`)
     trust    where the uncertainty comes from and what other intervals take; None where the prior has no referee
+
+    >>> leader.restore(torch.rand(3, 16, 24), "denoise", sigma=0.1, steps=3, check=False).array.shape
+    (16, 24, 3)
     """
 
     picture: Picture

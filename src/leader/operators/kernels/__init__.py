@@ -25,7 +25,11 @@ __all__ = [
 
 
 def gaussian_taps(std: float, size: int | None = None) -> Tensor:
-    """exp(-i^2 / (2 std^2)) at pixel centres, float64 [size]; by default up to 4 standard deviations."""
+    """exp(-i^2 / (2 std^2)) at pixel centres, float64 [size]; by default up to 4 standard deviations.
+
+    >>> gaussian_taps(1.0).shape
+    torch.Size([9])
+    """
     if not (math.isfinite(std) and std > 0):
         raise LeaderError(f"The standard deviation of a Gaussian kernel must be a positive number; found {std}.")
     if size is None:
@@ -38,18 +42,30 @@ def gaussian_taps(std: float, size: int | None = None) -> Tensor:
 
 
 def gaussian_kernel(std: float, size: int | None = None) -> Tensor:
-    """The Gaussian kernel [size, size] of standard deviation `std` pixels."""
+    """The Gaussian kernel [size, size] of standard deviation `std` pixels.
+
+    >>> gaussian_kernel(1.0).shape
+    torch.Size([9, 9])
+    """
     taps = gaussian_taps(std, size)
     return torch.outer(taps, taps)
 
 
 def paper_gaussian_taps() -> Tensor:
-    """The five taps of standard deviation 10 (nearly a box) of the papers' Gaussian deblurring."""
+    """The five taps of standard deviation 10 (nearly a box) of the papers' Gaussian deblurring.
+
+    >>> paper_gaussian_taps().shape
+    torch.Size([5])
+    """
     return gaussian_taps(10.0, 5)
 
 
 def load_kernel(array: Tensor | ArrayLike) -> Tensor:
-    """A kernel [kh, kw], checked and made to sum to 1. Negative taps are allowed, a sum <= 0 is not."""
+    """A kernel [kh, kw], checked and made to sum to 1. Negative taps are allowed, a sum <= 0 is not.
+
+    >>> load_kernel([[1, 2, 1]])
+    tensor([[0.2500, 0.5000, 0.2500]], dtype=torch.float64)
+    """
     kernel = torch.as_tensor(array if isinstance(array, Tensor) else np.asarray(array, dtype=np.float64))
     kernel = kernel.detach().to("cpu", torch.float64)
     if kernel.ndim != 2 or kernel.numel() == 0:

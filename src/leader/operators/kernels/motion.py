@@ -26,6 +26,9 @@ def motion_kernel(seed: int, size: int = STORED_SIZE, intensity: float = STORED_
 
     seed       0 to 15 with the default size and intensity are read from disk, all others are drawn
     intensity  0 (nearly straight) to 1 (shaken)
+
+    >>> motion_kernel(0).shape
+    torch.Size([61, 61])
     """
     if seed < 0:
         raise LeaderError(f"The seed of a motion kernel must be an integer >= 0; found {seed}.")

@@ -18,7 +18,11 @@ COLUMNS = 64
 
 
 def disk_kernel(radius: float) -> Tensor:
-    """The disk of `radius` pixels, float64 [size, size], sum 1: every tap is the share of its pixel that the disk covers."""
+    """The disk of `radius` pixels, float64 [size, size], sum 1: every tap is the share of its pixel that the disk covers.
+
+    >>> disk_kernel(1.5).sum()
+    tensor(1., dtype=torch.float64)
+    """
     if not (math.isfinite(radius) and radius > 0):
         raise LeaderError(f"The radius of a disk must be a positive number; found {radius}.")
     reach = max(0, math.ceil(radius - 0.5))
@@ -36,6 +40,9 @@ def line_kernel(length: float, angle: float = 0.0) -> Tensor:
     """A straight motion over `length` pixels, float64 [kh, kw], sum 1: every tap is the way that lies in its pixel.
 
     angle  in degrees, counter-clockwise from the horizontal; 180 degrees more are the same motion
+
+    >>> line_kernel(5, 30).shape
+    torch.Size([3, 5])
     """
     if not (math.isfinite(length) and length > 0 and math.isfinite(angle)):
         raise LeaderError(f"A straight motion needs a positive length and an angle; found {length} and {angle}.")
