@@ -173,6 +173,22 @@ def claim(handle: int, path: Path) -> None:
         raise LeaderError(f"Another run is writing '{path}'; wait for it or end it first.") from None
 
 
+def append_line(path: Path, line: bytes) -> None:
+    """Adds a line to a file: it is on the disk when this returns, and nothing of it is left where OSError is raised."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        end = os.fstat(handle).st_size
+        try:
+            if os.write(handle, line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            os.fsync(handle)
+        except OSError:
+            os.ftruncate(handle, end)  # never a torn line in the middle
+            raise
+    finally:
+        os.close(handle)
+
+
 def drop_torn_end(path: Path) -> None:
     """Cuts off what follows the last line end of a file, where there is one: the rest of a line that a crash cut short."""
     if not path.exists():
