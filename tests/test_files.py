@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from leader.errors import LeaderError
-from leader.files import check_readable, check_writable, printable, replacing, sha256_of
+from leader.files import check_readable, check_writable, printable, remove_abandoned, replacing, sha256_of
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
@@ -126,3 +129,36 @@ def test_a_folder_that_takes_no_files_though_its_permissions_say_so(tmp_path: Pa
         check_writable(Path("/proc/a.png"))
     check_writable(tmp_path / "a.png")
     assert os.listdir(tmp_path) == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from leader.files import replacing
+with replacing(Path(sys.argv[1])) as temporary:
+    temporary.write_bytes(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="elsewhere nothing can be proven of a process")
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "out.png")], timeout=60)
+    (left,) = tmp_path.iterdir()
+    assert ended.returncode == -signal.SIGKILL and left.name.startswith(".leader-") and left.suffix == ".png"
+    machine, pid = left.name.split("-")[1:3]
+    elsewhere = tmp_path / left.name.replace(machine, "0" * 12)
+    older = tmp_path / ".leader-x1y2z3.png"
+    for path in (elsewhere, older):
+        path.write_bytes(b"of another machine, or of nobody known")
+    with replacing(tmp_path / "new.png") as mine:
+        assert not left.exists(), "the next run in this folder removes it"
+        mine.write_bytes(b"new")
+        remove_abandoned(tmp_path)
+        assert mine.exists(), "this process is alive"
+        recycled = tmp_path / mine.name.replace(f"-{os.getpid()}-", "-1-")
+        recycled.write_bytes(b"process 1 has another start")
+        remove_abandoned(tmp_path)
+        assert not recycled.exists(), "a number that was given to another process since"
+    assert {path.name for path in tmp_path.iterdir()} == {"new.png", elsewhere.name, older.name}
+    assert int(pid) > 0

@@ -183,8 +183,8 @@ def check_settings(item: object, kind: str, name: str) -> None:
 def check_values(cls: type, values: Mapping[str, Any], kind: str, name: str) -> None:
     """Refuses values of other types than the fields of the dataclass `cls` declare, and numbers that are not finite.
 
-    A float field takes whole numbers too; true and false are no numbers. Types other than numbers, words, truth values
-    and classes are not looked into, and names that are no fields are left to `build`.
+    A float field takes whole numbers too; true and false are no numbers. Types other than numbers, words, truth values,
+    tuples of them and classes are not looked into, and names that are no fields are left to `build`.
     """
     hints = _read_hints(cls)
     for key, value in values.items():
@@ -219,6 +219,12 @@ def _fits(value: object, hint: Any) -> bool:
 def _fits_one(value: object, kind: Any) -> bool:
     if kind is Any:
         return True
+    if get_origin(kind) is tuple:  # of any length or of a fixed one; files give lists
+        parts = get_args(kind)
+        if not isinstance(value, (tuple, list)):
+            return False
+        hints = parts[:1] * len(value) if parts[-1:] == (...,) else parts
+        return len(hints) == len(value) and all(_fits(item, hint) for item, hint in zip(value, hints))
     if kind is bool or isinstance(value, bool):
         return kind is bool and isinstance(value, bool)
     if kind is int:
@@ -237,7 +243,13 @@ def _finite(value: numbers.Real) -> bool:
 
 def _describe_type(hint: Any) -> str:
     """The types of a field in words."""
-    return " or ".join(WORDS.get(member, f"an object {getattr(member, '__name__', member)}") for member in _members(hint))
+    return " or ".join(_describe_member(member) for member in _members(hint))
+
+
+def _describe_member(kind: Any) -> str:
+    if get_origin(kind) is tuple:
+        return f"a list, each entry {_describe_type(get_args(kind)[0])}"
+    return WORDS.get(kind, f"an object {getattr(kind, '__name__', kind)}")
 
 
 def show_value(value: object) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -95,6 +97,58 @@ def _unreachable(path: Path, error: Exception, missing: str) -> str:
     return missing
 
 
+_TEMPORARY = re.compile(r"\.leader-(?P<machine>[0-9a-f]{12})-(?P<pid>\d+)-(?P<start>\d+)-")
+"""How temporary files are called: by the boot of the machine, the process and when that one started."""
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Removes temporary files of `replacing` that a process of this machine left when it was killed.
+
+    Only what is provably nobody's goes: the name tells this boot of this machine and a process of ours that is gone. Those of
+    other machines, which may share the disk, stay.
+    """
+    machine = _name_machine()
+    if machine is None:
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            found = _TEMPORARY.match(entry.name)
+            if found is None or found["machine"] != machine or _started_at(int(found["pid"])) == int(found["start"]):
+                continue
+            with suppress(OSError):  # another run of ours may be removing it too
+                os.unlink(entry.path)
+
+
+@lru_cache(maxsize=256)
+def _sweep_once(folder: Path) -> None:
+    """Once in the life of this process: a folder may have millions of files."""
+    remove_abandoned(folder)
+
+
+def _own_prefix() -> str:
+    machine = _name_machine()
+    return ".leader-" if machine is None else f".leader-{machine}-{os.getpid()}-{_started_at(os.getpid())}-"
+
+
+@lru_cache(maxsize=1)
+def _name_machine() -> str | None:
+    """A name for this boot of this machine and the processes that see each other on it; None where the system tells none."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+        return hashlib.sha256(boot + os.readlink("/proc/self/ns/pid").encode()).hexdigest()[:12]
+    except OSError:
+        return None
+
+
+def _started_at(pid: int) -> int | None:
+    """When a process started, in ticks since the boot; None where there is none. A number is given to a later process too."""
+    try:
+        about = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return int(about.rpartition(")")[2].split()[19])
+
+
 @contextmanager
 def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
     """A temporary file in the folder of `path` that takes its place when the block ends well and vanishes otherwise.
@@ -104,8 +158,9 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
     check_writable(path)
     shown = printable(path)
     try:
+        _sweep_once(path.parent.resolve())
         # a short name of its own: one made from a long `path` would be too long
-        handle, name = tempfile.mkstemp(prefix=".leader-", suffix=path.suffix[:16], dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=_own_prefix(), suffix=path.suffix[:16], dir=path.parent)
     except OSError as error:
         raise LeaderError(f"{shown} cannot be written ({error.strerror}); choose another place.") from error
     os.close(handle)
@@ -171,6 +226,22 @@ def claim(handle: int, path: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise LeaderError(f"Another run is writing '{path}'; wait for it or end it first.") from None
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Adds a line to a file: it is on the disk when this returns, and nothing of it is left where OSError is raised."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        end = os.fstat(handle).st_size
+        try:
+            if os.write(handle, line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            os.fsync(handle)
+        except OSError:
+            os.ftruncate(handle, end)  # never a torn line in the middle
+            raise
+    finally:
+        os.close(handle)
 
 
 def drop_torn_end(path: Path) -> None:

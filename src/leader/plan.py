@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from leader.plugins.image_priors import ImagePrior
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.schedule import Grid, Schedule, make_grid
-from leader.uncertainty.estimators import Estimator, check_estimator, describe, present_name
+from leader.uncertainty.estimators import Estimator, check_cost, check_estimator, describe, present_name
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ class Choices:
         method.check(problem)
         grids = self._grids(method, plugins, prior, problem)
         estimator = self._estimator(prior, any(item.needs_sigma for item in plugins))
+        check_cost(estimator, math.prod(problem.image_shape))
         settings = {
             "prior": prior.name,
             "method": _describe(method, METHODS),

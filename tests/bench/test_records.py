@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,25 @@ def test_a_torn_last_line_is_dropped_and_the_rest_survives(tmp_path: Path) -> No
         with again.writing():
             again.append(record("c"))
         assert [item["key"] for item in read_lines(store.path)] == ["a", "c"]
+
+
+def test_a_full_disk_is_told_in_a_sentence_and_leaves_no_torn_line(tmp_path: Path) -> None:
+    """The limit of the process stands for the disk: the system takes a part of the line, then nothing."""
+    store = Store(tmp_path, "x")
+    with store.writing():
+        store.append(record("a", psnr=1.0))
+        before, limits = store.path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limits[1]))
+        try:
+            with pytest.raises(LeaderError, match="make room"):
+                store.append(record("b", psnr=2.0))
+            assert store.path.read_bytes() == before
+            with pytest.raises(LeaderError):
+                store.append(record("b"), {"b-restored.png": bytes(5000)})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        store.append(record("b", psnr=2.0))
+    assert [item["key"] for item in read_lines(store.path)] == ["a", "b"]
 
 
 def test_a_broken_line_elsewhere_is_refused(tmp_path: Path) -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from PIL import Image
 from typer.testing import CliRunner
 
 from leader.cli import app
+from leader.pictures.container import Measurement, write_container
 
 runner = CliRunner()
 LONG = "x" * 296 + ".png"
@@ -94,13 +99,67 @@ def test_bad_settings(folder: Path, name: str, content: bytes, says: str) -> Non
     refused(words, (1, 2), says)
 
 
+def test_a_list_given_as_a_number_is_refused(folder: Path) -> None:
+    """Of a plug-in's setting that holds several numbers."""
+    Path("set.toml").write_text("[direct]\nbefore = 120\n")
+    words = ["in.png", "out.png", "--task", "denoise", "--sigma", "0.1", "--plugin", "direct", "--settings", "set.toml"]
+    refused(words, 1, "a list")
+    Path("set.toml").write_text('[direct]\nbefore = [150, "x"]\n')
+    refused(words, 1, "a list")
+
+
+def test_a_side_that_the_format_cannot_hold_is_refused_before_the_work(folder: Path) -> None:
+    Image.new("RGB", (16_400, 24), (90, 120, 200)).save("wide.png")
+    refused(["wide.png", "out.webp", "--task", "denoise", "--sigma", "0.1"], 1, "16400 x 24")
+
+
+def test_a_picture_too_small_to_tell_its_noise_has_none(folder: Path) -> None:
+    Image.open("in.png").crop((3, 2, 22, 19)).save("icon.png")
+    result = runner.invoke(app, ["restore", "icon.png", "out.png", "--task", "denoise"])
+    assert result.exit_code == 0 and "taken to have none" in result.stderr
+    assert (np.asarray(Image.open("out.png")) == np.asarray(Image.open("icon.png"))).all()
+    larger = runner.invoke(
+        app, ["restore", "icon.png", "large.png", "--task", "sr", "--factor", "2", "--steps", "2", "--keep-failed"]
+    )
+    assert larger.exit_code == 0 and Image.open("large.png").size == (38, 34)
+
+
+def test_every_pixel_s_derivative_of_a_photograph_is_refused_and_that_of_an_icon_is_not(folder: Path) -> None:
+    Image.new("RGB", (160, 120), (90, 120, 200)).save("photo.png")
+    words = [
+        "--task",
+        "denoise",
+        "--sigma",
+        "0.1",
+        "--steps",
+        "1",
+        "--method",
+        "ddnm",
+        "--plugin",
+        "satp",
+        "--estimator",
+        "exact",
+    ]
+    refused(["photo.png", "out.png", *words], 1, "57600 derivatives")
+    Image.open("in.png").resize((12, 9)).save("dots.png")
+    assert runner.invoke(app, ["restore", "dots.png", "out.png", *words, "--keep-failed"]).exit_code == 0
+
+
+@pytest.mark.parametrize("options", [{"factor": 2}, {"factor": 2, "down": "average"}, {"factor": 3, "down": "lanczos"}, None])
+def test_an_operator_whose_decomposition_would_not_end_is_refused(folder: Path, options: dict[str, Any] | None) -> None:
+    """A container may name any size; so may a picture that is long and thin."""
+    task = "deblur-gaussian" if options is None else "sr"
+    write_container(Path("long.npz"), Measurement(task, torch.zeros(1, 1, 8, 20_400), (1, 16, 40_800), 0.1, options or {}))
+    refused(["long.npz", "out.png"], 1, "40800 pixels")
+
+
 def test_a_name_that_is_no_utf_8(folder: Path) -> None:
     refused(["in.png", os.fsdecode(b"\xff.png"), "--task", "sr", "--sigma", "0.1"], 1, "UTF-8")
 
 
 def test_the_task_must_be_said_where_nothing_is_found(folder: Path) -> None:
     result = runner.invoke(app, ["restore", "in.png", "out.png"])
-    assert result.exit_code == 1 and not Path("out.png").exists()
+    assert result.exit_code == 0 and not Path("out.png").exists()
     for name in ("Nothing was found to repair in in.png", "a task", "sr", "deblur", "inpaint", "denoise"):
         assert name in result.stderr
     Path("many").mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from leader.train import publish, trust_fit, trust_runs, variance
 from leader.train import run as train_run
 from leader.trust import referee
 from leader.web import server
+from leader.web.reach import Reach
 from tests.cheap_prior import CheapPrior
 from tests.train.pictures import write_pictures
 
@@ -99,14 +101,22 @@ def test_web(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEADER_WEB_AUTH", "ann:pass:word")
     words = ["--host", "localhost", "--port", "49213", "--max-megabytes", "3", "--max-pixels", "500", "--queue", "7"]
     words += ["--time-limit", "11", "--keep", "13", "--jobs", "5", "--threads", "9"]
+    words += ["--name", "a.example", "--name", "b.example", "--behind-proxy"]
     result = runner.invoke(app, ["web", *words])
     assert result.exit_code == 0, result.output
-    ((host, port, limits, auth, kept),) = seen
-    assert (host, port, auth) == ("localhost", 49213, ("ann", "pass:word"))
+    ((reach, port, limits, auth, kept),) = seen
+    assert (reach, port, auth) == (Reach("localhost", ("a.example", "b.example"), True), 49213, ("ann", "pass:word"))
     assert kept is None, "a process that is started here, or a report of a crash, would hold the password"
     found = (limits.upload_bytes, limits.pixels, limits.waiting, limits.seconds, limits.keep_seconds)
     assert found == (3 << 20, 500, 7, 11, 13) and (limits.jobs, limits.threads) == (5, 9)
     assert runner.invoke(app, ["web", "--auth", "ann"]).exit_code == 2 and len(seen) == 1
+    assert runner.invoke(app, ["web", "--name", "http://a.example"]).exit_code == 2 and len(seen) == 1
+
+
+def test_web_without_its_extra_says_so_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gradio", None)
+    result = runner.invoke(app, ["web", "--port", "49214"])
+    assert result.exit_code == 1 and "leader-ir[web]" in result.output and "Open http" not in result.output
 
 
 def test_bench_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

@@ -17,7 +17,7 @@ from typing import Any, cast
 import pytest
 import torch
 
-from leader.engines import LocalEngine, Lost, ProcessEngine, count_cores, make_engine, processes
+from leader.engines import LocalEngine, Lost, ProcessEngine, count_cores, make_engine, patience, processes
 from leader.engines.ray import RayEngine
 from leader.errors import LeaderError, UsageError
 
@@ -142,13 +142,21 @@ class PlayedWorker:
     def __init__(self, threads: int, tune: Callable[[], bool]) -> None:
         type(self).started += 1
         self.pipe, self._job = self, cast("tuple[int, int, bool] | None", None)
+        self.since = self.took = 0.0
 
     @property
     def busy(self) -> bool:
         return self._job is not None
 
+    @property
+    def counts(self) -> bool:
+        return self.busy
+
+    def has(self, index: int) -> bool:
+        return self._job is not None and self._job[0] == index
+
     def give(self, function: Any, index: int, job: int, last: bool = False) -> None:
-        self._job = (index, job, last)
+        self._job, self.since = (index, job, last), time.monotonic()
 
     def current_job(self) -> Any:
         return self._job
@@ -166,10 +174,36 @@ class PlayedWorker:
     def end(self) -> None: ...
 
 
+def freeze_once(job: tuple[str, int]) -> tuple[int, int]:
+    """The first worker that gets job 3 stops, as by SIGSTOP from elsewhere, and never goes on."""
+    folder, number = job
+    seen = Path(folder) / "stopped"
+    if number == 3 and not seen.exists():
+        seen.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(0.01)
+    return number, os.getpid()
+
+
+@posix
+def test_a_worker_that_is_frozen_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its job is given to another one when it is long overdue, the first answer counts, and the frozen process is ended."""
+    monkeypatch.setattr(patience, "LEAST_SECONDS", 4.0)
+    with closing(ProcessEngine(2)) as engine:
+        assert len(list(engine.each(negate, [1, 2]))) == 2, "both are there: their start is no part of this"
+        answers = list(engine.each(freeze_once, [(str(tmp_path), number) for number in range(7)]))
+        frozen = int((tmp_path / "stopped").read_text())
+        assert sorted(index for index, _ in answers) == list(range(7)), "each once"
+        found = {index: cast("tuple[int, int]", answer) for index, answer in answers}
+        assert all(found[number][0] == number for number in range(7)) and found[3][1] != frozen
+        assert not is_alive(frozen)
+        assert dict(engine.each(negate, [5]))[0][0] == -5  # type: ignore[index]
+
+
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> type[PlayedWorker]:
     monkeypatch.setattr(processes, "_Worker", PlayedWorker)
-    monkeypatch.setattr(processes, "wait", lambda pipes: pipes[:1])
+    monkeypatch.setattr(processes, "wait", lambda pipes, seconds: pipes[:1])
     monkeypatch.setattr(PlayedWorker, "started", 0)
     return PlayedWorker
 

@@ -10,6 +10,7 @@ import pytest
 
 from leader.engines import Lost
 from leader.engines import ray as module
+from leader.engines.patience import Patience
 from leader.engines.ray import RayEngine, _Actor, _Pool
 from leader.errors import LeaderError
 
@@ -206,3 +207,48 @@ def test_an_address_where_nobody_answers_is_told_at_once(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "_ray", lambda: SimpleNamespace(is_initialized=lambda: False, init=init))
     with pytest.raises(LeaderError, match="no Ray cluster at"):
         list(RayEngine(1, address=address).each(double, [1]))
+
+
+class FrozenCluster(Cluster):
+    """Plays a cluster whose first actor that gets job 4 is frozen: it neither answers nor dies. Waiting takes its time."""
+
+    def __init__(self, rooms: int) -> None:
+        super().__init__(rooms)
+        self.frozen: PlayedActor | None = None
+        self.clock = 0.0
+
+    def wait(self, references: list[Call], num_returns: int, timeout: float | None) -> tuple[list[Call], list[Call]]:
+        for reference in references:
+            if self.frozen is None and reference.words == (4,):
+                self.frozen = reference.actor
+        awake = [reference for reference in references if reference.actor is not self.frozen]
+        self.clock += 2.0
+        if not awake:
+            assert timeout is not None, "it would wait for ever"
+            self.clock += timeout
+            return [], references
+        return super().wait(awake, num_returns, timeout)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_actor_that_is_frozen_holds_nothing_up(count: int) -> None:
+    cluster = FrozenCluster(count + 1)
+    crew = _Pool(cluster, cluster, double, 1, count, Patience(lambda: cluster.clock))
+    found = list(crew.answers(enumerate(range(9))))
+    assert sorted(found) == [(number, 2 * number) for number in range(9)], "each once"
+    assert cluster.frozen is not None and cluster.frozen.gone, "it is ended when another one has answered"
+
+
+def test_a_job_is_overdue_after_many_times_the_longest_one() -> None:
+    now = 0.0
+    patience = Patience(lambda: now)
+    assert not patience.is_overdue(-1e9) and patience.seconds_left([0.0]) is None, "nothing is known before the first answer"
+    now = 30.0
+    patience.finish(20.0)
+    patience.finish(5.0)
+    assert patience.seconds_left([20.0, 25.0]) == 110.0, "six times 20 seconds, from the earliest"
+    now = 139.0
+    assert not patience.is_overdue(20.0)
+    now = 141.0
+    assert patience.is_overdue(20.0) and patience.seconds_left([20.0]) == 0.0
+    assert [patience.may_copy(7) for _ in range(3)] == [True, True, False] and patience.may_copy(8)

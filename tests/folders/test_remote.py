@@ -81,3 +81,17 @@ def test_objects_that_nobody_recorded_are_not_replaced_unasked(memory: Any) -> N
 def test_addresses_that_lead_nowhere(tmp_path: Path, address: str) -> None:
     with pytest.raises(LeaderError):
         go(address, tmp_path / "out")
+
+
+def test_a_bucket_that_does_not_exist_is_told(tree: Path, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores with buckets raise FileNotFoundError where there is none."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise FileNotFoundError("The specified bucket does not exist")
+
+    monkeypatch.setattr(type(memory), "find", refuse)
+    with pytest.raises(LeaderError, match="There is no memory://nowhere/in"):
+        go("memory://nowhere/in", "memory://nowhere/out")
+    monkeypatch.setattr(type(memory), "pipe_file", refuse)
+    with pytest.raises(LeaderError, match="There is no memory://nowhere/out"):
+        go(f"file://{tree}", "memory://nowhere/out")

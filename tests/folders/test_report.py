@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from leader.folders.places import open_source, open_target
+from leader.folders.report import write_report
 from leader.folders.strips import GAP, SIDE
 from tests.folders.conftest import go, save_picture
 
@@ -49,6 +51,33 @@ class Page(HTMLParser):
 
 def page_of(out: Path) -> Page:
     return Page((out / "leader-report.html").read_text(encoding="utf-8"))
+
+
+FOREIGN: list[dict[str, object]] = [
+    {"run": {"size": "large", "sigma": "x", "verdict": {"level": 3, "reasons": 7}, "network": []}},
+    {"run": {"size": [1, None], "sigma": 10**400, "mean_uncertainty": float("nan")}, "seconds": True},
+    {"run": 5, "files": {"picture": {"name": 7, "sha256": 1, "bytes": 2}}},
+    {"files": {"picture": {"name": "\ud800.png", "sha256": "", "bytes": 2}, "strip": {"name": 3, "sha256": "", "bytes": 1}}},
+    {"status": "failed", "error": ["\ud800"]},
+    {"files": {"picture": {"name": "a\0.png", "sha256": "", "bytes": 2}}},
+]
+
+
+@pytest.mark.parametrize("change", FOREIGN, ids=range(len(FOREIGN)))
+def test_a_line_with_foreign_types_is_a_row_all_the_same(tree: Path, tmp_path: Path, change: dict[str, object]) -> None:
+    """What a manifest says of pictures that are not restored now: somebody may have edited it."""
+    out = tmp_path / "out"
+    go(tree, out)
+    target, source = open_target(str(out)), open_source(str(tree))
+    manifest = target.open()
+    try:
+        manifest.append({**manifest.line("b.png"), **change})
+        write_report(source, target, manifest, ["a.png", "b.png"])
+    finally:
+        manifest.close()
+    rows = [row for row in page_of(out).rows if row]
+    assert [row[0]["data-key"] for row in rows] == ["a.png", "b.png"]
+    assert all(re.fullmatch(r"-?[\d.e-]+", str(cell["data-key"])) for row in rows for cell in row[1:])
 
 
 def test_every_picture_has_a_row_with_thumbnails_and_keys_to_sort_by(tree: Path, tmp_path: Path) -> None:

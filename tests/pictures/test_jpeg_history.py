@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, JpegImagePlugin
 
 from leader.forensics.jpeg.block_grid import matches_history
-from leader.pictures import from_pil, read_picture
+from leader.pictures import from_pil, read_picture, write_picture
 from leader.pictures.jpeg_history import JpegHistory, read_history, standard_chroma, standard_luma
 from tests.forensics.jpegs import jpeg, photograph
 
@@ -68,3 +68,15 @@ def test_the_standard_tables_are_those_of_every_quality() -> None:
             found = read_history(file)
         assert found is not None and found.chroma is not None
         assert found.luma == tuple(standard_luma(quality)) and found.chroma == tuple(standard_chroma(quality)), quality
+
+
+def test_a_restored_jpeg_gets_our_tables_and_not_the_coarse_ones_it_came_with(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(3).integers(60, 200, (24, 40, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "coarse.jpg", quality=12, subsampling=2)
+    given = read_picture(tmp_path / "coarse.jpg")
+    write_picture(tmp_path / "kept.jpg", given)
+    assert Image.open(tmp_path / "kept.jpg").quantization == Image.open(tmp_path / "coarse.jpg").quantization  # type: ignore[attr-defined]
+    write_picture(tmp_path / "restored.jpg", given.with_pixels(given.pixels * 0.9))
+    with Image.open(tmp_path / "restored.jpg") as written:
+        tables = written.quantization  # type: ignore[attr-defined]
+        assert max(tables[0]) <= 12 and max(tables[1]) <= 12 and JpegImagePlugin.get_sampling(written) == 0

@@ -91,3 +91,15 @@ def test_the_pace_is_measured_with_the_threads_of_the_run_at_the_size_of_the_net
     made.sampler.prior.size = (16, 24)
     predict_seconds(made)
     assert used == [(before + 1, (1, 3, 256, 256)), (before + 1, (1, 3, 16, 24))] and torch.get_num_threads() == before
+
+
+def test_derivatives_for_the_uncertainty_are_part_of_the_work() -> None:
+    """A picture of 24 x 16 pixels has 1152 values: as many derivatives at every step for `exact`, 5 for as many probes."""
+
+    def count(**settings: Any) -> float:
+        return count_work(ready(steps=3, method="ddnm", settings=settings))
+
+    plain = count(estimator="noise-energy")
+    calls = plain / (1 + progress.OVERHEAD)
+    assert count(estimator="hutchinson", probes=5) == pytest.approx(plain + 5 * progress.DERIVATIVE * calls)
+    assert count(estimator="exact") == pytest.approx(plain + 1152 * progress.DERIVATIVE * calls)

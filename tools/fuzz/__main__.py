@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
-    parser.add_argument("--cases", type=int, default=5000, help="how many (5000)")
+    parser.add_argument("--cases", type=int, default=10_000, help="how many (10000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first case, for a long run in parts (0)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other cases")
     parser.add_argument("--only", choices=list(SHARES), help="the cases of one reader")

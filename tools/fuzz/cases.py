@@ -18,6 +18,7 @@ import numpy as np
 from tools.fuzz.commands import any_command
 from tools.fuzz.damage import VALUES, WORDS, json_text, mended_png, spoiled, spoiled_json, spoiled_text
 from tools.fuzz.doors import kept_run, referee, whole_folder
+from tools.fuzz.structure import spoiled_structure
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 SHARED = EXPERIMENTS.parent / "src" / "leader" / "bench"
@@ -86,8 +87,7 @@ def _picture(rng: Random, seeds: Path, folder: Path) -> list[str]:
     sources = sorted((seeds / "pictures").iterdir())
     source = rng.choice(sources)
     path = folder / f"in{source.suffix if rng.random() < 0.9 else rng.choice(('.png', '.jpg', '.tif', '.eps', ''))}"
-    data = spoiled(source.read_bytes(), rng, rng.choice(sources).read_bytes())
-    path.write_bytes(mended_png(data) if rng.random() < 0.6 else data)
+    path.write_bytes(_spoiled_picture(source.read_bytes(), rng, rng.choice(sources).read_bytes()))
     given = special(rng, folder, source.suffix) if rng.random() < 0.004 else str(path)
     kind = rng.random()
     if kind < 0.05:
@@ -104,6 +104,15 @@ def _picture(rng: Random, seeds: Path, folder: Path) -> list[str]:
     if task == "inpaint" and rng.random() < 0.5:
         more = ["--mask", "auto"]
     return ["restore", given, _out(folder), "--task", task, *sigma, *more, *_cheap(rng)]
+
+
+def _spoiled_picture(data: bytes, rng: Random, other: bytes) -> bytes:
+    """Half of them with a structure that says something wrong, the others with wrong bytes anywhere."""
+    if rng.random() < 0.5:
+        data = spoiled_structure(data, rng)
+        return data if rng.random() < 0.8 else spoiled(data, rng)
+    data = spoiled(data, rng, other)
+    return mended_png(data) if rng.random() < 0.6 else data
 
 
 def _cheap(rng: Random) -> list[str]:

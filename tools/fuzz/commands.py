@@ -109,7 +109,7 @@ def _restore(rng: Random, folder: Path) -> list[str]:
         "--quality": ("draft", "standard", "best", rng.choice(NAMES)),
         "--look": ("natural", "faithful", rng.choice(NAMES)),
         "--average": ("1", "2", rng.choice(NUMBERS)),
-        "--estimator": ("none", "head", "hutchinson", "difference", rng.choice(NAMES)),
+        "--estimator": ("none", "head", "hutchinson", "difference", "exact", rng.choice(NAMES)),
         "--threads": ("1", rng.choice(NUMBERS)),
         "--dtype": ("float32", "bfloat16", rng.choice(NAMES)),
         "--device": ("cpu", "cuda:99", rng.choice(NAMES)),

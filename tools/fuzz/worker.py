@@ -131,7 +131,8 @@ def run_case(case: Case, folder: Path, alarm: Alarm) -> Outcome:
     if result.exit_code == NO_ANSWER:
         return Outcome(case.number, case.reader, SERVED)  # a failed picture is not written
     if result.exit_code == 0:
-        lost = _of_one_picture(case) and "--help" not in case.arguments and _files(folder) == before
+        told = "--help" in case.arguments or "Nothing was found to repair" in said
+        lost = _of_one_picture(case) and not told and _files(folder) == before
         return _finding(case, "nothing was written", None, folder, said) if lost else Outcome(case.number, case.reader, SERVED)
     if not said.strip():
         return _finding(case, f"exit {result.exit_code} without a word", None, folder)

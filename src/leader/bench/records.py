@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from leader.errors import LeaderError
-from leader.files import claim, drop_torn_end, replacing
+from leader.files import append_line, claim, drop_torn_end, replacing
 
 Record = dict[str, Any]
 """A cell's record. Always there: "asked" (what was asked), "revisions" (of the parts that took part), "key" (the hash of both),
@@ -90,16 +90,14 @@ class Store:
     def append(self, record: Record, pictures: Mapping[str, bytes] | None = None) -> None:
         """Adds a record; its pictures are on disk before it is."""
         for name, data in (pictures or {}).items():
-            (self.folder / PICTURES).mkdir(exist_ok=True)
             write_atomically(self.folder / PICTURES / name, data)
-        line = (canonical(record) + "\n").encode()
-        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
-            if os.write(handle, line) != len(line):
-                raise OSError(f"the record could not be written to {self.path} in full")
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+            append_line(self.path, (canonical(record) + "\n").encode())
+        except OSError as error:
+            raise LeaderError(
+                f"'{self.path}' cannot be written any more ({error.strerror}); make room and run the same command again, which "
+                "goes on where this one stopped."
+            ) from error
         self._remember(record)
 
     def finish(self, keys: Sequence[str], *, prune: bool = False) -> None:

@@ -69,6 +69,7 @@ def restore(
     from leader.files import check_readable, printable
     from leader.pictures import check_format
     from leader.pictures.container import SUFFIX
+    from leader.restoration.diagnose import NothingToRepairError
 
     _refuse_more_names(ctx, picture, out)
     if is_folder(picture):
@@ -85,9 +86,13 @@ def restore(
     request, _ = _add_settings(ctx, request, settings)
     examination = None
     if request.task is None and picture.suffix.lower() != SUFFIX:
-        request, examination = _follow_advice(picture, request)
+        try:
+            request, examination = _follow_advice(picture, request)
+        except NothingToRepairError as good:
+            to_stderr(f"{printable(out)} was not written: {good}")
+            return
     ready = request.prepare(picture, examination=examination)
-    check_format(out, ready.given.alpha is not None)
+    check_format(out, ready.given.alpha is not None, ready.size)
     restored = run_and_tell(ready, results.check, ask=not results.yes)
     if restored.verdict is not None and restored.verdict.level == "failed" and not results.keep_failed:
         results.write_run(restored)

@@ -17,7 +17,7 @@ Examples:
 
     leader web --port 8080 --jobs 2 --max-pixels 4000000
 
-    LEADER_WEB_AUTH=name:password leader web --host 0.0.0.0
+    LEADER_WEB_AUTH=name:password leader web --host 0.0.0.0 --name photos.example.org
 """
 AUTH = "LEADER_WEB_AUTH"
 
@@ -40,11 +40,21 @@ def web(
     keep: Annotated[float, typer.Option("--keep", help="Seconds that pictures and results are kept.")] = 3600.0,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Pictures at once; by default as the cores allow.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads for each; the bits depend on them.")] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="A name under which visitors reach the page from elsewhere; others are not answered."),
+    ] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="Believe the proxy before the page how it was reached.")
+    ] = False,
 ) -> None:
     """Opens a page on this machine: drop a picture in and watch it come back."""
     from leader.web.limits import fit_limits
-    from leader.web.server import serve
+    from leader.web.reach import Reach
+    from leader.web.server import check_extra, serve
 
+    check_extra()
+    reach = Reach(host, tuple(name or ()), behind_proxy)
     pair = _parse_auth(auth)
     limits = fit_limits(
         jobs=jobs,
@@ -57,7 +67,7 @@ def web(
     )
     _check_port(host, port)
     to_stdout(f"Open http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port} in a browser; Ctrl-C ends it.")
-    serve(host, port, limits, pair)
+    serve(reach, port, limits, pair)
 
 
 def _parse_auth(auth: str | None) -> tuple[str, str] | None:

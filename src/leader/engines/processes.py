@@ -1,6 +1,7 @@
 """Jobs in processes that may die: each takes one job at a time, so that a death costs one job and no other.
 
-A job whose worker died is tried once more when all others are done, alone: most such deaths are want of memory.
+A job whose worker died is tried once more when all others are done, alone: most such deaths are want of memory. A worker that
+is frozen never answers: its job is given to another one too when it is long overdue (see patience.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import torch
 
 from leader.engines.base import Answer, Engine, Job, Lost
 from leader.engines.memory import keep_freed_memory, return_freed_memory
+from leader.engines.patience import Patience
 from leader.errors import LeaderError
 
 MOST_DEATHS = 3
@@ -42,12 +44,15 @@ class ProcessEngine(Engine):
     def each(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[tuple[int, Answer | Lost]]:
         todo = enumerate(jobs)
         again: deque[tuple[int, Job]] = deque()
+        overdue: deque[tuple[int, Job, bool]] = deque()
+        patience = Patience()
         deaths, more = 0, True
         try:
             while True:
-                while more and sum(worker.busy for worker in self._members) < self.workers:
-                    following = next(todo, None)
-                    if following is None:
+                while (overdue or more) and sum(worker.counts for worker in self._members) < self.workers:
+                    if overdue:
+                        self._find_idle().give(function, *overdue.popleft())
+                    elif (following := next(todo, None)) is None:
                         more = False
                     else:
                         self._find_idle().give(function, *following)
@@ -57,13 +62,24 @@ class ProcessEngine(Engine):
                         return
                     self._find_idle().give(function, *again.popleft(), last=True)
                     continue
-                for worker in _wait_for_any(busy):
+                ready = _wait_for_any(busy, patience.seconds_left(worker.since for worker in busy if worker.counts))
+                for worker in busy:
+                    if worker.counts and worker not in ready and patience.is_overdue(worker.since):
+                        worker.counts = False
+                        if patience.may_copy(worker.current_job()[0]):
+                            overdue.append(worker.current_job())
+                for worker in ready:
+                    if worker not in self._members:
+                        continue  # ended just now: another one had its job
                     index, job, last = worker.current_job()
+                    others = [other for other in self._members if other.has(index) and other is not worker]
                     try:
                         answer = worker.receive()
                     except EOFError:
                         self._members.remove(worker)
                         reason = worker.explain_death()
+                        if others:
+                            continue
                         if last:  # the job's own fault: it was tried alone
                             yield index, Lost(reason)
                             continue
@@ -73,6 +89,9 @@ class ProcessEngine(Engine):
                             raise LeaderError(f"Workers die one after the other ({reason}); use fewer of them.") from None
                         continue
                     deaths = 0
+                    patience.finish(worker.took)
+                    self._end(others)
+                    overdue = deque(item for item in overdue if item[0] != index)
                     if self.fresh:
                         self._members.remove(worker)
                         worker.end()
@@ -106,6 +125,8 @@ class _Worker:
         self.pipe, other = context.Pipe()
         self._function: Callable[[Any], Any] | None = None
         self._job: tuple[int, Any, bool] | None = None
+        self.since = self.took = 0.0  # when its job was given, and the seconds that its last one took
+        self.counts = False  # among the workers at work: busy, and not overdue
         self._process: SpawnProcess = context.Process(
             target=_work, args=(other, threads, tune_memory, os.getpid()), name="leader-worker", daemon=True
         )
@@ -116,10 +137,15 @@ class _Worker:
     def busy(self) -> bool:
         return self._job is not None
 
+    def has(self, index: int) -> bool:
+        """Whether it has the job at this position."""
+        return self._job is not None and self._job[0] == index
+
     def give(self, function: Callable[[Job], Any], index: int, job: Job, last: bool = False) -> None:
         """Hands over a job, and the function where it is not the one of the job before; `last`: it was tried before."""
         message = (None if function is self._function else function, job)
         self._function, self._job = function, (index, job, last)
+        self.since, self.counts = time.monotonic(), True
         try:
             self.pipe.send(message)
         except (BrokenPipeError, ConnectionResetError):
@@ -133,10 +159,10 @@ class _Worker:
     def receive(self) -> Any:
         """The answer it sent. Raises EOFError where it died, and what its job raised."""
         try:
-            kind, value = self.pipe.recv()
+            kind, value, self.took = self.pipe.recv()
         except ConnectionResetError as error:
             raise EOFError from error
-        self._job = None
+        self._job, self.counts = None, False
         if kind == "raised":
             raise value
         return value
@@ -158,9 +184,9 @@ class _Worker:
         self._process.close()
 
 
-def _wait_for_any(busy: list[_Worker]) -> list[_Worker]:
-    """Those of the workers that have answered or died; waits for the first."""
-    ready = wait([worker.pipe for worker in busy])
+def _wait_for_any(busy: list[_Worker], seconds: float | None) -> list[_Worker]:
+    """Those of the workers that have answered or died; waits for the first, so many seconds where they are given."""
+    ready = wait([worker.pipe for worker in busy], seconds)
     return [worker for worker in busy if worker.pipe in ready]
 
 
@@ -185,12 +211,13 @@ def _work(pipe: Connection, threads: int, tune_memory: Callable[[], bool], paren
             return
         function = function if new is None else new
         assert function is not None
+        begin = time.monotonic()
         try:
             message = ("answer", function(job))
         except Exception as error:
             message = ("raised", error)
         try:
-            pipe.send(message)
+            pipe.send((*message, time.monotonic() - begin))
         except (BrokenPipeError, ConnectionResetError):
             return
 

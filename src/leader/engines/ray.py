@@ -2,7 +2,8 @@
 
 An actor has one job at a time and the next is handed out when it answers: any number of jobs takes no memory. A job whose
 actor or machine died is given to another actor, up to three times in all. An actor gets its first job when it has started:
-one that waits for room, since a machine is gone, keeps no job waiting.
+one that waits for room, since a machine is gone, keeps no job waiting. An actor that is frozen keeps none either: a job that is
+long overdue is given to another one too (see patience.py).
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from leader.engines.base import Answer, Engine, Job, Lost
+from leader.engines.patience import Patience
 from leader.errors import LeaderError
 
 ATTEMPTS = 3
@@ -111,23 +114,44 @@ class _Actor:
             return None, error
 
 
+@dataclass
+class _Given:
+    """A job that an actor has: its position, how often its actor died, since when, and whether it is overdue."""
+
+    actor: Any
+    index: int
+    job: Any
+    died: int
+    since: float
+    overdue: bool = False
+
+
 class _Pool:
     """The actors, and the job each has."""
 
-    def __init__(self, ray: Any, kind: Any, function: Callable[[Any], Any], threads: int, count: int) -> None:
+    def __init__(
+        self,
+        ray: Any,
+        kind: Any,
+        function: Callable[[Any], Any],
+        threads: int,
+        count: int,
+        patience: Patience | None = None,
+    ) -> None:
         self._ray, self._kind, self._threads, self._count = ray, kind, threads, count
         self._function = ray.put(function)  # sent to every machine once
-        self._has: dict[Any, tuple[Any, int, Any, int]] = {}  # reference -> actor, position, job, times its actor died
+        self._has: dict[Any, _Given] = {}  # by reference
         self._starting: dict[Any, Any] = {}  # reference -> actor
         self._idle: list[Any] = []
         self._deaths = 0
+        self._patience = patience or Patience()
 
     def answers(self, jobs: Iterator[tuple[int, Job]]) -> Iterator[tuple[int, Any]]:
         """(position, answer or Lost) in the order of completion."""
         waiting: deque[tuple[int, Any, int]] = deque()
         more = True
         while True:
-            while more and len(waiting) + len(self._has) < self._count:
+            while more and len(waiting) + self._count_busy() < self._count:
                 following = next(jobs, None)
                 if following is None:
                     more = False
@@ -136,41 +160,72 @@ class _Pool:
             if not waiting and not self._has:
                 return
             self._give_jobs(waiting)
-            for reference in self._wait_for_any():
+            ready = self._wait_for_any()
+            waiting.extendleft(self._find_overdue(ready))
+            for reference in ready:
                 if reference in self._starting:
                     self._take_in(reference)
                     continue
-                actor, index, job, died = self._has.pop(reference)
+                if reference not in self._has:
+                    continue  # another actor answered its job just now
+                given = self._has.pop(reference)
+                index, died = given.index, given.died
+                elsewhere = any(other.index == index for other in self._has.values()) or any(i == index for i, _, _ in waiting)
                 try:
                     answer, raised = self._ray.get(reference)
                 except self._ray.exceptions.RayError as error:
-                    self._count_death(actor, error, first=died == 0)
+                    self._count_death(given.actor, error, first=died == 0)
+                    if elsewhere:
+                        continue
                     if died + 1 >= ATTEMPTS:
                         yield index, Lost(f"its worker on the cluster died {died + 1} times ({_name_error(error)})")
                     else:
-                        waiting.appendleft((index, job, died + 1))
+                        waiting.appendleft((index, given.job, died + 1))
                     continue
                 self._deaths = 0
-                self._idle.append(actor)
+                self._patience.finish(self._patience.now() - given.since)
+                self._idle.append(given.actor)
+                self._drop_copies(index)
+                waiting = deque(item for item in waiting if item[0] != index)
                 if raised is not None:
                     raise raised
                 yield index, answer
+
+    def _count_busy(self) -> int:
+        """Jobs that are with an actor and not overdue."""
+        return sum(not given.overdue for given in self._has.values())
+
+    def _find_overdue(self, ready: list[Any]) -> list[tuple[int, Any, int]]:
+        """Jobs that have become overdue, for other actors."""
+        found = []
+        for reference, given in self._has.items():
+            if reference not in ready and not given.overdue and self._patience.is_overdue(given.since):
+                given.overdue = True
+                if self._patience.may_copy(given.index):
+                    found.append((given.index, given.job, given.died))
+        return found
+
+    def _drop_copies(self, index: int) -> None:
+        """Ends the actors that have a job which another one has answered."""
+        for reference in [key for key, given in self._has.items() if given.index == index]:
+            self._kill(self._has.pop(reference).actor)
 
     def _give_jobs(self, waiting: deque[tuple[int, Any, int]]) -> None:
         """Gives jobs to those who have none, and starts as many actors as there are jobs."""
         while waiting and self._idle:
             index, job, died = waiting.popleft()
             actor = self._idle.pop()
-            self._has[actor.do.remote(job)] = (actor, index, job, died)
-        while len(self._starting) < min(len(waiting), self._count - len(self._has)):
+            self._has[actor.do.remote(job)] = _Given(actor, index, job, died, self._patience.now())
+        while len(self._starting) < min(len(waiting), self._count - self._count_busy()):
             actor = self._kind.remote(self._function, self._threads)
             self._starting[actor.is_started.remote()] = actor
 
     def _wait_for_any(self) -> list[Any]:
-        """What has come: an answer, a start, a death."""
+        """What has come: an answer, a start, a death; nothing where a job is overdue."""
         alone = not self._has
-        ready, _ = self._ray.wait([*self._starting, *self._has], num_returns=1, timeout=WAIT_SECONDS if alone else None)
-        if not ready:
+        left = self._patience.seconds_left(given.since for given in self._has.values() if not given.overdue)
+        ready, _ = self._ray.wait([*self._starting, *self._has], num_returns=1, timeout=WAIT_SECONDS if alone else left)
+        if not ready and alone:
             raise LeaderError(
                 f"No worker of the cluster answered within {WAIT_SECONDS:.0f} seconds: it has no free room for them, or "
                 "leader is not installed on its machines."
@@ -202,7 +257,7 @@ class _Pool:
 
     def end(self) -> None:
         """Ends all actors, whatever they are doing."""
-        for actor in [*self._idle, *self._starting.values(), *(item[0] for item in self._has.values())]:
+        for actor in [*self._idle, *self._starting.values(), *(given.actor for given in self._has.values())]:
             self._kill(actor)
 
 

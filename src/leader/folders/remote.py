@@ -58,7 +58,10 @@ class RemoteSource(_Remote):
     def walk(self) -> Iterator[Found]:
         with _explain_errors(self.address):
             self.store.invalidate_cache()
-            listed = self.store.find(self.root, detail=True)
+            try:
+                listed = self.store.find(self.root, detail=True)
+            except FileNotFoundError as error:  # of a bucket; an empty folder is told by having no pictures
+                raise _no_such_place(self.address) from error
         start = f"{self.root}/"
         for path, about in listed.items():
             name = str(path).removeprefix(start)
@@ -113,8 +116,11 @@ class RemoteTarget(_Remote):
         """An object, whole or not at all."""
         with _explain_errors(self.address):
             place = self._at(name)
-            self.store.makedirs(place.rsplit("/", 1)[0], exist_ok=True)
-            self.store.pipe_file(place, data)
+            try:
+                self.store.makedirs(place.rsplit("/", 1)[0], exist_ok=True)
+                self.store.pipe_file(place, data)
+            except FileNotFoundError as error:
+                raise _no_such_place(self.address) from error
 
     def sweep(self) -> None:
         """Objects appear when they are complete: nothing is temporary."""
@@ -166,6 +172,10 @@ def _stamp(about: dict[str, Any], size: int) -> str | None:
     """What a store says of an object's content; None where it says nothing that would change with it."""
     found = next((about[key] for key in _STAMPS if about.get(key) is not None), None)
     return None if found is None else f"{size} {found}"
+
+
+def _no_such_place(address: str) -> LeaderError:
+    return LeaderError(f"There is no {printable(address)}; check the address, or make its bucket first.")
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def write_report(source: Source, target: Target, manifest: Manifest, names: Iter
     with tempfile.TemporaryDirectory(prefix="report-", dir=staging) as folder:
         file = Path(folder) / "report.html"
         try:
-            with file.open("w", encoding="utf-8") as page:
+            with file.open("w", encoding="utf-8", errors="xmlcharrefreplace") as page:
                 page.writelines(page_text(lines, lambda line: _strip(line, source, target, Path(folder))))
             flush_to_disk(file)
             (target.send if staging is None else target.keep)(file, REPORT)
@@ -99,13 +99,13 @@ def _row(number: int, line: Line, strip: bytes | None) -> str:
     level, reasons = _level(line, _table(run.get("verdict")))
     name = escape(printable(line["name"]))
     shown = line.get("files", {}).get("picture") if line.get("status") == DONE else None
-    link = name if shown is None else f'<a href="{escape(quote(shown["name"]))}">{name}</a>'
+    link = name if shown is None else f'<a href="{escape(_address(shown["name"]))}">{name}</a>'
     image = ""
     if strip is not None:
         data = base64.b64encode(strip).decode("ascii")
         width = 3 * SIDE + 2 * GAP
         image = f'<img alt="before, after, map of {name}" width="{width}" height="{SIDE}" src="data:image/webp;base64,{data}">'
-    size = run.get("size") or [0, 0]
+    width, height = _size(run.get("size"))
     calls = _table(run.get("network")).get("calls")
     cells = [
         f'<td data-key="{name}">{link}</td>',
@@ -115,7 +115,7 @@ def _row(number: int, line: Line, strip: bytes | None) -> str:
         _number(run.get("sigma"), "{:.4f}"),
         _number(run.get("mean_uncertainty"), "{:.4f}"),
         _number(calls, "{:.0f}"),
-        f'<td class="n" data-key="{size[0] * size[1]}">{size[0]} × {size[1]}</td>',
+        f'<td class="n" data-key="{width * height}">{width} × {height}</td>',
         _number(line.get("seconds"), "{:.1f}"),
     ]
     return f"<tr>{''.join(cells)}</tr>\n"
@@ -129,14 +129,32 @@ def _level(line: Line, verdict: Mapping[str, Any]) -> tuple[str, str]:
     """The word of a row, and why."""
     if line.get("status") == FAILED:
         return "error", str(line.get("error", ""))
-    reasons = "; ".join(str(reason) for reason in verdict.get("reasons", ()))
+    found = verdict.get("reasons")
+    reasons = "; ".join(map(str, found)) if isinstance(found, list) else ""
     if line.get("status") != DONE:
         return "refused", reasons
     return str(verdict.get("level", "not judged")), reasons
 
 
+def _address(name: Any) -> str:
+    """A file name as the address of a link."""
+    return quote(str(name).encode("utf-8", "surrogatepass"))
+
+
+def _size(value: Any) -> tuple[int, int]:
+    """Width and height that a line tells, (0, 0) where it does not."""
+    if isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
+        return int(value[0]), int(value[1])
+    return 0, 0
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it can be told as one: lines may be edited, and JSON has whole numbers that no float can hold."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e300 < value < 1e300
+
+
 def _number(value: Any, pattern: str) -> str:
-    if not isinstance(value, (int, float)):
+    if not _is_number(value):
         return '<td class="n" data-key="-1">–</td>'
     return f'<td class="n" data-key="{value!r}">{pattern.format(value)}</td>'
 
@@ -148,18 +166,19 @@ def _strip(line: Line, source: Source, target: Target, folder: Path) -> bytes | 
     files = line.get("files", {})
     try:
         if "strip" in files:
-            return target.read(files["strip"]["name"])
+            return target.read(str(files["strip"]["name"]))
         from leader.pictures import read_picture
 
         copy = folder / f"before{Path(line['name']).suffix}"
         source.fetch(line["name"], copy)
-        after = read_picture(_save(target.read(files["picture"]["name"]), folder, files["picture"]["name"])).rgb()
+        result = str(files["picture"]["name"])
+        after = read_picture(_save(target.read(result), folder, result)).rgb()
         before = after if copy.suffix.lower() == ".npz" else read_picture(copy).rgb()
         strip = folder / "strip.webp"
         write_strip(strip, before, after, None)
         return strip.read_bytes()
-    except (OSError, LeaderError):
-        return None  # a picture that was moved away since has no thumbnail
+    except (OSError, ValueError):
+        return None  # a picture that was moved away since has no thumbnail, nor has a name that no file can have
 
 
 def _save(data: bytes, folder: Path, name: str) -> Path:

@@ -121,7 +121,7 @@ class _Item:
         picture = Path(result_names(self.name, self.task.maps)["picture"])
         check_format(picture)
         ready = _model(self.task.choices).prepare(copy)
-        check_format(picture, ready.given.alpha is not None)
+        check_format(picture, ready.given.alpha is not None, ready.size)
         copy.unlink()
         self.ready = ready
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from leader.operators.resize import checked_factor, keys_cubic
-from leader.operators.separable import Factor, SeparableOperator
+from leader.operators.separable import Factor, SeparableOperator, check_side
 
 
 class PillowSR(SeparableOperator):
@@ -122,4 +122,5 @@ def pillow_matrix(size: int, factor: int, kernel: str) -> Tensor:
 
 @lru_cache(maxsize=16)
 def _pillow_factor(size: int, factor: int, kernel: str) -> Factor:
+    check_side(size)
     return Factor(pillow_matrix(size, factor, kernel), rcond=1e-3)

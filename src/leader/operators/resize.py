@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.operators.separable import Factor, SeparableOperator
+from leader.operators.separable import Factor, SeparableOperator, check_side
 
 
 class BicubicSR(SeparableOperator):
@@ -93,9 +93,11 @@ def symmetric_index(index: Tensor, size: int) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _bicubic_factor(size: int, factor: int) -> Factor:
+    check_side(size)
     return Factor(bicubic_matrix(size, factor), rcond=1e-3)
 
 
 @lru_cache(maxsize=8)
 def _average_factor(size: int, factor: int) -> Factor:
+    check_side(size)
     return Factor(average_matrix(size, factor), rcond=1e-3)

@@ -17,6 +17,18 @@ from leader.operators.base import Eta, SpectralOperator
 from leader.operators.caches import CastCache
 from leader.operators.components import MeasuredAxis, SeparableComponents, measured_axis
 
+LONGEST_SIDE = 20_000
+"""Pixels of a side whose matrix is decomposed: at twice as many that takes the better part of an hour and 13 GB."""
+
+
+def check_side(size: int) -> None:
+    """Refuses, before it is made, a matrix over so many pixels that its decomposition would not end."""
+    if size > LONGEST_SIDE:
+        raise LeaderError(
+            f"The picture has a side of {size} pixels, and this operator needs the decomposition of a matrix over it; at most "
+            f"{LONGEST_SIDE} are served, so cut the picture into parts."
+        )
+
 
 class Factor:
     """A 1-D factor B [m, n] in float64; decompositions are made when first asked for.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError, unknown_name
 from leader.operators.resize import symmetric_index
-from leader.operators.separable import Factor, SeparableOperator
+from leader.operators.separable import Factor, SeparableOperator, check_side
 
 BOUNDARIES = ("zero", "symmetric")
 
@@ -71,4 +71,5 @@ def _checked_taps(taps: Sequence[float] | Tensor) -> tuple[float, ...]:
 
 @lru_cache(maxsize=8)
 def _blur_factor(size: int, taps: tuple[float, ...], boundary: str, rcond: float) -> Factor:
+    check_side(size)
     return Factor(blur_matrix(size, taps, boundary), rcond)

@@ -19,6 +19,7 @@ class Format:
     sniffed   whether Pillow may try it on a file of any name; AVIF and HEIC files are told by their first bytes
     marks     how its files begin, where not every kind of it is served
     written   whether it is written; then, whether it holds alpha, 16 bits, colour profiles, and EXIF by way of Pillow
+    side      pixels that a side can have at most, where the format is what limits it
     options   of Pillow, by which it is written
     """
 
@@ -32,6 +33,7 @@ class Format:
     deep: bool = False
     profile: bool = False
     exif: bool = False
+    side: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -44,9 +46,10 @@ TABLE = (
         marks=(b"\xff\xd8\xff",),
         profile=True,
         exif=True,
+        side=65_500,
         options={"quality": 95, "subsampling": 0},
     ),
-    Format("WEBP", (".webp",), "WebP", alpha=True, profile=True, exif=True, options={"lossless": True}),
+    Format("WEBP", (".webp",), "WebP", alpha=True, profile=True, exif=True, side=16_383, options={"lossless": True}),
     Format(TIFF, (".tif", ".tiff"), "TIFF", marks=(b"II*\0", b"MM\0*", b"II+\0"), alpha=True, deep=True, profile=True),
     Format("BMP", (".bmp",), "BMP", marks=(b"BM",)),
     Format("PPM", (".ppm",)),
@@ -60,6 +63,7 @@ TABLE = (
         alpha=True,
         profile=True,
         exif=True,
+        side=65_536,
         options={"quality": 95, "subsampling": "4:4:4"},
     ),
     Format(HEIF, (".heic", ".heif", ".hif"), "HEIC", sniffed=False, written=False),

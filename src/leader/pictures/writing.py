@@ -22,8 +22,11 @@ _SUBSAMPLINGS = {(1, 1): 0, (1, 2): 1, (2, 2): 2}
 """Pillow's numbers of what it can write."""
 
 
-def check_format(path: Path, alpha: bool = False) -> Format:
-    """The format a file name asks for; refuses what cannot be written or would lose an alpha channel."""
+def check_format(path: Path, alpha: bool = False, size: tuple[int, int] | None = None) -> Format:
+    """The format a file name asks for; refuses what cannot be written, or cannot hold an alpha channel or a picture's size.
+
+    size  (width, height) of the picture, where it is known
+    """
     if path.suffix.lower() not in FORMATS:
         found = f"'{printable(path.suffix)}'" if path.suffix else "no suffix"
         raise UsageError(f"{printable(path)} has {found}; pictures are written as {', '.join(FORMATS)}.")
@@ -35,6 +38,11 @@ def check_format(path: Path, alpha: bool = False) -> Format:
             f"{chosen.name} cannot hold the transparency of the picture; write PNG, WebP or TIFF instead of "
             f"{printable(path.name)}."
         )
+    if size is not None and chosen.side is not None and max(size) > chosen.side:
+        raise LeaderError(
+            f"{chosen.name} holds at most {chosen.side} pixels on a side, and the picture has {size[0]} x {size[1]}; write PNG "
+            f"or TIFF instead of {printable(path.name)}."
+        )
     return chosen
 
 
@@ -44,7 +52,7 @@ def write_picture(path: Path, picture: Picture, location: bool = False, stamp: S
     location  whether the place where it was taken goes with it
     stamp     what is added to its metadata
     """
-    chosen = check_format(path, picture.alpha is not None)
+    chosen = check_format(path, picture.alpha is not None, picture.size)
     with replacing(path) as temporary:
         if picture.bits == 16 and chosen.deep:
             samples = samples_of(picture)

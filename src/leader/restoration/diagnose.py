@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from leader.errors import LeaderError, UsageError
 from leader.files import printable
 from leader.forensics import Examination, examine
@@ -40,6 +42,10 @@ NOISES = {
     "coloured": "noise that is not white but blotchy or coloured,",
     "shot": "noise that grows with the light,",
 }
+
+
+class NothingToRepairError(LeaderError):
+    """Nobody said what is wrong with a picture, and nothing was found: good news rather than a failure."""
 
 
 @dataclass(frozen=True)
@@ -141,14 +147,18 @@ class Diagnosis:
         return f"To repair it: {self.command}"
 
     def advised(self) -> Advice:
-        """The repair; a sentence where there is none."""
+        """The repair; raises NothingToRepairError where there is none."""
         if self.advice is None:
             name = "this picture" if self.file is None else printable(self.file)
-            raise LeaderError(f"Nothing was found to repair in {name}; choose a task, one of {', '.join(TASKS)}.")
+            raise NothingToRepairError(f"Nothing was found to repair in {name}; choose a task, one of {', '.join(TASKS)}.")
         return self.advice
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as JSON values; docs/diagnose.md names the fields."""
+        content: dict[str, Any] = _as_json(self._content())
+        return content
+
+    def _content(self) -> dict[str, Any]:
         found = self.findings
         noise, history, blur = found.noise, found.history, found.blur.blur
         return {
@@ -290,6 +300,15 @@ def _noise(found: Findings) -> list[str]:
         return [f"Its noise is weak (at most {found.noise_level:.3f} of the range)."]
     level = f"{found.noise_level:.3f} of the range, {255 * found.noise_level:.0f} grey levels"
     return [f"It is noisy: {NOISES[_kind(noise)]} of {level}."]
+
+
+def _as_json(value: Any) -> Any:
+    """A value with Python's own numbers and truth values in place of NumPy's, which measurements bring and JSON refuses."""
+    if isinstance(value, Mapping):
+        return {name: _as_json(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _kind(noise: NoiseEstimate) -> str:

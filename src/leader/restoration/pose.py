@@ -204,6 +204,12 @@ def _noise(
         level = measured.sigma
     if level is None:
         noise, notes = _estimate_noise(measured, task.amplifies, request.examination), request.notes
+        if noise is None:
+            fact = "The picture is too small for its noise to be told, so it is taken to have none."
+            notes.append(Note("noise untold", fact, Remedy("say how noisy it is", {"sigma": None})))
+            noise = NoiseEstimate(0.0, 0.0, rounding(measured.picture.bits))
+            if noise.sigma < task.weak_noise:
+                return 0.0, None, False
         level, shape = math.hypot(noise.sigma, measured.doubt), noise.shot or noise.spectrum
         white = shape is None and noise.history is None
         notes.extend(noise.notes())
@@ -224,13 +230,18 @@ def _noise(
     return level, NoiseSpectrum.white(max(level, rounding(measured.picture.bits))), white
 
 
-def _estimate_noise(measured: Measured, amplified: bool, examination: Examination) -> NoiseEstimate:
-    """The noise of what was measured, with that of its compression and of its rounding to 8 or 16 bits."""
+def _estimate_noise(measured: Measured, amplified: bool, examination: Examination) -> NoiseEstimate | None:
+    """The noise of what was measured, with that of its compression and of its rounding to 8 or 16 bits.
+
+    None where the picture is too small to tell; where it is a mask that leaves too little, the level has to be given.
+    """
     examined = examination.of_measured(measured.pixels, measured.known)
     noise = examined.amplified_noise if amplified else examined.noise
     if not isinstance(noise, NotExamined):
         return noise
-    if measured.known is None or measured.known.mean() > 0.5:
+    if measured.known is None:
+        return None
+    if measured.known.mean() > 0.5:
         raise LeaderError(noise.reason)
     raise LeaderError(noise.reason.rstrip(".") + ", and see that the mask is white where the picture is known.")
 

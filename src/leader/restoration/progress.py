@@ -6,6 +6,7 @@ skips steps altogether. So work is counted and not steps: the cost the prior dec
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -14,7 +15,10 @@ import torch
 from leader.progress import TimeLeft, format_clock
 from leader.restoration.restore import Preparation
 from leader.result import Step
+from leader.uncertainty.estimators import count_derivatives
 
+DERIVATIVE = 2.0
+"""What a derivative of the network along a direction takes, in calls of it."""
 OVERHEAD = 0.2
 """What a step usually takes besides the network, as a share of a full-resolution network call."""
 WORTH_MEASURING = 5_000_000
@@ -29,7 +33,14 @@ def count_work(ready: Preparation) -> float:
     """All that lies ahead of a run at most, in pixels of full-resolution network calls."""
     _, height, width = ready.problem.image_shape
     costs = [cost for _, cost in ready.work()]
-    return ready.average * (sum(costs) + OVERHEAD * len(costs) * height * width)
+    return ready.average * (_count_calls(ready) * sum(costs) + OVERHEAD * len(costs) * height * width)
+
+
+def _count_calls(ready: Preparation) -> float:
+    """What the network does at a step, derivatives for the uncertainty included, in calls."""
+    plan = ready.plan
+    values, probes = math.prod(ready.problem.image_shape), int(plan.settings["probes"])
+    return 1 + DERIVATIVE * count_derivatives(plan.estimator, ready.sampler.prior, values, probes)
 
 
 def predict_seconds(ready: Preparation, clock: Callable[[], float] = time.perf_counter) -> float | None:
@@ -37,7 +48,7 @@ def predict_seconds(ready: Preparation, clock: Callable[[], float] = time.perf_c
 
     None where it is too short to be worth measuring.
     """
-    if ready.average * sum(cost for _, cost in ready.work()) < WORTH_MEASURING:
+    if ready.average * _count_calls(ready) * sum(cost for _, cost in ready.work()) < WORTH_MEASURING:
         return None
     prior = ready.sampler.prior
     side = prior.size or (SIDE, SIDE)

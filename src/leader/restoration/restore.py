@@ -77,6 +77,13 @@ class Preparation(OfPosed):
     def problem(self) -> Problem:
         return self.posed.problem
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height) of the restored picture."""
+        window = self.posed.window
+        _, height, width = self.problem.image_shape if window is None else (0, window.height, window.width)
+        return width, height
+
     def run(self, on_step: OnStep | None = None, check: bool = True) -> Restoration:
         """Does the work; `on_step` sees every Step. `check` adds the verdict."""
         begin = time.perf_counter()

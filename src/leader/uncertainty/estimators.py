@@ -121,6 +121,28 @@ class Hutchinson:
         return torch.randint(0, 2, shape, generator=generator, dtype=torch.float32) * 2 - 1
 
 
+MOST_EXACT = 3 * 128 * 128
+"""Values of an image that `exact` serves at most: it takes a derivative of the network for each, hours for a photograph."""
+
+
+def count_derivatives(given: str | Estimator | None, prior: Prior, values: int, probes: int = 1) -> int:
+    """Derivatives of the network that an estimator takes for an image of so many values, at every step."""
+    if given == "exact" or given is exact:
+        return values
+    if isinstance(given, Hutchinson):
+        return given.probes
+    return probes if given == "hutchinson" or (given == "auto" and prior.source is None) else 0
+
+
+def check_cost(given: str | Estimator | None, values: int) -> None:
+    """Refuses the estimator `exact` for an image of so many values that it would not end."""
+    if (given == "exact" or given is exact) and values > MOST_EXACT:
+        raise LeaderError(
+            f"The estimator 'exact' takes {values} derivatives of the network at every step of this picture, which would take "
+            f"days; it serves {MOST_EXACT} at most (128 x 128 pixels in colour), so use 'hutchinson' or a part of the picture."
+        )
+
+
 def exact(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
     """The diagonal of the full Jacobian: one JVP per pixel and channel. For tests and small images."""
     level = ask.prior.schedule.level(t, x)

@@ -51,16 +51,20 @@ class Gate:
         self._wanted = None if auth is None else f"{auth[0]}:{auth[1]}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":  # nothing here speaks it
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         path, headers = scope["path"], dict(scope["headers"])
         if path != HEALTH and not self._may_enter(headers.get(b"authorization", b"")):
             extra = (b"www-authenticate", b'Basic realm="leader", charset="UTF-8"')
-            await _answer(send, 401, "This page asks for a name and a password.", extra)
+            await answer_text(send, 401, "This page asks for a name and a password.", extra)
             return
         if path.startswith(CLOSED):
-            await _answer(send, 404, "There is nothing here.")
+            await answer_text(send, 404, "There is nothing here.")
             return
         fresh = None
         if client_of(_cookies(headers.get(b"cookie", b""))) is None and path == "/":
@@ -94,7 +98,8 @@ def _cookies(header: bytes) -> dict[str, str]:
         return {}
 
 
-async def _answer(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
+async def answer_text(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
+    """Answers a request with a sentence."""
     body = text.encode()
     length = (b"content-length", str(len(body)).encode())
     kind = (b"content-type", b"text/plain; charset=utf-8")

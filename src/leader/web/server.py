@@ -6,12 +6,14 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from leader.errors import LeaderError
 from leader.web.limits import Limits
+from leader.web.reach import Doorkeeper, Reach
 
-MISSING = "The page needs the extra 'web'; install it with: pip install '.[web]'."
+MISSING = "The page needs the extra 'web'; install it with: pip install 'leader-ir[web]' (in a checkout: pip install '.[web]')."
 SWITCH = 0.001
 """Seconds after which a job's thread lets the page's have its turn (Python's own: 0.005, and an answer takes many turns)."""
 SWEEP = 60.0
@@ -27,15 +29,19 @@ def quiet_environment() -> None:
     os.environ["GRADIO_SSR_MODE"] = "False"
 
 
-def application(limits: Limits, auth: tuple[str, str] | None = None) -> Any:
-    """The ASGI app of one site, which it makes at its start and removes at its end."""
+def check_extra() -> None:
+    """Refuses where the packages of the page are not installed, without the seconds that importing them takes."""
+    if any(find_spec(name) is None for name in ("gradio", "fastapi", "uvicorn")):
+        raise LeaderError(MISSING)
+
+
+def application(limits: Limits, auth: tuple[str, str] | None = None, reach: Reach | None = None) -> Any:
+    """The ASGI app of one site, which it makes at its start and removes at its end; `reach`: on this machine alone."""
     quiet_environment()
-    try:
-        import gradio as gr
-        from fastapi import FastAPI
-    except ImportError as error:
-        raise LeaderError(MISSING) from error
+    check_extra()
     import anyio
+    import gradio as gr
+    from fastapi import FastAPI
 
     from leader.web.front import Front
     from leader.web.gate import Gate
@@ -75,7 +81,7 @@ def application(limits: Limits, auth: tuple[str, str] | None = None) -> Any:
         css=static("page.css"),
         head=f"<script>{static('page.js')}</script>",
     )
-    return Gate(Front(app), auth)
+    return Doorkeeper(Gate(Front(app), auth), reach or Reach())
 
 
 async def _sweep_forever(site: Any) -> None:
@@ -86,12 +92,20 @@ async def _sweep_forever(site: Any) -> None:
         await anyio.to_thread.run_sync(site.store.sweep)
 
 
-def serve(host: str, port: int, limits: Limits, auth: tuple[str, str] | None = None) -> None:
+def serve(reach: Reach, port: int, limits: Limits, auth: tuple[str, str] | None = None) -> None:
     """Serves until it is interrupted."""
-    app = application(limits, auth)
+    app = application(limits, auth, reach)
     import torch
     import uvicorn
 
     torch.set_num_threads(limits.threads)
     sys.setswitchinterval(SWITCH)
-    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=5, server_header=False)
+    uvicorn.run(
+        app,
+        host=reach.host,
+        port=port,
+        log_level="warning",
+        timeout_graceful_shutdown=5,
+        server_header=False,
+        proxy_headers=reach.behind_proxy,
+    )

@@ -1,0 +1,140 @@
+"""Under which names the page is reached, and from where: the outermost layer of the server.
+
+A page of somebody else's in the same browser could start jobs here, and a name of theirs that is made to lead to this machine
+could read them. So a request is answered where its `Host` is one of our names, refused where its `Origin` is another page's,
+and headers in which a proxy tells how it was reached itself count only where there is said to be one.
+
+Plain ASGI, so that streams pass through untouched.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from leader.errors import UsageError
+from leader.web.gate import App, Receive, Scope, Send, answer_text
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+EVERYWHERE = ("0.0.0.0", "::")
+FORWARDED = (b"forwarded", b"x-forwarded-", b"x-real-ip", b"x-direct-url", b"x-original-", b"x-scheme")
+"""How headers begin by which proxies tell of the request they got."""
+DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+UNKNOWN_NAME = "This server does not go by that name; start it with the name that visitors use."
+FOREIGN_PAGE = "This request comes from a page elsewhere; open the page itself."
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Where the server listens and what it is called.
+
+    host          the address it listens on
+    names         other names that visitors use, without ports
+    behind_proxy  whether a proxy stands before it, whose word counts for the name that visitors used
+    """
+
+    host: str = "127.0.0.1"
+    names: tuple[str, ...] = ()
+    behind_proxy: bool = False
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            if split_host(name) != (name.strip("[]").lower(), None):
+                raise UsageError(f"A name of the page is a host without port or address; found '{name}'.")
+
+    def knows(self, name: str, own: str | None) -> bool:
+        """Whether a host name is one of ours; `own` is the address at which the request arrived."""
+        known = {item.strip("[]").lower() for item in (self.host, *self.names)}
+        if self.host in (*LOOPBACK, *EVERYWHERE):
+            known.update(LOOPBACK)
+        if self.host in EVERYWHERE:
+            known -= {*EVERYWHERE}
+            known.add(socket.gethostname().lower())
+            known.update([own] if own is not None and _is_number(own) else [])
+        return name in known
+
+
+class Doorkeeper:
+    """Wraps an app: lets through what is asked of us by our own pages, and no word of a proxy that is not there."""
+
+    def __init__(self, app: App, reach: Reach) -> None:
+        self._app, self._reach = app, reach
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        if not self._reach.behind_proxy:
+            scope = {**scope, "headers": [item for item in scope["headers"] if not item[0].lower().startswith(FORWARDED)]}
+        refusal = self._judge(scope)
+        if refusal is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008, "reason": refusal[1]})
+        else:
+            await answer_text(send, *refusal)
+
+    def _judge(self, scope: Scope) -> tuple[int, str] | None:
+        """Status and sentence of a refusal; None where there is nothing against the request."""
+        server = scope.get("server")
+        own = None if server is None else str(server[0])
+        hosts = _values(scope, b"host")
+        told = _values(scope, b"x-forwarded-host")  # ours to read only behind a proxy
+        if len(hosts) != 1 or not all(self._is_ours(name, own) for name in (*hosts, *told)):
+            return 421, UNKNOWN_NAME
+        visited = split_host((told or hosts)[-1])
+        origins = _values(scope, b"origin")
+        if any(_split_origin(origin) != _fill_port(visited, origin) for origin in origins):
+            return 403, FOREIGN_PAGE
+        sites = _values(scope, b"sec-fetch-site")
+        changes = scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD", "OPTIONS")
+        if changes and any(site not in ("same-origin", "none") for site in sites):
+            return 403, FOREIGN_PAGE
+        return None
+
+    def _is_ours(self, host: str, own: str | None) -> bool:
+        name = split_host(host)
+        return name is not None and self._reach.knows(name[0], own)
+
+
+def split_host(text: str) -> tuple[str, int | None] | None:
+    """Name and port of a Host header, in lower case; None where it is none."""
+    try:
+        parts = urlsplit(f"//{text}")
+        name, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    return None if not name or parts.netloc != text or "@" in text else (name.rstrip(".") or name, port)
+
+
+def _split_origin(origin: str) -> tuple[str, int | None] | None:
+    """Name and port of an Origin header; None where it hides its page ("null") or is none."""
+    parts = urlsplit(origin) if origin.isprintable() else None
+    if parts is None or parts.scheme not in DEFAULT_PORTS:
+        return None
+    return _fill_port(split_host(parts.netloc), origin)
+
+
+def _fill_port(host: tuple[str, int | None] | None, origin: str) -> tuple[str, int | None] | None:
+    """A host with the port that the scheme of an origin has, where it names none; ("", None) for no host at all."""
+    if host is None:
+        return "", None
+    return host[0], host[1] if host[1] is not None else DEFAULT_PORTS.get(origin.partition(":")[0])
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    """The values of a header, each as often as it was sent; a list of proxies ends with the nearest one's word."""
+    found: Iterable[bytes] = (value for key, value in scope["headers"] if key.lower() == name)
+    return [value.decode("latin-1").rpartition(",")[2].strip() for value in found]
+
+
+def _is_number(address: str) -> bool:
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return True

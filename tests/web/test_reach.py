@@ -1,0 +1,105 @@
+"""The whole app answers to its own names, to its own pages, and to proxies only where it was told of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leader.errors import UsageError
+from leader.web.limits import Limits
+from leader.web.reach import Reach
+
+pytest.importorskip("gradio", reason="the page needs the extra web")
+
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from leader.web.server import application
+
+Open = Callable[..., Any]
+QUEUE = "/gradio_api/queue/join"
+JOB = {"data": [], "fn_index": 0, "session_hash": "x"}
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
+    """Opens the real app, as `leader web` serves it, under an address."""
+    place: Path = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", str(place))
+
+        def open_app(base_url: str, reach: Reach | None = None, **headers: str) -> Any:
+            client = TestClient(application(Limits(upload_bytes=5000), reach=reach), base_url=base_url)
+            client.headers.update(headers)
+            return client
+
+        yield open_app
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1:7860", "localhost:7860", "[::1]:7861", "LocalHost"])
+def test_it_answers_to_the_names_of_this_machine(opened: Open, name: str) -> None:
+    client = opened(f"http://{name}")
+    assert client.get("/health").status_code == 200
+    assert client.get("/").status_code == 200
+    assert client.post("/leader/sample/none", headers={"origin": f"http://{name}"}).status_code == 404, "it is let in"
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:7860", "x@127.0.0.1", "[", "", "10.0.0.9"]
+)
+def test_another_name_is_not_answered(opened: Open, host: str) -> None:
+    client = opened("http://127.0.0.1:7860", host=host)
+    for method, path in (("GET", "/"), ("GET", "/config"), ("POST", "/leader/upload"), ("POST", QUEUE), ("GET", "/health")):
+        answer = client.request(method, path)
+        assert answer.status_code == 421 and "evil" not in answer.text
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "http://127.0.0.1", "file://", "x"])
+def test_a_page_elsewhere_starts_nothing(opened: Open, origin: str) -> None:
+    client = opened("http://127.0.0.1:7860", origin=origin)
+    for path in (QUEUE, "/leader/upload", "/leader/sample/small", "/gradio_api/cancel", "/gradio_api/run/predict"):
+        assert client.post(path, json=JOB).status_code == 403
+    assert client.get("/gradio_api/queue/data?session_hash=x").status_code == 403
+    assert client.options(QUEUE, headers={"access-control-request-method": "POST"}).status_code == 403
+    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/gradio_api/queue/join"):
+        pass
+
+
+def test_a_form_elsewhere_that_hides_its_origin_starts_nothing(opened: Open) -> None:
+    for site in ("cross-site", "same-site"):
+        assert opened("http://127.0.0.1:7860", **{"sec-fetch-site": site}).post(QUEUE, json=JOB).status_code == 403
+    own = opened("http://127.0.0.1:7860", origin="http://127.0.0.1:7860", **{"sec-fetch-site": "same-origin"})
+    assert own.post(QUEUE, json=JOB).status_code not in (403, 421)
+
+
+def test_the_word_of_a_proxy_counts_only_where_there_is_one(opened: Open) -> None:
+    told = {"x-forwarded-host": "photos.example", "x-forwarded-proto": "https"}
+    alone = opened("http://127.0.0.1:7860", **told)
+    assert alone.get("/").status_code == 200 and "photos.example" not in alone.get("/").text
+    assert "photos.example" not in alone.get("/config").text
+    reach = Reach("127.0.0.1", ("photos.example",), behind_proxy=True)
+    behind = opened("http://127.0.0.1:7860", reach, **told)
+    assert "https://photos.example" in behind.get("/config").text
+    assert behind.post("/leader/upload", headers={"origin": "https://photos.example"}, content=b"").status_code == 403
+    assert behind.post("/leader/upload", headers={"origin": "https://photos.example"}, content=b"").json()["error"], "no cookie"
+    assert behind.post(QUEUE, headers={"origin": "http://127.0.0.1:7860"}, json=JOB).status_code == 403
+    assert opened("http://127.0.0.1:7860", reach, **{"x-forwarded-host": "evil.example"}).get("/").status_code == 421
+
+
+def test_a_server_for_others_answers_to_its_address_and_the_names_it_was_given(opened: Open) -> None:
+    reach = Reach("0.0.0.0", ("photos.example",))
+    for name in ("photos.example", "photos.example:8080", "192.0.2.7:7860", "localhost"):
+        assert opened(f"http://{name}", reach).get("/health").status_code == 200
+    assert opened("http://evil.example", reach).get("/health").status_code == 421
+    assert opened("http://192.0.2.7:7860", reach, host="192.0.2.8:7860").get("/health").status_code == 421, "not its address"
+    assert opened("http://0.0.0.0:7860", Reach("192.0.2.7")).get("/health").status_code == 421
+    assert opened("http://localhost", Reach("192.0.2.7")).get("/health").status_code == 421, "it does not listen there"
+
+
+@pytest.mark.parametrize("name", ["http://a.example", "a.example:80", "", "a/b", "u@a"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="without port"):
+        Reach(names=(name,))
