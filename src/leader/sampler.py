@@ -132,7 +132,8 @@ class Sampler:
         source = SeededNoise(seed)
         names = check_ids(ids, problem.batch)
         chosen = self.plan(problem) if plan is None else plan
-        declared = dict.fromkeys(name for item in (chosen.method, *chosen.plugins) for name in item.draws)
+        parts: tuple[Method | Plugin, ...] = (chosen.method, *chosen.plugins)
+        declared = dict.fromkeys(name for item in parts for name in item.draws)
         source = SeededNoise(source.seed, tuple(declared))
         run = _Run(self.prior, chosen, _on_one_device(problem, self.prior), noise or source, _checked_start(x_T, problem))
         return _loop(run, names, source.seed, self.choices.trust_time)

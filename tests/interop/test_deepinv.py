@@ -79,9 +79,7 @@ def test_physics_and_denoisers_of_deepinv_itself() -> None:
     x = photograph(*SHAPE[1:])[None]
     for physics in (
         deepinv.physics.Inpainting(SHAPE, mask=0.6, noise_model=noise, rng=torch.Generator().manual_seed(1)),
-        deepinv.physics.BlurFFT(
-            SHAPE, filter=taps, noise_model=noise
-        ),
+        deepinv.physics.BlurFFT(SHAPE, filter=taps, noise_model=noise),
         deepinv.physics.Downsampling(img_size=SHAPE, factor=2, filter="bicubic", noise_model=noise),
     ):
         operator = as_operator(physics, SHAPE)

@@ -43,9 +43,7 @@ def test_a_network_comes_with_its_scheduler() -> None:
     with torch.no_grad():
         v = network(x, t).sample
         assert torch.allclose(prior.predict(x, t).x0, level.signal * x - level.noise * v, atol=1e-5)
-    assert (
-        len(load_prior(network, schedule={"type": "linear", "steps": 40}, whole=True).schedule) == 40
-    )
+    assert len(load_prior(network, schedule={"type": "linear", "steps": 40}, whole=True).schedule) == 40
     with pytest.raises(LeaderError, match="scheduler"):
         load_prior(network)
     with pytest.raises(LeaderError, match="DDPM and DDIM"):

@@ -222,7 +222,7 @@ class _Model:
 
         self.request, self.source = choices.request, choices.prior
         dtype, device = self.request.dtype, self.request.device
-        options = {} if device is None else {"device": device}
+        options: dict[str, Any] = {} if device is None else {"device": device}
         self.prior: Prior = loading.load_prior(self.source, dtype=dtype or defaults.DTYPE, **options)
         self.sha256 = weights_hash(self.source)
         self.dtype = name_precision(dtype, self.prior)

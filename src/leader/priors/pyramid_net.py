@@ -111,6 +111,7 @@ class Body(nn.Module):
         cells = F.pixel_unshuffle(pixels, 2)
         h = torch.cat([cells, _constant(sigma, cells)], 1).contiguous(memory_format=torch.channels_last)
         for conv in self.convs:
+            assert isinstance(conv, nn.Conv2d)
             h = F.relu(conv(h.to(conv.weight.dtype)), inplace=True)
         return F.pixel_shuffle(self.out(h.to(self.out.weight.dtype)), 2), h
 

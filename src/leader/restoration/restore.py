@@ -358,7 +358,8 @@ def _load_prior(prior: str | Path | Prior, device: torch.device | str | None, dt
         if dtype is not None:
             raise UsageError("The dtype belongs to a prior by name; load this one with load_prior(..., dtype=...) instead.")
         return prior if device is None else prior.to(device)
-    return loading.load_prior(prior, dtype=dtype or defaults.DTYPE, **({} if device is None else {"device": device}))
+    place: dict[str, Any] = {} if device is None else {"device": device}
+    return loading.load_prior(prior, dtype=dtype or defaults.DTYPE, **place)
 
 
 def name_precision(dtype: torch.dtype | str | None, prior: Prior) -> str:
