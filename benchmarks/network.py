@@ -5,8 +5,8 @@
     python benchmarks/network.py --compile             # torch.compile too: minutes until the first answer
 
 Rows that are not asked for or whose library is not installed (`pip install onnx onnxruntime openvino`) are dashes. int8 is
-left to backends that quantise on their own. Ratios are medians over rounds of a round's time over that of the package's float32; the error is the root
-mean square of the estimate's difference in [0, 1] units.
+left to backends that quantise on their own. Ratios are medians over rounds of a round's time over that of the package's
+float32; the error is the root mean square of the estimate's difference in [0, 1] units.
 """
 
 from __future__ import annotations
