@@ -131,7 +131,9 @@ class Sampler:
         source = SeededNoise(seed)
         names = check_ids(ids, problem.batch)
         chosen = self.plan(problem) if plan is None else plan
-        declared = dict.fromkeys(name for item in (chosen.method, *chosen.plugins) for name in item.draws)
+        declared = dict.fromkeys(
+            name for draws in (chosen.method.draws, *(item.draws for item in chosen.plugins)) for name in draws
+        )
         source = SeededNoise(source.seed, tuple(declared))
         run = _Run(self.prior, chosen, _on_one_device(problem, self.prior), noise or source, _checked_start(x_T, problem))
         return _loop(run, names, source.seed, self.choices.trust_time)

@@ -59,6 +59,8 @@ def load_prior(
     >>> leader.load_prior("embedded").name
     'embedded'
     """
+    prior: Prior
+    home: Path | None
     if diffusers_folder.is_object(name_or_path):
         prior, home = diffusers_folder.open_object(name_or_path, options), None
     elif isinstance(name_or_path, nn.Module):
@@ -146,7 +148,7 @@ def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path
 
 def _make_prior(name: str, options: Options) -> Prior:
     try:
-        prior = PRIORS[name](**options)  # type: ignore[arg-type]
+        prior = PRIORS[name](**options)
     except TypeError as error:
         raise LeaderError(f"The prior '{name}' cannot be made ({error}): give what it needs as options.") from error
     prior.name = name
