@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leader import defaults
+from leader.by_name import REFERENCE
 from leader.errors import UsageError
 
 if TYPE_CHECKING:
@@ -235,6 +236,8 @@ def parse_word(name: str, value: Any) -> Any:
     if not text:
         return None
     if about.kind not in (int, float):
+        if about.names is not None and REFERENCE.fullmatch(text):  # a visitor may not have files of this machine imported
+            raise UsageError(f"The {label} is one of a list here; a class of one's own is for Python and the command line.")
         return text
     try:
         number = float(text.replace(",", "."))
