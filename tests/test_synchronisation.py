@@ -1,4 +1,4 @@
-"""How often the loop waits for a GPU: once a step. Counted on the CPU, with measurements that act as if they lay elsewhere."""
+"""How often the loop waits for a GPU: once a step (UCDC waits besides, for the end of its solves). Counted on the CPU, with measurements that act as if they lay elsewhere."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_step_waits_once(method: str, task: str, sigma: float) -> None:
     prior = load_prior()
     prior.one_by_one = False
     waits: list[list[str]] = []
-    sampler = Sampler(prior, method, ("leader",), STEPS, satp={"budget": 0.0})
+    sampler = Sampler(prior, method, ("ucpm", "satp"), STEPS, satp={"budget": 0.0})
     with counted() as found:
         for step in sampler.iterate(elsewhere(task, sigma)):
             assert type(step.x0) is Elsewhere and type(step.U) is Tensor
@@ -71,7 +71,7 @@ def test_a_batch_that_shrinks_waits_once_a_step() -> None:
     prior.one_by_one = False
     problem = elsewhere("sr", 0.0)
     flat = problem.y * torch.tensor([1.0, 0.02]).reshape(-1, 1, 1, 1)  # little is uncertain there: it jumps further
-    sampler = Sampler(prior, "ddnm", ("leader",), 40, satp={"budget": 0.05})
+    sampler = Sampler(prior, "ddnm", ("ucpm", "satp"), 40, satp={"budget": 0.05})
     sizes: list[int] = []
     with counted() as found:
         for step in sampler.iterate(replace(problem, y=flat)):

@@ -69,7 +69,7 @@ def test_names_and_options_that_are_wrong() -> None:
     with pytest.raises(UsageError, match="did you mean 'sr'"):
         find_task("super-resolution")
     with pytest.raises(UsageError, match="did you mean 'kernel'"):
-        prepare(photograph(16, 16), "deblur", kernle="gaussian:1", prior=CheapPrior())
+        restore(photograph(16, 16), "deblur", kernle="gaussian:1", prior=CheapPrior())  # type: ignore[call-arg]
     for task in TASKS.values():
         request = Request(examine(picture()), seed=0)
         own = {option.name for option in task.options}

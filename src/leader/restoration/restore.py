@@ -191,6 +191,7 @@ class RestoreChoices(TypedDict, total=False):
     threads: int | None
     settings: Mapping[str, Any] | None
     jpeg: bool
+    clipped: bool
     examination: Examination | None
     kernel: TableLike | None
     kernel_doubt: float | None
