@@ -1,4 +1,7 @@
-"""How often the loop waits for a GPU: once a step (UCDC waits besides, for the end of its solves). Counted on the CPU, with measurements that act as if they lay elsewhere."""
+"""How often the loop waits for a GPU: once a step; UCDC waits besides, for the end of its solves.
+
+Counted on the CPU, with measurements that act as if they lay elsewhere.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_what_is_left_open_is_left_out() -> None:
         "sigma": 0.0,
         "factor": 2,
         "jpeg": False,
-        "ratio": 0.5,
+        "options": {"ratio": 0.5},
         "prior": "embedded",
         "seed": 0,
         "settings": {},

@@ -20,7 +20,7 @@ from leader.restoration import invention
 from leader.restoration.borders import extended_blur
 from leader.restoration.degrade import degrade
 from leader.restoration.pose import pose_picture
-from leader.restoration.restore import prepare, restore
+from leader.restoration.restore import restore
 from leader.restoration.tasks import TASKS, Request, find_task, task_options
 from tests.cheap_prior import CheapPrior, photograph
 

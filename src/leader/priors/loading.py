@@ -117,7 +117,7 @@ def _find_or_explain(name_or_path: str | Path, options: Options) -> tuple[Prior,
 def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
     """The bare prior and where it lies on disk."""
     if not isinstance(name_or_path, (str, Path)):
-        raise UsageError(f"A prior is given as an object, by its name or by its path; found a {type(name_or_path).__name__}.")
+        raise UsageError(f"A prior is given as an object, by its name or by its path; found {type(name_or_path).__name__}.")
     name = str(name_or_path)
     path = Path(os.path.expanduser(name))  # leaves what it cannot expand as it is
     if not name:
