@@ -26,7 +26,7 @@ def read_crop(path: Path) -> NDArray[np.float32]:
     with Image.open(path) as opened:
         image = opened.convert("RGB")
     left, top = (image.width - SIDE) // 2, (image.height - SIDE) // 2
-    return np.asarray(image.crop((left, top, left + SIDE, top + SIDE)), np.float32) / 255
+    return (np.asarray(image.crop((left, top, left + SIDE, top + SIDE)), np.float32) / 255).astype(np.float32)
 
 
 def measure_psnr(restored: NDArray[np.float32], truth: NDArray[np.float32]) -> float:

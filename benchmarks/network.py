@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leader.priors.mixed import in_half
@@ -35,7 +35,8 @@ def call_body(body: Body) -> Run:
 
 def out_of_place(body: Body, memory_format: torch.memory_format) -> Run:
     """ReLU into new memory, in either order of channels and pixels: how the body was called before."""
-    weights = [(conv.weight.contiguous(memory_format=memory_format), conv.bias) for conv in body.convs]
+    layers = [layer for layer in body.convs if isinstance(layer, nn.Conv2d)]
+    weights = [(layer.weight.contiguous(memory_format=memory_format), layer.bias) for layer in layers]
 
     def run(pixels: Tensor, sigma: Tensor) -> Tensor:
         h = _cells(pixels, sigma).contiguous(memory_format=memory_format)
@@ -49,7 +50,8 @@ def out_of_place(body: Body, memory_format: torch.memory_format) -> Run:
 def autocast(body: Body) -> Run:
     def run(pixels: Tensor, sigma: Tensor) -> Tensor:
         with torch.autocast("cpu", torch.bfloat16):
-            return body(pixels, sigma)[0].float()
+            estimate: Tensor = body(pixels, sigma)[0].float()
+            return estimate
 
     return run
 

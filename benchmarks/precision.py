@@ -72,6 +72,7 @@ def run(prior: Prior, problem: Problem, picture: Tensor, index: int) -> tuple[fl
 def compare(task: str, pictures: list[Tensor], priors: dict[float, Prior]) -> Iterator[str]:
     """A row for every share: against float32, picture by picture, in turns."""
     full = next(iter(priors.values())).base
+    assert isinstance(full, Prior)
     found: dict[float, list[tuple[float, float, float]]] = {share: [] for share in priors}
     for index, picture in enumerate(pictures):
         problem = simulate(task, picture, index)

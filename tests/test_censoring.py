@@ -101,7 +101,8 @@ def log_posterior(gaussian: Gaussian, x: Tensor, y: Tensor, low: Tensor, sigma: 
     offset = x - gaussian.mean.reshape(-1)
     prior = -0.5 * (offset @ torch.linalg.inv(gaussian.covariance()) * offset).sum(1)
     a = (y - x) / sigma
-    return prior + torch.where(low, torch.special.log_ndtr(a), -0.5 * a**2).sum(1)
+    total: Tensor = prior + torch.where(low, torch.special.log_ndtr(a), -0.5 * a**2).sum(1)
+    return total
 
 
 @pytest.mark.parametrize("sigma", [0.15, 0.6])

@@ -44,7 +44,8 @@ def test_all_of_them_restore_one_picture_and_the_run_can_be_repeated() -> None:
     given: dict[str, Any] = {"options": {"density": 0.3}, "sigma": 0.05, "steps": 4, "check": False}
     first = leader.restore(seen, "my_operator:Fog", **choices, settings=settings, **given)
     assert first.result.settings["method"] == {"name": "my_method:Blend", "pull": 0.5}
-    assert first.posed.problem.operator.seen[0, 0] == pytest.approx(0.7)
+    operator: Any = first.posed.problem.operator
+    assert operator.seen[0, 0] == pytest.approx(0.7)
     again = RestoreRequest.from_run(first.summary()).prepare(seen).run(check=False)
     assert torch.equal(again.result.images, first.result.images)
     other = leader.restore(seen, "my_operator:Fog", **choices, settings={**settings, "pull": 0.9}, **given)

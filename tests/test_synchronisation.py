@@ -37,7 +37,8 @@ class Elsewhere(torch.Tensor):
             with torch._C.DisableTorchFunctionSubclass():
                 found = function(*args, **(kwargs or {}))
                 return found.as_subclass(torch.Tensor) if isinstance(found, torch.Tensor) else found  # it is here now
-        return super().__torch_function__(function, kinds, args, kwargs or {})
+        passed_on: Any = super().__torch_function__  # type: ignore[no-untyped-call, unused-ignore]
+        return passed_on(function, kinds, args, kwargs or {})
 
 
 @contextmanager

@@ -219,7 +219,7 @@ class FrozenCluster(Cluster):
 
     def wait(self, references: list[Call], num_returns: int, timeout: float | None) -> tuple[list[Call], list[Call]]:
         for reference in references:
-            if self.frozen is None and reference.words == (4,):
+            if self.frozen is None and list(reference.words) == [4]:
                 self.frozen = reference.actor
         awake = [reference for reference in references if reference.actor is not self.frozen]
         self.clock += 2.0

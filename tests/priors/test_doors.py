@@ -71,7 +71,7 @@ def test_a_denoiser_restores_like_the_gaussian_it_belongs_to(unit_range: bool) -
 
 def test_a_bare_network_is_asked_what_it_answers() -> None:
     with pytest.raises(LeaderError) as error:
-        load_prior(Wiener(False))  # type: ignore[arg-type]
+        load_prior(Wiener(False))
     assert "NetworkPrior" in sentence(error) and "DenoiserPrior" in str(error.value)
     with pytest.raises(LeaderError, match="'size' is for checkpoints"):
         load_prior(DenoiserPrior(Wiener(False)), size=16)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -46,7 +47,8 @@ def test_rounded_filters_keep_their_sums() -> None:
 def test_a_rounded_network_does_not_shift_pictures() -> None:
     full = PyramidPrior.load()
     half = in_half(full, torch.bfloat16)
-    assert {layer.weight.dtype for layer in half.net.main.convs[1:]} == {torch.bfloat16}  # type: ignore[union-attr, operator]
+    network: Any = half.net
+    assert {layer.weight.dtype for layer in network.main.convs[1:]} == {torch.bfloat16}
     for t in (30, 180):
         x, times = noisy(full, t)
         expected, found = full.predict(x, times), half.predict(x, times)
@@ -179,7 +181,12 @@ class TestFastHalf:
     def ask(self, monkeypatch: pytest.MonkeyPatch, ratio: float) -> tuple[bool, int]:
         """The answer of a new process on a machine with this ratio, and how often it was timed."""
         timed: list[torch.device] = []
-        monkeypatch.setattr(fast_half, "_time", lambda device: timed.append(device) or ratio)
+
+        def time_once(device: torch.device) -> float:
+            timed.append(device)
+            return ratio
+
+        monkeypatch.setattr(fast_half, "_time", time_once)
         fast_half._ask.cache_clear()
         return fast_half.has_fast_half(torch.device("cpu")), len(timed)
 

@@ -30,7 +30,8 @@ def scene(height: int = 40, width: int = 56) -> NDArray[np.float64]:
 def noisy(bits: int = 8) -> NDArray[Any]:
     values = scene() + SIGMA * np.random.default_rng(2).standard_normal((40, 56, 3))
     top = 2**bits - 1
-    return (values.clip(0, 1) * top).round().astype(np.uint8 if bits == 8 else np.uint16)
+    stored: NDArray[Any] = (values.clip(0, 1) * top).round().astype(np.uint8 if bits == 8 else np.uint16)
+    return stored
 
 
 def masks(ready: Preparation) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -113,7 +114,7 @@ def test_runs_written_before_limits_were_known_are_repeated_without() -> None:
 def test_the_cure_is_worth_its_name() -> None:
     truth = scene()
 
-    def distance(**choices: bool) -> float:
+    def distance(**choices: Any) -> float:
         done = leader.restore(noisy(), "denoise", sigma=SIGMA, check=False, **choices)
         return float(((done.picture.pixels - truth) ** 2).mean())
 
