@@ -198,7 +198,7 @@ def _no_violation(page: Any, where: str) -> None:
 
 def test_the_keyboard_suffices(new_page: NewPage) -> None:
     page = new_page()
-    page.locator("[data-sample=small]").focus()
+    page.locator("[data-sample=blurred]").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("#seen .given img", timeout=PATIENCE)
     page.wait_for_function(ESTIMATED, timeout=PATIENCE)
