@@ -134,7 +134,8 @@ def tell_psnr(x: Tensor, truth: Tensor) -> str:
 def draw_front(out: Path) -> None:
     from matplotlib.figure import Figure
 
-    command = [sys.executable, "-c", "from leader.cli import main; main()", *"bench table table1 --format csv".split()]
+    program = "from leader.cli import main; main()"
+    command = [sys.executable, "-c", program, "bench", "table", "table1", "--format", "csv"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     means: dict[tuple[str, str], dict[str, float]] = {}
     for row in csv.DictReader(lines):
