@@ -91,10 +91,11 @@ def test_composition_is_the_product_and_its_inverse_is_not() -> None:
 
 def test_composition_selects_in_its_parts() -> None:
     masks = torch.stack([random_mask(6, 6, 0.5, seed) for seed in range(3)])[:, None]
-    both = Composition(AveragePoolSR((1, 6, 6), 2), Inpainting((1, 6, 6), masks))
+    both = Composition(AveragePoolSR((1, 6, 6), 2), Inpainting((1, 6, 6), masks), "holes, then small")
     x = images(both, 3)
     keep = torch.tensor([2, 1])
     assert torch.allclose(both.select(keep).A(x[keep]), both.A(x)[keep])
+    assert both.task == both.select(keep).task == "holes, then small"
     shared = Composition(AveragePoolSR((1, 6, 6), 2), Blur((1, 6, 6), gaussian_kernel(1.0)))
     assert shared.select(keep) is shared
 

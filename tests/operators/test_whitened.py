@@ -70,15 +70,6 @@ def test_the_reference_is_that_of_the_frequencies_that_pass() -> None:
     assert operator.reference == pytest.approx(by_hand, rel=1e-12)
 
 
-def test_bounds_are_those_of_the_matrix() -> None:
-    operator = WhitenedBlur(SHAPE, KERNEL, symmetric_power(5, 3, *SHAPE[1:]))
-    rows = dense(operator).reshape(3, -1, 90)[:, 0]
-    low, high = operator.unit_range()
-    assert torch.allclose(low.reshape(-1), rows.clamp_max(0).sum(1), atol=1e-12)
-    assert torch.allclose(high.reshape(-1), rows.clamp_min(0).sum(1), atol=1e-12)
-    assert float(low.min()) < 0
-
-
 def test_the_cut_is_that_of_the_blur_however_noisy_a_frequency_is() -> None:
     shape, kernel = (1, 16, 16), gaussian_kernel(2.0, 13)
     power = torch.where(torch.arange(16) % 3 == 0, 1e4, 1e-4).double().expand(1, 16, 16)
