@@ -55,8 +55,9 @@ def test_stored_kernels_are_those_of_the_generator() -> None:
 def test_wrong_motion_is_refused() -> None:
     with pytest.raises(LeaderError, match=">= 0"):
         motion_kernel(-1)
-    with pytest.raises(LeaderError, match="intensity in"):
-        motion_kernel(1, intensity=1.5)
+    for wrong in ({"intensity": 1.5}, {"intensity": -0.1}, {"size": 2}):
+        with pytest.raises(LeaderError, match="size >= 3 and intensity in"):
+            motion_kernel(1, **wrong)
 
 
 def test_users_kernels() -> None:

@@ -96,6 +96,12 @@ def test_a_problem_of_it_is_judged_and_selected() -> None:
         DDNM(noise="published").check(problem)
 
 
+@pytest.mark.parametrize("reference", [0.0, -0.1, math.inf, math.nan])
+def test_wrong_references_are_refused(reference: float) -> None:
+    with pytest.raises(LeaderError, match="a noise level above 0"):
+        WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:]), reference=reference)
+
+
 @pytest.mark.parametrize(
     ("power", "message"),
     [

@@ -21,6 +21,7 @@ from leader.operators.blur import Blur
 from leader.operators.hadamard import WalshHadamard
 from leader.operators.jpeg import Jpeg
 from leader.operators.kernels import gaussian_kernel, motion_kernel, paper_gaussian_taps
+from leader.operators.masks import box_mask
 from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING
 from leader.operators.pointwise import Colourisation, Denoising, Inpainting
 from leader.operators.published import ReflectedBlur, ReleasedBlur, ReleasedColourisation
@@ -152,10 +153,7 @@ def mask_with_hole(size: tuple[int, int], box: Sequence[int]) -> Tensor:
     numbers = [value for value in box if isinstance(value, int) and value >= 0] if isinstance(box, Sequence) else []
     if len(numbers) != 4 or len(box) != 4 or 0 in numbers[2:] or any(numbers[k] + numbers[k + 2] > size[k] for k in (0, 1)):
         raise UsageError(f"A hole is top, left, height and width inside {size[1]} x {size[0]} pixels; found {box}.")
-    top, left, height, width = numbers
-    known = torch.ones(size)
-    known[top : top + height, left : left + width] = 0
-    return known
+    return box_mask(*size, *numbers)
 
 
 def _colourisation(shape: Shape, form: str = "corrected") -> LinearOperator:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -45,6 +45,23 @@ def read_json(path: Path, what: str, remedy: str) -> dict[str, Any]:
 
 def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
+
+
+def read_shape(text: str | None, limits: Mapping[str, int], what: str, file: Path, command: str) -> dict[str, int]:
+    """The whole numbers, 1 to their limits, that describe a small network in the text beside its tensors.
+
+    what     begins the errors: "variance head"
+    command  what writes such files
+    """
+    if text is None:
+        raise LeaderError(f"{file} is not a {what}: give a file written by `{command}`.")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise LeaderError(f"The shape of the {what} {file} is not valid JSON: fit it again with `{command}`.") from error
+    if not isinstance(found, dict) or sorted(found) != sorted(limits):
+        raise LeaderError(f"The shape of the {what} {file} must give {', '.join(limits)}; found {shown(found)}.")
+    return {key: whole(found[key], f"{key} of the {what} {file}", 1, limits[key]) for key in limits}
 
 
 def shown(value: object) -> str:

@@ -7,7 +7,7 @@ of squared errors, fitted once by Gaussian likelihood, costs nothing but a few s
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from leader.errors import LeaderError
 from leader.files import replacing
-from leader.priors.json_files import shown, whole
+from leader.priors.json_files import read_shape
 from leader.priors.tensor_files import check_weights, differing, on_meta, place, read_safetensors
 
 SUFFIX = ".variance.safetensors"
@@ -113,7 +113,8 @@ class VarianceHead(nn.Module):
         if not file.is_file():
             raise LeaderError(f"No variance head was found at {file}: fit one with `leader fit-variance`.")
         tensors, texts = read_safetensors(file)
-        shape = _shape(texts.get(METADATA), len(tensors), file)
+        limits = {"channels": 64, "width": 4096, "depth": max(1, len(tensors))}  # what the file can hold
+        shape = HeadShape(**read_shape(texts.get(METADATA), limits, "variance head", file, "leader fit-variance"))
         if "correction" in tensors and tensors["correction"].shape == (OLD_NODES,):
             last = tensors["correction"][-1:]
             tensors["correction"] = torch.cat([tensors["correction"], last.expand(len(NODES) - OLD_NODES)])
@@ -126,21 +127,6 @@ class VarianceHead(nn.Module):
             )
         check_weights(tensors, file)
         return place(head, tensors, str(file))
-
-
-def _shape(text: str | None, tensors: int, file: Path) -> HeadShape:
-    """The shape in a head's file, bounded by what the file can hold."""
-    if text is None:
-        raise LeaderError(f"{file} is not a variance head: give a file written by `leader fit-variance`.")
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise LeaderError(f"The shape of the variance head {file} is not valid JSON: fit it again.") from error
-    names = [item.name for item in fields(HeadShape)]
-    if not isinstance(found, dict) or sorted(found) != sorted(names):
-        raise LeaderError(f"The shape of the variance head {file} must give {', '.join(names)}; found {shown(found)}.")
-    limits = {"channels": 64, "width": 4096, "depth": tensors}
-    return HeadShape(**{key: whole(found[key], f"{key} of the variance head {file}", 1, max(1, limits[key])) for key in names})
 
 
 def scale(abar: Tensor) -> Tensor:
