@@ -1,4 +1,4 @@
-"""docs/paper.md: the options that it names exist."""
+"""docs/paper-tables.md: the options that it names exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from leader.methods import METHODS
 from leader.operators.tasks import TASKS, options_of
 from leader.plugins import PLUGINS
 
-TEXT = Path("docs/paper.md").read_text(encoding="utf-8")
+TEXT = Path("docs/paper-tables.md").read_text(encoding="utf-8")
 
 
 def section(title: str) -> str:

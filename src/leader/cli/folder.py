@@ -94,7 +94,7 @@ def restore_folder(
             with teller.display:
                 outcome = run_folder(address_of(source), place, choices, engine, watcher=watcher, **wanted)
         except KeyboardInterrupt as end:
-            done = 0 if teller.meter is None else teller.meter.finished
+            done = 0 if teller.meter is None else teller.meter.settled
             to_stderr(f"Interrupted after {count_pictures(done)}; what is done is kept. To go on, run the same command again:")
             to_stderr(f"  {_command()}")
             raise typer.Exit(TERMINATED if isinstance(end, Terminated) else INTERRUPTED) from end

@@ -186,7 +186,7 @@ class _Run:
             answers = [Answer(FAILED, f"It could not be restored: {answers.reason}.")]
         for item, answer in zip(items, answers, strict=True):
             error = self._settle_one(item, answer, threads)
-            meter.finish(item.found.size, error is not None)
+            meter.settle(item.found.size, error is not None)
             self.watcher.finished(item.found.name, error)
 
     def _list_work(self) -> list[_Work]:

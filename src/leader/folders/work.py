@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leader import defaults
-from leader.errors import LeaderError, UsageError
+from leader.errors import LeaderError, UsageError, no_memory
 from leader.files import flush_to_disk, printable, sha256_of
 from leader.folders.choices import Choices
 from leader.folders.manifest import DONE, FAILED, REFUSED
@@ -261,7 +261,7 @@ def _wrong(error: Exception) -> str | None:
 def _sentence(error: Exception, name: str, folder: Path | None) -> str:
     """What went wrong, with the name of the source instead of that of its copy."""
     if isinstance(error, MemoryError):
-        return "The memory does not suffice for it; use fewer workers, or restore a part of it."
+        return str(no_memory())
     if isinstance(error, (LeaderError, OSError)):
         text = str(error)
     else:
