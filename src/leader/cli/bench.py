@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="bench",
-    help="The referee: the same operators, noise and metrics for every method.",
+    help="Compares methods: the same operators, noise and metrics for every one.",
     no_args_is_help=True,
 )
 

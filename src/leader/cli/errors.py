@@ -42,6 +42,12 @@ class OneSentenceGroup(TyperGroup):
             code = _tell(error)
         sys.exit(_flush_stdout(code))
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Prints the commands by group."""
+        from leader.cli.help import print_overview
+
+        print_overview(ctx, self)
+
     def invoke(self, ctx: Any) -> Any:
         """Runs a command inside typer's own handling of its usage errors."""
         try:

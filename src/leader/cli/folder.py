@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
@@ -34,19 +34,15 @@ TERMINATED = 143
 class FolderOptions:
     """The options that only folders have."""
 
+    heading: ClassVar[str] = "For folders"
+
     jobs: int | None = word(
-        None,
-        "For folders: worker processes (1), which share the cores; 0 for none.",
-        int,
-        "--jobs",
-        "-j",
-        least=0,
-        most=4096,
+        None, "Worker processes (1), which share the cores; 0 for none.", int, "--jobs", "-j", least=0, most=4096
     )
-    engine: str = word("local", "For folders: local, or ray for a Ray cluster.")
+    engine: str = word("local", "Who restores: local, or ray for a Ray cluster.")
     address: str | None = word(None, "Of the Ray cluster: auto, or HOST:PORT.")
-    maps: str | None = word(None, "For folders: the uncertainty of every picture beside it (NAME.map.png).", metavar="png|npy")
-    report: bool = word(False, "For folders: one page with all pictures, before and after.", bool, "--report")
+    maps: str | None = word(None, "The uncertainty of every picture beside it (NAME.map.png).", metavar="png|npy")
+    report: bool = word(False, "One page with all pictures, before and after.", bool, "--report")
 
     def refuse(self, picture: Path) -> None:
         """Refuses them where one picture is restored."""

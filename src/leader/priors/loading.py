@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from leader.by_name import Registry, accept_class
+from leader.by_name import REFERENCE, Registry, accept_class
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.priors import catalogue, diffusers_folder
 from leader.priors.adapters import HeadedPrior, LabelledNetwork, NetworkPrior
@@ -17,6 +18,7 @@ from leader.priors.base import Prior
 from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, side_car
 from leader.priors.diffusers_folder import HUB
 from leader.priors.fast_half import has_fast_half
+from leader.priors.fitted import find_fitted
 from leader.priors.mixed import find_rounding, in_half, mix
 from leader.priors.networks import ADM, DDPM
 from leader.priors.pyramid import PyramidPrior, embedded_file
@@ -75,9 +77,10 @@ def load_prior(
         prior, home = _find_or_explain(name_or_path, options)
     place = device_named(device)
     prior = _set_precision(prior, _parse_precision(dtype), place, home)
-    fitted = find_head(home) if home is not None and head else None
-    if fitted is not None:
-        prior = HeadedPrior(prior, VarianceHead.load(fitted))
+    prior.fitted = find_fitted(home)
+    own_head = find_head(home) if home is not None and head else None
+    if own_head is not None:
+        prior = HeadedPrior(prior, VarianceHead.load(own_head))
         prior.spectrum = prior.spectrum or (None if home is None else spectrum_of(home))
     prior = prior.to(place)
     if channels_last:
@@ -143,7 +146,7 @@ def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path
     if path.exists():
         raise LeaderError(f"{path} is neither a file nor a folder: give the path of a checkpoint.")
     if name in PRIORS:
-        return _make_prior(name, options), None
+        return _make_prior(name, options), _find_home(name)
     if path.suffix in SUFFIXES:
         raise LeaderError(f"{path} does not exist: give the path of a checkpoint or a registered name.")
     if diffusers_folder.looks_like_an_id(name):
@@ -160,6 +163,14 @@ def _make_prior(name: str, options: Options) -> Prior:
         raise LeaderError(f"The prior '{name}' cannot be made ({error}): give what it needs as options.") from error
     prior.name = name
     return prior
+
+
+def _find_home(name: str) -> Path | None:
+    """Where things fitted to `module:Class` lie: beside the module, under the name of the class."""
+    if not REFERENCE.fullmatch(name):
+        return None
+    file = getattr(sys.modules.get(PRIORS[name].__module__), "__file__", None)
+    return None if file is None else Path(file).with_name(name.partition(":")[2])
 
 
 def _open_file(path: Path, options: Options) -> Prior:
