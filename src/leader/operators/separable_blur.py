@@ -42,9 +42,7 @@ class SeparableBlur(SeparableOperator):
         horizontal = vertical if kernel_h is None else _checked_taps(kernel_h)
         _, height, width = image_shape
         super().__init__(
-            image_shape,
-            _blur_factor(height, vertical, boundary, rcond_1d),
-            _blur_factor(width, horizontal, boundary, rcond_1d),
+            image_shape, _blur_factor(height, vertical, boundary, rcond_1d), _blur_factor(width, horizontal, boundary, rcond_1d)
         )
 
 

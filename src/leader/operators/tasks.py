@@ -120,11 +120,7 @@ def _user_blur(shape: Shape, kernel: Tensor | None = None, boundary: str = "circ
 
 
 def _inpainting(
-    shape: Shape,
-    mask: Tensor | None = None,
-    keep: float | None = None,
-    seed: int = 0,
-    box: Sequence[int] | None = None,
+    shape: Shape, mask: Tensor | None = None, keep: float | None = None, seed: int = 0, box: Sequence[int] | None = None
 ) -> LinearOperator:
     """mask: 1 where the picture is known; or keep: that share of the pixels, drawn with the seed; or box: all but a hole."""
     given = [name for name, value in (("mask", mask), ("keep", keep), ("box", box)) if value is not None]

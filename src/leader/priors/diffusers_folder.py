@@ -146,14 +146,7 @@ def _make_prior(
     if size is not None and (size[0] % multiple or size[1] % multiple):
         raise LeaderError(f"The network of '{name}' needs a size in multiples of {multiple}; found {size[0]} x {size[1]}.")
     return NetworkPrior(
-        network,
-        table,
-        predicts=predicts,
-        learned_variance=learned,
-        channels=channels,
-        size=size,
-        multiple=multiple,
-        name=name,
+        network, table, predicts=predicts, learned_variance=learned, channels=channels, size=size, multiple=multiple, name=name
     )
 
 

@@ -151,11 +151,7 @@ class PyramidPrior(Prior):
     source = "head"
 
     def __init__(
-        self,
-        net: PyramidNet,
-        coarse: CoarseGaussian,
-        schedule: Schedule | None = None,
-        scale: VarianceScale | None = None,
+        self, net: PyramidNet, coarse: CoarseGaussian, schedule: Schedule | None = None, scale: VarianceScale | None = None
     ) -> None:
         super().__init__(schedule or Schedule.linear())
         self.net = net

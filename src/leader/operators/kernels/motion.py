@@ -91,9 +91,6 @@ def _drawn(track: NDArray[np.complex128], size: int, diagonal: float) -> NDArray
 @lru_cache(maxsize=1)
 def _stored_kernels() -> NDArray[np.uint8]:
     """The stored drawings [16, 61, 61]."""
-    with (
-        (files(__package__) / "motion.npz").open("rb") as stream,
-        np.load(stream, allow_pickle=False) as archive,
-    ):
+    with (files(__package__) / "motion.npz").open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         kernels: NDArray[np.uint8] = archive["kernels"]
     return kernels
