@@ -20,7 +20,7 @@ from leader.folders import run as run_module
 from leader.folders.choices import Choices
 from leader.folders.disk import DiskTarget
 from leader.folders.manifest import LocalManifest, encode_line
-from leader.folders.names import check_name, find_clashes, is_source_name, result_names
+from leader.folders.names import check_name, find_clashes, is_source_name, name_results
 from leader.folders.work import restore_some
 from leader.priors import loading
 from leader.restoration.request import RestoreRequest
@@ -325,8 +325,8 @@ def test_names_of_other_systems(name: str) -> None:
 
 
 def test_what_a_source_is_and_how_its_results_are_called() -> None:
-    assert result_names("a/B.JPG", ".npy") == {"picture": "a/B.JPG", "map": "a/B.JPG.map.npy"}
-    assert result_names("x.npz", None) == {"picture": "x.npz.png"} and result_names("y.HEIC", None) == {"picture": "y.HEIC.png"}
+    assert name_results("a/B.JPG", ".npy") == {"picture": "a/B.JPG", "map": "a/B.JPG.map.npy"}
+    assert name_results("x.npz", None) == {"picture": "x.npz.png"} and name_results("y.HEIC", None) == {"picture": "y.HEIC.png"}
     assert is_source_name("a/b.PNG") and is_source_name("x.npz") and not is_source_name("a.txt")
     assert not is_source_name(".leader/strips/a.png") and not is_source_name("a/.b/c.png") and not is_source_name(".a.png")
 

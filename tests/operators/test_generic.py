@@ -7,15 +7,7 @@ import torch
 from torch import Tensor
 
 from leader import LeaderError
-from leader.operators import (
-    AveragePoolSR,
-    Blur,
-    Composition,
-    FromFunctions,
-    Inpainting,
-    gaussian_kernel,
-    random_mask,
-)
+from leader.operators import AveragePoolSR, Blur, Composition, FromFunctions, Inpainting, gaussian_kernel, random_mask
 from leader.operators.cg import damped_least_squares
 from leader.operators.separable import SeparableOperator
 from tests.operators.cases import dense, images, measurements, relative
@@ -33,9 +25,7 @@ def conditioned(rows: int, condition: float, spread: str) -> tuple[Tensor, FromF
     values = condition**-ramp if spread == "geometric" else 1 - ramp * (1 - 1 / condition)
     matrix = 3.7 * (left[:, :rank] * values) @ right[:, :rank].mT
     operator = FromFunctions(
-        SHAPE,
-        lambda x: x.flatten(1) @ matrix.to(x.dtype).mT,
-        lambda y: (y @ matrix.to(y.dtype)).reshape(-1, *SHAPE),
+        SHAPE, lambda x: x.flatten(1) @ matrix.to(x.dtype).mT, lambda y: (y @ matrix.to(y.dtype)).reshape(-1, *SHAPE)
     )
     return matrix, operator
 

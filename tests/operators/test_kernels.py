@@ -8,11 +8,7 @@ import torch
 from scipy import ndimage
 
 from leader.errors import LeaderError
-from leader.operators import (
-    gaussian_kernel,
-    load_kernel,
-    motion_kernel,
-)
+from leader.operators import gaussian_kernel, load_kernel, motion_kernel
 from leader.operators.kernels.motion import draw_motion
 
 

@@ -9,10 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from leader.operators import (
-    FromFunctions,
-    LinearOperator,
-)
+from leader.operators import FromFunctions, LinearOperator
 from leader.operators.cg import conjugate_gradients, damped_least_squares
 
 

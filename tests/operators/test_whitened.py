@@ -13,7 +13,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.methods import DDNM
 from leader.operators import OPPONENT, Blur, Denoising, WeightedPixels, WhitenedBlur, gaussian_kernel
-from leader.operators.whitened import physical
+from leader.operators.whitened import find_physical
 from leader.problem import Problem
 from tests.operators.cases import dense, images, relative, symmetric_power
 
@@ -121,13 +121,13 @@ def test_wrong_powers_are_refused(power: Tensor, message: str) -> None:
 def test_what_the_camera_did_behind_a_whitened_measurement() -> None:
     """The verdict asks how much detail a blur removes; whitening removes none."""
     blur = Blur(SHAPE, KERNEL)
-    found = physical(WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:])))
+    found = find_physical(WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:])))
     x = images(blur, 1, 0, torch.float64)
     assert type(found) is Blur and relative(found.A(x), blur.A(x)) <= 1e-12
-    assert isinstance(physical(WeightedPixels(SHAPE, torch.ones(SHAPE))), Denoising) and physical(blur) is blur
+    assert isinstance(find_physical(WeightedPixels(SHAPE, torch.ones(SHAPE))), Denoising) and find_physical(blur) is blur
 
 
 def test_what_the_camera_did_has_the_cut_of_the_whitened_blur() -> None:
     whitened = WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:]), rcond=0.3)
-    found, expected = physical(whitened), Blur(SHAPE, KERNEL, rcond=0.3)
+    found, expected = find_physical(whitened), Blur(SHAPE, KERNEL, rcond=0.3)
     assert isinstance(found, Blur) and torch.equal(found.s, expected.s) and float((found.s == 0).double().mean()) > 0.1

@@ -78,16 +78,16 @@ def test_a_stopped_adaptation_goes_on_and_all_of_it_is_used(place: Path, monkeyp
     assert (
         first.exit_code == 130 and "will take about" in first.output and "1 of 6 pictures are smaller than 32" in first.output
     )
-    head = variance_head.beside(place / "Mine").read_bytes()
+    head = variance_head.head_file(place / "Mine").read_bytes()
     second = run()
     assert second.exit_code == 0, second.output
-    assert "1 of 5, head: done before" in second.output and variance_head.beside(place / "Mine").read_bytes() == head
+    assert "1 of 5, head: done before" in second.output and variance_head.head_file(place / "Mine").read_bytes() == head
     assert seen["head"] == seen["fitting"] == {"0.png", "1.png", "2.png", "4.png"} and seen["held-out"] == {"3.png"}
     assert not (place / "Mine.adapting").exists()
 
     prior = load_prior(name_prior())
     assert all(list_companions(prior).values()) and prior.source == "head"
-    eta = json.loads(fitted.beside(place / "Mine").read_text())["satp"]["eta"]
+    eta = json.loads(fitted.fitted_file(place / "Mine").read_text())["satp"]["eta"]
     operator = operators.AveragePoolSR((3, 32, 32), 4)
     problem = Problem(torch.full((1, 3, 8, 8), 0.5), operator, 0.0)
     chosen = Sampler(prior, "ddnm", ["satp"], 5).plan(problem).settings["plugins"][0]
@@ -131,6 +131,6 @@ class _Slow:
 def test_what_cannot_be_adapted_is_refused(place: Path) -> None:
     with pytest.raises(LeaderError, match="at least 4"):
         plan_adaptation(name_prior(), write_pictures(place / "few", count=3), 10.0)
-    fitted.beside(place / "Mine").write_text('{"satp": {"eta": "x"}}')
+    fitted.fitted_file(place / "Mine").write_text('{"satp": {"eta": "x"}}')
     with pytest.raises(LeaderError, match="eta"):
         load_prior(name_prior())

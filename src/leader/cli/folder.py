@@ -77,7 +77,7 @@ def restore_folder(
     """Restores a folder, tells how it goes, and leaves with the exit code that says how it went."""
     from leader.engines import make_engine
     from leader.folders.choices import Choices
-    from leader.folders.names import REPORT, map_suffix
+    from leader.folders.names import REPORT, read_map_suffix
     from leader.folders.run import Watcher, run_folder
     from leader.restoration.tasks import find_task
 
@@ -85,7 +85,7 @@ def restore_folder(
     choices = Choices(request.read_files(), run, results.check, results.keep_failed, results.keep_location)
     teller = _Teller()
     watcher = Watcher(to_stderr, teller.begin, teller.finish)
-    maps, place = map_suffix(folder.maps), address_of(out)
+    maps, place = read_map_suffix(folder.maps), address_of(out)
     gpus = 1.0 if choices.on_gpu else 0.0
     engine = make_engine(folder.jobs, threads=request.threads, engine=folder.engine, address=folder.address, gpus=gpus)
     wanted: dict[str, Any] = {"maps": maps, "report": folder.report, "force": results.force}

@@ -107,7 +107,7 @@ def fit_variance(
     from leader.files import check_writable
     from leader.priors import catalogue
     from leader.priors.loading import load_prior
-    from leader.priors.variance_head import SUFFIX, beside, is_head
+    from leader.priors.variance_head import SUFFIX, head_file, is_head
     from leader.train.tables import fit_tables
     from leader.train.variance import FitSettings
     from leader.train.variance import fit_variance as fit
@@ -121,7 +121,7 @@ def fit_variance(
     network = load_prior(prior, whole=True, head=False)  # also where a damaged head lies beside it
     if out is None and not source.exists():
         raise LeaderError(f"'{prior}' is not a file or folder of its own: say with --out where the head shall be written.")
-    target = out or beside(source)
+    target = out or head_file(source)
     if target.exists() and not target.name.endswith(SUFFIX) and not is_head(target):
         raise LeaderError(f"{target} exists and is not a variance head: give another name with --out.")
     check_writable(target)

@@ -130,13 +130,7 @@ class _Pool:
     """The actors, and the job each has."""
 
     def __init__(
-        self,
-        ray: Any,
-        kind: Any,
-        function: Callable[[Any], Any],
-        threads: int,
-        count: int,
-        patience: Patience | None = None,
+        self, ray: Any, kind: Any, function: Callable[[Any], Any], threads: int, count: int, patience: Patience | None = None
     ) -> None:
         self._ray, self._kind, self._threads, self._count = ray, kind, threads, count
         self._function = ray.put(function)  # sent to every machine once

@@ -110,8 +110,7 @@ class NetworkPrior(Prior):
         check_size(x, self.name, self.size, self.multiple)
         times = t.to(x.device)
         answer = self.network(
-            x if self.dtype is None else x.to(self.dtype),
-            times if self.time_factor == 1 else times * self.time_factor,
+            x if self.dtype is None else x.to(self.dtype), times if self.time_factor == 1 else times * self.time_factor
         ).to(x.dtype)
         wanted = self.image_channels * (2 if self.learned else 1)
         if answer.shape[1] != wanted:

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from leader.errors import LeaderError
 from leader.files import replacing
 from leader.priors.json_files import read_shape
-from leader.priors.tensor_files import check_weights, differing, on_meta, place, read_safetensors
+from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, place_tensors, read_safetensors
 
 SUFFIX = ".variance.safetensors"
 METADATA = "variance_head"
@@ -96,7 +96,7 @@ class VarianceHead(nn.Module):
     def usual(self, abar: Tensor) -> Tensor:
         """The usual squared error at abar [B], its logarithm linear between `NODES`, [B, 1, 1, 1]."""
         correction = node_weights(abar) @ self.correction.to(abar)
-        return scale(abar) * correction.exp().reshape(-1, 1, 1, 1)
+        return noise_share(abar) * correction.exp().reshape(-1, 1, 1, 1)
 
     def save(self, path: Path) -> None:
         """Tensors and shape in one safetensors file, whole or not at all."""
@@ -106,10 +106,10 @@ class VarianceHead(nn.Module):
 
     @classmethod
     def load(cls, path: str | Path) -> VarianceHead:
-        """A head from its file, or from beside the checkpoint it was fitted to (see `beside`)."""
+        """A head from its file, or from beside the checkpoint it was fitted to (see `head_file`)."""
         file = Path(path)
         if not file.name.endswith(SUFFIX) and not is_head(file):
-            file = beside(file)
+            file = head_file(file)
         if not file.is_file():
             raise LeaderError(f"No variance head was found at {file}: fit one with `leader fit-variance`.")
         tensors, texts = read_safetensors(file)
@@ -118,18 +118,18 @@ class VarianceHead(nn.Module):
         if "correction" in tensors and tensors["correction"].shape == (OLD_NODES,):
             last = tensors["correction"][-1:]
             tensors["correction"] = torch.cat([tensors["correction"], last.expand(len(NODES) - OLD_NODES)])
-        head = on_meta(lambda: cls(shape), str(file))
-        wrong = differing(head, tensors)
+        head = build_on_meta(lambda: cls(shape), str(file))
+        wrong = find_differing(head, tensors)
         if wrong:
             raise LeaderError(
                 f"{file} does not hold the tensors of the variance head it describes ({len(wrong)} differ): "
                 "fit it again with `leader fit-variance`."
             )
         check_weights(tensors, file)
-        return place(head, tensors, str(file))
+        return place_tensors(head, tensors, str(file))
 
 
-def scale(abar: Tensor) -> Tensor:
+def noise_share(abar: Tensor) -> Tensor:
     """s^2/(s^2 + 1) = 1 - abar, [B, 1, 1, 1], floored so that a clean image has a finite logarithm."""
     return (1 - abar.reshape(-1, 1, 1, 1)).clamp_min(1e-6)
 
@@ -142,7 +142,7 @@ def node_weights(abar: Tensor) -> Tensor:
     return (1 - (position[:, None] - torch.arange(len(nodes)).to(position)).abs()).clamp_min(0)
 
 
-def beside(checkpoint: Path) -> Path:
+def head_file(checkpoint: Path) -> Path:
     """Where the head fitted to a checkpoint (a file, a folder, or the bare name of a prior) is stored."""
     return checkpoint / f"variance{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.name + SUFFIX)
 

@@ -126,7 +126,11 @@ def list_companions(prior: Prior) -> dict[str, bool]:
     if home is None:
         return {"variance": prior.source is not None, "spectrum": prior.spectrum is not None}
     judge = referee.beside(home)
-    files = {"spectrum": spectrum.beside(home), "precision": mixed.beside(home), "SATP's eta": fitted.beside(home)}
+    files = {
+        "spectrum": spectrum.spectrum_file(home),
+        "precision": mixed.rounding_file(home),
+        "SATP's eta": fitted.fitted_file(home),
+    }
     files |= {"referee": judge, "factors": calibration.beside(judge)}
     return {"variance": prior.source is not None, **{name: file.is_file() for name, file in files.items()}}
 
@@ -196,12 +200,12 @@ def _fit_head(plan: Adaptation, seconds: float, say: Say) -> str:
     if plan.network.source is not None:
         return f"the network has a variance of its own ({plan.network.source})"
     settings = variance.FitSettings(seconds=seconds, steps=10**9, seed=plan.seed)
-    _, report = variance.fit_variance(plan.network, plan.fitting, variance_head.beside(plan.home), settings, say)
+    _, report = variance.fit_variance(plan.network, plan.fitting, variance_head.head_file(plan.home), settings, say)
     return f"squared error over predicted variance on pictures not fitted to: {report.ratio:.2f}"
 
 
 def _fit_tables(plan: Adaptation, seconds: float) -> str:
-    file = variance_head.beside(plan.home)
+    file = variance_head.head_file(plan.home)
     head = variance_head.VarianceHead.load(file) if plan.network.source is None else None
     count = tables.fit_tables(plan.network, head, plan.fitting, plan.home, seconds, FEWEST_CROPS)
     return f"spectrum and rounding of {count} crops"

@@ -32,7 +32,7 @@ def fit_tables(
     count = min(len(crops), max(least, count_affordable_crops(headed, crops[:1], seconds)))
     if count < 2:
         return 0
-    fit_spectrum(headed, crops[:count]).save(spectrum.beside(checkpoint))
-    half = None if head is None else mixed.in_half(network, torch.bfloat16)
-    fit_rounding(headed, crops[:2], half).save(mixed.beside(checkpoint))
+    fit_spectrum(headed, crops[:count]).save(spectrum.spectrum_file(checkpoint))
+    half = None if head is None else mixed.round_to_half(network, torch.bfloat16)
+    fit_rounding(headed, crops[:2], half).save(mixed.rounding_file(checkpoint))
     return count
