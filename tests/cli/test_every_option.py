@@ -195,7 +195,7 @@ def test_fit_trust_and_calibrate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_adapt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
-    plan = SimpleNamespace(predict_seconds=lambda: {"head": 60.0, "eta": 120.0}, home=tmp_path / "x")
+    plan = SimpleNamespace(home=tmp_path / "x")
     asked: list[tuple[Any, ...]] = []
 
     def plan_adaptation(*words: Any) -> Any:
