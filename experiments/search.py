@@ -28,7 +28,7 @@ from typing import Annotated, Any
 import typer
 
 from leader.bench.cell import Cell, Frozen, Recipe
-from leader.bench.experiment import Task, load_tasks, merged
+from leader.bench.experiment import Task, load_experiment, load_tasks, merged
 from leader.bench.images import list_images
 from leader.bench.keys import identify
 from leader.bench.priors import stand_in
@@ -167,7 +167,7 @@ def _toml(value: Any) -> str:
 
 
 def _cells(photos: Sequence[Path], task: Task, method: str, prior: str, fit: str, size: int) -> list[Cell]:
-    own: Settings = {"steps": 10, "settings": {"inner": 10}} if method == "sitcom" else {}
+    own = load_experiment(HERE / "table1.toml").form.methods.get(method, {})
     recipe = Recipe(
         fit=fit,
         size=size,
