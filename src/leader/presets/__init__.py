@@ -1,6 +1,6 @@
 """Presets as data: which settings a method or plug-in gets for a prior, a task and a noise level.
 
-Every *.toml file here holds [[preset]] entries with the keys
+Every *.toml file here holds [[preset]] tables: an entry, or the keys that several entries share and their `rows`. An entry has
 
   prior    a prior's name or data set ("embedded", "celebahq", "imagenet", "ffhq"), or "any"
   method   the host's name
@@ -45,8 +45,13 @@ def entries() -> tuple[dict[str, Any], ...]:
     found: list[dict[str, Any]] = []
     for file in sorted(resources.files(__name__).iterdir(), key=lambda item: item.name):
         if file.name.endswith(".toml"):
-            found.extend(parsed(file).get("preset", []))
+            found.extend(expand_rows(parsed(file).get("preset", [])))
     return tuple(found)
+
+
+def expand_rows(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries that tables stand for: one for each of its `rows`, with the keys that the rows share."""
+    return [{**table, **row} for table in tables for row in table.pop("rows", [{}])]
 
 
 def parsed(file: Traversable) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def prepare_wish(entry: Entry, wish: Wish, limits: Limits, prior: Prior | None =
     """
     proposal: Proposal = entry.about.get("proposal", Proposal())
     request = build_request(wish, entry.about["size"], proposal.repair)
-    width, height = (side * (request.factor or 1) for side in entry.about["size"])
+    width, height = request.find_size(entry.about["size"])
     if width * height > limits.pixels:
         raise LeaderError(
             f"The result would have {width} x {height} pixels; at most {limits.pixels / 1e6:.3g} million are served here, "
