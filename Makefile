@@ -79,7 +79,7 @@ audit: $(STAMP)
 # Tables and figures of docs/results.md, from the committed records; `leader bench run NAME` makes the records.
 results: $(STAMP)
 	for name in $(TABLES); do $(BIN)/leader bench table $$name --out docs/results/$$name.md || exit 1; done
-	for name in table2 table3; do $(BIN)/leader bench table $$name --form paper --out docs/results/$$name-paper.md || exit 1; done
+	for name in table2 table3; do $(BIN)/leader bench table $$name --form small-paper --out docs/results/$$name-paper.md || exit 1; done
 	for name in $(FIGURES); do $(BIN)/leader bench figure $${name%.*} --out docs/results/$$name || exit 1; done
 	$(BIN)/python experiments/figure2.py docs/results/figure2.png
 

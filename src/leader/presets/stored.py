@@ -42,9 +42,16 @@ def _read(file: Path, changed: int, size: int) -> tuple[Entry, ...]:
     except (OSError, ValueError) as error:
         raise LeaderError(f"{file} is not a valid TOML file ({error}); correct it or delete it.") from error
     for entry in found if isinstance(found, list) else [None]:
-        if not isinstance(entry, dict) or not isinstance(entry.get("settings"), dict) or not entry.keys() <= set(KEYS):
+        if not isinstance(entry, dict) or not isinstance(entry.get("settings"), dict) or not _fits(entry):
             raise LeaderError(f"{file} must hold [[preset]] entries with settings and, of {', '.join(KEYS)}, no other keys.")
     return tuple(found)
+
+
+def _fits(entry: Entry) -> bool:
+    """Whether an entry has known keys alone, and values of their kinds."""
+    return entry.keys() <= set(KEYS) and all(
+        isinstance(entry.get(key, ""), (str, float, int)) for key in ("method", "task", "noise")
+    )
 
 
 def add_stored(home: Path, entries: Iterable[Mapping[str, Any]]) -> Path:
