@@ -22,11 +22,12 @@ MOST_FAILURES = 10
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did: cells run now, found stored, and ended in an error."""
+    """What a run did: cells run now, found stored, and ended in an error; the first of the errors."""
 
     ran: int
     found: int
     failed: int
+    reason: str | None = None
 
 
 def run_experiment(
@@ -70,8 +71,8 @@ def run_experiment(
                             meter.done(costs[cell.place])
                     _check_hope(places)
         store.finish(list(dict.fromkeys(places[cell.place]["key"] for cell in cells)), prune=prune)
-    failed = sum("error" in record for record in places.values())
-    return Outcome(ran, found, failed)
+    errors = [str(record["error"]) for record in places.values() if "error" in record]
+    return Outcome(ran, found, len(errors), errors[0] if errors else None)
 
 
 def _jobs(

@@ -10,6 +10,7 @@ from leader.cli.console import to_stderr, to_stdout
 from leader.cli.training import Images, check_folder
 from leader.cli.trust import PriorName
 from leader.errors import UsageError
+from leader.progress import format_duration
 
 EXAMPLE = "Example: leader calibrate-satp --prior my-model.safetensors --images photos/held-out > satp.toml"
 
@@ -27,14 +28,17 @@ def calibrate_satp(
     from leader.presets.stored import add_stored
     from leader.priors.loading import load_prior
     from leader.train.calibrate import central_crops
-    from leader.train.pruning import RANGES, calibrate_eta, curves, eta_entry
+    from leader.train.pruning import RANGES, STEPS, TASKS, calibrate_eta, curves, eta_entry, predict_seconds
 
     check_folder(images)
     model = load_prior(prior, device=device)
     if store and model.home is None:
         raise UsageError(f"The prior '{prior}' has no weights file, beside which --store would write; leave it out.")
     side = size or (128 if model.size is None else min(model.size))
-    found = calibrate_eta(curves(model, central_crops(images, side)[:count].to(device), estimator, say=to_stderr))
+    crops = central_crops(images, side)[:count].to(device)
+    seconds = predict_seconds(model, crops, estimator)
+    to_stderr(f"{TASKS * len(crops)} runs of {STEPS} steps will take about {format_duration(seconds)}.")
+    found = calibrate_eta(curves(model, crops, estimator, say=to_stderr))
     for budget, mean in found.calls.items():
         low, high = RANGES[budget]
         missed = ": no eta fits all budgets" if budget in found.missed else ""

@@ -16,10 +16,10 @@ DIGITS = 16
 
 def fingerprint(name_or_path: str | Path) -> str:
     """The first 16 digits of the SHA-256 of each of the prior's files, joined by "+"; "absent" where there are none here."""
-    return "+".join(sha256_once(path)[:DIGITS] for path in files_of(name_or_path)) or ABSENT
+    return "+".join(sha256_once(path)[:DIGITS] for path in list_files(name_or_path)) or ABSENT
 
 
-def files_of(name_or_path: str | Path) -> tuple[Path, ...]:
+def list_files(name_or_path: str | Path) -> tuple[Path, ...]:
     """The files that decide what a prior answers: weights, settings beside them, variance head; empty where they are absent."""
     name = str(name_or_path)
     if name == EMBEDDED:
