@@ -19,9 +19,9 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from experiments import search
 from PIL import Image
 
+from experiments import search
 from leader.bench.cell import Frozen
 from leader.bench.distances import render_distances
 from leader.bench.experiment import Experiment, load_experiment, load_tasks, merged
