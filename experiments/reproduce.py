@@ -11,7 +11,7 @@ the strength lambda of UCPM's image prior for each task.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from PIL import Image
 from experiments import search
 from leader.bench.cell import Frozen
 from leader.bench.distances import render_distances
-from leader.bench.experiment import Experiment, load_experiment, load_tasks, merged
+from leader.bench.experiment import Experiment, Task, load_experiment, load_tasks, merged
 from leader.bench.images import load_image, to_pixels
 from leader.bench.priors import check_present, open_prior, stand_in
 from leader.bench.records import Store, write_atomically
@@ -150,7 +150,8 @@ def run(
     form = chosen[0].form
     check_present(form.prior)
     place = device_named(device)
-    trial = _calibrate(form.prior, out / data / "held-out", form.size, device, out / data / "calibration", steps)
+    named = {task.label for item in chosen for task in item.tasks}
+    trial = _calibrate(form.prior, out / data, form.size, device, [task for task in load_tasks() if task.label in named], steps)
     gpus = torch.cuda.device_count() if place.type == "cuda" else 1
     for item in chosen:
         item = replace(item, form=replace(item.form, settings=trial))
@@ -183,10 +184,11 @@ def _experiment(
     return small if steps is None else small.shortened(steps)
 
 
-def _calibrate(prior: str, held_out: Path, size: int, device: str, records: Path, steps: int | None) -> dict[str, Any]:
-    """Stores eta and lambda beside the prior where they are not yet.
+def _calibrate(prior: str, folder: Path, size: int, device: str, tasks: Sequence[Task], steps: int | None) -> dict[str, Any]:
+    """Stores eta and lambda beside the prior where they are not yet; folder: that of the data set.
 
-    A trial of few steps stores nothing and returns what it found as settings for its rows, with the last task's lambda.
+    A trial of few steps takes one picture, stores nothing and returns what it found as settings for its rows, with the last
+    task's lambda.
     """
     home = stand_in(prior, size).home
     if home is None:
@@ -195,7 +197,8 @@ def _calibrate(prior: str, held_out: Path, size: int, device: str, records: Path
     if steps is None and any(entry.get("source") == SOURCE for entry in stored):
         say(f"eta and lambda are calibrated for {prior}: {home.name}.presets.toml beside its weights.")
         return {}
-    photos = list_pictures(held_out)[:HELD_OUT]
+    photos = list_pictures(folder / "held-out")[: HELD_OUT if steps is None else 1]
+    trials, records = LAMBDA_TRIALS if steps is None else 2, Store(folder / "calibration", "lambda")
     say(f"Calibrating eta and lambda for {prior} on {len(photos)} held-out pictures, once.")
     clean = torch.cat([load_image(path, "host", size) for path in photos]).to(device)
     model = open_prior(prior, size, device)
@@ -204,13 +207,13 @@ def _calibrate(prior: str, held_out: Path, size: int, device: str, records: Path
         add_stored(home, [eta])
     found: list[dict[str, Any]] = []
     with closing(make_engine(0)) as engine:
-        for task in load_tasks():
+        for task in tasks:
             cells = [
                 cell.altered(plugins=("leader-paper",), device=device, settings=Frozen(eta["settings"]), steps=steps or STEPS)
                 for cell in search.make_cells(photos, task, "ddnm", prior, "host", size)
             ]
             ranges = parse_toml(HERE / "search.toml")["leader-paper"]
-            best, _ = search.search(cells, ranges, LAMBDA_TRIALS, search.Goal(), Store(records, "lambda"), engine)
+            best, _ = search.search(cells, ranges, trials, search.Goal(), records, engine)
             operator = operator_of(cells[0].recipe, 0)
             lam = best.settings or {"ucpm-paper": {}}
             found.append({"task": operator.task, "noise": task.sigma or "none", "settings": lam, "source": SOURCE})

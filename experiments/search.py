@@ -224,7 +224,7 @@ def main(
                 found = merged(best.settings, top.settings)
                 if found:
                     name = stand_in(prior, size).name
-                    entry = {"prior": name, "method": host, "task": operator_of(cells[0].recipe, 0).task}
+                    entry: Settings = {"prior": name, "method": host, "task": operator_of(cells[0].recipe, 0).task}
                     entry |= {"noise": task.sigma or "none", "settings": found, "source": source}
                     entries.append(format_entry(entry))
                 out.write_text("\n".join(entries), encoding="utf-8")

@@ -79,7 +79,7 @@ def _jobs(
     experiment: Experiment, cells: Sequence[Cell], engine: Engine, alone: Engine | None
 ) -> list[tuple[Engine, list[tuple[Cell, ...]]]]:
     """Who runs which cells together: those that are timed go one by one, in an engine of their own where there is one."""
-    timed = [(cell,) for cell in cells if cell.recipe.timing]
+    timed: list[tuple[Cell, ...]] = [(cell,) for cell in cells if cell.recipe.timing]
     batches: dict[Recipe, list[Cell]] = {}
     for cell in cells:
         if not cell.recipe.timing:

@@ -142,7 +142,8 @@ def work_of(record: Mapping[str, Any]) -> float | None:
 
     A record's own "work" counts the calls alone.
     """
-    calls, work = record.get("calls"), record.get("work")
-    if not calls or work is None:
+    work = record.get("work")
+    if work is None or not record.get("calls"):
         return None if work is None else float(work)
-    return float(work) * count_passes(calls, record.get("jvps") or 0, record.get("backwards") or 0) / calls
+    calls, jvps, backwards = (float(record.get(name) or 0) for name in ("calls", "jvps", "backwards"))
+    return float(work) * count_passes(calls, jvps, backwards) / calls
