@@ -10,7 +10,7 @@ import pytest
 
 from leader.errors import LeaderError
 from leader.folders import remote
-from leader.folders.places import is_address, local_path
+from leader.folders.places import is_address, local_path, open_source
 from tests.folders.conftest import go, results, save_picture
 
 fsspec = pytest.importorskip("fsspec")
@@ -39,6 +39,9 @@ def test_what_an_address_is() -> None:
 
 
 def test_a_store_gives_what_a_disk_gives(tree: Path, tmp_path: Path, memory: Any) -> None:
+    assert {(item.name, item.size) for item in open_source("memory://in").walk()} == {
+        (name, (tree / name).stat().st_size) for name in ("a.png", "b.png", "sub/c.png")
+    }
     go(tree, tmp_path / "out", maps=".npy", report=True)
     assert go("memory://in", "memory://out", maps=".npy", report=True).restored == 3
     there, here = objects(memory), results(tmp_path / "out")
