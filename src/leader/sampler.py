@@ -87,6 +87,10 @@ class Sampler:
             self.prior.schedule, method, plugins, steps, grid, estimator, probes, trust_time, use_presets, settings
         )
 
+    def __repr__(self) -> str:
+        names = [item if isinstance(item, str) else item.name for item in (self.choices.method, *self.choices.plugins)]
+        return f"<Sampler {' + '.join(names)}: {self.steps} steps, prior '{self.prior.name}'>"
+
     @property
     def steps(self) -> int:
         """T, the number of steps asked for."""

@@ -76,6 +76,8 @@ def run(
         f"{chosen.name}: {outcome.ran} cells run, {outcome.found} found, {outcome.failed} failed; records in {store.path}",
         err=True,
     )
+    if outcome.reason is not None:
+        typer.echo(f"The first that failed: {outcome.reason}", err=True)
 
 
 @app.command()

@@ -73,6 +73,10 @@ class Prior(nn.Module):
         self.schedule = schedule
         self.one_by_one: bool | None = None
 
+    def __repr__(self) -> str:
+        size = "any size" if self.size is None else f"{self.size[1]} x {self.size[0]} pixels"
+        return f"<{type(self).__name__} '{self.name}': {size}, {len(self.schedule)} times>"
+
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         """The prediction for x [B, C, H, W] at times t [B]; neither counted nor checked."""
         raise NotImplementedError(f"{type(self).__name__} must implement _predict")
