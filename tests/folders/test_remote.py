@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,16 +101,20 @@ def test_a_bucket_that_does_not_exist_is_told(tree: Path, memory: Any, monkeypat
         go(f"file://{tree}", "memory://nowhere/out")
 
 
-def test_what_a_store_raises_is_one_sentence_with_its_address(tree: Path, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    class DeniedError(Exception):
-        """Every store has errors of its own."""
+class DeniedError(Exception):
+    """Every store has errors of its own."""
 
+
+@pytest.mark.parametrize("error", [DeniedError("the key\nis too old"), OSError(errno.EIO, "")])
+def test_what_a_store_raises_is_one_sentence_with_its_address(
+    tree: Path, memory: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     def deny(*_: Any, **__: Any) -> None:
-        raise DeniedError("the key\nis too old")
+        raise error
 
     for name, source, out in (("pipe_file", str(tree), "memory://out"), ("open", "memory://in", str(tree.parent / "out"))):
         with monkeypatch.context() as patch:
             patch.setattr(type(memory), name, deny)
-            with pytest.raises(LeaderError, match=r"memory://\w+ cannot be used \(the key is too old\)"):
-                for _, error in go(source, out).failed:
-                    raise LeaderError(error)
+            with pytest.raises(LeaderError, match=r"memory://\w+ cannot be used \((the key is too old|\[Errno 5\])\)"):
+                for _, text in go(source, out).failed:
+                    raise LeaderError(text)
