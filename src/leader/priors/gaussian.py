@@ -98,7 +98,8 @@ class GaussianMixturePrior(Prior):
     """A mixture of Gaussians as a prior; with one component it is the Gaussian prior.
 
     >>> from leader.priors.gaussian import white
-    >>> GaussianMixturePrior([white((1, 2, 2), 0.1, mean) for mean in (-0.5, 0.5)]).sample(5, torch.Generator().manual_seed(0)).shape
+    >>> mixture = GaussianMixturePrior([white((1, 2, 2), 0.1, mean) for mean in (-0.5, 0.5)])
+    >>> mixture.sample(5, torch.Generator().manual_seed(0)).shape
     torch.Size([5, 1, 2, 2])
     """
 
