@@ -6,9 +6,9 @@ A page says where the numbers of what follows come from, until its end or the ne
 
     <!-- numbers: results/table1.md results/pruning.md -->
 
-Those are files under docs/ that `make results` writes from the committed records and by commands that need none. Every number
-with decimals below the line must be there, in as many digits or more; `<!-- numbers: -->` ends it. Numbers in code, links and
-quotes are no claims; what the paper published stands in a column whose head begins with "the paper".
+Those are files, or patterns of files, under docs/ that `make results` writes from the committed records and by commands that
+need none. Every number with decimals below the line must be there, in as many digits or more; `<!-- numbers: -->` ends it.
+Numbers in code, links and quotes are no claims; what the paper published stands in a column whose head begins with "the paper".
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def check_page(text: str, docs: Path) -> Iterator[tuple[int, str]]:
     theirs: set[int] = set()
     for number, line in enumerate(text.splitlines(), 1):
         if mark := MARK.search(line):
-            sources = tuple(docs / name for name in mark[1].split())
-            yield from ((number, f"there is no docs/{path.relative_to(docs)}") for path in sources if not path.is_file())
-            sources = tuple(path for path in sources if path.is_file())
+            found = {name: sorted(docs.glob(name)) for name in mark[1].split()}
+            yield from ((number, f"there is no docs/{name}") for name, paths in found.items() if not paths)
+            sources = tuple(path for paths in found.values() for path in paths)
             continue
         cells = line.split("|") if line.startswith("|") else [line]
         if line.startswith("| ") and THEIRS in line and not theirs:
@@ -56,9 +56,9 @@ def check_page(text: str, docs: Path) -> Iterator[tuple[int, str]]:
         elif not line.startswith("|"):
             theirs = set()
         for at, cell in enumerate(cells):
-            for found in NUMBER.findall(NO_CLAIM.sub("", cell)) if sources and at not in theirs else ():
-                if not is_printed(found, sources):
-                    yield number, f"{found} is printed by none of {', '.join(path.name for path in sources)}"
+            for claim in NUMBER.findall(NO_CLAIM.sub("", cell)) if sources and at not in theirs else ():
+                if not is_printed(claim, sources):
+                    yield number, f"{claim} is printed by none of {', '.join(path.name for path in sources)}"
 
 
 def main() -> int:

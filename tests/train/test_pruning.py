@@ -57,18 +57,17 @@ def test_the_eta_that_fits_is_found() -> None:
         assert sum(outside(m, RANGES[b]) for b, m in other.calls.items()) >= total[first.eta]
 
 
-def test_curves_hold_what_satp_would_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_hold_what_satp_would_read() -> None:
     """Every picture and task has a curve of the whole path, by the estimator that SATP gets: not the cheap stand-in of runs
     in which nothing reads Sigma.
     """
-    monkeypatch.setattr(pruning, "STEPS", 7)
     clean = torch.rand((2, 3, 16, 16), generator=torch.Generator().manual_seed(0))
     told: list[str] = []
-    found = curves(Headless(), clean, say=told.append)
+    found = curves(Headless(), clean, say=told.append, steps=7)
     assert len(found) == 6 and len(told) == 3
     assert all(len(curve.values) == 7 == curve.grid.visits for curve in found)
-    by_name = curves(Headless(), clean, estimator="hutchinson")
-    energy = curves(Headless(), clean, estimator="noise-energy")
+    by_name = curves(Headless(), clean, estimator="hutchinson", steps=7)
+    energy = curves(Headless(), clean, estimator="noise-energy", steps=7)
     assert [curve.values for curve in found] == [curve.values for curve in by_name]
     assert found[0].values != energy[0].values
 
