@@ -83,7 +83,8 @@ def render_room(title: str, modules: list[str], described: set[str]) -> str:
         module = import_module(name)
         found = [getattr(module, item) for item in getattr(module, "__all__", vars(module)) if not item.startswith("_")]
         own = [item for item in found if getattr(item, "__module__", "").startswith(name)]
-        names = [f"{item.__module__}.{item.__name__}" for item in own if inspect.isclass(item) or inspect.isfunction(item)]
+        functions, classes = ([item for item in own if is_kind(item)] for is_kind in (inspect.isfunction, inspect.isclass))
+        names = [f"{item.__module__}.{item.__name__}" for item in (*functions, *classes)]
         page.extend(f"::: {item}" for item in names if item not in described)
         described.update(names)
     return "\n\n".join(page) + "\n"
