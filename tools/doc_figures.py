@@ -140,9 +140,9 @@ def draw_front(out: Path) -> None:
     command = [sys.executable, "-c", program, "bench", "table", "table1", "--format", "csv"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     means: dict[tuple[str, str], dict[str, float]] = {}
-    for row in csv.DictReader(lines):
-        if row["number"] in ("psnr", "lpips"):
-            means.setdefault((row["task"], row["row"]), {})[row["number"]] = float(row["mean"])
+    for line in csv.DictReader(lines):
+        if line["number"] in ("psnr", "lpips"):
+            means.setdefault((line["task"], line["row"]), {})[line["number"]] = float(line["mean"])
     tasks = list(dict.fromkeys(task for task, _ in means))
     figure = Figure(figsize=(3.3 * 3, 3.1 * 2), layout="constrained")
     for task, axes in zip(tasks, figure.subplots(2, 3).flat, strict=False):

@@ -14,7 +14,7 @@ from griffe import Extension
 FIELD = re.compile(r"^(\w[\w*., ]*?)  +(\S.*)$")
 
 
-class ReadableDocstrings(Extension):
+class ReadableDocstrings(Extension):  # type: ignore[misc]  # Griffe comes with the extra `docs` alone
     """Rewrites the docstring of every object that is described."""
 
     def on_object(self, *, obj: Any, **_: Any) -> None:
