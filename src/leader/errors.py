@@ -22,6 +22,11 @@ class UsageError(LeaderError):
     """
 
 
+def no_memory(what: str = "this picture") -> LeaderError:
+    """The error for a picture that the memory cannot hold, wherever that is noticed."""
+    return LeaderError(f"There is not enough memory for {what}; restore a smaller part of it.")
+
+
 def unknown_name(kind: str, found: object, valid: Iterable[str], titles: Mapping[str, str] | None = None) -> UsageError:
     """The error for a name that is not registered, with the nearest valid one suggested.
 

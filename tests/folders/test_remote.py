@@ -95,3 +95,18 @@ def test_a_bucket_that_does_not_exist_is_told(tree: Path, memory: Any, monkeypat
     monkeypatch.setattr(type(memory), "pipe_file", refuse)
     with pytest.raises(LeaderError, match="There is no memory://nowhere/out"):
         go(f"file://{tree}", "memory://nowhere/out")
+
+
+def test_what_a_store_raises_is_one_sentence_with_its_address(tree: Path, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class DeniedError(Exception):
+        """Every store has errors of its own."""
+
+    def deny(*_: Any, **__: Any) -> None:
+        raise DeniedError("the key\nis too old")
+
+    for name, source, out in (("pipe_file", str(tree), "memory://out"), ("open", "memory://in", str(tree.parent / "out"))):
+        with monkeypatch.context() as patch:
+            patch.setattr(type(memory), name, deny)
+            with pytest.raises(LeaderError, match=r"memory://\w+ cannot be used \(the key is too old\)"):
+                for _, error in go(source, out).failed:
+                    raise LeaderError(error)

@@ -8,12 +8,7 @@ import torch
 from scipy import ndimage
 
 from leader import LeaderError
-from leader.operators import (
-    Blur,
-    SeparableBlur,
-    gaussian_kernel,
-    paper_gaussian_taps,
-)
+from leader.operators import Blur, SeparableBlur, gaussian_kernel, paper_gaussian_taps
 from leader.operators.base import SpectralOperator, Truncated
 from tests.operators.cases import images, relative
 

@@ -29,12 +29,7 @@ from leader.schedule import Schedule
 from tests.priors.limits import sentence
 
 TINY = ADMConfig(32, (1, 1), 1, (1,), out_channels=6, head_channels=16)
-OPTIONS: dict[str, Any] = {
-    "size": 16,
-    "schedule": "linear",
-    "head_channels": 16,
-    "attention_order": "legacy",
-}
+OPTIONS: dict[str, Any] = {"size": 16, "schedule": "linear", "head_channels": 16, "attention_order": "legacy"}
 
 
 def tiny(config: ADMConfig = TINY) -> dict[str, Tensor]:

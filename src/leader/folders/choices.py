@@ -68,8 +68,8 @@ class Choices:
             "run": run,
             "check": self.check,
             "keep_failed": self.keep_failed,
+            "location": self.location,
             "leader": leader.__version__,
-            **({"location": True} if self.location else {}),
         }
 
     @cached_property

@@ -180,10 +180,10 @@ def _entry(line: Line, place: tuple[int, int]) -> Entry | None:
         return None
     if status == DONE and "picture" not in kept:
         return None
-    return Entry(status, content, stamp, settings, kept, level_of(line), place)
+    return Entry(status, content, stamp, settings, kept, read_level(line), place)
 
 
-def level_of(line: Line) -> str | None:
+def read_level(line: Line) -> str | None:
     """The word of the verdict in a line; None where there is none."""
     run = line.get("run")
     verdict = run.get("verdict") if isinstance(run, dict) else None

@@ -20,9 +20,9 @@ from leader.errors import LeaderError, UsageError
 from leader.files import printable, sha256_of
 from leader.folders.choices import Choices
 from leader.folders.disk import DiskSource, check_apart
-from leader.folders.manifest import DONE, FAILED, REFUSED, Entry, Line, Manifest, level_of
+from leader.folders.manifest import DONE, FAILED, REFUSED, Entry, Line, Manifest, read_level
 from leader.folders.meter import FolderMeter
-from leader.folders.names import check_name, find_clashes, picture_last, result_names, strip_name
+from leader.folders.names import check_name, find_clashes, name_results, name_strip, order_files
 from leader.folders.places import Found, Source, Target, local_path, open_source, open_target
 from leader.folders.report import write_report
 from leader.folders.work import Answer, Task, restore_some
@@ -186,7 +186,7 @@ class _Run:
             answers = [Answer(FAILED, f"It could not be restored: {answers.reason}.")]
         for item, answer in zip(items, answers, strict=True):
             error = self._settle_one(item, answer, threads)
-            meter.finish(item.found.size, error is not None)
+            meter.settle(item.found.size, error is not None)
             self.watcher.finished(item.found.name, error)
 
     def _list_work(self) -> list[_Work]:
@@ -218,7 +218,7 @@ class _Run:
     def _decide(self, item: Found) -> _Work | None:
         """None where a picture is done: the same content, the same settings, and its results are there."""
         entry = self.manifest.entries.get(item.name)
-        names = result_names(item.name, self.maps)
+        names = name_results(item.name, self.maps)
         if entry is not None and entry.status != FAILED and entry.settings == self.choices.digest:
             there = entry.status == REFUSED or all(self._is_there(entry, kind, name) for kind, name in names.items())
             if there and self._same_content(item, entry):
@@ -299,17 +299,17 @@ class _Run:
             self.outcome.refused += 1
         else:
             self.outcome.restored += 1
-            self._count(level_of(line))
+            self._count(read_level(line))
         return None
 
     def _keep(self, item: _Work, answer: Answer) -> None:
         """Moves the files of a result into place, the picture last: where it is, all is."""
         if answer.folder is None:
             return
-        for kind in picture_last(answer.files):
+        for kind in order_files(answer.files):
             about = answer.files[kind]
             file = Path(answer.folder) / about["file"]
-            expected = {**result_names(item.found.name, self.maps), "strip": strip_name(item.found.name)}
+            expected = {**name_results(item.found.name, self.maps), "strip": name_strip(item.found.name)}
             if about["name"] != expected.get(kind):
                 raise LeaderError(f"A worker named a result '{printable(about['name'])}' that was not asked for.")
             size = self.target.size(about["name"]) if item.unsure and kind != "strip" else None

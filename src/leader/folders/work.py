@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leader import defaults
-from leader.errors import LeaderError, UsageError
+from leader.errors import LeaderError, UsageError, no_memory
 from leader.files import flush_to_disk, printable, sha256_of
 from leader.folders.choices import Choices
 from leader.folders.manifest import DONE, FAILED, REFUSED
-from leader.folders.names import picture_last, result_names, strip_name
+from leader.folders.names import name_results, name_strip, order_files
 from leader.folders.places import Source, open_source, open_target
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class _Item:
         try:
             part()
         except Exception as error:
-            self._answer = Answer(FAILED, _sentence(error, self.name, self.folder), wrong=_wrong(error))
+            self._answer = Answer(FAILED, _explain_error(error, self.name, self.folder), wrong=_classify_error(error))
 
     def answer(self, seconds: float) -> Answer:
         """What became of it; where that is no result nothing is left of it."""
@@ -115,12 +115,12 @@ class _Item:
         """Copies the picture and makes every choice of its restoration."""
         from leader.pictures import check_format
 
-        self.folder = _own_folder(self.task)
+        self.folder = _make_folder(self.task)
         copy = self.folder / "in" / self.name.rsplit("/", 1)[-1]
         self.content = _fetch(open_source(self.task.source), self.name, copy)
-        picture = Path(result_names(self.name, self.task.maps)["picture"])
+        picture = Path(name_results(self.name, self.task.maps)["picture"])
         check_format(picture)
-        ready = _model(self.task.choices).prepare(copy)
+        ready = _find_model(self.task.choices).prepare(copy)
         check_format(picture, ready.given.alpha is not None, ready.size)
         copy.unlink()
         self.ready = ready
@@ -144,11 +144,11 @@ class _Item:
     def _keep(self, restored: Restoration) -> dict[str, dict[str, Any]]:
         """Leaves the files of a result, or sends them: kind -> name, sha256, bytes."""
         assert self.folder is not None
-        names, strip = result_names(self.name, self.task.maps), strip_name(self.name) if self.task.strips else None
+        names, strip = name_results(self.name, self.task.maps), name_strip(self.name) if self.task.strips else None
         files = {}
         try:
             written = _write_files(self.task, restored, names, strip, self.folder)
-            for kind in picture_last(written):
+            for kind in order_files(written):
                 file, final = written[kind]
                 files[kind] = {"name": final, "sha256": sha256_of(file), "bytes": file.stat().st_size, "file": file.name}
                 if self.task.staging is None:
@@ -161,7 +161,7 @@ class _Item:
         return files
 
 
-def _own_folder(task: Task) -> Path:
+def _make_folder(task: Task) -> Path:
     try:
         folder = Path(tempfile.mkdtemp(prefix="leader-", dir=task.staging))
         (folder / "in").mkdir()
@@ -241,7 +241,7 @@ class _PriorError(LeaderError):
 _models: dict[str, _Model] = {}
 
 
-def _model(choices: Choices) -> _Model:
+def _find_model(choices: Choices) -> _Model:
     if choices.digest not in _models:
         _models.clear()
         try:
@@ -253,15 +253,15 @@ def _model(choices: Choices) -> _Model:
     return _models[choices.digest]
 
 
-def _wrong(error: Exception) -> str | None:
+def _classify_error(error: Exception) -> str | None:
     kinds = ((UsageError, "words"), (_PriorError, "prior"), (_OutputError, "output"))
     return next((word for kind, word in kinds if isinstance(error, kind)), None)
 
 
-def _sentence(error: Exception, name: str, folder: Path | None) -> str:
+def _explain_error(error: Exception, name: str, folder: Path | None) -> str:
     """What went wrong, with the name of the source instead of that of its copy."""
     if isinstance(error, MemoryError):
-        return "The memory does not suffice for it; use fewer workers, or restore a part of it."
+        return str(no_memory())
     if isinstance(error, (LeaderError, OSError)):
         text = str(error)
     else:

@@ -190,11 +190,7 @@ class SpectralOperator(LinearOperator):
     """
 
     def __init__(
-        self,
-        image_shape: tuple[int, int, int],
-        spectrum: Tensor,
-        rcond: float | None = None,
-        s: Tensor | None = None,
+        self, image_shape: tuple[int, int, int], spectrum: Tensor, rcond: float | None = None, s: Tensor | None = None
     ) -> None:
         super().__init__(image_shape)
         if rcond is not None:

@@ -115,11 +115,7 @@ class SeparableOperator(SpectralOperator):
     task = "separable"
 
     def __init__(
-        self,
-        image_shape: tuple[int, int, int],
-        B1: Tensor | Factor,
-        B2: Tensor | Factor,
-        rcond_1d: float = 1e-3,
+        self, image_shape: tuple[int, int, int], B1: Tensor | Factor, B2: Tensor | Factor, rcond_1d: float = 1e-3
     ) -> None:
         self.vertical = B1 if isinstance(B1, Factor) else Factor(B1, rcond_1d)
         self.horizontal = B2 if isinstance(B2, Factor) else Factor(B2, rcond_1d)

@@ -105,10 +105,7 @@ class GaussianMixturePrior(Prior):
     source = "exact"
 
     def __init__(
-        self,
-        components: Sequence[Gaussian],
-        weights: Sequence[float] | None = None,
-        schedule: Schedule | None = None,
+        self, components: Sequence[Gaussian], weights: Sequence[float] | None = None, schedule: Schedule | None = None
     ) -> None:
         super().__init__(schedule or Schedule.linear())
         if not components or len({tuple(item.mean.shape) for item in components}) != 1:

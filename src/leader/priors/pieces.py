@@ -37,7 +37,7 @@ class Cut:
     last: int
 
 
-def cuts(length: int, longest: int, margin: int, multiple: int) -> list[Cut]:
+def cut_side(length: int, longest: int, margin: int, multiple: int) -> list[Cut]:
     """A side in stretches of about equal length, about `longest` with a `margin` on both ends, that begin at multiples.
 
     margin is a multiple of `multiple`; at the ends of the side there is none. Half of `longest` is kept at least.
@@ -73,9 +73,9 @@ class PiecewisePrior(WrappedPrior):
         margin = math.ceil(reach / multiple) * multiple
         side = math.isqrt(self.piece) * 2**where.level
         short, long = sorted((height, width))
-        first = cuts(short, side, margin, multiple)
+        first = cut_side(short, side, margin, multiple)
         tallest = max(cut.end - cut.begin for cut in first)
-        second = cuts(long, max(side, self.piece * 4**where.level // tallest), margin, multiple)
+        second = cut_side(long, max(side, self.piece * 4**where.level // tallest), margin, multiple)
         return (first, second) if height <= width else (second, first)
 
     def work(self, t: int, height: int, width: int) -> float:
@@ -110,7 +110,7 @@ class PiecewisePrior(WrappedPrior):
         return answer.x0[kept], answer.variance[kept]
 
 
-def in_pieces(prior: Prior, height: int, width: int, most: int = MOST_WHOLE) -> Prior:
+def cut_into_pieces(prior: Prior, height: int, width: int, most: int = MOST_WHOLE) -> Prior:
     """The prior for pictures of this size: the embedded kind in pieces where it is large, any other as it is."""
     inner = prior.base if isinstance(prior, MixedPrior) else prior
     return PiecewisePrior(prior, inner) if isinstance(inner, PyramidPrior) and height * width > most else prior

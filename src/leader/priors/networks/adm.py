@@ -13,19 +13,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leader.priors.networks.layers import Norm, angles, attend, conv, set_precision
+from leader.priors.networks.layers import Norm, UNetConfig, angles, attend, conv, set_precision
 
 EPS = 1e-5
 
 
 @dataclass(frozen=True)
-class ADMConfig:
-    """What decides the network.
+class ADMConfig(UNetConfig):
+    """What decides the network, beside what both architectures have.
 
-    width                channels at full size
-    multipliers          channels of each level, in units of width
-    blocks               residual blocks per level on the way down (one more on the way up)
-    attention            levels that have attention; the middle always does
     scale_shift          time scales and shifts after the norm, instead of being added before it
     resblock_resampling  residual blocks resample, instead of convolutions
     classes              number of classes of a class-conditional network, or None
@@ -36,23 +32,12 @@ class ADMConfig:
     The shapes of the tensors do not tell the last three.
     """
 
-    width: int
-    multipliers: tuple[int, ...]
-    blocks: int
-    attention: tuple[int, ...]
-    in_channels: int = 3
-    out_channels: int = 3
     scale_shift: bool = True
     resblock_resampling: bool = True
     classes: int | None = None
     head_channels: int | None = None
     heads: int | None = None
     new_attention_order: bool = False
-
-    @property
-    def multiple(self) -> int:
-        """Sides must be multiples of this."""
-        return 1 << (len(self.multipliers) - 1)
 
     def heads_of(self, channels: int) -> int:
         """Attention heads for a layer of so many channels."""

@@ -12,26 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leader.priors.networks.layers import Norm, angles, attend, conv, set_precision
+from leader.priors.networks.layers import Norm, UNetConfig, angles, attend, conv, set_precision
 
 EPS = 1e-6
 
 
 @dataclass(frozen=True)
-class DDPMConfig:
-    """width: channels at full size; multipliers and blocks: per level; attention: levels that have it."""
-
-    width: int
-    multipliers: tuple[int, ...]
-    blocks: int
-    attention: tuple[int, ...]
-    in_channels: int = 3
-    out_channels: int = 3
-
-    @property
-    def multiple(self) -> int:
-        """Sides must be multiples of this."""
-        return 1 << (len(self.multipliers) - 1)
+class DDPMConfig(UNetConfig):
+    """What decides the network: nothing beside what both architectures have."""
 
 
 class ResBlock(nn.Module):
