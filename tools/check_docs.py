@@ -7,7 +7,7 @@
 - a page has at most 1,200 words, README.md 900, and the site leads to it
 - every `leader` command in a code block exists, with the options it uses; so does every `make` target; the same for
   those in the middle of a text or table, which may leave out names
-- Python in code blocks compiles
+- Python in code blocks compiles; what tests/tools/test_examples.py runs (`sh`) is told from what it cannot run (`console`)
 - links to files of the repository lead somewhere
 - files and modules that are named exist: from the root of the repository, or from src/leader (`operators/blur.py`)
 """
@@ -186,6 +186,20 @@ def check_code(text: str, targets: set[str], command: Any) -> Iterator[tuple[int
                     yield number, problem
 
 
+def check_languages(text: str) -> Iterator[tuple[int, str]]:
+    """Blocks of shell that say neither that tests run them (`sh`) nor that they cannot (`console`)."""
+    for block in blocks(text):
+        if block.language in ("bash", "shell"):
+            yield block.line, "`sh` (`leader` commands, which the tests run) or `console` (what they cannot) instead of bash"
+        elif block.language == "sh":
+            for offset, line in enumerate(block.lines[1:-1], 1):
+                if line.strip() and not line.startswith(("leader ", "#")):
+                    yield (
+                        block.line + offset,
+                        "a `sh` block is run by the tests: `leader` commands only; else `console`",
+                    )
+
+
 def _commands(line: str) -> Iterator[list[str]]:
     """The `leader` and `make` commands of a line of shell."""
     stripped = line.strip().removeprefix("$ ")
@@ -263,6 +277,7 @@ def main(arguments: list[str] | None = None) -> int:
         problems = [
             *check_widths(text),
             *check_words(page, text),
+            *check_languages(text),
             *check_nav(page, given.root),
             *check_links(page, text),
             *check_files(given.root, text),

@@ -10,6 +10,7 @@ from tools.check_docs import (
     ROOT,
     check_code,
     check_files,
+    check_languages,
     check_leader,
     check_links,
     check_nav,
@@ -109,6 +110,11 @@ def test_the_gallery_shows_what_was_recorded() -> None:
     records = read_records(ROOT / "docs/gallery/records.jsonl")
     assert (ROOT / "docs/gallery.md").read_text(encoding="utf-8") == write_page(records) + "\n"
     assert len(records) == 48 and all((ROOT / "docs/gallery" / f"{a}-{b}.webp").exists() for a, b in records)
+
+
+def test_blocks_of_shell_are_run_or_said_not_to_be() -> None:
+    page = "```sh\nleader demo\npip install .\n```\n\n```bash\nls\n```\n\n```console\npip install .\n```"
+    assert [number for number, _ in check_languages(page)] == [3, 6]
 
 
 def test_widths() -> None:
