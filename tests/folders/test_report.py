@@ -62,6 +62,7 @@ FOREIGN: list[dict[str, object]] = [
     {"run": 5, "files": {"picture": {"name": 7, "sha256": 1, "bytes": 2}}},
     {"files": {"picture": {"name": "\ud800.png", "sha256": "", "bytes": 2}, "strip": {"name": 3, "sha256": "", "bytes": 1}}},
     {"status": "failed", "error": ["\ud800"]},
+    {"status": "failed", "error": "\ud800"},
     {"files": {"picture": {"name": "a\0.png", "sha256": "", "bytes": 2}}},
 ]
 

@@ -70,6 +70,8 @@ def test_several_at_a_time_only_where_a_gpu_was_asked_for() -> None:
 def test_the_digest_changes_with_every_choice_that_changes_pictures() -> None:
     plain = choose().digest
     assert choose({"average": None, "settings": {}, "threads": 3}).digest == plain, "left out, or roundings at most"
+    order = [choose({"options": dict(items)}).digest for items in ([("a", 1), ("b", 2)], [("b", 2), ("a", 1)])]
+    assert order[0] == order[1] != plain, "the order of words is none of them"
     others = [choose({"average": 1}), choose({"jpeg": False}), choose({"kernel_doubt": 0.3}), choose({"estimator": "none"})]
     others += [choose({"settings": {"eta": 0.5}}), choose({"options": {"ratio": 0.5}}), choose({"dtype": "float16"})]
     others += [choose(check=False), choose(keep_failed=False), choose(location=True), choose(run={"seed": 1})]

@@ -64,6 +64,7 @@ def test_every_route_gives_the_same_bits_at_a_width_of_32(name: str, tmp_path: P
     by_name = bare("narrow")
     assert same_bits(by_name, state) and by_name.name == "narrow"
     assert by_name.size == (256, 256) and by_name.multiple == 32 and by_name.channels == 3
+    assert not by_name.network.training and not any(weight.requires_grad for weight in by_name.parameters())
     assert same_bits(bare(entry.path), state)  # the published file name and shapes suffice
     tensors = tmp_path / "own" / "weights.safetensors"
     tensors.parent.mkdir()

@@ -185,8 +185,8 @@ class SpectralOperator(LinearOperator):
     s         the spectrum with what lies below the cut set to zero: what methods regard as measured; the
               default cut is rcond times the largest value of all
 
-    >>> isinstance(Denoising((3, 8, 8)), SpectralOperator)
-    True
+    >>> Colourisation((3, 8, 8)).spectrum.flatten()
+    tensor([0.5774, 0.0000, 0.0000], dtype=torch.float64)
     """
 
     def __init__(
