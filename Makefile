@@ -6,7 +6,7 @@ BASE := $(VENV)/.base
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo web test-web test-cluster test-company test lint unit check-all mutants fuzz audit results graph docs install clean
+.PHONY: demo web test-web test-cluster test-company test lint unit check-all mutants fuzz audit results graph docs site install clean
 
 TABLES := table1 table2 table3 table4 fid trust
 FIGURES := figure1.jpg figure3.jpg figure4.jpg figure5.png figure6.png figure7.png
@@ -47,6 +47,13 @@ docs: $(STAMP)
 
 graph: $(STAMP)
 	$(BIN)/python tools/import_graph.py --write
+
+# The documentation as a site, in out/site: spelling, links and references are checked, and the notebooks executed anew.
+site: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/codespell
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.notebooks --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 unit: $(STAMP)
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not browser"
