@@ -128,7 +128,7 @@ def settle_settings(path: Path, config: Config, options: Options) -> dict[str, A
     return settled
 
 
-def find_twins(config: Config) -> list[catalogue.Entry]:
+def find_twins(config: Config) -> list[catalogue.CatalogueEntry]:
     """Registered checkpoints of the same shapes."""
     return [entry for entry in catalogue.ENTRIES.values() if drop_untold_settings(entry.config) == drop_untold_settings(config)]
 

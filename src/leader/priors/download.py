@@ -12,7 +12,7 @@ from pathlib import Path
 
 from leader.errors import LeaderError
 from leader.files import sha256_of
-from leader.priors.catalogue import Entry, find_entry
+from leader.priors.catalogue import CatalogueEntry, find_entry
 
 Progress = Callable[[int, int | None], None]
 CHUNK = 1 << 20
@@ -87,7 +87,7 @@ def _fetch(url: str, part: Path, progress: Progress | None, timeout: float) -> N
         raise OSError(f"the connection ended after {have} of {total} bytes; what came is kept")
 
 
-def _check_download(item: Entry, path: Path) -> Download:
+def _check_download(item: CatalogueEntry, path: Path) -> Download:
     found = sha256_of(path)
     if item.sha256 is not None and found != item.sha256:
         raise LeaderError(
