@@ -209,7 +209,12 @@ def _calibrate(prior: str, folder: Path, size: int, device: str, tasks: Sequence
     with closing(make_engine(0)) as engine:
         for task in tasks:
             cells = [
-                cell.altered(plugins=("leader-paper",), device=device, settings=Frozen(eta["settings"]), steps=steps or STEPS)
+                cell.altered(
+                    plugins=("leader-paper",),
+                    device=device,
+                    settings=Frozen({"satp-paper": eta["settings"]["satp-paper"]}),
+                    steps=steps or STEPS,
+                )
                 for cell in search.make_cells(photos, task, "ddnm", prior, "host", size)
             ]
             ranges = parse_toml(HERE / "search.toml")["leader-paper"]

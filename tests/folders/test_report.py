@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from leader.folders.places import open_source, open_target
+from leader.folders.preview_strips import GAP, SIDE
 from leader.folders.report import write_report
-from leader.folders.strips import GAP, SIDE
 from tests.folders.conftest import go, save_picture
 
 

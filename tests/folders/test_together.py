@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leader.engines import LocalEngine, Lost
-from leader.folders.choices import Choices
+from leader.folders.choices import FolderChoices
 from leader.priors import loading
 from tests.cheap_prior import CheapPrior
 from tests.folders.conftest import choose, go, results, save_picture
@@ -35,7 +35,7 @@ def test_pictures_that_share_a_pass_become_what_they_become_alone(
     (tree / "bad.png").write_text("no picture")
     go(tree, tmp_path / "alone", maps=".npy")
     assert max(wide[0].sizes) == 1
-    monkeypatch.setattr(Choices, "together", property(lambda self: 4))
+    monkeypatch.setattr(FolderChoices, "together", property(lambda self: 4))
     outcome = go(tree, tmp_path / "together", maps=".npy")
     assert outcome.restored == 5 and [name for name, _ in outcome.failed] == ["bad.png"]
     assert max(wide[0].sizes) == 2, "a.png and d.png have one size"
@@ -55,7 +55,7 @@ def test_a_job_of_several_whose_worker_dies_is_tried_one_by_one(
             for index, job in enumerate(jobs):
                 yield index, Lost("its worker process was killed") if "b.png" in job else function(job)
 
-    monkeypatch.setattr(Choices, "together", property(lambda self: 2))
+    monkeypatch.setattr(FolderChoices, "together", property(lambda self: 2))
     outcome = go(tree, tmp_path / "out", workers=Dying(1))
     assert outcome.restored == 2 and [name for name, _ in outcome.failed] == ["b.png"] and "killed" in outcome.failed[0][1]
     assert sorted(results(tmp_path / "out")) == ["a.png", "sub/c.png"]

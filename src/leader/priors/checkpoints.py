@@ -128,12 +128,12 @@ def settle_settings(path: Path, config: Config, options: Options) -> dict[str, A
     return settled
 
 
-def find_twins(config: Config) -> list[catalogue.Entry]:
+def find_twins(config: Config) -> list[catalogue.CatalogueEntry]:
     """Registered checkpoints of the same shapes."""
     return [entry for entry in catalogue.ENTRIES.values() if drop_untold_settings(entry.config) == drop_untold_settings(config)]
 
 
-def find_published(path: Path, config: Config) -> catalogue.Entry | None:
+def find_published(path: Path, config: Config) -> catalogue.CatalogueEntry | None:
     """The registered checkpoint that a file of these shapes is, whatever its name and place."""
     return next((entry for entry in find_twins(config) if catalogue.is_published(entry, path)), None)
 

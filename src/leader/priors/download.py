@@ -12,7 +12,7 @@ from pathlib import Path
 
 from leader.errors import LeaderError
 from leader.files import sha256_once
-from leader.priors.catalogue import Entry, check_hash, find_entry
+from leader.priors.catalogue import CatalogueEntry, check_hash, find_entry
 
 Progress = Callable[[int, int | None], None]
 CHUNK = 1 << 20
@@ -87,6 +87,6 @@ def _fetch(url: str, part: Path, progress: Progress | None, timeout: float) -> N
         raise OSError(f"the connection ended after {have} of {total} bytes; what came is kept")
 
 
-def _check_download(item: Entry, path: Path) -> Download:
+def _check_download(item: CatalogueEntry, path: Path) -> Download:
     check_hash(item, path)
     return Download(path, sha256_once(path), None if item.sha256 is None else True)
