@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leader.folders.meter import FolderMeter
-from leader.progress import Pace, ProgressDisplay, TimeLeft, format_clock, format_duration
+from leader.progress import MachinePace, ProgressDisplay, TimeLeft, format_clock, format_duration
 
 
 class Clock:
@@ -73,7 +73,7 @@ def test_a_folder_counts_pictures_and_weighs_them_by_their_bytes() -> None:
 
 
 def test_the_pace_follows_the_runs_of_this_machine_that_are_nearest_in_size() -> None:
-    pace = Pace(2e-6)
+    pace = MachinePace(2e-6)
     assert pace.predict_seconds(1e6) == pytest.approx(2.0)
     for _ in range(5):
         pace.learn(1e6, 6.0)

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from leader.folders.places import open_source, open_target
+from leader.folders.preview_strips import GAP, SIDE
 from leader.folders.report import write_report
-from leader.folders.strips import GAP, SIDE
 from tests.folders.conftest import go, save_picture
 
 
@@ -62,6 +62,7 @@ FOREIGN: list[dict[str, object]] = [
     {"run": 5, "files": {"picture": {"name": 7, "sha256": 1, "bytes": 2}}},
     {"files": {"picture": {"name": "\ud800.png", "sha256": "", "bytes": 2}, "strip": {"name": 3, "sha256": "", "bytes": 1}}},
     {"status": "failed", "error": ["\ud800"]},
+    {"status": "failed", "error": "\ud800"},
     {"files": {"picture": {"name": "a\0.png", "sha256": "", "bytes": 2}}},
 ]
 

@@ -17,7 +17,7 @@ from leader.engines import LocalEngine, Lost
 from leader.errors import LeaderError, UsageError
 from leader.folders import disk
 from leader.folders import run as run_module
-from leader.folders.choices import Choices
+from leader.folders.choices import FolderChoices
 from leader.folders.disk import DiskTarget
 from leader.folders.manifest import LocalManifest, encode_line
 from leader.folders.names import check_name, find_clashes, is_source_name, name_results
@@ -206,9 +206,9 @@ def test_links_lead_nowhere_else(tree: Path, tmp_path: Path, monkeypatch: pytest
 def test_names_that_lead_out_are_refused(tree: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk gives no such names; an object store may."""
     from leader.folders.disk import DiskSource
-    from leader.folders.places import Found
+    from leader.folders.places import FoundFile
 
-    monkeypatch.setattr(DiskSource, "walk", lambda self: iter([Found("a.png", 1), Found(name, 1)]))
+    monkeypatch.setattr(DiskSource, "walk", lambda self: iter([FoundFile("a.png", 1), FoundFile(name, 1)]))
     outcome = go(tree, tmp_path / "out")
     assert [bad for bad, _ in outcome.failed] == [name] and outcome.restored == 1
     assert sorted(results(tmp_path / "out")) == ["a.png"]
@@ -305,10 +305,10 @@ def test_masks_and_kernels_are_read_once(tree: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "mask.npy", known)
     words = {"task": "inpaint", "mask": tmp_path / "mask.npy", "sigma": 0.0}
     request = RestoreRequest(**{**ARGUMENTS, **words})
-    chosen = Choices(request.read_files())
+    chosen = FolderChoices(request.read_files())
     known[0] = 0
     np.save(tmp_path / "mask.npy", known)
-    other = Choices(request.read_files())
+    other = FolderChoices(request.read_files())
     assert chosen.digest != other.digest and RestoreRequest(kernel="gaussian:2").read_files().kernel == "gaussian:2"
     for name in ("b.png", "sub/c.png"):
         (tree / name).unlink()

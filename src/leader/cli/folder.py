@@ -25,7 +25,7 @@ from leader.restoration.request import RestoreRequest, word
 
 if TYPE_CHECKING:
     from leader.folders.meter import FolderMeter
-    from leader.folders.run import Outcome
+    from leader.folders.run import FolderOutcome
 
 TERMINATED = 143
 
@@ -76,13 +76,13 @@ def restore_folder(
 ) -> None:
     """Restores a folder, tells how it goes, and leaves with the exit code that says how it went."""
     from leader.engines import make_engine
-    from leader.folders.choices import Choices
+    from leader.folders.choices import FolderChoices
     from leader.folders.names import REPORT, read_map_suffix
     from leader.folders.run import Watcher, run_folder
     from leader.restoration.tasks import find_task
 
     find_task(str(request.task))
-    choices = Choices(request.read_files(), run, results.check, results.keep_failed, results.keep_location)
+    choices = FolderChoices(request.read_files(), run, results.check, results.keep_failed, results.keep_location)
     teller = _Teller()
     watcher = Watcher(to_stderr, teller.begin, teller.finish)
     maps, place = read_map_suffix(folder.maps), address_of(out)
@@ -152,7 +152,7 @@ class _Teller:
             self.display.show(self.meter.share, str(self.meter))
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: FolderOutcome) -> None:
     parts = [f"{outcome.restored} restored", f"{outcome.found} found done"]
     if outcome.refused:
         parts.append(f"{outcome.refused} not written, since their verdict was failed (--keep-failed writes them)")

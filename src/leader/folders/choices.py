@@ -22,7 +22,7 @@ _NO_RESULT = ("threads",)
 
 
 @dataclass(frozen=True)
-class Choices:
+class FolderChoices:
     """Plain data, so that it can be sent to workers.
 
     request      what is asked for; kernels and masks as tables

@@ -33,8 +33,8 @@ class ColouredInpainting(Inpainting):
 
     reference  the standard deviation of a pixel, for [0, 1] images: what counts as the noise level
 
-    >>> issubclass(ColouredInpainting, LinearOperator)
-    True
+    >>> ColouredInpainting((1, 4, 4), box_mask(4, 4, 1, 1, 2, 2), torch.full((1, 4, 4), 0.25)).reference
+    0.5
     """
 
     task = "inpaint-coloured"

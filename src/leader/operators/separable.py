@@ -108,8 +108,8 @@ class SeparableOperator(SpectralOperator):
 
     rcond_1d  1-D singular values below rcond_1d * largest are not inverted
 
-    >>> isinstance(BicubicSR((3, 8, 8), 2), SeparableOperator)
-    True
+    >>> SeparableOperator((1, 4, 4), torch.eye(4)[:2], torch.eye(4))(torch.rand(1, 1, 4, 4)).shape
+    torch.Size([1, 1, 2, 4])
     """
 
     task = "separable"

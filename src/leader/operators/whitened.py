@@ -43,8 +43,8 @@ class WhitenedBlur(Blur):
                others, however noisy
     reference  the noise level of whitened measurements, for [0, 1] images; None chooses it, see above
 
-    >>> issubclass(WhitenedBlur, SpectralOperator)
-    True
+    >>> WhitenedBlur((1, 4, 4), torch.ones(1, 1), torch.full((1, 4, 4), 0.25)).whiten(torch.ones(1, 1, 4, 4)).max()
+    tensor(1.)
     """
 
     def __init__(

@@ -233,8 +233,8 @@ class AutocastPrior(WrappedPrior):
 class HeadedPrior(WrappedPrior):
     """A prior with a fitted variance head: head(x_t, x0, abar [B, 1, 1, 1]) -> variance of x0's error.
 
-    >>> issubclass(HeadedPrior, Prior)
-    True
+    >>> HeadedPrior(load_prior("embedded", whole=True), VarianceHead()).source
+    'head'
     """
 
     def __init__(self, base: Prior, head: nn.Module) -> None:

@@ -19,7 +19,7 @@ from leader.priors.adapters import WrappedPrior
 from leader.priors.base import Prediction, Prior, from_x0
 from leader.priors.mixed import MixedPrior
 from leader.priors.pyramid import PyramidPrior
-from leader.priors.pyramid_net import Plan, plan, receptive_radius
+from leader.priors.pyramid_net import LevelPlan, plan, receptive_radius
 
 MOST_WHOLE = 4_000_000
 """Pixels of a picture up to which nothing is cut: about 1.3 GB for the network."""
@@ -67,7 +67,7 @@ class PiecewisePrior(WrappedPrior):
             return whole
         return self._cut(where, height, width)
 
-    def _cut(self, where: Plan, height: int, width: int) -> tuple[list[Cut], list[Cut]]:
+    def _cut(self, where: LevelPlan, height: int, width: int) -> tuple[list[Cut], list[Cut]]:
         multiple = where.multiple
         reach = receptive_radius(self._pyramid[0].net.config, where.level, where.guides)
         margin = math.ceil(reach / multiple) * multiple

@@ -24,7 +24,7 @@ from leader.priors.betas import make_schedule
 from leader.priors.coarse_gaussian import CoarseGaussian
 from leader.priors.json_files import check_flag, check_list, check_number, check_table, check_whole, read_json
 from leader.priors.pyramid_net import (
-    Plan,
+    LevelPlan,
     PyramidConfig,
     PyramidNet,
     enlarge,
@@ -184,7 +184,7 @@ class PyramidPrior(Prior):
         abar = float(self.schedule.abar(t))
         return math.sqrt((1 - abar) / abar) / 2
 
-    def plan(self, t: int, height: int, width: int) -> Plan:
+    def plan(self, t: int, height: int, width: int) -> LevelPlan:
         """The level and the guides used at time t."""
         return plan(self.sigma(t), height, width, self.net.config)
 
@@ -231,7 +231,7 @@ class PyramidPrior(Prior):
         estimate, variance = self.denoise(noisy.expand(-1, 3, -1, -1), math.sqrt(3) * sigma)
         return estimate.mean(1, keepdim=True), variance.mean(1, keepdim=True)
 
-    def _denoise_tiny(self, noisy: Tensor, where: Plan) -> tuple[Tensor, Tensor]:
+    def _denoise_tiny(self, noisy: Tensor, where: LevelPlan) -> tuple[Tensor, Tensor]:
         height, width = noisy.shape[2:]
         level_image = halve(pad_to_multiple(noisy, 2**where.level), where.level)
         estimate, variance = self.coarse.posterior(level_image, where.sigma, where.level)

@@ -44,8 +44,8 @@ def round_up(length: int, multiple: int) -> int:
 class PaddedPrior(WrappedPrior):
     """A convolutional prior that needs sides in multiples, on any size.
 
-    >>> issubclass(PaddedPrior, Prior)
-    True
+    >>> PaddedPrior(load_prior("embedded", whole=True)).multiple
+    1
     """
 
     def __init__(self, base: Prior) -> None:
@@ -100,8 +100,8 @@ class TiledPrior(WrappedPrior):
     Images smaller than a tile are continued by reflection. Tiles run one after the other and, where gradients
     are asked for, are recomputed on the way back: the memory of the network is that of one tile.
 
-    >>> issubclass(TiledPrior, Prior)
-    True
+    >>> TiledPrior(load_prior("embedded", whole=True), tile=64, overlap=16).tile
+    (64, 64)
     """
 
     def __init__(self, base: Prior, tile: int | tuple[int, int] = 256, overlap: int = 64) -> None:
