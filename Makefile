@@ -38,6 +38,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks experiments tools
 	$(BIN)/mypy
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/python tools/check_numbers.py
 	$(BIN)/python tools/import_graph.py --check
 
 # Breaks long lines of the documentation anew; draws the import graph of docs/design.md.
@@ -103,9 +104,10 @@ audit: $(STAMP)
 # Tables and figures of docs/results.md, from the committed records; `leader bench run NAME` makes the records.
 results: $(STAMP)
 	for name in $(TABLES); do $(BIN)/leader bench table $$name --out docs/results/$$name.md || exit 1; done
-	for name in table2 table3; do $(BIN)/leader bench table $$name --form paper --out docs/results/$$name-paper.md || exit 1; done
+	for name in table2 table3; do $(BIN)/leader bench table $$name --form small-paper --out docs/results/$$name-paper.md || exit 1; done
 	for name in $(FIGURES); do $(BIN)/leader bench figure $${name%.*} --out docs/results/$$name || exit 1; done
 	$(BIN)/python experiments/figure2.py docs/results/figure2.png
+	$(BIN)/python experiments/pruning_error.py > docs/results/pruning.md
 
 clean:
 	rm -rf $(VENV) out
