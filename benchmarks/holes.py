@@ -2,7 +2,8 @@
 
     python benchmarks/holes.py run --images photos/val --count 8          resumes; records in benchmarks/records/holes.jsonl
     python benchmarks/holes.py table --part val                           PSNR, LPIPS and verdicts beside the two others
-    python benchmarks/holes.py distance --images photos/val --count 8     errors by distance from the nearest known pixel
+    python benchmarks/holes.py distance photos/val --count 4              errors by distance from the nearest known pixel
+    python benchmarks/holes.py maps photos/val                            what the trust map does not know, by task
 
 Crops of 192 x 192 pixels from the middle of photographs at half size, kept in 8 bits; the hole lies anywhere that leaves 16
 pixels around it. The noise level is not given. OpenCV and scikit-image need not be installed: their columns are then left out.
@@ -147,6 +148,24 @@ def distance(images: Path, count: int = 8) -> None:
                 known = wider
     for steps, shares in sorted(off.items()):
         print(f"{steps:3d} pixels: {100 * float(torch.cat(shares).mean()):5.1f} % of the pixels, {len(shares)} holes")
+
+
+@app.command()
+def maps(images: Path, count: int = 4) -> None:
+    """The share of the picture that the trust map does not know to within 20 grey levels, by task."""
+    for index, (name, truth) in enumerate(crops(images, count)):
+        x = truth[..., 32:160, 32:160]
+        noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(index))
+        tasks: dict[str, tuple[Tensor, dict[str, Any]]] = {
+            "noise 0.1": ((x + 0.1 * noise).clamp(0, 1), {"task": "denoise", "sigma": 0.1}),
+            "noise 0.3": ((x + 0.3 * noise).clamp(0, 1), {"task": "denoise", "sigma": 0.3}),
+            "enlarged": (F.avg_pool2d(x, 4), {"task": "sr", "factor": 4, "down": "box", "quality": "draft"}),
+            "colourised": (x.mean(1, keepdim=True).expand_as(x), {"task": "colourise", "quality": "draft"}),
+        }
+        for task, (given, choices) in tasks.items():
+            judged = leader.restore(given[0], **choices).verdict
+            assert judged is not None
+            print(f"{name} {task}: {judged.numbers['unsure']:.2f}, {judged.level}")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,9 @@ FLAT: dict[str, Any] = {f"{name}{k}": -8.0 if name == "band" else -12.0 for name
 BEYOND: dict[str, Any] = {"removed": 1.01 * limits.TAKES_DETAIL, "correlation": None}
 """A measurement that is no picture, from which A took detail."""
 EDGES: list[tuple[str, Limits, Any]] = [
+    ("inverted", limits.INVERTED, lambda limit: {"far": limit}),
     ("invented", limits.INVENTED, lambda limit: {"invented": limit}),
+    ("unsure", limits.UNSURE, lambda limit: {"unsure": limit}),
     ("growth", limits.GROWTH, lambda limit: {"detail": 0.05 * limit}),
     ("growth", limits.GROWTH, lambda limit: {"detail": 0.2 * limit, "removed": 4.0, "correlation": None}),
     ("growth", limits.ENLARGED_GROWTH, lambda limit: {"detail": 0.05 * limit, "enlarged": 4.0}),
@@ -142,7 +144,7 @@ def test_a_larger_sigma_is_tried_where_it_may_help_alone() -> None:
     assert not larger_sigma_may_help(GOOD) and not larger_sigma_may_help({**GOOD, "excess": 1.01 * limits.EXCESS.doubtful})
     for other in (
         {"sharp": 9.0},
-        {"invented": 0.9},
+        {"far": 0.9},
         {"noise": 0.005},
     ):
         assert judge({**GOOD, **other}).level == "failed"

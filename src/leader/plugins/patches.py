@@ -48,7 +48,7 @@ class Patches(Plugin):
     wide: int = 16
     """Holes that no square of 2 wide + 1 pixels fits into are left to the network."""
     share: float = 0.8
-    """Of the patches in the answer; the rest is the network's: it costs no sharpness to speak of, and errors that differ cancel."""
+    """Of the patches in the answer; the rest is the network's: errors that differ cancel, and hardly any sharpness is lost."""
     guess: float = 0.24
     """How far a patch may lie from the guess that it replaces, a standard deviation in [-1, 1] units, at coarse levels."""
     fine_guess: float = 0.16

@@ -60,9 +60,9 @@ def _list_flat_colours(pixels: Floats) -> list[Floats]:
     if len(chosen) < SMALLEST * flat.size:
         return []
     numbers = np.minimum((chosen * BINS).astype(np.intp), BINS - 1) @ (BINS ** np.arange(pixels.shape[2]))
-    kinds, member, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    _, member, counts = np.unique(numbers, return_inverse=True, return_counts=True)
     most = np.argsort(-counts)[:COLOURS]
-    return [np.median(chosen[member.reshape(-1) == kind], axis=0) for kind in most if counts[kind] >= SMALLEST * flat.size / 4]
+    return [np.median(chosen[member.reshape(-1) == bin_], axis=0) for bin_ in most if counts[bin_] >= SMALLEST * flat.size / 4]
 
 
 def _is_torn(area: Flags, pixels: Floats, colour: Floats) -> bool:
@@ -88,7 +88,7 @@ def _measure_waver(area: Flags, pixels: Floats) -> float:
 
 
 def _measure_straightness(area: Flags) -> float:
-    """Share of an area's border [H, W] whose neighbours, three to either side along a row or a column, are of the border too."""
+    """Share of an area's border [H, W] that runs along a row or a column for three pixels to either side."""
     inside = [shift_values(area, *step) for step in ((0, 1), (0, -1), (1, 0), (-1, 0))]
     straight = total = 0
     for (one, other), along in ((inside[:2], (1, 0)), (inside[2:], (0, 1))):
