@@ -117,8 +117,8 @@ def _list_findings(numbers: Mapping[str, Any]) -> list[_Finding]:
         for name in ("growth", "waves", "kept noise"):
             signs[name] = replace(signs[name], limits=Limits(signs[name].limits.doubtful))
     return [
-        _find("inverted", float(numbers.get("far", 0.0)), limits.INVERTED),
-        _find("invented", float(numbers["invented"]), limits.INVENTED, distance=limits.FAR),
+        _find("inverted", float(numbers["invented"]), limits.INVERTED),
+        _find("invented", float(numbers.get("deep", 0.0)), limits.INVENTED, distance=limits.FAR),
         _find("unsure", float(numbers.get("unsure") or 0.0), limits.UNSURE, levels=SHARES[-1]),
         *scored,
         _find("sharp", read_sharpness(numbers), limits.SHARP),

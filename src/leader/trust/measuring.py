@@ -104,7 +104,7 @@ def _measure_residual(facts: RunFacts, x: Tensor, known: Tensor | None) -> Numbe
         "residual": residual.measure_level(left, reached),
         "correlation": residual.correlate_neighbours(left[0], reached[0]) if is_picture else None,
         "blockiness": residual.measure_blockiness(facts.given) if is_picture and bool(reached.all()) else 1.0,
-        "far": 0.0 if known is None else residual.measure_far_share(reached[0]),
-        "invented": 0.0 if known is None else residual.measure_far_share(reached[0], FAR),
+        "invented": 0.0 if known is None else residual.measure_far_share(reached[0]),
+        "deep": 0.0 if known is None else residual.measure_far_share(reached[0], FAR),
         "enlarged": x[0, 0].numel() / y[0, 0].numel() if is_picture else 1.0,
     }

@@ -45,7 +45,7 @@ def _find_in_small(pixels: Floats) -> Flags:
         alike = (np.abs(pixels - colour).max(2) <= ONE_COLOUR) & ~missing
         chains = find_chains(alike, pixels, np.inf)
         for number in np.nonzero((chains.area >= SMALLEST * alike.size) & (chains.spread <= SPREAD))[0]:
-            area = chains.mask(np.arange(len(chains.area)) == number, missing.shape)
+            area = chains.mask(np.arange(len(chains.area)) == number, (pixels.shape[0], pixels.shape[1]))
             if _is_torn(area, pixels, colour):
                 missing |= area
     return missing if missing.mean() <= LARGEST else np.zeros_like(missing)
