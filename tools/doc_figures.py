@@ -29,7 +29,9 @@ from torch import Tensor
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "src/leader/samples/test"
 OSPREY = SAMPLES / "BuddiesOfBudgie_5bf63903e7.png"
-TIMES = (100, 300, 500, 700)
+TIMES = (20, 80, 200, 400)
+BASELINES = ("Measurement", "A⁺ y")
+"""Rows of Table 1 that are no method: far off in these plots."""
 Panel = tuple[NDArray[Any], str]
 
 
@@ -138,20 +140,21 @@ def draw_front(out: Path) -> None:
     command = [sys.executable, "-c", program, "bench", "table", "table1", "--format", "csv"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     means: dict[tuple[str, str], dict[str, float]] = {}
-    for row in csv.DictReader(lines):
-        if row["number"] in ("psnr", "lpips") and not row["against"]:
-            means.setdefault((row["task"], row["row"]), {})[row["number"]] = float(row["mean"])
+    for line in csv.DictReader(lines):
+        if line["number"] in ("psnr", "lpips"):
+            means.setdefault((line["task"], line["row"]), {})[line["number"]] = float(line["mean"])
     tasks = list(dict.fromkeys(task for task, _ in means))
     figure = Figure(figsize=(3.3 * 3, 3.1 * 2), layout="constrained")
     for task, axes in zip(tasks, figure.subplots(2, 3).flat, strict=False):
-        found = {row: value for (where, row), value in means.items() if where == task and row != "Measurement"}
+        found = {row: value for (where, row), value in means.items() if where == task and row not in BASELINES}
         for row, value in found.items():
-            if "+" not in row.replace("A⁺", ""):
+            if "+" not in row:
                 axes.plot(value["psnr"], value["lpips"], "o", color="0.45", markersize=5)
                 axes.annotate(row, (value["psnr"], value["lpips"]), fontsize=6, xytext=(3, 3), textcoords="offset points")
             with_leader = found.get(f"{row} + LEADer")
             if with_leader:
                 start, end = ((item["psnr"], item["lpips"]) for item in (value, with_leader))
+                axes.plot(*end, "o", color="#1f9e89", markersize=4)
                 axes.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": "#1f9e89", "lw": 1.3})
         axes.set_title(task, fontsize=9)
         axes.set_xlabel("PSNR in dB", fontsize=7)

@@ -131,7 +131,7 @@ def make_entry(damage: str, number: int, out: Path) -> Entry:
     strip = Image.new("RGB", (3 * SIDE + 8, SIDE), "white")
     for place, picture in enumerate((given, restored.image.convert("RGB"), Image.fromarray(colours(spread)))):
         strip.paste(picture, (place * (SIDE + 4), 0))
-    strip.save(out / f"{damage}-{NAMES[number]}.webp", quality=72, method=6)
+    strip.save(out / f"{damage}-{NAMES[number]}.webp", quality=68, method=6)
     compared = kind.task != "colourise"
     return Entry(
         damage,
@@ -169,10 +169,8 @@ def _sections(records: dict[tuple[str, str], Entry]) -> Iterator[str]:
         for name in NAMES:
             entry = records[damage, name]
             gain = "" if entry.after is None else f"{entry.before:.1f} to **{entry.after:.1f} dB**, "
-            share = f"{100 * entry.within:.0f} % of it known to within 10 levels"
-            alt = f"{kind.title}: {name}, before, after and trust map"
-            yield f"![{alt}](gallery/{damage}-{name}.webp){{ loading=lazy }}"
-            yield f"*{name.capitalize()}: {gain}verdict {entry.verdict}, {share}*\n"
+            yield f"![{kind.title}: {name}](gallery/{damage}-{name}.webp){{loading=lazy}}"
+            yield f"*{name.capitalize()}: {gain}{entry.verdict}, {100 * entry.within:.0f}% within 10 levels*\n"
 
 
 HEAD = """# Gallery
@@ -184,7 +182,8 @@ default quality, and the trust map: [dark blue is known to within one grey level
 40](reading.md). The photographs are every second one of the sixteen that come with the package (CC0); none was picked
 for how it came out. One command makes this page: `python -m tools.gallery`.
 
-PSNR is measured against the undamaged photograph, before and after. It is left out for colours, which are invented."""
+Below each strip: PSNR against the undamaged photograph before and after (not for colours, which are invented), the
+verdict, and the share of pixels that the map says are within 10 grey levels of the truth."""
 
 
 def main(arguments: list[str] | None = None) -> int:
