@@ -5,8 +5,8 @@ One number is sought: the standard deviation that a data term should assume of e
                and B is one of 0.669 s in luma, which keeps it where chroma is averaged over 2 x 2 pixels
   compression  the root mean square error of the last compression, from its steps and what is left of the coefficients
   rounding     that of 8 or 16 bits
-Noise without blocks that grows with brightness (`shot_noise`) or is not white (`coloured_noise`) is described besides, and
-compression by its bands where detail will be amplified (`compression_spectrum`).
+Noise that grows with brightness (`shot_noise`, behind JPEG `noise_curve`) or is not white (`coloured_noise`) is described
+besides, and compression by its bands where detail will be amplified (`compression_spectrum`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,14 @@ from leader.forensics.jpeg.blocks import (
     transform_blocks,
 )
 from leader.forensics.jpeg.compression_spectrum import compression_spectrum
-from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, compression_error, flat_blocks, noise_before, step_error
+from leader.forensics.jpeg.noise_curve import find_shot_behind
+from leader.forensics.jpeg.quantised_noise import (
+    FEWEST_FLAT_BLOCKS,
+    choose_flat_blocks,
+    compression_error,
+    noise_before,
+    step_error,
+)
 from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.level import before_clipping, estimate_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
@@ -112,6 +119,9 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
     compression = compression_error(pixels, history, known)
     behind = _white(pixels, known, history)
     white = _white_of_pixels(pixels, known) if behind is None else behind
+    shot = find_shot_behind(pixels, history, known, max(least, compression))
+    if shot is not None:
+        return NoiseEstimate(shot.level(pixels if known is None else pixels[known]), compression, least, history, None, shot)
     # around holes, what compression smeared of a defect looks the same
     blotches = _blotches(pixels, white, compression) if known is None else None
     return NoiseEstimate(white, compression, least, history, blotches)
@@ -122,10 +132,10 @@ def amplify_noise(found: NoiseEstimate, pixels: Array, known: Flags | None) -> N
     if found.history is None:
         return found
     compression = max(found.compression, step_error(found.history))
-    errors = None
-    if found.white < compression:
-        errors = NoiseSpectrum(COUNTED_ERROR * compression_spectrum(pixels, found.history, known).table)
-    return replace(found, compression=compression, spectrum=errors)
+    if found.white >= compression:
+        return replace(found, compression=compression, spectrum=None)
+    errors = NoiseSpectrum(COUNTED_ERROR * compression_spectrum(pixels, found.history, known).table)
+    return replace(found, compression=compression, spectrum=errors, shot=None)
 
 
 def _blotches(pixels: Array, white: float, compression: float) -> NoiseSpectrum | None:
@@ -195,7 +205,7 @@ def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> float | 
     colour = pixels.shape[2] == 3
     gain, shares = (LUMA_GAIN, LUMA**2 / LUMA_GAIN**2) if colour else (1.0, np.ones(1))
     means = np.stack([average_blocks(pixels[..., channel], history.offset) for channel in range(len(shares))], axis=-1)
-    flat = flat_blocks(blocks, blocks.known)
+    flat = choose_flat_blocks(blocks, blocks.known)
     level = noise_before(blocks.coefficients[flat], history.luma_steps()) / (255 * gain)
     if colour and history.sampling == (1, 1):
         level = min(level, CHANCE * _of_chroma(pixels, history, flat))
