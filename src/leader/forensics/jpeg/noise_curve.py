@@ -24,13 +24,13 @@ from leader.forensics.jpeg.blocks import (
     transform_blocks,
 )
 from leader.forensics.jpeg.quantised_noise import NOISES, choose_flat_blocks, profile_noise
-from leader.forensics.noise.shot import CLIPPED, GROWING, SMALLEST_GAIN, ShotNoise
+from leader.forensics.noise.shot import CLIPPED, GROWING, ShotNoise
 from leader.pictures.jpeg_history import JpegHistory
 
 _CONSTANTS = read_constants("jpeg.noise_curve")
-BINS, FLAT_IN_BIN = _CONSTANTS.counts("bins", "flat_in_bin")
+MOST_BINS, FEWEST_BINS, FLAT_IN_BIN = _CONSTANTS.counts("most_bins", "fewest_bins", "flat_in_bin")
 OUTVOTED, TEMPER, CLEAR_GROWTH = _CONSTANTS.numbers("outvoted", "temper", "clear_growth")
-CUT_OFF, FIRST_LEVEL = _CONSTANTS.numbers("cut_off", "first_level")
+CUT_OFF, FIRST_LEVEL, LEAST_GAIN = _CONSTANTS.numbers("cut_off", "first_level", "least_gain")
 SHARES = np.linspace(0, 1, 11)
 """Of the variance at the mean brightness that grow with it."""
 ROUNDS = 2
@@ -51,12 +51,13 @@ def find_shot_behind(pixels: Array, history: JpegHistory, known: Flags | None, l
     line, growth = np.array([FIRST_LEVEL**2, 0.0]), 0.0
     for _ in range(ROUNDS):
         lost = (means > 1 - CLIPPED * _std(line, means)) @ shares
-        usable = blocks.known & (brightness > _std(line, brightness)) & (lost < CUT_OFF)
-        if int(usable.sum()) < BINS * FLAT_IN_BIN:
+        usable = blocks.known & (brightness > CLIPPED * _std(line, brightness)) & (lost < CUT_OFF)
+        bins = min(MOST_BINS, int(usable.sum()) // (2 * FLAT_IN_BIN))
+        if bins < FEWEST_BINS:
             return None
-        line, growth = _fit_line(*_profile_bins(blocks, brightness, usable, history.luma_steps()), 255 * gain)
+        line, growth = _fit_line(*_profile_bins(blocks, brightness, usable, history.luma_steps(), bins), 255 * gain)
     dark, bright = _std(line, np.array([0.2, 0.8]))
-    if growth < CLEAR_GROWTH or line[1] < SMALLEST_GAIN or (bright / dark) ** 2 <= GROWING:
+    if growth < CLEAR_GROWTH or line[1] < LEAST_GAIN or (bright / dark) ** 2 <= GROWING:
         return None
     return ShotNoise(float(line[1]), float(line[0]), least)
 
@@ -66,9 +67,9 @@ def _std(line: Array, brightness: Array) -> Array:
     return found
 
 
-def _profile_bins(blocks: Blocks, brightness: Array, usable: Flags, steps: Array) -> tuple[Array, Array]:
-    """The mean brightness [BINS] of the flat blocks of each bin, and the log-likelihood [BINS, noise levels] of `NOISES`."""
-    borders = np.quantile(brightness[usable], np.linspace(0, 1, BINS + 1))
+def _profile_bins(blocks: Blocks, brightness: Array, usable: Flags, steps: Array, bins: int) -> tuple[Array, Array]:
+    """The mean brightness [bins] of the flat blocks of each bin, and the log-likelihood [bins, noise levels] of `NOISES`."""
+    borders = np.quantile(brightness[usable], np.linspace(0, 1, bins + 1))
     places, profiles = [], []
     for low, high in pairwise(borders):
         flat = choose_flat_blocks(blocks, usable & (brightness >= low) & (brightness <= high), FLAT_IN_BIN)

@@ -51,7 +51,7 @@ _CONSTANTS = read_constants("noise.estimate")
 LONGEST_SIDE, LARGE_PICTURE, SIDE_OF_LARGE = _CONSTANTS.counts("longest_side", "large_picture", "side_of_large")
 ENLARGED_CHROMA, COUNTED_ERROR, BEYOND_WHITE = _CONSTANTS.numbers("enlarged_chroma", "counted_error", "beyond_white")
 BEYOND_COMPRESSION, BENEATH_COMPRESSION = _CONSTANTS.numbers("beyond_compression", "beneath_compression")
-PATCHY = _CONSTANTS.number("patchy")
+PATCHY, COARSE_COLOUR = _CONSTANTS.numbers("patchy", "coarse_colour")
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,19 @@ class NoiseEstimate:
         """One number: white noise, or the standard deviation of a pixel where coloured noise has more."""
         coloured = 0.0 if self.spectrum is None or self.history is not None else self.spectrum.level
         return max(self.white, coloured, self.compression, self.rounding)
+
+    @property
+    def noise_has_coarse_colour(self) -> bool:
+        """Whether it is noise, more than compression, whose colours were averaged over several pixels."""
+        sampled = self.history is not None and self.history.chroma is not None and self.history.sampling != (1, 1)
+        return sampled and self.spectrum is None and self.white > self.compression
+
+    def raised(self, times: float) -> NoiseEstimate:
+        """With so many times the standard deviation of its white or growing noise."""
+        shot = self.shot
+        if shot is not None:
+            shot = ShotNoise(times**2 * shot.gain, times**2 * shot.floor, shot.least)
+        return replace(self, white=times * self.white, shot=shot)
 
     def notes(self) -> tuple[str, ...]:
         """A sentence where compression sets the noise level."""
@@ -120,8 +133,9 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
     behind = _white(pixels, known, history)
     white = _white_of_pixels(pixels, known) if behind is None else behind
     shot = find_shot_behind(pixels, history, known, max(least, compression))
-    if shot is not None:
-        return NoiseEstimate(shot.level(pixels if known is None else pixels[known]), compression, least, history, None, shot)
+    grown = 0.0 if shot is None else shot.level(pixels if known is None else pixels[known])
+    if grown > white:  # the flattest blocks of all are dark ones, or the noise is white and was cut off at black
+        return NoiseEstimate(grown, compression, least, history, None, shot)
     # around holes, what compression smeared of a defect looks the same
     blotches = _blotches(pixels, white, compression) if known is None else None
     return NoiseEstimate(white, compression, least, history, blotches)
