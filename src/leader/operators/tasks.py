@@ -28,7 +28,7 @@ from leader.operators.resize import AveragePoolSR, BicubicSR
 from leader.operators.separable_blur import SeparableBlur
 
 Shape = tuple[int, int, int]
-Option = float | int | str | bool | Tensor | None
+Option = float | int | str | bool | Tensor | tuple[int, int] | None
 
 BOUNDARIES = ("circular", "reflected")
 """Beyond the border of a blurred image: its other side, or its mirror image, as published with DPS and SITCOM."""
@@ -75,10 +75,13 @@ def options_of(task: str) -> tuple[str, ...]:
     return tuple(inspect.signature(TASKS[task]).parameters)[1:]
 
 
-def _super_resolution(shape: Shape, factor: int = 4, down: str = "bicubic") -> LinearOperator:
+def _super_resolution(
+    shape: Shape, factor: float = 4, down: str = "bicubic", small: tuple[int, int] | None = None
+) -> LinearOperator:
+    """small: rows and columns of the measurement, in place of the factor."""
     if down not in DOWNSAMPLING:
         raise unknown_name("way of downsampling", down, DOWNSAMPLING)
-    return DOWNSAMPLING[down](shape, factor)
+    return DOWNSAMPLING[down](shape, factor, small)
 
 
 def _gaussian_blur(

@@ -104,7 +104,10 @@ class RestoreRequest:
     mask: Any = word(
         None, "White where the picture is known; auto looks for specks and scratches.", metavar="FILE|random:SHARE|auto"
     )
-    factor: int | None = word(None, "How much larger sr makes a picture (default 4).", int)
+    factor: float | None = word(
+        None, "How much larger sr makes a picture, also 1.5 (default 4).", float, metavar="NUMBER", least=1, most=16
+    )
+    size: Any = word(None, "The size of sr's result; a side that is left out follows.", metavar="WIDTHxHEIGHT")
     down: str | None = word(None, "How it became small: auto (default), lanczos, box, ...: see leader tasks sr.")
     quality: str | None = word(None, "How much work to spend: draft, standard (the default) or best.", str, "--quality", "-q")
     look: str | None = word(None, "natural (believable texture, the default) or faithful (closer to the truth on average).")
@@ -187,6 +190,14 @@ class RestoreRequest:
         from leader.restoration.restore import prepare
 
         return prepare(image, **{**self.arguments(), **changes})
+
+    def find_size(self, given: tuple[int, int]) -> tuple[int, int]:
+        """(width, height) of the result for a picture of size `given`."""
+        from leader.restoration.tasks.super_resolution import read_size
+
+        if self.size is not None:
+            return read_size(self.size, given)
+        return round(given[0] * (self.factor or 1)), round(given[1] * (self.factor or 1))
 
     def read_files(self) -> RestoreRequest:
         """The same with the files of kernel and mask read: workers elsewhere may not have them, and they may change."""

@@ -158,7 +158,8 @@ def build_request(
     if repair.kind in advised:
         task, options = advised[repair.kind][0], dict(advised[repair.kind][1])
     if repair.kind == "small":
-        options["factor"] = choose_factor(repair, size)
+        wanted = {"factor": repair.factor or 4.0} if repair.size is None else {"size": fit_size(repair.size, size)}
+        options |= wanted
     if repair.kind == "blurred" and repair.blur is not None:
         task, options = "deblur-gaussian", {"kernel": f"gaussian:{repair.blur:g}"}
     if repair.kind == "blurred" and "kernel" not in options:
@@ -176,26 +177,13 @@ def build_request(
     return request.with_options({"task": task, **options})
 
 
-def target_size(repair: Repair, size: tuple[int, int]) -> tuple[int, int]:
-    """(width, height) that a picture of `size` gets: as large as fits into the size asked for, in its own proportions."""
-    if repair.kind != "small":
-        return size
-    ratio = repair.factor or 4.0
-    if repair.size is not None:
-        ratio = min(repair.size[0] / size[0], repair.size[1] / size[1])
-        if ratio <= 1:
-            found = f"{size[0]} x {size[1]}"
-            raise UsageError(f"The picture has {found} pixels, which is the size asked for or more; ask for a larger one.")
-    return max(1, round(ratio * size[0])), max(1, round(ratio * size[1]))
-
-
-def choose_factor(repair: Repair, size: tuple[int, int]) -> int:
-    """The whole factor that reaches the size asked for; what it gives too much is taken off again."""
-    width, height = target_size(repair, size)
-    factor = math.ceil(max(width / size[0], height / size[1]) - 0.5 / max(size))
-    if factor > LARGEST_FACTOR:
-        raise UsageError(f"A picture is enlarged {LARGEST_FACTOR} times at most; ask for a smaller size.")
-    return max(2, factor)
+def fit_size(box: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
+    """(width, height) of a picture of `size` in its own proportions, as large as fits into a box."""
+    ratio = min(box[0] / size[0], box[1] / size[1])
+    if ratio <= 1:
+        found = f"{size[0]} x {size[1]}"
+        raise UsageError(f"The picture has {found} pixels, which is the size asked for or more; ask for a larger one.")
+    return max(size[0], round(ratio * size[0])), max(size[1], round(ratio * size[1]))
 
 
 def mask_of(painted: str, size: tuple[int, int]) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from leader.messages import Note, render
 from leader.progress import format_duration
 from leader.restoration.restored import Restoration
 from leader.trust import maps
-from leader.web.choices import TASK_WORDS, Repair
+from leader.web.choices import TASK_WORDS
 
 VERDICTS = {
     "fine": ("Looks right", "The result explains the picture that was given, and looks like a photograph."),
@@ -85,15 +85,16 @@ def tell_notes(notes: Sequence[str]) -> list[str]:
     return [render(note, "page", TASK_WORDS) for note in notes if getattr(note, "code", None) not in WARNINGS]
 
 
-def tell_story(restored: Restoration, repair: Repair, found: str | None, size: tuple[int, int]) -> list[str]:
+def tell_story(restored: Restoration, kind: str, found: str | None) -> list[str]:
     """Three sentences: why it was done, what was done, and how much of it is certain.
 
+    kind   of damage that was repaired
     found  the sentence of the diagnosis that speaks of it; None where the visitor asked for it unadvised
-    size   (width, height) of the picture that comes of it
     """
     why = found or f"You said: {TASK_WORDS[restored.task].lower()}."
-    deed = f"{DEEDS[repair.kind]}, in {format_duration(restored.seconds)}"
-    what = f"So {deed}: {size[0]} x {size[1]} pixels, drawn from the picture and from what the program has learned of photographs."
+    width, height = restored.picture.size
+    deed = f"{DEEDS[kind]}, in {format_duration(restored.seconds)}"
+    what = f"So {deed}: {width} x {height} pixels, drawn from the picture and from what the program knows of photographs."
     spread = restored.uncertainty
     sure = "How certain each pixel is was not estimated." if spread is None else maps.in_words(spread)
     return [why, what, sure]

@@ -23,7 +23,7 @@ from leader.restoration.second_try import run_with_second_try
 from leader.result import Step, to_unit_range
 from leader.trust import maps
 from leader.web import words
-from leader.web.choices import Wish, build_request, target_size
+from leader.web.choices import Wish, build_request
 from leader.web.jobs import Job
 from leader.web.store import Entry
 
@@ -51,7 +51,7 @@ def prepare_repair(
     """
     size, limits = examination.picture.size, site.limits
     request = build_request(wish, number, size, entry.about.get("advised", {}))
-    width, height = (side * int(request.factor or 1) for side in size)
+    width, height = request.find_size(size)
     if width * height > limits.pixels:
         raise LeaderError(
             f"The result would have {width} x {height} pixels; at most {limits.pixels / 1e6:.3g} million are served here, "
@@ -104,13 +104,12 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
         job.check()
         site.pace.learn(count_work(made), restored.seconds, _kind_of_run(made))
         job.words = "Drawing the maps"
-        size = target_size(repair, examination.picture.size)
         found = root.about.get("told", {}).get(repair.kind)
-        after, outcome = lay_out(site, restored, size, entry.client)
+        after, outcome = lay_out(site, restored, entry.client)
         outcome |= {
             "kind": repair.kind,
             "title": words.DONE[repair.kind],
-            "story": words.tell_story(restored, repair, found, size),
+            "story": words.tell_story(restored, repair.kind, found),
         }
         after.about |= {"advised": root.about.get("advised", {}), "told": root.about.get("told", {})}
         outcomes.append(outcome)
@@ -183,25 +182,20 @@ def _draw_preview(picture: Picture) -> bytes:
     return buffer.getvalue()
 
 
-def lay_out(site: Site, restored: Restoration, size: tuple[int, int], client: str) -> tuple[Entry, dict[str, Any]]:
-    """Writes everything that can be shown or taken away, in `size` (width, height); the entry, and what the page says of it."""
+def lay_out(site: Site, restored: Restoration, client: str) -> tuple[Entry, dict[str, Any]]:
+    """Writes everything that can be shown or taken away; the entry, and what the page says of it."""
     entry = site.store.new(client, RESTORED)
-    summary = restored.summary()
-    if restored.picture.size != size:
-        summary["resized"] = {"to": list(size), "by": "lanczos"}
-        restored = replace(restored, picture=_resize(restored.picture, size))
     restored.save(entry.picture)
-    (entry.folder / RUN).write_text(json.dumps(summary, indent=2, default=str) + "\n", encoding="utf-8")
+    (entry.folder / RUN).write_text(json.dumps(restored.summary(), indent=2, default=str) + "\n", encoding="utf-8")
     files, spread = [RESTORED, RUN], restored.uncertainty
     if spread is not None:
-        shown = np.asarray(Image.fromarray(spread).resize(size, Image.Resampling.BILINEAR)).clip(0)
-        Image.fromarray(maps.colours(shown)).save(entry.folder / COVER)
-        Image.fromarray(np.ceil(maps.reach(shown)).clip(1, 255).astype(np.uint8)).save(entry.folder / LEVELS)
-        maps.heat(shown).save(entry.folder / MAP)
+        Image.fromarray(maps.colours(spread)).save(entry.folder / COVER)
+        Image.fromarray(np.ceil(maps.reach(spread)).clip(1, 255).astype(np.uint8)).save(entry.folder / LEVELS)
+        maps.heat(spread).save(entry.folder / MAP)
         files += [COVER, LEVELS, MAP]
     return entry, {
         "token": entry.token,
-        "size": size,
+        "size": restored.picture.size,
         "seconds": round(restored.seconds, 1),
         "verdict": words.tell_verdict(restored),
         "warnings": words.tell_warnings(restored.notes),
@@ -210,11 +204,3 @@ def lay_out(site: Site, restored: Restoration, size: tuple[int, int], client: st
         "files": files,
     }
 
-
-def _resize(picture: Picture, size: tuple[int, int]) -> Picture:
-    """The picture in another size (width, height), every channel by itself, so that 16 bits stay."""
-    planes = [
-        np.asarray(Image.fromarray(np.ascontiguousarray(plane)).resize(size, Image.Resampling.LANCZOS))
-        for plane in picture.pixels.transpose(2, 0, 1)
-    ]
-    return picture.with_pixels(np.stack(planes, axis=-1).clip(0, 1))
