@@ -48,15 +48,23 @@ DONE = {
     "grey": "Coloured",
     "small": "Enlarged",
 }
+FOUND = {
+    "missing": "parts of it are missing or damaged",
+    "noisy": "it is noisy",
+    "jpeg": "compression left blocks in it",
+    "blurred": "it is blurred",
+    "grey": "it has no colour",
+    "small": "it has few pixels for its size",
+}
 DEEDS = {
-    "missing": "the parts that are missing were filled in from what surrounds them",
+    "missing": "these parts were filled in from what surrounds them",
     "noisy": "its noise was measured and removed",
     "jpeg": "what compression had rounded away was put back as far as it can be told",
     "blurred": "the blur was undone",
     "grey": "colours were added that photographs of such things have; they are made up",
-    "small": "it was enlarged with detail that fits every pixel given",
+    "small": "it was enlarged, with detail that agrees with every pixel given",
 }
-"""Kind of damage -> a title for the result, and what was done."""
+"""Kind of damage -> a title for the result, what was found, and what was done."""
 
 
 def tell_verdict(restored: Restoration) -> dict[str, Any]:
@@ -85,13 +93,13 @@ def tell_notes(notes: Sequence[str]) -> list[str]:
     return [render(note, "page", TASK_WORDS) for note in notes if getattr(note, "code", None) not in WARNINGS]
 
 
-def tell_story(restored: Restoration, kind: str, found: str | None) -> list[str]:
+def tell_story(restored: Restoration, kind: str, found: bool) -> list[str]:
     """Three sentences: why it was done, what was done, and how much of it is certain.
 
     kind   of damage that was repaired
-    found  the sentence of the diagnosis that speaks of it; None where the visitor asked for it unadvised
+    found  whether the program saw the damage itself
     """
-    why = found or f"You said: {TASK_WORDS[restored.task].lower()}."
+    why = f"{'The program looked at the picture and found' if found else 'You said'} that {FOUND[kind]}."
     width, height = restored.picture.size
     deed = f"{DEEDS[kind]}, in {format_duration(restored.seconds)}"
     what = f"So {deed}: {width} x {height} pixels, drawn from the picture and from what the program knows of photographs."

@@ -90,8 +90,8 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
     The result of a repair is kept as an entry of its own, which the next repair begins with.
     """
     job.words = "Looking at the picture"
-    root = entry
     examination = site.examinations.take(entry)
+    found = entry.about.get("findings", {}).get("found", ())
     job.check()
     if wish.draft_first and wish.request.quality not in (None, "draft"):
         _show_draft(job, site, entry, wish, examination)
@@ -104,14 +104,13 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
         job.check()
         site.pace.learn(count_work(made), restored.seconds, _kind_of_run(made))
         job.words = "Drawing the maps"
-        found = root.about.get("told", {}).get(repair.kind)
         after, outcome = lay_out(site, restored, entry.client)
         outcome |= {
             "kind": repair.kind,
             "title": words.DONE[repair.kind],
-            "story": words.tell_story(restored, repair.kind, found),
+            "story": words.tell_story(restored, repair.kind, repair.kind in found),
         }
-        after.about |= {"advised": root.about.get("advised", {}), "told": root.about.get("told", {})}
+        after.about["advised"] = entry.about.get("advised", {})
         outcomes.append(outcome)
         job.outcomes = tuple(outcomes)
         if number + 1 < len(wish.repairs):
@@ -203,4 +202,3 @@ def lay_out(site: Site, restored: Restoration, client: str) -> tuple[Entry, dict
         "numbers": words.list_numbers(restored),
         "files": files,
     }
-
