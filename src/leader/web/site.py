@@ -21,7 +21,6 @@ from leader.pictures import Picture, read_picture
 from leader.progress import Pace
 from leader.restoration.arguments import as_picture
 from leader.restoration.diagnose import SMALL, diagnose
-from leader.restoration.progress import count_work
 from leader.restoration.request import RestoreRequest
 from leader.web import work
 from leader.web.choices import TASK_WORDS, Repair, Wish, draw_mask, kind_of
@@ -36,7 +35,7 @@ CANVAS = 2048
 """Pixels of the longer side of the canvas that is painted on."""
 SECONDS_PER_PIXEL = 5e-6
 """Of a network call, before anything was learned."""
-CALIBRATION = (32, 96)
+CALIBRATION = (32, 256)
 """Sides of the pictures that the server restores when it starts, to learn how fast this machine is; the first one is for
 warming up."""
 
@@ -167,7 +166,7 @@ class Site:
                     restored = made.run(lambda _: job.check())
                 finally:
                     self.store.remove(entry)
-            self.pace.learn(count_work(made), restored.seconds)
+            self.pace.learn(work.count_cost(made), restored.seconds)
 
         return self.desk.submit("server", measure)
 
