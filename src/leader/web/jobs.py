@@ -32,7 +32,8 @@ class StoppedError(Exception):
 class Job:
     """One visitor's work.
 
-    share     of the work of this step that is done, 0 to 1; seconds_left: None before that is known
+    share     of the work of this step that is done, 0 to 1; seconds_left: None before that is known; later: seconds of
+              the repairs that come after this one
     words     what is being done now; step: the number of the repair that is being made
     preview   the estimate so far, as a small JPEG, and how many there were; drafted: it is a finished draft
     outcomes  of the repairs that are made, what the page says of each
@@ -44,6 +45,7 @@ class Job:
     state: State = "waiting"
     share: float = 0.0
     seconds_left: float | None = None
+    later: float = 0.0
     words: str = ""
     step: int = 0
     preview: bytes | None = None

@@ -21,8 +21,8 @@ REASONS = {
     "invented": "Much of the picture lies far from anything that is known, so it is made up. Was the right part painted over?",
     "sharp": "The picture that was given already looks sharp, so there was no such blur to undo.",
     "growth": "There is more fine detail than the picture can hold: part of it is made up.",
-    "waves": "There are ripples that photographs do not have: the blur is probably another one, or narrower.",
-    "excess": "Parts came out darker than black or brighter than white: the blur is probably another one, or narrower.",
+    "waves": "There are ripples that photographs do not have.",
+    "excess": "Parts came out darker than black or brighter than white, as if too much had been undone.",
     "kept noise": "Some noise was left in the picture.",
     "too wide": "The picture that was given is sharper than the blur that was assumed: choose a narrower one.",
     "lost": "More was removed than noise: fine detail may be gone.",
@@ -54,7 +54,7 @@ FOUND = {
     "jpeg": "compression left blocks in it",
     "blurred": "it is blurred",
     "grey": "it has no colour",
-    "small": "it has few pixels for its size",
+    "small": "it is small",
 }
 DEEDS = {
     "missing": "these parts were filled in from what surrounds them",

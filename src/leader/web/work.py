@@ -69,8 +69,13 @@ def predict_seconds(site: Site, entry: Entry, wish: Wish) -> dict[str, float]:
 
     Every repair is prepared for the picture as it was given: those before it change its pixels, and not their number.
     """
-    examination = site.examinations.take(entry)
-    found, prior = dict.fromkeys(QUALITIES, 0.0), None
+    return {quality: sum(seconds) for quality, seconds in predict_repairs(site, entry, wish).items()}
+
+
+def predict_repairs(site: Site, entry: Entry, wish: Wish) -> dict[str, list[float]]:
+    """The same for each repair; 0 for one that can be prepared only for what the repair before it makes."""
+    examination, prior = site.examinations.take(entry), None
+    found = {quality: [0.0] * len(wish.repairs) for quality in QUALITIES}
     for number in range(len(wish.repairs)):
         sigma = None if number else wish.request.sigma
         for quality in QUALITIES:
@@ -80,9 +85,9 @@ def predict_seconds(site: Site, entry: Entry, wish: Wish) -> dict[str, float]:
             except LeaderError:
                 if number == 0:
                     raise
-                continue  # only what the repair before it makes can be prepared
+                continue
             prior, sigma = made.sampler.prior, made.sigma if number == 0 and made.posed.noise is None else sigma
-            found[quality] += site.pace.predict_seconds(count_cost(made), _kind_of_run(made))
+            found[quality][number] = site.pace.predict_seconds(count_cost(made), _kind_of_run(made))
     return found
 
 
@@ -95,7 +100,9 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
     examination = site.examinations.take(entry)
     found = entry.about.get("findings", {}).get("found", ())
     job.check()
-    if wish.draft_first and wish.request.quality not in (None, "draft"):
+    expected = predict_repairs(site, entry, wish)
+    quality = wish.request.quality or "standard"
+    if wish.draft_first and _is_worth_a_draft(sum(expected[quality]), sum(expected["draft"])):
         _show_draft(job, site, entry, wish, examination)
     outcomes: list[dict[str, Any]] = []
     for number, repair in enumerate(wish.repairs):
@@ -103,6 +110,7 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
         begin = time.perf_counter()
         made = prepare_repair(site, wish, number, examination, entry)
         job.check()
+        job.later = sum(expected[quality][number + 1 :])
         restored = run_with_second_try(made, lambda one: _run(job, one, site))
         job.check()
         job.words = "Drawing the maps"
@@ -121,12 +129,13 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
     return outcomes
 
 
+def _is_worth_a_draft(seconds: float, draft: float) -> bool:
+    return seconds >= LONG and draft <= QUICK * seconds
+
+
 def _show_draft(job: Job, site: Site, entry: Entry, wish: Wish, examination: Examination) -> None:
-    """Runs the whole wish as a draft, whose picture is shown while the real run goes on; only where that runs long."""
-    expected = predict_seconds(site, entry, wish)
-    if expected[str(wish.request.quality)] < LONG or expected["draft"] > QUICK * expected[str(wish.request.quality)]:
-        return
-    draft = wish.change(quality="draft", look=wish.request.look)
+    """Runs the whole wish as a draft, whose picture is shown while the real run goes on."""
+    draft = wish.change(quality="draft")
     for number in range(len(draft.repairs)):
         job.step = number
         made = prepare_repair(site, draft, number, examination, entry)
@@ -147,7 +156,8 @@ def _run(job: Job, one: Preparation, site: Site, check: bool = True) -> Restorat
         job.check()
         progress.add(step)
         job.share = progress.share
-        job.seconds_left = choose_seconds(progress.share, progress.seconds_left, expected)
+        left = choose_seconds(progress.share, progress.seconds_left, expected)
+        job.seconds_left = None if left is None else left + job.later
         if not job.drafted and time.monotonic() - last >= PREVIEW_PAUSE:
             job.show(preview(step, one))
             last = time.monotonic()

@@ -71,7 +71,7 @@ function renderButtons() {
   start.disabled = running || !chosen;
   show(start, !running);
   show($("#cancel"), running);
-  show($("#all"), !running && !compare && open.length > 1);
+  for (const id of ["#all", "#same-label"]) show($(id), !running && !compare && open.length > 1);
   $("#all").textContent = `Restore all ${open.length} pictures`;
   $("#hint").textContent = hint(picture, chosen, running);
   for (const mode of ["restore", "compare"]) $(`#mode-${mode}`).setAttribute("aria-pressed", String(state.mode === mode));
@@ -89,7 +89,7 @@ function listenToButtons() {
     if (state.mode === "compare") runBoth(stage.brush, stage).then(changed);
     else runOne(stage.brush, stage).then(() => askForSeconds(stage.brush));
   });
-  $("#all").addEventListener("click", () => runAll(stage.brush, stage, $("#same")?.checked));
+  $("#all").addEventListener("click", () => runAll(stage.brush, stage, $("#same").checked));
   $("#cancel").addEventListener("click", () => cancel().catch((error) => tell(error.message)));
   $("#zip").addEventListener("click", takeAll);
   $("#choices").addEventListener("submit", (event) => event.preventDefault());

@@ -46,7 +46,7 @@ function drawVerdict({ verdict, warnings }) {
   );
 }
 
-const drawStory = ({ story }) => make("p", { class: "story" }, story.join(" "));
+const drawStory = ({ story }) => make("div", { class: "story" }, ...story.map((sentence) => make("p", {}, sentence)));
 
 function drawSteps(picture, steps, shown) {
   const items = steps.map((step) =>

@@ -25,6 +25,7 @@ export class Stage {
       this.viewport.listen(pane, (event) => pane.grab(event) || (pane === this.panes[0] && this.brush.grab(event)));
       pane.element.addEventListener("pointermove", (event) => this.hover(pane, event));
       pane.element.addEventListener("pointerdown", (event) => this.hover(pane, event));
+      pane.element.addEventListener("pointerleave", () => ($("#hover").textContent = ""));
     }
     this.listenToTools();
   }
@@ -43,7 +44,7 @@ export class Stage {
       swatch.style.background = colour;
       return make("li", {}, swatch, words);
     });
-    $("#legend").append(make("li", {}, "Nine times of ten, the truth is"), ...entries, make("li", {}, "of 255 grey levels."));
+    $("#legend").append(make("li", {}, "Nine times of ten, of 255 grey levels:"), ...entries);
   }
 
   // --- what is shown ------------------------------------------------------------------------------------------------------
@@ -164,8 +165,11 @@ export class Stage {
     }
     const box = pane.element.getBoundingClientRect();
     const level = await pane.readLevel(token, event.clientX - box.left, event.clientY - box.top).catch(() => null);
-    const words = level > FURTHEST ? `more than ${FURTHEST} levels off` : `within ${level} levels`;
-    $("#hover").textContent = level === null ? "" : `Here: ${words}`;
+    const words = level > FURTHEST ? `may be more than ${FURTHEST} levels off` : `within ${level} levels`;
+    const [tip, stage] = [$("#hover"), $("#stage").getBoundingClientRect()];
+    tip.textContent = level === null ? "" : words;
+    const left = Math.min(event.clientX - stage.left + 14, stage.width - tip.offsetWidth - 4);
+    tip.style.transform = `translate(${left}px, ${event.clientY - stage.top + 16}px)`;
   }
 
   // --- painting -----------------------------------------------------------------------------------------------------------
