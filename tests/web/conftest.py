@@ -55,7 +55,7 @@ def new_page(server: str, browser: Any) -> Iterator[NewPage]:
         usual = {"viewport": {"width": 1366, "height": 768}, "bypass_csp": True}
         context = browser.new_context(**{**usual, **options})
         contexts.append(context)
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(60_000)
         context.on("request", watch)
         page = context.new_page()
         page.on("pageerror", lambda error: broken.append(str(error)))

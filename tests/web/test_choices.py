@@ -125,7 +125,7 @@ def test_a_size_is_met_in_the_proportions_of_the_picture() -> None:
 
 
 def test_a_method_by_hand_replaces_quality_and_look() -> None:
-    given = {"quality": "best", "look": "faithful"}
+    given: dict[str, Any] = {"quality": "best", "look": "faithful"}
     assert (ask(Repair("noisy"), **given).quality, ask(Repair("noisy"), **given).look) == ("best", "faithful")
     chosen = ask(Repair("noisy"), **given, method="ddrm", plugins="none")
     assert (chosen.method, chosen.plugins, chosen.quality, chosen.look) == ("ddrm", (), None, None)
@@ -155,7 +155,7 @@ def test_what_is_not_painted_is_told(text: str) -> None:
 
 
 def test_a_brush_is_needed_where_nothing_else_says_what_is_missing() -> None:
-    for advised in ({}, {"noisy": ("denoise", {})}):
+    for advised in (None, {"noisy": ("denoise", dict[str, Any]())}):
         with pytest.raises(LeaderError, match=choices.NOTHING_PAINTED):
             ask(Repair("missing"), advised=advised)
     with pytest.raises(LeaderError, match=choices.ALL_PAINTED):

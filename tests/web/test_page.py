@@ -121,7 +121,7 @@ def test_before_and_after_zoom_pan_map_and_the_level_under_the_mouse(new_page: N
     page.mouse.move(corner[0] + 9, corner[1] + 9)
     page.wait_for_function("/within \\d+ levels|levels off/.test(document.querySelector('#hover').textContent)")
     page.keyboard.down("b")
-    assert "inset(0px)" in page.evaluate("getComputedStyle(document.querySelector('.before')).clipPath")
+    assert slider.get_attribute("aria-valuenow") == "100"
     page.keyboard.up("b")
 
 
@@ -135,10 +135,8 @@ def test_repairs_in_a_chain_undo_and_history(new_page: NewPage, tmp_path: Path) 
     page.get_by_label("At most this height").blur()
     assert "66 × 48" in page.inner_text("#target-size")
     restore(page)
-    assert [text.split(":")[0] for text in page.locator(".steps button").all_inner_texts()] == [
-        "✓\nNoise removed",
-        "✓\nEnlarged",
-    ] or (page.locator(".steps button").count() == 2)
+    steps = page.locator(".steps button").all_inner_texts()
+    assert ["Noise removed" in steps[0], "Enlarged" in steps[1], len(steps)] == [True, True, 2], "each with its verdict"
     assert page.evaluate("document.querySelector('.after').naturalWidth") == 66
     page.click("#undo")
     assert page.evaluate("document.querySelector('.after').src").endswith("restored.png")

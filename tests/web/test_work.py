@@ -16,6 +16,7 @@ from PIL import Image
 
 import leader
 from leader.errors import LeaderError
+from leader.forensics import Examination, examine
 from leader.messages import Note
 from leader.pictures import Picture, write_picture
 from leader.priors import loading
@@ -153,9 +154,13 @@ def test_a_job_that_is_stopped_or_too_large_leaves_nothing(site: Site) -> None:
 
 
 def test_a_picture_is_examined_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[Any] = []
-    examine = sites.examine
-    monkeypatch.setattr(sites, "examine", lambda picture: looked.append(picture) or examine(picture))
+    looked: list[Picture] = []
+
+    def look(picture: Picture) -> Examination:
+        looked.append(picture)
+        return examine(picture)
+
+    monkeypatch.setattr(sites, "examine", look)
     entry = given(site)
     for _ in range(2):
         site.diagnose(entry)

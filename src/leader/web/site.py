@@ -186,8 +186,9 @@ def _draw_view(picture: Picture, folder: Path) -> str:
     """Writes a picture as browsers can show it, in its own size and colours; the name of the file."""
     image = picture.to_pil()
     large = picture.alpha is None and image.width * image.height > LARGE_VIEW
+    options: dict[str, Any]
     name, options = ("view.jpg", {"quality": 92, "subsampling": 0}) if large else ("view.png", {"compress_level": 1})
-    image.save(folder / name, icc_profile=picture.icc, **options)
+    image.save(folder / name, **options, icc_profile=picture.icc)
     return name
 
 

@@ -13,7 +13,7 @@ let drawn = null;
 export function renderRail() {
   const { pictures } = state;
   const results = pictures.flatMap((picture) => picture.versions.map((version) => ({ picture, version })));
-  show($("#rail"), pictures.length > 1 || results.length > 0);
+  show($("#rail"), pictures.length > 0); // from the first one on: the picture must not jump when a result comes
   show($("#history-title"), results.length > 0);
   show($("#zip"), pictures.filter((picture) => picture.versions.length).length > 1);
   const about = pictures.map(({ id, state: now, note, shown, view, local }) => [id, now, note, shown, view, local]);
