@@ -6,6 +6,7 @@ import os
 import sys
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from leader.errors import LeaderError
 from leader.priors import loading
 from leader.restoration import restore
 from leader.restoration.request import RestoreRequest
-from leader.train import publish, trust_fit, trust_runs, variance
+from leader.train import adapt, pruning, publish, trust_fit, trust_runs, variance
 from leader.train import run as train_run
 from leader.trust import referee
 from leader.web import server
@@ -191,6 +192,33 @@ def test_fit_trust_and_calibrate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(referee.Referee, "load", lambda path: path)
     run("calibrate", *common, "--referee", file, "--crops", "2")
     assert asked[1] == (3, 2) and reached.words[3] == tmp_path / "kept"
+
+
+def test_adapt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    plan = SimpleNamespace(predict_seconds=lambda: {"head": 60.0, "eta": 120.0}, home=tmp_path / "x")
+    asked: list[tuple[Any, ...]] = []
+
+    def plan_adaptation(*words: Any) -> Any:
+        asked.append(words)
+        return plan
+
+    monkeypatch.setattr(adapt, "plan_adaptation", plan_adaptation)
+    monkeypatch.setattr(adapt, "adapt", reached)
+    run("adapt", "mine:Net", "--data", tmp_path, "--minutes", "2.5", "--seed", "7", "--jobs", "3", "--again")
+    assert asked[0][:4] == ("mine:Net", tmp_path, 150.0, 7)
+    given, make_workers, _, again = reached.words
+    assert given is plan and again is True and make_workers().workers == 3
+
+
+def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    pictures = write_pictures(tmp_path / "photos", count=3)
+    monkeypatch.setattr(loading, "load_prior", lambda name: CheapPrior())
+    monkeypatch.setattr(pruning, "curves", reached)
+    words = ["--prior", "other", "--estimator", "noise-energy", "--count", "2", "--size", "48"]
+    result = runner.invoke(app, ["calibrate-satp", "--images", str(pictures), *words])
+    assert "6 runs of 100 steps will take about" in result.output
+    _, crops, estimator = reached.words
+    assert crops.shape == (2, 3, 48, 48) and estimator == "noise-energy"
 
 
 def test_the_minutes_of_fit_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

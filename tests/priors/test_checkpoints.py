@@ -23,18 +23,14 @@ from leader.priors.detection import build_network
 from leader.priors.inspection import inspect
 from leader.priors.loading import load_prior
 from leader.priors.networks import ADM, ADMConfig
+from leader.priors.pyramid_net import PyramidNet
 from leader.priors.tiling import TiledPrior
 from leader.priors.variance_head import HeadShape, VarianceHead
 from leader.schedule import Schedule
 from tests.priors.limits import sentence
 
 TINY = ADMConfig(32, (1, 1), 1, (1,), out_channels=6, head_channels=16)
-OPTIONS: dict[str, Any] = {
-    "size": 16,
-    "schedule": "linear",
-    "head_channels": 16,
-    "attention_order": "legacy",
-}
+OPTIONS: dict[str, Any] = {"size": 16, "schedule": "linear", "head_channels": 16, "attention_order": "legacy"}
 
 
 def tiny(config: ADMConfig = TINY) -> dict[str, Tensor]:
@@ -69,6 +65,7 @@ def test_every_route_gives_the_same_bits_at_a_width_of_32(name: str, tmp_path: P
     by_name = bare("narrow")
     assert same_bits(by_name, state) and by_name.name == "narrow"
     assert by_name.size == (256, 256) and by_name.multiple == 32 and by_name.channels == 3
+    assert not by_name.network.training and not any(weight.requires_grad for weight in by_name.parameters())
     assert same_bits(bare(entry.path), state)  # the published file name and shapes suffice
     tensors = tmp_path / "own" / "weights.safetensors"
     tensors.parent.mkdir()
@@ -147,6 +144,8 @@ def test_options_override_the_side_car(tmp_path: Path) -> None:
     prior = bare(path, heads=1, size=[16, 32], schedule={"type": "cosine", "steps": 50}, attention_order="new")
     assert prior.predicts == "v" and prior.size == (16, 32) and len(prior.schedule) == 50
     assert isinstance(prior.network, ADM)
+    legacy: Any = bare(path).network
+    assert (legacy.config.heads, legacy.config.head_channels, legacy.config.new_attention_order) == (None, 16, False)
     config = prior.network.config
     assert (config.heads, config.head_channels, config.new_attention_order) == (1, None, True)
 
@@ -266,6 +265,17 @@ def test_any_size_precision_and_formats_are_options(tmp_path: Path) -> None:
     for settings, text in (({"dtype": "int8"}, "dtype"), ({"device": "cuda"}, "not available")):
         if not torch.cuda.is_available():
             assert text in refused(path, **settings, **OPTIONS)
+
+
+@pytest.mark.parametrize("name", ["weights.pt", "embedded"])
+def test_what_is_compiled_is_the_network(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.save(tiny(), tmp_path / "weights.pt")
+    compiled: list[tuple[type, dict[str, Any]]] = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **words: compiled.append((type(self), words)))
+    file, options = (name, {}) if name == "embedded" else (tmp_path / name, OPTIONS)
+    load_prior(file, compile="eager", **options)
+    load_prior(file, compile=True, **options)
+    assert compiled == [(PyramidNet if name == "embedded" else ADM, words) for words in ({"backend": "eager"}, {})]
 
 
 @pytest.mark.slow

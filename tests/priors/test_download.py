@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -62,7 +64,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     thread.join()
 
 
-def register(monkeypatch: pytest.MonkeyPatch, *urls: str, known: bool = True) -> catalogue.Entry:
+def register(monkeypatch: pytest.MonkeyPatch, *urls: str, known: bool = True) -> catalogue.CatalogueEntry:
     digest = hashlib.sha256(CONTENT).hexdigest() if known else None
     entry = replace(catalogue.ENTRIES["ffhq-256"], name="local", filename="w.pt", urls=urls, sha256=digest)
     monkeypatch.setitem(catalogue.ENTRIES, "local", entry)
@@ -129,6 +131,12 @@ def test_without_network_one_sentence(tmp_path: Path, address: str, monkeypatch:
     entry = register(monkeypatch, "http://127.0.0.1:9/file")
     with pytest.raises(LeaderError) as error:
         download("local", timeout=5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes the call and never answers
+        register(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}/file")
+        begin = time.monotonic()
+        with pytest.raises(LeaderError, match="timed out"):
+            download("local", timeout=0.2)
+        assert time.monotonic() - begin < 10
     assert "connect to the network" in str(error.value) and str(entry.path) in str(error.value)
     with pytest.raises(LeaderError, match="Unknown prior"):
         download("nothing")

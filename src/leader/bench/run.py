@@ -18,11 +18,12 @@ from leader.errors import LeaderError
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did: cells run now, found stored, and ended in an error."""
+    """What a run did: cells run now, found stored, and ended in an error; the first of the errors."""
 
     ran: int
     found: int
     failed: int
+    reason: str | None = None
 
 
 def run_experiment(
@@ -54,8 +55,8 @@ def run_experiment(
                     ran += 1
                     meter.done(costs[cell.place])
         store.finish(list(dict.fromkeys(places[cell.place]["key"] for cell in cells)), prune=prune)
-    failed = sum("error" in record for record in places.values())
-    return Outcome(ran, found, failed)
+    errors = [str(record["error"]) for record in places.values() if "error" in record]
+    return Outcome(ran, found, len(errors), errors[0] if errors else None)
 
 
 def _complete(store: Store, key: str) -> Record | None:

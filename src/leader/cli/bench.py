@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="bench",
-    help="The referee: the same operators, noise and metrics for every method.",
+    help="Compares methods: the same operators, noise and metrics for every one.",
     no_args_is_help=True,
 )
 
@@ -76,6 +76,8 @@ def run(
         f"{chosen.name}: {outcome.ran} cells run, {outcome.found} found, {outcome.failed} failed; records in {store.path}",
         err=True,
     )
+    if outcome.reason is not None:
+        typer.echo(f"The first that failed: {outcome.reason}", err=True)
 
 
 @app.command()

@@ -9,6 +9,7 @@ import typer
 from leader.cli.console import to_stderr, to_stdout
 from leader.cli.training import Images, check_folder
 from leader.cli.trust import PriorName
+from leader.progress import format_duration
 
 EXAMPLE = "Example: leader calibrate-satp --prior my-model.safetensors --images photos/held-out > satp.toml"
 
@@ -23,12 +24,15 @@ def calibrate_satp(
     """Finds SATP's eta for a prior: the calls that the paper's budgets shall leave of 100. Prints a file for --settings."""
     from leader.priors.loading import load_prior
     from leader.train.calibrate import central_crops
-    from leader.train.pruning import RANGES, calibrate_eta, curves
+    from leader.train.pruning import RANGES, STEPS, TASKS, calibrate_eta, curves, predict_seconds
 
     check_folder(images)
     model = load_prior(prior)
     side = size or (128 if model.size is None else min(model.size))
-    found = calibrate_eta(curves(model, central_crops(images, side)[:count], estimator, say=to_stderr))
+    crops = central_crops(images, side)[:count]
+    seconds = predict_seconds(model, crops, estimator)
+    to_stderr(f"{TASKS * len(crops)} runs of {STEPS} steps will take about {format_duration(seconds)}.")
+    found = calibrate_eta(curves(model, crops, estimator, say=to_stderr))
     for budget, mean in found.calls.items():
         low, high = RANGES[budget]
         missed = ": no eta fits all budgets" if budget in found.missed else ""

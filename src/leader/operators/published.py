@@ -12,7 +12,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.operators.base import LinearOperator, SpectralOperator
-from leader.operators.blur import kernel_stack, sum_by_sign
+from leader.operators.blur import stack_kernels, sum_by_sign
 from leader.operators.caches import CastCache
 from leader.operators.pointwise import GreyOperator
 
@@ -94,7 +94,7 @@ class ReflectedBlur(LinearOperator):
 
     def __init__(self, image_shape: tuple[int, int, int], kernel: Tensor) -> None:
         super().__init__(image_shape)
-        self.kernel = kernel_stack(kernel)
+        self.kernel = stack_kernels(kernel)
         sides = tuple(self.kernel.shape[-2:])
         for size, side in zip(image_shape[1:], sides):
             if side // 2 >= size:

@@ -14,7 +14,7 @@ DRIVE = "https://drive.usercontent.google.com/download?export=download&confirm=t
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A published checkpoint.
 
     filename  the name it is published and cached under
@@ -66,10 +66,10 @@ class Entry:
 _LEVELS = (1, 1, 2, 2, 4, 4)
 _GUIDED = ADMConfig(256, _LEVELS, 2, (3, 4, 5), out_channels=6, head_channels=64)
 
-ENTRIES: dict[str, Entry] = {
+ENTRIES: dict[str, CatalogueEntry] = {
     entry.name: entry
     for entry in (
-        Entry(
+        CatalogueEntry(
             name="imagenet-256",
             title="ImageNet 256 x 256, unconditional (guided diffusion)",
             filename="256x256_diffusion_uncond.pt",
@@ -81,7 +81,7 @@ ENTRIES: dict[str, Entry] = {
             bytes=2_211_383_297,
             sha256="a37c32fffd316cd494cf3f35b339936debdc1576dad13fe57c42399a5dbc78b1",
         ),
-        Entry(
+        CatalogueEntry(
             name="celebahq-256",
             title="CelebA-HQ 256 x 256, DDPM (used by SDEdit, DDRM, DDNM)",
             filename="celeba_hq.ckpt",
@@ -94,7 +94,7 @@ ENTRIES: dict[str, Entry] = {
             config=DDPMConfig(128, _LEVELS, 2, (4,)),
             parameters=113_673_219,
         ),
-        Entry(
+        CatalogueEntry(
             name="celebahq-256-repaint",
             title="CelebA-HQ 256 x 256, ADM (RePaint)",
             filename="celeba256_250000.pt",
@@ -104,7 +104,7 @@ ENTRIES: dict[str, Entry] = {
             config=_GUIDED,
             parameters=552_814_086,
         ),
-        Entry(
+        CatalogueEntry(
             name="ffhq-256",
             title="FFHQ 256 x 256, ADM, 10M images (DPS)",
             filename="ffhq_10m.pt",
@@ -124,7 +124,7 @@ def cache_folder() -> Path:
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "leader"
 
 
-def find_entry(name: str) -> Entry:
+def find_entry(name: str) -> CatalogueEntry:
     """A registered checkpoint by name."""
     if name not in ENTRIES:
         raise unknown_name("prior", name, ENTRIES)

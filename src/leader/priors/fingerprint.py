@@ -20,11 +20,11 @@ def fingerprint(name_or_path: str | Path) -> str:
 
     Files are read again only after they have changed: a second question costs a look at their dates.
     """
-    found = [_digest(path, path.stat().st_size, path.stat().st_mtime_ns) for path in files_of(name_or_path)]
+    found = [_digest(path, path.stat().st_size, path.stat().st_mtime_ns) for path in list_files(name_or_path)]
     return "+".join(found) or ABSENT
 
 
-def files_of(name_or_path: str | Path) -> tuple[Path, ...]:
+def list_files(name_or_path: str | Path) -> tuple[Path, ...]:
     """The files that decide what a prior answers: weights, settings beside them, variance head; empty where they are absent."""
     name = str(name_or_path)
     if name == EMBEDDED:

@@ -97,12 +97,12 @@ class RestoreRequest:
 
     task: str | None = word(None, "What happened to the picture: see leader tasks.", str, "--task", "-t", names=_task_names)
     sigma: Any = word(None, "Noise level, 0.05 = 5 % of the range; estimated if left out.", float, metavar="NUMBER")
-    kernel: Any = word(None, "The kernel of the blur, see leader tasks deblur.", metavar="auto|FILE|gaussian:S|...")
+    kernel: Any = word(None, "The blur: auto, a file, gaussian:2.5, ...: see leader tasks deblur.", metavar="KERNEL")
     kernel_doubt: float | None = word(
         None, "Relative error of the kernel's width (0.1 = 10 %), 0 for none.", float, metavar="NUMBER"
     )
     mask: Any = word(
-        None, "White where the picture is known; auto looks for specks and scratches.", metavar="FILE|random:SHARE|auto"
+        None, "A file, white where the picture is known; auto looks for specks and scratches; random:0.5.", metavar="MASK"
     )
     factor: float | None = word(
         None, "How much larger sr makes a picture, also 1.5 (default 4).", float, metavar="NUMBER", least=1, most=16

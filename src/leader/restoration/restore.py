@@ -30,7 +30,7 @@ from leader.plan import Plan
 from leader.plugins import Plugin
 from leader.priors import loading
 from leader.priors.base import Prior
-from leader.priors.pieces import in_pieces
+from leader.priors.pieces import cut_into_pieces
 from leader.problem import Problem
 from leader.restoration.arguments import ImageLike, TableLike, as_picture, as_seed, as_sigma
 from leader.restoration.choice import Choice, read_settings
@@ -336,7 +336,7 @@ _show_choices()
 
 def _cut_prior(prior: Prior, problem: Problem) -> Prior:
     """The prior that works on large pictures piece by piece."""
-    return in_pieces(prior, *problem.image_shape[1:])
+    return cut_into_pieces(prior, *problem.image_shape[1:])
 
 
 def _posed(

@@ -13,13 +13,13 @@ from typing import Any
 
 from PIL import Image
 
-from leader.errors import LeaderError
+from leader.errors import LeaderError, no_memory
 from leader.files import printable
 from leader.forensics import Examination, NotExamined, examine
 from leader.forensics.findings import Findings
 from leader.messages import render
 from leader.pictures import Picture, read_picture
-from leader.progress import Pace
+from leader.progress import MachinePace
 from leader.restoration.arguments import as_picture
 from leader.restoration.diagnose import SMALL, diagnose
 from leader.restoration.request import RestoreRequest
@@ -73,7 +73,7 @@ class Site:
         self.limits = limits
         self.store = Store(limits.keep_seconds, limits.kept)
         self.desk = Desk(limits, self._begin)
-        self.pace = Pace(SECONDS_PER_PIXEL)
+        self.pace = MachinePace(SECONDS_PER_PIXEL)
         self.examinations = Examinations(limits.pixels, self._read)
         self._samples: dict[str, Path] = {}
         self._lock = threading.Lock()
@@ -95,7 +95,7 @@ class Site:
                 raise LeaderError(text) from error
             raise type(error)(str(error).replace(printable(path), "This file")) from error
         except MemoryError as error:
-            raise LeaderError("The memory does not suffice for this picture; crop it first.") from error
+            raise no_memory() from error
 
     def receive(self, client: str, fill: Callable[[Path], object]) -> Entry:
         """A new entry whose picture `fill` writes: read, and drawn for the page; a refused one is removed."""

@@ -4,7 +4,7 @@ White noise is as strong at the finest frequencies as anywhere, and along every 
 detail, and hardly has any across colours: a picture that is textured all over may look noisy to patches of pixels, but not
 there. In grey pictures there is no other colour to look at, and the fall of the spectrum is judged: content that fades with
 a power of frequency is fitted beside a constant (`quantised_noise.noise_before`). Chosen and checked on photographs reduced
-to a quarter: docs/real.md. And noise is everywhere: what a few blocks hardly have is none (`noise_everywhere`).
+to a quarter: docs/noise.md. And noise is everywhere: what a few blocks hardly have is none (`noise_everywhere`).
 """
 
 from __future__ import annotations
