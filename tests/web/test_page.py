@@ -185,6 +185,7 @@ def test_the_brush_paints_what_is_filled_in(new_page: NewPage, tmp_path: Path) -
     assert page.evaluate(painted) == pytest.approx(64 * 80 - stroke, abs=60)
     tool.filter(has_text="Undo").click()
     tool.filter(has_text="Eraser").click()
+    page.locator("#brushes [aria-pressed=true]", has_text="Eraser").wait_for()
     drag(page, (0.6, 0.25), (0.85, 0.25))
     assert page.evaluate(painted) < stroke
     page.locator(".pane").first.focus()

@@ -210,14 +210,14 @@ function drawQualities(again) {
 
 function drawExpert(again) {
   const fields = Object.entries(state.site.expert).map(([name, words]) =>
-    make("label", {}, words, drawSetting(name, state.settings, again)),
+    drawSetting(name, words, state.settings, again),
   );
-  const look = make("label", {}, "Look", drawSetting("look", state.settings, again));
+  const look = drawSetting("look", "Look", state.settings, again);
   return make("details", { id: "expert" }, make("summary", {}, "Expert settings"), make("div", { class: "grid" }, look, ...fields));
 }
 
-// A menu or a field for one setting; what is left open is not sent.
-export function drawSetting(name, settings, again) {
+// A menu or a field for one setting, with its label; what is left open is not sent.
+export function drawSetting(name, label, settings, again) {
   const names = name === "look" ? state.site.looks : name === "quality" ? state.site.qualities : state.site.menus[name];
   const set = (value) => {
     if (value) settings[name] = value;
@@ -225,13 +225,14 @@ export function drawSetting(name, settings, again) {
     again();
   };
   if (!names) {
-    return make("input", { value: settings[name] ?? "", placeholder: OPEN[name] ?? "", onchange: (event) => set(event.target.value) });
+    const about = { value: settings[name] ?? "", placeholder: OPEN[name] ?? "", "aria-label": label };
+    return make("label", {}, label, make("input", { ...about, onchange: (event) => set(event.target.value) }));
   }
-  const menu = make("select", { onchange: () => set(menu.value) });
+  const menu = make("select", { "aria-label": label, onchange: () => set(menu.value) });
   if (!["look", "quality", "prior"].includes(name)) menu.append(make("option", { value: "" }, "by the quality"));
   for (const value of names) {
     const words = LOOKS[value] ?? QUALITIES[value] ?? value;
     menu.append(make("option", { value, selected: settings[name] === value }, words));
   }
-  return menu;
+  return make("label", {}, label, menu);
 }

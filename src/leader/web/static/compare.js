@@ -25,6 +25,7 @@ function drawSide(picture, side, number) {
     changed();
   };
   const menu = make("select", {
+    "aria-label": "Show",
     onchange: () => {
       side.version = menu.value || undefined;
       changed();
@@ -37,7 +38,7 @@ function drawSide(picture, side, number) {
   const settings = side.version
     ? []
     : [["quality", "Quality"], ["method", "Method"], ["plugins", "Plug-ins"]].map(([name, words]) =>
-        make("label", {}, words, drawSetting(name, side, again)),
+        drawSetting(name, words, side, again),
       );
   const letter = "AB"[number];
   return make(

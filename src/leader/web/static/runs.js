@@ -72,7 +72,7 @@ async function runWish(picture, wish, stage, prefix = "") {
 }
 
 // Everything around a run that all kinds have in common. Returns whether it came to its end.
-async function begin(picture, work) {
+async function begin(picture, work, batch = false) {
   tell("");
   state.running = picture.id;
   Object.assign(picture, { state: "running", note: "" });
@@ -85,8 +85,8 @@ async function begin(picture, work) {
     picture.state = "done";
     return true;
   } catch (error) {
-    picture.state = picture.versions.length ? "done" : error.stopped ? "ready" : "failed";
-    if (!error.stopped) picture.note = picture.state === "failed" ? error.message : "";
+    picture.state = picture.versions.length ? "done" : batch && !error.stopped ? "failed" : "ready";
+    picture.note = picture.state === "failed" ? error.message : "";
     tell(error.stopped ? "Stopped. What was finished is kept." : error.message, Boolean(error.stopped));
     return false;
   } finally {
@@ -117,7 +117,7 @@ export async function runAll(brush, stage, same) {
       continue;
     }
     state.current = picture.id;
-    await begin(picture, () => runWish(picture, makeWish(picture, brush), stage));
+    await begin(picture, () => runWish(picture, makeWish(picture, brush), stage), true);
   }
 }
 

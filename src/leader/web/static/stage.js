@@ -44,7 +44,7 @@ export class Stage {
       swatch.style.background = colour;
       return make("li", {}, swatch, words);
     });
-    $("#legend").append(make("li", {}, "Nine times of ten, of 255 grey levels:"), ...entries);
+    $("#legend").append(make("li", {}, "Nine times of ten, of 255:"), ...entries);
   }
 
   // --- what is shown ------------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ export class Stage {
     const steps = shown ? stepsTo(picture, shown.token) : [];
     const later = picture.versions.filter((one) => one.parent === (shown?.token ?? null)).slice(-1);
     const chips = [choice("Photograph", null), ...[...steps, ...later].map((one) => choice(one.title, one.token, one.verdict.level))];
-    if (shown) chips.push(make("li", {}, make("button", { type: "button", id: "undo", onclick: () => select(picture.id, shown.parent) }, "Undo")));
+    if (shown) chips.unshift(make("li", {}, make("button", { type: "button", id: "undo", onclick: () => select(picture.id, shown.parent) }, "Undo")));
     const focused = document.activeElement?.closest("#versions") && document.activeElement.textContent;
     $("#versions").replaceChildren(...(both || !picture.versions.length ? [] : chips));
     if (focused) [...document.querySelectorAll("#versions button")].find((one) => one.textContent === focused)?.focus();
