@@ -6,7 +6,8 @@ BASE := $(VENV)/.base
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo web test-web test-cluster test-company test lint unit check-all mutants fuzz audit results graph docs site install clean
+.PHONY: demo web test-web test-cluster test-company test lint unit check-all mutants fuzz audit release results graph docs site \
+	install clean
 
 TABLES := table1 table2 table3 table4 fid trust
 FIGURES := figure1.jpg figure3.jpg figure4.jpg figure5.png figure6.png figure7.png
@@ -38,6 +39,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks experiments tools
 	$(BIN)/mypy
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/python tools/check_numbers.py
 	$(BIN)/python tools/import_graph.py --check
 
 # Breaks long lines of the documentation anew; draws the import graph of docs/design.md.
@@ -100,12 +102,17 @@ audit: $(STAMP)
 	out/audit/bin/python -m pip install --quiet pip-audit
 	out/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
 
+# The release checklist: versions, wheel, notices, and a picture restored from the wheel on every Python that is found.
+release: $(STAMP)
+	$(BIN)/python tools/release.py
+
 # Tables and figures of docs/results.md, from the committed records; `leader bench run NAME` makes the records.
 results: $(STAMP)
 	for name in $(TABLES); do $(BIN)/leader bench table $$name --out docs/results/$$name.md || exit 1; done
-	for name in table2 table3; do $(BIN)/leader bench table $$name --form paper --out docs/results/$$name-paper.md || exit 1; done
+	for name in table2 table3; do $(BIN)/leader bench table $$name --form small-paper --out docs/results/$$name-paper.md || exit 1; done
 	for name in $(FIGURES); do $(BIN)/leader bench figure $${name%.*} --out docs/results/$$name || exit 1; done
 	$(BIN)/python experiments/figure2.py docs/results/figure2.png
+	$(BIN)/python experiments/pruning_error.py > docs/results/pruning.md
 
 clean:
 	rm -rf $(VENV) out

@@ -125,11 +125,14 @@ def test_bench_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Rea
     monkeypatch.setattr(bench_run, "run_experiment", reached)
     write_pictures(tmp_path / "photos", count=3)
     words = ["--count", "2", "--size", "48", "--workers", "3", "--rows", "DDNM", "--records", tmp_path / "kept", "--prune"]
+    (tmp_path / "satp.toml").write_text("satp-paper = { eta = 0.25 }")
+    words += ["--settings", tmp_path / "satp.toml"]
     run("bench", "run", "table1", "--images", tmp_path / "photos", *words)
     experiment, store, engine = reached.words
     assert (experiment.form.count, experiment.form.size) == (2, 48)
+    assert experiment.form.settings == {"satp-paper": {"eta": 0.25}}
     assert {"DDNM" in cell.row for cell in experiment.cells()} == {True}
-    assert store.path.is_relative_to(tmp_path / "kept") and reached.options == {"prune": True}
+    assert store.path.is_relative_to(tmp_path / "kept") and reached.options == {"alone": None, "prune": True}
     assert isinstance(engine, ProcessEngine) and engine.workers == 3
 
 
@@ -195,7 +198,7 @@ def test_fit_trust_and_calibrate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_adapt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
-    plan = SimpleNamespace(predict_seconds=lambda: {"head": 60.0, "eta": 120.0}, home=tmp_path / "x")
+    plan = SimpleNamespace(home=tmp_path / "x")
     asked: list[tuple[Any, ...]] = []
 
     def plan_adaptation(*words: Any) -> Any:
@@ -212,7 +215,7 @@ def test_adapt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached
 
 def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     pictures = write_pictures(tmp_path / "photos", count=3)
-    monkeypatch.setattr(loading, "load_prior", lambda name: CheapPrior())
+    monkeypatch.setattr(loading, "load_prior", lambda name, device: CheapPrior())
     monkeypatch.setattr(pruning, "curves", reached)
     words = ["--prior", "other", "--estimator", "noise-energy", "--count", "2", "--size", "48"]
     result = runner.invoke(app, ["calibrate-satp", "--images", str(pictures), *words])

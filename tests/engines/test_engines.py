@@ -139,8 +139,9 @@ class PlayedWorker:
 
     started = 0
 
-    def __init__(self, threads: int, tune: Callable[[], bool]) -> None:
+    def __init__(self, slot: int, threads: int, tune: Callable[[], bool]) -> None:
         type(self).started += 1
+        self.slot = slot
         self.pipe, self._job = self, cast("tuple[int, int, bool] | None", None)
         self.since = self.took = 0.0
 
@@ -309,3 +310,13 @@ def test_workers_keep_freed_memory_and_fresh_ones_give_it_back() -> None:
     assert faults < 50
     ((_, shrunk),) = make_engine(fresh=True).map(give_memory_back, [400])
     assert shrunk == pytest.approx(20, abs=2)
+
+
+def test_workers_take_gpus_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    for slot in range(5):
+        processes.take_gpu(slot)
+    assert taken == [0, 1, 2, 0, 1]

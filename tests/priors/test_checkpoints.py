@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
@@ -55,7 +56,7 @@ def test_every_route_gives_the_same_bits_at_a_width_of_32(name: str, tmp_path: P
     config = replace(published.config, width=32)
     if isinstance(config, ADMConfig):
         config = replace(config, head_channels=16)
-    entry = replace(published, name="narrow", config=config)
+    entry = replace(published, name="narrow", config=config, sha256=None)  # that of the full size
     monkeypatch.setitem(catalogue.ENTRIES, "narrow", entry)
     monkeypatch.setenv("LEADER_CACHE", str(tmp_path))
     torch.manual_seed(1)
@@ -76,6 +77,45 @@ def test_every_route_gives_the_same_bits_at_a_width_of_32(name: str, tmp_path: P
     assert same_bits(bare(tensors), state)
     assert same_bits(bare(tensors.parent), state)  # a folder with one checkpoint
     assert (by_name.source == "learned") == (name != "celebahq-256")
+
+
+@pytest.fixture()
+def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> catalogue.CatalogueEntry:
+    """A tiny published checkpoint without a known hash, in the cache folder."""
+    monkeypatch.setenv("LEADER_CACHE", str(tmp_path / "cache"))
+    entry = replace(catalogue.ENTRIES["ffhq-256"], name="small-faces", filename="published.pt", config=TINY, size=16)
+    monkeypatch.setitem(catalogue.ENTRIES, entry.name, entry)
+    entry.path.parent.mkdir()
+    torch.save(tiny(), entry.path)
+    return entry
+
+
+def test_a_published_file_has_its_name_wherever_it_lies(registered: catalogue.CatalogueEntry, tmp_path: Path) -> None:
+    copy, other = tmp_path / "renamed.pt", tmp_path / "mine.pt"
+    copy.write_bytes(registered.path.read_bytes())
+    torch.save({key: value + 1 for key, value in tiny().items()}, other)
+    assert bare(copy).name == bare("small-faces").name == "small-faces", "its options are the registry's too"
+    assert bare(other, **OPTIONS).name == "mine"
+    torch.save({key: value + 1 for key, value in tiny().items()}, copy)
+    assert bare(copy, **OPTIONS).name == "renamed", "other bytes under the same path"
+    registered.path.unlink()
+    elsewhere = tmp_path / "published.pt"
+    torch.save(tiny(), elsewhere)
+    assert bare(elsewhere).name == "small-faces", "by its published name, where no hash is known"
+
+
+def test_a_known_hash_is_checked_on_load(
+    registered: catalogue.CatalogueEntry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = hashlib.sha256(registered.path.read_bytes()).hexdigest()
+    monkeypatch.setitem(catalogue.ENTRIES, "small-faces", replace(registered, sha256=known))
+    assert bare("small-faces").name == "small-faces"
+    torch.save({key: value + 1 for key, value in tiny().items()}, registered.path)
+    with pytest.raises(LeaderError, match=known):
+        bare("small-faces")
+    impostor = tmp_path / "published.pt"
+    torch.save({key: value + 1 for key, value in tiny().items()}, impostor)
+    assert bare(impostor, **OPTIONS).name == "published", "its name alone does not make it the published one"
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".pth", ".ckpt", ".safetensors"])

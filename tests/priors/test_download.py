@@ -28,6 +28,9 @@ class Server(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         wanted = self.headers.get("Range")
         Server.requests.append(wanted)
+        if self.path == "/gone":
+            self.send_error(404)
+            return
         if self.path == "/page":
             self.send_response(200)
             self.send_header("Content-Type", "text/html; charset=utf-8")
@@ -122,6 +125,11 @@ def test_mirrors_are_tried_and_pages_are_no_files(address: str, monkeypatch: pyt
     entry = register(monkeypatch, f"{address}/page", f"{address}/file")
     assert download("local").path.read_bytes() == CONTENT
     entry.path.unlink()
+    entry.path.with_name("w.pt.part").write_bytes(CONTENT[:1000])
+    register(monkeypatch, f"{address}/gone")
+    with pytest.raises(LeaderError, match="Not Found"):
+        download("local")
+    entry.path.with_name("w.pt.part").unlink()
     register(monkeypatch, f"{address}/page")
     with pytest.raises(LeaderError, match="answered with a page instead of the file"):
         download("local")

@@ -88,8 +88,9 @@ def _super_resolution(
 def _gaussian_blur(
     shape: Shape, std: float | None = None, size: int | None = None, boundary: str = "circular", form: str = "corrected"
 ) -> LinearOperator:
-    """form: of the papers' five taps, "published" with the slips of the released classes."""
-    published = _is_published(form)
+    """form: of the papers' five taps, "published" with the slips of the released classes, "published-ddpg" as DDPG has it."""
+    every_tap = form == "published-ddpg"
+    published = every_tap or _is_published(form)
     if std is not None:
         if published:
             raise UsageError("The form 'published' is that of the papers' five taps; leave out std or the form.")
@@ -98,7 +99,7 @@ def _gaussian_blur(
         raise UsageError("The size of a Gaussian kernel was given without its standard deviation; give std too.")
     if boundary != "circular":
         raise UsageError("The papers' five taps have a zero boundary; give std for a Gaussian kernel with another.")
-    return ReleasedBlur(shape, paper_gaussian_taps()) if published else SeparableBlur(shape, paper_gaussian_taps())
+    return ReleasedBlur(shape, paper_gaussian_taps(), every_tap) if published else SeparableBlur(shape, paper_gaussian_taps())
 
 
 def _motion_blur(

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from leader.errors import unknown_name
+from leader.errors import LeaderError, unknown_name
+from leader.files import sha256_once
 from leader.priors.detection import Config
 from leader.priors.networks import ADMConfig, DDPMConfig
 
@@ -116,6 +117,27 @@ ENTRIES: dict[str, CatalogueEntry] = {
         ),
     )
 }
+
+
+def check_hash(entry: CatalogueEntry, path: Path) -> None:
+    """Refuses a file whose SHA-256 is known and another one's; where none is published there is nothing to compare."""
+    if entry.sha256 is not None and (found := sha256_once(path)) != entry.sha256:
+        raise LeaderError(
+            f"{path} has the SHA-256 {found} where {entry.sha256} was expected: it is damaged or another "
+            "file; delete it and download it again."
+        )
+
+
+def is_published(entry: CatalogueEntry, path: Path) -> bool:
+    """Whether a file of the entry's shapes is the published one, wherever it lies: by its SHA-256, or where none is known by
+    being equal to the copy in the cache folder or by its published name.
+    """
+    if entry.sha256 is not None:
+        return sha256_once(path) == entry.sha256
+    if path.name == entry.filename:
+        return True
+    there = entry.on_disk and path.stat().st_size == entry.path.stat().st_size
+    return there and sha256_once(path) == sha256_once(entry.path)
 
 
 def cache_folder() -> Path:

@@ -1,7 +1,7 @@
 """Opening a checkpoint file as a prior. Nothing in it is executed, nothing about the network is guessed.
 
 Names and shapes tell the architecture. What they cannot tell comes, each overriding the one before, from the
-registry (for a published file under its published name, or with `like`), from a side-car `<stem>.json`, or
+registry (for a published file, or with `like`), from a side-car `<stem>.json`, or
 from options:
 
     size               side of the training images, or [height, width]
@@ -117,8 +117,8 @@ def settle_settings(path: Path, config: Config, options: Options) -> dict[str, A
             raise LeaderError(f"{path.name} has not the shapes of '{like}': give its own options instead of 'like'.")
         layers.insert(0, model.options)
     else:
-        published = [entry for entry in find_twins(config) if entry.filename == path.name]
-        layers[:0] = [entry.options for entry in published]
+        published = find_published(path, config)
+        layers[:0] = [] if published is None else [published.options]
     settled: dict[str, Any] = {}
     for layer in layers:
         for one, other in (("heads", "head_channels"), ("head_channels", "heads")):
@@ -131,6 +131,11 @@ def settle_settings(path: Path, config: Config, options: Options) -> dict[str, A
 def find_twins(config: Config) -> list[catalogue.CatalogueEntry]:
     """Registered checkpoints of the same shapes."""
     return [entry for entry in catalogue.ENTRIES.values() if drop_untold_settings(entry.config) == drop_untold_settings(config)]
+
+
+def find_published(path: Path, config: Config) -> catalogue.CatalogueEntry | None:
+    """The registered checkpoint that a file of these shapes is, whatever its name and place."""
+    return next((entry for entry in find_twins(config) if catalogue.is_published(entry, path)), None)
 
 
 def find_missing(config: Config, settings: Options) -> list[str]:
@@ -165,6 +170,7 @@ def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
     rescaled = check_flag(settings.get("rescale_timesteps", False), f"rescale_timesteps of {path.name}")
     predicts = check_word(settings.get("predicts", "eps"), "prediction", PREDICTS)
     network: nn.Module = _load_network(config, tensors, path)
+    published = find_published(path, config)
     if isinstance(config, ADMConfig) and config.classes is not None:
         network = LabelledNetwork(network, check_whole(settings["label"], f"The label for {path.name}", 0, config.classes - 1))
     return NetworkPrior(
@@ -176,7 +182,7 @@ def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
         size=size,
         multiple=config.multiple,
         time_factor=1000 / len(schedule) if rescaled else 1.0,
-        name=path.stem,
+        name=path.stem if published is None else published.name,  # presets are found by it
     )
 
 

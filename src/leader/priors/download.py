@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leader.errors import LeaderError
-from leader.files import sha256_of
-from leader.priors.catalogue import CatalogueEntry, find_entry
+from leader.files import sha256_once
+from leader.priors.catalogue import CatalogueEntry, check_hash, find_entry
 
 Progress = Callable[[int, int | None], None]
 CHUNK = 1 << 20
@@ -88,10 +88,5 @@ def _fetch(url: str, part: Path, progress: Progress | None, timeout: float) -> N
 
 
 def _check_download(item: CatalogueEntry, path: Path) -> Download:
-    found = sha256_of(path)
-    if item.sha256 is not None and found != item.sha256:
-        raise LeaderError(
-            f"{path} has the SHA-256 {found} where {item.sha256} was expected: it is damaged or another "
-            "file; delete it and download it again."
-        )
-    return Download(path, found, None if item.sha256 is None else True)
+    check_hash(item, path)
+    return Download(path, sha256_once(path), None if item.sha256 is None else True)

@@ -136,6 +136,7 @@ def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path
         entry = catalogue.ENTRIES[name]
         if not entry.on_disk:
             raise LeaderError(f"'{name}' is not at {entry.path} yet: run `leader priors get {name}` first.")
+        catalogue.check_hash(entry, entry.path)
         prior = open_checkpoint(entry.path, {"like": name, **options})
         prior.name = name
         return prior, entry.path

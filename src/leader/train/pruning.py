@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,6 +75,7 @@ def curves(
     estimator: str | Estimator = "auto",
     method: str = "ddnm",
     say: Callable[[str], None] | None = None,
+    steps: int = STEPS,
 ) -> list[Curve]:
     """One curve for each picture of clean [N, C, H, W] in [0, 1] and each of three tasks: super-resolution x4 without noise
     and with noise of 0.05, Gaussian deblurring.
@@ -82,11 +84,11 @@ def curves(
     enlarge: LinearOperator = BicubicSR(shape, 4)
     tasks = [(enlarge, 0.0), (enlarge, 0.05), (SeparableBlur(shape, paper_gaussian_taps()), 0.05)]
     reader = SATP(budget=0.0)  # jumps nowhere, and has Sigma estimated as with pruning
-    sampler = Sampler(prior, method, [reader], STEPS, estimator=estimator)
+    sampler = Sampler(prior, method, [reader], steps, estimator=estimator)
     found = []
     for number, (operator, sigma) in enumerate(tasks, 1):
         y = operator.A(clean)
-        y = y + sigma * torch.randn(y.shape, generator=torch.Generator().manual_seed(0))
+        y = y + sigma * torch.randn(y.shape, generator=torch.Generator().manual_seed(0)).to(y)
         problem = Problem(y, operator, sigma)
         grid = sampler.plan(problem).grid
         result = sampler.run(problem)
@@ -94,6 +96,12 @@ def curves(
         if say is not None:
             say(f"{len(clean)} pictures, task {number} of {len(tasks)}")
     return found
+
+
+def eta_entry(found: Calibrated) -> dict[str, Any]:
+    """The preset that a calibration stores beside its prior."""
+    eta = {"eta": found.eta}
+    return {"settings": {"satp": eta, "satp-paper": eta}, "source": "ours: leader calibrate-satp"}
 
 
 def calls(curve: Curve, satp: SATP) -> int:
