@@ -11,6 +11,7 @@ pixels around it. The noise level is not given. OpenCV and scikit-image need not
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 from collections import defaultdict
@@ -45,7 +46,7 @@ app = typer.Typer(add_completion=False, help=__doc__)
 
 def crops(folder: Path, count: int) -> list[tuple[str, Tensor]]:
     """(name, [1, 3, 192, 192] in [0, 1]) of photographs that are evenly spaced in a folder."""
-    files = list_images(folder)
+    files = list_images(str(folder))
     chosen = [files[number * len(files) // count] for number in range(min(count, len(files)))]
     return [(file.name, load_image(file, "half", SIDE)) for file in chosen]
 
@@ -61,8 +62,7 @@ def fill_simply(given: Tensor, mask: Tensor) -> dict[str, Tensor]:
     pixels = (255 * given[0].permute(1, 2, 0)).round().to(torch.uint8).numpy()
     hole, found = mask.numpy() == 0, {}
     if importlib.util.find_spec("cv2"):
-        import cv2
-
+        cv2 = importlib.import_module("cv2")
         found["telea"] = cv2.inpaint(pixels, 255 * hole.astype(np.uint8), 3, cv2.INPAINT_TELEA) / 255.0
     if importlib.util.find_spec("skimage"):
         from skimage.restoration import inpaint_biharmonic

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
 from leader.forensics.defects.areas import find_areas
-from leader.pictures import list_pictures
+from leader.pictures import from_pil, list_pictures
 
 BENEATH = ((0.97, 0.96, 0.93), (1.0, 1.0, 1.0), (0.02, 0.02, 0.02), (0.6, 0.58, 0.55))
 SCANNER = 0.006
@@ -67,7 +67,7 @@ def tear(view: Image.Image, mask: Image.Image, number: int, quality: int | None,
 
 
 def find(view: Image.Image) -> NDArray[np.bool_]:
-    return find_areas(np.asarray(view, np.float32) / 255)
+    return find_areas(from_pil(view).pixels)
 
 
 def main(images: Annotated[Path, typer.Option(help="A folder of photographs.")]) -> None:

@@ -348,7 +348,7 @@ def test_the_map_is_red_where_nothing_known_is_near() -> None:
     std = torch.full((3, 40, 60), 0.01)
     std[:, 5 + FAR, 7 + FAR] = 0.9
     raised = raise_invented(std, known)
-    red = reach(raised[1].numpy() / 2) >= LAST - 1e-3
+    red = reach((raised[1] / 2).numpy()) >= LAST - 1e-3
     inside = np.zeros((40, 60), bool)
     inside[5 + FAR : 7 + FAR, 7 + FAR : 16 + FAR] = True
     assert (red == inside).all() and float(raised[0, 5 + FAR, 7 + FAR]) == pytest.approx(0.9)

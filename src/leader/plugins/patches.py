@@ -110,9 +110,9 @@ class Patches(Plugin):
 
 def find_wide_parts(holes: Tensor, wide: int) -> Tensor:
     """The parts of holes [H, W] bool that squares of 2 wide + 1 pixels fit into; beyond the picture everything is missing."""
-    window = {"kernel_size": 2 * wide + 1, "stride": 1, "padding": wide}
-    deep = 1 - F.max_pool2d((~holes)[None, None].float(), **window)
-    return (F.max_pool2d(deep, **window)[0, 0] > 0) & holes
+    deep = 1 - F.max_pool2d((~holes)[None, None].float(), 2 * wide + 1, 1, wide)
+    reached: Tensor = F.max_pool2d(deep, 2 * wide + 1, 1, wide)[0, 0] > 0
+    return reached & holes
 
 
 def _count_levels(holes: Tensor) -> int:

@@ -80,7 +80,9 @@ def measure(facts: RunFacts) -> Numbers:
         "sharp": None if width is None else width.sharp,
         "compressed": float(width is not None and width.odds is None),
         "misread": facts.misread,
-        "unsure": None if facts.error is None else maps.find_unsure_share(facts.cut(facts.error)[0].mean(0).cpu().numpy() / 2),
+        "unsure": None
+        if facts.error is None
+        else maps.find_unsure_share((facts.cut(facts.error)[0].mean(0) / 2).cpu().numpy()),
         "estimated": float(facts.estimated),
         "excess": plausibility.root_mean_square(facts.cut(facts.images) / 2 - facts.cut(inside) / 2),
         "change": change,

@@ -48,15 +48,15 @@ def test_a_corner_of_a_large_picture_is_found_though_only_its_middle_is_examined
 
 @pytest.mark.parametrize("seed", range(4))
 def test_clean_fields_have_none(seed: int) -> None:
-    assert not find_areas(colour(160, seed).astype(np.float32) / 255).any()
+    assert not find_areas(from_pil(Image.fromarray(colour(160, seed))).pixels).any()
 
 
 def test_frames_and_what_fades_are_no_tears() -> None:
-    pixels = colour(200, 5).astype(np.float32) / 255 * 0.8
+    pixels = from_pil(Image.fromarray(colour(200, 5) // 5 * 4)).pixels
     framed = pixels.copy()
     framed[:, :30] = 1.0
     assert not find_areas(framed).any(), "it ends in one straight line"
     faded = pixels.copy()
     rows, columns = np.indices((200, 200))
     sky = np.clip((90 - np.hypot(rows, columns)) / 40, 0, 1)[..., None].astype(np.float32)
-    assert not find_areas(faded + (1 - faded) * sky).any(), "it fades"
+    assert not find_areas((faded + (1 - faded) * sky).astype(np.float32)).any(), "it fades"
