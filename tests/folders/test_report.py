@@ -47,6 +47,8 @@ class Page(HTMLParser):
             kind, data = str(about["src"]).split(",")
             assert kind == "data:image/webp;base64"
             self.images.append(base64.b64decode(data))
+            told = int(str(about["width"])), int(str(about["height"]))
+            assert told == Image.open(io.BytesIO(self.images[-1])).size, "a browser keeps room for it"
 
     def handle_data(self, data: str) -> None:
         self.words.append(data)
