@@ -129,6 +129,16 @@ def test_holes_and_grey() -> None:
     assert checked(grey)["grey"] and "colourise" in grey.in_words() and grey.advice is None
 
 
+def test_repairs_follow_each_other_and_the_first_is_the_advice() -> None:
+    noisy = scene() + 20 * np.random.default_rng(0).standard_normal((192, 192, 3))
+    torn = np.full((192, 192, 4), 255, np.uint8)
+    torn[..., :3] = np.asarray(image(noisy))
+    torn[50:70, 60:90, 3] = 0
+    both = diagnose(Image.fromarray(torn))
+    assert [repair.task for repair in both.repairs] == ["inpaint", "denoise"] and both.repairs[0] == both.advice
+    assert diagnose(image(noisy)).repairs == (Advice("denoise"),) and diagnose(image(scene())).repairs == ()
+
+
 @pytest.mark.parametrize(
     "pixels",
     [
