@@ -6,7 +6,8 @@ BASE := $(VENV)/.base
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo web test-web test-cluster test-company test lint unit check-all mutants fuzz audit results graph docs site install clean
+.PHONY: demo web test-web test-cluster test-company test lint unit check-all mutants fuzz audit release results graph docs site \
+	install clean
 
 TABLES := table1 table2 table3 table4 fid trust
 FIGURES := figure1.jpg figure3.jpg figure4.jpg figure5.png figure6.png figure7.png
@@ -61,7 +62,7 @@ unit: $(STAMP)
 test: lint unit
 
 # The page in a real browser. Chromium comes from Debian's packages, axe-core from npm; without them the tests say so and skip.
-test-web: $(BASE)
+test-web: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[web]'
 	sh tools/get_browser.sh $(VENV)/npm
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -m browser -rs tests/web
@@ -100,6 +101,10 @@ audit: $(STAMP)
 	$(PYTHON) -m venv out/audit
 	out/audit/bin/python -m pip install --quiet pip-audit
 	out/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
+
+# The release checklist: versions, wheel, notices, and a picture restored from the wheel on every Python that is found.
+release: $(STAMP)
+	$(BIN)/python tools/release.py
 
 # Tables and figures of docs/results.md, from the committed records; `leader bench run NAME` makes the records.
 results: $(STAMP)

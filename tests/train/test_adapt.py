@@ -81,6 +81,9 @@ def test_a_stopped_adaptation_goes_on_and_all_of_it_is_used(place: Path, monkeyp
     head = variance_head.head_file(place / "Mine").read_bytes()
     second = run()
     assert second.exit_code == 0, second.output
+    assert "about" in second.output and "head 1 s" in first.output and "head 1 s" not in second.output, (
+        "only what is left counts"
+    )
     assert "1 of 5, head: done before" in second.output and variance_head.head_file(place / "Mine").read_bytes() == head
     assert seen["head"] == seen["fitting"] == {"0.png", "1.png", "2.png", "4.png"} and seen["held-out"] == {"3.png"}
     assert not (place / "Mine.adapting").exists()

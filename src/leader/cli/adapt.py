@@ -12,7 +12,6 @@ from leader.cli.errors import INTERRUPTED
 from leader.cli.priors import Checkpoint
 from leader.cli.training import check_folder
 from leader.cli.trust import Jobs, check_minutes, make_run_engine
-from leader.progress import format_duration
 from leader.train import defaults
 
 EXAMPLE = "Example: leader adapt my-model.safetensors --data photos"
@@ -33,12 +32,6 @@ def adapt(
     check_folder(data)
     check_minutes(minutes)
     plan = plan_adaptation(checkpoint, data, 60 * minutes, seed, to_stderr)
-    parts = plan.predict_seconds()
-    to_stderr(
-        f"This will take about {format_duration(sum(parts.values()))}: "
-        f"{', '.join(f'{name} {format_duration(seconds)}' for name, seconds in parts.items())}. Ctrl-C stops it, the same "
-        "command goes on."
-    )
     try:
         fit(plan, lambda: make_run_engine(jobs), to_stderr, again)
     except KeyboardInterrupt as error:

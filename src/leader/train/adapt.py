@@ -146,6 +146,9 @@ def _shortest_side(file: Path) -> int:
 def adapt(plan: Adaptation, workers: Callable[[], Engine | None], say: Say, again: bool = False) -> dict[str, float]:
     """Fits what is missing; the seconds that each step took. `again` forgets what was done before."""
     state = _State.open(plan, again, say)
+    parts = {step: seconds for step, seconds in plan.predict_seconds().items() if step not in state.done}
+    listed = ", ".join(f"{step} {format_duration(seconds)}" for step, seconds in parts.items())
+    say(f"This will take about {format_duration(sum(parts.values()))}: {listed}. Stopped, the same command goes on.")
     steps: dict[str, Callable[[float], str]] = {
         "head": lambda seconds: _fit_head(plan, seconds, say),
         "tables": lambda seconds: _fit_tables(plan, seconds),
