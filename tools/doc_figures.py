@@ -66,7 +66,7 @@ def draw_panels(rows: Sequence[Sequence[Panel]], out: Path, side: float = 1.9) -
             axes.imshow(pixels, interpolation="nearest")
             axes.set_title(title, fontsize=9)
             axes.axis("off")
-    figure.savefig(out, dpi=110, pil_kwargs={"quality": 85} if out.suffix == ".webp" else {})
+    figure.savefig(out, dpi=110, pil_kwargs={"quality": 72} if out.suffix == ".webp" else {})
 
 
 def make_noisy(x: Tensor, t: int, prior: Any, seed: int) -> Tensor:
@@ -95,7 +95,7 @@ def draw_sigma(out: Path) -> None:
                 (show_spread((answer.x0 - truth).abs()), "true error"),
             ]
         )
-    draw_panels(list(zip(*columns, strict=True)), out / "sigma.webp")
+    draw_panels(list(zip(*columns, strict=True)), out / "sigma.webp", side=1.7)
 
 
 def draw_metric(out: Path) -> None:

@@ -131,7 +131,7 @@ def make_entry(damage: str, number: int, out: Path) -> Entry:
     strip = Image.new("RGB", (3 * SIDE + 8, SIDE), "white")
     for place, picture in enumerate((given, restored.image.convert("RGB"), Image.fromarray(colours(spread)))):
         strip.paste(picture, (place * (SIDE + 4), 0))
-    strip.save(out / f"{damage}-{NAMES[number]}.webp", quality=68, method=6)
+    strip.save(out / f"{damage}-{NAMES[number]}.webp", quality=60, method=6)
     compared = kind.task != "colourise"
     return Entry(
         damage,

@@ -18,14 +18,12 @@ ROOT = Path(__file__).resolve().parent.parent
 def execute_notebook(path: Path, keep: bool) -> None:
     """Runs every cell; `keep` writes the notebook with its outputs, without the times at which cells ran."""
     import nbformat
-    from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
-        kernel = AsyncKernelManager(transport="ipc", kernel_name="python3")  # no open port
-        options = {"timeout": 300, "record_timing": False, "resources": {"metadata": {"path": folder}}}
-        NotebookClient(notebook, km=kernel, **options).execute()
+        options = {"timeout": 300, "startup_timeout": 120, "record_timing": False}
+        NotebookClient(notebook, resources={"metadata": {"path": folder}}, **options).execute()
     if keep:
         for cell in notebook.cells:
             cell.id = f"cell-{notebook.cells.index(cell)}"

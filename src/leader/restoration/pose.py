@@ -15,7 +15,7 @@ from torch import Tensor
 from leader.errors import LeaderError, UsageError
 from leader.forensics import Examination, NotExamined, examine
 from leader.forensics.blur.width import Width
-from leader.forensics.noise.estimate import NoiseEstimate, rounding
+from leader.forensics.noise.estimate import COARSE_COLOUR, NoiseEstimate, rounding
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.messages import Note, Remedy
 from leader.operators import LinearOperator, WeightedPixels
@@ -210,6 +210,8 @@ def _noise(
             noise = NoiseEstimate(0.0, 0.0, rounding(measured.picture.bits))
             if noise.sigma < task.weak_noise:
                 return 0.0, None, False
+        if task.coarse_colour and noise.noise_has_coarse_colour:
+            noise = noise.raised(COARSE_COLOUR)
         level, shape = math.hypot(noise.sigma, measured.doubt), noise.shot or noise.spectrum
         white = shape is None and noise.history is None
         notes.extend(noise.notes())
