@@ -129,15 +129,21 @@ def run(
     tables: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(TABLES),
     prior: Annotated[str | None, typer.Option(help="Another network than the paper's: a name or a path.")] = None,
     count: Annotated[int | None, typer.Option(min=1, help="At most so many pictures.")] = None,
+    size: Annotated[
+        int | None, typer.Option(min=16, help="Another side of the pictures than 256, for another network.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="A trial: at most so many steps in every row.")] = None,
     tasks: Annotated[str | None, typer.Option(help="Only tasks whose name contains this.")] = None,
     device: Annotated[str, typer.Option(help="cuda, cuda:0 or cpu.")] = "cuda",
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each GPU.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each GPU, none on the CPU.")] = None,
     only_cost: Annotated[bool, typer.Option("--dry-run", help="Say what it costs; run nothing.")] = False,
     out: Out = OUT,
 ) -> None:
     """Calibrates what is open, then runs the paper's rows and writes its tables."""
-    asked = [_experiment(name, data, out, prior, count, steps, tasks, device) for name in tables.split(",")]
+    asked = [
+        _experiment(name, data, out, {"prior": prior, "device": device, "size": size}, count, steps, tasks)
+        for name in tables.split(",")
+    ]
     chosen = [item for item in asked if item is not None]
     store = {item.name: Store(out / data / "records", item.name) for item in chosen}
     if only_cost:
@@ -152,12 +158,12 @@ def run(
     place = device_named(device)
     named = {task.label for item in chosen for task in item.tasks}
     trial = _calibrate(form.prior, out / data, form.size, device, [task for task in load_tasks() if task.label in named], steps)
-    gpus = torch.cuda.device_count() if place.type == "cuda" else 1
+    gpus = torch.cuda.device_count() if place.type == "cuda" else 0  # 0: in this process
     for item in chosen:
         item = replace(item, form=replace(item.form, settings=trial))
         with ExitStack() as stack:
             engine = stack.enter_context(closing(make_engine(workers or gpus, fresh=item.form.memory)))
-            alone = None if item.form.memory else stack.enter_context(closing(make_engine(1)))
+            alone = None if item.form.memory else stack.enter_context(closing(make_engine(min(1, workers or gpus))))
             outcome = run_experiment(item, store[item.name], engine, alone=alone)
         if outcome.failed:
             raise LeaderError(f"{outcome.failed} cells of {item.name} failed; {store[item.name].path} says why.")
@@ -170,7 +176,7 @@ def run(
 
 
 def _experiment(
-    name: str, data: str, out: Path, prior: str | None, count: int | None, steps: int | None, tasks: str | None, device: str
+    name: str, data: str, out: Path, changes: dict[str, Any], count: int | None, steps: int | None, tasks: str | None
 ) -> Experiment | None:
     """A table in the form of the paper; None where the paper has it for the other data set alone."""
     if name not in TABLES:
@@ -178,7 +184,7 @@ def _experiment(
     path, form = HERE / f"{name}.toml", form_of(data)
     if form not in parse_toml(path)["form"]:
         return None
-    whole = load_experiment(path, form, images=str(out / data / "test"), prior=prior, device=device)
+    whole = load_experiment(path, form, images=str(out / data / "test"), **changes)
     small = replace(whole, form=replace(whole.form, count=min(count or whole.form.count, whole.form.count)))
     small = small.restricted(tasks=tasks)
     return small if steps is None else small.shortened(steps)

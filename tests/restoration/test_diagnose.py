@@ -187,12 +187,14 @@ def test_it_is_at_the_door_of_the_package() -> None:
         (("dead pixels",), 0.0001, True),
         (("salt and pepper", "scratches"), 0.001, True),
         (("salt and pepper",), 0.4, False),
+        (("torn areas",), 0.4, True),
+        (("torn areas",), 0.6, False),
     ],
 )
 def test_a_stray_scratch_and_a_picture_of_defects_are_not_told(
     kinds: tuple[str, ...], share: float, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def found(pixels: NDArray[np.float32], _: object) -> Defects:
+    def found(pixels: NDArray[np.float32], *_: object) -> Defects:
         known = np.ones(pixels.shape[:2], bool)
         known.reshape(-1)[: round(share * known.size)] = False
         return Defects(known, kinds)

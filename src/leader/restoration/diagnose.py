@@ -32,6 +32,7 @@ SMALL = 256
 SAMPLING = {(1, 1): "4:4:4", (1, 2): "4:2:2", (2, 2): "4:2:0", (2, 1): "4:4:0", (1, 4): "4:1:1"}
 OUT = "restored.png"
 CONTENT = {
+    "torn areas": "areas of one colour that may be torn out",
     "scratches": "lines that may be scratches",
     "dead pixels": "dots that may be dead pixels",
     "salt and pepper": "dots that may be salt and pepper",
