@@ -30,7 +30,7 @@ from leader.plugins.maps import MAPS, map_sigma
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.uncertainty.covariance import error_covariance, independent
-from leader.uncertainty.metric import ByImage, Calibrated, Euclidean, Metric
+from leader.uncertainty.metric import ByImage, Calibrated, Metric
 
 COVARIANCES = ("full", "diagonal")
 SMALLEST = 1e-8
@@ -66,17 +66,12 @@ class UCDC(Plugin):
     """The smallest variance of data inside a solve, as a share of the mean of Sigma; clean data are met exactly afterwards."""
     share: float = 1.0
     """Of the correlation's variance: only the low frequencies that hold so much count. Below 1 high noise costs less."""
-    until: int = 0
-    """The last time, of a clock of 1000, at which it acts; below, data steps are the host's own. Late steps cost most, and a
-    picture that is nearly there keeps more of its texture without it.
-    """
     map: str = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("UCDC's iterations", self.iterations, 1, 1000)
-        check_count("UCDC's until", self.until, 0, 1000)
         if not (self.power >= 0 and self.trust > 0 and self.visible >= 0 and self.floor > 0 and 0 < self.share <= 1):
             raise LeaderError(
                 "UCDC needs power >= 0, trust > 0, visible >= 0, floor > 0 and a share in (0, 1]; "
@@ -93,8 +88,6 @@ class UCDC(Plugin):
 
     def _of_image(self, prior: Prior, spread: Tensor, info: StepInfo, problem: Problem, row: int) -> Metric:
         operator = problem.operator if problem.batch == 1 else problem.operator.select(torch.tensor([row]))
-        if int(info.t[row]) < prior.schedule.at_clock(self.until):
-            return Euclidean(operator)
         if self.covariance == "diagonal":
             covariance = independent(spread)
         else:
