@@ -28,9 +28,9 @@ import numpy as np
 from PIL import Image
 
 from leader.engines import Engine, LocalEngine, ProcessEngine
-from leader.folders.choices import Choices
+from leader.folders.choices import FolderChoices
 from leader.folders.names import MANIFEST
-from leader.folders.run import Outcome, Watcher, run_folder
+from leader.folders.run import FolderOutcome, Watcher, run_folder
 from leader.restoration.request import RestoreRequest
 
 START = "from leader.cli import main; main()"
@@ -133,7 +133,12 @@ def memory(count: int = 500, side: int = 16) -> Figures:
     with tempfile.TemporaryDirectory() as name:
         source = make_pictures(Path(name) / "in", count, side)
         outcome = run_folder(
-            str(source), f"{name}/out", Choices(DRAFT), ProcessEngine(1, 1), maps=".npy", watcher=Watcher(finished=finished)
+            str(source),
+            f"{name}/out",
+            FolderChoices(DRAFT),
+            ProcessEngine(1, 1),
+            maps=".npy",
+            watcher=Watcher(finished=finished),
         )
     marks = [seen[index - 1] for index in (count // 10, count // 5, count // 2, count)]
     return {
@@ -149,7 +154,7 @@ def memory(count: int = 500, side: int = 16) -> Figures:
 def listing(few: int = 500, many: int = 2000) -> Figures:
     """What a run takes that finds everything done, start of the program included."""
     figures: Figures = {"few": few, "many": many}
-    quick = Choices(RestoreRequest("denoise", 0.05, method="ddnm", plugins=(), steps=1), check=False, keep_failed=False)
+    quick = FolderChoices(RestoreRequest("denoise", 0.05, method="ddnm", plugins=(), steps=1), check=False, keep_failed=False)
     with tempfile.TemporaryDirectory() as name:
         for count in (few, many):
             source = make_pictures(Path(name) / f"in{count}", count, 16)
@@ -199,7 +204,7 @@ def throughput(count: int = 24, side: int = 128, rounds: int = 3) -> Figures:
 
                 before = _processor_seconds()
                 outcome = run_folder(
-                    str(source), f"{name}/{label}{number}", Choices(DRAFT), workers, watcher=Watcher(finished=finished)
+                    str(source), f"{name}/{label}{number}", FolderChoices(DRAFT), workers, watcher=Watcher(finished=finished)
                 )
                 own, busy, there = (after - first for after, first in zip(_processor_seconds(), before))
                 others[label].append(max(0.0, busy - own) / there)
@@ -248,8 +253,8 @@ def ray(count: int = 24, side: int = 64) -> Figures:
     with tempfile.TemporaryDirectory() as name:
         source = make_pictures(Path(name) / "in", count, side)
 
-        def run(out: str, workers: Engine, watcher: Watcher) -> Outcome:
-            return run_folder(str(source), f"{name}/{out}", Choices(DRAFT), workers, maps=".npy", watcher=watcher)
+        def run(out: str, workers: Engine, watcher: Watcher) -> FolderOutcome:
+            return run_folder(str(source), f"{name}/{out}", FolderChoices(DRAFT), workers, maps=".npy", watcher=watcher)
 
         outcome = run("ray", RayEngine(threads=1), Watcher(finished=finished))
         left = sum(1 for node in library.nodes() if node["Alive"]) - 1

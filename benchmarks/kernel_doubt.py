@@ -24,7 +24,7 @@ from leader.forensics import examine
 from leader.forensics.blur.doubt import scene_behind
 from leader.forensics.blur.periodogram import luma_plane
 from leader.forensics.noise.estimate import measure_noise
-from leader.operators.blur import centred
+from leader.operators.blur import centre_kernel
 from leader.pictures import from_pil, list_pictures
 from leader.restoration.arguments import as_kernel
 from leader.restoration.borders import extend
@@ -69,7 +69,7 @@ def by_wiener(given: Image.Image, kernel: str, doubt: float) -> NDArray[np.float
     frame = measured.operator.image_shape[1:]
     y = extend(torch.from_numpy(picture.pixels.transpose(2, 0, 1).copy())[None], measured.operator, measured.window)
     scene = torch.from_numpy(scene_behind(luma_plane(picture.pixels), taps, noise).power(*frame))
-    response = torch.fft.fft2(centred(taps[None, None], *frame))[0, 0]
+    response = torch.fft.fft2(centre_kernel(taps[None, None], *frame))[0, 0]
     power = noise.sigma**2 + (0 if measured.doubt_power is None else measured.doubt_power[0])
     gain = response.conj() * scene / (response.abs() ** 2 * scene + power)
     found = torch.fft.ifft2(torch.fft.fft2(y.double() - 0.5) * gain).real + 0.5

@@ -22,7 +22,7 @@ import typer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leader.priors.mixed import in_half
+from leader.priors.mixed import round_to_half
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import Body
 
@@ -125,7 +125,7 @@ def _cells(pixels: Tensor, sigma: Tensor) -> Tensor:
 def backends(size: int, threads: int, with_compile: bool) -> dict[str, Run | None]:
     """Every row; None where its library is absent."""
     prior = PyramidPrior.load()
-    body, half = prior.net.main, in_half(prior, torch.bfloat16).net.main  # type: ignore[union-attr]
+    body, half = prior.net.main, round_to_half(prior, torch.bfloat16).net.main  # type: ignore[union-attr]
     with_onnx, with_openvino = (find_spec("onnx") and find_spec(name) for name in ("onnxruntime", "openvino"))
     compiling = compiled if with_compile else lambda _: None
     return {

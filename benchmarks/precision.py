@@ -24,7 +24,7 @@ from leader.bench.images import list_images, load_image
 from leader.metrics import lpips, psnr
 from leader.operators import build_task, random_mask
 from leader.priors.base import Prior
-from leader.priors.mixed import SHARE, MixedPrior, find_rounding, half_dtype, in_half
+from leader.priors.mixed import SHARE, MixedPrior, find_rounding, half_dtype, round_to_half
 from leader.priors.pyramid import embedded_file
 from leader.restoration.choice import Choice
 
@@ -43,7 +43,7 @@ def mixed_priors(shares: list[float]) -> dict[float, Prior]:
     """The embedded prior for every share; all of them have the same networks."""
     base, rounding = load_prior(), find_rounding(embedded_file())
     assert rounding is not None
-    half = in_half(base, half_dtype(torch.device("cpu")))
+    half = round_to_half(base, half_dtype(torch.device("cpu")))
     last = len(base.schedule)
     firsts = {share: rounding.first_time(base.schedule, share) if share else last for share in shares}
     return {share: MixedPrior(base, half, last if first is None else first) for share, first in firsts.items()}

@@ -68,7 +68,7 @@ def timing(picture: Path) -> str:
     lines = []
     for side in (64, 128):
         case = RunCase("deblur-gaussian", 0.05, 0, 0, method="ddnm", side=side)
-        problem = Problem.simulate(crop_of(picture.parent, case, [picture])[None], case.operator(), case.noise)
+        problem = Problem.simulate(crop_of([picture], case)[None], case.operator(), case.noise)
         sampler = case.sampler(prior, problem)
         found = []
         for _ in range(REPEATS + 1):

@@ -87,7 +87,7 @@ def main() -> None:
             if time.monotonic() - begin > chosen.seconds:
                 print(f"{chosen.part}: {made} made, more to do")
                 return
-            runs.write_run(path, runs.run_case(prior, case, runs.crop_of(folder, case, files), name))
+            runs.write_run(path, runs.run_case(prior, case, runs.crop_of(files, case), name))
             made += 1
     print(f"{chosen.part}: {made} made, complete")
 

@@ -15,7 +15,6 @@ one line per trial.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import random
 import sys
@@ -28,7 +27,7 @@ from typing import Annotated, Any
 import typer
 
 from leader.bench.cell import Cell, Frozen, Recipe
-from leader.bench.experiment import Task, load_tasks, merged
+from leader.bench.experiment import Task, load_experiment, load_tasks, merged
 from leader.bench.images import list_images
 from leader.bench.keys import identify
 from leader.bench.priors import stand_in
@@ -39,6 +38,7 @@ from leader.bench.setup import operator_of
 from leader.engines import Engine, make_engine
 from leader.errors import LeaderError, unknown_name
 from leader.plugins import BUNDLES
+from leader.presets.stored import format_entry
 
 HERE = Path(__file__).parent
 Settings = dict[str, Any]
@@ -153,21 +153,8 @@ def _run(cells: Sequence[Cell], store: Store, engine: Engine) -> list[Record]:
     return [record for record in found if record is not None]
 
 
-def preset_entry(prior: str, method: str, task: str, sigma: float, settings: Settings, source: str) -> str:
-    """A [[preset]] entry as TOML."""
-    noise = '"none"' if sigma == 0 else f"{sigma:g}"
-    head = f'[[preset]]\nprior = "{prior}"\nmethod = "{method}"\ntask = "{task}"\nnoise = {noise}\n'
-    return f'{head}settings = {_toml(settings)}\nsource = "{source}"\n'
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }" if value else "{}"
-    return json.dumps(value)
-
-
-def _cells(photos: Sequence[Path], task: Task, method: str, prior: str, fit: str, size: int) -> list[Cell]:
-    own: Settings = {"steps": 10, "settings": {"inner": 10}} if method == "sitcom" else {}
+def make_cells(photos: Sequence[Path], task: Task, method: str, prior: str, fit: str, size: int) -> list[Cell]:
+    own = load_experiment(HERE / "table1.toml").form.methods.get(method, {})
     recipe = Recipe(
         fit=fit,
         size=size,
@@ -224,7 +211,7 @@ def main(
     with closing(make_engine(workers)) as engine:
         for task in load_tasks(tasks.split(",") if tasks else None):
             for host in hosts:
-                cells = _cells(photos, task, host, prior, fit, size)
+                cells = make_cells(photos, task, host, prior, fit, size)
                 best, tried = search(cells, ranges[host], host_trials or trials, goal, store, engine, seed=seed)
                 _log(log, task, host, (), tried, best)
                 top = best
@@ -237,7 +224,9 @@ def main(
                 found = merged(best.settings, top.settings)
                 if found:
                     name = stand_in(prior, size).name
-                    entries.append(preset_entry(name, host, operator_of(cells[0].recipe, 0).task, task.sigma, found, source))
+                    entry: Settings = {"prior": name, "method": host, "task": operator_of(cells[0].recipe, 0).task}
+                    entry |= {"noise": task.sigma or "none", "settings": found, "source": source}
+                    entries.append(format_entry(entry))
                 out.write_text("\n".join(entries), encoding="utf-8")
                 _tell(f"{host}, {task.label}", tried[0], best, top)
 

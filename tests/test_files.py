@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from leader.errors import LeaderError
-from leader.files import check_readable, check_writable, printable, remove_abandoned, replacing, sha256_of
+from leader.files import (
+    append_line,
+    check_readable,
+    check_writable,
+    drop_torn_end,
+    printable,
+    remove_abandoned,
+    replacing,
+    sha256_of,
+)
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
@@ -162,3 +171,25 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) 
         assert not recycled.exists(), "a number that was given to another process since"
     assert {path.name for path in tmp_path.iterdir()} == {"new.png", elsewhere.name, older.name}
     assert int(pid) > 0
+
+
+@pytest.mark.parametrize("lines", [0, 1, 5000])
+@pytest.mark.parametrize("torn", [b"", b"torn", b"x" * 100_000])
+def test_what_a_crash_cut_short_is_cut_off_and_nothing_else(tmp_path: Path, lines: int, torn: bytes) -> None:
+    whole = b"".join(b"line %d of a long file\n" % number for number in range(lines))
+    (tmp_path / "file").write_bytes(whole + torn)
+    drop_torn_end(tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == whole
+    drop_torn_end(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_line_that_does_not_fit_on_the_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append_line(tmp_path / "file", b"first\n")
+    real = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda handle, data: real(handle, data[:3]))
+        with pytest.raises(OSError, match="No space left"):
+            append_line(tmp_path / "file", b"second\n")
+    append_line(tmp_path / "file", b"third\n")
+    assert (tmp_path / "file").read_bytes() == b"first\nthird\n"

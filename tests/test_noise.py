@@ -17,7 +17,7 @@ def test_draws_have_names() -> None:
     noise = SeededNoise(0)
     draws = {name: noise([0], [0], name, (4,)) for name in NAMES}
     assert len({tuple(draw.flatten().tolist()) for draw in draws.values()}) == len(NAMES)
-    with pytest.raises(LeaderError, match="did you mean 'start'"):
+    with pytest.raises(LeaderError, match=r"list it in `draws`.*start"):
         noise([0], [0], "strat", (4,))
     for seed in ("0", 1.5, True, None):
         with pytest.raises(LeaderError, match="whole number"):

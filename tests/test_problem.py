@@ -26,7 +26,6 @@ from leader.operators import (
     random_mask,
 )
 from tests.methods.contexts import operators
-from tests.operators.cases import dense
 
 SHAPE = (3, 16, 16)
 MASK = random_mask(16, 16, 0.5, seed=3)
@@ -106,24 +105,6 @@ def test_what_is_no_operator_is_refused() -> None:
 
 
 # Ranges
-
-
-@pytest.mark.parametrize("name", kinds())
-def test_the_range_is_that_of_the_dense_matrix(name: str) -> None:
-    """Sums of negative and positive weights, entry by entry; a composition's is an outer bound."""
-    operator = kinds()[name]
-    known = operator.unit_range()
-    if name in ("functions", "tripled"):
-        assert known is None
-        return
-    assert known is not None
-    matrix = dense(operator)
-    low, high = (part.sum(1).reshape(operator.measurement_shape) for part in (matrix.clamp_max(0), matrix.clamp_min(0)))
-    found = [bound.expand(1, *operator.measurement_shape)[0] for bound in known]
-    if name == "composition":
-        assert bool((found[0] <= low + 1e-9).all()) and bool((found[1] >= high - 1e-9).all())
-        return
-    assert torch.allclose(found[0], low, atol=1e-9) and torch.allclose(found[1], high, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", kinds())
@@ -262,7 +243,7 @@ def test_wrong_adjoints_are_refused_alike() -> None:
         lambda: FromFunctions(SHAPE, shifted, shifted),
         lambda: FromFunctions(SHAPE, lambda x: x + 1, lambda y: y),
         # <x, x> is <x, AT x> here, whatever x: the error is antisymmetric
-        lambda: FromFunctions(SHAPE, lambda x: x, lambda y: y + torch.roll(y, 1, -1) - torch.roll(y, -1, -1)),
+        lambda: FromFunctions(SHAPE, lambda x: x, lambda y: y + 0.05 * (torch.roll(y, 1, -1) - torch.roll(y, -1, -1))),
         lambda: Problem(picture(), Twice(1.0)),
         lambda: Problem(picture(), Twice(1.99 * 1.05)),
         lambda: Problem(picture(), Composition(Denoising(SHAPE), Twice(1.0))),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leader.folders.meter import FolderMeter
-from leader.progress import Pace, ProgressDisplay, TimeLeft, format_clock, format_duration
+from leader.progress import MachinePace, ProgressDisplay, TimeLeft, format_clock, format_duration
 
 
 class Clock:
@@ -56,24 +56,24 @@ def test_a_folder_counts_pictures_and_weighs_them_by_their_bytes() -> None:
     meter = FolderMeter([100, 100, 300, 100], clock=clock)
     assert meter.seconds_left is None and str(meter) == "0 of 4 pictures"
     clock.now = 10.0
-    meter.finish(100, failed=True)  # says nothing of the pace, but is no longer ahead
+    meter.settle(100, failed=True)  # says nothing of the pace, but is no longer ahead
     assert meter.seconds_left is None and meter.share == pytest.approx((1 + 100 / 150) / 8)
     clock.now = 20.0
-    meter.finish(100)
+    meter.settle(100)
     alone = meter.seconds_left
     assert alone is not None and 30 < alone < 60, "the large one of the two ahead takes longer"
     assert str(meter) == f"2 of 4 pictures, 1 failed, about {format_clock(alone)} left"
-    meter.finish(300)
-    meter.finish(100)
+    meter.settle(300)
+    meter.settle(100)
     assert str(meter) == "4 of 4 pictures, 1 failed" and meter.share == pytest.approx(1)
     assert FolderMeter([]).share == 1
     empty = FolderMeter([0, 0])
-    empty.finish(0)
+    empty.settle(0)
     assert empty.share == 0.5
 
 
 def test_the_pace_follows_the_runs_of_this_machine_that_are_nearest_in_size() -> None:
-    pace = Pace(2e-6)
+    pace = MachinePace(2e-6)
     assert pace.predict_seconds(1e6) == pytest.approx(2.0)
     for _ in range(5):
         pace.learn(1e6, 6.0)

@@ -22,13 +22,7 @@ from leader.schedule import (
     uniform_grid,
 )
 
-REFERENCE = {
-    0: 0.9999,
-    100: 0.89514159,
-    200: 0.65634701,
-    500: 0.077796658,
-    999: 4.0358298e-5,
-}
+REFERENCE = {0: 0.9999, 100: 0.89514159, 200: 0.65634701, 500: 0.077796658, 999: 4.0358298e-5}
 
 
 @pytest.mark.parametrize(("t", "value"), REFERENCE.items())

@@ -1,12 +1,13 @@
-"""Checks the pages people read: README.md, CONTRIBUTING.md, CHANGELOG.md and docs/*.md.
+"""Checks the pages people read: README.md, CONTRIBUTING.md, CHANGELOG.md and docs/, but for the tables of docs/results/.
 
     python tools/check_docs.py           tells what is wrong, and fails
     python tools/check_docs.py --wrap    first breaks long lines of text anew
 
 - lines have at most 120 characters, outside code, tables and links that cannot be broken
+- a page has at most 1,200 words, README.md 900, and the site leads to it
 - every `leader` command in a code block exists, with the options it uses; so does every `make` target; the same for
   those in the middle of a text or table, which may leave out names
-- Python in code blocks compiles
+- Python in code blocks compiles; what tests/tools/test_examples.py runs (`sh`) is told from what it cannot run (`console`)
 - links to files of the repository lead somewhere
 - files and modules that are named exist: from the root of the repository, or from src/leader (`operators/blur.py`)
 """
@@ -25,6 +26,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 120
+WORDS = 1200
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 INLINE = re.compile(r"`(leader [^`]+)`")
 ITEM = re.compile(r"^(\s*)([-*]|\d+\.)\s+")
@@ -111,6 +113,21 @@ def check_widths(text: str) -> Iterator[tuple[int, str]]:
                 yield block.line + offset, f"{len(line)} characters; at most {WIDTH}"
 
 
+def check_nav(page: Path, root: Path) -> Iterator[tuple[int, str]]:
+    """Pages that the site would not lead to."""
+    docs, site = root / "docs", root / "mkdocs.yml"
+    if docs in page.parents and site.exists() and f" {page.relative_to(docs)}\n" not in site.read_text(encoding="utf-8"):
+        yield 1, "no entry of `nav` in mkdocs.yml leads to this page: add one"
+
+
+def check_words(page: Path, text: str) -> Iterator[tuple[int, str]]:
+    """Pages that are longer than a reader stays: everything counts, tables and code too."""
+    most = {"README.md": 900, "CHANGELOG.md": 5000}.get(page.name, WORDS)
+    count = len(text.split())
+    if count > most:
+        yield 1, f"{count} words; at most {most}: split the page, or cut it"
+
+
 def check_links(page: Path, text: str) -> Iterator[tuple[int, str]]:
     """Links to files that are not there."""
     for number, line in enumerate(text.split("\n"), 1):
@@ -156,7 +173,7 @@ def check_code(text: str, targets: set[str], command: Any) -> Iterator[tuple[int
                         yield block.line + offset, problem
             continue
         inner = block.lines if block.language == "indented" else block.lines[1:-1]
-        if block.language == "python":
+        if block.language.partition(" ")[0] == "python":
             try:
                 compile("\n".join(inner), "example", "exec")
             except SyntaxError as error:
@@ -167,6 +184,20 @@ def check_code(text: str, targets: set[str], command: Any) -> Iterator[tuple[int
                 problem = check_make(words, targets) if words[0] == "make" else check_leader(words[1:], command)
                 if problem:
                     yield number, problem
+
+
+def check_languages(text: str) -> Iterator[tuple[int, str]]:
+    """Blocks of shell that say neither that tests run them (`sh`) nor that they cannot (`console`)."""
+    for block in blocks(text):
+        if block.language in ("bash", "shell"):
+            yield block.line, "`sh` (`leader` commands, which the tests run) or `console` (what they cannot) instead of bash"
+        elif block.language == "sh":
+            for offset, line in enumerate(block.lines[1:-1], 1):
+                if line.strip() and not line.startswith(("leader ", "#")):
+                    yield (
+                        block.line + offset,
+                        "a `sh` block is run by the tests: `leader` commands only; else `console`",
+                    )
 
 
 def _commands(line: str) -> Iterator[list[str]]:
@@ -222,7 +253,8 @@ def make_targets(makefile: str) -> set[str]:
 
 def pages(root: Path) -> list[Path]:
     """The pages that are checked."""
-    return [*(root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted((root / "docs").glob("*.md"))]
+    found = [path for path in sorted((root / "docs").rglob("*.md")) if path.parent.name != "results"]
+    return [*(root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *found]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -244,6 +276,9 @@ def main(arguments: list[str] | None = None) -> int:
             page.write_text(text, encoding="utf-8")
         problems = [
             *check_widths(text),
+            *check_words(page, text),
+            *check_languages(text),
+            *check_nav(page, given.root),
             *check_links(page, text),
             *check_files(given.root, text),
             *check_code(text, targets, command),

@@ -9,17 +9,24 @@ from collections.abc import Iterable, Mapping
 class LeaderError(ValueError):
     """A request that cannot be served as it stands. The command line prints its text and exits with 1.
 
-    >>> issubclass(leader.LeaderError, ValueError)
-    True
+    >>> leader.Problem(torch.rand(3, 8, 8), leader.operators.Denoising((3, 8, 8)))
+    Traceback (most recent call last):
+    leader.errors.LeaderError: The measurement [3, 8, 8] lacks the leading batch axis; use y[None].
     """
 
 
 class UsageError(LeaderError):
     """A request whose words are wrong (an unknown name or option). The command line exits with 2.
 
-    >>> issubclass(leader.UsageError, leader.LeaderError)
-    True
+    >>> leader.Sampler(method="projdif")
+    Traceback (most recent call last):
+    leader.errors.UsageError: Unknown method 'projdif': did you mean 'projdiff'?
     """
+
+
+def no_memory(what: str = "this picture") -> LeaderError:
+    """The error for a picture that the memory cannot hold, wherever that is noticed."""
+    return LeaderError(f"There is not enough memory for {what}; restore a smaller part of it.")
 
 
 def unknown_name(kind: str, found: object, valid: Iterable[str], titles: Mapping[str, str] | None = None) -> UsageError:

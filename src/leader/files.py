@@ -183,6 +183,17 @@ def sha256_of(path: Path) -> str:
         return hash_blocks(file)
 
 
+def sha256_once(path: Path) -> str:
+    """`sha256_of`, computed again only after the file has changed: a second question costs a look at its date."""
+    state = path.stat()
+    return _hash_version(path, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _hash_version(path: Path, size: int, changed: int) -> str:
+    return sha256_of(path)
+
+
 def hash_blocks(file: IO[bytes], copy: IO[bytes] | None = None, most: int | None = None, what: str = "The file") -> str:
     """The SHA-256 of what an open file still holds, in hexadecimal; `copy` gets the same bytes, `most` limits them."""
     digest, count = hashlib.sha256(), 0

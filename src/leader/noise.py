@@ -16,7 +16,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError, unknown_name
+from leader.errors import LeaderError, UsageError
 
 NAMES = ("measurement", "start", "step", "observation", "travel", "extra", "origin", "origin-noise", "check")
 """What draws are for. Two draws of one name at one position are the same numbers, so a method or plug-in that needs others
@@ -54,7 +54,8 @@ class SeededNoise:
 
     def __call__(self, ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
         if name not in self.declared and not is_known(name):
-            raise unknown_name("draw", name, (*NAMES, *self.declared))
+            known = ", ".join((*NAMES, *self.declared))
+            raise UsageError(f"Unknown draw '{name}': list it in `draws` of the method or plug-in, or use one of {known}.")
         draws = [
             torch.randn(tuple(shape), generator=self._generator(image, position, name))
             for image, position in zip(ids, positions)

@@ -110,11 +110,15 @@ class Choices:
     def plan(self, prior: Prior, problem: Problem) -> Plan:
         """Every choice made for this problem. Refuses what the method or a plug-in cannot serve."""
         name = self.method if isinstance(self.method, str) else self.method.name
-        found = presets.find(prior.name, name, problem.operator.task, problem.noise_level) if self.use_presets else {}
+        where = (prior.name, name, problem.operator.task, problem.noise_level)
+        found = presets.find(*where, prior.home) if self.use_presets else {}
         preset = {key: value for key, value in found.items() if key not in PLUGINS}
         method = make_method(name, {**preset, **self.own}) if isinstance(self.method, str) else self.method
+        fitted = prior.fitted if self.use_presets else {}
         plugins = tuple(
-            item if isinstance(item, Plugin) else make_plugin(item, {**found.get(item, {}), **self.of_plugins.get(item, {})})
+            item
+            if isinstance(item, Plugin)
+            else make_plugin(item, {**found.get(item, {}), **fitted.get(item, {}), **self.of_plugins.get(item, {})})
             for item in self.plugins
         )
         plugins = tuple(item.for_host(method) for item in plugins)

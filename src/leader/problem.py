@@ -74,7 +74,7 @@ class Problem:
             raise LeaderError(f"The units of a problem are '{UNIT}' or '{INTERNAL}'; found {units!r}.")
         _check_kinds(y, operator)
         operator.check_measurement(y)
-        spread = _checked_sigma(sigma, y.shape[0])
+        spread = _check_sigma(sigma, y.shape[0])
         white = operator.A(torch.ones(1, *operator.image_shape, dtype=y.dtype, device=y.device))
         if white.shape[0] not in (1, y.shape[0]):
             raise LeaderError(f"The operator is one of {white.shape[0]} images; the measurement holds {y.shape[0]}.")
@@ -86,7 +86,7 @@ class Problem:
             y, spread = 2 * y - white, 2 * spread
         if not bool(reached.all()):
             y = torch.where(reached, y, 0)
-        self._fill(y, operator, spread, _checked_censored(censored, y, reached))
+        self._fill(y, operator, spread, _check_censored(censored, y, reached))
 
     @classmethod
     def internal(cls, y: Tensor, operator: LinearOperator, sigma: float | Tensor = 0.0) -> Problem:
@@ -118,7 +118,7 @@ class Problem:
         if low < -1e-6 or high > 1 + 1e-6:
             hint = _hint(low, high, 1.0, "use (x + 1) / 2")
             raise LeaderError(f"The images hold values from {low:.4g} to {high:.4g}; expected [0, 1]: {hint}.")
-        spread = _checked_sigma(sigma, x.shape[0])
+        spread = _check_sigma(sigma, x.shape[0])
         clean = operator.A(x)
         noise = SeededNoise(seed)(check_ids(ids, x.shape[0]), [0] * x.shape[0], "measurement", clean.shape[1:]).to(clean)
         scale = spread.to(clean).reshape(-1, *[1] * (clean.ndim - 1))
@@ -216,7 +216,7 @@ def _check_kinds(values: Tensor, operator: LinearOperator, what: str = "measurem
         raise LeaderError(f"The {what} contains NaN or infinite values; remove them first.")
 
 
-def _checked_sigma(sigma: float | Tensor, batch: int) -> Tensor:
+def _check_sigma(sigma: float | Tensor, batch: int) -> Tensor:
     """The noise level per image, float64 [B] on the CPU."""
     try:
         given = torch.as_tensor(sigma, dtype=torch.float64).detach().cpu()
@@ -234,7 +234,7 @@ def _checked_sigma(sigma: float | Tensor, batch: int) -> Tensor:
     return spread
 
 
-def _checked_censored(censored: Censored | None, y: Tensor, reached: Tensor) -> Censored | None:
+def _check_censored(censored: Censored | None, y: Tensor, reached: Tensor) -> Censored | None:
     """Without what A cannot reach, on the device of y."""
     if censored is None:
         return None

@@ -13,7 +13,7 @@ from typing import Any
 SILENCE = 10.0
 """Seconds between two lines where no bar can be drawn."""
 REMEMBERED, NEAREST = 64, 5
-"""Finished runs that a `Pace` keeps, and how many of them, the nearest in size, tell the time of the next."""
+"""Finished runs that a `MachinePace` keeps, and how many of them, the nearest in size, tell the time of the next."""
 
 
 class TimeLeft:
@@ -76,7 +76,7 @@ class TimeLeft:
         return usual * ratio, ratio
 
 
-class Pace:
+class MachinePace:
     """Seconds for an amount of work before it begins, by the runs of this machine so far.
 
     usual  seconds per unit of work before anything was learned

@@ -82,10 +82,14 @@ class Sampler:
         use_presets: bool = True,
         **settings: Any,
     ) -> None:
-        self.prior = _opened(prior)
+        self.prior = _open_prior(prior)
         self.choices = Choices(
             self.prior.schedule, method, plugins, steps, grid, estimator, probes, trust_time, use_presets, settings
         )
+
+    def __repr__(self) -> str:
+        names = [item if isinstance(item, str) else item.name for item in (self.choices.method, *self.choices.plugins)]
+        return f"<Sampler {' + '.join(names)}: {self.steps} steps, prior '{self.prior.name}'>"
 
     @property
     def steps(self) -> int:
@@ -135,11 +139,11 @@ class Sampler:
         parts: tuple[Method | Plugin, ...] = (chosen.method, *chosen.plugins)
         declared = dict.fromkeys(name for item in parts for name in item.draws)
         source = SeededNoise(source.seed, tuple(declared))
-        run = _Run(self.prior, chosen, _on_one_device(problem, self.prior), noise or source, _checked_start(x_T, problem))
+        run = _Run(self.prior, chosen, _on_one_device(problem, self.prior), noise or source, _check_start(x_T, problem))
         return _loop(run, names, source.seed, self.choices.trust_time)
 
 
-def _opened(prior: Prior | str | Path) -> Prior:
+def _open_prior(prior: Prior | str | Path) -> Prior:
     if isinstance(prior, Prior):
         return prior
     from leader.priors.loading import load_prior
@@ -157,7 +161,7 @@ def _on_one_device(problem: Problem, prior: Prior) -> Problem:
     return problem.to_dtype(prior.state_dtype(problem.y.dtype))
 
 
-def _checked_start(x_T: Tensor | None, problem: Problem) -> Tensor | None:
+def _check_start(x_T: Tensor | None, problem: Problem) -> Tensor | None:
     shape = [problem.batch, *problem.image_shape]
     if x_T is not None and (not isinstance(x_T, Tensor) or list(x_T.shape) != shape or not x_T.is_floating_point()):
         found = f"{x_T.dtype} {list(x_T.shape)}" if isinstance(x_T, Tensor) else type(x_T).__name__

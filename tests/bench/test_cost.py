@@ -11,7 +11,7 @@ import pytest
 from leader.bench import setup
 from leader.bench.cell import Frozen
 from leader.bench.running import run_cell
-from leader.bench.setup import cost_of, plan_of
+from leader.bench.setup import cost_of, plan_of, work_of
 from leader.schedule import Grid
 from tests.bench.tiny import tiny
 
@@ -24,6 +24,15 @@ def test_the_cost_is_what_a_run_counts(tmp_path: Path, method: str) -> None:
     bill, record = cost_of(cell), run_cell(cell).record
     assert (bill.calls, bill.backwards) == (record["calls"], record["backwards"])
     assert bill.passes == pytest.approx(record["work"] + 2 * record["backwards"]), "a backward pass counts twice"
+    assert work_of(record) == pytest.approx(bill.passes, rel=1e-3), "and does so in tables"
+
+
+def test_derivatives_for_sigma_are_on_the_bill(tmp_path: Path) -> None:
+    cell = tiny(tmp_path).cells()[0].altered(plugins=("satp",), settings=Frozen({"satp": {"budget": 0.0}, "probes": 3}))
+    cell = cell.altered(steps=4, estimator="hutchinson")
+    bill, record = cost_of(cell), run_cell(cell).record
+    assert bill.jvps == record["jvps"] == 12 and bill.calls == 4
+    assert bill.passes == pytest.approx(4 + 2 * 12) and work_of(record) == pytest.approx(bill.passes, rel=1e-3)
 
 
 def test_passes_follow_the_work_of_the_prior_and_the_times_visited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,12 @@ import pytest
 from leader.bench.experiment import find_experiment, load_experiment
 from leader.bench.records import Store
 from leader.bench.run import dry_run, waves
+from leader.bench.setup import cost_of
 from leader.errors import LeaderError, UsageError
 from tests.bench.tiny import TOML, tiny, write_tiny
 
-EXPERIMENTS = sorted(
-    path for path in (Path(__file__).parents[2] / "experiments").glob("*.toml") if path.stem not in ("tasks", "forms", "search")
-)
+FOLDER = Path(__file__).parents[2] / "experiments"
+EXPERIMENTS = sorted(path for path in FOLDER.glob("*.toml") if path.stem not in ("tasks", "forms", "search"))
 
 
 def test_rows_expand_with_labels_and_hosts(tmp_path: Path) -> None:
@@ -69,7 +69,8 @@ def test_an_unknown_experiment_names_the_nearest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_every_committed_experiment_has_both_forms_and_a_cost(path: Path, tmp_path: Path) -> None:
-    for form, prior in (("small", "embedded"), ("full", "celebahq-256-repaint"), ("full-imagenet", "imagenet-256")):
+    forms = (("small", "embedded"), ("full", "celebahq-256"), ("full-imagenet", "imagenet-256"))
+    for form, prior in forms:
         experiment = load_experiment(path, form, count=1)
         if form != "small":
             experiment = experiment.restricted(tasks=experiment.tasks[-1].label)
@@ -108,3 +109,51 @@ def test_rows_may_have_fewer_images(tmp_path: Path) -> None:
     follower = few.replace("[form.small]", '[[rows]]\nlabel = "as many"\nmethods = ["ddnm"]\ncalls_of = "DDRM"\n\n[form.small]')
     with pytest.raises(LeaderError, match="which has fewer images"):
         tiny(tmp_path, TOML.replace("[form.small]", follower))
+
+
+def test_the_papers_form_has_the_papers_cells() -> None:
+    """Its Table 1: hosts, EquS and LEADer on CelebA-HQ, without the cells that it leaves out; derivatives are counted."""
+    experiment = load_experiment(FOLDER / "table1.toml", "paper", count=2)
+    cells = experiment.cells(dry=True)
+    found = {(cell.row, cell.recipe.task, cell.recipe.sigma) for cell in cells}
+    assert len(found) == 4 + 2 * 4 + 5 + 3 * 4 + 2 * 3 * 5 + 3 * 4
+    assert {task for row, task, _ in found if row == "DDNM"} == {"sr", "deblur-gaussian", "cs"}
+    assert {cell.recipe.steps for cell in cells if cell.row == "DPS"} == {1000}
+    precisions = {cell.row: cell.recipe.precision for cell in cells}
+    assert precisions["DDNM"] == "float16" and precisions["DPS"] == "float32", "what is differentiated is not rounded"
+    leader = next(cell for cell in cells if cell.row == "DDNM + LEADer (paper)")
+    assert cost_of(leader).jvps == 100 and cost_of(leader).passes == 300, "this network predicts no variance"
+    other = load_experiment(FOLDER / "table1.toml", "full-repaint", count=1).cells(dry=True)
+    assert cost_of(next(cell for cell in other if cell.row == "DDNM + LEADer (paper)")).jvps == 0, "this one does"
+
+
+def test_sitcom_has_its_steps_wherever_it_is_at_full_size() -> None:
+    for name in ("table1", "table4"):
+        cells = load_experiment(FOLDER / f"{name}.toml", "full", count=1).cells(dry=True)
+        assert {cell.recipe.steps for cell in cells if cell.recipe.method == "sitcom"} == {20}
+
+
+def test_rows_may_have_fewer_tasks_and_a_form_settings_for_all_rows(tmp_path: Path) -> None:
+    few = '[[rows]]\nmethods = ["ddrm"]\nonly = ["deblur"]\n\n[form.small]\n'
+    few += "settings = { satp = { eta = 9.0 }, ucpm = { lam = 0.3 } }"
+    path = write_tiny(tmp_path, TOML.replace("[form.small]", few))
+    cells = load_experiment(path).cells()
+    assert {cell.title for cell in cells if cell.row == "DDRM"} == {"Motion"}
+    settings = {cell.row: cell.recipe.settings for cell in cells}
+    assert settings["DDNM + UCPM"] == {"ucpm": {"lam": 0.3}} and settings["DDNM"] == {}
+    assert settings["DDNM + SATP"] == {"satp": {"budget": 0.3, "eta": 2.0}}, "a row's own win"
+    for wrong in (
+        'only = ["deblurr"]',
+        'only = ["deblur"]\ncalls_of = "DDNM"\nlabel = "x"\n[[rows]]\nlabel = "y"\nmethods = ["ddnm"]\ncalls_of = "x"',
+    ):
+        with pytest.raises(LeaderError, match=r"deblurr|fewer tasks"):
+            load_experiment(write_tiny(tmp_path, TOML.replace("[form.small]", few.replace('only = ["deblur"]', wrong))))
+    with pytest.raises(UsageError, match="plug-in among the settings"):
+        load_experiment(path, settings={"eta": 0.5})
+
+
+def test_a_trial_shortens_every_row(tmp_path: Path) -> None:
+    own = "\n[form.small.methods.ddpg]\nsteps = 30\n"
+    experiment = tiny(tmp_path, TOML + own).shortened(4)
+    assert {cell.recipe.steps for cell in experiment.cells()} == {4, None}
+    assert experiment.name != tiny(tmp_path, TOML + own).name, "its records are not those of the whole"

@@ -18,11 +18,11 @@ def by_pillow(path: Path, fit: str, size: int) -> torch.Tensor:
         picture = file.convert("RGB")
     if fit == "half":
         picture = picture.resize((picture.width // 2, picture.height // 2), Image.Resampling.LANCZOS)
-    side = min(picture.size) if fit == "square" else size
+    side = min(picture.size) if fit in ("square", "host") else size
     left, top = (picture.width - side) // 2, (picture.height - side) // 2
     picture = picture.crop((left, top, left + side, top + side))
-    if fit == "square":
-        picture = picture.resize((size, size), Image.Resampling.LANCZOS)
+    if fit in ("square", "host"):
+        picture = picture.resize((size, size), Image.Resampling.LANCZOS if fit == "square" else Image.Resampling.BILINEAR)
     return torch.from_numpy(np.array(picture, dtype=np.float32) / 255).permute(2, 0, 1)[None]
 
 

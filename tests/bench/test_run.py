@@ -1,22 +1,32 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from leader.bench import run as module
 from leader.bench.cell import Cell
 from leader.bench.experiment import Experiment
 from leader.bench.figures import draw_figure
+from leader.bench.keys import identify
 from leader.bench.records import Store
 from leader.bench.run import gather, run_experiment
-from leader.bench.running import run_cell
+from leader.bench.running import Answer, run_cells
 from leader.bench.statistics import Numbers
 from leader.bench.tables import FORMATS, render_table
 from leader.cli.bench import app
-from leader.engines import make_engine
+from leader.engines import LocalEngine, Lost, make_engine
+from leader.engines.base import Answer as Answered
+from leader.engines.base import Job
 from leader.errors import LeaderError
+from leader.priors import catalogue
+from leader.priors.detection import build_network
+from leader.priors.networks import DDPMConfig
 from tests.bench.tiny import TOML, tiny, write_tiny
 
 Done = tuple[Experiment, Path]
@@ -32,6 +42,25 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     return experiment, folder
 
 
+class Watched(LocalEngine):
+    """Writes down (its name, images together, the first one's position) for every job."""
+
+    def __init__(self, name: str, jobs: list[tuple[str, int, int]]) -> None:
+        super().__init__(1)
+        self.name, self.jobs = name, jobs
+
+    def each(self, function: Callable[[Job], Answered], jobs: Iterable[Job]) -> Iterator[tuple[int, Answered | Lost]]:
+        given: list[Any] = list(jobs)
+        self.jobs += [(self.name, len(job), job[0].index) for job in given]
+        yield from super().each(function, given)
+
+
+def run_cell_empty(cell: Cell) -> dict[str, Any]:
+    """What every record has."""
+    who = identify(cell)
+    return {"key": who.key, "asked": who.asked, "revisions": who.revisions, "package": "0"}
+
+
 def stored(experiment: Experiment, folder: Path) -> Store:
     return Store(folder / "records", experiment.name)
 
@@ -40,10 +69,10 @@ def test_a_second_run_does_nothing_and_leaves_the_bytes(done: Done, monkeypatch:
     experiment, _folder = done
     before = stored(*done).path.read_bytes()
 
-    def refuse(cell: Cell) -> None:
+    def refuse(cells: tuple[Cell, ...]) -> None:
         raise AssertionError("nothing is missing")
 
-    monkeypatch.setattr(module, "run_cell", refuse)
+    monkeypatch.setattr(module, "run_cells", refuse)
     outcome = run_experiment(experiment, stored(*done), make_engine(), quiet=True)
     assert (outcome.ran, outcome.found) == (0, 40)
     assert stored(*done).path.read_bytes() == before
@@ -54,16 +83,65 @@ def test_a_changed_setting_runs_again(done: Done, monkeypatch: pytest.MonkeyPatc
     changed = tiny(folder, TOML.replace("eta = 2.0", "eta = 1.0"))
     asked: list[str] = []
 
-    def watch(cell: Cell) -> object:
-        asked.append(cell.row)
-        return run_cell(cell)
+    def watch(cells: tuple[Cell, ...]) -> object:
+        asked.extend(cell.row for cell in cells)
+        return run_cells(cells)
 
-    monkeypatch.setattr(module, "run_cell", watch)
+    monkeypatch.setattr(module, "run_cells", watch)
     copy = Store(folder / "records", "copy-small")
     run_experiment(changed.restricted("SATP", "Motion"), copy, make_engine(), quiet=True)
     copy.path.unlink()
     assert asked == ["DDNM + SATP"] * 4
     write_tiny(folder)
+
+
+def test_images_that_run_together_give_the_records_that_each_gives_alone(done: Done, tmp_path: Path) -> None:
+    """Two at a time, the last alone; motion blurs have a kernel each. Those whose seconds count run one by one, elsewhere."""
+    experiment, _folder = done
+    form = replace(experiment.form, batch=2, timing=True, timed=1)
+    together = replace(experiment, form=form)
+    jobs: list[tuple[str, int, int]] = []
+    engines = [Watched(name, jobs) for name in ("all", "alone")]
+    store = Store(tmp_path, experiment.name)
+    run_experiment(together, store, engines[0], alone=engines[1], quiet=True)
+    assert {(name, size) for name, size, _ in jobs} == {("all", 2), ("all", 1), ("alone", 1)}
+    assert {index for name, _, index in jobs if name == "alone"} == {0}
+    numbers = ("psnr", "lpips", "residual_raw", "calls", "work")
+    alone, joint = (
+        {place: [record[name] for name in numbers] for place, record in gather(one, where).places.items()}
+        for one, where in ((experiment, stored(*done)), (together, store))
+    )
+    assert joint == alone
+    times = {place[2] for place, record in gather(together, store).places.items() if "seconds" in record}
+    assert times == {0}
+
+
+def test_a_run_that_only_fails_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(cells: tuple[Cell, ...]) -> list[Answer]:
+        return [Answer({**run_cell_empty(cell), "error": "no such luck."}, {}) for cell in cells]
+
+    experiment = tiny(tmp_path)
+    monkeypatch.setattr(module, "run_cells", fail)
+    store = Store(tmp_path / "records", experiment.name)
+    with pytest.raises(LeaderError, match="no such luck"):
+        run_experiment(experiment, store, make_engine(), quiet=True)
+    assert len(list(store.all())) == module.MOST_FAILURES < 40
+
+
+def test_absent_weights_and_pictures_end_a_run_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEADER_CACHE", str(tmp_path))
+    path = Path(__file__).parents[2] / "experiments" / "table1.toml"
+    common = ["run", str(path), "--form", "paper", "--device", "cpu", "--records", str(tmp_path / "records")]
+    answer = CliRunner().invoke(app, [*common, "--images", str(write_tiny(tmp_path).parent / "images"), "--count", "2"])
+    assert "celebahq-256" in str(answer.exception) and isinstance(answer.exception, LeaderError)
+    weights = replace(catalogue.ENTRIES["celebahq-256"], config=DDPMConfig(32, (1, 1), 1, (1,)), filename="w.ckpt")
+    monkeypatch.setitem(catalogue.ENTRIES, "celebahq-256", weights)
+    torch.save(dict(build_network(weights.config).state_dict()), weights.path)
+    answer = CliRunner().invoke(app, [*common, "--images", str(tmp_path / "images")])
+    assert "holds 4 pictures" in str(answer.exception)
+    answer = CliRunner().invoke(app, common)
+    assert "folder of pictures" in str(answer.exception)
+    assert not (tmp_path / "records").exists() or not list((tmp_path / "records").glob("*.jsonl"))
 
 
 def test_equal_calls_means_equal_calls_image_by_image(done: Done) -> None:
@@ -127,7 +205,7 @@ def test_the_commands_work_together(done: Done) -> None:
     path, options = str(write_tiny(folder)), ["--records", str(folder / "records")]
     runner = CliRunner()
     listed = runner.invoke(app, ["run", path, "--dry-run", *options])
-    assert listed.exit_code == 0 and "40 cells" in listed.output and listed.output.count("\tyes") == 32
+    assert listed.exit_code == 0 and "8 cells to do: 40 calls" in listed.output, "those that follow another row"
     again = runner.invoke(app, ["run", path, "--workers", "1", *options])
     assert again.exit_code == 0 and "0 cells run, 40 found" in again.output
     table = runner.invoke(app, ["table", path, "--out", str(folder / "table.md"), *options])

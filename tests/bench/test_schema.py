@@ -75,7 +75,7 @@ def test_a_wrong_entry_is_told_in_one_sentence(tmp_path: Path, before: str, afte
         (b"a = " + b"9" * 5000, "not valid TOML"),
         (b"\x00\xff", "UTF-8"),
         (b"# " + b"x" * 1_100_000, "at most 1000 kB"),
-        (b"", "needs rows"),
+        (b"", "lacks 'tasks'"),
     ],
     ids=["latin-1", "deep", "huge number", "binary", "huge", "empty"],
 )

@@ -13,6 +13,7 @@ from leader.bench.schema import parse_toml
 from leader.engines import make_engine
 from leader.methods import METHODS, make_method
 from leader.plugins import BUNDLES, make_plugin
+from leader.presets.stored import format_entry
 from tests.bench.tiny import tiny
 
 FOLDER = Path(__file__).parents[2] / "experiments"
@@ -65,10 +66,11 @@ def test_too_many_calls_are_not_eligible(search: ModuleType, tmp_path: Path) -> 
     assert tried[0].calls == 5 and best == max(tried, key=lambda trial: trial.score), "what trial 0 may, others may"
 
 
-def test_found_settings_are_a_preset(search: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_found_settings_are_a_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"eta": 0.5, "ucpm": {"phi": "tv", "lam": 0.1}}
     file = tmp_path / "found.toml"
-    file.write_text(search.preset_entry("pyramid", "ddnm", "sr-bicubic", 0.05, found, "search"))
+    where = {"prior": "pyramid", "method": "ddnm", "task": "sr-bicubic", "noise": 0.05}
+    file.write_text(format_entry({**where, "settings": found, "source": "search"}))
     entries = tuple(parse_toml(file)["preset"])
     monkeypatch.setattr(presets, "entries", lambda: entries)
     assert presets.find("pyramid", "ddnm", "sr-bicubic", 0.05) == found

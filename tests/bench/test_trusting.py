@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from leader.bench.experiment import load_experiment
-from leader.bench.images import file_hash
 from leader.bench.keys import identify
 from leader.bench.priors import open_prior, referee_fingerprint
 from leader.bench.records import Store
@@ -132,7 +131,6 @@ def test_the_referee_and_its_factors_are_part_of_the_key_of_trust_alone(tmp_path
     Calibration({"sr": (Node(0.0, (1.0, 2.0, 3.0, 4.0), 8),)}).save(calibration.beside(file))
     keys.add(identify(trusted).key)
     Calibration({"sr": (Node(0.0, (1.0, 2.0, 3.5, 4.0), 8),)}).save(calibration.beside(file))
-    file_hash.cache_clear()  # a process reads a file once
     keys.add(identify(trusted).key)
     assert len(keys) == 3 and identify(plain).key == before
     assert "+" in referee_fingerprint("gaussian", 24)

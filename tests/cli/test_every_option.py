@@ -6,6 +6,7 @@ import os
 import sys
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from leader.errors import LeaderError
 from leader.priors import loading
 from leader.restoration import restore
 from leader.restoration.request import RestoreRequest
-from leader.train import publish, trust_fit, trust_runs, variance
+from leader.train import adapt, pruning, publish, trust_fit, trust_runs, variance
 from leader.train import run as train_run
 from leader.trust import referee
 from leader.web import server
@@ -34,7 +35,8 @@ GIVEN: dict[str, tuple[str, Any]] = {
     "kernel": ("disk:2", "disk:2"),
     "kernel_doubt": ("0.3", 0.3),
     "mask": ("random:0.5", "random:0.5"),
-    "factor": ("3", 3),
+    "factor": ("1.5", 1.5),
+    "size": ("640x480", "640x480"),
     "down": ("box", "box"),
     "quality": ("best", "best"),
     "look": ("faithful", "faithful"),
@@ -123,11 +125,14 @@ def test_bench_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Rea
     monkeypatch.setattr(bench_run, "run_experiment", reached)
     write_pictures(tmp_path / "photos", count=3)
     words = ["--count", "2", "--size", "48", "--workers", "3", "--rows", "DDNM", "--records", tmp_path / "kept", "--prune"]
+    (tmp_path / "satp.toml").write_text("satp-paper = { eta = 0.25 }")
+    words += ["--settings", tmp_path / "satp.toml"]
     run("bench", "run", "table1", "--images", tmp_path / "photos", *words)
     experiment, store, engine = reached.words
     assert (experiment.form.count, experiment.form.size) == (2, 48)
+    assert experiment.form.settings == {"satp-paper": {"eta": 0.25}}
     assert {"DDNM" in cell.row for cell in experiment.cells()} == {True}
-    assert store.path.is_relative_to(tmp_path / "kept") and reached.options == {"prune": True}
+    assert store.path.is_relative_to(tmp_path / "kept") and reached.options == {"alone": None, "prune": True}
     assert isinstance(engine, ProcessEngine) and engine.workers == 3
 
 
@@ -190,6 +195,33 @@ def test_fit_trust_and_calibrate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(referee.Referee, "load", lambda path: path)
     run("calibrate", *common, "--referee", file, "--crops", "2")
     assert asked[1] == (3, 2) and reached.words[3] == tmp_path / "kept"
+
+
+def test_adapt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    plan = SimpleNamespace(home=tmp_path / "x")
+    asked: list[tuple[Any, ...]] = []
+
+    def plan_adaptation(*words: Any) -> Any:
+        asked.append(words)
+        return plan
+
+    monkeypatch.setattr(adapt, "plan_adaptation", plan_adaptation)
+    monkeypatch.setattr(adapt, "adapt", reached)
+    run("adapt", "mine:Net", "--data", tmp_path, "--minutes", "2.5", "--seed", "7", "--jobs", "3", "--again")
+    assert asked[0][:4] == ("mine:Net", tmp_path, 150.0, 7)
+    given, make_workers, _, again = reached.words
+    assert given is plan and again is True and make_workers().workers == 3
+
+
+def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    pictures = write_pictures(tmp_path / "photos", count=3)
+    monkeypatch.setattr(loading, "load_prior", lambda name, device: CheapPrior())
+    monkeypatch.setattr(pruning, "curves", reached)
+    words = ["--prior", "other", "--estimator", "noise-energy", "--count", "2", "--size", "48"]
+    result = runner.invoke(app, ["calibrate-satp", "--images", str(pictures), *words])
+    assert "6 runs of 100 steps will take about" in result.output
+    _, crops, estimator = reached.words
+    assert crops.shape == (2, 3, 48, 48) and estimator == "noise-energy"
 
 
 def test_the_minutes_of_fit_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

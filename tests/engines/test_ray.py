@@ -12,15 +12,15 @@ import pytest
 
 from leader.engines import LocalEngine, Lost
 from leader.errors import LeaderError
-from leader.folders.choices import Choices
-from leader.folders.run import Outcome, Watcher, run_folder
+from leader.folders.choices import FolderChoices
+from leader.folders.run import FolderOutcome, Watcher, run_folder
 from leader.restoration.request import RestoreRequest
 from tests.folders.conftest import results, save_picture
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
-CHOICES = Choices(RestoreRequest("denoise", 0.05, quality="draft", seed=5))
+CHOICES = FolderChoices(RestoreRequest("denoise", 0.05, quality="draft", seed=5))
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_a_folder_arrives_though_a_node_dies_and_equals_the_local_run(cluster: A
             killed.append(name)
             cluster.remove_node(cluster.workers[0], allow_graceful=False)
 
-    outcome: Outcome = run_folder(
+    outcome: FolderOutcome = run_folder(
         str(source), str(tmp_path / "ray"), CHOICES, engine(), maps=".npy", watcher=Watcher(finished=kill_one)
     )
     assert killed and outcome.restored == 12 and outcome.failed == []

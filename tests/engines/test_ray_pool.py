@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -209,6 +210,38 @@ def test_an_address_where_nobody_answers_is_told_at_once(monkeypatch: pytest.Mon
         list(RayEngine(1, address=address).each(double, [1]))
 
 
+def test_a_cluster_is_joined_once_and_left_where_it_was_joined(joined: Any) -> None:
+    """At an address that answers, in brackets too; on this machine without a dashboard."""
+    calls: list[dict[str, Any]] = []
+    joined.is_initialized, joined.shutdown = (lambda: bool(calls)), calls.clear
+    joined.init = lambda **words: calls.append(words)
+    family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+    with socket.create_server(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0), family=family) as server:
+        host = "[::1]" if family == socket.AF_INET6 else "127.0.0.1"
+        address = f"{host}:{server.getsockname()[1]}"
+        engine = RayEngine(1, address=address)
+        assert [list(engine.map(double, [3])) for _ in range(2)] == [[(0, 6)]] * 2
+        assert [(words["address"], words["log_to_driver"]) for words in calls] == [(address, False)]
+        engine.close()
+        assert calls == [], "left"
+        for error, says in ((ConnectionError("x"), "no Ray cluster"), (RuntimeError("another\nversion"), "another version")):
+            joined.init = failing(error)
+            with pytest.raises(LeaderError, match=says):
+                list(engine.map(double, [1]))
+    with pytest.raises(RuntimeError, match="another"):
+        list(RayEngine(1).map(double, [1]))
+    calls.append({"joined by": "somebody else"})
+    RayEngine(1).close()
+    assert len(calls) == 1, "a cluster that was joined elsewhere is not left"
+
+
+def failing(error: Exception) -> Callable[..., None]:
+    def fail(**words: Any) -> None:
+        raise error
+
+    return fail
+
+
 class FrozenCluster(Cluster):
     """Plays a cluster whose first actor that gets job 4 is frozen: it neither answers nor dies. Waiting takes its time."""
 
@@ -237,6 +270,26 @@ def test_an_actor_that_is_frozen_holds_nothing_up(count: int) -> None:
     found = list(crew.answers(enumerate(range(9))))
     assert sorted(found) == [(number, 2 * number) for number in range(9)], "each once"
     assert cluster.frozen is not None and cluster.frozen.gone, "it is ended when another one has answered"
+
+
+class LateDeath(FrozenCluster):
+    """Its frozen actor dies as soon as another one has the job too."""
+
+    def wait(self, references: list[Call], num_returns: int, timeout: float | None) -> tuple[list[Call], list[Call]]:
+        holders = [reference for reference in references if list(reference.words) == [4]]
+        if self.frozen is not None and len(holders) > 1 and not self.frozen.gone:
+            self.frozen.gone = True
+            self.tried = len(holders)
+            return [next(call for call in holders if call.actor is self.frozen)], references
+        assert len(holders) < 2 or self.frozen is None or not self.frozen.gone, "a third one got it"
+        return super().wait(references, num_returns, timeout)
+
+
+def test_a_frozen_actor_that_dies_after_all_costs_no_further_try() -> None:
+    cluster = LateDeath(4)
+    crew = _Pool(cluster, cluster, double, 1, 3, Patience(lambda: cluster.clock))
+    assert sorted(crew.answers(enumerate(range(9)))) == [(number, 2 * number) for number in range(9)]
+    assert cluster.tried == 2
 
 
 def test_a_job_is_overdue_after_many_times_the_longest_one() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from leader.engines import LocalEngine
 from leader.folders import work
-from leader.folders.choices import Choices
-from leader.folders.run import Outcome, run_folder
+from leader.folders.choices import FolderChoices
+from leader.folders.run import FolderOutcome, run_folder
 from leader.pictures import Picture, write_picture
 from leader.priors import loading
 from leader.restoration.request import RestoreRequest
@@ -58,15 +58,15 @@ def save_picture(path: Path, height: int = 16, width: int = 24) -> None:
     write_picture(path, Picture(photograph(height, width).permute(1, 2, 0).numpy()))
 
 
-def go(source: Path | str, out: Path | str, arguments: dict[str, Any] | None = None, **options: Any) -> Outcome:
+def go(source: Path | str, out: Path | str, arguments: dict[str, Any] | None = None, **options: Any) -> FolderOutcome:
     """A run in this process."""
     workers = options.pop("workers", LocalEngine(1))
     return run_folder(str(source), str(out), choose(arguments), workers, **options)
 
 
-def choose(arguments: dict[str, Any] | None = None, **options: Any) -> Choices:
+def choose(arguments: dict[str, Any] | None = None, **options: Any) -> FolderChoices:
     """The usual choices with others."""
-    return Choices(RestoreRequest(**{**ARGUMENTS, **(arguments or {})}), **options)
+    return FolderChoices(RestoreRequest(**{**ARGUMENTS, **(arguments or {})}), **options)
 
 
 def results(out: Path) -> dict[str, bytes]:

@@ -15,7 +15,7 @@ from leader.engines import Engine, ProcessEngine
 from leader.engines.ray import RayEngine
 from leader.errors import LeaderError
 from leader.folders import run as run_module
-from leader.folders.choices import Choices
+from leader.folders.choices import FolderChoices
 from leader.restoration.request import RestoreRequest
 from tests.cheap_prior import CheapPrior
 from tests.folders.conftest import results
@@ -123,7 +123,7 @@ def test_every_option_reaches_the_folder(tree: Path, tmp_path: Path, monkeypatch
     class EnoughError(LeaderError):
         pass
 
-    def note(source: str, out: str, choices: Choices, engine: Engine, **options: Any) -> None:
+    def note(source: str, out: str, choices: FolderChoices, engine: Engine, **options: Any) -> None:
         seen.update(source=source, out=out, choices=choices, engine=engine, **options)
         raise EnoughError("enough")
 

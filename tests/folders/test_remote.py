@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from leader.errors import LeaderError
 from leader.folders import remote
-from leader.folders.places import is_address, local_path
+from leader.folders.places import is_address, local_path, open_source
 from tests.folders.conftest import go, results, save_picture
 
 fsspec = pytest.importorskip("fsspec")
@@ -39,6 +40,9 @@ def test_what_an_address_is() -> None:
 
 
 def test_a_store_gives_what_a_disk_gives(tree: Path, tmp_path: Path, memory: Any) -> None:
+    assert {(item.name, item.size) for item in open_source("memory://in").walk()} == {
+        (name, (tree / name).stat().st_size) for name in ("a.png", "b.png", "sub/c.png")
+    }
     go(tree, tmp_path / "out", maps=".npy", report=True)
     assert go("memory://in", "memory://out", maps=".npy", report=True).restored == 3
     there, here = objects(memory), results(tmp_path / "out")
@@ -95,3 +99,22 @@ def test_a_bucket_that_does_not_exist_is_told(tree: Path, memory: Any, monkeypat
     monkeypatch.setattr(type(memory), "pipe_file", refuse)
     with pytest.raises(LeaderError, match="There is no memory://nowhere/out"):
         go(f"file://{tree}", "memory://nowhere/out")
+
+
+class DeniedError(Exception):
+    """Every store has errors of its own."""
+
+
+@pytest.mark.parametrize("error", [DeniedError("the key\nis too old"), OSError(errno.EIO, "")])
+def test_what_a_store_raises_is_one_sentence_with_its_address(
+    tree: Path, memory: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def deny(*_: Any, **__: Any) -> None:
+        raise error
+
+    for name, source, out in (("pipe_file", str(tree), "memory://out"), ("open", "memory://in", str(tree.parent / "out"))):
+        with monkeypatch.context() as patch:
+            patch.setattr(type(memory), name, deny)
+            with pytest.raises(LeaderError, match=r"memory://\w+ cannot be used \((the key is too old|\[Errno 5\])\)"):
+                for _, text in go(source, out).failed:
+                    raise LeaderError(text)

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from leader.folders.places import open_source, open_target
+from leader.folders.preview_strips import GAP, SIDE
 from leader.folders.report import write_report
-from leader.folders.strips import GAP, SIDE
 from tests.folders.conftest import go, save_picture
 
 
@@ -28,6 +28,7 @@ class Page(HTMLParser):
         self.images: list[bytes] = []
         self.links: list[str] = []
         self.tags: dict[str, int] = {}
+        self.levels: list[str | None] = []
         self.words: list[str] = []
         self.feed(text)
 
@@ -38,12 +39,16 @@ class Page(HTMLParser):
             self.rows.append([])
         if tag == "td":
             self.rows[-1].append(about)
+        if tag == "span":
+            self.levels.append(about["class"])
         if tag == "a":
             self.links.append(str(about["href"]))
         if tag == "img":
             kind, data = str(about["src"]).split(",")
             assert kind == "data:image/webp;base64"
             self.images.append(base64.b64decode(data))
+            told = int(str(about["width"])), int(str(about["height"]))
+            assert told == Image.open(io.BytesIO(self.images[-1])).size, "a browser keeps room for it"
 
     def handle_data(self, data: str) -> None:
         self.words.append(data)
@@ -59,6 +64,7 @@ FOREIGN: list[dict[str, object]] = [
     {"run": 5, "files": {"picture": {"name": 7, "sha256": 1, "bytes": 2}}},
     {"files": {"picture": {"name": "\ud800.png", "sha256": "", "bytes": 2}, "strip": {"name": 3, "sha256": "", "bytes": 1}}},
     {"status": "failed", "error": ["\ud800"]},
+    {"status": "failed", "error": "\ud800"},
     {"files": {"picture": {"name": "a\0.png", "sha256": "", "bytes": 2}}},
 ]
 
@@ -82,10 +88,11 @@ def test_a_line_with_foreign_types_is_a_row_all_the_same(tree: Path, tmp_path: P
 
 def test_every_picture_has_a_row_with_thumbnails_and_keys_to_sort_by(tree: Path, tmp_path: Path) -> None:
     (tree / "bad.png").write_text("no picture")
-    go(tree, tmp_path / "out", report=True)
+    (level,) = go(tree, tmp_path / "out", report=True).levels
     page = page_of(tmp_path / "out")
     rows = [row for row in page.rows if row]
     assert [row[0]["data-key"] for row in rows] == ["a.png", "b.png", "bad.png", "sub/c.png"]
+    assert page.levels == [level, level, "error", level] and {level, "error"} < set(page.words), "as a class and as a word"
     assert page.links == ["a.png", "b.png", "sub/c.png"] and len(page.images) == 3
     assert {len(row) for row in rows} == {page.tags["th"]}
     for row in rows:

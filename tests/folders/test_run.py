@@ -12,15 +12,19 @@ import numpy as np
 import pytest
 
 import leader
+from leader import defaults
 from leader.engines import LocalEngine, Lost
 from leader.errors import LeaderError, UsageError
+from leader.folders import disk
 from leader.folders import run as run_module
-from leader.folders.choices import Choices
+from leader.folders.choices import FolderChoices
 from leader.folders.disk import DiskTarget
 from leader.folders.manifest import LocalManifest, encode_line
-from leader.folders.names import check_name, find_clashes, is_source_name
+from leader.folders.names import check_name, find_clashes, is_source_name, name_results
 from leader.folders.work import restore_some
+from leader.priors import loading
 from leader.restoration.request import RestoreRequest
+from tests.cheap_prior import CheapPrior
 from tests.folders.conftest import ARGUMENTS, choose, go, results, save_picture
 
 
@@ -117,6 +121,28 @@ def test_foreign_files_are_not_replaced_unasked(tree: Path, tmp_path: Path) -> N
     assert go(tree, out, force=True).restored == 2 and (out / "a.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_a_foreign_map_is_not_replaced_where_the_picture_is_missing(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/b.png.map.npy").write_text("mine")
+    outcome = go(tree, tmp_path / "out", maps=".npy")
+    assert [name for name, _ in outcome.failed] == ["b.png"] and (tmp_path / "out/b.png.map.npy").read_text() == "mine"
+
+
+@pytest.mark.parametrize("options", [{"device": "cpu", "dtype": "float32"}, {}])
+def test_the_prior_is_loaded_where_and_as_it_was_asked_for(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def load(name: str, **words: Any) -> CheapPrior:
+        asked.append(words)
+        return CheapPrior()
+
+    monkeypatch.setattr(loading, "load_prior", load)
+    go(tree, tmp_path / "out", options)
+    assert asked == [{"dtype": defaults.DTYPE, **options}]
+
+
 def test_a_file_without_a_line_is_taken_over_where_its_bytes_agree(tree: Path, tmp_path: Path) -> None:
     """What a run that was killed between a result and its line leaves."""
     out = tmp_path / "out"
@@ -155,7 +181,10 @@ def test_an_output_folder_inside_the_source_is_no_source(tree: Path) -> None:
     assert (again.restored, again.found) == (0, 3)
 
 
-def test_links_lead_nowhere_else(tree: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_handle", [True, False])
+def test_links_lead_nowhere_else(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_handle: bool) -> None:
+    """Also where a system opens no file relative to an open folder."""
+    monkeypatch.setattr(disk, "_BY_HANDLE", by_handle)
     out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     for folder in (out, elsewhere):
         folder.mkdir()
@@ -165,17 +194,21 @@ def test_links_lead_nowhere_else(tree: Path, tmp_path: Path) -> None:
     told: list[str] = []
     outcome = go(tree, out, watcher=run_module.Watcher(note=told.append), force=True)
     assert list(elsewhere.iterdir()) == []
-    assert [name for name, _ in outcome.failed] == ["sub/c.png"] and "symbolic link" in outcome.failed[0][1]
+    assert [name for name, _ in outcome.failed] == ["sub/c.png"] and " link" in outcome.failed[0][1]
     assert any("linked" in text for text in told) and not (out / "a.png").is_symlink()
+    (out / "sub").unlink()
+    assert go(tree, out).restored == 1
+    save_picture(tree / "sub/d.png", 20)
+    assert go(tree, out).restored == 1 and {"a.png", "b.png", "sub/c.png", "sub/d.png"} == set(results(out))
 
 
 @pytest.mark.parametrize("name", ["../x.png", "/x.png", "a/../../x.png", "a//x.png", "C:/x.png", "a\\x.png", ".leader/x.png"])
 def test_names_that_lead_out_are_refused(tree: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk gives no such names; an object store may."""
     from leader.folders.disk import DiskSource
-    from leader.folders.places import Found
+    from leader.folders.places import FoundFile
 
-    monkeypatch.setattr(DiskSource, "walk", lambda self: iter([Found("a.png", 1), Found(name, 1)]))
+    monkeypatch.setattr(DiskSource, "walk", lambda self: iter([FoundFile("a.png", 1), FoundFile(name, 1)]))
     outcome = go(tree, tmp_path / "out")
     assert [bad for bad, _ in outcome.failed] == [name] and outcome.restored == 1
     assert sorted(results(tmp_path / "out")) == ["a.png"]
@@ -222,7 +255,12 @@ def test_a_second_run_into_the_folder_is_refused(tree: Path, tmp_path: Path) -> 
     with pytest.raises(LeaderError, match="Another run"):
         go(tree, tmp_path / "out")
     manifest.close()
-    assert go(tree, tmp_path / "out").restored == 3
+    (tmp_path / "out/.leader/tmp").rmdir()
+    (tmp_path / "out/.leader/tmp").write_text("in the way of what is temporary")
+    with pytest.raises(LeaderError, match="cannot be emptied"):
+        go(tree, tmp_path / "out")
+    (tmp_path / "out/.leader/tmp").unlink()
+    assert go(tree, tmp_path / "out").restored == 3, "a run that was refused holds nothing"
 
 
 def test_a_lost_worker_is_told_for_its_picture(tree: Path, tmp_path: Path) -> None:
@@ -267,10 +305,10 @@ def test_masks_and_kernels_are_read_once(tree: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "mask.npy", known)
     words = {"task": "inpaint", "mask": tmp_path / "mask.npy", "sigma": 0.0}
     request = RestoreRequest(**{**ARGUMENTS, **words})
-    chosen = Choices(request.read_files())
+    chosen = FolderChoices(request.read_files())
     known[0] = 0
     np.save(tmp_path / "mask.npy", known)
-    other = Choices(request.read_files())
+    other = FolderChoices(request.read_files())
     assert chosen.digest != other.digest and RestoreRequest(kernel="gaussian:2").read_files().kernel == "gaussian:2"
     for name in ("b.png", "sub/c.png"):
         (tree / name).unlink()
@@ -286,7 +324,9 @@ def test_names_of_other_systems(name: str) -> None:
     check_name("a/b:c.png")
 
 
-def test_what_a_source_is() -> None:
+def test_what_a_source_is_and_how_its_results_are_called() -> None:
+    assert name_results("a/B.JPG", ".npy") == {"picture": "a/B.JPG", "map": "a/B.JPG.map.npy"}
+    assert name_results("x.npz", None) == {"picture": "x.npz.png"} and name_results("y.HEIC", None) == {"picture": "y.HEIC.png"}
     assert is_source_name("a/b.PNG") and is_source_name("x.npz") and not is_source_name("a.txt")
     assert not is_source_name(".leader/strips/a.png") and not is_source_name("a/.b/c.png") and not is_source_name(".a.png")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leader.engines import LocalEngine, Lost
-from leader.folders.choices import Choices
+from leader.folders.choices import FolderChoices
 from leader.priors import loading
 from tests.cheap_prior import CheapPrior
 from tests.folders.conftest import choose, go, results, save_picture
@@ -35,7 +35,7 @@ def test_pictures_that_share_a_pass_become_what_they_become_alone(
     (tree / "bad.png").write_text("no picture")
     go(tree, tmp_path / "alone", maps=".npy")
     assert max(wide[0].sizes) == 1
-    monkeypatch.setattr(Choices, "together", property(lambda self: 4))
+    monkeypatch.setattr(FolderChoices, "together", property(lambda self: 4))
     outcome = go(tree, tmp_path / "together", maps=".npy")
     assert outcome.restored == 5 and [name for name, _ in outcome.failed] == ["bad.png"]
     assert max(wide[0].sizes) == 2, "a.png and d.png have one size"
@@ -55,7 +55,7 @@ def test_a_job_of_several_whose_worker_dies_is_tried_one_by_one(
             for index, job in enumerate(jobs):
                 yield index, Lost("its worker process was killed") if "b.png" in job else function(job)
 
-    monkeypatch.setattr(Choices, "together", property(lambda self: 2))
+    monkeypatch.setattr(FolderChoices, "together", property(lambda self: 2))
     outcome = go(tree, tmp_path / "out", workers=Dying(1))
     assert outcome.restored == 2 and [name for name, _ in outcome.failed] == ["b.png"] and "killed" in outcome.failed[0][1]
     assert sorted(results(tmp_path / "out")) == ["a.png", "sub/c.png"]
@@ -70,6 +70,8 @@ def test_several_at_a_time_only_where_a_gpu_was_asked_for() -> None:
 def test_the_digest_changes_with_every_choice_that_changes_pictures() -> None:
     plain = choose().digest
     assert choose({"average": None, "settings": {}, "threads": 3}).digest == plain, "left out, or roundings at most"
+    order = [choose({"options": dict(items)}).digest for items in ([("a", 1), ("b", 2)], [("b", 2), ("a", 1)])]
+    assert order[0] == order[1] != plain, "the order of words is none of them"
     others = [choose({"average": 1}), choose({"jpeg": False}), choose({"kernel_doubt": 0.3}), choose({"estimator": "none"})]
     others += [choose({"settings": {"eta": 0.5}}), choose({"options": {"ratio": 0.5}}), choose({"dtype": "float16"})]
     others += [choose(check=False), choose(keep_failed=False), choose(location=True), choose(run={"seed": 1})]

@@ -151,29 +151,7 @@ def test_diffpir_returns_the_last_estimate_or_as_published_the_state() -> None:
 
 
 def test_diffpir_grids_are_the_published_ones() -> None:
-    twenty = (
-        999,
-        770,
-        675,
-        602,
-        541,
-        487,
-        438,
-        393,
-        351,
-        311,
-        274,
-        239,
-        205,
-        172,
-        141,
-        111,
-        82,
-        54,
-        26,
-        0,
-        -1,
-    )
+    twenty = (999, 770, 675, 602, 541, 487, 438, 393, 351, 311, 274, 239, 205, 172, 141, 111, 82, 54, 26, 0, -1)
     assert early_coarse_grid(20).times == twenty
     hundred = early_coarse_grid(100).times
     assert hundred[:6] == (999, 899, 857, 825, 798, 775) and hundred[-5:] == (15, 10, 5, 0, -1)

@@ -8,13 +8,8 @@ import torch
 from scipy import ndimage
 
 from leader import LeaderError
-from leader.operators import (
-    Blur,
-    SeparableBlur,
-    gaussian_kernel,
-    paper_gaussian_taps,
-)
-from leader.operators.base import SpectralOperator, Truncated
+from leader.operators import Blur, SeparableBlur, gaussian_kernel, paper_gaussian_taps
+from leader.operators.base import SpectralOperator, TruncatedOperator
 from tests.operators.cases import images, relative
 
 
@@ -109,7 +104,7 @@ def test_some_images_of_a_truncated_operator_stay_truncated() -> None:
     kernels = torch.stack([gaussian_kernel(1.0, 5), gaussian_kernel(2.0, 5)])[:, None]
     whole = Blur((1, 8, 8), kernels, rcond=0.2)
     chosen = whole.truncated().select(torch.tensor([1]))
-    assert isinstance(chosen, Truncated) and torch.equal(chosen.spectrum, whole.s[1:])
+    assert isinstance(chosen, TruncatedOperator) and torch.equal(chosen.spectrum, whole.s[1:])
     alone = Blur((1, 8, 8), gaussian_kernel(2.0, 5), rcond=0.2).truncated()
     assert isinstance(alone, SpectralOperator)
     x = torch.rand(1, 1, 8, 8, generator=torch.Generator().manual_seed(0))

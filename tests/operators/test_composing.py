@@ -64,6 +64,11 @@ def test_operators_compose_and_stack() -> None:
     with pytest.raises(LeaderError, match="values from"):
         Problem(both(X) * 200, both)
     assert torch.allclose(both.pinv(both(X)) - X, torch.zeros(()), atol=0.3) and repr(both) == "Stacked('stacked', [3, 12, 16])"
+    masks = torch.stack([box_mask(12, 16, 2, 3, 4, width) for width in (5, 7)])[:, None]
+    for each in (Inpainting(SHAPE, masks) + small, small + Inpainting(SHAPE, masks)):
+        pair = torch.cat([X, 1 - X])
+        assert torch.equal(each.select(torch.tensor([1]))(pair[1:]), each(pair)[1:])
+    assert both.select(torch.tensor([0])) is both
     with pytest.raises(LeaderError, match="are added"):
         known + Colourisation((3, 8, 8))
     with pytest.raises(LeaderError, match="built for images"):

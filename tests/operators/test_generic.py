@@ -7,15 +7,7 @@ import torch
 from torch import Tensor
 
 from leader import LeaderError
-from leader.operators import (
-    AveragePoolSR,
-    Blur,
-    Composition,
-    FromFunctions,
-    Inpainting,
-    gaussian_kernel,
-    random_mask,
-)
+from leader.operators import AveragePoolSR, Blur, Composition, FromFunctions, Inpainting, gaussian_kernel, random_mask
 from leader.operators.cg import damped_least_squares
 from leader.operators.separable import SeparableOperator
 from tests.operators.cases import dense, images, measurements, relative
@@ -33,9 +25,7 @@ def conditioned(rows: int, condition: float, spread: str) -> tuple[Tensor, FromF
     values = condition**-ramp if spread == "geometric" else 1 - ramp * (1 - 1 / condition)
     matrix = 3.7 * (left[:, :rank] * values) @ right[:, :rank].mT
     operator = FromFunctions(
-        SHAPE,
-        lambda x: x.flatten(1) @ matrix.to(x.dtype).mT,
-        lambda y: (y @ matrix.to(y.dtype)).reshape(-1, *SHAPE),
+        SHAPE, lambda x: x.flatten(1) @ matrix.to(x.dtype).mT, lambda y: (y @ matrix.to(y.dtype)).reshape(-1, *SHAPE)
     )
     return matrix, operator
 
@@ -91,10 +81,11 @@ def test_composition_is_the_product_and_its_inverse_is_not() -> None:
 
 def test_composition_selects_in_its_parts() -> None:
     masks = torch.stack([random_mask(6, 6, 0.5, seed) for seed in range(3)])[:, None]
-    both = Composition(AveragePoolSR((1, 6, 6), 2), Inpainting((1, 6, 6), masks))
+    both = Composition(AveragePoolSR((1, 6, 6), 2), Inpainting((1, 6, 6), masks), "holes, then small")
     x = images(both, 3)
     keep = torch.tensor([2, 1])
     assert torch.allclose(both.select(keep).A(x[keep]), both.A(x)[keep])
+    assert both.task == both.select(keep).task == "holes, then small"
     shared = Composition(AveragePoolSR((1, 6, 6), 2), Blur((1, 6, 6), gaussian_kernel(1.0)))
     assert shared.select(keep) is shared
 

@@ -162,8 +162,11 @@ def test_what_is_refused() -> None:
         Jpeg((3, 16, 16), LUMA)
     with pytest.raises(LeaderError, match="a table for grey images and two for colour"):
         Jpeg((1, 16, 16), LUMA, CHROMA)
-    with pytest.raises(LeaderError, match="8 x 8 positive steps"):
-        Jpeg((1, 16, 16), torch.zeros(8, 8))
+    for wrong in (0.0, -1.0, math.inf):
+        table = LUMA.clone()
+        table[3, 5] = wrong
+        with pytest.raises(LeaderError, match="8 x 8 positive steps"):
+            Jpeg((1, 16, 16), table)
     with pytest.raises(LeaderError, match="64 flags of what was measured"):
         Jpeg((1, 8, 8), LUMA, measured=torch.ones(3, dtype=torch.bool))
     with pytest.raises(LeaderError, match="64 doubts"):

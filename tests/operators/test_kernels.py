@@ -8,11 +8,7 @@ import torch
 from scipy import ndimage
 
 from leader.errors import LeaderError
-from leader.operators import (
-    gaussian_kernel,
-    load_kernel,
-    motion_kernel,
-)
+from leader.operators import gaussian_kernel, load_kernel, motion_kernel
 from leader.operators.kernels.motion import draw_motion
 
 
@@ -55,13 +51,15 @@ def test_stored_kernels_are_those_of_the_generator() -> None:
 def test_wrong_motion_is_refused() -> None:
     with pytest.raises(LeaderError, match=">= 0"):
         motion_kernel(-1)
-    with pytest.raises(LeaderError, match="intensity in"):
-        motion_kernel(1, intensity=1.5)
+    for wrong in ({"intensity": 1.5}, {"intensity": -0.1}, {"size": 2}):
+        with pytest.raises(LeaderError, match="size >= 3 and intensity in"):
+            motion_kernel(1, **wrong)
 
 
 def test_users_kernels() -> None:
     assert load_kernel([[1, 2], [3, 4]]).tolist() == [[0.1, 0.2], [0.3, 0.4]]
-    assert float(load_kernel(torch.tensor([[-1.0, 3.0]])).sum()) == 1
+    given = torch.tensor([[-1.0, 3.0]], requires_grad=True)
+    assert load_kernel(given).tolist() == [[-0.5, 1.5]] and not load_kernel(given).requires_grad
     for wrong, text in [
         (np.zeros((3, 3)), "sums to 0"),
         (np.array([[1.0, np.nan]]), "NaN or infinite"),

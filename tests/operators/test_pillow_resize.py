@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -39,7 +41,7 @@ def test_image_inverse_and_spectrum_equal_dense_algebra(down: str) -> None:
     operator = build_task("sr", (1, 12, 9), factor=3, down=down)
     matrix = dense(operator)
     name = down.removeprefix("pillow-")
-    assert torch.allclose(matrix, torch.kron(pillow_matrix(12, 3, name), pillow_matrix(9, 3, name)), atol=1e-14)
+    assert torch.allclose(matrix, torch.kron(pillow_matrix(12, 4, name), pillow_matrix(9, 3, name)), atol=1e-14)
     y = torch.randn(1, 1, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert torch.allclose(operator.pinv(y).flatten(), torch.linalg.pinv(matrix) @ y.flatten(), atol=1e-12)
     assert isinstance(operator, SpectralOperator)
@@ -49,13 +51,23 @@ def test_image_inverse_and_spectrum_equal_dense_algebra(down: str) -> None:
 
 
 def test_nearest_takes_the_middle_of_the_cell_and_softly_its_surroundings() -> None:
-    assert pillow_matrix(8, 4, "nearest").nonzero().tolist() == [[0, 2], [1, 6]]
+    assert pillow_matrix(8, 2, "nearest").nonzero().tolist() == [[0, 2], [1, 6]]
     assert pillow_matrix(9, 3, "nearest").nonzero()[:, 1].tolist() == [1, 4, 7]
-    assert pillow_matrix(8, 4, "soft-nearest")[1].tolist() == [0, 0, 0, 0, 0, 0.25, 0.5, 0.25]
-    assert torch.equal(pillow_matrix(8, 2, "soft-nearest"), pillow_matrix(8, 2, "nearest"))
+    assert pillow_matrix(8, 2, "soft-nearest")[1].tolist() == [0, 0, 0, 0, 0, 0.25, 0.5, 0.25]
+    assert torch.equal(pillow_matrix(8, 4, "soft-nearest"), pillow_matrix(8, 4, "nearest"))
 
 
-@pytest.mark.parametrize("factor", [0, 9, 2.0])
-def test_wrong_factor_is_refused(factor: int) -> None:
-    with pytest.raises(LeaderError, match="factor must be an integer from 1"):
-        build_task("sr", (3, 8, 16), factor=factor, down="lanczos")
+@pytest.mark.parametrize("down", KINDS)
+def test_any_size_equals_pillows(down: str) -> None:
+    """Ratios that are no integers, another one along each side."""
+    plane = np.random.default_rng(1).random((90, 131), dtype=np.float32)
+    for rows, columns in ((60, 100), (37, 131), (89, 50), (61, 87)):
+        expected = np.asarray(Image.fromarray(plane).resize((columns, rows), KINDS[down]))
+        found = build_task("sr", (1, 90, 131), down=down, small=(rows, columns)).A(torch.from_numpy(plane)[None, None])
+        assert found.shape[2:] == (rows, columns) and np.abs(found[0, 0].numpy() - expected).max() <= 1e-5
+
+
+@pytest.mark.parametrize("options", [{"factor": 0}, {"factor": 9}, {"factor": float("nan")}, {"small": (9, 4)}, {"small": 4}])
+def test_wrong_sizes_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(LeaderError, match=r"factor must be a number from 1|cannot become one of"):
+        build_task("sr", (3, 8, 16), down="lanczos", **options)

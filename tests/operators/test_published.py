@@ -36,13 +36,16 @@ def test_a_tap_is_dropped() -> None:
         assert np.array_equal(matrix[i], row)
     whole = released_blur_matrix(64, paper_gaussian_taps().tolist())
     assert float(whole[32].sum()) == pytest.approx(0.802, abs=1e-3)
+    assert released_blur_matrix(7, taps, every_tap=True).numpy()[3].tolist() == [0, *taps, 0], "DDPG's"
 
 
-def test_singular_values_at_the_wrong_places() -> None:
+@pytest.mark.parametrize("form", ["published", "published-ddpg"])
+def test_singular_values_at_the_wrong_places(form: str) -> None:
     """Entry (n, c) of the sorted components, channels innermost, meets value 3 n + c of three copies one after the other."""
     shape, taps = (3, 6, 5), paper_gaussian_taps()
-    operator = ReleasedBlur(shape, taps)
-    down, across = (np.linalg.svd(released_blur_matrix(n, taps.tolist()).numpy()) for n in shape[1:])
+    operator = build_task("deblur-gaussian", shape, form=form)
+    matrices = [released_blur_matrix(n, taps.tolist(), form == "published-ddpg").numpy() for n in shape[1:]]
+    down, across = (np.linalg.svd(matrix) for matrix in matrices)
     cut = [np.where(one[1] < 3e-2, 0, one[1]) for one in (down, across)]
     components = [(cut[0][i] * cut[1][j], i, j) for i in range(6) for j in range(5)]
     components.sort(key=lambda item: -item[0])  # stable, as ours is

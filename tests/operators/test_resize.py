@@ -65,7 +65,17 @@ def test_partial_cells_average_what_is_there() -> None:
     assert torch.allclose(AveragePoolSR((1, 7, 5), 3).A(torch.ones(1, 1, 7, 5)), torch.ones(1, 1, 3, 2))
 
 
-@pytest.mark.parametrize("factor", [0, -2, 9, 2.0, "4"])
+def test_cells_of_fractional_factors_share_their_pixels() -> None:
+    matrix = average_matrix(3, 1.5)
+    assert torch.allclose(matrix, torch.tensor([[2, 1, 0], [0, 1, 2]], dtype=torch.float64) / 3, rtol=1e-14)
+    ramp = torch.arange(50, dtype=torch.float64)
+    for rows in (20, 33, 49):  # a straight line stays one, sampled in the middle of its cells
+        found = bicubic_matrix(50, 50 / rows, rows) @ ramp
+        expected = (torch.arange(rows, dtype=torch.float64) + 0.5) * 50 / rows - 0.5
+        assert (found - expected)[6:-6].abs().max() < 0.05
+
+
+@pytest.mark.parametrize("factor", [0, -2, 9, "4", True])
 def test_wrong_factor_is_refused(factor: int) -> None:
-    with pytest.raises(LeaderError, match="factor must be an integer from 1"):
+    with pytest.raises(LeaderError, match="factor must be a number from 1"):
         BicubicSR((3, 8, 16), factor)

@@ -13,7 +13,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.methods import DDNM
 from leader.operators import OPPONENT, Blur, Denoising, WeightedPixels, WhitenedBlur, gaussian_kernel
-from leader.operators.whitened import physical
+from leader.operators.whitened import find_physical
 from leader.problem import Problem
 from tests.operators.cases import dense, images, relative, symmetric_power
 
@@ -70,15 +70,6 @@ def test_the_reference_is_that_of_the_frequencies_that_pass() -> None:
     assert operator.reference == pytest.approx(by_hand, rel=1e-12)
 
 
-def test_bounds_are_those_of_the_matrix() -> None:
-    operator = WhitenedBlur(SHAPE, KERNEL, symmetric_power(5, 3, *SHAPE[1:]))
-    rows = dense(operator).reshape(3, -1, 90)[:, 0]
-    low, high = operator.unit_range()
-    assert torch.allclose(low.reshape(-1), rows.clamp_max(0).sum(1), atol=1e-12)
-    assert torch.allclose(high.reshape(-1), rows.clamp_min(0).sum(1), atol=1e-12)
-    assert float(low.min()) < 0
-
-
 def test_the_cut_is_that_of_the_blur_however_noisy_a_frequency_is() -> None:
     shape, kernel = (1, 16, 16), gaussian_kernel(2.0, 13)
     power = torch.where(torch.arange(16) % 3 == 0, 1e4, 1e-4).double().expand(1, 16, 16)
@@ -105,6 +96,12 @@ def test_a_problem_of_it_is_judged_and_selected() -> None:
         DDNM(noise="published").check(problem)
 
 
+@pytest.mark.parametrize("reference", [0.0, -0.1, math.inf, math.nan])
+def test_wrong_references_are_refused(reference: float) -> None:
+    with pytest.raises(LeaderError, match="a noise level above 0"):
+        WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:]), reference=reference)
+
+
 @pytest.mark.parametrize(
     ("power", "message"),
     [
@@ -124,13 +121,13 @@ def test_wrong_powers_are_refused(power: Tensor, message: str) -> None:
 def test_what_the_camera_did_behind_a_whitened_measurement() -> None:
     """The verdict asks how much detail a blur removes; whitening removes none."""
     blur = Blur(SHAPE, KERNEL)
-    found = physical(WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:])))
+    found = find_physical(WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:])))
     x = images(blur, 1, 0, torch.float64)
     assert type(found) is Blur and relative(found.A(x), blur.A(x)) <= 1e-12
-    assert isinstance(physical(WeightedPixels(SHAPE, torch.ones(SHAPE))), Denoising) and physical(blur) is blur
+    assert isinstance(find_physical(WeightedPixels(SHAPE, torch.ones(SHAPE))), Denoising) and find_physical(blur) is blur
 
 
 def test_what_the_camera_did_has_the_cut_of_the_whitened_blur() -> None:
     whitened = WhitenedBlur(SHAPE, KERNEL, symmetric_power(1, 3, *SHAPE[1:]), rcond=0.3)
-    found, expected = physical(whitened), Blur(SHAPE, KERNEL, rcond=0.3)
+    found, expected = find_physical(whitened), Blur(SHAPE, KERNEL, rcond=0.3)
     assert isinstance(found, Blur) and torch.equal(found.s, expected.s) and float((found.s == 0).double().mean()) > 0.1

@@ -29,11 +29,7 @@ def gaussian(kind: str, shape: tuple[int, int, int], schedule: Schedule | None =
 
 def mixture(shape: tuple[int, int, int]) -> GaussianMixturePrior:
     """Three components: two flat images of opposite brightness with correlated texture, and a white one."""
-    parts = (
-        stationary(shape, 0.2, mean=0.6),
-        stationary(shape, 0.15, slope=1.5, mean=-0.5),
-        white(shape, 0.3),
-    )
+    parts = (stationary(shape, 0.2, mean=0.6), stationary(shape, 0.15, slope=1.5, mean=-0.5), white(shape, 0.3))
     return GaussianMixturePrior(parts, (0.5, 0.3, 0.2))
 
 

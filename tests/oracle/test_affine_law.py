@@ -103,12 +103,7 @@ CASES: dict[str, Case] = {
     "ddpg": (DDPG(), dense.DDPG, DDPG_NOISY, True),
     "idpg-clean": (IDPG(), dense.DDPG, {**DDPG_NOISY, "mode": 0, "inject": False}, False),
     "idpg": (IDPG(gamma=5), dense.DDPG, {**DDPG_NOISY, "gamma": 5, "mode": 0, "inject": False}, True),
-    "diffpir": (
-        DiffPIR(clamp=False, eta=0.3),
-        dense.DiffPIR,
-        {"lam": 7.0, "zeta": 0.3, "eta": 0.3},
-        True,
-    ),
+    "diffpir": (DiffPIR(clamp=False, eta=0.3), dense.DiffPIR, {"lam": 7.0, "zeta": 0.3, "eta": 0.3}, True),
     "projdiff-clean": (ProjDiff(step=1.2), dense.ProjDiff, {"step": 1.2}, False),
     "projdiff": (ProjDiff(step=0.7), dense.ProjDiff, {"step": 0.7}, True),
     "projdiff-relaxed": (ProjDiff(0.7, early_step=1.4), dense.ProjDiff, {"step": 0.7, "early_step": 1.4}, True),

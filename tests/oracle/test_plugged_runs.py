@@ -133,14 +133,7 @@ def run(case: Case, made: Scene, noise: ForeignNoise) -> tuple[Sampler, list[Ste
             plugins.append(name)
             settings[name] = vars(item)
     sampler = Sampler(
-        made.prior,
-        case.method,
-        plugins,
-        case.steps,
-        grid=case.grid,
-        use_presets=False,
-        trust_time=case.trust_time,
-        **settings,
+        made.prior, case.method, plugins, case.steps, grid=case.grid, use_presets=False, trust_time=case.trust_time, **settings
     )
     walk, steps = sampler.iterate(made.problem, 1, ids=IDS, noise=noise), []
     while True:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
 from leader.errors import LeaderError
-from leader.folders.names import is_source_name, result_names
+from leader.folders.names import is_source_name, name_results
 from leader.pictures import check_format, heif, read_picture, write_picture
 
 pillow_heif = pytest.importorskip("pillow_heif")
@@ -163,6 +163,6 @@ def test_which_files_are_which(tmp_path: Path) -> None:
 
 def test_folders_know_them() -> None:
     assert is_source_name("x/IMG_1.HEIC") and is_source_name("a.avif") and is_source_name("b.hif")
-    assert result_names("x/IMG_1.HEIC", None) == {"picture": "x/IMG_1.HEIC.png"}
-    assert result_names("a.avif", ".png") == {"picture": "a.avif", "map": "a.avif.map.png"}
-    assert result_names("y.npz", None) == {"picture": "y.npz.png"} and result_names("a.JPG", None) == {"picture": "a.JPG"}
+    assert name_results("x/IMG_1.HEIC", None) == {"picture": "x/IMG_1.HEIC.png"}
+    assert name_results("a.avif", ".png") == {"picture": "a.avif", "map": "a.avif.map.png"}
+    assert name_results("y.npz", None) == {"picture": "y.npz.png"} and name_results("a.JPG", None) == {"picture": "a.JPG"}

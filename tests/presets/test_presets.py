@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from leader import Problem, Sampler, operators, presets
+from leader.errors import LeaderError
 from leader.methods import METHODS, make_method
 from leader.operators import TASKS
 from leader.plugins import PLUGINS, make_plugin
+from leader.presets.stored import add_stored, stored_file
 from tests.cheap_prior import CheapPrior
 
 SHAPE = (1, 16, 16)
@@ -233,3 +236,30 @@ def test_the_level_that_is_nearest_by_its_ratio_wins() -> None:
     """0.02 lies nearer to 0.03 than to 0.011 as a ratio, and nearer to 0.011 as a difference."""
     close, far = (presets.rank({"noise": level}, "x", "y", "z", 0.02) for level in (0.03, 0.011))
     assert close is not None and far is not None and close > far and close[-1] == pytest.approx(2 - 1 / 3)
+
+
+def test_what_is_stored_beside_a_prior_wins_for_that_prior_alone(shelf: list[dict[str, Any]], tmp_path: Path) -> None:
+    shelf += [
+        entry("mine", "ddnm", "cs", 0.05, eta=0.5, satp={"eta": 2.0, "budget": 0.01}),
+        entry("mine", "ddnm", "any", "any", x=1),
+    ]
+    home = tmp_path / "mine.pt"
+    add_stored(home, [{"settings": {"satp": {"eta": 0.7}}, "source": "ours: a"}])
+    add_stored(home, [{"task": "cs", "noise": 0.05, "settings": {"ucpm": {"lam": 0.3}}, "source": "ours: b"}])
+    assert presets.find("mine", "ddnm", "cs", 0.05, home) == {
+        "eta": 0.5,
+        "satp": {"eta": 0.7, "budget": 0.01},
+        "x": 1,
+        "ucpm": {"lam": 0.3},
+    }
+    add_stored(home, [{"settings": {"satp": {"eta": 0.9}}, "source": "ours: a"}])
+    assert presets.find("mine", "ddnm", "cs", 0.05, home)["satp"]["eta"] == 0.9, "calibrated again, and read again"
+    assert presets.find("mine", "ddnm", "cs", 0.05, tmp_path / "other.pt")["satp"]["eta"] == 2.0
+
+
+@pytest.mark.parametrize("text", ["preset = 3", "[[preset]]\nsettings = 1", "[[preset]]\nsettings = {}\nprior = 'x'", "[["])
+def test_a_stored_file_that_holds_something_else_is_refused(text: str, tmp_path: Path) -> None:
+    home = tmp_path / "mine.pt"
+    stored_file(home).write_text(text)
+    with pytest.raises(LeaderError, match=r"mine\.pt\.presets\.toml"):
+        presets.find("mine", "ddnm", "cs", 0.05, home)

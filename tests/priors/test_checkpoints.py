@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
@@ -23,18 +24,14 @@ from leader.priors.detection import build_network
 from leader.priors.inspection import inspect
 from leader.priors.loading import load_prior
 from leader.priors.networks import ADM, ADMConfig
+from leader.priors.pyramid_net import PyramidNet
 from leader.priors.tiling import TiledPrior
 from leader.priors.variance_head import HeadShape, VarianceHead
 from leader.schedule import Schedule
 from tests.priors.limits import sentence
 
 TINY = ADMConfig(32, (1, 1), 1, (1,), out_channels=6, head_channels=16)
-OPTIONS: dict[str, Any] = {
-    "size": 16,
-    "schedule": "linear",
-    "head_channels": 16,
-    "attention_order": "legacy",
-}
+OPTIONS: dict[str, Any] = {"size": 16, "schedule": "linear", "head_channels": 16, "attention_order": "legacy"}
 
 
 def tiny(config: ADMConfig = TINY) -> dict[str, Tensor]:
@@ -59,7 +56,7 @@ def test_every_route_gives_the_same_bits_at_a_width_of_32(name: str, tmp_path: P
     config = replace(published.config, width=32)
     if isinstance(config, ADMConfig):
         config = replace(config, head_channels=16)
-    entry = replace(published, name="narrow", config=config)
+    entry = replace(published, name="narrow", config=config, sha256=None)  # that of the full size
     monkeypatch.setitem(catalogue.ENTRIES, "narrow", entry)
     monkeypatch.setenv("LEADER_CACHE", str(tmp_path))
     torch.manual_seed(1)
@@ -69,6 +66,7 @@ def test_every_route_gives_the_same_bits_at_a_width_of_32(name: str, tmp_path: P
     by_name = bare("narrow")
     assert same_bits(by_name, state) and by_name.name == "narrow"
     assert by_name.size == (256, 256) and by_name.multiple == 32 and by_name.channels == 3
+    assert not by_name.network.training and not any(weight.requires_grad for weight in by_name.parameters())
     assert same_bits(bare(entry.path), state)  # the published file name and shapes suffice
     tensors = tmp_path / "own" / "weights.safetensors"
     tensors.parent.mkdir()
@@ -79,6 +77,45 @@ def test_every_route_gives_the_same_bits_at_a_width_of_32(name: str, tmp_path: P
     assert same_bits(bare(tensors), state)
     assert same_bits(bare(tensors.parent), state)  # a folder with one checkpoint
     assert (by_name.source == "learned") == (name != "celebahq-256")
+
+
+@pytest.fixture()
+def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> catalogue.CatalogueEntry:
+    """A tiny published checkpoint without a known hash, in the cache folder."""
+    monkeypatch.setenv("LEADER_CACHE", str(tmp_path / "cache"))
+    entry = replace(catalogue.ENTRIES["ffhq-256"], name="small-faces", filename="published.pt", config=TINY, size=16)
+    monkeypatch.setitem(catalogue.ENTRIES, entry.name, entry)
+    entry.path.parent.mkdir()
+    torch.save(tiny(), entry.path)
+    return entry
+
+
+def test_a_published_file_has_its_name_wherever_it_lies(registered: catalogue.CatalogueEntry, tmp_path: Path) -> None:
+    copy, other = tmp_path / "renamed.pt", tmp_path / "mine.pt"
+    copy.write_bytes(registered.path.read_bytes())
+    torch.save({key: value + 1 for key, value in tiny().items()}, other)
+    assert bare(copy).name == bare("small-faces").name == "small-faces", "its options are the registry's too"
+    assert bare(other, **OPTIONS).name == "mine"
+    torch.save({key: value + 1 for key, value in tiny().items()}, copy)
+    assert bare(copy, **OPTIONS).name == "renamed", "other bytes under the same path"
+    registered.path.unlink()
+    elsewhere = tmp_path / "published.pt"
+    torch.save(tiny(), elsewhere)
+    assert bare(elsewhere).name == "small-faces", "by its published name, where no hash is known"
+
+
+def test_a_known_hash_is_checked_on_load(
+    registered: catalogue.CatalogueEntry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = hashlib.sha256(registered.path.read_bytes()).hexdigest()
+    monkeypatch.setitem(catalogue.ENTRIES, "small-faces", replace(registered, sha256=known))
+    assert bare("small-faces").name == "small-faces"
+    torch.save({key: value + 1 for key, value in tiny().items()}, registered.path)
+    with pytest.raises(LeaderError, match=known):
+        bare("small-faces")
+    impostor = tmp_path / "published.pt"
+    torch.save({key: value + 1 for key, value in tiny().items()}, impostor)
+    assert bare(impostor, **OPTIONS).name == "published", "its name alone does not make it the published one"
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".pth", ".ckpt", ".safetensors"])
@@ -147,6 +184,8 @@ def test_options_override_the_side_car(tmp_path: Path) -> None:
     prior = bare(path, heads=1, size=[16, 32], schedule={"type": "cosine", "steps": 50}, attention_order="new")
     assert prior.predicts == "v" and prior.size == (16, 32) and len(prior.schedule) == 50
     assert isinstance(prior.network, ADM)
+    legacy: Any = bare(path).network
+    assert (legacy.config.heads, legacy.config.head_channels, legacy.config.new_attention_order) == (None, 16, False)
     config = prior.network.config
     assert (config.heads, config.head_channels, config.new_attention_order) == (1, None, True)
 
@@ -266,6 +305,17 @@ def test_any_size_precision_and_formats_are_options(tmp_path: Path) -> None:
     for settings, text in (({"dtype": "int8"}, "dtype"), ({"device": "cuda"}, "not available")):
         if not torch.cuda.is_available():
             assert text in refused(path, **settings, **OPTIONS)
+
+
+@pytest.mark.parametrize("name", ["weights.pt", "embedded"])
+def test_what_is_compiled_is_the_network(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.save(tiny(), tmp_path / "weights.pt")
+    compiled: list[tuple[type, dict[str, Any]]] = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **words: compiled.append((type(self), words)))
+    file, options = (name, {}) if name == "embedded" else (tmp_path / name, OPTIONS)
+    load_prior(file, compile="eager", **options)
+    load_prior(file, compile=True, **options)
+    assert compiled == [(PyramidNet if name == "embedded" else ADM, words) for words in ({"backend": "eager"}, {})]
 
 
 @pytest.mark.slow

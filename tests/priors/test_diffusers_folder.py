@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tools.fuzz.seeds import TINY_UNET
 
 from leader.errors import LeaderError
 from leader.priors.adapters import NetworkPrior
@@ -25,12 +26,7 @@ def write(folder: Path, *, pipeline: bool = True, channels: int = 3, scheduler: 
         sample_size=settings.pop("sample_size", 16),
         in_channels=channels,
         out_channels=settings.pop("out_channels", channels),
-        block_out_channels=(8, 8),
-        layers_per_block=1,
-        down_block_types=("DownBlock2D", "AttnDownBlock2D"),
-        up_block_types=("AttnUpBlock2D", "UpBlock2D"),
-        norm_num_groups=4,
-        attention_head_dim=4,
+        **TINY_UNET,
         num_class_embeds=settings.pop("classes", None),
         **settings.pop("network", {}),
     )

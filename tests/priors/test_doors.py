@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from leader import DenoiserPrior, Problem, Sampler, load_prior, operators
 from leader.errors import LeaderError
 from leader.priors import GaussianPrior, NetworkPrior, adapters
-from leader.priors.fingerprint import ABSENT, files_of, fingerprint
+from leader.priors.fingerprint import ABSENT, fingerprint, list_files
 from leader.priors.gaussian import white
 from leader.priors.pyramid import embedded_file
 from leader.priors.tiling import PaddedPrior, TiledPrior
@@ -107,7 +107,7 @@ def test_a_fingerprint_follows_the_bytes_and_nothing_else(tmp_path: Path, monkey
     VarianceHead(HeadShape(3, 4, 1)).save(tmp_path / "a.pt.variance.safetensors")
     assert len(fingerprint(path).split("+")) == 3
     assert fingerprint("ffhq-256") == fingerprint(tmp_path / "none.pt") == fingerprint("hub:no/such") == ABSENT
-    assert len(files_of(tmp_path)) == 4
+    assert len(list_files(tmp_path)) == 4
 
 
 def test_files_are_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

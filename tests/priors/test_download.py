@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +28,9 @@ class Server(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         wanted = self.headers.get("Range")
         Server.requests.append(wanted)
+        if self.path == "/gone":
+            self.send_error(404)
+            return
         if self.path == "/page":
             self.send_response(200)
             self.send_header("Content-Type", "text/html; charset=utf-8")
@@ -62,7 +67,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     thread.join()
 
 
-def register(monkeypatch: pytest.MonkeyPatch, *urls: str, known: bool = True) -> catalogue.Entry:
+def register(monkeypatch: pytest.MonkeyPatch, *urls: str, known: bool = True) -> catalogue.CatalogueEntry:
     digest = hashlib.sha256(CONTENT).hexdigest() if known else None
     entry = replace(catalogue.ENTRIES["ffhq-256"], name="local", filename="w.pt", urls=urls, sha256=digest)
     monkeypatch.setitem(catalogue.ENTRIES, "local", entry)
@@ -120,6 +125,11 @@ def test_mirrors_are_tried_and_pages_are_no_files(address: str, monkeypatch: pyt
     entry = register(monkeypatch, f"{address}/page", f"{address}/file")
     assert download("local").path.read_bytes() == CONTENT
     entry.path.unlink()
+    entry.path.with_name("w.pt.part").write_bytes(CONTENT[:1000])
+    register(monkeypatch, f"{address}/gone")
+    with pytest.raises(LeaderError, match="Not Found"):
+        download("local")
+    entry.path.with_name("w.pt.part").unlink()
     register(monkeypatch, f"{address}/page")
     with pytest.raises(LeaderError, match="answered with a page instead of the file"):
         download("local")
@@ -129,6 +139,12 @@ def test_without_network_one_sentence(tmp_path: Path, address: str, monkeypatch:
     entry = register(monkeypatch, "http://127.0.0.1:9/file")
     with pytest.raises(LeaderError) as error:
         download("local", timeout=5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes the call and never answers
+        register(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}/file")
+        begin = time.monotonic()
+        with pytest.raises(LeaderError, match="timed out"):
+            download("local", timeout=0.2)
+        assert time.monotonic() - begin < 10
     assert "connect to the network" in str(error.value) and str(entry.path) in str(error.value)
     with pytest.raises(LeaderError, match="Unknown prior"):
         download("nothing")

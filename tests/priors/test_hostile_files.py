@@ -191,7 +191,7 @@ def test_files_that_torch_writes_are_harmless(tmp_path: Path) -> None:
     content = {"state": tiny(), "step": 3, "betas": (0.9, 0.999), ("a", (1, 2)): [torch.zeros(2, 3)], "words": {"x"}}
     for name, new in (("new.pt", True), ("old.pt", False)):
         torch.save(content, tmp_path / name, _use_new_zipfile_serialization=new)
-        assert tensor_files.read(tmp_path / name)["step"] == 3
+        assert tensor_files.read_checkpoint(tmp_path / name)["step"] == 3
     for protocol in range(6):
         pickled = pickle.dumps({**content, "state": None}, protocol)
         assert is_harmless(pickled) and is_harmless(pickled[:-3])

@@ -14,8 +14,8 @@ from leader import LeaderError, Problem, Sampler, load_prior, operators
 from leader.priors import fast_half, loading
 from leader.priors.adapters import NetworkPrior
 from leader.priors.ask import Ask
-from leader.priors.mixed import MixedPrior, Rounding, in_half
-from leader.priors.pieces import PiecewisePrior, in_pieces
+from leader.priors.mixed import MixedPrior, Rounding, round_to_half
+from leader.priors.pieces import PiecewisePrior, cut_into_pieces
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import Body
 from leader.priors.rounded import round_filters
@@ -46,7 +46,7 @@ def test_rounded_filters_keep_their_sums() -> None:
 @torch.no_grad()
 def test_a_rounded_network_does_not_shift_pictures() -> None:
     full = PyramidPrior.load()
-    half = in_half(full, torch.bfloat16)
+    half = round_to_half(full, torch.bfloat16)
     network: Any = half.net
     assert {layer.weight.dtype for layer in network.main.convs[1:]} == {torch.bfloat16}
     for t in (30, 180):
@@ -65,7 +65,7 @@ def test_a_rounded_network_does_not_shift_pictures() -> None:
 def test_the_scaled_channels_of_a_rounded_network_cancel() -> None:
     """In a precision finer than that of the weights nothing but the rearrangement is left."""
     full = PyramidPrior.load()
-    half = in_half(full, torch.float16)
+    half = round_to_half(full, torch.float16)
     x, times = noisy(full, 60)
     assert float((half.predict(x, times).x0 - full.predict(x, times).x0).abs().max()) < 3e-3
     body: Body = full.net.main
@@ -99,7 +99,7 @@ def test_a_table_is_kept_and_judged(tmp_path: Path) -> None:
 @torch.no_grad()
 def test_times_decide_and_nothing_else() -> None:
     full = PyramidPrior.load()
-    half = in_half(full, torch.bfloat16)
+    half = round_to_half(full, torch.bfloat16)
     mixed = MixedPrior(full, half, 100)
     for t, expected in ((99, full), (100, half)):
         x, times = noisy(full, t)
@@ -112,7 +112,7 @@ def test_times_decide_and_nothing_else() -> None:
 
 def test_derivatives() -> None:
     full = PyramidPrior.load()
-    mixed = MixedPrior(full, in_half(full, torch.bfloat16), 0)
+    mixed = MixedPrior(full, round_to_half(full, torch.bfloat16), 0)
     x, times = noisy(full, 200)
     start = x.clone().requires_grad_()
     gradient = torch.autograd.grad(mixed.predict(start, times).x0.sum(), start)[0]
@@ -130,7 +130,7 @@ def test_loading_by_precision(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         monkeypatch.setattr(loading, "has_fast_half", lambda device, fast=fast: fast)
         assert load_prior(dtype="auto").precision == expected
     assert load_prior().precision == "float32" and load_prior(dtype=torch.bfloat16).precision == "bfloat16"
-    large = in_pieces(mixed, 64, 48, most=1000)
+    large = cut_into_pieces(mixed, 64, 48, most=1000)
     assert isinstance(large, PiecewisePrior) and large.half_from == mixed.half_from
     weights = load_prior().home
     assert weights is not None

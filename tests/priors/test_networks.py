@@ -95,17 +95,23 @@ def same(ours: nn.Module, theirs: nn.Module, size: int = 32) -> None:
     assert float((found - expected).abs().max()) <= 1e-5 * float(expected.abs().max())
 
 
+def shared_options(config: DDPMConfig | ADMConfig) -> dict[str, Any]:
+    return {
+        "in_channels": 3,
+        "out_channels": config.out_channels,
+        "down_block_types": block_types(config, "Down"),
+        "up_block_types": block_types(config, "Up"),
+        "block_out_channels": tuple(config.width * m for m in config.multipliers),
+        "layers_per_block": config.blocks,
+    }
+
+
 def ddpm_twin(config: DDPMConfig, state: dict[str, Tensor]) -> nn.Module:
     diffusers = pytest.importorskip("diffusers")
     theirs = diffusers.UNet2DModel(
-        in_channels=3,
-        out_channels=config.out_channels,
+        **shared_options(config),
         freq_shift=1,
         flip_sin_to_cos=False,
-        down_block_types=block_types(config, "Down"),
-        up_block_types=block_types(config, "Up"),
-        block_out_channels=tuple(config.width * m for m in config.multipliers),
-        layers_per_block=config.blocks,
         downsample_padding=0,
         attention_head_dim=None,
         norm_eps=1e-6,
@@ -155,14 +161,9 @@ def adm_twin(config: ADMConfig, state: dict[str, Tensor]) -> nn.Module:
     assert config.head_channels is not None
     kind = "resnet" if config.resblock_resampling else "conv"
     theirs = diffusers.UNet2DModel(
-        in_channels=3,
-        out_channels=config.out_channels,
+        **shared_options(config),
         freq_shift=0,
         flip_sin_to_cos=True,
-        down_block_types=block_types(config, "Down"),
-        up_block_types=block_types(config, "Up"),
-        block_out_channels=tuple(config.width * m for m in config.multipliers),
-        layers_per_block=config.blocks,
         downsample_padding=1,
         downsample_type=kind,
         upsample_type=kind,

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from leader.priors import load_prior
-from leader.priors.mixed import MixedPrior, in_half
-from leader.priors.pieces import MOST_WHOLE, PiecewisePrior, cuts, in_pieces
+from leader.priors.mixed import MixedPrior, round_to_half
+from leader.priors.pieces import MOST_WHOLE, PiecewisePrior, cut_into_pieces, cut_side
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
 from tests.cheap_prior import CheapPrior
@@ -31,7 +31,7 @@ def state(channels: int, height: int, width: int) -> Tensor:
 @pytest.mark.parametrize("length", [1, 16, 100, 101, 640, 1023])
 @pytest.mark.parametrize(("longest", "margin", "multiple"), [(64, 16, 8), (64, 24, 8), (200, 32, 16), (40, 32, 16)])
 def test_every_pixel_is_kept_once(length: int, longest: int, margin: int, multiple: int) -> None:
-    found = cuts(length, longest, margin, multiple)
+    found = cut_side(length, longest, margin, multiple)
     assert [pixel for cut in found for pixel in range(cut.first, cut.last)] == list(range(length))
     for cut in found:
         assert cut.begin % multiple == 0 and cut.begin <= cut.first < cut.last <= cut.end <= length
@@ -68,12 +68,12 @@ def test_small_pictures_and_gradients_stay_whole(pyramid: PyramidPrior) -> None:
 def test_which_priors_are_cut(pyramid: PyramidPrior) -> None:
     side = 2000
     assert side * side == MOST_WHOLE
-    assert in_pieces(pyramid, side, side) is pyramid
-    large = in_pieces(pyramid, side, side + 1)
+    assert cut_into_pieces(pyramid, side, side) is pyramid
+    large = cut_into_pieces(pyramid, side, side + 1)
     assert isinstance(large, PiecewisePrior) and large.base is pyramid and large.name == pyramid.name
     assert sum(p.numel() for p in large.parameters()) == sum(p.numel() for p in pyramid.parameters())
-    half = in_half(pyramid, torch.bfloat16)
+    half = round_to_half(pyramid, torch.bfloat16)
     for rounded in (half, MixedPrior(pyramid, half, 50)):
-        assert isinstance(in_pieces(rounded, side, side + 1), PiecewisePrior)
+        assert isinstance(cut_into_pieces(rounded, side, side + 1), PiecewisePrior)
     other = CheapPrior()
-    assert in_pieces(other, side, side + 1) is other
+    assert cut_into_pieces(other, side, side + 1) is other

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leader.priors.pyramid_net import (
     Body,
-    Plan,
+    LevelPlan,
     PyramidConfig,
     PyramidNet,
     enlarge,
@@ -30,7 +30,7 @@ def small_net(config: PyramidConfig = SMALL) -> PyramidNet:
     return PyramidNet(config).eval().requires_grad_(False)
 
 
-def run(net: PyramidNet, image: Tensor, where: Plan) -> tuple[Tensor, Tensor]:
+def run(net: PyramidNet, image: Tensor, where: LevelPlan) -> tuple[Tensor, Tensor]:
     estimate, variance = net(image, torch.full((len(image),), where.sigma * 2**where.level), where)
     return estimate, variance
 
@@ -52,7 +52,7 @@ def test_plan_is_the_first_level_that_fits(sigma: float, height: int, width: int
 def test_influence_is_zero_beyond_the_receptive_field(level: int, guides: int) -> None:
     """Exactly zero: the same bits come out whatever happens farther away; and nearer pixels do matter."""
     net = small_net()
-    where = Plan(level, 0.1, guides, True)
+    where = LevelPlan(level, 0.1, guides, True)
     radius = receptive_radius(SMALL, level, guides)
     size, row, column = 2 * radius + 64, radius + 33, 7
     size = -(-size // where.multiple) * where.multiple
@@ -94,9 +94,9 @@ def test_expanding_nearly_undoes_averaging() -> None:
 
 def test_work_counts_every_level() -> None:
     net = small_net()
-    assert net.work(Plan(0, 0.1, 0, True), 64, 64) == 64 * 64
-    assert net.work(Plan(0, 0.5, 2, True), 64, 64) == 64 * 64 * (1 + 1 / 4 + 1 / 16)
-    assert net.work(Plan(1, 0.5, 2, True), 60, 64) == 64 * 64 * (1 + 1 / 4 + 1 / 16) / 4
+    assert net.work(LevelPlan(0, 0.1, 0, True), 64, 64) == 64 * 64
+    assert net.work(LevelPlan(0, 0.5, 2, True), 64, 64) == 64 * 64 * (1 + 1 / 4 + 1 / 16)
+    assert net.work(LevelPlan(1, 0.5, 2, True), 60, 64) == 64 * 64 * (1 + 1 / 4 + 1 / 16) / 4
 
 
 NET = PyramidConfig(width=8, depth=2, head_width=4)

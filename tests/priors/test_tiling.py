@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from leader.errors import LeaderError
 from leader.priors.base import Prediction, Prior, from_x0
 from leader.priors.ledger import Ledger, recording
-from leader.priors.tiling import Axis, PaddedPrior, TiledPrior, any_size, reflect
+from leader.priors.tiling import Axis, PaddedPrior, TiledPrior, any_size, reflect_indices
 from leader.schedule import Schedule
 
 
@@ -89,8 +89,8 @@ def test_images_smaller_than_a_tile(size: tuple[int, int]) -> None:
 
 
 def test_reflection_continues_as_often_as_needed() -> None:
-    assert reflect(3, 9, torch.device("cpu")).tolist() == [0, 1, 2, 1, 0, 1, 2, 1, 0]
-    assert reflect(1, 3, torch.device("cpu")).tolist() == [0, 0, 0]
+    assert reflect_indices(3, 9, torch.device("cpu")).tolist() == [0, 1, 2, 1, 0, 1, 2, 1, 0]
+    assert reflect_indices(1, 3, torch.device("cpu")).tolist() == [0, 0, 0]
 
 
 class Strict(Convolutional):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from leader.priors.variance_head import LARGEST, HeadShape, VarianceHead, node_weights, scale
+from leader.priors.variance_head import LARGEST, HeadShape, VarianceHead, node_weights, noise_share
 
 
 def test_what_a_variance_head_sees_and_says_is_bounded() -> None:
@@ -58,4 +58,4 @@ def test_what_a_variance_head_is_told() -> None:
 
 
 def test_the_usual_error_of_a_clean_image_is_a_millionth() -> None:
-    assert scale(torch.tensor([0.3, 0.99999, 1.0])).flatten().tolist() == pytest.approx([0.7, 1e-5, 1e-6], rel=2e-2)
+    assert noise_share(torch.tensor([0.3, 0.99999, 1.0])).flatten().tolist() == pytest.approx([0.7, 1e-5, 1e-6], rel=2e-2)

@@ -42,7 +42,7 @@ def test_a_large_picture_gives_what_it_gives_whole(task: str, monkeypatch: pytes
     large = False
     whole = restored()
     large = True
-    monkeypatch.setattr("leader.restoration.restore.in_pieces", lambda prior, *_: PiecewisePrior(prior, prior, 70 * 70))
+    monkeypatch.setattr("leader.restoration.restore.cut_into_pieces", lambda prior, *_: PiecewisePrior(prior, prior, 70 * 70))
     for room in ("strips", "referee", "evidence"):
         monkeypatch.setattr(f"leader.trust.{room}.LARGE", 100)
     monkeypatch.setattr("leader.trust.strips.STRIP", 1000)

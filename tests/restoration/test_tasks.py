@@ -13,7 +13,7 @@ import leader
 from leader import operators, presets
 from leader.errors import LeaderError, UsageError
 from leader.forensics import Examination, examine
-from leader.operators.tasks import VARIANTS, options_of
+from leader.operators.tasks import VARIANTS, list_options
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
 from leader.restoration import invention
@@ -99,7 +99,7 @@ def test_a_measurement_is_that_of_the_named_operator(task: str, given: dict[str,
     expected = operators.build_task(task, (3, 32, 32), **numbers).A(x[None])
     assert isinstance(made.content, Measurement)
     assert torch.equal(made.measurement.y, expected)
-    assert set(made.measurement.options) <= set(options_of(task))
+    assert set(made.measurement.options) <= set(list_options(task))
     assert torch.equal(made.measurement.operator().A(x[None]), expected)
 
 

@@ -6,7 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.check_docs import check_code, check_files, check_leader, check_links, check_widths, wrapped
+from tools.check_docs import (
+    ROOT,
+    check_code,
+    check_files,
+    check_languages,
+    check_leader,
+    check_links,
+    check_nav,
+    check_widths,
+    check_words,
+    wrapped,
+)
+from tools.gallery import read_records, write_page
 from typer.main import get_command
 
 from leader.cli import app
@@ -83,6 +95,26 @@ def test_files_and_modules_that_are_named(tmp_path: Path) -> None:
     for text in gone:
         ((_, problem),) = check_files(tmp_path, f"words\n\n{text}")
         assert problem.startswith("there is no ")
+
+
+def test_long_pages_and_pages_that_nothing_leads_to(tmp_path: Path) -> None:
+    page = tmp_path / "docs" / "part" / "page.md"
+    assert list(check_words(page, "word " * 1200)) == [] and len(list(check_words(page, "| word | " * 601))) == 1
+    assert len(list(check_words(tmp_path / "README.md", "word " * 901))) == 1
+    (tmp_path / "mkdocs.yml").write_text("nav:\n  - Page: part/page.md\n  - Other: apart/other.md\n")
+    assert list(check_nav(page, tmp_path)) == [] and list(check_nav(tmp_path / "README.md", tmp_path)) == []
+    assert len(list(check_nav(tmp_path / "docs" / "other.md", tmp_path))) == 1
+
+
+def test_the_gallery_shows_what_was_recorded() -> None:
+    records = read_records(ROOT / "docs/gallery/records.jsonl")
+    assert (ROOT / "docs/gallery.md").read_text(encoding="utf-8") == write_page(records) + "\n"
+    assert len(records) == 48 and all((ROOT / "docs/gallery" / f"{a}-{b}.webp").exists() for a, b in records)
+
+
+def test_blocks_of_shell_are_run_or_said_not_to_be() -> None:
+    page = "```sh\nleader demo\npip install .\n```\n\n```bash\nls\n```\n\n```console\npip install .\n```"
+    assert [number for number, _ in check_languages(page)] == [3, 6]
 
 
 def test_widths() -> None:

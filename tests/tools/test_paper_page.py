@@ -1,4 +1,4 @@
-"""docs/paper.md: the options that it names exist."""
+"""docs/paper-tables.md: the options that it names exist."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import fields
 from pathlib import Path
 
 from leader.methods import METHODS
-from leader.operators.tasks import TASKS, options_of
+from leader.operators.tasks import TASKS, list_options
 from leader.plugins import PLUGINS
 
-TEXT = Path("docs/paper.md").read_text(encoding="utf-8")
+TEXT = Path("docs/paper-tables.md").read_text(encoding="utf-8")
 
 
 def section(title: str) -> str:
@@ -28,7 +28,7 @@ def test_what_is_named_as_published_exists() -> None:
         for setting in settings:
             found += 1
             known = [
-                setting in options_of(name)
+                setting in list_options(name)
                 if name in TASKS
                 else setting in {item.name for item in fields(METHODS.get(name) or PLUGINS[name])}  # type: ignore[arg-type]
                 for name in owners

@@ -13,6 +13,7 @@ from leader.cli import pruning as command
 from leader.cli.settings import read_settings
 from leader.errors import LeaderError
 from leader.plugins import SATP
+from leader.presets import find
 from leader.priors import loading
 from leader.priors.base import Prediction
 from leader.schedule import uniform_grid
@@ -56,18 +57,17 @@ def test_the_eta_that_fits_is_found() -> None:
         assert sum(outside(m, RANGES[b]) for b, m in other.calls.items()) >= total[first.eta]
 
 
-def test_curves_hold_what_satp_would_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_hold_what_satp_would_read() -> None:
     """Every picture and task has a curve of the whole path, by the estimator that SATP gets: not the cheap stand-in of runs
     in which nothing reads Sigma.
     """
-    monkeypatch.setattr(pruning, "STEPS", 7)
     clean = torch.rand((2, 3, 16, 16), generator=torch.Generator().manual_seed(0))
     told: list[str] = []
-    found = curves(Headless(), clean, say=told.append)
+    found = curves(Headless(), clean, say=told.append, steps=7)
     assert len(found) == 6 and len(told) == 3
     assert all(len(curve.values) == 7 == curve.grid.visits for curve in found)
-    by_name = curves(Headless(), clean, estimator="hutchinson")
-    energy = curves(Headless(), clean, estimator="noise-energy")
+    by_name = curves(Headless(), clean, estimator="hutchinson", steps=7)
+    energy = curves(Headless(), clean, estimator="noise-energy", steps=7)
     assert [curve.values for curve in found] == [curve.values for curve in by_name]
     assert found[0].values != energy[0].values
 
@@ -86,7 +86,14 @@ def test_the_command_prints_settings(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return [Curve(uniform_grid(100), tuple(10 ** (-0.2 - 2.1 * position / 99) for position in range(100)))]
 
     monkeypatch.setattr(pruning, "curves", recorded)
-    monkeypatch.setattr(loading, "load_prior", lambda *_: CheapPrior())
+    prior = CheapPrior()
+    devices: list[str] = []
+
+    def load(name: str, device: str) -> CheapPrior:
+        devices.append(device)
+        return prior
+
+    monkeypatch.setattr(loading, "load_prior", load)
     pictures = write_pictures(tmp_path / "pictures", count=3, size=(160, 140))
     command.calibrate_satp(images=pictures, count=2, size=48, estimator="difference")
     told = capsys.readouterr()
@@ -97,3 +104,9 @@ def test_the_command_prints_settings(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "B = 0.01: " in told.err and "wanted 92 to 98" in told.err
     with pytest.raises(LeaderError, match="is not a folder"):
         command.calibrate_satp(images=tmp_path / "absent")
+    with pytest.raises(LeaderError, match="no weights file"):
+        command.calibrate_satp(images=pictures, store=True)
+    prior.home = tmp_path / "weights.pt"
+    command.calibrate_satp(images=pictures, count=1, size=48, store=True, device="cpu:0")
+    assert devices == ["cpu", "cpu", "cpu:0"] and str(tmp_path / "weights.pt.presets.toml") in capsys.readouterr().err
+    assert find("cheap", "ddpg", "cs", 0.05, prior.home)["satp-paper"]["eta"] == settings["satp"]["eta"]

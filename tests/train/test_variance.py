@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from leader.errors import LeaderError
 from leader.pictures import list_pictures
 from leader.priors.base import Prediction, Prior, from_eps
-from leader.priors.variance_head import HeadShape, VarianceHead, beside
+from leader.priors.variance_head import HeadShape, VarianceHead, head_file
 from leader.schedule import Schedule
 from leader.train.answers import Answers, collect
 from leader.train.data import decode
@@ -68,7 +68,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[TinyEpsPrior, Vari
     prior = TinyEpsPrior()
     train_eps(prior, folder / "pictures", 60)
     settings = FitSettings(steps=60, seconds=60, batch=8, crop=24, rate=1e-2, shape=HeadShape(width=8, depth=2))
-    head, report = fit_variance(prior, folder / "pictures", beside(folder / "tiny.pt"), settings)
+    head, report = fit_variance(prior, folder / "pictures", head_file(folder / "tiny.pt"), settings)
     assert 0.8 < report.ratio < 1.25, f"held-out calibration {report}"
     return prior, head, folder
 
@@ -99,7 +99,7 @@ def test_it_loads_from_its_file_and_from_beside_the_checkpoint(
 ) -> None:
     _, head, folder = fitted
     x, abar = torch.randn(1, 3, 16, 16), torch.tensor([0.5])
-    for path in (folder / "tiny.pt", beside(folder / "tiny.pt")):
+    for path in (folder / "tiny.pt", head_file(folder / "tiny.pt")):
         assert torch.equal(VarianceHead.load(path)(x, x, abar), head(x, x, abar))
 
 

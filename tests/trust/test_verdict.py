@@ -72,7 +72,7 @@ def test_both_sides_of_every_limit(code: str, edges: Limits, change: Any) -> Non
 
 
 def test_the_kept_runs_are_judged_as_the_page_says() -> None:
-    """The rates of docs/verdict.md for fresh photographs; a verdict needs nothing but its numbers."""
+    """The rates of docs/verdict-rates.md for fresh photographs; a verdict needs nothing but its numbers."""
     lines = (ROOT / "benchmarks" / "records" / "self-check.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [row for row in map(json.loads, lines) if row["part"] == "third"]
     gains = [row["psnr"] - row["psnr_given"] for row in rows]

@@ -343,21 +343,8 @@ def _prior(rng: Random, seeds: Path, folder: Path) -> list[str]:
         return ["priors", "inspect", str(prior)]
     picture = _good_picture(seeds, folder)
     plugin = rng.choice(("none", "leader"))
-    return [
-        "restore",
-        picture,
-        _out(folder),
-        "--prior",
-        str(prior),
-        "--task",
-        "denoise",
-        "--sigma",
-        "0.1",
-        "--steps",
-        "1",
-        "--plugin",
-        plugin,
-    ]
+    run = ["--task", "denoise", "--sigma", "0.1", "--steps", "1"]
+    return ["restore", picture, _out(folder), "--prior", str(prior), *run, "--plugin", plugin]
 
 
 def _command(rng: Random, seeds: Path, folder: Path) -> list[str]:

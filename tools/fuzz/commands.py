@@ -8,22 +8,7 @@ from random import Random
 from tools.fuzz.doors import MAPS
 
 NUMBERS = (
-    "0",
-    "1",
-    "2",
-    "-1",
-    "3.5",
-    "1e3",
-    "1e308",
-    "nan",
-    "inf",
-    "-inf",
-    "",
-    "x",
-    "25",
-    "1001",
-    "99999999999999999999",
-    "0x10",
+    *("0", "1", "2", "-1", "3.5", "1e3", "1e308", "nan", "inf", "-inf", "", "x", "25", "1001", "99999999999999999999", "0x10"),
     "٣",
 )
 NAMES = ("", "x", "none", "all", "-", "--", "..", "a" * 3000, "é", "\x1b[31m", "embedded", "DDNM", "leader", "a b")
@@ -54,20 +39,8 @@ def _input(rng: Random, folder: Path) -> str:
 
 
 def _output(rng: Random, folder: Path) -> str:
-    names = (
-        "out.png",
-        "out.png",
-        "out.jpg",
-        "out.npz",
-        "out.tif",
-        "out.xyz",
-        "out",
-        "",
-        "rgb.png",
-        "none/out.png",
-        "o" * 300 + ".png",
-    )
-    return str(folder / rng.choice(names))
+    names = ["out.png", "out.png", "out.jpg", "out.npz", "out.tif", "out.xyz", "out", "rgb.png", "none/out.png"]
+    return str(folder / rng.choice([*names, "", "o" * 300 + ".png"]))
 
 
 def _tables(rng: Random, folder: Path) -> dict[str, tuple[str, ...]]:

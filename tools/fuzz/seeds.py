@@ -17,6 +17,15 @@ from leader.restoration.degrade import degrade_file
 SIDE = 16
 CHECKPOINT = {"size": SIDE, "schedule": "linear", "head_channels": 16, "attention_order": "legacy"}
 """What the tensors of the small checkpoint do not tell."""
+TINY_UNET: dict[str, Any] = {
+    "block_out_channels": (8, 8),
+    "layers_per_block": 1,
+    "down_block_types": ("DownBlock2D", "AttnDownBlock2D"),
+    "up_block_types": ("AttnUpBlock2D", "UpBlock2D"),
+    "norm_num_groups": 4,
+    "attention_head_dim": 4,
+}
+"""The smallest network of diffusers with attention."""
 
 
 def make_seeds(folder: Path) -> None:
@@ -208,14 +217,6 @@ def _diffusers(folder: Path) -> None:
     from diffusers import DDPMScheduler, UNet2DModel
 
     torch.manual_seed(0)
-    unet = UNet2DModel(
-        sample_size=SIDE,
-        block_out_channels=(8, 8),
-        layers_per_block=1,
-        down_block_types=("DownBlock2D", "AttnDownBlock2D"),
-        up_block_types=("AttnUpBlock2D", "UpBlock2D"),
-        norm_num_groups=4,
-        attention_head_dim=4,
-    )
+    unet = UNet2DModel(sample_size=SIDE, **TINY_UNET)
     unet.save_pretrained(folder / "unet")
     DDPMScheduler().save_pretrained(folder / "scheduler")

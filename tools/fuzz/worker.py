@@ -125,7 +125,7 @@ def run_case(case: Case, folder: Path, alarm: Alarm) -> Outcome:
     said = result.output
     if result.exit_code == BUG:
         return _bug(case, said, folder)
-    if "memory does not suffice" in said or "Traceback (most" in said:
+    if "not enough memory" in said or "Traceback (most" in said:
         cause = result.exception.__cause__ or result.exception.__context__ if result.exception else None
         return _finding(case, "memory", _root(cause), folder, said)
     if result.exit_code == NO_ANSWER:

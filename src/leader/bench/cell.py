@@ -32,6 +32,7 @@ class Frozen(Mapping[str, Any]):
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self._values = {key: _frozen(value) for key, value in sorted((values or {}).items())}
         self._key = tuple((key, _typed(value)) for key, value in self._values.items())
+        self._hash = hash(self._key)
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
@@ -43,7 +44,7 @@ class Frozen(Mapping[str, Any]):
         return len(self._values)
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Frozen):
@@ -86,6 +87,7 @@ class Recipe:
     options   of the task; the word "image" stands for the image's position
     steps     T; None in a row that takes the calls of another row's record as its steps
     settings  of the method; under a plug-in's name a table with that plug-in's
+    precision of the network, as in `load_prior`
     timing    whether seconds are stored; memory: whether peak memory is, each cell in a process of its own
     keep      what is stored besides numbers, of KEEP
     metrics   by `module:name` or of installed packages, besides the package's own, which every record holds
@@ -105,6 +107,7 @@ class Recipe:
     estimator: str | None = None
     seed: int = 0
     device: str = "cpu"
+    precision: str = "float32"
     timing: bool = True
     memory: bool = False
     keep: tuple[str, ...] = ()

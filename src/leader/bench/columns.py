@@ -12,7 +12,7 @@ _OWN: dict[str, Column] = {
     "calls": Column("calls", 1, -1, "forward evaluations of the network, per image"),
     "jvps": Column("JVPs", 1, -1),
     "backwards": Column("backwards", 1, -1),
-    "work": Column("work", 1, -1, "full-resolution passes that the calls amount to"),
+    "work": Column("work", 1, -1, "full-resolution passes, in which a derivative of the network counts as two more"),
     "seconds": Column("seconds", 2, -1, "wall-clock time of one image with one thread; compare within a table only"),
     "trust_seconds": Column("map seconds", 3, -1, "wall-clock time of the error map, after the run"),
     "coverage": Column("90 % intervals", 3, 0, "share of open pixels whose truth lies in the interval said to hold 90 %"),

@@ -15,6 +15,7 @@ calls_of = "DDNM + SATP"                as many steps, image by image, as that r
 label = "..."                           the row's name, with {} for the varied value
 against = "DDNM"                        the row it is compared with; by default the same without plug-ins
 forms = ["full"]                        the forms that have these rows; by default all
+only = ["sr"]                           the tasks that have these rows; by default all
 count = 8                               the first images only; by default all of the form's
 
 [form.small]                            where it runs and on what: the fields of Form, on top of the package's forms.toml
@@ -27,7 +28,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from leader.bench.cell import BASELINES, KEEP, Cell, Frozen, Recipe
 from leader.bench.columns import COLUMNS
 from leader.bench.images import FITS, list_images
 from leader.bench.schema import Table, parse_toml
-from leader.by_name import label_of
+from leader.by_name import label_of, show_value
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.methods import METHODS, make_method
 from leader.metrics import METRICS
@@ -59,6 +60,7 @@ _ROWS = (
     "against",
     "estimator",
     "forms",
+    "only",
     "count",
 )
 _TASK = ("label", "name", "options", "sigma")
@@ -83,7 +85,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: a method with its plug-ins and settings; `count` images of the form's, None for all."""
+    """One line of a table: a method with its plug-ins and settings; `count` images of the form's, None for all.
+
+    only  the labels of the tasks that have it; None for all
+    """
 
     label: str
     method: str
@@ -95,14 +100,24 @@ class Row:
     calls_of: str | None = None
     against: str | None = None
     count: int | None = None
+    only: tuple[str, ...] | None = None
+
+    def has(self, task: str, index: int) -> bool:
+        """Whether it has a cell for the image at a position and the task of that label."""
+        return (self.count is None or index < self.count) and (self.only is None or task in self.only)
 
 
 @dataclass(frozen=True)
 class Form:
     """Where an experiment runs, and on what.
 
-    images   "test" (the shipped crops) or a folder; "" where the user must name one
-    count    how many images, from the first
+    images     "test" (the shipped crops) or a folder; "" where the user must name one
+    count      how many images, from the first
+    precision  of the network on a GPU; methods that differentiate it, and the CPU, take float32
+    batch      images that go through a run together on a GPU
+    timed      so many of the first images run one by one with one worker, and store their seconds; None: all, as they come
+    pace       seconds of a full-resolution pass where it is known, for the bill of a dry run
+    settings   of plug-ins, for every row: tables by their names, below a row's own
     """
 
     prior: str = "embedded"
@@ -113,9 +128,14 @@ class Form:
     steps: int = 100
     seeds: tuple[int, ...] = (0,)
     device: str = "cpu"
+    precision: str = "float32"
+    batch: int = 1
+    timed: int | None = None
+    pace: float | None = None
     timing: bool = True
     memory: bool = False
     keep: tuple[str, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
     methods: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -150,6 +170,16 @@ class Experiment:
             raise LeaderError(f"No row matches '{rows}' or no task matches '{tasks}'; leave the filters out.")
         return replace(self, rows=kept, tasks=named)
 
+    def shortened(self, steps: int) -> Experiment:
+        """With at most so many steps in every row: a trial of everything else."""
+        methods = {
+            name: {**own, "steps": min(steps, own["steps"])} if "steps" in own else own
+            for name, own in self.form.methods.items()
+        }
+        rows = tuple(replace(row, steps=None if row.steps is None else min(steps, row.steps)) for row in self.rows)
+        form = replace(self.form, steps=min(steps, self.form.steps), methods=methods)
+        return replace(self, name=f"{self.name}-{steps}-steps", rows=rows, form=form)
+
     def cells(self, *, dry: bool = False) -> list[Cell]:
         """All cells, task by task, image by image, so that comparable ones run close in time.
 
@@ -166,18 +196,27 @@ class Experiment:
                     f"'{form.images}' holds {len(found)} pictures and '{self.name}' takes {form.count}; ask for fewer."
                 )
             images = list(found[: form.count])
+        recipes = {  # made once: an experiment may have a thousand images
+            (task.label, row.label, seed, timed): self._recipe(task, row, seed, timed)
+            for task, row, seed, timed in itertools.product(self.tasks, self.rows, form.seeds, (False, True))
+        }
         return [
-            self._cell(task, row, index, image, seed)
+            Cell(row.label, task.label, image, index, recipes[task.label, row.label, seed, self._times(index)], row.calls_of)
             for task in self.tasks
             for seed in form.seeds
             for index, image in enumerate(images)
             for row in self.rows
-            if row.count is None or index < row.count
+            if row.has(task.label, index)
         ]
 
-    def _cell(self, task: Task, row: Row, index: int, image: Path | None, seed: int) -> Cell:
+    def _times(self, index: int) -> bool:
+        """Whether the seconds of the image at a position count."""
+        return self.form.timing and (self.form.timed is None or index < self.form.timed)
+
+    def _recipe(self, task: Task, row: Row, seed: int, timed: bool) -> Recipe:
         form, own = self.form, self.form.methods.get(row.method, {})
-        recipe = Recipe(
+        settings = merged(merged(form.settings, own.get("settings", {})), row.settings)
+        return Recipe(
             fit=form.fit,
             size=form.size,
             prior=form.prior,
@@ -186,24 +225,29 @@ class Experiment:
             sigma=task.sigma,
             method=row.method,
             plugins=row.plugins,
-            settings=Frozen(_settings_of(row, merged(own.get("settings", {}), row.settings))),
+            settings=Frozen(_settings_of(row, settings)),
             steps=None if row.calls_of else row.steps or own.get("steps", form.steps),
             grid=row.grid,
             estimator=row.estimator,
             seed=seed,
             device=form.device,
-            timing=form.timing,
+            precision="float32" if not form.device.startswith("cuda") or _differentiates(row.method) else form.precision,
+            timing=timed,
             memory=form.memory,
             keep=form.keep,
             metrics=tuple(name for name in self.table.get("metrics", ()) if name in METRICS and name not in METRICS.own),
         )
-        return Cell(row.label, task.label, image, index, recipe, row.calls_of)
 
 
 def _settings_of(row: Row, settings: dict[str, Any]) -> dict[str, Any]:
     """Those of the method and of the row's own plug-ins: rows of one block share a table, not their plug-ins."""
     own = expand(row.plugins)
     return {key: value for key, value in settings.items() if key not in PLUGINS or key in own}
+
+
+def _differentiates(method: str) -> bool:
+    """Whether a method takes gradients through the network, which half precision would round away."""
+    return method in METHODS and METHODS[method]().cost.backward > 0
 
 
 def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
@@ -224,14 +268,15 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
     definitions = {**read_shared("tasks.toml", path), **document.named_tables("task")}
     shared = read_shared("forms.toml", path)
     named = document.named_tables("form") or {"small": {}}
-    forms = {name: _merged_form(shared.get(name), own) for name, own in named.items()}
+    forms = {name: merged(_shared_form(shared, name), own) if isinstance(own, dict) else own for name, own in named.items()}
     if form not in forms:
         raise unknown_name(f"form of '{path.stem}'", form, forms)
     chosen = _form(Table(forms[form], f"the form '{form}' of {where}", [item.name for item in fields(Form)]), changes)
     blocks = [Table(block, f"the rows of {where}", _ROWS) for block in document.tables("rows")]
-    rows = tuple(row for block in blocks for row in _expand(block) if form in _forms_of_rows(block, forms))
-    _check_rows(rows, path)
     tasks = tuple(_task(name, definitions) for name in document.texts("tasks"))
+    known = dict(zip(document.texts("tasks"), (task.label for task in tasks), strict=True))
+    rows = tuple(row for block in blocks for row in _expand(block, known) if form in _forms_of_rows(block, forms))
+    _check_rows(rows, path)
     labels = [task.label for task in tasks]
     if not labels or len(set(labels)) != len(labels):
         raise UsageError(f"{where} needs tasks with distinct labels; found {', '.join(labels) or 'none'}.")
@@ -254,8 +299,18 @@ def read_shared(name: str, path: Path | None = None) -> dict[str, Any]:
     return {**parse_toml(HOME / name), **({} if path is None else parse_toml(path.with_name(name)))}
 
 
-def _merged_form(shared: Any, own: Any) -> Any:
-    return {**shared, **own} if isinstance(shared, dict) and isinstance(own, dict) else own
+def _shared_form(shared: dict[str, Any], name: str) -> dict[str, Any]:
+    """The form that experiments share under a name, with what it is `like` below it; empty where there is none."""
+    form = shared.get(name, {})
+    if not isinstance(form, dict):
+        raise UsageError(f"The shared form '{name}' must be a table; found {show_value(form)}.")
+    own = {key: value for key, value in form.items() if key != "like"}
+    base = form.get("like")
+    if base is None:
+        return own
+    if base not in shared or base == name:
+        raise unknown_name(f"form that '{name}' is like", str(base), shared)
+    return merged(_shared_form({key: value for key, value in shared.items() if key != name}, base), own)
 
 
 def load_tasks(names: list[str] | None = None) -> list[Task]:
@@ -291,11 +346,25 @@ def _form(table: Table, changes: dict[str, Any]) -> Form:
         steps=given.integer("steps", default.steps, 1, _MOST_STEPS),
         seeds=given.integers("seeds", default.seeds, 0, 2**63 - 1),
         device=given.text("device", default.device),
+        precision=given.text("precision", default.precision),
+        batch=given.integer("batch", default.batch, 1, _MOST_IMAGES),
+        timed=given.integer("timed", None, 0, _MOST_IMAGES) if "timed" in given else None,
+        pace=given.number("pace", 1.0, 0.0, 1e6) if "pace" in given else None,
         timing=given.flag("timing", default.timing),
         memory=given.flag("memory", default.memory),
         keep=given.texts("keep", ()),
+        settings=_plugin_settings(given.plain("settings", PLUGINS), given.where),
         methods={name: _own(name, entry, given.where) for name, entry in given.named_tables("methods").items()},
     )
+
+
+def _plugin_settings(settings: dict[str, Any], where: str) -> dict[str, Any]:
+    """Settings that serve every row: those of plug-ins, since each method has its own."""
+    for name in settings:
+        if name not in PLUGINS:
+            raise unknown_name(f"plug-in among the settings of {where}", name, PLUGINS)
+        make_plugin(name, settings[name])
+    return settings
 
 
 def _own(method: str, entry: Any, where: str) -> dict[str, Any]:
@@ -347,8 +416,11 @@ def _task(name: str, definitions: dict[str, Any]) -> Task:
     return Task(entry.text("label", name), entry.text("name"), entry.plain("options"), entry.number("sigma", 0.0, 0.0, 10.0))
 
 
-def _expand(block: Table) -> Iterator[Row]:
-    """The rows of one [[rows]] table."""
+def _expand(block: Table, tasks: Mapping[str, str]) -> Iterator[Row]:
+    """The rows of one [[rows]] table; tasks: the labels of the experiment's by name."""
+    for name in (only := block.texts("only", ())):
+        if name not in tasks:
+            raise unknown_name(f"task of {block.where}", name, tasks)
     vary = [[(key, value) for value in values] for key, values in block.alternatives("vary").items()]
     listed = isinstance(block.values.get("steps"), list)
     counts: tuple[int | None, ...] = block.integers("steps", (1,), 1, _MOST_STEPS) if "steps" in block else (None,)
@@ -379,6 +451,7 @@ def _expand(block: Table) -> Iterator[Row]:
                     calls_of=block.text_or_none("calls_of"),
                     against=None if host == label else host,
                     count=block.integer("count", None, 1, _MOST_IMAGES) if "count" in block else None,
+                    only=tuple(tasks[name] for name in only) or None,
                 )
 
 
@@ -426,9 +499,14 @@ def _check_rows(rows: tuple[Row, ...], path: Path) -> None:
     for row in rows:
         if row.calls_of is not None and row.calls_of not in labels:
             raise unknown_name(f"row that '{row.label}' takes its calls from", row.calls_of, labels)
-    counts = {row.label: math.inf if row.count is None else row.count for row in rows}
+    by_label = {row.label: row for row in rows}
     for row in rows:
-        if row.calls_of is not None and counts[row.calls_of] < counts[row.label]:
+        source = by_label.get(row.calls_of or "", row)
+        if (source.count or math.inf) < (row.count or math.inf):
             raise LeaderError(
                 f"'{row.label}' takes its calls from '{row.calls_of}', which has fewer images; give it a count too."
+            )
+        if source.only is not None and not (row.only and set(row.only) <= set(source.only)):
+            raise LeaderError(
+                f"'{row.label}' takes its calls from '{row.calls_of}', which has fewer tasks; give it `only` too."
             )

@@ -12,13 +12,14 @@ from PIL import Image
 from torch import Tensor
 
 from leader.errors import LeaderError, unknown_name
-from leader.files import sha256_of
+from leader.files import sha256_once
 from leader.pictures import list_pictures, read_picture
 
-FITS = ("crop", "half", "square")
-"""crop: the central crop; half: half size (Lanczos), then the central crop; square: the central square,
-resized (Lanczos).
+FITS = ("crop", "half", "square", "host")
+"""crop: the central crop; half: half size (Lanczos), then the central crop; square: the central square, resized (Lanczos);
+host: the same with Pillow's bilinear filter, as DDNM, DDRM, DDPG and those that build on them bring pictures to size.
 """
+_FILTERS = {"square": Image.Resampling.LANCZOS, "host": Image.Resampling.BILINEAR}
 
 
 def list_images(source: str) -> list[Path]:
@@ -34,9 +35,8 @@ def load_image(path: Path, fit: str, size: int) -> Tensor:
     picture = read_picture(path).rgb()
     if fit == "half":
         picture = picture.resize((max(1, picture.width // 2), max(1, picture.height // 2)), Image.Resampling.LANCZOS)
-    if fit == "square":
-        side = min(picture.size)
-        picture = _central(picture, side).resize((size, size), Image.Resampling.LANCZOS)
+    if fit in _FILTERS:
+        picture = _central(picture, min(picture.size)).resize((size, size), _FILTERS[fit])
     if min(picture.size) < size:
         raise LeaderError(
             f"'{path.name}' is {picture.width} x {picture.height} after '{fit}', too small for "
@@ -46,10 +46,9 @@ def load_image(path: Path, fit: str, size: int) -> Tensor:
     return torch.from_numpy(pixels).permute(2, 0, 1)[None].contiguous()
 
 
-@lru_cache(maxsize=4096)
 def file_hash(path: Path) -> str:
     """SHA-256 of a file, the first 16 digits."""
-    return sha256_of(path)[:16]
+    return sha256_once(path)[:16]
 
 
 def to_pixels(picture: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:

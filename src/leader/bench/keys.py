@@ -54,6 +54,7 @@ def identify(cell: Cell) -> Identity:
         "sigma": recipe.sigma,
         "seed": recipe.seed,
         "device": recipe.device,
+        **({} if recipe.precision == "float32" else {"precision": recipe.precision}),
         "timing": recipe.timing,
         "memory": recipe.memory,
         "keep": sorted(recipe.keep),

@@ -14,6 +14,7 @@ from leader.bench.records import Record
 from leader.errors import LeaderError
 from leader.metrics import METRICS
 from leader.metrics.fidelity import data_consistency, rms
+from leader.priors.ledger import Counts
 from leader.problem import Problem
 from leader.result import Result, to_unit_range
 
@@ -39,9 +40,9 @@ def scores(restored: Tensor, picture: Tensor, problem: Problem, names: Iterable[
     return {name: round(value, DIGITS) if math.isfinite(value) else None for name, value in found.items()}
 
 
-def counts(result: Result, size: int) -> Record:
-    """What the run asked of the network; work is in passes over an image of size x size."""
-    total = result.ledger.total
+def counts(result: Result, image: int, size: int) -> Record:
+    """What the run asked of the network for one image; work is in passes over an image of size x size, calls alone."""
+    total = result.ledger.rows.get(image, Counts())
     return {
         "calls": int(total.calls),
         "jvps": int(total.jvps),

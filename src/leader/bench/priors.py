@@ -12,7 +12,7 @@ from leader.by_name import revision_of
 from leader.errors import LeaderError
 from leader.priors.adapters import NetworkPrior
 from leader.priors.base import Prior
-from leader.priors.catalogue import ENTRIES
+from leader.priors.catalogue import ENTRIES, check_hash
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.priors.loading import PRIORS, find_head, load_prior
 from leader.schedule import Schedule
@@ -23,11 +23,21 @@ _GAUSSIAN_STD = 0.5
 
 
 @lru_cache(maxsize=2)
-def open_prior(name: str, size: int, device: str = "cpu") -> Prior:
+def open_prior(name: str, size: int, device: str = "cpu", precision: str = "float32") -> Prior:
     """The prior for images of size x size."""
     if name == GAUSSIAN:
         return GaussianPrior(stationary((3, size, size), _GAUSSIAN_STD))
-    return load_prior(name, device=device)
+    return load_prior(name, device=device, dtype=precision)
+
+
+def check_present(name: str) -> None:
+    """Refuses a published prior whose file is not on this machine, or not the published one."""
+    if name not in ENTRIES:
+        return
+    entry = ENTRIES[name]
+    if not entry.on_disk:
+        raise LeaderError(f"The weights of '{name}' are not at {entry.path}; run `leader priors get {name}` first.")
+    check_hash(entry, entry.path)
 
 
 def fingerprint(name: str) -> str:
@@ -58,10 +68,11 @@ def priors_within(name: str, prior: Prior) -> list[type[Prior]]:
 
 
 def stand_in(name: str, size: int) -> Prior:
-    """A prior to plan with: a published one's schedule alone (its weights are large, or absent), else itself."""
+    """A prior to plan with: what is known of a published one without its weights, which are large or absent; else itself."""
     if name in ENTRIES:
-        prior = Prior(Schedule.linear())
-        prior.name = name
+        entry, prior = ENTRIES[name], Prior(Schedule.linear())
+        prior.name, prior.home = name, entry.path
+        prior.source = "head" if find_head(entry.path) else "learned" if entry.config.out_channels > 3 else None
         return prior
     if name != GAUSSIAN and name not in PRIORS and not _files(name):
         raise LeaderError(f"There is no prior '{name}': give a registered name or the path of a checkpoint.")

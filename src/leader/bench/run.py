@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from leader.bench.cell import Cell, Place
+from leader.bench.cell import Cell, Place, Recipe
 from leader.bench.experiment import Experiment
 from leader.bench.keys import Identity, identify
+from leader.bench.priors import check_present
 from leader.bench.progress import Meter
 from leader.bench.records import Record, Store
-from leader.bench.running import run_cell
-from leader.bench.setup import BACKWARD_PASSES, Bill, cost_of
+from leader.bench.running import run_cells
+from leader.bench.setup import Bill, cost_of, work_of
 from leader.engines import Engine
 from leader.errors import LeaderError
+
+MOST_FAILURES = 10
+"""So many cells may fail before the first one succeeds."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did: cells run now, found stored, and ended in an error."""
+    """What a run did: cells run now, found stored, and ended in an error; the first of the errors."""
 
     ran: int
     found: int
     failed: int
+    reason: str | None = None
 
 
 def run_experiment(
-    experiment: Experiment, store: Store, engine: Engine, *, prune: bool = False, quiet: bool = False
+    experiment: Experiment,
+    store: Store,
+    engine: Engine,
+    *,
+    alone: Engine | None = None,
+    prune: bool = False,
+    quiet: bool = False,
 ) -> Outcome:
-    """Runs the cells whose records or kept pictures are missing, then writes the records in the experiment's order."""
+    """Runs the cells whose records or kept pictures are missing, then writes the records in the experiment's order.
+
+    alone  an engine of one worker, for the cells whose seconds count where the form times only some
+    """
+    check_present(experiment.form.prior)
     cells = experiment.cells()
     places: dict[Place, Record] = {}
     ran = found = 0
@@ -46,16 +61,39 @@ def run_experiment(
                 places[cell.place] = record
                 found += 1
                 meter.skip(costs[cell.place])
-            groups = list(missing.values())
-            for position, answer in engine.map(run_cell, [group[0] for group in groups]):
-                store.append(answer.record, answer.pictures)
-                for cell in groups[position]:
-                    places[cell.place] = answer.record
-                    ran += 1
-                    meter.done(costs[cell.place])
+            for workers, jobs in _jobs(experiment, [group[0] for group in missing.values()], engine, alone):
+                for position, answers in workers.map(run_cells, jobs):
+                    for job, answer in zip(jobs[position], answers, strict=True):
+                        store.append(answer.record, answer.pictures)
+                        for cell in missing[identify(job).key]:
+                            places[cell.place] = answer.record
+                            ran += 1
+                            meter.done(costs[cell.place])
+                    _check_hope(places)
         store.finish(list(dict.fromkeys(places[cell.place]["key"] for cell in cells)), prune=prune)
-    failed = sum("error" in record for record in places.values())
-    return Outcome(ran, found, failed)
+    errors = [str(record["error"]) for record in places.values() if "error" in record]
+    return Outcome(ran, found, len(errors), errors[0] if errors else None)
+
+
+def _jobs(
+    experiment: Experiment, cells: Sequence[Cell], engine: Engine, alone: Engine | None
+) -> list[tuple[Engine, list[tuple[Cell, ...]]]]:
+    """Who runs which cells together: those that are timed go one by one, in an engine of their own where there is one."""
+    timed: list[tuple[Cell, ...]] = [(cell,) for cell in cells if cell.recipe.timing]
+    batches: dict[Recipe, list[Cell]] = {}
+    for cell in cells:
+        if not cell.recipe.timing:
+            batches.setdefault(cell.recipe, []).append(cell)
+    size = 1 if experiment.form.memory or "path" in experiment.form.keep else experiment.form.batch
+    others = [tuple(group[at : at + size]) for group in batches.values() for at in range(0, len(group), size)]
+    return [(alone or engine, timed), (engine, others)] if alone is not None else [(engine, [*timed, *others])]
+
+
+def _check_hope(places: Mapping[Place, Record]) -> None:
+    """Ends a run that only fails, before it has stored an error for every cell."""
+    if len(places) >= MOST_FAILURES and all("error" in record for record in places.values()):
+        first = next(iter(places.values()))
+        raise LeaderError(f"All of the first {len(places)} cells failed, such as: {first['error']}")
 
 
 def _complete(store: Store, key: str) -> Record | None:
@@ -140,32 +178,40 @@ def resolved_cells(experiment: Experiment, places: dict[Place, Record]) -> Itera
 
 
 def dry_run(experiment: Experiment, store: Store, write: Callable[[str], None]) -> Bill:
-    """Writes a line per cell, with its cost and whether its record exists; returns the total of what is missing."""
-    total = Bill()
-    cells = experiment.cells(dry=True)
-    write("row\ttask\timage\tseed\tcalls\tbackwards\tpasses\tstored")
-    for cell in cells:
-        cost = cost_of(cell, experiment.form.steps)
-        stored = cell.calls_of is None and _complete(store, identify(cell).key) is not None
-        name = cell.image.stem if cell.image else f"#{cell.index}"
-        numbers = f"{cost.calls}\t{cost.backwards}\t{cost.passes:.1f}\t{'yes' if stored else 'no'}"
-        write(f"{cell.row}\t{cell.title}\t{name}\t{cell.recipe.seed}\t{numbers}")
-        if not stored:
-            total += cost
-    todo = f"{total.calls} calls, {total.backwards} backward passes, {total.passes:.0f} passes"
-    pace = seconds_per_pass(store, experiment)
-    clock = "" if pace is None else f"; about {pace * total.passes / 60:.0f} min of one core, judging by stored runs"
-    write(f"{len(cells)} cells; to do: {todo}{clock}")
+    """Writes a line per row and task with the cost of what has no record yet; returns the total."""
+    total, todo = Bill(), 0
+    by_line: dict[tuple[str, str], list[Bill]] = {}
+    for cell in experiment.cells(dry=True):
+        stored = cell.calls_of is None and cell.image is not None and _complete(store, identify(cell).key) is not None
+        by_line.setdefault((cell.row, cell.title), []).append(Bill() if stored else cost_of(cell, experiment.form.steps))
+    write("row\ttask\timages\tto do\tcalls\tJVPs\tbackwards\tpasses")
+    for (row, task), bills in by_line.items():
+        cost, missing = sum(bills, Bill()), sum(bill != Bill() for bill in bills)
+        numbers = f"{cost.calls}\t{cost.jvps}\t{cost.backwards}\t{cost.passes:.0f}"
+        write(f"{row}\t{task}\t{len(bills)}\t{missing}\t{numbers}")
+        total, todo = total + cost, todo + missing
+    counted = f"{total.calls} calls, {total.jvps} JVPs, {total.backwards} backward passes, {total.passes:.0f} passes in all"
+    write(f"{len({row for row, _ in by_line})} rows; {todo} cells to do: {counted}{_say_time(experiment, store, total.passes)}")
     return total
 
 
+def _say_time(experiment: Experiment, store: Store, passes: float) -> str:
+    """The time that passes take: by stored runs of this prior, else by the pace that the form states."""
+    stored = seconds_per_pass(store, experiment)
+    if stored is not None:
+        return f"; about {stored * passes / 60:.0f} min of one worker, judging by stored runs"
+    pace = experiment.form.pace
+    return "" if pace is None else f"; about {pace * passes / 3600:.0f} hours of one GPU at {pace:g} s a pass"
+
+
 def seconds_per_pass(store: Store, experiment: Experiment) -> float | None:
-    """Time of a full-resolution pass in the stored runs of this prior and size; None if there are none."""
+    """Time of a full-resolution pass in the stored runs of this prior and size on this device; None if there are none."""
     seconds = passes = 0.0
+    form = experiment.form
     for record in store.all():
         asked = record["asked"]
-        same = asked.get("prior", {}).get("name") == experiment.form.prior and asked.get("size") == experiment.form.size
-        if same and record.get("seconds") and record.get("calls") and record.get("work"):
+        mine = (asked.get("prior", {}).get("name"), asked.get("size"), asked.get("device"))
+        if mine == (form.prior, form.size, form.device) and record.get("seconds") and (work := work_of(record)):
             seconds += record["seconds"]
-            passes += record["work"] * (1 + BACKWARD_PASSES * (record.get("backwards") or 0) / record["calls"])
+            passes += work
     return seconds / passes if passes else None

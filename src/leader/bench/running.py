@@ -1,9 +1,10 @@
-"""Running one cell in this process: it gives a record."""
+"""Running cells in this process: each gives a record."""
 
 from __future__ import annotations
 
 import io
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +18,15 @@ from leader.bench.keys import identify, metrics_of_record, provenance
 from leader.bench.measures import counts, memory_now, memory_peak, scores
 from leader.bench.priors import open_prior
 from leader.bench.records import Record
-from leader.bench.setup import operator_of, sampler_of
+from leader.bench.setup import operator_for, operator_of, sampler_of
 from leader.errors import LeaderError
 from leader.problem import Problem
 from leader.result import Step
 
 FRAMES = 8
 """Pictures along the way."""
+Found = tuple[Record, dict[str, bytes]]
+"""What was measured of a cell, and the pictures that it keeps (kind -> PNG)."""
 
 
 @dataclass(frozen=True)
@@ -35,19 +38,36 @@ class Answer:
 
 
 def run_cell(cell: Cell) -> Answer:
-    """Runs a cell. A request that cannot be served, or diverges, gives a record with an "error" instead of numbers."""
-    who, recipe = identify(cell), cell.recipe
-    record: Record = {"key": who.key, "asked": who.asked, "revisions": who.revisions, **provenance()}
-    pictures: dict[str, bytes] = {}
+    """Runs one cell."""
+    return run_cells((cell,))[0]
+
+
+def run_cells(cells: Sequence[Cell]) -> list[Answer]:
+    """Runs cells of one recipe, together where their operators can be put together.
+
+    A request that cannot be served, or diverges, gives a record with an "error" instead of numbers; where one of several
+    images does so, each is run alone.
+    """
+    recipe = cells[0].recipe
+    if len(cells) > 1 and operator_for(recipe, [cell.index for cell in cells]) is None:
+        return [run_cell(cell) for cell in cells]
     try:
         if "trust" in recipe.keep:
             from leader.bench.trusting import trusted_numbers  # which takes its problems from here
 
-            numbers = trusted_numbers(cell, metrics_of_record(recipe))
+            found: list[Found] = [(trusted_numbers(cell, metrics_of_record(recipe)), {}) for cell in cells]
         else:
-            numbers, pictures = numbers_and_pictures(cell, metrics_of_record(recipe))
+            found = measure_cells(cells, metrics_of_record(recipe))
     except LeaderError as error:
-        return Answer({**record, "error": str(error)}, {})
+        if len(cells) > 1:
+            return [run_cell(cell) for cell in cells]
+        found = [({"error": str(error)}, {})]
+    return [_answer(cell, *numbers) for cell, numbers in zip(cells, found, strict=True)]
+
+
+def _answer(cell: Cell, numbers: Record, pictures: dict[str, bytes]) -> Answer:
+    who = identify(cell)
+    record: Record = {"key": who.key, "asked": who.asked, "revisions": who.revisions, **provenance()}
     names = {kind: f"{who.key}-{kind}.png" for kind in pictures}
     if names:
         record["pictures"] = names
@@ -56,10 +76,15 @@ def run_cell(cell: Cell) -> Answer:
 
 def open_cell(cell: Cell) -> tuple[Tensor, Problem]:
     """The picture of a cell, [1, 3, H, W] in [0, 1], and its problem."""
+    picture = open_picture(cell)
+    return picture, measure(cell, picture)
+
+
+def open_picture(cell: Cell) -> Tensor:
+    """The picture of a cell, [1, 3, H, W] in [0, 1], where it is run."""
     if cell.image is None:
         raise LeaderError("A cell without an image can be planned but not run; give the experiment a folder of pictures.")
-    picture = load_image(cell.image, cell.recipe.fit, cell.recipe.size).to(cell.recipe.device)
-    return picture, measure(cell, picture)
+    return load_image(cell.image, cell.recipe.fit, cell.recipe.size).to(cell.recipe.device)
 
 
 def measure(cell: Cell, picture: Tensor) -> Problem:
@@ -68,42 +93,47 @@ def measure(cell: Cell, picture: Tensor) -> Problem:
     return Problem.simulate(picture, operator_of(recipe, cell.index), recipe.sigma, recipe.seed, ids=[cell.index])
 
 
-def numbers_and_pictures(cell: Cell, metrics: tuple[str, ...]) -> tuple[Record, dict[str, bytes]]:
-    """All that is measured of a cell, with the scores of `metrics`, and the pictures it keeps (kind -> PNG)."""
-    recipe = cell.recipe
-    picture, problem = open_cell(cell)
-    numbers: Record = {}
-    pictures: dict[str, bytes] = {}
+def measure_cells(cells: Sequence[Cell], metrics: tuple[str, ...]) -> list[Found]:
+    """All that is measured of cells of one recipe, run together, with the scores of `metrics`, and the pictures they keep."""
+    first, recipe, ids = cells[0], cells[0].recipe, [cell.index for cell in cells]
+    clean = [open_picture(cell) for cell in cells]
+    operator = operator_for(recipe, ids)
+    assert operator is not None
+    problem = Problem.simulate(torch.cat(clean), operator, recipe.sigma, recipe.seed, ids=ids)
+    found: list[Found] = [({}, {}) for _ in cells]
     if recipe.method in BASELINES:
-        restored = _baseline(recipe.method, picture, problem)
+        restored = _baseline(recipe.method, torch.cat(clean), problem)
     else:
-        prior = open_prior(recipe.prior, recipe.size, recipe.device)
+        prior = open_prior(recipe.prior, recipe.size, recipe.device, recipe.precision)
         before = memory_now(recipe.device) if recipe.memory else 0.0
         started = time.perf_counter()
         steps: list[Step] = []
         on_step = steps.append if "path" in recipe.keep else None
-        result = sampler_of(recipe, prior).run(problem, recipe.seed, ids=[cell.index], on_step=on_step)
+        result = sampler_of(recipe, prior).run(problem, recipe.seed, ids=ids, on_step=on_step)
         seconds = time.perf_counter() - started
         restored = result.images
-        numbers |= counts(result, recipe.size)
-        if recipe.timing:
-            numbers["seconds"] = round(seconds, 4)
-        if recipe.memory:  # read before any metric allocates
-            peak = memory_peak(recipe.device)
-            numbers |= {"peak_mb": round(peak, 2), "run_mb": round(peak - before, 2)}
-        if "trace" in recipe.keep:
-            trace = result.trace[cell.index]
-            numbers["trace"] = [[v.t, v.jump, None if v.U is None else round(v.U, 8)] for v in trace]
-        if "path" in recipe.keep:
-            chosen = np.linspace(0, len(steps) - 1, min(FRAMES, len(steps))).round().astype(int)
-            frames = [steps[i] for i in chosen]
-            numbers |= {"frames": [int(step.t[0]) for step in frames], "frame_calls": [step.index + 1 for step in frames]}
-            pictures |= _path_pictures(frames)
-    if recipe.method != "reference":
-        numbers |= scores(restored, picture, problem, metrics)
-    if "restored" in recipe.keep:
-        pictures["restored"] = _png(to_pixels((restored[0] + 1) / 2))
-    return numbers, pictures
+        for cell, (numbers, pictures) in zip(cells, found, strict=True):
+            numbers |= counts(result, cell.index, recipe.size)
+            if recipe.timing:
+                numbers["seconds"] = round(seconds / len(cells), 4)
+            if recipe.memory:  # read before any metric allocates
+                peak = memory_peak(recipe.device)
+                numbers |= {"peak_mb": round(peak, 2), "run_mb": round(peak - before, 2)}
+            if "trace" in recipe.keep:
+                trace = result.trace[cell.index]
+                numbers["trace"] = [[v.t, v.jump, None if v.U is None else round(v.U, 8)] for v in trace]
+            if "path" in recipe.keep and cell is first:
+                chosen = np.linspace(0, len(steps) - 1, min(FRAMES, len(steps))).round().astype(int)
+                frames = [steps[i] for i in chosen]
+                numbers |= {"frames": [int(step.t[0]) for step in frames], "frame_calls": [step.index + 1 for step in frames]}
+                pictures |= _path_pictures(frames)
+    for row, (picture, (numbers, pictures)) in enumerate(zip(clean, found, strict=True)):
+        own, one = restored[row : row + 1], problem if len(cells) == 1 else problem.select(torch.tensor([row]))
+        if recipe.method != "reference":
+            numbers |= scores(own, picture, one, metrics)
+        if "restored" in recipe.keep:
+            pictures["restored"] = _png(to_pixels((own[0] + 1) / 2))
+    return found
 
 
 def _path_pictures(steps: list[Step]) -> dict[str, bytes]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from typing import Any
 
 import torch
 
@@ -14,23 +16,32 @@ from leader.bench.cell import BASELINES, Cell, Frozen, Recipe
 from leader.bench.priors import stand_in
 from leader.errors import LeaderError
 from leader.operators.base import LinearOperator
+from leader.operators.blur import Blur
 from leader.operators.tasks import build_task
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.sampler import Plan, Sampler
+from leader.uncertainty.estimators import count_derivatives
 
 BACKWARD_PASSES = 2.0
 """A backward pass costs about as much as two forward passes."""
+JVP_PASSES = 2.0
+"""So does a forward-mode derivative, which computes the value again beside it."""
 
 
 @lru_cache(maxsize=512)
 def plan_of(recipe: Recipe) -> tuple[Plan, Prior]:
     """The resolved settings of a recipe, without running it, and the prior they hold for."""
     prior = stand_in(recipe.prior, recipe.size)
-    operator = operator_of(recipe, 0)
-    blank = torch.zeros(1, *operator.measurement_shape)
+    problem = _blank_problem(recipe.task, recipe.shape, recipe.options_at(0), recipe.sigma)
     with _explaining(f"The method '{recipe.method}' cannot run with the settings {recipe.settings}"):
-        return sampler_of(recipe, prior).plan(Problem(blank, operator, recipe.sigma)), prior
+        return sampler_of(recipe, prior).plan(problem), prior
+
+
+@lru_cache(maxsize=32)
+def _blank_problem(task: str, shape: tuple[int, int, int], options: Frozen, sigma: float) -> Problem:
+    operator = _operator(task, shape, options)
+    return Problem(torch.zeros(1, *operator.measurement_shape), operator, sigma)
 
 
 def sampler_of(recipe: Recipe, prior: Prior) -> Sampler:
@@ -51,6 +62,19 @@ def sampler_of(recipe: Recipe, prior: Prior) -> Sampler:
 def operator_of(recipe: Recipe, index: int) -> LinearOperator:
     """The operator for the image at that position; a process keeps the last few."""
     return _operator(recipe.task, recipe.shape, recipe.options_at(index))
+
+
+def operator_for(recipe: Recipe, indices: Sequence[int]) -> LinearOperator | None:
+    """One operator for several images at once; None where each image has its own and they cannot be put together."""
+    ones = [operator_of(recipe, index) for index in indices]
+    first = ones[0]
+    if all(one is first for one in ones):
+        return first
+    if not all(type(one) is Blur for one in ones):
+        return None
+    joint = Blur(recipe.shape, torch.cat([one.kernel for one in ones if isinstance(one, Blur)]))
+    joint.task = first.task
+    return joint
 
 
 @lru_cache(maxsize=32)
@@ -75,16 +99,18 @@ class Bill:
     """The cost of a whole run, or of several: upper bounds, a pacer or an early stop may save some.
 
     calls      forward evaluations of the network
+    jvps       forward-mode derivatives, for Sigma where the prior predicts no variance
     backwards  reverse-mode passes
     passes     full-resolution forward passes that all of it amounts to (calls x prior.work / pixels)
     """
 
     calls: int = 0
+    jvps: int = 0
     backwards: int = 0
     passes: float = 0.0
 
     def __add__(self, other: Bill) -> Bill:
-        return Bill(self.calls + other.calls, self.backwards + other.backwards, self.passes + other.passes)
+        return Bill(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
 
 
 def cost_of(cell: Cell, fallback_steps: int = 100) -> Bill:
@@ -101,5 +127,23 @@ def _cost(recipe: Recipe) -> Bill:
     visited = [now for now, after in itertools.pairwise(times) if after <= now]
     each = plan.method.cost
     share = [prior.work(t, recipe.size, recipe.size) / recipe.size**2 for t in visited]
-    passes = (each.forward + BACKWARD_PASSES * each.backward) * sum(share) + each.start * share[0]
-    return Bill(each.forward * len(visited) + each.start, each.backward * len(visited), passes)
+    jvps = count_derivatives(plan.estimator, prior, math.prod(recipe.shape), plan.settings["probes"])
+    passes = count_passes(each.forward, jvps, each.backward) * sum(share) + each.start * share[0]
+    return Bill(each.forward * len(visited) + each.start, jvps * len(visited), each.backward * len(visited), passes)
+
+
+def count_passes(calls: float, jvps: float, backwards: float) -> float:
+    """Forward passes that evaluations and derivatives of the network amount to."""
+    return calls + JVP_PASSES * jvps + BACKWARD_PASSES * backwards
+
+
+def work_of(record: Mapping[str, Any]) -> float | None:
+    """Full-resolution passes of a record's run, derivatives included; a derivative is as large as the run's mean call.
+
+    A record's own "work" counts the calls alone.
+    """
+    work = record.get("work")
+    if work is None or not record.get("calls"):
+        return None if work is None else float(work)
+    calls, jvps, backwards = (float(record.get(name) or 0) for name in ("calls", "jvps", "backwards"))
+    return float(work) * count_passes(calls, jvps, backwards) / calls

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from leader.bench.cell import Place
 from leader.bench.experiment import Experiment, Row
 from leader.bench.records import Record
+from leader.bench.setup import work_of
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -60,8 +61,8 @@ class Numbers:
 
     def per_run(self, row: str, task: str, metric: str) -> dict[tuple[int, int], float]:
         """{(image index, seed): value}; runs that failed or lack the number are left out."""
-        found = self._groups.get((row, task), [])
-        return {run: float(record[metric]) for run, record in found if record.get(metric) is not None}
+        found = {run: value_of(record, metric) for run, record in self._groups.get((row, task), [])}
+        return {run: value for run, value in found.items() if value is not None}
 
     def per_image(self, row: str, task: str, metric: str) -> dict[int, float]:
         """{image index: value, averaged over seeds}."""
@@ -108,6 +109,9 @@ class Numbers:
             (self.per_image(row.label, task.label, metric), self.per_image(row.against, task.label, metric))
             for task in self.experiment.tasks
         ]
+        pairs = [(mine, theirs) for mine, theirs in pairs if mine and theirs]  # tasks that both rows have
+        if not pairs:
+            return None
         shared = sorted(set.intersection(*(mine.keys() & theirs.keys() for mine, theirs in pairs)))
         if len(shared) < FEWEST_IMAGES:
             return None
@@ -132,6 +136,12 @@ class Numbers:
                 line = f"{row}, {task}: {record['error']}"
                 counts[line] = counts.get(line, 0) + 1
         return [f"{line} ({count} images)" for line, count in sorted(counts.items())]
+
+
+def value_of(record: Record, metric: str) -> float | None:
+    """A number of a record; "work" with the derivatives of the network."""
+    value = work_of(record) if metric == "work" else record.get(metric)
+    return None if value is None else float(value)
 
 
 def _over_seeds(runs: Mapping[tuple[int, int], float]) -> dict[int, float]:

@@ -40,7 +40,7 @@ def trusted_numbers(cell: Cell, metrics: tuple[str, ...]) -> Record:
     ended = time.perf_counter()
     if evidence is None or found is None:
         raise LeaderError(f"The prior '{recipe.prior}' has no referee, or estimated no Sigma; run `leader fit-trust` first.")
-    numbers: Record = {**counts(result, recipe.size), **scores(result.images, picture, problem, metrics)}
+    numbers: Record = {**counts(result, cell.index, recipe.size), **scores(result.images, picture, problem, metrics)}
     if recipe.timing:
         numbers |= {"seconds": round(between - started, 4), "trust_seconds": round(ended - between, 4)}
     return numbers | judged(found, evidence.restored - (2 * picture[0] - 1), evidence.open)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from leader.cli import degrade, demo, diagnose, lists, priors, pruning, restore, training, trust, web
+from leader.cli import adapt, degrade, demo, diagnose, help, lists, priors, pruning, restore, training, trust, web
 from leader.cli.bench import app as bench
 from leader.cli.errors import OneSentenceGroup
 
@@ -18,25 +18,35 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Restores degraded pictures with a diffusion prior and says, pixel by pixel, how far to trust the answer.",
-    epilog="Try it: **leader demo**. Then: **leader restore small.png large.png --task sr**",
+    epilog="Try it: leader demo. Then: leader diagnose photo.jpg. More: leader help COMMAND, leader help TOPIC.",
 )
-app.command("restore", epilog=restore.EXAMPLES, context_settings=restore.CONTEXT)(restore.restore)
-app.command("diagnose", epilog=diagnose.EXAMPLES)(diagnose.diagnose)
-app.command("degrade", epilog=degrade.EXAMPLES)(degrade.degrade)
-app.command("demo")(demo.demo)
-app.command("web", epilog=web.EXAMPLES)(web.web)
-app.command("methods")(lists.methods)
-app.command("tasks")(lists.tasks)
-app.command("plugins")(lists.plugins)
-app.command("estimators")(lists.estimators)
-app.add_typer(priors.app, name="priors")
-app.add_typer(bench, name="bench")
-app.command("train", epilog=training.TRAIN_EXAMPLE)(training.train)
-app.command("publish", epilog=training.PUBLISH_EXAMPLE)(training.publish)
-app.command("fit-variance", epilog=training.FIT_EXAMPLE)(training.fit_variance)
-app.command("fit-trust", epilog=trust.FIT_EXAMPLE)(trust.fit_trust)
-app.command("calibrate", epilog=trust.CALIBRATE_EXAMPLE)(trust.calibrate)
-app.command("calibrate-satp", epilog=pruning.EXAMPLE)(pruning.calibrate_satp)
+
+PHOTOGRAPHS = "Photographs"
+NAMES = "What there is to choose from"
+OWN = "A checkpoint of your own"
+TRAINING = "Training, and the steps of adapt one by one"
+RESEARCH = "Research"
+
+app.command("restore", epilog=restore.EXAMPLES, context_settings=restore.CONTEXT, rich_help_panel=PHOTOGRAPHS)(restore.restore)
+app.command("diagnose", epilog=diagnose.EXAMPLES, rich_help_panel=PHOTOGRAPHS)(diagnose.diagnose)
+app.command("degrade", epilog=degrade.EXAMPLES, rich_help_panel=PHOTOGRAPHS)(degrade.degrade)
+app.command("demo", rich_help_panel=PHOTOGRAPHS)(demo.demo)
+app.command("web", epilog=web.EXAMPLES, rich_help_panel=PHOTOGRAPHS)(web.web)
+app.command("help", rich_help_panel=NAMES)(help.help_on)
+app.command("tasks", rich_help_panel=NAMES)(lists.tasks)
+app.command("methods", rich_help_panel=NAMES)(lists.methods)
+app.command("plugins", rich_help_panel=NAMES)(lists.plugins)
+app.command("estimators", rich_help_panel=NAMES)(lists.estimators)
+app.add_typer(priors.app, name="priors", rich_help_panel=NAMES)
+app.command("inspect", epilog=priors.INSPECT_EXAMPLE, rich_help_panel=OWN)(priors.inspect_checkpoint)
+app.command("adapt", epilog=adapt.EXAMPLE, rich_help_panel=OWN)(adapt.adapt)
+app.command("train", epilog=training.TRAIN_EXAMPLE, rich_help_panel=TRAINING)(training.train)
+app.command("publish", epilog=training.PUBLISH_EXAMPLE, rich_help_panel=TRAINING)(training.publish)
+app.command("fit-variance", epilog=training.FIT_EXAMPLE, rich_help_panel=TRAINING)(training.fit_variance)
+app.command("fit-trust", epilog=trust.FIT_EXAMPLE, rich_help_panel=TRAINING)(trust.fit_trust)
+app.command("calibrate", epilog=trust.CALIBRATE_EXAMPLE, rich_help_panel=TRAINING)(trust.calibrate)
+app.command("calibrate-satp", epilog=pruning.EXAMPLE, rich_help_panel=TRAINING)(pruning.calibrate_satp)
+app.add_typer(bench, name="bench", rich_help_panel=RESEARCH)
 
 
 def _version(wanted: bool) -> None:

@@ -37,7 +37,7 @@ class Degradation:
     seed: int = borrow("seed", default=defaults.SEED)
     kernel: str | None = borrow("kernel")
     mask: str | None = borrow("mask")
-    factor: int | None = borrow("factor")
+    factor: float | None = borrow("factor")
     down: str | None = borrow("down")
     ratio: float | None = word(None, "Share of coefficients cs measures (0.25).", float)
     order: str | None = word(None, "Which ones: random, sequency or published.")

@@ -19,13 +19,12 @@ import typer
 from typer.core import TyperGroup
 
 from leader.cli.console import accept_any_letter, let_go, to_stderr
-from leader.errors import LeaderError, UsageError
+from leader.errors import LeaderError, UsageError, no_memory
 
 FAILED, WRONG_USAGE, NO_ANSWER, BUG, INTERRUPTED = 1, 2, 3, 70, 130
 TRACEBACK = "LEADER_TRACEBACK"
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-_NO_MEMORY = "The memory does not suffice; use a smaller picture or a smaller part of it."
 
 
 class OneSentenceGroup(TyperGroup):
@@ -43,6 +42,12 @@ class OneSentenceGroup(TyperGroup):
             code = _tell(error)
         sys.exit(_flush_stdout(code))
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Prints the commands by group."""
+        from leader.cli.help import print_overview
+
+        print_overview(ctx, self)
+
     def invoke(self, ctx: Any) -> Any:
         """Runs a command inside typer's own handling of its usage errors."""
         try:
@@ -58,7 +63,7 @@ def _tell(error: Exception) -> int:
         to_stderr(f"Error: {error}", style="bold red")
         return WRONG_USAGE if isinstance(error, UsageError) else FAILED
     if isinstance(error, MemoryError):
-        to_stderr(f"Error: {_NO_MEMORY}", style="bold red")
+        to_stderr(f"Error: {no_memory()}", style="bold red")
         return FAILED
     if isinstance(error, OSError) and error.errno in _FULL:
         let_go(sys.stdout)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
@@ -25,7 +25,7 @@ from leader.restoration.request import RestoreRequest, word
 
 if TYPE_CHECKING:
     from leader.folders.meter import FolderMeter
-    from leader.folders.run import Outcome
+    from leader.folders.run import FolderOutcome
 
 TERMINATED = 143
 
@@ -34,19 +34,15 @@ TERMINATED = 143
 class FolderOptions:
     """The options that only folders have."""
 
+    heading: ClassVar[str] = "For folders"
+
     jobs: int | None = word(
-        None,
-        "For folders: worker processes (1), which share the cores; 0 for none.",
-        int,
-        "--jobs",
-        "-j",
-        least=0,
-        most=4096,
+        None, "Worker processes (1), which share the cores; 0 for none.", int, "--jobs", "-j", least=0, most=4096
     )
-    engine: str = word("local", "For folders: local, or ray for a Ray cluster.")
+    engine: str = word("local", "Who restores: local, or ray for a Ray cluster.")
     address: str | None = word(None, "Of the Ray cluster: auto, or HOST:PORT.")
-    maps: str | None = word(None, "For folders: the uncertainty of every picture beside it (NAME.map.png).", metavar="png|npy")
-    report: bool = word(False, "For folders: one page with all pictures, before and after.", bool, "--report")
+    maps: str | None = word(None, "The uncertainty of every picture beside it (NAME.map.png).", metavar="png|npy")
+    report: bool = word(False, "One page with all pictures, before and after.", bool, "--report")
 
     def refuse(self, picture: Path) -> None:
         """Refuses them where one picture is restored."""
@@ -80,16 +76,16 @@ def restore_folder(
 ) -> None:
     """Restores a folder, tells how it goes, and leaves with the exit code that says how it went."""
     from leader.engines import make_engine
-    from leader.folders.choices import Choices
-    from leader.folders.names import REPORT, map_suffix
+    from leader.folders.choices import FolderChoices
+    from leader.folders.names import REPORT, read_map_suffix
     from leader.folders.run import Watcher, run_folder
     from leader.restoration.tasks import find_task
 
     find_task(str(request.task))
-    choices = Choices(request.read_files(), run, results.check, results.keep_failed, results.keep_location)
+    choices = FolderChoices(request.read_files(), run, results.check, results.keep_failed, results.keep_location)
     teller = _Teller()
     watcher = Watcher(to_stderr, teller.begin, teller.finish)
-    maps, place = map_suffix(folder.maps), address_of(out)
+    maps, place = read_map_suffix(folder.maps), address_of(out)
     gpus = 1.0 if choices.on_gpu else 0.0
     engine = make_engine(folder.jobs, threads=request.threads, engine=folder.engine, address=folder.address, gpus=gpus)
     wanted: dict[str, Any] = {"maps": maps, "report": folder.report, "force": results.force}
@@ -98,7 +94,7 @@ def restore_folder(
             with teller.display:
                 outcome = run_folder(address_of(source), place, choices, engine, watcher=watcher, **wanted)
         except KeyboardInterrupt as end:
-            done = 0 if teller.meter is None else teller.meter.finished
+            done = 0 if teller.meter is None else teller.meter.settled
             to_stderr(f"Interrupted after {count_pictures(done)}; what is done is kept. To go on, run the same command again:")
             to_stderr(f"  {_command()}")
             raise typer.Exit(TERMINATED if isinstance(end, Terminated) else INTERRUPTED) from end
@@ -156,7 +152,7 @@ class _Teller:
             self.display.show(self.meter.share, str(self.meter))
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: FolderOutcome) -> None:
     parts = [f"{outcome.restored} restored", f"{outcome.found} found done"]
     if outcome.refused:
         parts.append(f"{outcome.refused} not written, since their verdict was failed (--keep-failed writes them)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, field, fields, is_dataclass
+from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, get_type_hints
 
@@ -12,6 +13,16 @@ import typer
 
 from leader.restoration.request import RestoreRequest, Word, word_of
 
+METHOD = "Method and prior"
+HEADINGS = {
+    "What happened to the picture": ["task", "sigma", "kernel", "kernel_doubt", "mask", "factor", "down", "jpeg", "clipped"],
+    "What is wanted": ["quality", "look", "average", "seed"],
+    METHOD: ["method", "plugins", "steps", "budget", "estimator", "prior"],
+    "The machine": ["device", "dtype", "threads"],
+}
+"""Choices of a restoration by the headings of its help; other dataclasses of choices have one, their `heading`."""
+METAVARS: dict[type, str] = {str: "NAME", int: "N", float: "NUMBER", Path: "FILE", bool: ""}
+"""What stands for a value where the choice itself does not say."""
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
 
 
@@ -35,7 +46,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         kind = hints[parameter.name]
         if is_dataclass(kind) and isinstance(kind, type):
             made_of[parameter.name] = kind
-            parameters += [_as_parameter(item.name, item.metadata["word"], item.default) for item in _choices(kind)]
+            parameters += [
+                _as_parameter(item.name, item.metadata["word"], item.default, _find_heading(kind, item.name))
+                for item in _choices(kind)
+            ]
         else:
             parameters.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
 
@@ -54,11 +68,18 @@ def _choices(kind: type) -> list[Any]:
     return [item for item in fields(kind) if "word" in item.metadata]
 
 
-def _as_parameter(name: str, about: Word, default: Any) -> inspect.Parameter:
+def _find_heading(kind: type, name: str) -> str | None:
+    """The heading under which help shows a choice; None: that of the options without one."""
+    found = (heading for heading, names in HEADINGS.items() if kind is RestoreRequest and name in names)
+    return next(found, getattr(kind, "heading", None))
+
+
+def _as_parameter(name: str, about: Word, default: Any, heading: str | None) -> inspect.Parameter:
     option = typer.Option(
         *option_names(name, about),
         help=about.help,
-        metavar=about.metavar,
+        metavar=about.metavar or METAVARS.get(about.kind),
+        rich_help_panel=heading,
         autocompletion=about.names,
         min=about.least,
         max=about.most,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,14 +11,19 @@ import typer
 from typer.core import TyperGroup
 
 from leader.cli.console import table, to_stderr, to_stdout
-from leader.errors import unknown_name
+from leader.cli.errors import FAILED
+from leader.errors import LeaderError, unknown_name
 
 EMBEDDED = "embedded"
+INSPECT_EXAMPLE = "Example: leader inspect my-model.safetensors"
 NO_HASH = (
     "No SHA-256 is known for this file, so a download cannot be checked against what its authors published: a damaged file is "
     "refused when it is opened, and nothing in a file is ever executed, but whether its weights are the published ones is for "
     "you to compare; leader priors get prints the hash of what came."
 )
+
+
+Checkpoint = Annotated[str, typer.Argument(help="A checkpoint, a diffusers folder, or module:Class for a prior of your own.")]
 
 
 class NameOrCommand(TyperGroup):
@@ -91,16 +97,41 @@ def get(name: Annotated[str, typer.Argument(help="A registered prior's name.")])
     to_stdout(str(found))
 
 
-@app.command()
-def inspect(
-    file: Annotated[Path, typer.Argument(help="A checkpoint file (.pt, .pth, .ckpt, .safetensors).")],
-) -> None:
+@app.command("inspect")
+def inspect_file(file: Annotated[Path, typer.Argument(help="A checkpoint file (.pt, .pth, .ckpt, .safetensors).")]) -> None:
     """Prints what a checkpoint file holds, as JSON, without running anything in it."""
-    from leader.errors import LeaderError
-    from leader.priors.inspection import inspect as look
+    print(json.dumps(_look_into(file), indent=2, default=str))
+
+
+def inspect_checkpoint(
+    checkpoint: Checkpoint,
+) -> None:
+    """Says what a checkpoint is, what is fitted to it, and what to do next. Nothing in it is executed."""
+    from leader.priors.loading import load_prior
+    from leader.train.adapt import list_companions
+
+    if os.path.isfile(checkpoint):
+        found = _look_into(Path(checkpoint))
+        to_stdout(f"{found['family']} network, {found['parameters']:,} parameters, {found['bytes'] / 1e6:,.1f} MB")
+        if found["missing"]:
+            to_stdout(f"Its tensors do not tell {', '.join(found['missing'])}: write them into {Path(checkpoint).stem}.json.")
+            raise typer.Exit(FAILED)
+    prior = load_prior(checkpoint, whole=True)
+    size = "of any size" if prior.size is None else f"of {prior.size[1]} x {prior.size[0]} pixels, larger ones in tiles"
+    channels = "any number of" if prior.channels is None else prior.channels
+    to_stdout(f"pictures: {channels} channels, {size}; {len(prior.schedule)} times; variance: {prior.source or 'none'}")
+    fits = list_companions(prior)
+    to_stdout(f"fitted to it: {', '.join(name for name, there in fits.items() if there) or 'nothing yet'}")
+    if all(fits.values()):
+        to_stdout(f"Next: leader restore IN OUT --prior {checkpoint}")
+    else:
+        to_stdout(f"Next: leader adapt {checkpoint} --data PHOTOS")
+
+
+def _look_into(file: Path) -> dict[str, Any]:
+    from leader.priors.inspection import inspect
 
     try:
-        found = look(file)
+        return inspect(file)
     except OSError as error:  # a name no file can have, a file that may not be read
         raise LeaderError(f"{str(file)[:60]} cannot be read ({error.strerror}); check its name.") from error
-    print(json.dumps(found, indent=2, default=str))

@@ -11,7 +11,7 @@ import typer
 from leader.cli.console import to_stderr
 from leader.cli.errors import NO_ANSWER
 from leader.cli.folder import FolderOptions, is_folder, restore_folder
-from leader.cli.options import option_names, with_options
+from leader.cli.options import METHOD, option_names, with_options
 from leader.cli.results import Results
 from leader.errors import UsageError
 from leader.restoration.request import RestoreRequest
@@ -60,7 +60,11 @@ def restore(
     folder: FolderOptions,
     settings: Annotated[
         Path | None,
-        typer.Option("--settings", help="Settings of method and plug-ins (TOML, JSON), or a run kept by --json."),
+        typer.Option(
+            metavar="FILE",
+            help="Settings of method and plug-ins (TOML, JSON), or a run kept by --json.",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
 ) -> None:
     """Restores a degraded picture, or every picture of a folder."""

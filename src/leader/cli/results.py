@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from leader.cli.console import to_stderr, to_stdout
 from leader.restoration.request import word
@@ -20,6 +20,8 @@ STDOUT = Path("-")
 class Results:
     """The files besides OUT, None where none was asked for, and what may be written."""
 
+    heading: ClassVar[str] = "Files and verdict"
+
     map_files: list[Path] | None = word(
         None,
         "Write the trust map: colours (.png, .pdf), numbers (.npy, .16.png) or the faded picture (.fade.png).",
@@ -31,7 +33,7 @@ class Results:
     json: Path | None = word(None, "Write the whole run: --settings repeats it; - for stdout.", Path)
     check: bool = word(True, "Judge the result: is it plausible, and explained by the noise?", bool, "--check/--no-check")
     keep_failed: bool = word(
-        False, "Write OUT even where the verdict is failed, which else ends with exit code 3.", bool, "--keep-failed"
+        False, "Write OUT even where the verdict is failed, which otherwise ends with exit code 3.", bool, "--keep-failed"
     )
     keep_location: bool = word(
         False, "Keep where the picture was taken (GPS), which is left out otherwise.", bool, "--keep-location"

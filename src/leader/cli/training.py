@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +15,6 @@ from leader.cli.errors import INTERRUPTED
 from leader.errors import LeaderError
 from leader.progress import format_clock
 from leader.train import defaults
-
-if TYPE_CHECKING:
-    from leader.priors.base import Prior
-    from leader.priors.variance_head import VarianceHead
 
 TRAIN_EXAMPLE = "Example: leader train --images photos/train --validation photos/val --state run --hours 3"
 PUBLISH_EXAMPLE = "Example: leader publish --state run --images photos/train --calibration photos/calib --out mine.safetensors"
@@ -111,7 +107,8 @@ def fit_variance(
     from leader.files import check_writable
     from leader.priors import catalogue
     from leader.priors.loading import load_prior
-    from leader.priors.variance_head import SUFFIX, beside, is_head
+    from leader.priors.variance_head import SUFFIX, head_file, is_head
+    from leader.train.tables import fit_tables
     from leader.train.variance import FitSettings
     from leader.train.variance import fit_variance as fit
 
@@ -124,44 +121,23 @@ def fit_variance(
     network = load_prior(prior, whole=True, head=False)  # also where a damaged head lies beside it
     if out is None and not source.exists():
         raise LeaderError(f"'{prior}' is not a file or folder of its own: say with --out where the head shall be written.")
-    target = out or beside(source)
+    target = out or head_file(source)
     if target.exists() and not target.name.endswith(SUFFIX) and not is_head(target):
         raise LeaderError(f"{target} exists and is not a variance head: give another name with --out.")
     check_writable(target)
     settings = FitSettings(seconds=60 * minutes, steps=10**9, seed=seed)
     head, report = fit(network, images, target, settings, say=to_stderr)
     checkpoint = source if out is None else target.with_name(target.name.removesuffix(SUFFIX))
-    _fit_tables(network, head, images, checkpoint, 30 * minutes)
+    crops = fit_tables(network, head, images, checkpoint, 30 * minutes)
+    if crops == 0:
+        to_stderr("There was no time for a spectrum, which 'start' and 'ucdc' need; give more --minutes for one.")
+    else:
+        to_stderr(f"The spectrum of {crops} crops and the rounding in half precision lie beside it.")
     to_stderr(
         f"{report.answers} answers of the network and {report.steps} steps in {report.seconds:.0f} s; squared error over "
         f"predicted variance on held-out pictures: {report.ratio:.2f}."
     )
     to_stdout(str(target))
-
-
-def _fit_tables(network: Prior, head: VarianceHead, images: Path, checkpoint: Path, seconds: float) -> None:
-    """Spectrum and rounding beside the head, from as many crops as fit into half of the fitting time."""
-    import torch
-
-    from leader.priors import mixed
-    from leader.priors.adapters import HeadedPrior
-    from leader.priors.spectrum import beside
-    from leader.train.calibrate import central_crops
-    from leader.train.rounding import fit_rounding
-    from leader.train.spectrum import count_affordable_crops, fit_spectrum
-
-    headed = HeadedPrior(network, head)
-    side = 64 if network.size is None else min(network.size)
-    crops = 2 * central_crops(images, side) - 1
-    count = min(len(crops), count_affordable_crops(headed, crops[:1], seconds))
-    if count < 2:
-        to_stderr("There was no time for a spectrum, which 'start' and 'ucdc' need; give more --minutes for one.")
-        return
-    target = beside(checkpoint)
-    fit_spectrum(headed, crops[:count]).save(target)
-    rounding = mixed.beside(checkpoint)
-    fit_rounding(headed, crops[:2], mixed.in_half(network, torch.bfloat16)).save(rounding)
-    to_stderr(f"The spectrum of {count} crops is in {target}, the rounding in half precision in {rounding}.")
 
 
 def _start_weights(name: str) -> Path | None:

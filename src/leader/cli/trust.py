@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,8 +51,8 @@ def fit_trust(
     from leader.train.trust_runs import training_cases
 
     check_folder(images)
-    _check_minutes(minutes)
-    workers = _make_engine(jobs, engine, address)
+    check_minutes(minutes)
+    workers = make_run_engine(jobs, engine, address)
     model = load_prior(prior)
     target = _referee_file(prior, out)
     check_writable(target)
@@ -87,8 +86,8 @@ def calibrate(
     from leader.trust.referee import Referee
 
     check_folder(images)
-    _check_minutes(minutes)
-    workers = _make_engine(jobs, engine, address)
+    check_minutes(minutes)
+    workers = make_run_engine(jobs, engine, address)
     model = load_prior(prior)
     source = _referee_file(prior, referee)
     if not source.is_file():
@@ -121,7 +120,7 @@ def _referee_file(name: str, given: Path | None) -> Path:
     return beside(weights)
 
 
-def _make_engine(jobs: int | None, engine: str, address: str | None) -> Engine | None:
+def make_run_engine(jobs: int | None, engine: str = "local", address: str | None = None) -> Engine | None:
     """Where the runs are made; None for this process, which has the prior already."""
     from leader.engines import make_engine
 
@@ -133,19 +132,11 @@ def _make_engine(jobs: int | None, engine: str, address: str | None) -> Engine |
 def _make_runs(
     model: Prior, images: Path, cases: list[RunCase], store: Path, seconds: float, workers: Engine | None, prior: str
 ) -> list[Path]:
-    """The files of as many runs as fit into the time, at least `FEWEST_RUNS`, in the order of the cases."""
-    from leader.train.trust_runs import make_runs
+    """The files of as many runs as fit into the time."""
+    from leader.train.trust_runs import make_runs, make_timed_runs
 
-    begin = time.monotonic()
-    files = []
     source = str(Path(prior).expanduser().resolve()) if Path(prior).expanduser().exists() else prior
-    runs = make_runs(model, images, cases, store, to_stderr, workers, source)
-    with nullcontext() if workers is None else closing(workers), closing(runs):
-        for file in runs:
-            files.append(file)
-            if time.monotonic() - begin > seconds and len(files) >= defaults.FEWEST_RUNS:
-                break
-    return sorted(files)
+    return make_timed_runs(make_runs(model, images, cases, store, to_stderr, workers, source), workers, seconds)
 
 
 @contextmanager
@@ -158,6 +149,7 @@ def _folder(store: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _check_minutes(minutes: float) -> None:
+def check_minutes(minutes: float) -> None:
+    """Refuses a time that is none."""
     if not 0 < minutes < float("inf"):
         raise UsageError(f"--minutes must be above 0; found {minutes}.")

@@ -18,7 +18,7 @@ class LocalEngine(Engine):
 
     def each(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[tuple[int, Answer | Lost]]:
         for index, job in enumerate(jobs):
-            with _limit_threads(self.threads):
+            with limit_threads(self.threads):
                 answer = function(job)
             yield index, answer
 
@@ -27,7 +27,8 @@ class LocalEngine(Engine):
 
 
 @contextmanager
-def _limit_threads(count: int) -> Iterator[None]:
+def limit_threads(count: int) -> Iterator[None]:
+    """Runs the block with this number of torch threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

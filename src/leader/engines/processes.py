@@ -6,6 +6,7 @@ is frozen never answers: its job is given to another one too when it is long ove
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -112,23 +113,26 @@ class ProcessEngine(Engine):
         for worker in self._members:
             if not worker.busy:
                 return worker
-        self._members.append(_Worker(self.threads, return_freed_memory if self.fresh else keep_freed_memory))
+        taken = {worker.slot for worker in self._members}
+        slot = next(number for number in itertools.count() if number not in taken)
+        self._members.append(_Worker(slot, self.threads, return_freed_memory if self.fresh else keep_freed_memory))
         return self._members[-1]
 
 
 class _Worker:
-    """A worker process, and the job it has."""
+    """A worker process, and the job it has; slot: its number among those that are there, which chooses its GPU."""
 
-    def __init__(self, threads: int, tune_memory: Callable[[], bool]) -> None:
+    def __init__(self, slot: int, threads: int, tune_memory: Callable[[], bool]) -> None:
         # Spawned, not forked: a fork of a process with torch threads can hang, and it inherits the parent's memory.
         context = multiprocessing.get_context("spawn")
+        self.slot = slot
         self.pipe, other = context.Pipe()
         self._function: Callable[[Any], Any] | None = None
         self._job: tuple[int, Any, bool] | None = None
         self.since = self.took = 0.0  # when its job was given, and the seconds that its last one took
         self.counts = False  # among the workers at work: busy, and not overdue
         self._process: SpawnProcess = context.Process(
-            target=_work, args=(other, threads, tune_memory, os.getpid()), name="leader-worker", daemon=True
+            target=_work, args=(other, slot, threads, tune_memory, os.getpid()), name="leader-worker", daemon=True
         )
         self._process.start()
         other.close()  # the worker holds the only copy: its death ends the pipe
@@ -197,11 +201,18 @@ def _name_signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _work(pipe: Connection, threads: int, tune_memory: Callable[[], bool], parent: int) -> None:
+def take_gpu(slot: int) -> None:
+    """Makes "cuda" mean another GPU for each worker, as far as there are GPUs."""
+    if torch.cuda.is_available():
+        torch.cuda.set_device(slot % torch.cuda.device_count())
+
+
+def _work(pipe: Connection, slot: int, threads: int, tune_memory: Callable[[], bool], parent: int) -> None:
     """The life of a worker: job after job until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the parent decides
     torch.set_num_threads(threads)
     tune_memory()
+    take_gpu(slot)
     threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
     function: Callable[[Any], Any] | None = None
     while True:

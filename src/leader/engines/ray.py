@@ -130,13 +130,7 @@ class _Pool:
     """The actors, and the job each has."""
 
     def __init__(
-        self,
-        ray: Any,
-        kind: Any,
-        function: Callable[[Any], Any],
-        threads: int,
-        count: int,
-        patience: Patience | None = None,
+        self, ray: Any, kind: Any, function: Callable[[Any], Any], threads: int, count: int, patience: Patience | None = None
     ) -> None:
         self._ray, self._kind, self._threads, self._count = ray, kind, threads, count
         self._function = ray.put(function)  # sent to every machine once
@@ -160,46 +154,44 @@ class _Pool:
             if not waiting and not self._has:
                 return
             self._give_jobs(waiting)
-            ready = self._wait_for_any()
-            waiting.extendleft(self._find_overdue(ready))
-            for reference in ready:
-                if reference in self._starting:
-                    self._take_in(reference)
-                    continue
-                if reference not in self._has:
-                    continue  # another actor answered its job just now
-                given = self._has.pop(reference)
-                index, died = given.index, given.died
-                elsewhere = any(other.index == index for other in self._has.values()) or any(i == index for i, _, _ in waiting)
-                try:
-                    answer, raised = self._ray.get(reference)
-                except self._ray.exceptions.RayError as error:
-                    self._count_death(given.actor, error, first=died == 0)
-                    if elsewhere:
-                        continue
-                    if died + 1 >= ATTEMPTS:
-                        yield index, Lost(f"its worker on the cluster died {died + 1} times ({_name_error(error)})")
-                    else:
-                        waiting.appendleft((index, given.job, died + 1))
-                    continue
-                self._deaths = 0
-                self._patience.finish(self._patience.now() - given.since)
-                self._idle.append(given.actor)
-                self._drop_copies(index)
-                waiting = deque(item for item in waiting if item[0] != index)
-                if raised is not None:
-                    raise raised
-                yield index, answer
+            reference = self._wait_for_any()
+            waiting.extendleft(self._find_overdue(reference))
+            if reference is None:
+                continue
+            if reference in self._starting:
+                self._take_in(reference)
+                continue
+            given = self._has.pop(reference)
+            index, died = given.index, given.died
+            try:
+                answer, raised = self._ray.get(reference)
+            except self._ray.exceptions.RayError as error:
+                self._count_death(given.actor, error, first=died == 0)
+                if index in (other.index for other in self._has.values()) or index in (item[0] for item in waiting):
+                    continue  # another actor has it too
+                if died + 1 >= ATTEMPTS:
+                    yield index, Lost(f"its worker on the cluster died {died + 1} times ({_name_error(error)})")
+                else:
+                    waiting.appendleft((index, given.job, died + 1))
+                continue
+            self._deaths = 0
+            self._patience.finish(self._patience.now() - given.since)
+            self._idle.append(given.actor)
+            self._drop_copies(index)
+            waiting = deque(item for item in waiting if item[0] != index)
+            if raised is not None:
+                raise raised
+            yield index, answer
 
     def _count_busy(self) -> int:
         """Jobs that are with an actor and not overdue."""
         return sum(not given.overdue for given in self._has.values())
 
-    def _find_overdue(self, ready: list[Any]) -> list[tuple[int, Any, int]]:
+    def _find_overdue(self, ready: Any) -> list[tuple[int, Any, int]]:
         """Jobs that have become overdue, for other actors."""
         found = []
         for reference, given in self._has.items():
-            if reference not in ready and not given.overdue and self._patience.is_overdue(given.since):
+            if reference != ready and not given.overdue and self._patience.is_overdue(given.since):
                 given.overdue = True
                 if self._patience.may_copy(given.index):
                     found.append((given.index, given.job, given.died))
@@ -220,8 +212,8 @@ class _Pool:
             actor = self._kind.remote(self._function, self._threads)
             self._starting[actor.is_started.remote()] = actor
 
-    def _wait_for_any(self) -> list[Any]:
-        """What has come: an answer, a start, a death; nothing where a job is overdue."""
+    def _wait_for_any(self) -> Any:
+        """The reference of what has come, an answer, a start or a death; None where a job is overdue."""
         alone = not self._has
         left = self._patience.seconds_left(given.since for given in self._has.values() if not given.overdue)
         ready, _ = self._ray.wait([*self._starting, *self._has], num_returns=1, timeout=WAIT_SECONDS if alone else left)
@@ -230,7 +222,7 @@ class _Pool:
                 f"No worker of the cluster answered within {WAIT_SECONDS:.0f} seconds: it has no free room for them, or "
                 "leader is not installed on its machines."
             )
-        return list(ready)
+        return ready[0] if ready else None
 
     def _take_in(self, reference: Any) -> None:
         """An actor that has started, or died on the way."""

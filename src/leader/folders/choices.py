@@ -22,7 +22,7 @@ _NO_RESULT = ("threads",)
 
 
 @dataclass(frozen=True)
-class Choices:
+class FolderChoices:
     """Plain data, so that it can be sent to workers.
 
     request      what is asked for; kernels and masks as tables
@@ -68,8 +68,8 @@ class Choices:
             "run": run,
             "check": self.check,
             "keep_failed": self.keep_failed,
+            "location": self.location,
             "leader": leader.__version__,
-            **({"location": True} if self.location else {}),
         }
 
     @cached_property

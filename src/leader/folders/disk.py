@@ -15,7 +15,7 @@ from leader.errors import LeaderError, UsageError
 from leader.files import flush_to_disk, hash_blocks, printable, sha256_of, usual_mode
 from leader.folders.manifest import LocalManifest, Manifest
 from leader.folders.names import HOME, MANIFEST, is_source_name
-from leader.folders.places import MOST_BYTES, Found
+from leader.folders.places import MOST_BYTES, FoundFile
 
 _BY_HANDLE = os.open in os.supports_dir_fd and os.rename in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
@@ -38,7 +38,7 @@ class DiskSource:
         self.notes.clear()
         return True
 
-    def walk(self) -> Iterator[Found]:
+    def walk(self) -> Iterator[FoundFile]:
         waiting = [""]
         while waiting:
             prefix = waiting.pop()
@@ -56,13 +56,13 @@ class DiskSource:
             except OSError as error:
                 self.notes.append(f"{printable(prefix or self.folder)} cannot be read ({error.strerror}); it was left out.")
 
-    def _look_at(self, item: os.DirEntry[str], name: str) -> Found | None:
+    def _look_at(self, item: os.DirEntry[str], name: str) -> FoundFile | None:
         """A picture of the folder; one that cannot be looked at costs itself alone, not the rest of its folder."""
         try:
             if item.is_symlink() and item.is_dir():
                 self.notes.append(f"{printable(name)} is a symbolic link to a folder; it was not entered.")
             elif is_source_name(name) and item.is_file():
-                return Found(name, item.stat().st_size)
+                return FoundFile(name, item.stat().st_size)
             elif is_source_name(name):
                 kind = "a symbolic link that leads nowhere" if item.is_symlink() else "a pipe or a device"
                 self.notes.append(f"{printable(name)} is {kind}; it was left out.")

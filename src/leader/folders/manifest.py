@@ -24,7 +24,7 @@ Line = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PictureEntry:
     """What is kept in memory of a picture's last line.
 
     status    "done", "refused" (its verdict was failed and it was not to be kept) or "failed" (no result; tried again)
@@ -55,7 +55,7 @@ class Manifest(ABC):
 
     def __init__(self, fresh: bool) -> None:
         self.fresh = fresh
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, PictureEntry] = {}
         self.settings: set[str] = set()
         self.damaged: list[int] = []
 
@@ -165,7 +165,7 @@ def parse_line(text: bytes) -> Line | None:
     return line if isinstance(line, dict) and line.get("leader", FORMAT) == FORMAT else None
 
 
-def _entry(line: Line, place: tuple[int, int]) -> Entry | None:
+def _entry(line: Line, place: tuple[int, int]) -> PictureEntry | None:
     status, content, stamp = line.get("status"), line.get("content"), line.get("stamp")
     files, settings = line.get("files", {}), line.get("settings")
     if status not in (DONE, REFUSED, FAILED) or not isinstance(files, dict) or not isinstance(settings, str):
@@ -180,10 +180,10 @@ def _entry(line: Line, place: tuple[int, int]) -> Entry | None:
         return None
     if status == DONE and "picture" not in kept:
         return None
-    return Entry(status, content, stamp, settings, kept, level_of(line), place)
+    return PictureEntry(status, content, stamp, settings, kept, read_level(line), place)
 
 
-def level_of(line: Line) -> str | None:
+def read_level(line: Line) -> str | None:
     """The word of the verdict in a line; None where there is none."""
     run = line.get("run")
     verdict = run.get("verdict") if isinstance(run, dict) else None

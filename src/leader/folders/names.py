@@ -44,7 +44,7 @@ def check_name(name: str) -> None:
         raise LeaderError(f"The file name '{printable(name)}' is not valid UTF-8; rename it.") from error
 
 
-def result_names(name: str, maps: str | None) -> dict[str, str]:
+def name_results(name: str, maps: str | None) -> dict[str, str]:
     """What is written for a source: kind ("picture", "map") -> name; `maps` is a suffix or None.
 
     Containers, and pictures of formats that cannot be written, give PNG.
@@ -53,17 +53,17 @@ def result_names(name: str, maps: str | None) -> dict[str, str]:
     return {"picture": picture} | ({} if maps is None else {"map": f"{name}.map{maps}"})
 
 
-def picture_last(kinds: Iterable[str]) -> list[str]:
+def order_files(kinds: Iterable[str]) -> list[str]:
     """The order in which the files of a result are put into place: where the picture is, all is."""
     return sorted(kinds, key=lambda kind: kind == "picture")
 
 
-def strip_name(name: str) -> str:
+def name_strip(name: str) -> str:
     """Where the thumbnails of a source are kept."""
     return f"{HOME}/strips/{name}.webp"
 
 
-def map_suffix(word: str | None) -> str | None:
+def read_map_suffix(word: str | None) -> str | None:
     """The word for maps as the suffix of the maps' files."""
     if word is None:
         return None
@@ -78,7 +78,7 @@ def find_clashes(names: Iterable[str], maps: str | None) -> dict[str, str]:
     owner: dict[str, str] = {}
     wrong: dict[str, str] = {}
     for name in names:
-        results = result_names(name, maps).values()
+        results = name_results(name, maps).values()
         taken = next((owner[result] for result in results if result in owner), None)
         if taken is None:
             owner.update(dict.fromkeys(results, name))

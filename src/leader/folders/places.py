@@ -15,7 +15,7 @@ MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Found:
+class FoundFile:
     """A file of a folder.
 
     name   relative, with "/" between folders
@@ -34,7 +34,7 @@ class Source(Protocol):
     address: str
     notes: list[str]
 
-    def walk(self) -> Iterator[Found]:
+    def walk(self) -> Iterator[FoundFile]:
         """Its pictures, in no order; what was left out is told in `notes`."""
         ...
 

@@ -17,7 +17,7 @@ from leader.errors import LeaderError
 from leader.files import hash_blocks, printable
 from leader.folders.manifest import Line, Manifest, encode_line, parse_line
 from leader.folders.names import HOME, is_source_name
-from leader.folders.places import MOST_BYTES, Found
+from leader.folders.places import MOST_BYTES, FoundFile
 
 SEGMENT_LINES = 64
 SEGMENT_SECONDS = 5.0
@@ -55,7 +55,7 @@ class RemoteSource(_Remote):
         super().__init__(address)
         self.notes: list[str] = []
 
-    def walk(self) -> Iterator[Found]:
+    def walk(self) -> Iterator[FoundFile]:
         with _explain_errors(self.address):
             self.store.invalidate_cache()
             try:
@@ -67,7 +67,7 @@ class RemoteSource(_Remote):
             name = str(path).removeprefix(start)
             if is_source_name(name):
                 size = int(about.get("size") or 0)
-                yield Found(name, size, _stamp(about, size))
+                yield FoundFile(name, size, _stamp(about, size))
 
     def fetch(self, name: str, to: Path) -> str:
         with _explain_errors(self.address), self.store.open(self._at(name), "rb") as source, to.open("wb") as copy:

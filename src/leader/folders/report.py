@@ -19,7 +19,7 @@ from leader.files import flush_to_disk, printable
 from leader.folders.manifest import DONE, FAILED, Line, Manifest
 from leader.folders.names import REPORT
 from leader.folders.places import Source, Target
-from leader.folders.strips import GAP, SIDE, WHITE_AT, write_strip
+from leader.folders.preview_strips import GAP, SIDE, WHITE_AT, write_strip
 
 COLUMNS = ("picture", "before, after, map", "verdict", "noise level", "uncertainty", "network calls", "pixels", "seconds")
 _ORDER = {"failed": 0, "error": 0, "refused": 1, "doubtful": 2, "fine": 3}

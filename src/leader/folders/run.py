@@ -18,14 +18,14 @@ from typing import Any
 from leader.engines import Engine, Lost
 from leader.errors import LeaderError, UsageError
 from leader.files import printable, sha256_of
-from leader.folders.choices import Choices
+from leader.folders.choices import FolderChoices
 from leader.folders.disk import DiskSource, check_apart
-from leader.folders.manifest import DONE, FAILED, REFUSED, Entry, Line, Manifest, level_of
+from leader.folders.manifest import DONE, FAILED, REFUSED, Line, Manifest, PictureEntry, read_level
 from leader.folders.meter import FolderMeter
-from leader.folders.names import check_name, find_clashes, picture_last, result_names, strip_name
-from leader.folders.places import Found, Source, Target, local_path, open_source, open_target
+from leader.folders.names import check_name, find_clashes, name_results, name_strip, order_files
+from leader.folders.places import FoundFile, Source, Target, local_path, open_source, open_target
 from leader.folders.report import write_report
-from leader.folders.work import Answer, Task, restore_some
+from leader.folders.work import FolderTask, PictureAnswer, restore_some
 
 MOST_JOB_BYTES = 4 << 20
 """Of the files of a job of several pictures, which a worker holds at once."""
@@ -34,7 +34,7 @@ MOST_WRITE_FAILURES = 3
 
 
 @dataclass
-class Outcome:
+class FolderOutcome:
     """What a run did: how many pictures were restored, found done, refused by their verdict, and failed (name, why)."""
 
     restored: int = 0
@@ -65,14 +65,14 @@ class Watcher:
 def run_folder(
     source: str,
     out: str,
-    choices: Choices,
+    choices: FolderChoices,
     workers: Engine,
     *,
     maps: str | None = None,
     report: bool = False,
     force: bool = False,
     watcher: Watcher | None = None,
-) -> Outcome:
+) -> FolderOutcome:
     """Restores every picture of `source` (path or address) whose result is not in `out` yet.
 
     maps    suffix of the uncertainty maps, None for none
@@ -86,7 +86,7 @@ def run_folder(
         raise _no_pictures(given)  # before anything is made in the place of the results
     with closing(target.open()) as manifest:
         try:
-            run = _Run(given, target, manifest, choices, maps, report, force, watcher or Watcher())
+            run = _FolderRun(given, target, manifest, choices, maps, report, force, watcher or Watcher())
             run.go(workers)
             if report:
                 write_report(given, target, manifest, run.listed)
@@ -112,7 +112,7 @@ def _open_both(source: str, out: str) -> tuple[Source, Target]:
 class _Work:
     """A picture to restore. unsure: a file without a line lies where its result belongs."""
 
-    found: Found
+    found: FoundFile
     unsure: bool
 
 
@@ -129,7 +129,7 @@ def share_out(work: list[_Work], count: int) -> list[list[_Work]]:
     return jobs
 
 
-class _Run:
+class _FolderRun:
     """One run over one folder."""
 
     def __init__(
@@ -137,7 +137,7 @@ class _Run:
         source: Source,
         target: Target,
         manifest: Manifest,
-        choices: Choices,
+        choices: FolderChoices,
         maps: str | None,
         strips: bool,
         force: bool,
@@ -145,7 +145,7 @@ class _Run:
     ) -> None:
         self.source, self.target, self.manifest, self.choices = source, target, manifest, choices
         self.maps, self.strips, self.force, self.watcher = maps, strips, force, watcher
-        self.outcome = Outcome()
+        self.outcome = FolderOutcome()
         self.listed: list[str] = []
         self._unwritable = 0
 
@@ -158,7 +158,7 @@ class _Run:
         meter = FolderMeter(item.found.size for item in work)
         self.watcher.listed(meter)
         staging = self.target.staging()
-        task = Task(
+        task = FolderTask(
             self.choices,
             self.source.address,
             self.target.address if staging is None else str(staging.parent.parent),
@@ -176,17 +176,19 @@ class _Run:
             self._settle(items, answers, workers.threads, meter)
 
     @staticmethod
-    def _answers(workers: Engine, task: Task, jobs: list[list[_Work]]) -> Iterator[tuple[list[_Work], list[Answer] | Lost]]:
+    def _answers(
+        workers: Engine, task: FolderTask, jobs: list[list[_Work]]
+    ) -> Iterator[tuple[list[_Work], list[PictureAnswer] | Lost]]:
         names = (tuple(item.found.name for item in items) for items in jobs)
         for index, answers in workers.each(partial(restore_some, task), names):
             yield jobs[index], answers
 
-    def _settle(self, items: list[_Work], answers: list[Answer] | Lost, threads: int, meter: FolderMeter) -> None:
+    def _settle(self, items: list[_Work], answers: list[PictureAnswer] | Lost, threads: int, meter: FolderMeter) -> None:
         if isinstance(answers, Lost):
-            answers = [Answer(FAILED, f"It could not be restored: {answers.reason}.")]
+            answers = [PictureAnswer(FAILED, f"It could not be restored: {answers.reason}.")]
         for item, answer in zip(items, answers, strict=True):
             error = self._settle_one(item, answer, threads)
-            meter.finish(item.found.size, error is not None)
+            meter.settle(item.found.size, error is not None)
             self.watcher.finished(item.found.name, error)
 
     def _list_work(self) -> list[_Work]:
@@ -215,10 +217,10 @@ class _Run:
         self.listed = [item.name for item in files]
         return work
 
-    def _decide(self, item: Found) -> _Work | None:
+    def _decide(self, item: FoundFile) -> _Work | None:
         """None where a picture is done: the same content, the same settings, and its results are there."""
         entry = self.manifest.entries.get(item.name)
-        names = result_names(item.name, self.maps)
+        names = name_results(item.name, self.maps)
         if entry is not None and entry.status != FAILED and entry.settings == self.choices.digest:
             there = entry.status == REFUSED or all(self._is_there(entry, kind, name) for kind, name in names.items())
             if there and self._same_content(item, entry):
@@ -247,16 +249,16 @@ class _Run:
         found = self.target.size(name)
         return found is not None and (found != size or self.target.sha256(name) != digest)
 
-    def _is_there(self, entry: Entry, kind: str, name: str) -> bool:
+    def _is_there(self, entry: PictureEntry, kind: str, name: str) -> bool:
         kept = entry.files.get(kind)
         return kept is not None and kept[0] == name and self.target.size(name) == kept[2]
 
-    def _same_content(self, item: Found, entry: Entry) -> bool:
+    def _same_content(self, item: FoundFile, entry: PictureEntry) -> bool:
         if item.stamp is not None and item.stamp == entry.stamp:
             return True
         return self.source.sha256(item.name) == entry.content
 
-    def _settle_one(self, item: _Work, answer: Answer, threads: int) -> str | None:
+    def _settle_one(self, item: _Work, answer: PictureAnswer, threads: int) -> str | None:
         """Keeps what a worker made, or tells why not; the sentence where there is no result."""
         found = item.found
         error = answer.error
@@ -299,17 +301,17 @@ class _Run:
             self.outcome.refused += 1
         else:
             self.outcome.restored += 1
-            self._count(level_of(line))
+            self._count(read_level(line))
         return None
 
-    def _keep(self, item: _Work, answer: Answer) -> None:
+    def _keep(self, item: _Work, answer: PictureAnswer) -> None:
         """Moves the files of a result into place, the picture last: where it is, all is."""
         if answer.folder is None:
             return
-        for kind in picture_last(answer.files):
+        for kind in order_files(answer.files):
             about = answer.files[kind]
             file = Path(answer.folder) / about["file"]
-            expected = {**result_names(item.found.name, self.maps), "strip": strip_name(item.found.name)}
+            expected = {**name_results(item.found.name, self.maps), "strip": name_strip(item.found.name)}
             if about["name"] != expected.get(kind):
                 raise LeaderError(f"A worker named a result '{printable(about['name'])}' that was not asked for.")
             size = self.target.size(about["name"]) if item.unsure and kind != "strip" else None
@@ -320,7 +322,7 @@ class _Run:
                 )
             self.target.keep(file, about["name"])
 
-    def _fail(self, item: Found, error: str) -> None:
+    def _fail(self, item: FoundFile, error: str) -> None:
         self.outcome.failed.append((item.name, error))
         before = self.manifest.entries.get(item.name)
         said = before is not None and (before.status, before.settings) == (FAILED, self.choices.digest)

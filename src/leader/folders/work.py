@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leader import defaults
-from leader.errors import LeaderError, UsageError
+from leader.errors import LeaderError, UsageError, no_memory
 from leader.files import flush_to_disk, printable, sha256_of
-from leader.folders.choices import Choices
+from leader.folders.choices import FolderChoices
 from leader.folders.manifest import DONE, FAILED, REFUSED
-from leader.folders.names import picture_last, result_names, strip_name
+from leader.folders.names import name_results, name_strip, order_files
 from leader.folders.places import Source, open_source, open_target
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Task:
+class FolderTask:
     """What all pictures of a run have in common; every worker gets it once.
 
     source, out  addresses; staging: the folder here for finished files, or None where they are sent
@@ -36,7 +36,7 @@ class Task:
     strips       whether thumbnails are kept
     """
 
-    choices: Choices
+    choices: FolderChoices
     source: str
     out: str
     staging: str | None
@@ -45,7 +45,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Answer:
+class PictureAnswer:
     """What became of a picture.
 
     status   "done", "refused" or "failed"
@@ -71,7 +71,7 @@ class _OutputError(LeaderError):
     """The place of results, not the picture, is at fault."""
 
 
-def restore_some(task: Task, names: Sequence[str]) -> list[Answer]:
+def restore_some(task: FolderTask, names: Sequence[str]) -> list[PictureAnswer]:
     """Restores pictures of the source: one, or several of which alike ones share a pass of the network."""
     from leader.restoration.together import run_all
 
@@ -89,21 +89,21 @@ def restore_some(task: Task, names: Sequence[str]) -> list[Answer]:
 class _Item:
     """A picture on its way: its folder, what was read, what became of it."""
 
-    def __init__(self, task: Task, name: str) -> None:
+    def __init__(self, task: FolderTask, name: str) -> None:
         self.task, self.name = task, name
         self.folder: Path | None = None
         self.content: str | None = None
         self.ready: Preparation | None = None
-        self._answer: Answer | None = None
+        self._answer: PictureAnswer | None = None
 
     def attempt(self, part: Callable[[], None]) -> None:
         """Does a part of the work; what it raises is this picture's answer."""
         try:
             part()
         except Exception as error:
-            self._answer = Answer(FAILED, _sentence(error, self.name, self.folder), wrong=_wrong(error))
+            self._answer = PictureAnswer(FAILED, _explain_error(error, self.name, self.folder), wrong=_classify_error(error))
 
-    def answer(self, seconds: float) -> Answer:
+    def answer(self, seconds: float) -> PictureAnswer:
         """What became of it; where that is no result nothing is left of it."""
         answer = self._answer
         assert answer is not None
@@ -115,12 +115,12 @@ class _Item:
         """Copies the picture and makes every choice of its restoration."""
         from leader.pictures import check_format
 
-        self.folder = _own_folder(self.task)
+        self.folder = _make_folder(self.task)
         copy = self.folder / "in" / self.name.rsplit("/", 1)[-1]
         self.content = _fetch(open_source(self.task.source), self.name, copy)
-        picture = Path(result_names(self.name, self.task.maps)["picture"])
+        picture = Path(name_results(self.name, self.task.maps)["picture"])
         check_format(picture)
-        ready = _model(self.task.choices).prepare(copy)
+        ready = _find_model(self.task.choices).prepare(copy)
         check_format(picture, ready.given.alpha is not None, ready.size)
         copy.unlink()
         self.ready = ready
@@ -136,19 +136,19 @@ class _Item:
         restored = run_with_second_try(first, lambda one: made if one is first else one.run(check=choices.check))
         run = _describe_run(restored)
         if restored.verdict is not None and restored.verdict.level == "failed" and not choices.keep_failed:
-            self._answer = Answer(REFUSED, content=self.content, run=run)
+            self._answer = PictureAnswer(REFUSED, content=self.content, run=run)
         else:
             folder = None if self.task.staging is None else str(self.folder)
-            self._answer = Answer(DONE, content=self.content, files=self._keep(restored), folder=folder, run=run)
+            self._answer = PictureAnswer(DONE, content=self.content, files=self._keep(restored), folder=folder, run=run)
 
     def _keep(self, restored: Restoration) -> dict[str, dict[str, Any]]:
         """Leaves the files of a result, or sends them: kind -> name, sha256, bytes."""
         assert self.folder is not None
-        names, strip = result_names(self.name, self.task.maps), strip_name(self.name) if self.task.strips else None
+        names, strip = name_results(self.name, self.task.maps), name_strip(self.name) if self.task.strips else None
         files = {}
         try:
             written = _write_files(self.task, restored, names, strip, self.folder)
-            for kind in picture_last(written):
+            for kind in order_files(written):
                 file, final = written[kind]
                 files[kind] = {"name": final, "sha256": sha256_of(file), "bytes": file.stat().st_size, "file": file.name}
                 if self.task.staging is None:
@@ -161,7 +161,7 @@ class _Item:
         return files
 
 
-def _own_folder(task: Task) -> Path:
+def _make_folder(task: FolderTask) -> Path:
     try:
         folder = Path(tempfile.mkdtemp(prefix="leader-", dir=task.staging))
         (folder / "in").mkdir()
@@ -187,10 +187,10 @@ def _fetch(source: Source, name: str, copy: Path) -> str:
 
 
 def _write_files(
-    task: Task, restored: Restoration, names: Mapping[str, str], strip: str | None, folder: Path
+    task: FolderTask, restored: Restoration, names: Mapping[str, str], strip: str | None, folder: Path
 ) -> dict[str, tuple[Path, str]]:
     """The files of a result, complete and on the disk: kind -> (file, the name it will have)."""
-    from leader.folders.strips import write_strip
+    from leader.folders.preview_strips import write_strip
 
     made = {kind: (folder / f"{kind}{Path(final).suffix.lower()}", final) for kind, final in names.items()}
     restored.save(made["picture"][0], task.choices.location)
@@ -215,7 +215,7 @@ def _describe_run(restored: Restoration) -> dict[str, Any]:
 class _Model:
     """A prior that was loaded once, for all pictures of this process."""
 
-    def __init__(self, choices: Choices) -> None:
+    def __init__(self, choices: FolderChoices) -> None:
         from leader.priors import loading
         from leader.restoration.repeat import weights_hash
         from leader.restoration.restore import name_precision
@@ -241,7 +241,7 @@ class _PriorError(LeaderError):
 _models: dict[str, _Model] = {}
 
 
-def _model(choices: Choices) -> _Model:
+def _find_model(choices: FolderChoices) -> _Model:
     if choices.digest not in _models:
         _models.clear()
         try:
@@ -253,15 +253,15 @@ def _model(choices: Choices) -> _Model:
     return _models[choices.digest]
 
 
-def _wrong(error: Exception) -> str | None:
+def _classify_error(error: Exception) -> str | None:
     kinds = ((UsageError, "words"), (_PriorError, "prior"), (_OutputError, "output"))
     return next((word for kind, word in kinds if isinstance(error, kind)), None)
 
 
-def _sentence(error: Exception, name: str, folder: Path | None) -> str:
+def _explain_error(error: Exception, name: str, folder: Path | None) -> str:
     """What went wrong, with the name of the source instead of that of its copy."""
     if isinstance(error, MemoryError):
-        return "The memory does not suffice for it; use fewer workers, or restore a part of it."
+        return str(no_memory())
     if isinstance(error, (LeaderError, OSError)):
         text = str(error)
     else:

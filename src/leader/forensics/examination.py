@@ -110,7 +110,7 @@ class Examination:
             return NotExamined("Enlargement is not looked for beside transparent parts.")
         return find_enlargement(self.picture.pixels, self.history is not None)
 
-    def recognise_kernel(self, factor: int) -> Recognised:
+    def recognise_kernel(self, factor: float) -> Recognised:
         """The kernel that made a thumbnail, for enlarging it by `factor`."""
         return recognise_kernel(self.picture.pixels, factor, self._kernel_chances)
 

@@ -8,13 +8,15 @@ deepinv's images are in [0, 1], as pictures are at the doors of this package.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from leader.errors import LeaderError
-from leader.operators.base import LinearOperator
+from leader.operators import Blur, Denoising, Inpainting, LinearOperator
 from leader.priors.adapters import DenoiserPrior
 from leader.priors.base import Prior
 from leader.priors.loading import load_prior
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 else:
     try:
         from deepinv.models import Reconstructor as _Base
-    except ImportError:  # its interface is that of a Module
+    except (ImportError, RuntimeError):  # not there, or not with this torch; its interface is that of a Module
         _Base = nn.Module
 
 
@@ -53,15 +55,41 @@ class PhysicsOperator(LinearOperator):
         return back
 
 
-def as_operator(physics: Any, image_shape: tuple[int, int, int], **params: Any) -> PhysicsOperator:
-    """A linear physics of deepinv as an operator; refused where A_adjoint is not the adjoint of A."""
+def as_operator(physics: Any, image_shape: tuple[int, int, int], **params: Any) -> LinearOperator:
+    """A linear physics of deepinv as an operator; refused where A_adjoint is not the adjoint of A.
+
+    Circular blurs, masks and the identity become operators of here, whose singular values every method can use; of others the
+    inverses are found by conjugate gradients.
+    """
     from leader.operators.adjoint import check_adjoint
 
     operator = PhysicsOperator(physics, image_shape, **params)
     weights = next(physics.buffers(), None) if isinstance(physics, nn.Module) else None
-    measured = check_adjoint(operator, torch.empty(1, device=None if weights is None else weights.device))
+    like = torch.empty(1, device=None if weights is None else weights.device)
+    measured = check_adjoint(operator, like)
     operator.measurement_shape = tuple(measured.shape[1:])
-    return operator
+    return operator if params else _find_twin(operator, like) or operator
+
+
+def _find_twin(operator: PhysicsOperator, like: Tensor) -> LinearOperator | None:
+    """The operator of here that measures the same; None where there is none."""
+    shape = operator.image_shape
+    makers: list[Callable[[], LinearOperator]] = [lambda: Denoising(shape)]
+    for name, kind in (("filter", Blur), ("mask", Inpainting)):
+        values = getattr(operator.physics, name, None)
+        if isinstance(values, Tensor) and values.ndim == 4 and len(values) == 1 and bool((values == values[:, :1]).all()):
+            makers.append(partial(kind, shape, values[0, 0].cpu()))
+    x = torch.rand(1, *shape, generator=torch.Generator().manual_seed(0)).to(like)
+    wanted = operator.A(x)
+    for make in makers:
+        try:
+            twin = make()
+            found = twin.A(x)
+        except LeaderError:  # a filter or mask that is none of the kind
+            continue
+        if found.shape == wanted.shape and torch.allclose(found, wanted, atol=1e-5):
+            return twin
+    return None
 
 
 def as_prior(denoiser: nn.Module, **about: Any) -> DenoiserPrior:

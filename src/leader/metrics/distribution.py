@@ -75,13 +75,7 @@ def frechet_of_samples(features: torch.Tensor, reference: torch.Tensor) -> float
     return float((x.mean(0) - y.mean(0)).square().sum() + a.square().sum() + b.square().sum() - 2.0 * cross)
 
 
-def kid(
-    features: torch.Tensor,
-    reference: torch.Tensor,
-    subsets: int = 100,
-    subset_size: int = 1000,
-    seed: int = 0,
-) -> Kid:
+def kid(features: torch.Tensor, reference: torch.Tensor, subsets: int = 100, subset_size: int = 1000, seed: int = 0) -> Kid:
     """Kernel inception distance (Binkowski et al. 2018): unbiased squared MMD under the kernel (x . y / D +
     1)^3.
 

@@ -53,10 +53,7 @@ _OWN: dict[str, Metric] = {
             "psnr",
             "dB",
             Column(
-                "PSNR",
-                2,
-                1,
-                "pictures clamped to [0, 1], not rounded; peak 1; one mean square error over all channels (RGB)",
+                "PSNR", 2, 1, "pictures clamped to [0, 1], not rounded; peak 1; one mean square error over all channels (RGB)"
             ),
             psnr,
         ),

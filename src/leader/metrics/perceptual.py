@@ -76,10 +76,7 @@ TRUNKS = {
 
 @torch.no_grad()
 def lpips(
-    restored: torch.Tensor,
-    reference: torch.Tensor,
-    network: str = "alex",
-    weights: str | Path | None = None,
+    restored: torch.Tensor, reference: torch.Tensor, network: str = "alex", weights: str | Path | None = None
 ) -> torch.Tensor:
     """LPIPS distance, [B] float32, 0 for equal pictures.
 

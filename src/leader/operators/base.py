@@ -185,16 +185,12 @@ class SpectralOperator(LinearOperator):
     s         the spectrum with what lies below the cut set to zero: what methods regard as measured; the
               default cut is rcond times the largest value of all
 
-    >>> isinstance(Denoising((3, 8, 8)), SpectralOperator)
-    True
+    >>> Colourisation((3, 8, 8)).spectrum.flatten()
+    tensor([0.5774, 0.0000, 0.0000], dtype=torch.float64)
     """
 
     def __init__(
-        self,
-        image_shape: tuple[int, int, int],
-        spectrum: Tensor,
-        rcond: float | None = None,
-        s: Tensor | None = None,
+        self, image_shape: tuple[int, int, int], spectrum: Tensor, rcond: float | None = None, s: Tensor | None = None
     ) -> None:
         super().__init__(image_shape)
         if rcond is not None:
@@ -249,7 +245,7 @@ class SpectralOperator(LinearOperator):
         return self.cast(where_measured(gain, self.s), like)
 
     def truncated(self) -> SpectralOperator:
-        return self if torch.equal(self.s, self.spectrum) else Truncated(self)
+        return self if torch.equal(self.s, self.spectrum) else TruncatedOperator(self)
 
     @staticmethod
     def cast(values: Tensor, like: Tensor) -> Tensor:
@@ -264,7 +260,7 @@ def where_measured(gain: Callable[[Tensor], Tensor], s: Tensor) -> Tensor:
     return torch.where(measured, gain(safe), torch.zeros_like(safe))
 
 
-class Truncated(SpectralOperator):
+class TruncatedOperator(SpectralOperator):
     """A spectral operator whose small singular values are exactly zero."""
 
     def __init__(self, whole: SpectralOperator) -> None:
@@ -296,7 +292,7 @@ class Truncated(SpectralOperator):
         if chosen is self._whole:
             return self
         assert isinstance(chosen, SpectralOperator)
-        return Truncated(chosen)
+        return TruncatedOperator(chosen)
 
 
 def _column(eta: Eta, like: Tensor) -> Tensor:

@@ -38,11 +38,11 @@ class Blur(SpectralOperator):
     task = "deblur"
 
     def __init__(self, image_shape: tuple[int, int, int], kernel: Tensor, rcond: float = 1e-3) -> None:
-        self.kernel = kernel_stack(kernel)
+        self.kernel = stack_kernels(kernel)
         # Real images have Hermitian transforms: half of the frequencies suffice for A, A^T and the inverses.
         self._half = image_shape[2] // 2 + 1
         self.halved = image_shape[1] * image_shape[2] > LARGE_FRAME
-        spread = centred(self.kernel, image_shape[1], image_shape[2])
+        spread = centre_kernel(self.kernel, image_shape[1], image_shape[2])
         transfer = torch.fft.rfft2(spread) if self.halved else torch.fft.fft2(spread)
         spectrum = transfer.abs()
         largest = spectrum.amax(dim=(1, 2, 3), keepdim=True)
@@ -132,7 +132,7 @@ class Blur(SpectralOperator):
         return filtered
 
 
-def centred(kernel: Tensor, height: int, width: int) -> Tensor:
+def centre_kernel(kernel: Tensor, height: int, width: int) -> Tensor:
     """Kernels [B, 1, kh, kw] on [B, 1, H, W], their centre ((kh-1)//2, (kw-1)//2) at the origin, wrapped."""
     rows = (torch.arange(kernel.shape[-2]) - (kernel.shape[-2] - 1) // 2).remainder(height)
     columns = (torch.arange(kernel.shape[-1]) - (kernel.shape[-1] - 1) // 2).remainder(width)
@@ -146,7 +146,7 @@ def sum_by_sign(kernel: Tensor) -> tuple[Tensor, Tensor]:
     return kernel.clamp_max(0).sum((2, 3), keepdim=True), kernel.clamp_min(0).sum((2, 3), keepdim=True)
 
 
-def kernel_stack(kernel: Tensor) -> Tensor:
+def stack_kernels(kernel: Tensor) -> Tensor:
     """A kernel [kh, kw] or kernels [B, 1, kh, kw], checked and normalised, as float64 [1 or B, 1, kh, kw]."""
     values = torch.as_tensor(kernel)
     if values.ndim == 2:

@@ -22,7 +22,7 @@ from leader.operators.base import Eta
 from leader.operators.caches import CastCache
 from leader.operators.cg import conjugate_gradients
 from leader.operators.pointwise import Inpainting
-from leader.operators.whitened import OPPONENT, checked_power
+from leader.operators.whitened import OPPONENT, check_power
 
 TOLERANCE, ITERATIONS = 1e-3, 40
 """Of a solve: a thousandth of the misfit, far below its noise."""
@@ -33,8 +33,8 @@ class ColouredInpainting(Inpainting):
 
     reference  the standard deviation of a pixel, for [0, 1] images: what counts as the noise level
 
-    >>> issubclass(ColouredInpainting, LinearOperator)
-    True
+    >>> ColouredInpainting((1, 4, 4), box_mask(4, 4, 1, 1, 2, 2), torch.full((1, 4, 4), 0.25)).reference
+    0.5
     """
 
     task = "inpaint-coloured"
@@ -43,7 +43,7 @@ class ColouredInpainting(Inpainting):
         super().__init__(image_shape, mask)
         if self.mask.shape[0] != 1:
             raise LeaderError(f"Inpainting with coloured noise has one mask for all images; found {self.mask.shape[0]}.")
-        checked = checked_power(power, self.image_shape)
+        checked = check_power(power, self.image_shape)
         variance = float(checked.mean())
         self.reference = math.sqrt(variance)
         half = image_shape[2] // 2 + 1  # real images have Hermitian transforms

@@ -44,11 +44,11 @@ class Columns:
 
     def to(self, x: Tensor, axis: int) -> Tensor:
         """V^T along an axis, -2 or -1, of n pixels."""
-        return _along(axis, self._matrix.like(x).mT, x)
+        return _multiply_along(axis, self._matrix.like(x).mT, x)
 
     def back(self, c: Tensor, axis: int) -> Tensor:
         """V along an axis of r coordinates."""
-        return _along(axis, self._matrix.like(c), c)
+        return _multiply_along(axis, self._matrix.like(c), c)
 
 
 class MirroredColumns(Columns):
@@ -63,17 +63,17 @@ class MirroredColumns(Columns):
     def to(self, x: Tensor, axis: int) -> Tensor:
         half = x.shape[axis] // 2
         first, second = x.narrow(axis, 0, half), x.narrow(axis, half, half).flip(axis)
-        even = _along(axis, self._even.like(x).mT, first + second)
-        return torch.cat([even, _along(axis, self._odd.like(x).mT, first - second)], axis)
+        even = _multiply_along(axis, self._even.like(x).mT, first + second)
+        return torch.cat([even, _multiply_along(axis, self._odd.like(x).mT, first - second)], axis)
 
     def back(self, c: Tensor, axis: int) -> Tensor:
         matrices = self._even.like(c), self._odd.like(c)
         parts = torch.split(c, [matrix.shape[1] for matrix in matrices], axis)
-        even, odd = (_along(axis, matrix, part) for matrix, part in zip(matrices, parts, strict=True))
+        even, odd = (_multiply_along(axis, matrix, part) for matrix, part in zip(matrices, parts, strict=True))
         return torch.cat([even + odd, (even - odd).flip(axis)], axis)
 
 
-def _along(axis: int, matrix: Tensor, x: Tensor) -> Tensor:
+def _multiply_along(axis: int, matrix: Tensor, x: Tensor) -> Tensor:
     return matrix @ x if axis == -2 else x @ matrix.mT
 
 
@@ -90,16 +90,16 @@ def measured_axis(matrix: Tensor, cut: float) -> MeasuredAxis:
     """The part of the SVD of a matrix, float64 [m, n], whose values lie above the cut."""
     size = matrix.shape[1]
     if size % 2 or not torch.equal(matrix, matrix.flip(0, 1)):
-        left, values, right = _above(matrix, cut)
+        left, values, right = _decompose_above(matrix, cut)
         return MeasuredAxis(values, CastCache(left), Columns(right))
     # A matrix that is the same backwards takes even vectors to even ones, and odd to odd.
     first, second = matrix[:, : size // 2], matrix[:, size // 2 :].flip(1)
-    even, odd = (_above(part / 2**0.5, cut) for part in (first + second, first - second))
+    even, odd = (_decompose_above(part / 2**0.5, cut) for part in (first + second, first - second))
     left, values = (torch.cat([one, other], -1) for one, other in zip(even[:2], odd[:2], strict=True))
     return MeasuredAxis(values, CastCache(left), MirroredColumns(even[2] / 2**0.5, odd[2] / 2**0.5))
 
 
-def _above(matrix: Tensor, cut: float) -> tuple[Tensor, Tensor, Tensor]:
+def _decompose_above(matrix: Tensor, cut: float) -> tuple[Tensor, Tensor, Tensor]:
     """(U, values, V) of the values above the cut."""
     left, values, right = torch.linalg.svd(matrix, full_matrices=False)
     count = int((values > cut).sum())

@@ -54,7 +54,7 @@ class WalshHadamard(SpectralOperator):
         pixels = height * width
         if indices is None:
             indices = measured_indices(height, width, ratio, seed, order, keep_constant)
-        self.indices = _checked_indices(indices, pixels)
+        self.indices = _check_indices(indices, pixels)
         spectrum = torch.zeros(pixels, dtype=torch.float64)
         spectrum[self.indices] = 1
         super().__init__(image_shape, spectrum.reshape(1, 1, height, width))
@@ -156,7 +156,7 @@ def sequency(length: int) -> Tensor:
     return count
 
 
-def _checked_indices(indices: Tensor, pixels: int) -> Tensor:
+def _check_indices(indices: Tensor, pixels: int) -> Tensor:
     values = torch.as_tensor(indices).cpu()
     if values.ndim != 1 or values.numel() == 0 or values.dtype.is_floating_point:
         raise LeaderError(f"The measured coefficients must be a list of integers; found shape {list(values.shape)}.")

@@ -39,7 +39,7 @@ def box_mask(height: int, width: int, top: int, left: int, box_height: int, box_
     return mask
 
 
-def checked_mask(mask: Tensor, height: int, width: int) -> Tensor:
+def check_mask(mask: Tensor, height: int, width: int) -> Tensor:
     """A user's mask [H, W], [1, H, W] or [B, 1, H, W] as float64 [1 or B, 1, H, W]."""
     values = torch.as_tensor(mask).to(torch.float64).cpu()
     if values.ndim == 2:

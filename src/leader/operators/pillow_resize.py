@@ -16,19 +16,18 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from leader.operators.resize import checked_factor, keys_cubic
-from leader.operators.separable import Factor, SeparableOperator, check_side
+from leader.operators.resize import ResizeOperator, keys_cubic
+from leader.operators.separable import Factor, check_side
 
 
-class PillowSR(SeparableOperator):
-    """PIL.Image.resize to ceil(H / factor) x ceil(W / factor); `kernel` names one of KERNELS."""
+class PillowSR(ResizeOperator):
+    """PIL.Image.resize to ceil(H / factor) x ceil(W / factor), or to `small`; `kernel` names one of KERNELS."""
 
     kernel: ClassVar[str]
 
-    def __init__(self, image_shape: tuple[int, int, int], factor: int = 4) -> None:
-        self.factor = checked_factor(factor, image_shape)
-        _, height, width = image_shape
-        super().__init__(image_shape, _pillow_factor(height, factor, self.kernel), _pillow_factor(width, factor, self.kernel))
+    @classmethod
+    def make_factor(cls, size: int, count: int, whole: int | None) -> Factor:
+        return _pillow_factor(size, count, cls.kernel)
 
 
 class NearestSR(PillowSR):
@@ -98,9 +97,8 @@ KERNELS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
 """Pillow's kernels over the distance in pixels of the thumbnail, with the distance beyond which they are zero."""
 
 
-def pillow_matrix(size: int, factor: int, kernel: str) -> Tensor:
-    """The 1-D factor [ceil(size / factor), size] in float64; rows sum to 1."""
-    rows = -(-size // factor)
+def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
+    """The 1-D factor [rows, size] in float64; rows sum to 1."""
     scale = size / rows
     pixel = torch.arange(size, dtype=torch.float64)
     if kernel in ("nearest", "soft-nearest"):  # Pillow adds up its places, which decides where they fall between two pixels
@@ -121,6 +119,6 @@ def pillow_matrix(size: int, factor: int, kernel: str) -> Tensor:
 
 
 @lru_cache(maxsize=16)
-def _pillow_factor(size: int, factor: int, kernel: str) -> Factor:
+def _pillow_factor(size: int, count: int, kernel: str) -> Factor:
     check_side(size)
-    return Factor(pillow_matrix(size, factor, kernel), rcond=1e-3)
+    return Factor(pillow_matrix(size, count, kernel), rcond=1e-3)

@@ -10,7 +10,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.operators.base import SpectralOperator
 from leader.operators.caches import CastCache
-from leader.operators.masks import checked_mask
+from leader.operators.masks import check_mask
 
 
 class DiagonalOperator(SpectralOperator):
@@ -58,7 +58,7 @@ class Inpainting(DiagonalOperator):
     task = "inpaint"
 
     def __init__(self, image_shape: tuple[int, int, int], mask: Tensor) -> None:
-        self.mask = checked_mask(mask, *image_shape[1:])
+        self.mask = check_mask(mask, *image_shape[1:])
         super().__init__(image_shape, self.mask)
         self._cast_mask = CastCache(self.mask)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.operators.base import LinearOperator, SpectralOperator
-from leader.operators.blur import kernel_stack, sum_by_sign
+from leader.operators.blur import stack_kernels, sum_by_sign
 from leader.operators.caches import CastCache
 from leader.operators.pointwise import GreyOperator
 
@@ -21,27 +21,27 @@ CUT = 3e-2
 GREY_ROW = (0.3333, 0.3334, 0.3333)
 
 
-def released_blur_matrix(size: int, taps: Sequence[float]) -> Tensor:
+def released_blur_matrix(size: int, taps: Sequence[float], every_tap: bool = False) -> Tensor:
     """The 1-D blur [size, size] of DDRM and DDNM, float64: of an odd number of taps the last is dropped.
 
     Row i holds taps 0 .. 2 (L // 2) - 1 at columns i - L // 2 onwards, without renormalising, nothing outside: of the papers'
-    five taps four remain, with a gain of 0.80 and half a pixel of shift.
+    five taps four remain, with a gain of 0.80 and half a pixel of shift. DDPG's release has every tap.
     """
     half = len(taps) // 2
     matrix = torch.zeros(size, size, dtype=torch.float64)
-    for k, tap in enumerate(list(taps)[: 2 * half]):
+    for k, tap in enumerate(list(taps)[: None if every_tap else 2 * half]):
         matrix += tap * torch.diag(torch.ones(size - abs(k - half), dtype=torch.float64), k - half)
     return matrix
 
 
 class ReleasedBlur(SpectralOperator):
-    """The separable blur of DDRM, DDNM, DDPG, ProjDiff and EquS as they released it; y [B, C, H, W].
+    """The separable blur of DDRM, DDNM, ProjDiff and EquS as they released it, with every tap that of DDPG; y [B, C, H, W].
 
-    Two slips make it no blur: the dropped tap of `released_blur_matrix`, and singular values at the wrong places. The products
-    of 1-D values are sorted, the coefficients of an image are numbered component by component with the C channels of each
-    together, but the values are C copies of the sorted list one after the other: coefficient n of channel c gets value number
-    (C n + c) mod (H W). Equal products are kept in the order of their rows and columns, which the release leaves open. A
-    and A^+ fit each other, and what lies below the cut is zero in both.
+    Two slips make it no blur: the dropped tap of `released_blur_matrix`, not in DDPG's, and singular values at the wrong
+    places. The products of 1-D values are sorted, the coefficients of an image are numbered component by component with the C
+    channels of each together, but the values are C copies of the sorted list one after the other: coefficient n of channel c
+    gets value number (C n + c) mod (H W). Equal products are kept in the order of their rows and columns, which the release
+    leaves open. A and A^+ fit each other, and what lies below the cut is zero in both.
 
     >>> ReleasedBlur((3, 8, 8), paper_gaussian_taps())
     ReleasedBlur('deblur-gaussian', [3, 8, 8])
@@ -49,12 +49,12 @@ class ReleasedBlur(SpectralOperator):
 
     task = "deblur-gaussian"
 
-    def __init__(self, image_shape: tuple[int, int, int], taps: Sequence[float] | Tensor) -> None:
+    def __init__(self, image_shape: tuple[int, int, int], taps: Sequence[float] | Tensor, every_tap: bool = False) -> None:
         values = [float(tap) for tap in taps]
         if len(values) < 2:
             raise LeaderError(f"The released blur drops the last tap of an odd number; give at least two, found {len(values)}.")
         channels, height, width = image_shape
-        down, across = (torch.linalg.svd(released_blur_matrix(size, values)) for size in (height, width))
+        down, across = (torch.linalg.svd(released_blur_matrix(size, values, every_tap)) for size in (height, width))
         kept = [torch.where(one.S >= CUT, one.S, 0.0) for one in (down, across)]
         ordered, order = torch.outer(*kept).flatten().sort(descending=True, stable=True)
         number = torch.empty_like(order)
@@ -94,7 +94,7 @@ class ReflectedBlur(LinearOperator):
 
     def __init__(self, image_shape: tuple[int, int, int], kernel: Tensor) -> None:
         super().__init__(image_shape)
-        self.kernel = kernel_stack(kernel)
+        self.kernel = stack_kernels(kernel)
         sides = tuple(self.kernel.shape[-2:])
         for size, side in zip(image_shape[1:], sides):
             if side // 2 >= size:

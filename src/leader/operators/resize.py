@@ -1,11 +1,13 @@
 """Super-resolution: what a camera of fewer pixels would have seen. Bicubic (antialiased) and average pooling.
 
-Both are separable. The output has ceil(n / factor) samples along an axis of n pixels; sample r sits in the
-middle of the cell of pixels factor*r ... factor*(r+1)-1, for even and odd factors alike.
+Both are separable. The output has ceil(n / factor) samples along an axis of n pixels, or as many as `small` says; sample r sits
+in the middle of the cell of pixels scale*r ... scale*(r+1)-1. The scale is a whole factor, whose last cell may be partial, and
+otherwise n over the number of samples, so that cells fill the axis.
 """
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import torch
@@ -15,7 +17,23 @@ from leader.errors import LeaderError
 from leader.operators.separable import Factor, SeparableOperator, check_side
 
 
-class BicubicSR(SeparableOperator):
+class ResizeOperator(SeparableOperator):
+    """An image made smaller along both axes; `small` (rows, columns) wins over the factor."""
+
+    def __init__(self, image_shape: tuple[int, int, int], factor: float = 4, small: tuple[int, int] | None = None) -> None:
+        rows, columns = count_samples(image_shape, factor, small)
+        whole = None if small is not None or factor != int(factor) else int(factor)
+        _, height, width = image_shape
+        vertical, horizontal = (self.make_factor(size, count, whole) for size, count in ((height, rows), (width, columns)))
+        super().__init__(image_shape, vertical, horizontal)
+
+    @classmethod
+    def make_factor(cls, size: int, count: int, whole: int | None) -> Factor:
+        """The 1-D factor from `size` pixels to `count`; `whole`: the factor, where it is an integer."""
+        raise NotImplementedError
+
+
+class BicubicSR(ResizeOperator):
     """Keys' cubic (a = -0.5) widened by the factor, half-sample symmetric boundary.
 
     y [B, C, ceil(H / factor), ceil(W / factor)]
@@ -26,13 +44,12 @@ class BicubicSR(SeparableOperator):
 
     task = "sr-bicubic"
 
-    def __init__(self, image_shape: tuple[int, int, int], factor: int = 4) -> None:
-        self.factor = checked_factor(factor, image_shape)
-        _, height, width = image_shape
-        super().__init__(image_shape, _bicubic_factor(height, factor), _bicubic_factor(width, factor))
+    @classmethod
+    def make_factor(cls, size: int, count: int, whole: int | None) -> Factor:
+        return _bicubic_factor(size, count, whole or size / count)
 
 
-class AveragePoolSR(SeparableOperator):
+class AveragePoolSR(ResizeOperator):
     """The mean of each factor x factor cell; partial cells at the far border average the pixels they have.
 
     >>> AveragePoolSR((3, 8, 8), 2)(torch.rand(1, 3, 8, 8)).shape
@@ -41,21 +58,29 @@ class AveragePoolSR(SeparableOperator):
 
     task = "sr-average"
 
-    def __init__(self, image_shape: tuple[int, int, int], factor: int = 4) -> None:
-        self.factor = checked_factor(factor, image_shape)
-        _, height, width = image_shape
-        super().__init__(image_shape, _average_factor(height, factor), _average_factor(width, factor))
+    @classmethod
+    def make_factor(cls, size: int, count: int, whole: int | None) -> Factor:
+        return _average_factor(size, count, whole or size / count)
 
 
-def checked_factor(factor: int, image_shape: tuple[int, int, int]) -> int:
-    """Refuses factors that are no integer from 1 to the smaller side of the image."""
+def count_samples(image_shape: tuple[int, int, int], factor: float, small: tuple[int, int] | None = None) -> tuple[int, int]:
+    """(rows, columns) of an image made smaller: those given, or ceil(side / factor).
+
+    Refuses factors that are no number from 1 to the smaller side of the image, and sizes that are larger than the image.
+    """
     _, height, width = image_shape
-    if not isinstance(factor, int) or not 1 <= factor <= min(height, width):
+    if small is not None:
+        counts = tuple(small) if isinstance(small, (tuple, list)) else ()
+        whole = len(counts) == 2 and all(isinstance(count, int) and not isinstance(count, bool) for count in counts)
+        if not whole or not (1 <= counts[0] <= height and 1 <= counts[1] <= width):
+            raise LeaderError(f"An image of {height} x {width} cannot become one of {small}; give fewer rows and columns.")
+        return counts[0], counts[1]
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor <= min(height, width):
         raise LeaderError(
-            f"The super-resolution factor must be an integer from 1 to the smaller side of the {height} x "
+            f"The super-resolution factor must be a number from 1 to the smaller side of the {height} x "
             f"{width} image; found {factor}."
         )
-    return factor
+    return math.ceil(height / factor), math.ceil(width / factor)
 
 
 def keys_cubic(distance: Tensor) -> Tensor:
@@ -66,23 +91,26 @@ def keys_cubic(distance: Tensor) -> Tensor:
     return torch.where(d <= 1, near, torch.where(d < 2, far, torch.zeros_like(d)))
 
 
-def bicubic_matrix(size: int, factor: int) -> Tensor:
-    """The 1-D factor [ceil(size/factor), size] in float64; rows sum to 1."""
-    rows = -(-size // factor)
-    middle = factor * torch.arange(rows, dtype=torch.float64) + (factor - 1) / 2
-    first = (middle - 2 * factor).ceil().long()
-    columns = first[:, None] + torch.arange(4 * factor + 1)
-    weights = keys_cubic((columns - middle[:, None]) / factor)
+def bicubic_matrix(size: int, scale: float, rows: int | None = None) -> Tensor:
+    """The 1-D factor [rows, size] in float64, rows = ceil(size / scale) if not given; rows sum to 1."""
+    count = math.ceil(size / scale) if rows is None else rows
+    middle = scale * torch.arange(count, dtype=torch.float64) + (scale - 1) / 2
+    first = (middle - 2 * scale).ceil().long()
+    columns = first[:, None] + torch.arange(math.floor(4 * scale) + 1)
+    weights = keys_cubic((columns - middle[:, None]) / scale)
     weights = weights / weights.sum(1, keepdim=True)
-    matrix = torch.zeros(rows, size, dtype=torch.float64)
+    matrix = torch.zeros(count, size, dtype=torch.float64)
     return matrix.scatter_add_(1, symmetric_index(columns, size), weights)
 
 
-def average_matrix(size: int, factor: int) -> Tensor:
-    """The 1-D factor [ceil(size/factor), size] of means over cells, in float64."""
-    cell = torch.arange(size) // factor
-    members = (cell == torch.arange(-(-size // factor))[:, None]).to(torch.float64)
-    return members / members.sum(1, keepdim=True)
+def average_matrix(size: int, scale: float, rows: int | None = None) -> Tensor:
+    """The 1-D factor [rows, size] of means over cells, in float64: pixels count by the share of them that lies in a cell."""
+    count = math.ceil(size / scale) if rows is None else rows
+    start = scale * torch.arange(count, dtype=torch.float64)[:, None]
+    pixel = torch.arange(size, dtype=torch.float64)
+    shared = torch.minimum(pixel + 1, start + scale) - torch.maximum(pixel, start)
+    shared = torch.where(shared > 1e-9, shared, 0.0)
+    return shared / shared.sum(1, keepdim=True)
 
 
 def symmetric_index(index: Tensor, size: int) -> Tensor:
@@ -92,12 +120,12 @@ def symmetric_index(index: Tensor, size: int) -> Tensor:
 
 
 @lru_cache(maxsize=8)
-def _bicubic_factor(size: int, factor: int) -> Factor:
+def _bicubic_factor(size: int, count: int, scale: float) -> Factor:
     check_side(size)
-    return Factor(bicubic_matrix(size, factor), rcond=1e-3)
+    return Factor(bicubic_matrix(size, scale, count), rcond=1e-3)
 
 
 @lru_cache(maxsize=8)
-def _average_factor(size: int, factor: int) -> Factor:
+def _average_factor(size: int, count: int, scale: float) -> Factor:
     check_side(size)
-    return Factor(average_matrix(size, factor), rcond=1e-3)
+    return Factor(average_matrix(size, scale, count), rcond=1e-3)

@@ -108,18 +108,14 @@ class SeparableOperator(SpectralOperator):
 
     rcond_1d  1-D singular values below rcond_1d * largest are not inverted
 
-    >>> isinstance(BicubicSR((3, 8, 8), 2), SeparableOperator)
-    True
+    >>> SeparableOperator((1, 4, 4), torch.eye(4)[:2], torch.eye(4))(torch.rand(1, 1, 4, 4)).shape
+    torch.Size([1, 1, 2, 4])
     """
 
     task = "separable"
 
     def __init__(
-        self,
-        image_shape: tuple[int, int, int],
-        B1: Tensor | Factor,
-        B2: Tensor | Factor,
-        rcond_1d: float = 1e-3,
+        self, image_shape: tuple[int, int, int], B1: Tensor | Factor, B2: Tensor | Factor, rcond_1d: float = 1e-3
     ) -> None:
         self.vertical = B1 if isinstance(B1, Factor) else Factor(B1, rcond_1d)
         self.horizontal = B2 if isinstance(B2, Factor) else Factor(B2, rcond_1d)

@@ -38,13 +38,11 @@ class SeparableBlur(SeparableOperator):
     ) -> None:
         if boundary not in BOUNDARIES:
             raise unknown_name("boundary", boundary, BOUNDARIES)
-        vertical = _checked_taps(kernel_v)
-        horizontal = vertical if kernel_h is None else _checked_taps(kernel_h)
+        vertical = _check_taps(kernel_v)
+        horizontal = vertical if kernel_h is None else _check_taps(kernel_h)
         _, height, width = image_shape
         super().__init__(
-            image_shape,
-            _blur_factor(height, vertical, boundary, rcond_1d),
-            _blur_factor(width, horizontal, boundary, rcond_1d),
+            image_shape, _blur_factor(height, vertical, boundary, rcond_1d), _blur_factor(width, horizontal, boundary, rcond_1d)
         )
 
 
@@ -62,7 +60,7 @@ def blur_matrix(size: int, taps: Sequence[float], boundary: str) -> Tensor:
     return torch.zeros(size, size, dtype=torch.float64).scatter_add_(1, columns, values)
 
 
-def _checked_taps(taps: Sequence[float] | Tensor) -> tuple[float, ...]:
+def _check_taps(taps: Sequence[float] | Tensor) -> tuple[float, ...]:
     values = torch.as_tensor(taps, dtype=torch.float64)
     if values.ndim != 1 or not bool(torch.isfinite(values).all()) or not bool((values != 0).any()):
         raise LeaderError(f"The taps of a separable blur must be finite numbers, not all zero; found {taps}.")

@@ -21,6 +21,7 @@ from leader.operators.blur import Blur
 from leader.operators.hadamard import WalshHadamard
 from leader.operators.jpeg import Jpeg
 from leader.operators.kernels import gaussian_kernel, motion_kernel, paper_gaussian_taps
+from leader.operators.masks import box_mask
 from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING
 from leader.operators.pointwise import Colourisation, Denoising, Inpainting
 from leader.operators.published import ReflectedBlur, ReleasedBlur, ReleasedColourisation
@@ -28,7 +29,7 @@ from leader.operators.resize import AveragePoolSR, BicubicSR
 from leader.operators.separable_blur import SeparableBlur
 
 Shape = tuple[int, int, int]
-Option = float | int | str | bool | Tensor | None
+Option = float | int | str | bool | Tensor | tuple[int, int] | None
 
 BOUNDARIES = ("circular", "reflected")
 """Beyond the border of a blurred image: its other side, or its mirror image, as published with DPS and SITCOM."""
@@ -40,7 +41,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {f"sr-{down}": ("sr", {"down":
 """Names that stand for a task with some of its options fixed."""
 
 
-def resolve(name: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def resolve_task(name: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The task that a name or the name of a variant stands for, and its options; None counts as not given."""
     given = {key: value for key, value in options.items() if value is not None}
     if name in VARIANTS:
@@ -60,8 +61,8 @@ def build_task(name: str, image_shape: Shape, **options: Option) -> LinearOperat
     >>> build_task("sr", (3, 8, 8), factor=2)
     BicubicSR('sr-bicubic', [3, 8, 8])
     """
-    task, given = resolve(name, options)
-    known = options_of(task)
+    task, given = resolve_task(name, options)
+    known = list_options(task)
     for key in given:
         if key not in known:
             if not known:
@@ -70,22 +71,26 @@ def build_task(name: str, image_shape: Shape, **options: Option) -> LinearOperat
     return TASKS[task](image_shape, **given)
 
 
-def options_of(task: str) -> tuple[str, ...]:
+def list_options(task: str) -> tuple[str, ...]:
     """The options of a task's operator: what its builder takes beside the shape."""
     return tuple(inspect.signature(TASKS[task]).parameters)[1:]
 
 
-def _super_resolution(shape: Shape, factor: int = 4, down: str = "bicubic") -> LinearOperator:
+def _super_resolution(
+    shape: Shape, factor: float = 4, down: str = "bicubic", small: tuple[int, int] | None = None
+) -> LinearOperator:
+    """small: rows and columns of the measurement, in place of the factor."""
     if down not in DOWNSAMPLING:
         raise unknown_name("way of downsampling", down, DOWNSAMPLING)
-    return DOWNSAMPLING[down](shape, factor)
+    return DOWNSAMPLING[down](shape, factor, small)
 
 
 def _gaussian_blur(
     shape: Shape, std: float | None = None, size: int | None = None, boundary: str = "circular", form: str = "corrected"
 ) -> LinearOperator:
-    """form: of the papers' five taps, "published" with the slips of the released classes."""
-    published = _is_published(form)
+    """form: of the papers' five taps, "published" with the slips of the released classes, "published-ddpg" as DDPG has it."""
+    every_tap = form == "published-ddpg"
+    published = every_tap or _is_published(form)
     if std is not None:
         if published:
             raise UsageError("The form 'published' is that of the papers' five taps; leave out std or the form.")
@@ -94,7 +99,7 @@ def _gaussian_blur(
         raise UsageError("The size of a Gaussian kernel was given without its standard deviation; give std too.")
     if boundary != "circular":
         raise UsageError("The papers' five taps have a zero boundary; give std for a Gaussian kernel with another.")
-    return ReleasedBlur(shape, paper_gaussian_taps()) if published else SeparableBlur(shape, paper_gaussian_taps())
+    return ReleasedBlur(shape, paper_gaussian_taps(), every_tap) if published else SeparableBlur(shape, paper_gaussian_taps())
 
 
 def _motion_blur(
@@ -116,11 +121,7 @@ def _user_blur(shape: Shape, kernel: Tensor | None = None, boundary: str = "circ
 
 
 def _inpainting(
-    shape: Shape,
-    mask: Tensor | None = None,
-    keep: float | None = None,
-    seed: int = 0,
-    box: Sequence[int] | None = None,
+    shape: Shape, mask: Tensor | None = None, keep: float | None = None, seed: int = 0, box: Sequence[int] | None = None
 ) -> LinearOperator:
     """mask: 1 where the picture is known; or keep: that share of the pixels, drawn with the seed; or box: all but a hole."""
     given = [name for name, value in (("mask", mask), ("keep", keep), ("box", box)) if value is not None]
@@ -129,14 +130,14 @@ def _inpainting(
     if len(given) > 1:
         raise UsageError(f"The task 'inpaint' takes one mask; found {' and '.join(given)}, so leave out all but one.")
     if keep is not None:
-        mask = drawn_mask(shape[1:], keep, seed)
+        mask = draw_mask(shape[1:], keep, seed)
     elif box is not None:
-        mask = mask_with_hole(shape[1:], box)
+        mask = cut_hole(shape[1:], box)
     assert mask is not None
     return Inpainting(shape, mask)
 
 
-def drawn_mask(size: tuple[int, int], keep: float, seed: int = 0) -> Tensor:
+def draw_mask(size: tuple[int, int], keep: float, seed: int = 0) -> Tensor:
     """1 with the chance `keep`, pixel by pixel, else 0: [H, W]."""
     if not 0 < keep < 1:
         raise UsageError(f"The share of known pixels must lie between 0 and 1; found {keep}.")
@@ -144,15 +145,12 @@ def drawn_mask(size: tuple[int, int], keep: float, seed: int = 0) -> Tensor:
     return known.float()
 
 
-def mask_with_hole(size: tuple[int, int], box: Sequence[int]) -> Tensor:
+def cut_hole(size: tuple[int, int], box: Sequence[int]) -> Tensor:
     """1 but for a rectangle of 0, box = (top, left, height, width) in pixels: [H, W]."""
     numbers = [value for value in box if isinstance(value, int) and value >= 0] if isinstance(box, Sequence) else []
     if len(numbers) != 4 or len(box) != 4 or 0 in numbers[2:] or any(numbers[k] + numbers[k + 2] > size[k] for k in (0, 1)):
         raise UsageError(f"A hole is top, left, height and width inside {size[1]} x {size[0]} pixels; found {box}.")
-    top, left, height, width = numbers
-    known = torch.ones(size)
-    known[top : top + height, left : left + width] = 0
-    return known
+    return box_mask(*size, *numbers)
 
 
 def _colourisation(shape: Shape, form: str = "corrected") -> LinearOperator:

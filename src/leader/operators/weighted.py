@@ -21,8 +21,9 @@ class WeightedPixels(DiagonalOperator):
     noise  [C, H, W] > 0, the standard deviation of the noise of every pixel, for [0, 1] images
     task   under which presets know it
 
-    >>> issubclass(WeightedPixels, LinearOperator)
-    True
+    >>> noise = torch.tensor([[[0.1, 0.4]]])
+    >>> WeightedPixels((1, 1, 2), noise).whiten(noise[None])
+    tensor([[[[0.2000, 0.2000]]]])
     """
 
     def __init__(self, image_shape: tuple[int, int, int], noise: Tensor, task: str = "denoise") -> None:

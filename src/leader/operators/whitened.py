@@ -43,8 +43,8 @@ class WhitenedBlur(Blur):
                others, however noisy
     reference  the noise level of whitened measurements, for [0, 1] images; None chooses it, see above
 
-    >>> issubclass(WhitenedBlur, SpectralOperator)
-    True
+    >>> WhitenedBlur((1, 4, 4), torch.ones(1, 1), torch.full((1, 4, 4), 0.25)).whiten(torch.ones(1, 1, 4, 4)).max()
+    tensor(1.)
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class WhitenedBlur(Blur):
         super().__init__(image_shape, kernel, rcond)
         self._range: tuple[Tensor, Tensor] | None = None
         self.task = task
-        checked = checked_power(power, self.image_shape)
+        checked = check_power(power, self.image_shape)
         self.reference = _reference(self.spectrum, checked) if reference is None else reference
         if not (math.isfinite(self.reference) and self.reference > 0):
             raise LeaderError(f"The reference of a whitened blur is a noise level above 0; found {self.reference}.")
@@ -124,7 +124,7 @@ class WhitenedBlur(Blur):
         return x if self._rotation is None else torch.einsum("dc,bdhw->bchw", self._rotation.like(x), x)
 
 
-def checked_power(power: Tensor, image_shape: tuple[int, int, int]) -> Tensor:
+def check_power(power: Tensor, image_shape: tuple[int, int, int]) -> Tensor:
     """power [1 or 3, H, W] on the CPU in float64; refused where it is not that of real noise on such images."""
     values = torch.as_tensor(power).detach().to("cpu", torch.float64)
     channels, height, width = image_shape
@@ -150,7 +150,7 @@ def _reference(passed: Tensor, power: Tensor) -> float:
     return float(torch.exp((weights * power.log()).sum() / (len(power) * weights.sum()) / 2))
 
 
-def physical(operator: LinearOperator) -> LinearOperator:
+def find_physical(operator: LinearOperator) -> LinearOperator:
     """What the camera did, where an operator holds whitened measurements; any other operator itself."""
     if isinstance(operator, WhitenedBlur):
         return Blur(operator.image_shape, operator.kernel, operator.rcond)

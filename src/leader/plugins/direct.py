@@ -40,7 +40,7 @@ class Direct(Plugin):
 
     name: ClassVar[str] = "direct"
     summary: ClassVar[str] = "denoises in one call, from the noisy picture at its own noise level"
-    paper: ClassVar[str] = "this project: docs/real.md"
+    paper: ClassVar[str] = "this project: docs/noise.md"
     begins: ClassVar[bool] = True
 
     calls: int = 2

@@ -1,6 +1,6 @@
 """Presets as data: which settings a method or plug-in gets for a prior, a task and a noise level.
 
-Every *.toml file here holds [[preset]] entries with the keys
+Every *.toml file here holds [[preset]] tables: an entry, or the keys that several entries share and their `rows`. An entry has
 
   prior    a prior's name or data set ("embedded", "celebahq", "imagenet", "ffhq"), or "any"
   method   the host's name
@@ -10,7 +10,8 @@ Every *.toml file here holds [[preset]] entries with the keys
   source   where the numbers come from: "paper: ..." (published with the method), "ours: ..." (our searches), "default: ..."
            (nobody's: carried over or assumed)
 
-The most specific entry wins; entries of later rank fill what it leaves open.
+The most specific entry wins; entries of later rank fill what it leaves open. What a calibration stored beside a prior
+(`stored.py`) wins over all of them.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leader.presets.stored import read_stored
 from leader.toml import parse_toml_text
 
 if TYPE_CHECKING:  # moved between the versions of Python that are served
@@ -42,8 +45,13 @@ def entries() -> tuple[dict[str, Any], ...]:
     found: list[dict[str, Any]] = []
     for file in sorted(resources.files(__name__).iterdir(), key=lambda item: item.name):
         if file.name.endswith(".toml"):
-            found.extend(parsed(file).get("preset", []))
+            found.extend(expand_rows(parsed(file).get("preset", [])))
     return tuple(found)
+
+
+def expand_rows(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries that tables stand for: one for each of its `rows`, with the keys that the rows share."""
+    return [{**table, **row} for table in tables for row in table.pop("rows", [{}])]
 
 
 def parsed(file: Traversable) -> dict[str, Any]:
@@ -51,13 +59,17 @@ def parsed(file: Traversable) -> dict[str, Any]:
     return parse_toml_text(file.read_text(encoding="utf-8"))
 
 
-def find(prior: str, method: str, task: str, sigma: float) -> dict[str, Any]:
-    """The settings for this combination; sigma is quoted for [0, 1] images. Plug-in settings sit in sub-tables."""
+def find(prior: str, method: str, task: str, sigma: float, home: Path | None = None) -> dict[str, Any]:
+    """The settings for this combination; sigma is quoted for [0, 1] images. Plug-in settings sit in sub-tables.
+
+    home  the prior's weights, beside which presets of its own may be stored
+    """
     ranked = []
-    for entry in entries():
-        fit = rank(entry, prior, method, task, sigma)
-        if fit is not None:
-            ranked.append((fit, entry))
+    for own, found in ((False, entries()), (True, read_stored(home))):
+        for entry in found:
+            fit = rank(entry, prior, method, task, sigma)
+            if fit is not None:
+                ranked.append(((own, *fit), entry))
     merged: dict[str, Any] = {}
     for _, entry in sorted(ranked, key=lambda item: item[0]):
         for key, value in entry["settings"].items():

@@ -16,7 +16,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from leader.errors import unknown_name
-from leader.presets import parsed, rank
+from leader.presets import expand_rows, parsed, rank
 from leader.schedule import Grid
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def find_path(prior: str, task: str, sigma: float, quality: str, look: str) -> R
 
 @cache
 def _entries() -> tuple[dict[str, Any], ...]:
-    return tuple(parsed(resources.files("leader.presets") / "paths.toml")["path"])
+    return tuple(expand_rows(parsed(resources.files("leader.presets") / "paths.toml")["path"]))
 
 
 def _frozen(value: Any) -> Any:

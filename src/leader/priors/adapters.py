@@ -110,8 +110,7 @@ class NetworkPrior(Prior):
         check_size(x, self.name, self.size, self.multiple)
         times = t.to(x.device)
         answer = self.network(
-            x if self.dtype is None else x.to(self.dtype),
-            times if self.time_factor == 1 else times * self.time_factor,
+            x if self.dtype is None else x.to(self.dtype), times if self.time_factor == 1 else times * self.time_factor
         ).to(x.dtype)
         wanted = self.image_channels * (2 if self.learned else 1)
         if answer.shape[1] != wanted:
@@ -208,7 +207,7 @@ class WrappedPrior(Prior):
         self.base = base
         self.name, self.channels, self.source = base.name, base.channels, base.source
         self.size, self.multiple, self.spectrum, self.home = base.size, base.multiple, base.spectrum, base.home
-        self.precision, self.half_from = base.precision, base.half_from
+        self.precision, self.half_from, self.fitted = base.precision, base.half_from, base.fitted
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         return self.base._predict(x, t)
@@ -234,8 +233,8 @@ class AutocastPrior(WrappedPrior):
 class HeadedPrior(WrappedPrior):
     """A prior with a fitted variance head: head(x_t, x0, abar [B, 1, 1, 1]) -> variance of x0's error.
 
-    >>> issubclass(HeadedPrior, Prior)
-    True
+    >>> HeadedPrior(load_prior("embedded", whole=True), VarianceHead()).source
+    'head'
     """
 
     def __init__(self, base: Prior, head: nn.Module) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from leader.errors import LeaderError
+from leader.priors.fitted import Fitted
 from leader.priors.ledger import Counts, record
 from leader.priors.spectrum import Spectrum
 from leader.schedule import Schedule
@@ -46,6 +48,7 @@ class Prior(nn.Module):
     source     where the variance of its predictions comes from: "head", "learned", "exact" or None
     precision  how its network computes: "float32", "float16", "bfloat16" or "mixed"
     half_from  of a mixed one: the time from which on it computes in half precision
+    fitted     settings of plug-ins that were fitted to it, by plug-in and name; they win over presets
     home       the file or folder of its weights, beside which lies what was fitted to it; None for a prior made by hand
     revision   raised by one whenever its predictions change for the same weights; part of the keys of benchmark records
 
@@ -60,6 +63,7 @@ class Prior(nn.Module):
     source: str | None = None
     spectrum: Spectrum | None = None
     home: Path | None = None
+    fitted: Fitted = MappingProxyType({})
     precision: str = "float32"
     half_from: int | None = None
     revision: ClassVar[int] = 1
@@ -68,6 +72,10 @@ class Prior(nn.Module):
         super().__init__()
         self.schedule = schedule
         self.one_by_one: bool | None = None
+
+    def __repr__(self) -> str:
+        size = "any size" if self.size is None else f"{self.size[1]} x {self.size[0]} pixels"
+        return f"<{type(self).__name__} '{self.name}': {size}, {len(self.schedule)} times>"
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         """The prediction for x [B, C, H, W] at times t [B]; neither counted nor checked."""

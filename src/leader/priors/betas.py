@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from leader.errors import LeaderError, unknown_name
-from leader.priors.json_files import number, row, shown, whole, word
+from leader.priors.json_files import check_list, check_number, check_whole, check_word, show
 from leader.schedule import Schedule
 
 MOST_STEPS = 100_000
@@ -39,21 +39,21 @@ def make_schedule(spec: Any, origin: str = "the option 'schedule'") -> Schedule:
     if isinstance(spec, Schedule):
         return spec
     if not isinstance(spec, (str, Mapping)):
-        raise LeaderError(f"The schedule of {origin} must be a name or an object with a type; found {shown(spec)}.")
+        raise LeaderError(f"The schedule of {origin} must be a name or an object with a type; found {show(spec)}.")
     given = {"type": spec} if isinstance(spec, str) else dict(spec)
-    kind = word(given.pop("type", "linear"), "schedule", SETTINGS)
+    kind = check_word(given.pop("type", "linear"), "schedule", SETTINGS)
     for key in given:
         if key not in SETTINGS[kind]:
             raise unknown_name(f"setting of a {kind} schedule", str(key), SETTINGS[kind])
     values = {**SETTINGS[kind], **given}
     if kind == "table":
-        rows = row(values["betas"], f"The betas of {origin}", 2, MOST_STEPS)
-        table = [number(value, f"A beta of {origin}", 0, 1) for value in rows]
+        rows = check_list(values["betas"], f"The betas of {origin}", 2, MOST_STEPS)
+        table = [check_number(value, f"A beta of {origin}", 0, 1) for value in rows]
         return _usable(Schedule(torch.tensor(table, dtype=torch.float64)), origin)
-    steps = whole(values["steps"], f"The number of times of {origin}", 2, MOST_STEPS)
+    steps = check_whole(values["steps"], f"The number of times of {origin}", 2, MOST_STEPS)
     if kind == "cosine":
         return _usable(Schedule.cosine(steps), origin)
-    start, end = (number(values[key], f"{key} of {origin}", 0, 1) for key in ("beta_start", "beta_end"))
+    start, end = (check_number(values[key], f"{key} of {origin}", 0, 1) for key in ("beta_start", "beta_end"))
     maker = Schedule.linear if kind == "linear" else Schedule.scaled_linear
     return _usable(maker(start, end, steps), origin)
 
@@ -77,7 +77,7 @@ def from_diffusers(config: Mapping[str, Any], origin: str) -> Schedule:
     kind = config.get("beta_schedule")
     if not isinstance(kind, str) or kind not in DIFFUSERS:
         raise LeaderError(
-            f"{origin} has the noise schedule {shown(kind)}, where linear, scaled_linear, squaredcos_cap_v2 or "
+            f"{origin} has the noise schedule {show(kind)}, where linear, scaled_linear, squaredcos_cap_v2 or "
             "trained_betas were expected: give the option 'schedule'."
         )
     wanted = {"steps": "num_train_timesteps", "beta_start": "beta_start", "beta_end": "beta_end"}

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from leader.errors import unknown_name
+from leader.errors import LeaderError, unknown_name
+from leader.files import sha256_once
 from leader.priors.detection import Config
 from leader.priors.networks import ADMConfig, DDPMConfig
 
@@ -14,7 +15,7 @@ DRIVE = "https://drive.usercontent.google.com/download?export=download&confirm=t
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A published checkpoint.
 
     filename  the name it is published and cached under
@@ -66,10 +67,10 @@ class Entry:
 _LEVELS = (1, 1, 2, 2, 4, 4)
 _GUIDED = ADMConfig(256, _LEVELS, 2, (3, 4, 5), out_channels=6, head_channels=64)
 
-ENTRIES: dict[str, Entry] = {
+ENTRIES: dict[str, CatalogueEntry] = {
     entry.name: entry
     for entry in (
-        Entry(
+        CatalogueEntry(
             name="imagenet-256",
             title="ImageNet 256 x 256, unconditional (guided diffusion)",
             filename="256x256_diffusion_uncond.pt",
@@ -81,7 +82,7 @@ ENTRIES: dict[str, Entry] = {
             bytes=2_211_383_297,
             sha256="a37c32fffd316cd494cf3f35b339936debdc1576dad13fe57c42399a5dbc78b1",
         ),
-        Entry(
+        CatalogueEntry(
             name="celebahq-256",
             title="CelebA-HQ 256 x 256, DDPM (used by SDEdit, DDRM, DDNM)",
             filename="celeba_hq.ckpt",
@@ -94,7 +95,7 @@ ENTRIES: dict[str, Entry] = {
             config=DDPMConfig(128, _LEVELS, 2, (4,)),
             parameters=113_673_219,
         ),
-        Entry(
+        CatalogueEntry(
             name="celebahq-256-repaint",
             title="CelebA-HQ 256 x 256, ADM (RePaint)",
             filename="celeba256_250000.pt",
@@ -104,7 +105,7 @@ ENTRIES: dict[str, Entry] = {
             config=_GUIDED,
             parameters=552_814_086,
         ),
-        Entry(
+        CatalogueEntry(
             name="ffhq-256",
             title="FFHQ 256 x 256, ADM, 10M images (DPS)",
             filename="ffhq_10m.pt",
@@ -118,13 +119,34 @@ ENTRIES: dict[str, Entry] = {
 }
 
 
+def check_hash(entry: CatalogueEntry, path: Path) -> None:
+    """Refuses a file whose SHA-256 is known and another one's; where none is published there is nothing to compare."""
+    if entry.sha256 is not None and (found := sha256_once(path)) != entry.sha256:
+        raise LeaderError(
+            f"{path} has the SHA-256 {found} where {entry.sha256} was expected: it is damaged or another "
+            "file; delete it and download it again."
+        )
+
+
+def is_published(entry: CatalogueEntry, path: Path) -> bool:
+    """Whether a file of the entry's shapes is the published one, wherever it lies: by its SHA-256, or where none is known by
+    being equal to the copy in the cache folder or by its published name.
+    """
+    if entry.sha256 is not None:
+        return sha256_once(path) == entry.sha256
+    if path.name == entry.filename:
+        return True
+    there = entry.on_disk and path.stat().st_size == entry.path.stat().st_size
+    return there and sha256_once(path) == sha256_once(entry.path)
+
+
 def cache_folder() -> Path:
     """Where checkpoints are kept: the folder of the environment variable LEADER_CACHE, or ~/.cache/leader."""
     chosen = os.environ.get("LEADER_CACHE")
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "leader"
 
 
-def find_entry(name: str) -> Entry:
+def find_entry(name: str) -> CatalogueEntry:
     """A registered checkpoint by name."""
     if name not in ENTRIES:
         raise unknown_name("prior", name, ENTRIES)

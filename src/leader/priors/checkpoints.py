@@ -1,7 +1,7 @@
 """Opening a checkpoint file as a prior. Nothing in it is executed, nothing about the network is guessed.
 
 Names and shapes tell the architecture. What they cannot tell comes, each overriding the one before, from the
-registry (for a published file under its published name, or with `like`), from a side-car `<stem>.json`, or
+registry (for a published file, or with `like`), from a side-car `<stem>.json`, or
 from options:
 
     size               side of the training images, or [height, width]
@@ -32,10 +32,10 @@ from leader.priors import catalogue
 from leader.priors.adapters import PREDICTS, LabelledNetwork, NetworkPrior
 from leader.priors.betas import make_schedule
 from leader.priors.detection import Config, build_network, detect_config, drop_untold_settings, is_known_network
-from leader.priors.json_files import flag, read_json, row, whole, word
+from leader.priors.json_files import check_flag, check_list, check_whole, check_word, read_json
 from leader.priors.networks import ADMConfig
 from leader.priors.sizes import LARGEST_SIDE
-from leader.priors.tensor_files import check_weights, differing, on_meta, place, read
+from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, place_tensors, read_checkpoint
 
 SUFFIXES = (".pt", ".pth", ".ckpt", ".safetensors", ".bin")
 OPTIONS = (
@@ -55,7 +55,7 @@ MOST_PARTS = 32
 """Networks looked for in one file."""
 
 
-def _parts(content: Any) -> Iterator[tuple[str, dict[str, Tensor]]]:
+def _list_parts(content: Any) -> Iterator[tuple[str, dict[str, Tensor]]]:
     """Every set of tensors in the file: the whole, and its entries one level down, by name."""
     if isinstance(content, Mapping):
         items = [(str(key), value) for key, value in content.items()]
@@ -77,7 +77,7 @@ def network_tensors(content: Any, origin: str, part: str | None = None) -> dict[
     """The tensors of the one network in a file, without wrapping keys and prefixes such as 'module.'."""
     found: dict[str, dict[str, Tensor]] = {}
     largest: dict[str, Tensor] = {}
-    for label, tensors in _parts(content):
+    for label, tensors in _list_parts(content):
         largest = max(largest, tensors, key=len)
         prefixes = {match[1] for name in tensors if (match := re.fullmatch(r"(.*?)(temb\.dense|time_embed)\.0\.weight", name))}
         for prefix in sorted(prefixes)[:MOST_PARTS]:
@@ -97,15 +97,15 @@ def network_tensors(content: Any, origin: str, part: str | None = None) -> dict[
     return next(iter(found.values()), largest)
 
 
-def side_car(path: Path) -> dict[str, Any]:
+def read_side_car(path: Path) -> dict[str, Any]:
     """The settings in the `.json` beside a checkpoint; empty where there is none."""
     file = path.with_suffix(".json")
     return read_json(file, "the checkpoint's options", "correct it or remove it") if file.exists() else {}
 
 
-def settle(path: Path, config: Config, options: Options) -> dict[str, Any]:
+def settle_settings(path: Path, config: Config, options: Options) -> dict[str, Any]:
     """All settings of a checkpoint from registry, side-car and options; what nobody says is missing."""
-    layers: list[Options] = [side_car(path), options]
+    layers: list[Options] = [read_side_car(path), options]
     for layer in layers:
         for key in layer:
             if key not in OPTIONS:
@@ -117,8 +117,8 @@ def settle(path: Path, config: Config, options: Options) -> dict[str, Any]:
             raise LeaderError(f"{path.name} has not the shapes of '{like}': give its own options instead of 'like'.")
         layers.insert(0, model.options)
     else:
-        published = [entry for entry in twins(config) if entry.filename == path.name]
-        layers[:0] = [entry.options for entry in published]
+        published = find_published(path, config)
+        layers[:0] = [] if published is None else [published.options]
     settled: dict[str, Any] = {}
     for layer in layers:
         for one, other in (("heads", "head_channels"), ("head_channels", "heads")):
@@ -128,12 +128,17 @@ def settle(path: Path, config: Config, options: Options) -> dict[str, Any]:
     return settled
 
 
-def twins(config: Config) -> list[catalogue.Entry]:
+def find_twins(config: Config) -> list[catalogue.CatalogueEntry]:
     """Registered checkpoints of the same shapes."""
     return [entry for entry in catalogue.ENTRIES.values() if drop_untold_settings(entry.config) == drop_untold_settings(config)]
 
 
-def missing(config: Config, settings: Options) -> list[str]:
+def find_published(path: Path, config: Config) -> catalogue.CatalogueEntry | None:
+    """The registered checkpoint that a file of these shapes is, whatever its name and place."""
+    return next((entry for entry in find_twins(config) if catalogue.is_published(entry, path)), None)
+
+
+def find_missing(config: Config, settings: Options) -> list[str]:
     """The settings that tensors do not tell and nobody has given."""
     needed = [key for key in ("size", "schedule") if settings.get(key) is None]
     if isinstance(config, ADMConfig):
@@ -148,25 +153,26 @@ def missing(config: Config, settings: Options) -> list[str]:
 
 def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
     """The prior in a checkpoint file."""
-    tensors = network_tensors(read(path), path.name, part_of(path, options))
+    tensors = network_tensors(read_checkpoint(path), path.name, find_part(path, options))
     config = detect_config(tensors, path.name)
-    settings = settle(path, config, options)
-    lacking = missing(config, settings)
+    settings = settle_settings(path, config, options)
+    lacking = find_missing(config, settings)
     if lacking:
-        same = twins(config)
+        same = find_twins(config)
         hint = f", or like='{same[0].name}' if it is a relative of that one" if same else ""
         raise LeaderError(
             f"The tensors of {path.name} do not tell {', '.join(lacking)}: give them as options or in "
             f"{path.with_suffix('.json').name} beside it{hint}."
         )
-    config = _complete(config, settings, path.name)
+    config = _complete_config(config, settings, path.name)
     schedule = make_schedule(settings["schedule"], path.name)
-    size = _size(settings["size"], config.multiple, path.name)
-    rescaled = flag(settings.get("rescale_timesteps", False), f"rescale_timesteps of {path.name}")
-    predicts = word(settings.get("predicts", "eps"), "prediction", PREDICTS)
-    network: nn.Module = _load(config, tensors, path)
+    size = _check_size(settings["size"], config.multiple, path.name)
+    rescaled = check_flag(settings.get("rescale_timesteps", False), f"rescale_timesteps of {path.name}")
+    predicts = check_word(settings.get("predicts", "eps"), "prediction", PREDICTS)
+    network: nn.Module = _load_network(config, tensors, path)
+    published = find_published(path, config)
     if isinstance(config, ADMConfig) and config.classes is not None:
-        network = LabelledNetwork(network, whole(settings["label"], f"The label for {path.name}", 0, config.classes - 1))
+        network = LabelledNetwork(network, check_whole(settings["label"], f"The label for {path.name}", 0, config.classes - 1))
     return NetworkPrior(
         network,
         schedule,
@@ -176,26 +182,26 @@ def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
         size=size,
         multiple=config.multiple,
         time_factor=1000 / len(schedule) if rescaled else 1.0,
-        name=path.stem,
+        name=path.stem if published is None else published.name,  # presets are found by it
     )
 
 
-def part_of(path: Path, options: Options) -> str | None:
+def find_part(path: Path, options: Options) -> str | None:
     """Which of several networks in the file is asked for, by the options or the side-car."""
-    part = options.get("part", side_car(path).get("part"))
+    part = options.get("part", read_side_car(path).get("part"))
     return None if part is None else str(part)
 
 
-def _size(value: Any, multiple: int, origin: str) -> tuple[int, int]:
+def _check_size(value: Any, multiple: int, origin: str) -> tuple[int, int]:
     what = f"The size of {origin}"
-    pair = row(value, what, 2, 2) if isinstance(value, (list, tuple)) else [value, value]
-    height, width = (whole(side, what, 1, LARGEST_SIDE) for side in pair)
+    pair = check_list(value, what, 2, 2) if isinstance(value, (list, tuple)) else [value, value]
+    height, width = (check_whole(side, what, 1, LARGEST_SIDE) for side in pair)
     if height % multiple or width % multiple:
         raise LeaderError(f"The network in {origin} needs a size in multiples of {multiple}; found {height} x {width}.")
     return height, width
 
 
-def _complete(config: Config, settings: Options, origin: str) -> Config:
+def _complete_config(config: Config, settings: Options, origin: str) -> Config:
     """The configuration with what shapes could not tell."""
     if config.out_channels not in (config.in_channels, 2 * config.in_channels):
         raise LeaderError(
@@ -204,10 +210,10 @@ def _complete(config: Config, settings: Options, origin: str) -> Config:
         )
     if not isinstance(config, ADMConfig):
         return config
-    order = word(settings["attention_order"], "attention order", ("legacy", "new"))
+    order = check_word(settings["attention_order"], "attention order", ("legacy", "new"))
     widest = config.width * max(config.multipliers)
     each, count = (
-        None if settings.get(key) is None else whole(settings[key], f"{key} of {origin}", 1, widest)
+        None if settings.get(key) is None else check_whole(settings[key], f"{key} of {origin}", 1, widest)
         for key in ("head_channels", "heads")
     )
     config = replace(config, head_channels=each, heads=count, new_attention_order=order == "new")
@@ -219,14 +225,14 @@ def _complete(config: Config, settings: Options, origin: str) -> Config:
     return config
 
 
-def _load(config: Config, tensors: Mapping[str, Tensor], path: Path) -> nn.Module:
+def _load_network(config: Config, tensors: Mapping[str, Tensor], path: Path) -> nn.Module:
     """The network, built without memory and given the tensors where all of them fit."""
-    network = on_meta(lambda: build_network(config), path.name)
-    wrong = differing(network, tensors)
+    network = build_on_meta(lambda: build_network(config), path.name)
+    wrong = find_differing(network, tensors)
     if wrong:
         raise LeaderError(
             f"{path.name} has not the tensors of the {len(network.state_dict())}-tensor network that its first ones "
             f"describe ({len(wrong)} differ, such as {wrong[0][:80]}): it is incomplete or another one."
         )
     check_weights(tensors, path)
-    return place(network, tensors, path.name)
+    return place_tensors(network, tensors, path.name)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
 from leader.priors.betas import MOST_STEPS
-from leader.priors.json_files import flag, number, row, shown, whole, word
+from leader.priors.json_files import check_flag, check_list, check_number, check_whole, check_word, show
 from leader.priors.sizes import LARGEST_SIDE
 
 LEVELS = 12
@@ -30,19 +30,19 @@ def _optional(check: Check) -> Check:
 
 
 def _whole(low: int, high: int) -> Check:
-    return lambda value, what: whole(value, what, low, high)
+    return lambda value, what: check_whole(value, what, low, high)
 
 
 def _number(low: float, high: float) -> Check:
-    return lambda value, what: number(value, what, low, high)
+    return lambda value, what: check_number(value, what, low, high)
 
 
 def _word(*valid: str) -> Check:
-    return lambda value, what: word(value, what, valid)
+    return lambda value, what: check_word(value, what, valid)
 
 
 def _row(each: Check) -> Check:
-    return lambda value, what: tuple(each(item, what) for item in row(value, what, 1, LEVELS))
+    return lambda value, what: tuple(each(item, what) for item in check_list(value, what, 1, LEVELS))
 
 
 def _checks(tensors: Mapping[str, Tensor]) -> dict[str, Check]:
@@ -52,11 +52,11 @@ def _checks(tensors: Mapping[str, Tensor]) -> dict[str, Check]:
         "sample_size": _optional(sides),
         "in_channels": width,
         "out_channels": width,
-        "center_input_sample": flag,
+        "center_input_sample": check_flag,
         "time_embedding_type": _word("positional", "learned"),
         "time_embedding_dim": _optional(width),
         "freq_shift": _number(0, 1),
-        "flip_sin_to_cos": flag,
+        "flip_sin_to_cos": check_flag,
         "down_block_types": _row(_word(*DOWN)),
         "mid_block_type": _optional(_word("UNetMidBlock2D")),
         "up_block_types": _row(_word(*UP)),
@@ -73,7 +73,7 @@ def _checks(tensors: Mapping[str, Tensor]) -> dict[str, Check]:
         "attn_norm_num_groups": _optional(width),
         "norm_eps": _number(1e-12, 1),
         "resnet_time_scale_shift": _word("default", "scale_shift"),
-        "add_attention": flag,
+        "add_attention": check_flag,
         "num_class_embeds": _optional(width),
         "num_train_timesteps": _optional(_whole(1, MOST_STEPS)),
     }
@@ -81,8 +81,8 @@ def _checks(tensors: Mapping[str, Tensor]) -> dict[str, Check]:
 
 def sides(value: Any, what: str) -> tuple[int, int]:
     """A size in pixels, one number or two."""
-    pair = [value, value] if isinstance(value, int) else row(value, what, 2, 2)
-    height, width = (whole(side, what, 1, LARGEST_SIDE) for side in pair)
+    pair = [value, value] if isinstance(value, int) else check_list(value, what, 2, 2)
+    height, width = (check_whole(side, what, 1, LARGEST_SIDE) for side in pair)
     return height, width
 
 
@@ -90,7 +90,7 @@ def network_settings(config: Mapping[str, Any], tensors: Mapping[str, Tensor], f
     """The settings to build the network with; `file` is where they were read."""
     kind = config.get("_class_name", "UNet2DModel")
     if kind != "UNet2DModel":
-        raise LeaderError(f"{file} describes a {shown(kind)}: only UNet2DModel, a network on pixels, can serve as a prior.")
+        raise LeaderError(f"{file} describes a {show(kind)}: only UNet2DModel, a network on pixels, can serve as a prior.")
     checks = _checks(tensors)
     settings: dict[str, Any] = {}
     for key, value in config.items():
@@ -100,7 +100,7 @@ def network_settings(config: Mapping[str, Any], tensors: Mapping[str, Tensor], f
             except UsageError as error:  # an unknown word in a stranger's file is no wrong use
                 raise LeaderError(str(error)) from error
         elif not key.startswith("_") and value is not None:
-            raise LeaderError(f"{file} sets {shown(key)}, which is not supported: only plain UNet2DModel networks are.")
+            raise LeaderError(f"{file} sets {show(key)}, which is not supported: only plain UNet2DModel networks are.")
     if settings.get("center_input_sample"):
         raise LeaderError(f"{file} centres the network's input itself (center_input_sample), which is not supported.")
     layers = settings.get("layers_per_block", 2) * len(settings.get("block_out_channels", ()))

@@ -19,9 +19,9 @@ from leader.priors.adapters import LabelledNetwork, NetworkPrior
 from leader.priors.betas import from_diffusers, make_schedule
 from leader.priors.checkpoints import Options
 from leader.priors.diffusers_config import network_settings, sides
-from leader.priors.json_files import read_json, whole, word
+from leader.priors.json_files import check_whole, check_word, read_json
 from leader.priors.networks.layers import plain_layout
-from leader.priors.tensor_files import check_weights, differing, on_meta, place, read
+from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, place_tensors, read_checkpoint
 from leader.schedule import Schedule
 
 HUB = "hub:"
@@ -140,20 +140,13 @@ def _make_prior(
     if classes is not None:
         if options.get("label") is None:
             raise LeaderError(f"'{name}' is class-conditional: give the class to use with the option 'label'.")
-        network = LabelledNetwork(network, whole(options["label"], "The option 'label'", 0, int(classes) - 1))
+        network = LabelledNetwork(network, check_whole(options["label"], "The option 'label'", 0, int(classes) - 1))
     size = own_size if options.get("size") is None else sides(options["size"], "The option 'size'")
     multiple = 1 << (len(known["block_out_channels"]) - 1)
     if size is not None and (size[0] % multiple or size[1] % multiple):
         raise LeaderError(f"The network of '{name}' needs a size in multiples of {multiple}; found {size[0]} x {size[1]}.")
     return NetworkPrior(
-        network,
-        table,
-        predicts=predicts,
-        learned_variance=learned,
-        channels=channels,
-        size=size,
-        multiple=multiple,
-        name=name,
+        network, table, predicts=predicts, learned_variance=learned, channels=channels, size=size, multiple=multiple, name=name
     )
 
 
@@ -172,7 +165,7 @@ def _scheduler(folder: Path, options: Options) -> tuple[Schedule, str, bool]:
 
 def _read_scheduler(config: Mapping[str, Any], options: Options, origin: str) -> tuple[Schedule, str, bool]:
     """The same from a scheduler's configuration; `origin` names it in errors."""
-    kind = word(config.get("prediction_type", "epsilon"), "prediction type", PREDICTIONS)
+    kind = check_word(config.get("prediction_type", "epsilon"), "prediction type", PREDICTIONS)
     predicts = str(options.get("predicts", PREDICTIONS[kind]))
     learned = config.get("variance_type") == "learned_range"
     if options.get("schedule") is not None:
@@ -210,7 +203,7 @@ def _weights(home: Path) -> Path:
 
 
 def _tensors(file: Path) -> dict[str, Tensor]:
-    content = read(file)
+    content = read_checkpoint(file)
     if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
         raise LeaderError(f"{file} holds more than the tensors of one network: {REMEDY}.")
     tensors: dict[str, Tensor] = {}
@@ -226,13 +219,13 @@ def _network(settings: dict[str, Any], tensors: dict[str, Tensor], config: Path,
     _require()
     from diffusers import UNet2DModel
 
-    unet = on_meta(lambda: UNet2DModel(**settings), str(config))
-    if differing(unet, tensors):
+    unet = build_on_meta(lambda: UNet2DModel(**settings), str(config))
+    if find_differing(unet, tensors):
         raise LeaderError(
             f"{weights} does not hold the tensors of the network that {config} describes: restore the matching pair."
         )
     check_weights(tensors, weights)
-    place(unet, tensors, str(config))
+    place_tensors(unet, tensors, str(config))
     return _prepare_network(unet)
 
 

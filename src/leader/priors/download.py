@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leader.errors import LeaderError
-from leader.files import sha256_of
-from leader.priors.catalogue import Entry, find_entry
+from leader.files import sha256_once
+from leader.priors.catalogue import CatalogueEntry, check_hash, find_entry
 
 Progress = Callable[[int, int | None], None]
 CHUNK = 1 << 20
@@ -38,7 +38,7 @@ def download(name: str, progress: Progress | None = None, *, timeout: float = 30
     """
     item = find_entry(name)
     if item.on_disk:
-        return _checked(item, item.path)
+        return _check_download(item, item.path)
     item.path.parent.mkdir(parents=True, exist_ok=True)
     part = item.path.with_name(item.path.name + ".part")
     reasons = []
@@ -53,7 +53,7 @@ def download(name: str, progress: Progress | None = None, *, timeout: float = 30
             f"'{name}' could not be downloaded ({'; '.join(reasons)}): connect to the network and try again, "
             f"or fetch it from {item.urls[0]} by hand and save it as {item.path}."
         )
-    result = _checked(item, part)
+    result = _check_download(item, part)
     os.replace(part, item.path)
     return Download(item.path, result.sha256, result.verified)
 
@@ -87,11 +87,6 @@ def _fetch(url: str, part: Path, progress: Progress | None, timeout: float) -> N
         raise OSError(f"the connection ended after {have} of {total} bytes; what came is kept")
 
 
-def _checked(item: Entry, path: Path) -> Download:
-    found = sha256_of(path)
-    if item.sha256 is not None and found != item.sha256:
-        raise LeaderError(
-            f"{path} has the SHA-256 {found} where {item.sha256} was expected: it is damaged or another "
-            "file; delete it and download it again."
-        )
-    return Download(path, found, None if item.sha256 is None else True)
+def _check_download(item: CatalogueEntry, path: Path) -> Download:
+    check_hash(item, path)
+    return Download(path, sha256_once(path), None if item.sha256 is None else True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
 from leader.errors import LeaderError
-from leader.files import sha256_of
+from leader.files import sha256_once
 from leader.priors import catalogue, diffusers_folder
 from leader.priors.loading import EMBEDDED, find_head
 
@@ -16,15 +15,11 @@ DIGITS = 16
 
 
 def fingerprint(name_or_path: str | Path) -> str:
-    """The first 16 digits of the SHA-256 of each of the prior's files, joined by "+"; "absent" where there are none here.
-
-    Files are read again only after they have changed: a second question costs a look at their dates.
-    """
-    found = [_digest(path, path.stat().st_size, path.stat().st_mtime_ns) for path in files_of(name_or_path)]
-    return "+".join(found) or ABSENT
+    """The first 16 digits of the SHA-256 of each of the prior's files, joined by "+"; "absent" where there are none here."""
+    return "+".join(sha256_once(path)[:DIGITS] for path in list_files(name_or_path)) or ABSENT
 
 
-def files_of(name_or_path: str | Path) -> tuple[Path, ...]:
+def list_files(name_or_path: str | Path) -> tuple[Path, ...]:
     """The files that decide what a prior answers: weights, settings beside them, variance head; empty where they are absent."""
     name = str(name_or_path)
     if name == EMBEDDED:
@@ -43,8 +38,3 @@ def files_of(name_or_path: str | Path) -> tuple[Path, ...]:
         return ()
     beside = (path.with_suffix(".json"), find_head(path))
     return (path, *(item for item in beside if item is not None and item.is_file()))
-
-
-@lru_cache(maxsize=256)
-def _digest(path: Path, size: int, changed: int) -> str:
-    return sha256_of(path)[:DIGITS]

@@ -97,18 +97,17 @@ def stationary(shape: tuple[int, int, int], std: float, slope: float = 2.5, mean
 class GaussianMixturePrior(Prior):
     """A mixture of Gaussians as a prior; with one component it is the Gaussian prior.
 
-    >>> issubclass(GaussianMixturePrior, Prior)
-    True
+    >>> from leader.priors.gaussian import white
+    >>> mixture = GaussianMixturePrior([white((1, 2, 2), 0.1, mean) for mean in (-0.5, 0.5)])
+    >>> mixture.sample(5, torch.Generator().manual_seed(0)).shape
+    torch.Size([5, 1, 2, 2])
     """
 
     name = "gaussian-mixture"
     source = "exact"
 
     def __init__(
-        self,
-        components: Sequence[Gaussian],
-        weights: Sequence[float] | None = None,
-        schedule: Schedule | None = None,
+        self, components: Sequence[Gaussian], weights: Sequence[float] | None = None, schedule: Schedule | None = None
     ) -> None:
         super().__init__(schedule or Schedule.linear())
         if not components or len({tuple(item.mean.shape) for item in components}) != 1:
@@ -163,8 +162,9 @@ class GaussianMixturePrior(Prior):
 class GaussianPrior(GaussianMixturePrior):
     """One Gaussian as a prior.
 
-    >>> issubclass(GaussianPrior, Prior)
-    True
+    >>> from leader.priors.gaussian import white
+    >>> GaussianPrior(white((1, 2, 2), 1.0)).predict(torch.ones(1, 1, 2, 2), torch.tensor([999])).x0.max()
+    tensor(0.0064)
     """
 
     name = "gaussian"

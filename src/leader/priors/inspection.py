@@ -9,11 +9,11 @@ from pathlib import Path
 
 from torch import Tensor
 
-from leader.priors.checkpoints import missing, network_tensors, part_of, settle, side_car, twins
+from leader.priors.checkpoints import find_missing, find_part, find_twins, network_tensors, read_side_car, settle_settings
 from leader.priors.detection import describe_config, detect_config, find_family
 from leader.priors.loading import find_head, is_pyramid
 from leader.priors.pyramid import read_settings
-from leader.priors.tensor_files import read
+from leader.priors.tensor_files import read_checkpoint
 
 
 def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
@@ -24,21 +24,21 @@ def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
     side_car, variance_head.
     """
     path = Path(file)
-    content = read(path)
+    content = read_checkpoint(path)
     if is_pyramid(path):
         return _pyramid(path, network_tensors(content, path.name, None))
-    tensors = network_tensors(content, path.name, part_of(path, {} if part is None else {"part": part}))
+    tensors = network_tensors(content, path.name, find_part(path, {} if part is None else {"part": part}))
     config = detect_config(tensors, path.name)
-    settings = settle(path, config, {})
+    settings = settle_settings(path, config, {})
     return {
         **_file(path, tensors),
         "family": find_family(config).name,
         "config": describe_config(config),
         "learned_variance": config.out_channels == 2 * config.in_channels,
         "settings": settings,
-        "missing": missing(config, settings),
-        "same_shapes_as": [entry.name for entry in twins(config)],
-        "side_car": str(path.with_suffix(".json")) if side_car(path) else None,
+        "missing": find_missing(config, settings),
+        "same_shapes_as": [entry.name for entry in find_twins(config)],
+        "side_car": str(path.with_suffix(".json")) if read_side_car(path) else None,
     }
 
 
@@ -50,7 +50,7 @@ def _pyramid(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, object]:
         "family": "pyramid",
         "config": asdict(settings.net),
         "learned_variance": True,
-        "settings": {"schedule": side_car(path)["schedule"], "calibrated": len(settings.scale.sigma) > 1},
+        "settings": {"schedule": read_side_car(path)["schedule"], "calibrated": len(settings.scale.sigma) > 1},
         "missing": [],
         "same_shapes_as": [],
         "side_car": str(path.with_suffix(".json")),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -39,7 +39,7 @@ def read_json(path: Path, what: str, remedy: str) -> dict[str, Any]:
     except RecursionError as error:
         raise LeaderError(f"{path} is nested too deeply for settings: {remedy}.") from error
     if not isinstance(content, dict):
-        raise LeaderError(f"{path} must hold one JSON object; found {shown(content)}: {remedy}.")
+        raise LeaderError(f"{path} must hold one JSON object; found {show(content)}: {remedy}.")
     return content
 
 
@@ -47,7 +47,24 @@ def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
 
 
-def shown(value: object) -> str:
+def read_shape(text: str | None, limits: Mapping[str, int], what: str, file: Path, command: str) -> dict[str, int]:
+    """The whole numbers, 1 to their limits, that describe a small network in the text beside its tensors.
+
+    what     begins the errors: "variance head"
+    command  what writes such files
+    """
+    if text is None:
+        raise LeaderError(f"{file} is not a {what}: give a file written by `{command}`.")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise LeaderError(f"The shape of the {what} {file} is not valid JSON: fit it again with `{command}`.") from error
+    if not isinstance(found, dict) or sorted(found) != sorted(limits):
+        raise LeaderError(f"The shape of the {what} {file} must give {', '.join(limits)}; found {show(found)}.")
+    return {key: check_whole(found[key], f"{key} of the {what} {file}", 1, limits[key]) for key in limits}
+
+
+def show(value: object) -> str:
     """A value as an error may show it: short, whatever it is."""
     if value is None or isinstance(value, (bool, int, float, str)):
         text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "an enormous number"
@@ -55,47 +72,47 @@ def shown(value: object) -> str:
     return {"list": "a list", "tuple": "a list", "dict": "an object"}.get(type(value).__name__, f"a {type(value).__name__}")
 
 
-def whole(value: object, what: str, low: int, high: int) -> int:
+def check_whole(value: object, what: str, low: int, high: int) -> int:
     """A whole number from low to high; `what` begins the error."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise LeaderError(f"{what} must be a whole number from {low} to {high}; found {shown(value)}.")
+        raise LeaderError(f"{what} must be a whole number from {low} to {high}; found {show(value)}.")
     return value
 
 
-def number(value: Any, what: str, low: float, high: float) -> float:
+def check_number(value: Any, what: str, low: float, high: float) -> float:
     """A finite number from low to high; `what` begins the error."""
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not plain or not low <= value <= high or not math.isfinite(value):
-        raise LeaderError(f"{what} must be a number from {low:g} to {high:g}; found {shown(value)}.")
+        raise LeaderError(f"{what} must be a number from {low:g} to {high:g}; found {show(value)}.")
     return float(value)
 
 
-def word(value: object, what: str, valid: Iterable[str]) -> str:
+def check_word(value: object, what: str, valid: Iterable[str]) -> str:
     """One of the valid words."""
     names = list(valid)
     if not isinstance(value, str) or value not in names:
-        raise unknown_name(what, value if isinstance(value, str) and len(value) <= 48 else shown(value), names)
+        raise unknown_name(what, value if isinstance(value, str) and len(value) <= 48 else show(value), names)
     return value
 
 
-def flag(value: object, what: str) -> bool:
+def check_flag(value: object, what: str) -> bool:
     """true or false."""
     if not isinstance(value, bool):
-        raise LeaderError(f"{what} must be true or false; found {shown(value)}.")
+        raise LeaderError(f"{what} must be true or false; found {show(value)}.")
     return value
 
 
-def row(value: object, what: str, low: int, high: int) -> list[Any]:
+def check_list(value: object, what: str, low: int, high: int) -> list[Any]:
     """A list of low to high values."""
     if not isinstance(value, (list, tuple)) or not low <= len(value) <= high:
-        found = f"{len(value)} values" if isinstance(value, (list, tuple)) else shown(value)
+        found = f"{len(value)} values" if isinstance(value, (list, tuple)) else show(value)
         wanted = f"{low}" if low == high else f"{low} to {high}"
         raise LeaderError(f"{what} must be a list of {wanted} values; found {found}.")
     return list(value)
 
 
-def table(value: object, what: str) -> dict[str, Any]:
+def check_table(value: object, what: str) -> dict[str, Any]:
     """An object with names."""
     if not isinstance(value, dict):
-        raise LeaderError(f"{what} must be an object with names and values; found {shown(value)}.")
+        raise LeaderError(f"{what} must be an object with names and values; found {show(value)}.")
     return value

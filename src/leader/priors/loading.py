@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from leader.by_name import Registry, accept_class
+from leader.by_name import REFERENCE, Registry, accept_class
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.priors import catalogue, diffusers_folder
 from leader.priors.adapters import HeadedPrior, LabelledNetwork, NetworkPrior
 from leader.priors.base import Prior
-from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, side_car
+from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, read_side_car
 from leader.priors.diffusers_folder import HUB
 from leader.priors.fast_half import has_fast_half
-from leader.priors.mixed import find_rounding, in_half, mix
+from leader.priors.fitted import find_fitted
+from leader.priors.mixed import find_rounding, mix_precisions, round_to_half
 from leader.priors.networks import ADM, DDPM
 from leader.priors.pyramid import PyramidPrior, embedded_file
-from leader.priors.spectrum import spectrum_of
+from leader.priors.spectrum import find_spectrum
 from leader.priors.tiling import any_size
-from leader.priors.variance_head import SUFFIX, VarianceHead, beside
+from leader.priors.variance_head import SUFFIX, VarianceHead, head_file
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 MIXED, AUTO = "mixed", "auto"
@@ -75,10 +77,11 @@ def load_prior(
         prior, home = _find_or_explain(name_or_path, options)
     place = device_named(device)
     prior = _set_precision(prior, _parse_precision(dtype), place, home)
-    fitted = find_head(home) if home is not None and head else None
-    if fitted is not None:
-        prior = HeadedPrior(prior, VarianceHead.load(fitted))
-        prior.spectrum = prior.spectrum or (None if home is None else spectrum_of(home))
+    prior.fitted = find_fitted(home)
+    own_head = find_head(home) if home is not None and head else None
+    if own_head is not None:
+        prior = HeadedPrior(prior, VarianceHead.load(own_head))
+        prior.spectrum = prior.spectrum or (None if home is None else find_spectrum(home))
     prior = prior.to(place)
     if channels_last:
         for parameter in prior.parameters():
@@ -133,6 +136,7 @@ def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path
         entry = catalogue.ENTRIES[name]
         if not entry.on_disk:
             raise LeaderError(f"'{name}' is not at {entry.path} yet: run `leader priors get {name}` first.")
+        catalogue.check_hash(entry, entry.path)
         prior = open_checkpoint(entry.path, {"like": name, **options})
         prior.name = name
         return prior, entry.path
@@ -143,7 +147,7 @@ def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path
     if path.exists():
         raise LeaderError(f"{path} is neither a file nor a folder: give the path of a checkpoint.")
     if name in PRIORS:
-        return _make_prior(name, options), None
+        return _make_prior(name, options), _find_home(name)
     if path.suffix in SUFFIXES:
         raise LeaderError(f"{path} does not exist: give the path of a checkpoint or a registered name.")
     if diffusers_folder.looks_like_an_id(name):
@@ -162,6 +166,14 @@ def _make_prior(name: str, options: Options) -> Prior:
     return prior
 
 
+def _find_home(name: str) -> Path | None:
+    """Where things fitted to `module:Class` lie: beside the module, under the name of the class."""
+    if not REFERENCE.fullmatch(name):
+        return None
+    file = getattr(sys.modules.get(PRIORS[name].__module__), "__file__", None)
+    return None if file is None else Path(file).with_name(name.partition(":")[2])
+
+
 def _open_file(path: Path, options: Options) -> Prior:
     if path.suffix not in SUFFIXES:
         raise LeaderError(f"{path} is not a checkpoint: expected a file ending in {', '.join(SUFFIXES)}.")
@@ -170,7 +182,7 @@ def _open_file(path: Path, options: Options) -> Prior:
 
 def is_pyramid(path: Path) -> bool:
     """Whether the .json beside a file describes a prior of `leader train`'s kind."""
-    return {"net", "coarse"} <= side_car(path).keys()
+    return {"net", "coarse"} <= read_side_car(path).keys()
 
 
 def _open_folder(folder: Path, options: Options) -> tuple[Prior, Path]:
@@ -193,7 +205,7 @@ def _open_pyramid(path: Path | None, options: Options) -> Prior:
 
 def find_head(checkpoint: Path) -> Path | None:
     """The file of a variance head fitted to a checkpoint (a file or a folder), or None."""
-    candidates = [beside(checkpoint)]
+    candidates = [head_file(checkpoint)]
     if not checkpoint.is_dir():
         candidates.append(checkpoint.with_name(checkpoint.stem + SUFFIX))
     return next((file for file in candidates if file.is_file()), None)
@@ -227,7 +239,7 @@ def _set_precision(prior: Prior, precision: str, device: torch.device, home: Pat
                 f"The rounding of the prior '{prior.name}' was never measured: run `leader fit-variance`, or use float32."
             )
         pays = rounding is not None and (precision == MIXED or has_fast_half(device))
-        return mix(prior, rounding, device) if pays else prior
+        return mix_precisions(prior, rounding, device) if pays else prior
     if precision == "float32":
         return prior
     prior = _round_network(prior, DTYPES[precision])
@@ -238,7 +250,7 @@ def _set_precision(prior: Prior, precision: str, device: torch.device, home: Pat
 def _round_network(prior: Prior, dtype: torch.dtype) -> Prior:
     """The prior with its network in half precision throughout."""
     if not isinstance(prior, NetworkPrior):
-        return in_half(prior, dtype)
+        return round_to_half(prior, dtype)
     network = prior.network.network if isinstance(prior.network, LabelledNetwork) else prior.network
     if isinstance(network, (ADM, DDPM)):
         network.set_precision(dtype)

@@ -21,7 +21,7 @@ from leader.errors import LeaderError
 from leader.files import replacing
 from leader.priors.adapters import AutocastPrior, WrappedPrior
 from leader.priors.base import Prediction, Prior
-from leader.priors.json_files import number, read_json, row
+from leader.priors.json_files import check_list, check_number, read_json
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.rounded import round_prior
 from leader.schedule import Schedule
@@ -69,22 +69,22 @@ class Rounding:
         content = read_json(path, "a table of rounding errors", REMEDY)
         columns = {}
         for name, low in (("log_noise", -100.0), ("error", 1e-12), ("spread", 1e-12)):
-            values = row(content.get(name), f"{name} in {path}", 2, 1000)
-            columns[name] = tuple(number(value, f"{name} in {path}", low, 1e6) for value in values)
+            values = check_list(content.get(name), f"{name} in {path}", 2, 1000)
+            columns[name] = tuple(check_number(value, f"{name} in {path}", low, 1e6) for value in values)
         found = cls(**columns)
         if len({len(values) for values in columns.values()}) > 1 or any(b <= a for a, b in pairwise(found.log_noise)):
             raise LeaderError(f"{path} needs rising noise levels with an error and a spread for each: {REMEDY}.")
         return found
 
 
-def beside(checkpoint: Path) -> Path:
+def rounding_file(checkpoint: Path) -> Path:
     """Where the table of a checkpoint (a file or a folder) is stored."""
     return checkpoint / f"prior{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.stem + SUFFIX)
 
 
 def find_rounding(checkpoint: Path | None) -> Rounding | None:
     """The table that lies beside a checkpoint, where one was measured."""
-    file = None if checkpoint is None else beside(checkpoint)
+    file = None if checkpoint is None else rounding_file(checkpoint)
     return Rounding.load(file) if file is not None and file.is_file() else None
 
 
@@ -93,7 +93,7 @@ def half_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if device.type == "cpu" else torch.float16
 
 
-def in_half(prior: Prior, dtype: torch.dtype) -> Prior:
+def round_to_half(prior: Prior, dtype: torch.dtype) -> Prior:
     """The prior with its network in half precision throughout; answers in float32."""
     return round_prior(prior, dtype) if isinstance(prior, PyramidPrior) else AutocastPrior(prior, dtype)
 
@@ -116,7 +116,7 @@ class MixedPrior(WrappedPrior):
         return (self.rounded if enough else self.base)._predict(x, t)
 
 
-def mix(prior: Prior, rounding: Rounding | None, device: torch.device) -> Prior:
+def mix_precisions(prior: Prior, rounding: Rounding | None, device: torch.device) -> Prior:
     """The prior in both precisions; as it is where nothing is known of its rounding, or where that is always too much."""
     first = None if rounding is None else rounding.first_time(prior.schedule)
-    return prior if first is None else MixedPrior(prior, in_half(prior, half_dtype(device)), first)
+    return prior if first is None else MixedPrior(prior, round_to_half(prior, half_dtype(device)), first)

@@ -19,7 +19,7 @@ from leader.priors.adapters import WrappedPrior
 from leader.priors.base import Prediction, Prior, from_x0
 from leader.priors.mixed import MixedPrior
 from leader.priors.pyramid import PyramidPrior
-from leader.priors.pyramid_net import Plan, plan, receptive_radius
+from leader.priors.pyramid_net import LevelPlan, plan, receptive_radius
 
 MOST_WHOLE = 4_000_000
 """Pixels of a picture up to which nothing is cut: about 1.3 GB for the network."""
@@ -37,7 +37,7 @@ class Cut:
     last: int
 
 
-def cuts(length: int, longest: int, margin: int, multiple: int) -> list[Cut]:
+def cut_side(length: int, longest: int, margin: int, multiple: int) -> list[Cut]:
     """A side in stretches of about equal length, about `longest` with a `margin` on both ends, that begin at multiples.
 
     margin is a multiple of `multiple`; at the ends of the side there is none. Half of `longest` is kept at least.
@@ -67,15 +67,15 @@ class PiecewisePrior(WrappedPrior):
             return whole
         return self._cut(where, height, width)
 
-    def _cut(self, where: Plan, height: int, width: int) -> tuple[list[Cut], list[Cut]]:
+    def _cut(self, where: LevelPlan, height: int, width: int) -> tuple[list[Cut], list[Cut]]:
         multiple = where.multiple
         reach = receptive_radius(self._pyramid[0].net.config, where.level, where.guides)
         margin = math.ceil(reach / multiple) * multiple
         side = math.isqrt(self.piece) * 2**where.level
         short, long = sorted((height, width))
-        first = cuts(short, side, margin, multiple)
+        first = cut_side(short, side, margin, multiple)
         tallest = max(cut.end - cut.begin for cut in first)
-        second = cuts(long, max(side, self.piece * 4**where.level // tallest), margin, multiple)
+        second = cut_side(long, max(side, self.piece * 4**where.level // tallest), margin, multiple)
         return (first, second) if height <= width else (second, first)
 
     def work(self, t: int, height: int, width: int) -> float:
@@ -110,7 +110,7 @@ class PiecewisePrior(WrappedPrior):
         return answer.x0[kept], answer.variance[kept]
 
 
-def in_pieces(prior: Prior, height: int, width: int, most: int = MOST_WHOLE) -> Prior:
+def cut_into_pieces(prior: Prior, height: int, width: int, most: int = MOST_WHOLE) -> Prior:
     """The prior for pictures of this size: the embedded kind in pieces where it is large, any other as it is."""
     inner = prior.base if isinstance(prior, MixedPrior) else prior
     return PiecewisePrior(prior, inner) if isinstance(inner, PyramidPrior) and height * width > most else prior

@@ -22,9 +22,9 @@ from leader.errors import LeaderError, UsageError, unknown_name
 from leader.priors.base import Prediction, Prior, from_x0
 from leader.priors.betas import make_schedule
 from leader.priors.coarse_gaussian import CoarseGaussian
-from leader.priors.json_files import flag, number, read_json, row, table, whole
+from leader.priors.json_files import check_flag, check_list, check_number, check_table, check_whole, read_json
 from leader.priors.pyramid_net import (
-    Plan,
+    LevelPlan,
     PyramidConfig,
     PyramidNet,
     enlarge,
@@ -34,8 +34,8 @@ from leader.priors.pyramid_net import (
     plan,
     receptive_radius,
 )
-from leader.priors.spectrum import spectrum_of
-from leader.priors.tensor_files import check_weights, differing, on_meta, read_safetensors
+from leader.priors.spectrum import find_spectrum
+from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, read_safetensors
 from leader.schedule import Schedule
 
 REMEDY = "restore the file that `leader train` or `leader publish` wrote"
@@ -76,7 +76,9 @@ def read_settings(weights: Path) -> PyramidSettings:
     """The settings beside a pyramid's weights, every value judged."""
     file = weights.with_suffix(".json")
     content = read_json(file, "a pyramid prior's settings", REMEDY)
-    parts = {key: table(content.get(key), f"'{key}' in {file}") for key in ("net", "coarse", "schedule", "variance_scale")}
+    parts = {
+        key: check_table(content.get(key), f"'{key}' in {file}") for key in ("net", "coarse", "schedule", "variance_scale")
+    }
     try:
         return PyramidSettings(
             _net(parts["net"], file),
@@ -99,10 +101,10 @@ def _net(found: dict[str, Any], file: Path) -> PyramidConfig:
     _check_names(found, PyramidConfig, f"setting of 'net' in {file}")
     values = {item.name: found.get(item.name, item.default) for item in fields(PyramidConfig)}
     for key in ("width", "depth", "head_width", "min_level_size"):
-        whole(values[key], f"{key} in {file}", 1, 4096)
+        check_whole(values[key], f"{key} in {file}", 1, 4096)
     for key in ("sigma_max", "expert_max", "variance_floor"):
-        number(values[key], f"{key} in {file}", 1e-8, 1e3)
-    flag(values["cascade"], f"cascade in {file}")
+        check_number(values[key], f"{key} in {file}", 1e-8, 1e3)
+    check_flag(values["cascade"], f"cascade in {file}")
     if values["sigma_max"] > WIDEST_RANGE * values["expert_max"]:
         raise LeaderError(
             f"sigma_max in {file} is over {WIDEST_RANGE:.0f} times expert_max, which asks for more levels than a picture "
@@ -117,8 +119,8 @@ def _coarse(found: dict[str, Any], file: Path) -> CoarseGaussian:
     for item in fields(CoarseGaussian):
         count = (1, 64) if item.name == "detail" else (3, 3)
         low = 0.0 if item.name in ("mean", "detail") else 1e-12  # the others divide or weigh
-        numbers = row(found.get(item.name), f"{item.name} in {file}", *count)
-        values[item.name] = tuple(number(value, f"{item.name} in {file}", low, 1e3) for value in numbers)
+        numbers = check_list(found.get(item.name), f"{item.name} in {file}", *count)
+        values[item.name] = tuple(check_number(value, f"{item.name} in {file}", low, 1e3) for value in numbers)
     return CoarseGaussian(**values)
 
 
@@ -126,8 +128,8 @@ def _scale(found: dict[str, Any], file: Path) -> VarianceScale:
     _check_names(found, VarianceScale, f"setting of 'variance_scale' in {file}")
     columns = []
     for key in ("sigma", "factor"):
-        numbers = row(found.get(key), f"{key} in {file}", 1, 1000)
-        columns.append(tuple(number(value, f"{key} in {file}", 1e-8, 1e8) for value in numbers))
+        numbers = check_list(found.get(key), f"{key} in {file}", 1, 1000)
+        columns.append(tuple(check_number(value, f"{key} in {file}", 1e-8, 1e8) for value in numbers))
     sigma, factor = columns
     if len(sigma) != len(factor) or any(after <= before for before, after in pairwise(sigma)):
         raise LeaderError(f"The variance_scale in {file} needs rising noise levels and a factor for each: {REMEDY}.")
@@ -151,11 +153,7 @@ class PyramidPrior(Prior):
     source = "head"
 
     def __init__(
-        self,
-        net: PyramidNet,
-        coarse: CoarseGaussian,
-        schedule: Schedule | None = None,
-        scale: VarianceScale | None = None,
+        self, net: PyramidNet, coarse: CoarseGaussian, schedule: Schedule | None = None, scale: VarianceScale | None = None
     ) -> None:
         super().__init__(schedule or Schedule.linear())
         self.net = net
@@ -171,14 +169,14 @@ class PyramidPrior(Prior):
         weights = Path(path)
         settings = read_settings(weights)
         tensors, _ = read_safetensors(weights)
-        wrong = differing(on_meta(lambda: PyramidNet(settings.net), str(weights.with_suffix(".json"))), tensors)
+        wrong = find_differing(build_on_meta(lambda: PyramidNet(settings.net), str(weights.with_suffix(".json"))), tensors)
         if wrong:
             raise LeaderError(f"{weights.name} does not hold the network its .json describes: restore the matching pair.")
         check_weights(tensors, weights)
         net = PyramidNet(settings.net)
         net.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
         prior = cls(net.eval().requires_grad_(False), settings.coarse, settings.schedule, settings.scale)
-        prior.spectrum = spectrum_of(weights)
+        prior.spectrum = find_spectrum(weights)
         return prior
 
     def sigma(self, t: int) -> float:
@@ -186,7 +184,7 @@ class PyramidPrior(Prior):
         abar = float(self.schedule.abar(t))
         return math.sqrt((1 - abar) / abar) / 2
 
-    def plan(self, t: int, height: int, width: int) -> Plan:
+    def plan(self, t: int, height: int, width: int) -> LevelPlan:
         """The level and the guides used at time t."""
         return plan(self.sigma(t), height, width, self.net.config)
 
@@ -233,7 +231,7 @@ class PyramidPrior(Prior):
         estimate, variance = self.denoise(noisy.expand(-1, 3, -1, -1), math.sqrt(3) * sigma)
         return estimate.mean(1, keepdim=True), variance.mean(1, keepdim=True)
 
-    def _denoise_tiny(self, noisy: Tensor, where: Plan) -> tuple[Tensor, Tensor]:
+    def _denoise_tiny(self, noisy: Tensor, where: LevelPlan) -> tuple[Tensor, Tensor]:
         height, width = noisy.shape[2:]
         level_image = halve(pad_to_multiple(noisy, 2**where.level), where.level)
         estimate, variance = self.coarse.posterior(level_image, where.sigma, where.level)

@@ -36,7 +36,7 @@ class PyramidConfig:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LevelPlan:
     """Where an image of noise sigma is estimated.
 
     level: k, the number of 2x2 averagings before the answering network.
@@ -56,15 +56,15 @@ class Plan:
         return int(2 ** (self.level + self.guides + 1))
 
 
-def plan(sigma: float, height: int, width: int, config: PyramidConfig) -> Plan:
+def plan(sigma: float, height: int, width: int, config: PyramidConfig) -> LevelPlan:
     """The level and the number of guides for noise `sigma` on an image of height x width pixels."""
     deepest = max(0, math.floor(math.log2(max(1.0, min(height, width) / config.min_level_size))))
     level = 0
     while sigma > config.sigma_max and level < deepest:
         sigma, level = sigma / 2, level + 1
     if sigma > config.sigma_max:
-        return Plan(level, sigma, 0, False)
-    return Plan(level, sigma, guide_levels(sigma, config), True)
+        return LevelPlan(level, sigma, 0, False)
+    return LevelPlan(level, sigma, guide_levels(sigma, config), True)
 
 
 def guide_levels(sigma: float, config: PyramidConfig) -> int:
@@ -188,7 +188,7 @@ class PyramidNet(nn.Module):
         """sigma^2 + floor, [B, 1, 1, 1]: the scale of the predicted variance."""
         return (sigma**2 + self.config.variance_floor).view(-1, 1, 1, 1)
 
-    def forward(self, noisy: Tensor, sigma: Tensor, where: Plan) -> tuple[Tensor, Tensor]:
+    def forward(self, noisy: Tensor, sigma: Tensor, where: LevelPlan) -> tuple[Tensor, Tensor]:
         """Full resolution: noisy [B, 3, H, W] with noise sigma [B] -> estimate, variance [B, 3, H, W].
 
         All images share `where`; sides of any size (padded and cropped here).
@@ -200,7 +200,7 @@ class PyramidNet(nn.Module):
         estimate, variance = expand(estimate, where.level), enlarge(variance, where.level, "bilinear")
         return estimate[..., :height, :width], variance[..., :height, :width]
 
-    def work(self, where: Plan, height: int, width: int) -> float:
+    def work(self, where: LevelPlan, height: int, width: int) -> float:
         """Full-resolution-equivalent pixels processed by bodies for one image, all levels counted."""
         padded = [-(-side // where.multiple) * where.multiple for side in (height, width)]
         return padded[0] * padded[1] * sum(4.0 ** -(where.level + step) for step in range(where.guides + 1))

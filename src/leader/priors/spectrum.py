@@ -52,15 +52,15 @@ class Spectrum:
     def at(self, abar: float, height: int, width: int) -> Tensor:
         """Channel matrices [H, W, C, C] of the normalised error at abar; the mean of their diagonals is 1."""
         spread = (1 - abar) / abar
-        weights = _between(torch.tensor([math.log(max(spread, 1e-12))], dtype=torch.float64), self.log_noise)[0]
-        power = _mixed(weights, self.power)
-        table = _on_grid(power, self.radii, height, width)
-        table[0, 0] = _mixed(weights, self.mean) * height * width
+        weights = _interpolate(torch.tensor([math.log(max(spread, 1e-12))], dtype=torch.float64), self.log_noise)[0]
+        power = _mix_matrices(weights, self.power)
+        table = _spread_over_grid(power, self.radii, height, width)
+        table[0, 0] = _mix_matrices(weights, self.mean) * height * width
         return table / table.diagonal(dim1=-2, dim2=-1).mean()
 
     def photographs(self, height: int, width: int) -> Tensor:
         """Channel matrices [H, W, C, C] of whole photographs about their mean colour, in [-1, 1] units."""
-        table = _on_grid(self.images, self.radii, height, width)
+        table = _spread_over_grid(self.images, self.radii, height, width)
         table[0, 0] = self.images_mean * height * width
         return table
 
@@ -81,7 +81,7 @@ class Spectrum:
 
     def save(self, path: Path) -> None:
         """Writes the tables as JSON, six digits each."""
-        content = {name: _plain(getattr(self, name)) for name in self.__dataclass_fields__}
+        content = {name: _round_table(getattr(self, name)) for name in self.__dataclass_fields__}
         path.write_text(json.dumps(content) + "\n", encoding="utf-8")
 
     @classmethod
@@ -121,14 +121,14 @@ class Spectrum:
         return found
 
 
-def beside(checkpoint: Path) -> Path:
+def spectrum_file(checkpoint: Path) -> Path:
     """Where the spectrum of a checkpoint (a file or a folder) is stored."""
     return checkpoint / f"prior{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.stem + SUFFIX)
 
 
-def spectrum_of(checkpoint: Path) -> Spectrum | None:
+def find_spectrum(checkpoint: Path) -> Spectrum | None:
     """The spectrum that lies beside a checkpoint, where one was fitted."""
-    file = beside(checkpoint)
+    file = spectrum_file(checkpoint)
     return Spectrum.load(file) if file.is_file() else None
 
 
@@ -139,14 +139,14 @@ def dct_radius(height: int, width: int) -> Tensor:
     return (rows[:, None] ** 2 + columns**2).sqrt()
 
 
-def _on_grid(power: Tensor, radii: Tensor, height: int, width: int) -> Tensor:
+def _spread_over_grid(power: Tensor, radii: Tensor, height: int, width: int) -> Tensor:
     """Matrices [R, C, C] over radii -> [H, W, C, C] over DCT coefficients."""
     places = dct_radius(height, width).flatten().clamp_min(float(radii[0])).log()
     channels = power.shape[-1]
-    return _mixed(_between(places, radii.log()), power).reshape(height, width, channels, channels)
+    return _mix_matrices(_interpolate(places, radii.log()), power).reshape(height, width, channels, channels)
 
 
-def _mixed(weights: Tensor, matrices: Tensor) -> Tensor:
+def _mix_matrices(weights: Tensor, matrices: Tensor) -> Tensor:
     """Matrices [K, ..., C, C] blended by weights [..., K]: traces geometrically, shapes linearly.
 
     Powers span orders of magnitude between two nodes, where a straight line would bulge; shapes do not.
@@ -159,7 +159,7 @@ def _mixed(weights: Tensor, matrices: Tensor) -> Tensor:
     return mixed
 
 
-def _between(places: Tensor, nodes: Tensor) -> Tensor:
+def _interpolate(places: Tensor, nodes: Tensor) -> Tensor:
     """Weights [N, K] of linear interpolation between ascending nodes [K]; constant beyond the ends."""
     if len(nodes) == 1:
         return torch.ones(len(places), 1, dtype=nodes.dtype)
@@ -171,7 +171,7 @@ def _between(places: Tensor, nodes: Tensor) -> Tensor:
     return weights.scatter_add_(1, right[:, None], share[:, None])
 
 
-def _plain(table: Tensor) -> Any:
+def _round_table(table: Tensor) -> Any:
     def rounded(value: Any) -> Any:
         return [rounded(item) for item in value] if isinstance(value, list) else float(f"{value:.6g}")
 

@@ -27,7 +27,7 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 N = TypeVar("N", bound=nn.Module)
 
 
-def read(path: Path) -> Any:
+def read_checkpoint(path: Path) -> Any:
     """The content of a checkpoint file: lists and dicts of tensors and plain values, mapped, not copied."""
     if path.suffix == ".safetensors":
         return read_safetensors(path)[0]
@@ -47,13 +47,13 @@ def read(path: Path) -> Any:
         raise
     except pickle.UnpicklingError as error:
         if start != ARCHIVE and not start.startswith(PICKLE):
-            raise _damaged(path) from error
+            raise _damaged_error(path) from error
         raise LeaderError(
             f"{path} holds more than tensors and could run code when read, so it was refused and nothing was "
             "executed; convert it where you trust it: torch.save(model.state_dict(), 'weights.pt')."
         ) from error
     except Exception as error:  # a reader of strangers' bytes fails in many ways; all mean the same
-        raise _damaged(path) from error
+        raise _damaged_error(path) from error
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -63,8 +63,8 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         with safe_open(path, framework="pt") as content:
             names = content.keys()
             return {name: content.get_tensor(name) for name in names}, content.metadata() or {}
-    except Exception as error:  # see `read`
-        raise _damaged(path) from error
+    except Exception as error:  # see `read_checkpoint`
+        raise _damaged_error(path) from error
 
 
 def _check_regular(path: Path) -> None:
@@ -83,28 +83,28 @@ def _check_archive(path: Path) -> None:
                     f"{path} is a compressed or oversized archive, which torch does not write: convert it with torch.save."
                 )
             if item.filename.endswith(".pkl") and not is_harmless(archive.read(item)):
-                raise _endless(path)
+                raise _endless_error(path)
 
 
 def _check_legacy(path: Path) -> None:
     """The same for files that are no archives: a few pickles, then the bytes of the tensors."""
     with path.open("rb") as file:
         if not is_harmless(file.read(LARGEST_INDEX), LEGACY_PICKLES):
-            raise _endless(path)
+            raise _endless_error(path)
 
 
-def _endless(path: Path) -> LeaderError:
+def _endless_error(path: Path) -> LeaderError:
     return LeaderError(f"{path} names tuples inside tuples without end, which no network needs: use another checkpoint.")
 
 
-def _damaged(path: Path) -> LeaderError:
+def _damaged_error(path: Path) -> LeaderError:
     return LeaderError(
         f"{path} ({path.stat().st_size} bytes) cannot be read as a checkpoint: it is truncated, damaged or "
         "of another kind; download it again."
     )
 
 
-def on_meta(build: Callable[[], N], origin: str) -> N:
+def build_on_meta(build: Callable[[], N], origin: str) -> N:
     """A network without memory; `origin` names what describes it in errors."""
     try:
         with torch.device("meta"):
@@ -114,7 +114,7 @@ def on_meta(build: Callable[[], N], origin: str) -> N:
         raise LeaderError(f"{origin} describes no network that can be built ({reason}): restore the published one.") from error
 
 
-def differing(network: nn.Module, tensors: Mapping[str, Tensor]) -> list[str]:
+def find_differing(network: nn.Module, tensors: Mapping[str, Tensor]) -> list[str]:
     """Names of the tensors that network and file do not share, or not in one shape."""
     expected = {name: tensor.shape for name, tensor in network.state_dict().items()}
     return sorted(
@@ -146,18 +146,18 @@ def check_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
             )
 
 
-def place(network: N, tensors: Mapping[str, Tensor], origin: str) -> N:
-    """A network of `on_meta` with the tensors in place, frozen, in eval mode.
+def place_tensors(network: N, tensors: Mapping[str, Tensor], origin: str) -> N:
+    """A network of `build_on_meta` with the tensors in place, frozen, in eval mode.
 
     Tensors are copied where their dtype changes or where the file places them off the bounds of a cache line: there
     kernels take other paths, and the same weights would give other bits from one file than from another.
     """
-    network.load_state_dict({name: _aligned(tensor.float()) for name, tensor in tensors.items()}, assign=True)
+    network.load_state_dict({name: _align(tensor.float()) for name, tensor in tensors.items()}, assign=True)
     left = [name for name, tensor in (*network.named_parameters(), *network.named_buffers()) if tensor.is_meta]
     if left:
         raise LeaderError(f"{origin} describes a network with parts that no file stores ({left[0]}), which is not supported.")
     return network.eval().requires_grad_(False)
 
 
-def _aligned(tensor: Tensor) -> Tensor:
+def _align(tensor: Tensor) -> Tensor:
     return tensor if tensor.data_ptr() % CACHE_LINE == 0 else tensor.clone()

@@ -20,7 +20,7 @@ from leader.priors.adapters import WrappedPrior
 from leader.priors.base import Prediction, Prior, from_x0
 
 
-def reflect(length: int, padded: int, device: torch.device) -> Tensor:
+def reflect_indices(length: int, padded: int, device: torch.device) -> Tensor:
     """Indices [padded] that continue 0..length - 1 by reflection, as often as needed."""
     period = max(1, 2 * (length - 1))
     position = torch.arange(padded, device=device) % period
@@ -30,13 +30,13 @@ def reflect(length: int, padded: int, device: torch.device) -> Tensor:
 def pad_to(x: Tensor, height: int, width: int) -> Tensor:
     """x [B, C, H, W] reflected beyond its bottom and right to height x width."""
     if x.shape[-2] != height:
-        x = x.index_select(-2, reflect(x.shape[-2], height, x.device))
+        x = x.index_select(-2, reflect_indices(x.shape[-2], height, x.device))
     if x.shape[-1] != width:
-        x = x.index_select(-1, reflect(x.shape[-1], width, x.device))
+        x = x.index_select(-1, reflect_indices(x.shape[-1], width, x.device))
     return x
 
 
-def up(length: int, multiple: int) -> int:
+def round_up(length: int, multiple: int) -> int:
     """The smallest multiple not below length."""
     return -(-length // multiple) * multiple
 
@@ -44,8 +44,8 @@ def up(length: int, multiple: int) -> int:
 class PaddedPrior(WrappedPrior):
     """A convolutional prior that needs sides in multiples, on any size.
 
-    >>> issubclass(PaddedPrior, Prior)
-    True
+    >>> PaddedPrior(load_prior("embedded", whole=True)).multiple
+    1
     """
 
     def __init__(self, base: Prior) -> None:
@@ -54,14 +54,14 @@ class PaddedPrior(WrappedPrior):
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         height, width = x.shape[-2:]
-        padded = pad_to(x, up(height, self.base.multiple), up(width, self.base.multiple))
+        padded = pad_to(x, round_up(height, self.base.multiple), round_up(width, self.base.multiple))
         answer = self.base._predict(padded, t)
         inside = (..., slice(height), slice(width))
         variance = answer.variance
         return Prediction(answer.x0[inside], answer.eps[inside], None if variance is None else variance[inside])
 
     def work(self, t: int, height: int, width: int) -> float:
-        return self.base.work(t, up(height, self.base.multiple), up(width, self.base.multiple))
+        return self.base.work(t, round_up(height, self.base.multiple), round_up(width, self.base.multiple))
 
 
 class Axis:
@@ -75,7 +75,7 @@ class Axis:
         self.tile, self.overlap = tile, overlap
         if tile < 2 * multiple:  # no two such starts could share pixels: the whole tile still fits the network
             multiple = 1
-        self.length = tile + up(max(0, length - tile), multiple)
+        self.length = tile + round_up(max(0, length - tile), multiple)
         stride = (tile - overlap) // multiple * multiple
         last = self.length - tile
         self.starts = [*range(0, last, stride), last]
@@ -100,8 +100,8 @@ class TiledPrior(WrappedPrior):
     Images smaller than a tile are continued by reflection. Tiles run one after the other and, where gradients
     are asked for, are recomputed on the way back: the memory of the network is that of one tile.
 
-    >>> issubclass(TiledPrior, Prior)
-    True
+    >>> TiledPrior(load_prior("embedded", whole=True), tile=64, overlap=16).tile
+    (64, 64)
     """
 
     def __init__(self, base: Prior, tile: int | tuple[int, int] = 256, overlap: int = 64) -> None:

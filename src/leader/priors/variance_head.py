@@ -7,7 +7,7 @@ of squared errors, fitted once by Gaussian likelihood, costs nothing but a few s
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,8 +18,8 @@ from torch.nn import functional as F
 
 from leader.errors import LeaderError
 from leader.files import replacing
-from leader.priors.json_files import shown, whole
-from leader.priors.tensor_files import check_weights, differing, on_meta, place, read_safetensors
+from leader.priors.json_files import read_shape
+from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, place_tensors, read_safetensors
 
 SUFFIX = ".variance.safetensors"
 METADATA = "variance_head"
@@ -50,8 +50,9 @@ class VarianceHead(nn.Module):
     a unit Gaussian, times `correction`, which is measured. It has to be: where nearly all is noise, a network that
     predicts eps is off by s times its error, which no image prior bounds.
 
-    >>> issubclass(VarianceHead, torch.nn.Module)
-    True
+    >>> x = torch.rand(1, 3, 8, 8)
+    >>> VarianceHead()(x, x, torch.tensor([0.25])).shape
+    torch.Size([1, 3, 8, 8])
     """
 
     def __init__(self, shape: HeadShape | None = None) -> None:
@@ -96,7 +97,7 @@ class VarianceHead(nn.Module):
     def usual(self, abar: Tensor) -> Tensor:
         """The usual squared error at abar [B], its logarithm linear between `NODES`, [B, 1, 1, 1]."""
         correction = node_weights(abar) @ self.correction.to(abar)
-        return scale(abar) * correction.exp().reshape(-1, 1, 1, 1)
+        return noise_share(abar) * correction.exp().reshape(-1, 1, 1, 1)
 
     def save(self, path: Path) -> None:
         """Tensors and shape in one safetensors file, whole or not at all."""
@@ -106,44 +107,30 @@ class VarianceHead(nn.Module):
 
     @classmethod
     def load(cls, path: str | Path) -> VarianceHead:
-        """A head from its file, or from beside the checkpoint it was fitted to (see `beside`)."""
+        """A head from its file, or from beside the checkpoint it was fitted to (see `head_file`)."""
         file = Path(path)
         if not file.name.endswith(SUFFIX) and not is_head(file):
-            file = beside(file)
+            file = head_file(file)
         if not file.is_file():
             raise LeaderError(f"No variance head was found at {file}: fit one with `leader fit-variance`.")
         tensors, texts = read_safetensors(file)
-        shape = _shape(texts.get(METADATA), len(tensors), file)
+        limits = {"channels": 64, "width": 4096, "depth": max(1, len(tensors))}  # what the file can hold
+        shape = HeadShape(**read_shape(texts.get(METADATA), limits, "variance head", file, "leader fit-variance"))
         if "correction" in tensors and tensors["correction"].shape == (OLD_NODES,):
             last = tensors["correction"][-1:]
             tensors["correction"] = torch.cat([tensors["correction"], last.expand(len(NODES) - OLD_NODES)])
-        head = on_meta(lambda: cls(shape), str(file))
-        wrong = differing(head, tensors)
+        head = build_on_meta(lambda: cls(shape), str(file))
+        wrong = find_differing(head, tensors)
         if wrong:
             raise LeaderError(
                 f"{file} does not hold the tensors of the variance head it describes ({len(wrong)} differ): "
                 "fit it again with `leader fit-variance`."
             )
         check_weights(tensors, file)
-        return place(head, tensors, str(file))
+        return place_tensors(head, tensors, str(file))
 
 
-def _shape(text: str | None, tensors: int, file: Path) -> HeadShape:
-    """The shape in a head's file, bounded by what the file can hold."""
-    if text is None:
-        raise LeaderError(f"{file} is not a variance head: give a file written by `leader fit-variance`.")
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise LeaderError(f"The shape of the variance head {file} is not valid JSON: fit it again.") from error
-    names = [item.name for item in fields(HeadShape)]
-    if not isinstance(found, dict) or sorted(found) != sorted(names):
-        raise LeaderError(f"The shape of the variance head {file} must give {', '.join(names)}; found {shown(found)}.")
-    limits = {"channels": 64, "width": 4096, "depth": tensors}
-    return HeadShape(**{key: whole(found[key], f"{key} of the variance head {file}", 1, max(1, limits[key])) for key in names})
-
-
-def scale(abar: Tensor) -> Tensor:
+def noise_share(abar: Tensor) -> Tensor:
     """s^2/(s^2 + 1) = 1 - abar, [B, 1, 1, 1], floored so that a clean image has a finite logarithm."""
     return (1 - abar.reshape(-1, 1, 1, 1)).clamp_min(1e-6)
 
@@ -156,7 +143,7 @@ def node_weights(abar: Tensor) -> Tensor:
     return (1 - (position[:, None] - torch.arange(len(nodes)).to(position)).abs()).clamp_min(0)
 
 
-def beside(checkpoint: Path) -> Path:
+def head_file(checkpoint: Path) -> Path:
     """Where the head fitted to a checkpoint (a file, a folder, or the bare name of a prior) is stored."""
     return checkpoint / f"variance{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.name + SUFFIX)
 

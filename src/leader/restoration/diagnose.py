@@ -206,7 +206,7 @@ class Diagnosis:
         }
 
     def __repr__(self) -> str:
-        task = "nothing to repair" if self.advice is None else " ".join(self.advice.words())
+        task = "nothing to repair" if self.advice is None else f"{self.advice.task} advised"
         return f"<Diagnosis {self.findings.size[0]} x {self.findings.size[1]} pixels: {task}>"
 
 

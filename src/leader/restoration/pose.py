@@ -15,11 +15,11 @@ from torch import Tensor
 from leader.errors import LeaderError, UsageError
 from leader.forensics import Examination, NotExamined, examine
 from leader.forensics.blur.width import Width
-from leader.forensics.noise.estimate import NoiseEstimate, rounding
+from leader.forensics.noise.estimate import COARSE_COLOUR, NoiseEstimate, rounding
 from leader.forensics.noise.spectrum import NoiseSpectrum
 from leader.messages import Note, Remedy
 from leader.operators import LinearOperator, WeightedPixels
-from leader.operators.tasks import resolve
+from leader.operators.tasks import resolve_task
 from leader.pictures import Picture
 from leader.pictures.container import Measurement
 from leader.problem import Problem
@@ -98,7 +98,7 @@ def pose_container(
     content: Measurement, task: str | None, sigma: float | None, options: Mapping[str, Any], device: torch.device = CPU
 ) -> PosedProblem:
     """The problem in a container, which says itself what its operator is."""
-    if task is not None and resolve(task, {})[0] != content.task:
+    if task is not None and resolve_task(task, {})[0] != content.task:
         raise UsageError(f"The container holds a measurement of the task '{content.task}'; found the task '{task}'.")
     for name, value in options.items():
         if value is not None:
@@ -210,6 +210,8 @@ def _noise(
             noise = NoiseEstimate(0.0, 0.0, rounding(measured.picture.bits))
             if noise.sigma < task.weak_noise:
                 return 0.0, None, False
+        if task.coarse_colour and noise.noise_has_coarse_colour:
+            noise = noise.raised(COARSE_COLOUR)
         level, shape = math.hypot(noise.sigma, measured.doubt), noise.shot or noise.spectrum
         white = shape is None and noise.history is None
         notes.extend(noise.notes())

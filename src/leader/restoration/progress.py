@@ -61,32 +61,22 @@ def predict_seconds(ready: Preparation, clock: Callable[[], float] = time.perf_c
     return took / prior.work(t, *side) * count_work(ready)
 
 
-class RunProgress:
+class RunProgress(TimeLeft):
     """How far a run is, by its position on the grid, and the time that the rest will take at the pace so far."""
 
     def __init__(self, ready: Preparation, clock: Callable[[], float] = time.monotonic) -> None:
         _, height, width = ready.problem.image_shape
         self.costs = [cost / (height * width) for _, cost in ready.work()]
         self.position = 0
-        self._left = TimeLeft(len(self.costs), sum(self.costs), OVERHEAD, clock)
+        super().__init__(len(self.costs), sum(self.costs), OVERHEAD, clock)
 
     def add(self, step: Step) -> None:
         """Takes note of a step of the one image of a restoration; a jump takes all that it leaves out."""
         after = len(self.costs) if int(step.u[0]) == -1 else self.position + int(step.jump[0])
-        self._left.finish(self.costs[self.position])
+        self.finish(self.costs[self.position])
         skipped = self.costs[self.position + 1 : after]
-        self._left.drop(sum(skipped), len(skipped))
+        self.drop(sum(skipped), len(skipped))
         self.position = after
-
-    @property
-    def share(self) -> float:
-        """Share of the work that no longer lies ahead, from 0 to 1."""
-        return self._left.share
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Seconds for all that may still lie ahead; None before the first step."""
-        return self._left.seconds_left
 
     def __str__(self) -> str:
         text = f"step {self.position} of {len(self.costs)}"

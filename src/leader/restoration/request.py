@@ -97,14 +97,17 @@ class RestoreRequest:
 
     task: str | None = word(None, "What happened to the picture: see leader tasks.", str, "--task", "-t", names=_task_names)
     sigma: Any = word(None, "Noise level, 0.05 = 5 % of the range; estimated if left out.", float, metavar="NUMBER")
-    kernel: Any = word(None, "The kernel of the blur, see leader tasks deblur.", metavar="auto|FILE|gaussian:S|...")
+    kernel: Any = word(None, "The blur: auto, a file, gaussian:2.5, ...: see leader tasks deblur.", metavar="KERNEL")
     kernel_doubt: float | None = word(
         None, "Relative error of the kernel's width (0.1 = 10 %), 0 for none.", float, metavar="NUMBER"
     )
     mask: Any = word(
-        None, "White where the picture is known; auto looks for specks and scratches.", metavar="FILE|random:SHARE|auto"
+        None, "A file, white where the picture is known; auto looks for specks and scratches; random:0.5.", metavar="MASK"
     )
-    factor: int | None = word(None, "How much larger sr makes a picture (default 4).", int)
+    factor: float | None = word(
+        None, "How much larger sr makes a picture, also 1.5 (default 4).", float, metavar="NUMBER", least=1, most=16
+    )
+    size: Any = word(None, "The size of sr's result; a side that is left out follows.", metavar="WIDTHxHEIGHT")
     down: str | None = word(None, "How it became small: auto (default), lanczos, box, ...: see leader tasks sr.")
     quality: str | None = word(None, "How much work to spend: draft, standard (the default) or best.", str, "--quality", "-q")
     look: str | None = word(None, "natural (believable texture, the default) or faithful (closer to the truth on average).")
@@ -187,6 +190,14 @@ class RestoreRequest:
         from leader.restoration.restore import prepare
 
         return prepare(image, **{**self.arguments(), **changes})
+
+    def find_size(self, given: tuple[int, int]) -> tuple[int, int]:
+        """(width, height) of the result for a picture of size `given`."""
+        from leader.restoration.tasks.super_resolution import read_size
+
+        if self.size is not None:
+            return read_size(self.size, given)
+        return round(given[0] * (self.factor or 1)), round(given[1] * (self.factor or 1))
 
     def read_files(self) -> RestoreRequest:
         """The same with the files of kernel and mask read: workers elsewhere may not have them, and they may change."""

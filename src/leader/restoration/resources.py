@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import torch
-
-from leader.errors import LeaderError, UsageError
+from leader.engines.local import limit_threads
+from leader.errors import LeaderError, UsageError, no_memory
 
 MOST_THREADS = 1024
 BYTES_PER_PIXEL = 240
@@ -60,12 +59,8 @@ def use_threads(count: int | None) -> Iterator[None]:
         return
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_THREADS:
         raise UsageError(f"The number of threads must be an integer from 1 to {MOST_THREADS}; found {count}.")
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
+    with limit_threads(count):
         yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager
@@ -80,4 +75,4 @@ def explain_memory(shape: tuple[int, int, int] | None) -> Iterator[None]:
         if isinstance(error, RuntimeError) and "memory" not in str(error).lower():
             raise
         size = "this picture" if shape is None else f"a picture of {shape[2]} x {shape[1]} pixels"
-        raise LeaderError(f"There is not enough memory for {size}; restore a part of it.") from error
+        raise no_memory(size) from error

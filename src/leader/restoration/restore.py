@@ -30,7 +30,7 @@ from leader.plan import Plan
 from leader.plugins import Plugin
 from leader.priors import loading
 from leader.priors.base import Prior
-from leader.priors.pieces import in_pieces
+from leader.priors.pieces import cut_into_pieces
 from leader.problem import Problem
 from leader.restoration.arguments import ImageLike, TableLike, as_picture, as_seed, as_sigma
 from leader.restoration.choice import Choice, read_settings
@@ -196,7 +196,8 @@ class RestoreChoices(TypedDict, total=False):
     kernel: TableLike | None
     kernel_doubt: float | None
     mask: TableLike | None
-    factor: int | None
+    factor: float | None
+    size: str | tuple[int, int] | None
     down: str | None
     options: Mapping[str, Any] | None
 
@@ -219,7 +220,7 @@ def restore(
     check     whether the result gets a verdict; where it failed and sigma was estimated, the run
               is repeated with a larger one, at most twice
     choices   those of `prepare`: sigma, quality, look, method, plugins, steps, prior, seed, ids, average, device, dtype,
-              threads, settings, jpeg, and the task's own: kernel, kernel_doubt, mask, factor, down, options
+              threads, settings, jpeg, and the task's own: kernel, kernel_doubt, mask, factor, size, down, options
 
     >>> leader.restore(torch.rand(3, 16, 16), "sr", factor=2, sigma=0.05, steps=3, check=False).array.shape
     (32, 32, 3)
@@ -254,7 +255,8 @@ def prepare(
     kernel: TableLike | None = None,
     kernel_doubt: float | None = None,
     mask: TableLike | None = None,
-    factor: int | None = None,
+    factor: float | None = None,
+    size: str | tuple[int, int] | None = None,
     down: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Preparation:
@@ -282,15 +284,16 @@ def prepare(
     kernel       for blurs: "auto" (found in the picture), "gaussian:STD", "disk:RADIUS", "line:LENGTH:ANGLE",
                  "motion:SEED", a file or a table; kernel_doubt: the relative error of its width, 0 for none
     mask         for inpainting: a file or a table, 1 (white) where the picture is known; None: where it is not transparent
-    factor       for sr (default 4); down: how the picture became small, "auto" (the default: found in the picture),
-                 "nearest", "box", "bilinear", "pillow-bicubic", "lanczos", "bicubic" or "average"
+    factor       for sr, 1 to 16 (default 4); or size: that of the result, (width, height) or "1920x1080"
+    down         for sr: how the picture became small, "auto" (the default: found in the picture), "nearest", "box",
+                 "bilinear", "pillow-bicubic", "lanczos", "bicubic" or "average"
     options      of a task of your own, by name
 
     >>> len(leader.prepare(torch.rand(3, 16, 16), "sr", factor=2, sigma=0.05, method="ddnm", steps=7).work())
     7
     """
     prior = prior if isinstance(prior, (str, Path, Prior)) else loading.load_prior(prior)
-    asked_options = {"kernel": kernel, "kernel_doubt": kernel_doubt, "mask": mask, "factor": factor, "down": down}
+    asked_options = {"kernel": kernel, "kernel_doubt": kernel_doubt, "mask": mask, "factor": factor, "size": size, "down": down}
     options = {**{name: value for name, value in asked_options.items() if value is not None}, **(options or {})}
     if task is not None:
         find_task(task)
@@ -333,7 +336,7 @@ _show_choices()
 
 def _cut_prior(prior: Prior, problem: Problem) -> Prior:
     """The prior that works on large pictures piece by piece."""
-    return in_pieces(prior, *problem.image_shape[1:])
+    return cut_into_pieces(prior, *problem.image_shape[1:])
 
 
 def _posed(

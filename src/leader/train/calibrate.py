@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.pictures import list_pictures
 from leader.priors.pyramid import PyramidPrior, VarianceScale
-from leader.train.data import crop_centre, decode, halved
+from leader.train.data import Images, crop_centre, decode, halved, list_images
 
 NODES = tuple(float(value) / 255 for value in (*np.geomspace(3, 533.5, 10), 950, 1700, 3000, 8000, 20000))
 """Noise levels at which the factor is fitted; log-linear between, constant beyond."""
 
 
-def central_crops(folder: Path, size: int = 256, half: bool = True) -> Tensor:
-    """Central crops [N, 3, size, size] in [0, 1] of a folder's pictures, at half or full size."""
-    return _stack_crops(_read_squares(folder, size, half), folder, size)
+def central_crops(images: Images, size: int = 256, half: bool = True) -> Tensor:
+    """Central crops [N, 3, size, size] in [0, 1] of pictures, with `half` at half their size where that is large enough."""
+    found = []
+    for picture in (decode(path) for path in list_images(images)):
+        small = crop_centre(halved(picture), size) if half else None
+        found.append(crop_centre(picture, size) if small is None else small)
+    return _stack_crops(found, size)
 
 
-def crops_of_both_sizes(folder: Path, size: int = 256) -> Tensor:
-    """Central crops of a folder's pictures at half and at full size, as far as these are large enough."""
-    return _stack_crops([crop for half in (True, False) for crop in _read_squares(folder, size, half)], folder, size)
+def crops_of_both_sizes(images: Images, size: int = 256) -> Tensor:
+    """Central crops of pictures at half and at full size, as far as these are large enough."""
+    files = list_images(images)
+    small = [crop_centre(halved(decode(path)), size) for path in files]
+    return _stack_crops([*small, *(crop_centre(decode(path), size) for path in files)], size)
 
 
-def _read_squares(folder: Path, size: int, half: bool) -> list[Tensor]:
-    pictures = (halved(decode(path)) if half else decode(path) for path in list_pictures(folder))
-    return [square for picture in pictures if (square := crop_centre(picture, size)) is not None]
-
-
-def _stack_crops(crops: list[Tensor], folder: Path, size: int) -> Tensor:
-    if not crops:
-        raise LeaderError(f"No picture in {folder} is {size} pixels high and wide: give larger ones.")
-    return torch.stack(crops)
+def _stack_crops(crops: Sequence[Tensor | None], size: int) -> Tensor:
+    large = [crop for crop in crops if crop is not None]
+    if not large:
+        raise LeaderError(f"None of the pictures is {size} pixels high and wide: give larger ones.")
+    return torch.stack(large)
 
 
 @torch.no_grad()

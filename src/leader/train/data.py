@@ -7,6 +7,7 @@ would see.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,13 @@ from leader.files import replacing
 from leader.pictures import list_pictures, read_picture
 
 Bytes = npt.NDArray[np.uint8]
+Images = Path | Sequence[Path]
+"""A folder of photographs, or the files of some."""
+
+
+def list_images(images: Images) -> list[Path]:
+    """The files, those of a folder in the order of their names."""
+    return list_pictures(images) if isinstance(images, Path) else list(images)
 
 
 def decode(path: Path) -> Image.Image:

@@ -16,6 +16,7 @@ DEVICE = "cpu"
 HOURS = 3.0
 FIT_MINUTES = 5.0
 TRUST_MINUTES = 15.0
+ADAPT_MINUTES = 60.0
 TRUST_RUNS = 600
 FEWEST_RUNS = 12
 """Runs below which neither a referee nor its factors mean anything."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.priors.pyramid import embedded_file
 from leader.priors.pyramid_net import Body, PyramidNet
-from leader.priors.tensor_files import check_weights, read, read_safetensors
+from leader.priors.tensor_files import check_weights, read_checkpoint, read_safetensors
 
 
 def body_from_ffdnet(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -27,7 +27,7 @@ def body_from_ffdnet(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def load_ffdnet(path: Path) -> dict[str, Tensor]:
     """A body's tensors from FFDNet's colour checkpoint (a tensor-only pickle)."""
     try:
-        return body_from_ffdnet(read(path))
+        return body_from_ffdnet(read_checkpoint(path))
     except (LookupError, ValueError, AttributeError, TypeError) as error:
         raise LeaderError(f"{path} does not hold FFDNet's colour weights: give the path of ffdnet_color.pth.") from error
 

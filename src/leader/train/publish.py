@@ -12,7 +12,7 @@ from leader.priors import mixed
 from leader.priors.coarse_gaussian import CoarseGaussian
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidNet
-from leader.priors.spectrum import beside
+from leader.priors.spectrum import spectrum_file
 from leader.train.calibrate import central_crops, crops_of_both_sizes, fit_scale
 from leader.train.fit_gaussian import fit_coarse_gaussian
 from leader.train.rounding import fit_rounding
@@ -45,8 +45,8 @@ def publish(
     output.with_suffix(".json").write_text(json.dumps(settings, indent=1) + "\n")
     crops = central_crops(calibration, min(size, SPECTRUM_SIDE))[:SPECTRUM_CROPS]
     if len(crops) > 1:
-        fit_spectrum(prior, 2 * crops - 1).save(beside(output))
-    fit_rounding(prior, 2 * crops - 1).save(mixed.beside(output))
+        fit_spectrum(prior, 2 * crops - 1).save(spectrum_file(output))
+    fit_rounding(prior, 2 * crops - 1).save(mixed.rounding_file(output))
     return PyramidPrior.load(output)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.priors.base import Prior
-from leader.priors.mixed import Rounding, in_half
+from leader.priors.mixed import Rounding, round_to_half
 
 LEVELS = 12
 MOST_CROPS = 6
@@ -21,7 +21,7 @@ def fit_rounding(prior: Prior, clean: Tensor, half: Prior | None = None, seed: i
     clean  [N, C, H, W] in [-1, 1], of which at most six are used
     half   the same prior in half precision, where it is not to be made here
     """
-    rounded = in_half(prior, torch.bfloat16) if half is None else half
+    rounded = round_to_half(prior, torch.bfloat16) if half is None else half
     generator = torch.Generator().manual_seed(seed)
     noise = ((1 - prior.schedule.abar_table) / prior.schedule.abar_table).log()
     wanted = torch.linspace(float(noise[0]), float(noise[-1]), LEVELS, dtype=torch.float64)

@@ -19,7 +19,7 @@ from leader.errors import LeaderError, unknown_name
 from leader.files import claim, replacing
 from leader.priors.loading import device_named
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet
-from leader.priors.tensor_files import read
+from leader.priors.tensor_files import read_checkpoint
 from leader.train import defaults
 from leader.train.data import Photographs, open_photographs
 from leader.train.initial import initialise, load_ffdnet, load_pyramid, shipped_weights
@@ -176,7 +176,7 @@ class Trainer:
         path = self.config.state / "checkpoint.pt"
         if not path.exists():
             return False
-        content: dict[str, Any] = read(path)
+        content: dict[str, Any] = read_checkpoint(path)
         try:
             self.net.load_state_dict(content["net"])
             self.average.load_state_dict(content["average"])

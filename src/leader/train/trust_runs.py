@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -24,15 +26,14 @@ from leader.errors import LeaderError
 from leader.files import replacing
 from leader.operators.base import LinearOperator
 from leader.operators.tasks import build_task
-from leader.pictures import list_pictures
 from leader.presets.paths import find_path
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.restoration.choice import Choice
 from leader.restoration.tasks import TASKS
 from leader.sampler import Sampler
-from leader.train import trust_files
-from leader.train.data import decode, halved
+from leader.train import defaults, trust_files
+from leader.train.data import Images, decode, halved, list_images
 from leader.trust.calibration import NODES
 from leader.trust.evidence import Evidence, Watch, gather
 
@@ -276,14 +277,14 @@ def every_family(pictures: int, crops: int = 4, side: int = SIDE) -> list[RunCas
     return sorted(cases, key=lambda case: (case.crop, case.picture))
 
 
-def crop_of(folder: Path, case: RunCase, chosen: Sequence[Path] | None = None) -> Tensor:
+def crop_of(images: Images, case: RunCase) -> Tensor:
     """The crop [3, S, S] in [0, 1] that a case asks for; a photograph is halved only while it stays large enough."""
-    files = list_pictures(folder) if chosen is None else chosen
-    picture = decode(files[case.picture])
+    path = list_images(images)[case.picture]
+    picture = decode(path)
     for _ in range(case.crop % 2 if case.halvings is None else case.halvings):
         if min(picture.size) >= 2 * case.side:
             picture = halved(picture)
-    return _cut_part(picture, case.crop // 2, case.side, files[case.picture])
+    return _cut_part(picture, case.crop // 2, case.side, path)
 
 
 def _cut_part(picture: Image.Image, number: int, side: int, path: Path) -> Tensor:
@@ -349,7 +350,7 @@ def read_run(path: Path) -> KeptRun:
 
 def make_runs(
     prior: Prior,
-    folder: Path,
+    images: Images,
     cases: Sequence[RunCase],
     store: Path,
     say: Callable[[str], None] | None = None,
@@ -358,16 +359,16 @@ def make_runs(
 ) -> Generator[Path, None, None]:
     """Makes the runs that `store` does not hold yet; yields the file of each as soon as it is there, in order without workers.
 
-    workers  make them; None: this process does. They must see `folder`; the runs come back and are kept here
+    workers  make them; None: this process does. They must see the pictures; the runs come back and are kept here
     source   name or path from which workers load the prior, once each
     """
-    files = [path.resolve() for path in list_pictures(folder)]
+    files = [path.resolve() for path in list_images(images)]
     paths = [store / f"{number:05d}.npz" for number in range(len(cases))]
     missing = [number for number, path in enumerate(paths) if not path.exists()]
     if workers is None:
         for path, case in zip(paths, cases):
             if not path.exists():
-                _keep_and_say(path, run_case(prior, case, crop_of(folder, case, files)), len(cases), say)
+                _keep_and_say(path, run_case(prior, case, crop_of(files, case)), len(cases), say)
             yield path
         return
     yield from (path for path in paths if path.exists())
@@ -380,6 +381,17 @@ def make_runs(
         yield path
 
 
+def make_timed_runs(runs: Generator[Path, None, None], workers: Engine | None, seconds: float) -> list[Path]:
+    """The files of as many of `make_runs` as fit into the time, at least `defaults.FEWEST_RUNS`, in the order of the cases."""
+    begin, files = time.monotonic(), []
+    with nullcontext() if workers is None else closing(workers), closing(runs):
+        for file in runs:
+            files.append(file)
+            if time.monotonic() - begin > seconds and len(files) >= defaults.FEWEST_RUNS:
+                break
+    return sorted(files)
+
+
 @lru_cache(maxsize=1)
 def _load_prior(source: str) -> Prior:
     from leader.priors.loading import load_prior
@@ -389,7 +401,7 @@ def _load_prior(source: str) -> Prior:
 
 def _run_elsewhere(source: str, job: tuple[RunCase, Path]) -> KeptRun:
     case, file = job
-    return run_case(_load_prior(source), case, crop_of(file.parent, replace(case, picture=0), [file]))
+    return run_case(_load_prior(source), case, crop_of([file], replace(case, picture=0)))
 
 
 def _keep_and_say(path: Path, run: KeptRun, count: int, say: Callable[[str], None] | None) -> None:

@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.pictures import list_pictures
 from leader.priors.base import Prior
 from leader.priors.variance_head import NODES, HeadShape, VarianceHead, node_weights
 from leader.train.answers import Answers, collect, device_of
-from leader.train.data import decode, halved
+from leader.train.data import Images, decode, halved, list_images
 from leader.train.defaults import FIT_MINUTES, SEED
 from leader.train.objective import spread
 
@@ -68,7 +67,7 @@ class FitReport:
 
 def fit_variance(
     prior: Prior,
-    images_folder: str | Path,
+    images: str | Images,
     output: str | Path | None = None,
     settings: FitSettings | None = None,
     say: Callable[[str], None] | None = None,
@@ -83,7 +82,7 @@ def fit_variance(
             f"A fit needs a time above 0 seconds and a seed of at least 0; found {settings.seconds} and {settings.seed}."
         )
     began = time.monotonic()
-    answers = _ask(prior, Path(images_folder), settings)
+    answers = _ask(prior, Path(images) if isinstance(images, str) else images, settings)
     asked = sum(len(part) for part in answers.values())
     if say is not None:
         say(f"{asked} answers of the network in {time.monotonic() - began:.0f} s; fitting the head to {len(answers['fit'])}")
@@ -101,9 +100,9 @@ def fit_variance(
     return head, FitReport(steps, time.monotonic() - began, ratio, ratios, asked)
 
 
-def _ask(prior: Prior, folder: Path, settings: FitSettings) -> dict[str, Answers]:
+def _ask(prior: Prior, images: Images, settings: FitSettings) -> dict[str, Answers]:
     """The network's answers; those that check the head are about pictures that serve nothing else."""
-    pictures = _pictures(folder, prior.channels or 3)
+    pictures = _read_pictures(images, prior.channels or 3)
     held_out = max(1, round(settings.held_out * len(pictures))) if len(pictures) > 1 else 0
     fitting = pictures[held_out:]
     return collect(
@@ -217,10 +216,10 @@ def check(head: VarianceHead, answers: Answers, times: int) -> tuple[float, tupl
     return float(bins[0].sum() / bins[1].sum()), tuple((bins[0] / bins[1]).tolist())
 
 
-def _pictures(folder: Path, channels: int) -> list[Tensor]:
-    """A folder's pictures [C, H, W] in [-1, 1], large ones halved to save memory and hide compression."""
+def _read_pictures(images: Images, channels: int) -> list[Tensor]:
+    """Pictures [C, H, W] in [-1, 1], large ones halved to save memory and hide compression."""
     pictures = []
-    for path in list_pictures(folder):
+    for path in list_images(images):
         picture = decode(path)
         picture = halved(picture) if min(picture.size) >= 512 else picture
         pixels = np.asarray(picture.convert("L") if channels == 1 else picture)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.files import replacing
-from leader.priors.json_files import number, read_json, row, table
+from leader.priors.json_files import check_list, check_number, check_table, read_json
 from leader.trust.evidence import LEAST_NOISE
 from leader.trust.residual import measure_invented_share
 
@@ -81,7 +81,7 @@ class Calibration:
         content = read_json(path, what, remedy)
         if content.get("levels") != list(LEVELS):
             raise LeaderError(f"{path} holds no factors for the levels {', '.join(map(str, LEVELS))}: {remedy}.")
-        families = table(content.get("families"), f"The families of {path}")
+        families = check_table(content.get("families"), f"The families of {path}")
         if not families:
             raise LeaderError(f"{path} holds factors for no task: {remedy}.")
         return cls(
@@ -91,14 +91,14 @@ class Calibration:
 
 def _read_nodes(given: Any, what: str, remedy: str) -> tuple[Node, ...]:
     nodes = []
-    for item in row(given, what, 1, 64):
-        entry = table(item, what)
-        values = row(entry.get("factors"), what, len(LEVELS), len(LEVELS))
-        factors = tuple(number(value, what, 0.0, 1e6) for value in values)
+    for item in check_list(given, what, 1, 64):
+        entry = check_table(item, what)
+        values = check_list(entry.get("factors"), what, len(LEVELS), len(LEVELS))
+        factors = tuple(check_number(value, what, 0.0, 1e6) for value in values)
         if list(factors) != sorted(factors):
             raise LeaderError(f"{what} must not fall from level to level: {remedy}.")
-        runs = number(entry.get("runs"), what, 0, 1e9)
-        nodes.append(Node(number(entry.get("noise"), what, 0.0, 10.0), factors, int(runs)))
+        runs = check_number(entry.get("runs"), what, 0, 1e9)
+        nodes.append(Node(check_number(entry.get("noise"), what, 0.0, 10.0), factors, int(runs)))
     noises = [node.noise for node in nodes]
     if noises != sorted(set(noises)):
         raise LeaderError(f"{what} must stand in the order of their noise levels: {remedy}.")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from leader.noise import SeededNoise
-from leader.operators.whitened import physical
+from leader.operators.whitened import find_physical
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.result import to_unit_range
@@ -81,7 +81,9 @@ def measure(facts: RunFacts) -> Numbers:
         "change": change,
         "detail": plausibility.measure_detail(shown),
         "given_detail": plausibility.measure_detail(before, known),
-        "removed": plausibility.find_removed_detail(physical(problem.operator), problem.image_shape) if known is None else 1.0,
+        "removed": plausibility.find_removed_detail(find_physical(problem.operator), problem.image_shape)
+        if known is None
+        else 1.0,
         **{f"band{number}": value for number, value in enumerate(plausibility.measure_bands(shown))},
         **({f"given_band{n}": value for n, value in enumerate(plausibility.measure_bands(before))} if known is None else {}),
     }

@@ -23,9 +23,9 @@ from leader.errors import LeaderError
 from leader.files import replacing
 from leader.priors.base import Prior
 from leader.priors.catalogue import ENTRIES
-from leader.priors.json_files import shown, whole
+from leader.priors.json_files import read_shape
 from leader.priors.pyramid import embedded_file
-from leader.priors.tensor_files import check_weights, differing, on_meta, read_safetensors
+from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, read_safetensors
 from leader.trust.evidence import CHANNELS, Evidence
 from leader.trust.strips import LARGE
 
@@ -117,7 +117,7 @@ class Referee(nn.Module):
         """A referee from its file."""
         tensors, texts = read_safetensors(file)
         shape = _read_shape(texts.get(METADATA), file)
-        wrong = differing(on_meta(lambda: cls(shape), str(file)), tensors)
+        wrong = find_differing(build_on_meta(lambda: cls(shape), str(file)), tensors)
         if wrong:
             raise LeaderError(
                 f"{file} does not hold the tensors of the referee it describes ({len(wrong)} differ): fit it again with "
@@ -135,19 +135,13 @@ def _make_conv(given: int, made: int, dilation: int = 1) -> nn.Conv2d:
 
 def _read_shape(text: str | None, file: Path) -> RefereeShape:
     """The shape in a referee's file, bounded; one for other evidence than this version gathers is refused."""
-    remedy = "fit it again with `leader fit-trust`"
-    if text is None:
-        raise LeaderError(f"{file} is not a referee: give a file written by `leader fit-trust`.")
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise LeaderError(f"The shape of the referee {file} is not valid JSON: {remedy}.") from error
-    names = [item.name for item in fields(RefereeShape)]
-    if not isinstance(found, dict) or sorted(found) != sorted(names):
-        raise LeaderError(f"The shape of the referee {file} must give {', '.join(names)}; found {shown(found)}.")
-    shape = RefereeShape(**{key: whole(found[key], f"{key} of the referee {file}", 1, 1024) for key in names})
+    limits = dict.fromkeys((item.name for item in fields(RefereeShape)), 1024)
+    shape = RefereeShape(**read_shape(text, limits, "referee", file, "leader fit-trust"))
     if shape.channels != CHANNELS:
-        raise LeaderError(f"The referee {file} looks at {shape.channels} maps; this version gathers {CHANNELS}: {remedy}.")
+        raise LeaderError(
+            f"The referee {file} looks at {shape.channels} maps; this version gathers {CHANNELS}: fit it again with "
+            "`leader fit-trust`."
+        )
     return shape
 
 

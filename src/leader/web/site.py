@@ -10,10 +10,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from leader.errors import LeaderError
+from leader.errors import LeaderError, no_memory
 from leader.files import printable
 from leader.pictures import read_picture
-from leader.progress import Pace
+from leader.progress import MachinePace
 from leader.restoration.progress import count_work
 from leader.restoration.request import RestoreRequest
 from leader.web import work
@@ -40,7 +40,7 @@ class Site:
         self.limits = limits
         self.store = Store(limits.keep_seconds, limits.kept)
         self.desk = Desk(limits, self._begin)
-        self.pace = Pace(SECONDS_PER_PIXEL)
+        self.pace = MachinePace(SECONDS_PER_PIXEL)
         self._samples: dict[str, Path] = {}
         self._lock = threading.Lock()
 
@@ -78,7 +78,7 @@ class Site:
             text = str(error).replace(printable(entry.picture), "This file")
             raise type(error)(text) from error
         except MemoryError as error:
-            raise LeaderError("The memory does not suffice for this picture; crop it first.") from error
+            raise no_memory() from error
 
     def sample_file(self, name: str) -> Path:
         """A sample as a PNG, made when it is first asked for."""

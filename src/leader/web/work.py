@@ -15,7 +15,7 @@ from leader.errors import LeaderError
 from leader.pictures import Picture
 from leader.presets.paths import QUALITIES
 from leader.priors.base import Prior
-from leader.progress import Pace
+from leader.progress import MachinePace
 from leader.restoration.progress import RunProgress, count_work
 from leader.restoration.restore import Preparation
 from leader.restoration.restored import Restoration
@@ -62,7 +62,7 @@ def prepare_wish(entry: Entry, wish: Wish, limits: Limits, prior: Prior | None =
     """
     proposal: Proposal = entry.about.get("proposal", Proposal())
     request = build_request(wish, entry.about["size"], proposal.repair)
-    width, height = (side * (request.factor or 1) for side in entry.about["size"])
+    width, height = request.find_size(entry.about["size"])
     if width * height > limits.pixels:
         raise LeaderError(
             f"The result would have {width} x {height} pixels; at most {limits.pixels / 1e6:.3g} million are served here, "
@@ -72,7 +72,7 @@ def prepare_wish(entry: Entry, wish: Wish, limits: Limits, prior: Prior | None =
     return replace(made, origin=replace(made.origin, image=None))
 
 
-def seconds_by_quality(entry: Entry, wish: Wish, limits: Limits, pace: Pace) -> dict[str, float]:
+def seconds_by_quality(entry: Entry, wish: Wish, limits: Limits, pace: MachinePace) -> dict[str, float]:
     """How long each quality will take on this machine; the time does not depend on what will be painted."""
     if wish.kind == "missing":
         wish = replace(wish, painted=half_painted())
@@ -85,7 +85,7 @@ def seconds_by_quality(entry: Entry, wish: Wish, limits: Limits, pace: Pace) -> 
     return found
 
 
-def restore(job: Job, entry: Entry, wish: Wish, limits: Limits, pace: Pace, store: Store, label: str = "") -> Outcome:
+def restore(job: Job, entry: Entry, wish: Wish, limits: Limits, pace: MachinePace, store: Store, label: str = "") -> Outcome:
     """Does the work of a job: previews, share and seconds left appear in the job while it runs."""
     job.words = f"{label}Looking at the picture"
     made = prepare_wish(entry, wish, limits)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from leader.forensics.blur.evidence import PRIOR_MEAN, Scene
 from leader.forensics.noise.estimate import NoiseEstimate
-from leader.operators.blur import centred
+from leader.operators.blur import centre_kernel
 from leader.pictures.picture import Picture
 
 SCENE = Scene(PRIOR_MEAN)
@@ -21,7 +21,7 @@ def field(kernel: torch.Tensor | None = None, seed: int = 0, side: int = 256, no
     spectrum = np.fft.fft2(generator.standard_normal((side, side))) * np.sqrt(SCENE.power(side, side))
     spectrum[0, 0] = 0
     if kernel is not None:
-        spectrum *= np.fft.fft2(centred(kernel[None, None], side, side)[0, 0].numpy())
+        spectrum *= np.fft.fft2(centre_kernel(kernel[None, None], side, side)[0, 0].numpy())
     values: NDArray[np.float64] = 0.5 + np.fft.ifft2(spectrum).real + noise * generator.standard_normal((side, side))
     return values
 

@@ -10,7 +10,7 @@ from leader.forensics.blur.doubt import doubt_power, scene_behind
 from leader.forensics.blur.evidence import Scene
 from leader.forensics.blur.shapes import Shape
 from leader.operators import gaussian_kernel, line_kernel
-from leader.operators.whitened import checked_power
+from leader.operators.whitened import check_power
 from tests.forensics.blur.fields import SCENE, estimate, field
 
 
@@ -42,7 +42,7 @@ def test_the_power_is_what_a_whitened_blur_takes() -> None:
     for frame in ((40, 54), (41, 54), (40, 55), (41, 55)):
         power = doubt_power(Shape("line", 8.3, 33.0).kernel(), tilted, 0.05, frame)
         assert power.shape == (1, *frame) and power.dtype == torch.float64 and float(power.min()) >= 0
-        checked_power(power + 1e-9, (3, *frame))
+        check_power(power + 1e-9, (3, *frame))
     assert float(doubt_power(gaussian_kernel(2.0), SCENE, 0.0, (16, 16)).abs().max()) < 1e-25
 
 
@@ -51,7 +51,7 @@ def test_a_slanted_scene_is_the_same_at_opposite_frequencies() -> None:
     slanted = Scene(SCENE.weights + np.array([0, 0, *[1.0] * (len(SCENE.weights) - 2)]))
     power = doubt_power(gaussian_kernel(1.5), slanted, 0.05, (48, 40))
     assert torch.allclose(power, power.flip((1, 2)).roll((1, 1), (1, 2)), rtol=1e-12, atol=0)
-    checked_power(power + 1e-6, (3, 48, 40))
+    check_power(power + 1e-6, (3, 48, 40))
 
 
 def test_a_wide_doubt_counts_kernels_that_are_far_away() -> None:

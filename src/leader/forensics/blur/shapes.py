@@ -12,7 +12,7 @@ from torch import Tensor
 
 from leader.forensics.blur.periodogram import Array, Plane, mix_neighbours, plane
 from leader.forensics.constants import read_constants
-from leader.operators.blur import centred
+from leader.operators.blur import centre_kernel
 from leader.operators.kernels import disk_kernel, gaussian_kernel, line_kernel
 
 Family = Literal["none", "gaussian", "disk", "line"]
@@ -78,7 +78,7 @@ def transfer(shape: Shape, at: Plane) -> Array:
 
 def transfer_of(kernel: Tensor, at: Plane) -> Array:
     """|K|^2 [n] of taps [kh, kw] at the frequencies of a plane, as tiles see it."""
-    taps = centred(kernel[None, None], at.side, at.side)[0, 0].numpy()
+    taps = centre_kernel(kernel[None, None], at.side, at.side)[0, 0].numpy()
     return mix_neighbours(np.abs(np.fft.fft2(taps)) ** 2)[:, : at.side // 2 + 1][at.use]
 
 

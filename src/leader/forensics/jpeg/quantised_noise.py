@@ -8,6 +8,7 @@ cells of their steps. This works where most coefficients are zero, and where pat
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +49,12 @@ _DEVIATES = np.linspace(0, 8, 4001)
 _TAILS = np.array([math.erfc(z / math.sqrt(2)) for z in _DEVIATES])
 
 
-def flat_blocks(blocks: Blocks, usable: Flags) -> Flags:
-    """Which blocks [R, C] to look for noise in: the usable ones with the flattest neighbours.
+NOISES, CONTENTS, SLOPES = np.geomspace(0.1, 160, 60), np.geomspace(0.05, 100, 30), (1.0, 1.5, 2.0, 3.0)
+"""Standard deviations of noise and of content at a middle frequency, and exponents of content, that are tried."""
+
+
+def choose_flat_blocks(blocks: Blocks, usable: Flags, fewest: int = 2 * FEWEST_FLAT_BLOCKS) -> Flags:
+    """Which blocks [R, C] to look for noise in: the usable ones with the flattest neighbours, at least `fewest` if there are.
 
     Judged by its neighbours, a block is not chosen for having drawn little noise.
     """
@@ -60,7 +65,7 @@ def flat_blocks(blocks: Blocks, usable: Flags) -> Flags:
     count = weight[:-2, 1:-1] + weight[2:, 1:-1] + weight[1:-1, :-2] + weight[1:-1, 2:]
     usable = usable & (count > 0)
     around = total / np.maximum(count, 1)
-    share = max(FLATTEST, min(1.0, 2 * FEWEST_FLAT_BLOCKS / max(int(usable.sum()), 1)))
+    share = max(FLATTEST, min(1.0, fewest / max(int(usable.sum()), 1)))
     if not usable.any():
         return usable
     flat: Flags = usable & (around <= np.quantile(around[usable], share))
@@ -69,20 +74,12 @@ def flat_blocks(blocks: Blocks, usable: Flags) -> Flags:
 
 def noise_before(coefficients: Array, steps: Array) -> float:
     """Standard deviation of the white noise in blocks [N, 8, 8] before they were rounded to multiples of steps [8, 8]."""
-    q = steps[_USED]
-    cells = np.abs(np.rint(coefficients[:, _USED] / q))
-    middle = np.floor(np.median(cells, axis=0))
-    inner, outer = (middle + 0.5) * q, (2 * middle + 1.5) * q
-    below, above = (cells <= middle).sum(0), (cells > 2 * middle + 1).sum(0)
-    counts = np.stack([below, len(cells) - below - above, above])
-    frequency = _FREQUENCY[_USED] / 4
-    noises, contents = np.geomspace(0.1, 160, 60), np.geomspace(0.05, 100, 30)
+    cells = _Cells.of(coefficients, steps)
+    noises, contents = NOISES, CONTENTS
     best, chosen = -np.inf, (0.0, 0.0, 2.0)
     for _ in range(2):
-        for slope in (1.0, 1.5, 2.0, 3.0):
-            content = np.multiply.outer(contents**2, frequency ** (-2 * slope))
-            scale = np.sqrt(noises[:, None, None] ** 2 + content[None])
-            likelihood = _likelihood(counts, inner / scale, outer / scale)
+        for slope in SLOPES:
+            likelihood = cells.likelihood(noises, contents, slope)
             at = np.unravel_index(int(likelihood.argmax()), likelihood.shape)
             if likelihood[at] > best:
                 best, chosen = float(likelihood[at]), (float(noises[at[0]]), float(contents[at[1]]), slope)
@@ -90,13 +87,41 @@ def noise_before(coefficients: Array, steps: Array) -> float:
     return chosen[0]
 
 
-def _likelihood(counts: NDArray[np.int_], inner: Array, outer: Array) -> Array:
-    """Log-likelihood of counts [3, K] in the cells up to inner, up to outer and beyond, in standard deviations [..., K]."""
-    far, near = np.interp(outer, _DEVIATES, _TAILS), np.interp(inner, _DEVIATES, _TAILS)
-    tiny = 1e-4  # a stray texture must not outweigh everything
-    logs = [np.log(np.maximum(share, tiny)) for share in (1 - near, near - far, far)]
-    total: Array = sum((log * count).sum(-1) for log, count in zip(logs, counts, strict=True))
-    return total
+def profile_noise(coefficients: Array, steps: Array) -> Array:
+    """Log-likelihood, at most 0, of each of `NOISES` as the white noise in such blocks, whatever their content is."""
+    cells = _Cells.of(coefficients, steps)
+    found = np.stack([cells.likelihood(NOISES, CONTENTS, slope).max(1) for slope in SLOPES]).max(0)
+    profile: Array = found - found.max()
+    return profile
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """How often coefficients lie up to `inner`, up to `outer` and beyond, by frequency: counts [3, K]."""
+
+    counts: NDArray[np.int_]
+    inner: Array
+    outer: Array
+
+    @classmethod
+    def of(cls, coefficients: Array, steps: Array) -> _Cells:
+        """Those of blocks [N, 8, 8] rounded to multiples of steps [8, 8]."""
+        q = steps[_USED]
+        cells = np.abs(np.rint(coefficients[:, _USED] / q))
+        middle = np.floor(np.median(cells, axis=0))
+        below, above = (cells <= middle).sum(0), (cells > 2 * middle + 1).sum(0)
+        counts = np.stack([below, len(cells) - below - above, above])
+        return cls(counts, (middle + 0.5) * q, (2 * middle + 1.5) * q)
+
+    def likelihood(self, noises: Array, contents: Array, slope: float) -> Array:
+        """Log-likelihood [noises, contents] of white noise and of content that fades with this exponent of frequency."""
+        content = np.multiply.outer(contents**2, (_FREQUENCY[_USED] / 4) ** (-2 * slope))
+        scale = np.sqrt(noises[:, None, None] ** 2 + content[None])
+        far, near = (np.interp(edge / scale, _DEVIATES, _TAILS) for edge in (self.outer, self.inner))
+        tiny = 1e-4  # a stray texture must not outweigh everything
+        logs = [np.log(np.maximum(share, tiny)) for share in (1 - near, near - far, far)]
+        total: Array = sum((log * count).sum(-1) for log, count in zip(logs, self.counts, strict=True))
+        return total
 
 
 def compression_error(pixels: Array, history: JpegHistory, known: Flags | None) -> float:

@@ -5,8 +5,8 @@ One number is sought: the standard deviation that a data term should assume of e
                and B is one of 0.669 s in luma, which keeps it where chroma is averaged over 2 x 2 pixels
   compression  the root mean square error of the last compression, from its steps and what is left of the coefficients
   rounding     that of 8 or 16 bits
-Noise without blocks that grows with brightness (`shot_noise`) or is not white (`coloured_noise`) is described besides, and
-compression by its bands where detail will be amplified (`compression_spectrum`).
+Noise that grows with brightness (`shot_noise`, behind JPEG `noise_curve`) or is not white (`coloured_noise`) is described
+besides, and compression by its bands where detail will be amplified (`compression_spectrum`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,14 @@ from leader.forensics.jpeg.blocks import (
     transform_blocks,
 )
 from leader.forensics.jpeg.compression_spectrum import compression_spectrum
-from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, compression_error, flat_blocks, noise_before, step_error
+from leader.forensics.jpeg.noise_curve import find_shot_behind
+from leader.forensics.jpeg.quantised_noise import (
+    FEWEST_FLAT_BLOCKS,
+    choose_flat_blocks,
+    compression_error,
+    noise_before,
+    step_error,
+)
 from leader.forensics.noise.coloured import noise_spectrum
 from leader.forensics.noise.level import before_clipping, estimate_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
@@ -44,7 +51,7 @@ _CONSTANTS = read_constants("noise.estimate")
 LONGEST_SIDE, LARGE_PICTURE, SIDE_OF_LARGE = _CONSTANTS.counts("longest_side", "large_picture", "side_of_large")
 ENLARGED_CHROMA, COUNTED_ERROR, BEYOND_WHITE = _CONSTANTS.numbers("enlarged_chroma", "counted_error", "beyond_white")
 BEYOND_COMPRESSION, BENEATH_COMPRESSION = _CONSTANTS.numbers("beyond_compression", "beneath_compression")
-PATCHY = _CONSTANTS.number("patchy")
+PATCHY, COARSE_COLOUR = _CONSTANTS.numbers("patchy", "coarse_colour")
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,19 @@ class NoiseEstimate:
         """One number: white noise, or the standard deviation of a pixel where coloured noise has more."""
         coloured = 0.0 if self.spectrum is None or self.history is not None else self.spectrum.level
         return max(self.white, coloured, self.compression, self.rounding)
+
+    @property
+    def noise_has_coarse_colour(self) -> bool:
+        """Whether it is noise, more than compression, whose colours were averaged over several pixels."""
+        sampled = self.history is not None and self.history.chroma is not None and self.history.sampling != (1, 1)
+        return sampled and self.spectrum is None and self.white > self.compression
+
+    def raised(self, times: float) -> NoiseEstimate:
+        """With so many times the standard deviation of its white or growing noise."""
+        shot = self.shot
+        if shot is not None:
+            shot = ShotNoise(times**2 * shot.gain, times**2 * shot.floor, shot.least)
+        return replace(self, white=times * self.white, shot=shot)
 
     def notes(self) -> tuple[str, ...]:
         """A sentence where compression sets the noise level."""
@@ -112,6 +132,10 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
     compression = compression_error(pixels, history, known)
     behind = _white(pixels, known, history)
     white = _white_of_pixels(pixels, known) if behind is None else behind
+    shot = find_shot_behind(pixels, history, known, max(least, compression))
+    grown = 0.0 if shot is None else shot.level(pixels if known is None else pixels[known])
+    if grown > white:  # the flattest blocks of all are dark ones, or the noise is white and was cut off at black
+        return NoiseEstimate(grown, compression, least, history, None, shot)
     # around holes, what compression smeared of a defect looks the same
     blotches = _blotches(pixels, white, compression) if known is None else None
     return NoiseEstimate(white, compression, least, history, blotches)
@@ -122,10 +146,10 @@ def amplify_noise(found: NoiseEstimate, pixels: Array, known: Flags | None) -> N
     if found.history is None:
         return found
     compression = max(found.compression, step_error(found.history))
-    errors = None
-    if found.white < compression:
-        errors = NoiseSpectrum(COUNTED_ERROR * compression_spectrum(pixels, found.history, known).table)
-    return replace(found, compression=compression, spectrum=errors)
+    if found.white >= compression:
+        return replace(found, compression=compression, spectrum=None)
+    errors = NoiseSpectrum(COUNTED_ERROR * compression_spectrum(pixels, found.history, known).table)
+    return replace(found, compression=compression, spectrum=errors, shot=None)
 
 
 def _blotches(pixels: Array, white: float, compression: float) -> NoiseSpectrum | None:
@@ -195,7 +219,7 @@ def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> float | 
     colour = pixels.shape[2] == 3
     gain, shares = (LUMA_GAIN, LUMA**2 / LUMA_GAIN**2) if colour else (1.0, np.ones(1))
     means = np.stack([average_blocks(pixels[..., channel], history.offset) for channel in range(len(shares))], axis=-1)
-    flat = flat_blocks(blocks, blocks.known)
+    flat = choose_flat_blocks(blocks, blocks.known)
     level = noise_before(blocks.coefficients[flat], history.luma_steps()) / (255 * gain)
     if colour and history.sampling == (1, 1):
         level = min(level, CHANCE * _of_chroma(pixels, history, flat))

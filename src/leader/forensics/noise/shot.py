@@ -49,6 +49,10 @@ class ShotNoise:
         found: Array = np.sqrt(np.maximum(self.floor + self.gain * brightness.clip(0, 1), self.least**2))
         return found
 
+    def level(self, pixels: NDArray[np.floating[Any]]) -> float:
+        """Root mean square of the standard deviation over pixels."""
+        return math.sqrt(float((self.std(np.asarray(pixels, np.float64)) ** 2).mean()))
+
     def weakened(self, share: float) -> ShotNoise:
         """With `share` of its variance."""
         return ShotNoise(share * self.gain, share * self.floor, self.least)

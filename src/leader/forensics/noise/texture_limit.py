@@ -4,7 +4,7 @@ White noise is as strong at the finest frequencies as anywhere, and along every 
 detail, and hardly has any across colours: a picture that is textured all over may look noisy to patches of pixels, but not
 there. In grey pictures there is no other colour to look at, and the fall of the spectrum is judged: content that fades with
 a power of frequency is fitted beside a constant (`quantised_noise.noise_before`). Chosen and checked on photographs reduced
-to a quarter: docs/real.md. And noise is everywhere: what a few blocks hardly have is none (`noise_everywhere`).
+to a quarter: docs/noise.md. And noise is everywhere: what a few blocks hardly have is none (`noise_everywhere`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import DCT, Array, Flags, transform_blocks
-from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, flat_blocks, noise_before
+from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, choose_flat_blocks, noise_before
 from leader.forensics.noise.level import before_clipping, find_unsaturated
 from leader.transforms import BLOCK, OPPONENT
 
@@ -99,7 +99,7 @@ def _beside_content(plane: Array, usable: Flags) -> float:
     """The noise of a plane [H, W] in [0, 1] that is left when content that fades with frequency is fitted beside it."""
     blocks = transform_blocks(255 * plane)
     rows, columns = blocks.known.shape
-    flat = flat_blocks(blocks, usable[::2, ::2][:rows, :columns])
+    flat = choose_flat_blocks(blocks, usable[::2, ::2][:rows, :columns])
     return noise_before(blocks.coefficients[flat], np.ones((BLOCK, BLOCK))) / 255 if flat.any() else math.inf
 
 

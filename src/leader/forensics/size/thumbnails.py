@@ -94,14 +94,14 @@ def kernel_chances(pixels: NDArray[np.floating], compressed: bool) -> dict[str, 
     return probabilities(features(part), compressed)
 
 
-def recognise_kernel(pixels: NDArray[np.floating], factor: int, chances: dict[str, float]) -> Recognised:
+def recognise_kernel(pixels: NDArray[np.floating], factor: float, chances: dict[str, float]) -> Recognised:
     """The kernel that serves a thumbnail best where it is to be enlarged by `factor`."""
     if factor == 1:
         return Recognised(KERNELS["bicubic"], chances, 0.0)
     return least_doubt(chances, kernel_differences(middle(pixels), factor))
 
 
-def take_given_kernel(pixels: NDArray[np.floating], factor: int, kernel: str) -> Recognised:
+def take_given_kernel(pixels: NDArray[np.floating], factor: float, kernel: str) -> Recognised:
     """The same where the kernel, one of KERNELS, is given."""
     chances = {name: float(name == kernel) for name in KERNELS}
     differences = kernel_differences(middle(pixels), factor)
@@ -179,15 +179,15 @@ def _table() -> dict[str, dict[str, dict[str, Any]]]:
     return loaded
 
 
-def kernel_differences(pixels: NDArray[np.floating], factor: int) -> Array:
+def kernel_differences(pixels: NDArray[np.floating], factor: float) -> Array:
     """[5, 5], the variance of a kernel's thumbnail less what an operator makes of the same picture, by KERNELS both.
 
     The picture is one with the power law of the thumbnail's coarse detail.
     """
     plane = compute_luma(pixels.astype(np.float64)) / 255
     level, slope = power_law(plane)
-    side = GRID * factor
-    places = np.fft.fftfreq(side) * factor  # cycles per pixel of the thumbnail
+    side = round(GRID * factor)
+    places = np.fft.fftfreq(side) * side / GRID  # cycles per pixel of the thumbnail
     radius = np.hypot(places[:, None], places[None]).clip(1 / GRID)
     spectrum = np.exp(level - slope * np.log(radius)) / GRID**2
     made, assumed = _responses(factor, tuple(KERNELS)), _responses(factor, tuple(KERNELS.values()))
@@ -205,8 +205,8 @@ def power_law(plane: Array) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=32)
-def _responses(factor: int, names: tuple[str, ...]) -> list[NDArray[np.complex128]]:
+def _responses(factor: float, names: tuple[str, ...]) -> list[NDArray[np.complex128]]:
     """The frequency response, by kernel, of one pixel of the thumbnail on a large grid."""
-    matrices = [pillow_matrix(GRID * factor, factor, name.removeprefix("pillow-")) for name in names]
+    matrices = [pillow_matrix(round(GRID * factor), GRID, name.removeprefix("pillow-")) for name in names]
     rows = [matrix.numpy()[GRID // 2] for matrix in matrices]
     return [np.fft.fft2(np.outer(row, row)) for row in rows]

@@ -10,18 +10,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.operators.kernels.motion import motion_kernel
-from leader.operators.kernels.shapes import disk_kernel, line_kernel
-
-__all__ = [
-    "disk_kernel",
-    "gaussian_kernel",
-    "gaussian_taps",
-    "line_kernel",
-    "load_kernel",
-    "motion_kernel",
-    "paper_gaussian_taps",
-]
+from leader.operators.kernels.motion import motion_kernel as motion_kernel
+from leader.operators.kernels.shapes import disk_kernel as disk_kernel
+from leader.operators.kernels.shapes import line_kernel as line_kernel
 
 
 def gaussian_taps(std: float, size: int | None = None) -> Tensor:

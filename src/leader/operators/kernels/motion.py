@@ -51,7 +51,7 @@ def draw_motion(seed: int, size: int, intensity: float) -> NDArray[np.uint8]:
     angles = _directions(generator, len(steps), intensity)
     track = np.concatenate([[0], np.cumsum(steps * np.exp(1j * angles))])
     track = (track - track.mean()) * np.exp(1j * generator.uniform(0, np.pi)) + size * (1 + 1j)
-    return _drawn(track, size, diagonal)
+    return _draw_track(track, size, diagonal)
 
 
 def _step_lengths(generator: np.random.Generator, diagonal: float, intensity: float) -> NDArray[np.float64]:
@@ -77,7 +77,7 @@ def _directions(generator: np.random.Generator, count: int, intensity: float) ->
     return np.array(angles[:count])
 
 
-def _drawn(track: NDArray[np.complex128], size: int, diagonal: float) -> NDArray[np.uint8]:
+def _draw_track(track: NDArray[np.complex128], size: int, diagonal: float) -> NDArray[np.uint8]:
     """A line through the points, Gaussian smoothing, reduction to size x size."""
     from PIL import Image, ImageDraw, ImageFilter
 
@@ -91,9 +91,6 @@ def _drawn(track: NDArray[np.complex128], size: int, diagonal: float) -> NDArray
 @lru_cache(maxsize=1)
 def _stored_kernels() -> NDArray[np.uint8]:
     """The stored drawings [16, 61, 61]."""
-    with (
-        (files(__package__) / "motion.npz").open("rb") as stream,
-        np.load(stream, allow_pickle=False) as archive,
-    ):
+    with (files(__package__) / "motion.npz").open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         kernels: NDArray[np.uint8] = archive["kernels"]
     return kernels

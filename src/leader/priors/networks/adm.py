@@ -13,19 +13,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leader.priors.networks.layers import Norm, angles, attend, conv, set_precision
+from leader.priors.networks.layers import Norm, UNetConfig, angles, attend, conv, set_precision
 
 EPS = 1e-5
 
 
 @dataclass(frozen=True)
-class ADMConfig:
-    """What decides the network.
+class ADMConfig(UNetConfig):
+    """What decides the network, beside what both architectures have.
 
-    width                channels at full size
-    multipliers          channels of each level, in units of width
-    blocks               residual blocks per level on the way down (one more on the way up)
-    attention            levels that have attention; the middle always does
     scale_shift          time scales and shifts after the norm, instead of being added before it
     resblock_resampling  residual blocks resample, instead of convolutions
     classes              number of classes of a class-conditional network, or None
@@ -36,23 +32,12 @@ class ADMConfig:
     The shapes of the tensors do not tell the last three.
     """
 
-    width: int
-    multipliers: tuple[int, ...]
-    blocks: int
-    attention: tuple[int, ...]
-    in_channels: int = 3
-    out_channels: int = 3
     scale_shift: bool = True
     resblock_resampling: bool = True
     classes: int | None = None
     head_channels: int | None = None
     heads: int | None = None
     new_attention_order: bool = False
-
-    @property
-    def multiple(self) -> int:
-        """Sides must be multiples of this."""
-        return 1 << (len(self.multipliers) - 1)
 
     def heads_of(self, channels: int) -> int:
         """Attention heads for a layer of so many channels."""
@@ -68,7 +53,7 @@ def resample(x: Tensor, mode: str) -> Tensor:
     return F.interpolate(x, scale_factor=2.0, mode="nearest") if mode == "up" else x
 
 
-class ResBlock(nn.Module):
+class ADMResBlock(nn.Module):
     """norm, SiLU, (resample), conv; norm with time, SiLU, conv; plus the (resampled) input."""
 
     def __init__(self, config: ADMConfig, inputs: int, outputs: int, mode: str = "same") -> None:
@@ -94,7 +79,7 @@ class ResBlock(nn.Module):
         return out
 
 
-class Attention(nn.Module):
+class ADMAttention(nn.Module):
     """Self-attention over all positions with several heads, plus the input."""
 
     def __init__(self, config: ADMConfig, channels: int) -> None:
@@ -118,7 +103,7 @@ class Attention(nn.Module):
         return out
 
 
-class Downsample(nn.Module):
+class ADMDownsample(nn.Module):
     """Half the size by a strided convolution."""
 
     def __init__(self, channels: int) -> None:
@@ -130,7 +115,7 @@ class Downsample(nn.Module):
         return out
 
 
-class Upsample(nn.Module):
+class ADMUpsample(nn.Module):
     """Twice the size, then a convolution."""
 
     def __init__(self, channels: int) -> None:
@@ -184,7 +169,9 @@ class ADM(nn.Module):
             if depth < len(channels) - 1:
                 self.input_blocks.append(Stage([self._resampler(last, "down")]))
                 skips.append(last)
-        self.middle_block = Stage([ResBlock(config, last, last), Attention(config, last), ResBlock(config, last, last)])
+        self.middle_block = Stage(
+            [ADMResBlock(config, last, last), ADMAttention(config, last), ADMResBlock(config, last, last)]
+        )
         self.output_blocks = nn.ModuleList()
         for depth in range(len(channels) - 1, -1, -1):
             for index in range(config.blocks + 1):
@@ -196,15 +183,15 @@ class ADM(nn.Module):
         self.out = nn.Sequential(Norm(last, EPS), nn.SiLU(), conv(last, config.out_channels))
 
     def _stage(self, inputs: int, outputs: int, depth: int) -> Stage:
-        stage = Stage([ResBlock(self.config, inputs, outputs)])
+        stage = Stage([ADMResBlock(self.config, inputs, outputs)])
         if depth in self.config.attention:
-            stage.append(Attention(self.config, outputs))
+            stage.append(ADMAttention(self.config, outputs))
         return stage
 
     def _resampler(self, channels: int, mode: str) -> nn.Module:
         if self.config.resblock_resampling:
-            return ResBlock(self.config, channels, channels, mode)
-        return Downsample(channels) if mode == "down" else Upsample(channels)
+            return ADMResBlock(self.config, channels, channels, mode)
+        return ADMDownsample(channels) if mode == "down" else ADMUpsample(channels)
 
     def set_precision(self, dtype: torch.dtype) -> None:
         """Convolutions but the last in `dtype`; everything else stays in float32."""

@@ -12,29 +12,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leader.priors.networks.layers import Norm, angles, attend, conv, set_precision
+from leader.priors.networks.layers import Norm, UNetConfig, angles, attend, conv, set_precision
 
 EPS = 1e-6
 
 
 @dataclass(frozen=True)
-class DDPMConfig:
-    """width: channels at full size; multipliers and blocks: per level; attention: levels that have it."""
-
-    width: int
-    multipliers: tuple[int, ...]
-    blocks: int
-    attention: tuple[int, ...]
-    in_channels: int = 3
-    out_channels: int = 3
-
-    @property
-    def multiple(self) -> int:
-        """Sides must be multiples of this."""
-        return 1 << (len(self.multipliers) - 1)
+class DDPMConfig(UNetConfig):
+    """What decides the network: nothing beside what both architectures have."""
 
 
-class ResBlock(nn.Module):
+class DDPMResBlock(nn.Module):
     """norm, SiLU, conv, plus time, norm, SiLU, conv, plus the input."""
 
     def __init__(self, inputs: int, outputs: int, embedding: int) -> None:
@@ -54,7 +42,7 @@ class ResBlock(nn.Module):
         return out
 
 
-class Attention(nn.Module):
+class DDPMAttention(nn.Module):
     """Self-attention over all positions, one head, plus the input."""
 
     def __init__(self, channels: int) -> None:
@@ -70,7 +58,7 @@ class Attention(nn.Module):
         return out
 
 
-class Downsample(nn.Module):
+class DDPMDownsample(nn.Module):
     """Half the size. The padding is one-sided, as in the original."""
 
     def __init__(self, channels: int) -> None:
@@ -82,7 +70,7 @@ class Downsample(nn.Module):
         return out
 
 
-class Upsample(nn.Module):
+class DDPMUpsample(nn.Module):
     """Twice the size."""
 
     def __init__(self, channels: int) -> None:
@@ -94,13 +82,13 @@ class Upsample(nn.Module):
         return out
 
 
-class Level(nn.Module):
+class DDPMLevel(nn.Module):
     """Residual blocks of one resolution, each followed by attention where there is any."""
 
     def __init__(self, sizes: list[tuple[int, int]], embedding: int, attention: bool) -> None:
         super().__init__()
-        self.block = nn.ModuleList(ResBlock(inputs, outputs, embedding) for inputs, outputs in sizes)
-        self.attn = nn.ModuleList(Attention(outputs) for _, outputs in sizes if attention)
+        self.block = nn.ModuleList(DDPMResBlock(inputs, outputs, embedding) for inputs, outputs in sizes)
+        self.attn = nn.ModuleList(DDPMAttention(outputs) for _, outputs in sizes if attention)
         self.downsample: nn.Module | None = None
         self.upsample: nn.Module | None = None
 
@@ -131,9 +119,9 @@ class Middle(nn.Module):
 
     def __init__(self, channels: int, embedding: int) -> None:
         super().__init__()
-        self.block_1 = ResBlock(channels, channels, embedding)
-        self.attn_1 = Attention(channels)
-        self.block_2 = ResBlock(channels, channels, embedding)
+        self.block_1 = DDPMResBlock(channels, channels, embedding)
+        self.attn_1 = DDPMAttention(channels)
+        self.block_2 = DDPMResBlock(channels, channels, embedding)
 
     def forward(self, h: Tensor, embedding: Tensor) -> Tensor:
         out: Tensor = self.block_2(self.attn_1(self.block_1(h, embedding)), embedding)
@@ -154,23 +142,23 @@ class DDPM(nn.Module):
         self.down = nn.ModuleList()
         for depth, size in enumerate(channels):
             sizes = [(last if i == 0 else size, size) for i in range(config.blocks)]
-            level = Level(sizes, embedding, depth in config.attention)
+            level = DDPMLevel(sizes, embedding, depth in config.attention)
             skips += [size] * config.blocks
             if depth < len(channels) - 1:
-                level.downsample = Downsample(size)
+                level.downsample = DDPMDownsample(size)
                 skips.append(size)
             self.down.append(level)
             last = size
         self.mid = Middle(last, embedding)
-        rising: list[Level] = []
+        rising: list[DDPMLevel] = []
         for depth in range(len(channels) - 1, -1, -1):
             sizes = []
             for _ in range(config.blocks + 1):
                 sizes.append((last + skips.pop(), channels[depth]))
                 last = channels[depth]
-            level = Level(sizes, embedding, depth in config.attention)
+            level = DDPMLevel(sizes, embedding, depth in config.attention)
             if depth > 0:
-                level.upsample = Upsample(last)
+                level.upsample = DDPMUpsample(last)
             rising.append(level)
         self.up = nn.ModuleList(reversed(rising))  # named by depth, walked from the bottom
         self.norm_out = Norm(last, EPS)
@@ -185,7 +173,7 @@ class DDPM(nn.Module):
         h = self.conv_in(x.to(self.conv_in.weight.dtype))
         skips = [h]
         for level in self.down:
-            assert isinstance(level, Level)
+            assert isinstance(level, DDPMLevel)
             for index in range(len(level.block)):
                 h = level.step(index, h, embedding)
                 skips.append(h)
@@ -194,7 +182,7 @@ class DDPM(nn.Module):
                 skips.append(h)
         h = self.mid(h, embedding)
         for level in reversed(self.up):
-            assert isinstance(level, Level)
+            assert isinstance(level, DDPMLevel)
             for index in range(len(level.block)):
                 h = level.step(index, torch.cat([h, skips.pop()], 1), embedding)
             if level.upsample is not None:

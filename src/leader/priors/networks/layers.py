@@ -6,6 +6,7 @@ Everything here is plain differentiable torch: reverse and forward mode both wor
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,6 +15,29 @@ from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 GROUPS = 32
+
+
+@dataclass(frozen=True)
+class UNetConfig:
+    """What decides a network of either architecture.
+
+    width        channels at full size
+    multipliers  channels of each level, in units of width
+    blocks       residual blocks per level on the way down (one more on the way up)
+    attention    levels that have attention; the middle always does
+    """
+
+    width: int
+    multipliers: tuple[int, ...]
+    blocks: int
+    attention: tuple[int, ...]
+    in_channels: int = 3
+    out_channels: int = 3
+
+    @property
+    def multiple(self) -> int:
+        """Sides must be multiples of this."""
+        return 1 << (len(self.multipliers) - 1)
 
 
 def plain_layout(x: Tensor) -> Tensor:

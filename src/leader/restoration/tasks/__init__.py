@@ -12,7 +12,7 @@ from typing import Any
 from leader.by_name import Registry, show_value
 from leader.errors import unknown_name
 from leader.operators import LinearOperator
-from leader.operators.tasks import VARIANTS, resolve
+from leader.operators.tasks import VARIANTS, resolve_task
 from leader.restoration.tasks.base import Measured, Option, Request, Task
 from leader.restoration.tasks.blurs import Deblur, DeblurGaussian, DeblurMotion
 from leader.restoration.tasks.inpainting import Inpainting
@@ -70,7 +70,7 @@ def task_options(name: str, given: Mapping[str, Any]) -> tuple[Task, dict[str, A
     for key in given:
         if key not in valid:
             raise unknown_name("option", key, valid)
-    task, options = resolve(name, given)
+    task, options = resolve_task(name, given)
     return TASKS[task], options
 
 

@@ -16,6 +16,7 @@ class Denoising(Task):
     description = "Removes noise and nothing else."
     example = "leader restore noisy.png clean.png --task denoise"
     page = ("noisy", "It is noisy")
+    coarse_colour = True
     weak_noise = 1.5 / 255  # nobody sees it, and on validation photographs taking away less cost more detail than it gained
 
 

@@ -1,0 +1,78 @@
+"""Presets of one prior, stored beside its weights: what a calibration found for it, in the format of the package's own.
+
+They hold for that prior alone, so their entries name none, and they win over every entry of the package.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from leader.errors import LeaderError
+from leader.files import replacing
+from leader.toml import parse_toml_text
+
+SUFFIX = ".presets.toml"
+KEYS = ("method", "task", "noise", "settings", "source")
+Entry = dict[str, Any]
+
+
+def stored_file(home: Path) -> Path:
+    """Where the presets of the prior whose weights are at `home` (a file or a folder) are stored, whether or not they are."""
+    return home / f"prior{SUFFIX}" if home.is_dir() else home.with_name(home.name + SUFFIX)
+
+
+def read_stored(home: Path | None) -> tuple[Entry, ...]:
+    """The entries stored beside a prior; none where there is no file."""
+    file = None if home is None else stored_file(home)
+    if file is None or not file.is_file():
+        return ()
+    state = file.stat()
+    return _read(file, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=16)
+def _read(file: Path, changed: int, size: int) -> tuple[Entry, ...]:
+    """Read once while the file stays as it is: every plan asks."""
+    try:
+        found = parse_toml_text(file.read_text(encoding="utf-8")).get("preset", [])
+    except (OSError, ValueError) as error:
+        raise LeaderError(f"{file} is not a valid TOML file ({error}); correct it or delete it.") from error
+    for entry in found if isinstance(found, list) else [None]:
+        if not isinstance(entry, dict) or not isinstance(entry.get("settings"), dict) or not _fits(entry):
+            raise LeaderError(f"{file} must hold [[preset]] entries with settings and, of {', '.join(KEYS)}, no other keys.")
+    return tuple(found)
+
+
+def _fits(entry: Entry) -> bool:
+    """Whether an entry has known keys alone, and values of their kinds."""
+    return entry.keys() <= set(KEYS) and all(
+        isinstance(entry.get(key, ""), (str, float, int)) for key in ("method", "task", "noise")
+    )
+
+
+def add_stored(home: Path, entries: Iterable[Mapping[str, Any]]) -> Path:
+    """Stores entries beside a prior; each takes the place of one for the same method, task and noise with the same source."""
+    kept = {_place(entry): dict(entry) for entry in (*read_stored(home), *entries)}
+    file = stored_file(home)
+    with replacing(file, durable=True) as temporary:
+        temporary.write_text("\n".join(map(format_entry, kept.values())), encoding="utf-8")
+    return file
+
+
+def _place(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(entry.get(key, "any") for key in ("method", "task", "noise", "source"))
+
+
+def format_entry(entry: Mapping[str, Any]) -> str:
+    """A [[preset]] entry as TOML."""
+    return "[[preset]]\n" + "".join(f"{key} = {_format_value(value)}\n" for key, value in entry.items())
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_format_value(item)}" for key, item in value.items()) + " }" if value else "{}"
+    return json.dumps(value)

@@ -1,0 +1,57 @@
+"""Noise that grows with brightness, behind JPEG: found at its level, and not where there is none."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from leader.forensics import NotExamined, examine
+from leader.forensics.noise.estimate import NoiseEstimate
+from leader.pictures import from_pil
+
+
+def scene(channels: int) -> NDArray[np.float64]:
+    """192 x 256 pixels that grow brighter to the right, each channel to its own limit, with waves in the upper half."""
+    rows, columns = np.mgrid[0:192, 0:256]
+    waves = 0.05 * np.sin(rows / 7) * np.cos(columns / 11) * (rows < 96)
+    limits = np.array([0.75, 0.6, 0.45])[:channels]
+    return np.asarray((0.1 + columns / 255)[..., None] * limits + waves[..., None]).clip(0, 1)
+
+
+def read_noise(pixels: NDArray[np.float64], quality: int) -> NoiseEstimate:
+    values = (pixels.clip(0, 1) * 255).round().astype(np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(values[..., 0] if values.shape[2] == 1 else values).save(buffer, "JPEG", quality=quality)
+    found = examine(from_pil(Image.open(buffer))).noise
+    assert not isinstance(found, NotExamined)
+    return found
+
+
+@pytest.mark.parametrize(("channels", "peak", "quality"), [(3, 50, 75), (3, 120, 92), (1, 70, 85)])
+def test_counted_light_behind_jpeg(channels: int, peak: int, quality: int) -> None:
+    truth = scene(channels)
+    found = read_noise(np.random.default_rng(3).poisson(truth * peak) / peak, quality)
+    assert found.shot is not None and found.history is not None
+    for brightness in (0.3, 0.6):
+        assert float(found.shot.std(np.array(brightness))) == pytest.approx(np.sqrt(brightness / peak), rel=0.2)
+    assert found.white == pytest.approx(np.sqrt(truth.mean() / peak), rel=0.15)
+
+
+def test_white_noise_and_none_do_not_grow() -> None:
+    noise = np.random.default_rng(4).normal(0, 0.07, (192, 256, 3))
+    white = read_noise(scene(3) * 0.8 + 0.1 + noise, 85)
+    assert white.shot is None and white.white == pytest.approx(0.07, rel=0.15)
+    assert read_noise(scene(3), 75).shot is None
+
+
+def test_noise_whose_colour_is_coarse_counts_for_more_where_it_is_removed() -> None:
+    found = read_noise(np.random.default_rng(3).poisson(scene(3) * 50) / 50, 85)
+    assert found.noise_has_coarse_colour and found.shot is not None
+    more = found.raised(1.5)
+    assert more.shot is not None and more.white == 1.5 * found.white
+    assert float(more.shot.std(np.array(0.5))) == pytest.approx(1.5 * float(found.shot.std(np.array(0.5))))
+    assert not read_noise(np.random.default_rng(3).poisson(scene(1) * 50) / 50, 85).noise_has_coarse_colour
