@@ -11,7 +11,6 @@ RUN /opt/venv/bin/python -m pip install --no-cache-dir --constraint constraints.
 RUN /opt/venv/bin/python -m pip install --no-cache-dir --constraint constraints.txt '.[web]'
 ENV PATH=/opt/venv/bin:$PATH
 ENV PYTHONDONTWRITEBYTECODE=1
-ENV GRADIO_ANALYTICS_ENABLED=False
 ENV MPLCONFIGDIR=/tmp/matplotlib
 USER leader
 EXPOSE 7860

@@ -62,7 +62,7 @@ unit: $(STAMP)
 test: lint unit
 
 # The page in a real browser. Chromium comes from Debian's packages, axe-core from npm; without them the tests say so and skip.
-test-web: $(BASE)
+test-web: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[web]'
 	sh tools/get_browser.sh $(VENV)/npm
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -m browser -rs tests/web

@@ -1,9 +1,9 @@
 """Many clients at once on one page: is any job lost, does the page answer all the while, does the memory come back?
 
-    python -m benchmarks.web_load [--clients 32] [--side 24] [--threads N] [--out FILE]
+    python -m benchmarks.web_load [--clients 32] [--jobs 32] [--side 24] [--threads N] [--out FILE]
 
 Starts `leader web` on this machine, lets every client hand in a picture of `side` pixels and ask for four times its size in
-draft quality, and looks at the page four times a second until the last one has its result. Fails where a job was lost, an
+draft quality, and looks at the page four times a second until `jobs` pictures have come back. Fails where a job was lost, an
 answer took longer than a second, or the memory did not come back to within a tenth of its level.
 """
 
@@ -27,9 +27,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-FORM = ["", "small", 4, 2, "draft", "natural", "chosen by the quality", "chosen by the quality", "", ""]
-FORM += ["chosen by the quality", "", "embedded", ""]
-"""What the form holds after the picture, in its order."""
+WISH = {"repairs": [{"kind": "small", "factor": 4}], "quality": "draft"}
 WARM = 4
 """Clients that come before the others, so many at once."""
 PAUSE = 0.25
@@ -62,14 +60,13 @@ class Client:
 
     def restore(self, picture: bytes) -> bytes:
         """Hands a picture in, waits in line, and takes the restored one away."""
-        token = json.loads(self.ask("POST", "/leader/upload", picture, "application/octet-stream")[0])["token"]
-        data = json.dumps({"data": [token, *FORM]}).encode()
-        event = json.loads(self.ask("POST", "/gradio_api/call/restore", data)[0])["event_id"]
-        stream = self.ask("GET", f"/gradio_api/call/restore/{event}")[0].decode()
-        result = stream.split('data-token=\\"')
-        if len(result) < 2:
-            raise RuntimeError(f"No result came: {stream[-300:]}")
-        return self.ask("GET", f"/leader/files/{result[-1][:32]}/restored.png")[0]
+        token = json.loads(self.ask("POST", "/api/pictures", picture, "application/octet-stream")[0])["token"]
+        self.ask("GET", f"/api/pictures/{token}/findings")
+        stream = self.ask("POST", "/api/restore", json.dumps({"picture": token, **WISH}).encode())[0].decode()
+        last = json.loads(stream.splitlines()[-1])
+        if last["state"] != "done":
+            raise RuntimeError(f"No result came: {last['error']}")
+        return self.ask("GET", f"/api/files/{last['outcomes'][-1]['token']}/restored.png")[0]
 
 
 def memory_of(process: int) -> float:
@@ -85,7 +82,7 @@ def picture_of(side: int, seed: int) -> bytes:
     return buffer.getvalue()
 
 
-def measure(port: int, process: int, clients: int, side: int) -> dict[str, Any]:
+def measure(port: int, process: int, clients: int, jobs: int, side: int) -> dict[str, Any]:
     """The load, and what became of it."""
     with ThreadPoolExecutor(WARM) as pool:  # what every thread of the server loads once is there before the memory is read
         list(pool.map(lambda seed: Client(port).restore(picture_of(side, seed)), range(WARM)))
@@ -116,13 +113,14 @@ def measure(port: int, process: int, clients: int, side: int) -> dict[str, Any]:
     looking.start()
     begin = time.perf_counter()
     with ThreadPoolExecutor(clients) as pool:
-        sizes = list(pool.map(visit, range(clients)))
+        sizes = list(pool.map(visit, range(jobs)))
     took = time.perf_counter() - begin
     over.set()
     looking.join()
     time.sleep(3)
     return {
         "clients": clients,
+        "jobs": jobs,
         "pixels": f"{4 * side} x {4 * side}",
         "results": sum(size > 0 for size in sizes),
         "errors": errors[:3],
@@ -141,6 +139,7 @@ def measure(port: int, process: int, clients: int, side: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--jobs", type=int, default=32, help="pictures in all")
     parser.add_argument("--side", type=int, default=24)
     parser.add_argument("--threads", type=int, help="of each job of the server; its own choice by default")
     parser.add_argument("--out", type=Path)
@@ -153,7 +152,7 @@ def main() -> None:
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     try:
         _wait(port, server)
-        found = measure(port, server.pid, asked.clients, asked.side)
+        found = measure(port, server.pid, asked.clients, asked.jobs, asked.side)
     finally:
         server.terminate()
         server.wait(60)
@@ -161,7 +160,7 @@ def main() -> None:
     if asked.out is not None:
         with asked.out.open("a", encoding="utf-8") as file:
             file.write(json.dumps(found) + "\n")
-    lost = found["results"] != asked.clients
+    lost = found["results"] != asked.jobs
     grown = found["memory after [MB]"] > GROWTH * found["memory before [MB]"]
     sys.exit(1 if lost or grown or found["slowest answer [s]"] > SLOWEST else 0)
 

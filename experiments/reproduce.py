@@ -11,7 +11,8 @@ the strength lambda of UCPM's image prior for each task.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ import typer
 from PIL import Image
 
 from experiments import search
+from leader import presets
 from leader.bench.cell import Frozen
 from leader.bench.distances import render_distances
 from leader.bench.experiment import Experiment, Task, load_experiment, load_tasks, merged
@@ -35,9 +37,11 @@ from leader.bench.statistics import Numbers
 from leader.bench.tables import render_table
 from leader.engines import make_engine
 from leader.errors import LeaderError, unknown_name
+from leader.metrics.inception import find_network_file
 from leader.pictures import list_pictures
 from leader.presets.stored import add_stored, read_stored
 from leader.priors.catalogue import find_entry
+from leader.priors.detection import build_network
 from leader.priors.download import download
 from leader.priors.loading import device_named
 from leader.train.pruning import STEPS, calibrate_eta, curves, eta_entry
@@ -129,15 +133,21 @@ def run(
     tables: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(TABLES),
     prior: Annotated[str | None, typer.Option(help="Another network than the paper's: a name or a path.")] = None,
     count: Annotated[int | None, typer.Option(min=1, help="At most so many pictures.")] = None,
+    size: Annotated[
+        int | None, typer.Option(min=16, help="Another side of the pictures than 256, for another network.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="A trial: at most so many steps in every row.")] = None,
     tasks: Annotated[str | None, typer.Option(help="Only tasks whose name contains this.")] = None,
     device: Annotated[str, typer.Option(help="cuda, cuda:0 or cpu.")] = "cuda",
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each GPU.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each GPU, none on the CPU.")] = None,
     only_cost: Annotated[bool, typer.Option("--dry-run", help="Say what it costs; run nothing.")] = False,
     out: Out = OUT,
 ) -> None:
     """Calibrates what is open, then runs the paper's rows and writes its tables."""
-    asked = [_experiment(name, data, out, prior, count, steps, tasks, device) for name in tables.split(",")]
+    asked = [
+        _experiment(name, data, out, {"prior": prior, "device": device, "size": size}, count, steps, tasks)
+        for name in tables.split(",")
+    ]
     chosen = [item for item in asked if item is not None]
     store = {item.name: Store(out / data / "records", item.name) for item in chosen}
     if only_cost:
@@ -147,17 +157,19 @@ def run(
         return
     for item in chosen:
         item.cells()  # pictures first: their absence ends the run before anything is computed
+    if any(item.table.get("kind") == "distances" for item in chosen):
+        find_network_file()  # of FID: a package of its own
     form = chosen[0].form
     check_present(form.prior)
     place = device_named(device)
     named = {task.label for item in chosen for task in item.tasks}
     trial = _calibrate(form.prior, out / data, form.size, device, [task for task in load_tasks() if task.label in named], steps)
-    gpus = torch.cuda.device_count() if place.type == "cuda" else 1
+    gpus = torch.cuda.device_count() if place.type == "cuda" else 0  # 0: in this process
     for item in chosen:
         item = replace(item, form=replace(item.form, settings=trial))
         with ExitStack() as stack:
             engine = stack.enter_context(closing(make_engine(workers or gpus, fresh=item.form.memory)))
-            alone = None if item.form.memory else stack.enter_context(closing(make_engine(1)))
+            alone = None if item.form.memory else stack.enter_context(closing(make_engine(min(1, workers or gpus))))
             outcome = run_experiment(item, store[item.name], engine, alone=alone)
         if outcome.failed:
             raise LeaderError(f"{outcome.failed} cells of {item.name} failed; {store[item.name].path} says why.")
@@ -169,8 +181,31 @@ def run(
         say(f"{item.title}: {target}")
 
 
+@app.command()
+def pace(name: Annotated[str, typer.Argument(help="A registered prior; random weights do.")] = "celebahq-256") -> None:
+    """Times one pass of a network at full size on one core of this machine, and what its derivatives cost in passes."""
+    torch.set_num_threads(1)
+    network = build_network(find_entry(name).config).eval()
+    x, t = torch.randn(1, 3, 256, 256), torch.tensor([500])
+    with torch.no_grad():
+        network(x, t)  # the first call also allocates
+        forward = _time(lambda: network(x, t))
+    jvp = _time(lambda: torch.func.jvp(lambda v: network(v, t), (x,), (torch.ones_like(x),)))
+    v = x.clone().requires_grad_()
+    answer = network(v, t).sum()
+    backward = _time(lambda: torch.autograd.grad(answer, v))
+    typer.echo(f"{name}: {forward:.1f} s a pass; backward {backward / forward:.1f}, forward-mode {jvp / forward:.1f} passes")
+
+
+def _time(work: Callable[[], object]) -> float:
+    """Seconds of the processor that a piece of work takes."""
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
 def _experiment(
-    name: str, data: str, out: Path, prior: str | None, count: int | None, steps: int | None, tasks: str | None, device: str
+    name: str, data: str, out: Path, changes: dict[str, Any], count: int | None, steps: int | None, tasks: str | None
 ) -> Experiment | None:
     """A table in the form of the paper; None where the paper has it for the other data set alone."""
     if name not in TABLES:
@@ -178,7 +213,7 @@ def _experiment(
     path, form = HERE / f"{name}.toml", form_of(data)
     if form not in parse_toml(path)["form"]:
         return None
-    whole = load_experiment(path, form, images=str(out / data / "test"), prior=prior, device=device)
+    whole = load_experiment(path, form, images=str(out / data / "test"), **changes)
     small = replace(whole, form=replace(whole.form, count=min(count or whole.form.count, whole.form.count)))
     small = small.restricted(tasks=tasks)
     return small if steps is None else small.shortened(steps)
@@ -220,7 +255,10 @@ def _calibrate(prior: str, folder: Path, size: int, device: str, tasks: Sequence
             ranges = parse_toml(HERE / "search.toml")["leader-paper"]
             best, _ = search.search(cells, ranges, trials, search.Goal(), records, engine)
             operator = operator_of(cells[0].recipe, 0)
-            lam = best.settings or {"ucpm-paper": {}}
+            before = presets.find(model.name, "ddnm", operator.task, task.sigma)["ucpm-paper"][
+                "lam"
+            ]  # what the first trial had
+            lam = best.settings or {"ucpm-paper": {"lam": before}}
             found.append({"task": operator.task, "noise": task.sigma or "none", "settings": lam, "source": SOURCE})
             say(f"{task.label}: {lam}")
     if steps is None:

@@ -13,7 +13,7 @@ import pytest
 
 import leader
 from leader.messages import Note, Reader, Remedy, render
-from leader.web.choices import KINDS, TASK_WORDS
+from leader.web.choices import TASK_WORDS
 
 WEAK = Note("weak noise", "The noise is weak.", Remedy("remove it", {"sigma": 0.012}), {"level": 0.012})
 DOUBT = Note("narrowed", "A narrower kernel is used.", Remedy("keep the kernel", {"kernel_doubt": 0}))
@@ -46,10 +46,6 @@ def test_a_note_is_a_plain_sentence_that_keeps_its_data() -> None:
     )
     for again in (copy.deepcopy(WEAK), pickle.loads(pickle.dumps(WEAK))):
         assert again == WEAK and render(again, "terminal") == render(WEAK, "terminal") and again.code == WEAK.code
-
-
-def test_the_page_calls_a_task_by_the_first_kind_that_it_repairs() -> None:
-    assert TASK_WORDS["denoise"] == KINDS["noisy"][0] and TASK_WORDS["deblur-motion"] == KINDS["blurred"][0]
 
 
 def test_no_sentence_of_the_library_names_an_option_of_the_command_line() -> None:

@@ -125,3 +125,13 @@ def test_a_line_is_said_also_while_one_step_takes_long() -> None:
 def test_durations() -> None:
     assert [format_clock(s) for s in (0.4, 65, 3600, 86399.6)] == ["0:00", "1:05", "1:00:00", "24:00:00"]
     assert [format_duration(s) for s in (0.2, 12.4, 89.6, 150, 7200)] == ["1 s", "12 s", "90 s", "2 min", "2.0 h"]
+
+
+def test_a_pace_prefers_runs_of_its_own_kind() -> None:
+    pace = MachinePace(1.0)
+    pace.learn(100.0, 50.0, "slow")
+    pace.learn(100.0, 10.0, "quick")
+    assert pace.predict_seconds(200.0, "slow") == pytest.approx(100.0) and pace.predict_seconds(
+        200.0, "quick"
+    ) == pytest.approx(20.0)
+    assert pace.predict_seconds(200.0, "other") == pytest.approx(100.0), "at most what others take"

@@ -160,6 +160,13 @@ class Problem:
         """A x - y."""
         return self.operator.A(x) - self.y
 
+    def find_known_pixels(self) -> Tensor | None:
+        """The pixels [B, H, W] bool that a measurement of the image's size with holes leaves known; None for others."""
+        if tuple(self.y.shape[1:]) != tuple(self.image_shape):
+            return None
+        reached = self.operator.reached(self.y)
+        return None if bool(reached.all()) else reached.expand_as(self.y).all(1)
+
     def select(self, keep: Tensor) -> Problem:
         """The problem of the images `keep` (LongTensor) of the batch; itself where these are all of them, in order."""
         if torch.equal(keep.cpu(), torch.arange(self.batch)):

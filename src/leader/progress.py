@@ -84,19 +84,23 @@ class MachinePace:
 
     def __init__(self, usual: float) -> None:
         self._usual = usual
-        self._runs: deque[tuple[float, float]] = deque(maxlen=REMEMBERED)
+        self._runs: deque[tuple[str, float, float]] = deque(maxlen=REMEMBERED)
         self._lock = threading.Lock()
 
-    def learn(self, work: float, seconds: float) -> None:
-        """Takes note of a run that came to its end."""
+    def learn(self, work: float, seconds: float, kind: str = "") -> None:
+        """Takes note of a run that came to its end; runs of one kind leave out the same share of the work ahead."""
         with self._lock:
-            self._runs.append((work, max(seconds, 1e-3)))
+            self._runs.append((kind, work, max(seconds, 1e-3)))
 
-    def predict_seconds(self, work: float) -> float:
-        """At the median pace of the runs nearest in size: small ones are slower by the unit, and one may be disturbed."""
+    def predict_seconds(self, work: float, kind: str = "") -> float:
+        """At the median pace of the runs nearest in size: small ones are slower by the unit, and one may be disturbed.
+
+        Runs of the same kind count, where there are any; others tell what a run takes at most.
+        """
         with self._lock:
-            runs = sorted(self._runs, key=lambda run: abs(math.log(max(run[0], 1.0) / max(work, 1.0))))[:NEAREST]
-        paces = sorted(seconds / done for done, seconds in runs if done > 0) or [self._usual]
+            runs = [run for run in self._runs if run[0] == kind] or list(self._runs)
+        nearest = sorted(runs, key=lambda run: abs(math.log(max(run[1], 1.0) / max(work, 1.0))))[:NEAREST]
+        paces = sorted(seconds / done for _, done, seconds in nearest if done > 0) or [self._usual]
         return work * paces[len(paces) // 2]
 
 

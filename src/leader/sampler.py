@@ -274,7 +274,11 @@ class _Run:
     def finish(self, image: _Image, state: State) -> Tensor:
         """The restored image [C, H, W]."""
         with self._counted([image]):
-            return self.plan.method.finish(self._context([image]), state)[0]
+            context = self._context([image])
+            restored = self.plan.method.finish(context, state)
+            for item in self.plan.plugins:
+                restored = item.conclude(restored, context.problem)
+            return restored[0]
 
     def _step(self, images: Sequence[_Image], state: State, index: int) -> Step:
         plan, grids = self.plan, [self._grid(image) for image in images]

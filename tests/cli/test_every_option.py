@@ -116,7 +116,7 @@ def test_web(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_web_without_its_extra_says_so_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "gradio", None)
+    monkeypatch.setitem(sys.modules, "starlette", None)
     result = runner.invoke(app, ["web", "--port", "49214"])
     assert result.exit_code == 1 and "leader-ir[web]" in result.output and "Open http" not in result.output
 

@@ -230,7 +230,8 @@ def test_which_engine_is_made() -> None:
     assert isinstance(many, ProcessEngine) and (many.workers, many.threads, many.fresh) == (4 * count_cores(), 1, False)
     one = make_engine(None, threads=None)
     assert isinstance(one, ProcessEngine) and (one.workers, one.threads) == (1, count_cores())
-    assert make_engine(2, threads=3).threads == 3 and make_engine(2, threads=None, engine="ray").threads == 1
+    assert make_engine(2, threads=3).threads == 3 and ProcessEngine(2).threads == LocalEngine().threads == 1
+    assert make_engine(2, threads=None, engine="ray").threads == 1
     alone = make_engine(2, fresh=True)
     assert isinstance(alone, ProcessEngine) and (alone.workers, alone.fresh) == (1, True)
     ray = make_engine(None, threads=2, engine="ray", address="auto", gpus=0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,3 +77,8 @@ def results(out: Path) -> dict[str, bytes]:
         for path in sorted(out.rglob("*"))
         if path.is_file() and path.name != "leader-manifest.jsonl"
     }
+
+
+def lines(out: Path) -> list[dict[str, Any]]:
+    """Those of the manifest of an output folder."""
+    return [json.loads(text) for text in (out / "leader-manifest.jsonl").read_text().splitlines()]

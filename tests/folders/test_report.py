@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from leader.folders.places import open_source, open_target
-from leader.folders.preview_strips import GAP, SIDE
+from leader.folders.preview_strips import GAP, SIDE, colour_map
 from leader.folders.report import write_report
 from tests.folders.conftest import go, save_picture
 
@@ -103,6 +103,11 @@ def test_every_picture_has_a_row_with_thumbnails_and_keys_to_sort_by(tree: Path,
     given = np.asarray(Image.open(tree / "a.png").resize((SIDE, round(SIDE * 16 / 24)), Image.Resampling.NEAREST), np.float32)
     top = (SIDE - given.shape[0]) // 2
     assert np.abs(strip[top : top + given.shape[0], :SIDE] - given).mean() < 12, "the first thumbnail is the picture given"
+
+
+def test_colours_of_maps_mean_the_same_in_every_row() -> None:
+    shown = np.asarray(colour_map(np.array([[0.0, 0.1, 0.2, 0.9]], np.float32)))[0].tolist()
+    assert shown == [[0, 0, 4], [183, 55, 121], [252, 253, 191], [252, 253, 191]], "pale yellow from a fifth of the range on"
 
 
 def test_the_page_asks_nothing_of_anybody(tree: Path, tmp_path: Path) -> None:

@@ -25,11 +25,7 @@ from leader.folders.work import restore_some
 from leader.priors import loading
 from leader.restoration.request import RestoreRequest
 from tests.cheap_prior import CheapPrior
-from tests.folders.conftest import ARGUMENTS, choose, go, results, save_picture
-
-
-def lines(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(text) for text in (out / "leader-manifest.jsonl").read_text().splitlines()]
+from tests.folders.conftest import ARGUMENTS, choose, go, lines, results, save_picture
 
 
 def test_a_folder_gives_what_single_restorations_give(tree: Path, tmp_path: Path, cheap: list[str]) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from leader.engines import LocalEngine, Lost
+from leader.folders import run as run_module
 from leader.folders.choices import FolderChoices
+from leader.folders.places import FoundFile
 from leader.priors import loading
 from tests.cheap_prior import CheapPrior
-from tests.folders.conftest import choose, go, results, save_picture
+from tests.folders.conftest import choose, go, lines, results, save_picture
 from tests.restoration.test_together import WidePrior
 
 
@@ -36,7 +39,11 @@ def test_pictures_that_share_a_pass_become_what_they_become_alone(
     go(tree, tmp_path / "alone", maps=".npy")
     assert max(wide[0].sizes) == 1
     monkeypatch.setattr(FolderChoices, "together", property(lambda self: 4))
-    outcome = go(tree, tmp_path / "together", maps=".npy")
+    begin = time.perf_counter()
+    outcome = go(tree, tmp_path / "together", maps=".npy", workers=LocalEngine(2))
+    took = time.perf_counter() - begin
+    kept = [line for line in lines(tmp_path / "together") if "run" in line]
+    assert {line["threads"] for line in kept} == {2} and sum(line["seconds"] for line in kept) <= took
     assert outcome.restored == 5 and [name for name, _ in outcome.failed] == ["bad.png"]
     assert max(wide[0].sizes) == 2, "a.png and d.png have one size"
     alone, some = results(tmp_path / "alone"), results(tmp_path / "together")
@@ -59,6 +66,17 @@ def test_a_job_of_several_whose_worker_dies_is_tried_one_by_one(
     outcome = go(tree, tmp_path / "out", workers=Dying(1))
     assert outcome.restored == 2 and [name for name, _ in outcome.failed] == ["b.png"] and "killed" in outcome.failed[0][1]
     assert sorted(results(tmp_path / "out")) == ["a.png", "sub/c.png"]
+
+
+@pytest.mark.parametrize(
+    ("quarters", "count", "jobs"),
+    [([1, 1, 3, 1, 1], 3, [2, 2, 1]), ([0, 0, 0, 0, 0], 2, [2, 2, 1]), ([9, 1, 9], 16, [1, 1, 1]), ([], 4, [])],
+)
+def test_jobs_are_small_in_number_and_in_bytes(quarters: list[int], count: int, jobs: list[int]) -> None:
+    unit = run_module.MOST_JOB_BYTES // 4
+    work = [run_module._Work(FoundFile(f"{n}.png", unit * size), False) for n, size in enumerate(quarters)]
+    made = run_module.share_out(work, count)
+    assert [len(job) for job in made] == jobs and [item for job in made for item in job] == work
 
 
 def test_several_at_a_time_only_where_a_gpu_was_asked_for() -> None:

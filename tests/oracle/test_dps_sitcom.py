@@ -71,16 +71,17 @@ def test_dps_gradient_is_that_of_finite_differences(name: str, clamp: bool) -> N
         assert float(estimate.guidance.flatten()[pixel]) == pytest.approx(slope, abs=1e-8)
 
 
+@pytest.mark.parametrize("guidance", ["norm", "annealed"])
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize(("t", "u"), [(500, 490), (999, 898), (10, 0), (0, -1)])
-def test_dps_step_is_that_of_numpy(t: int, u: int, learned: bool) -> None:
+def test_dps_step_is_that_of_numpy(t: int, u: int, learned: bool, guidance: str) -> None:
     """The ancestral step between two grid times, with betas recomputed, and guidance at the last step as
-    well.
+    well; the annealed one is the same step around an x0 that the score of the likelihood moved.
     """
     gaussian = stationary(SHAPE, 0.4, mean=0.1)
     prior = LearnedGaussian(gaussian) if learned else GaussianPrior(gaussian)
     problem = measured(operator("sr"), draw(1), SIGMA)
-    here, x, method = context(prior, problem, seed=4), state(1), DPS(scale=0.7, clamp=False)
+    here, x, method = context(prior, problem, seed=4), state(1), DPS(scale=0.7, guidance=guidance, clamp=False)
     times, after = torch.tensor([t]), torch.tensor([u])
     estimate = method.estimate(here, State(x), times)
     found = method.advance(here, State(x), estimate, estimate.prediction.x0, times, after).x
@@ -102,6 +103,9 @@ def test_dps_step_is_that_of_numpy(t: int, u: int, learned: bool) -> None:
     if learned and u >= 0:
         variance = variance + c0**2 * np.diag((1 - a) * cov @ np.linalg.inv(a * cov + (1 - a) * eye))
     z = here.noise("step").reshape(-1).numpy()
+    if guidance == "annealed":
+        x0 = x0 + 0.7 * (1 - a) / np.sqrt(a) * jacobian.T @ A.T @ r / (float(problem.sigma[0]) ** 2 + (1 - a) / a)
+        gradient = 0 * gradient
     expected = c0 * x0 + c1 * v + np.sqrt(variance) * z - 0.7 * gradient
     assert np.abs(found.reshape(-1).numpy() - expected).max() < 1e-9
 

@@ -134,6 +134,16 @@ def test_holes_and_grey() -> None:
     assert checked(grey)["grey"] and "colourise" in grey.in_words() and grey.advice is None
 
 
+def test_repairs_follow_each_other_and_the_first_is_the_advice() -> None:
+    noisy = scene() + 20 * np.random.default_rng(0).standard_normal((192, 192, 3))
+    torn = np.full((192, 192, 4), 255, np.uint8)
+    torn[..., :3] = np.asarray(image(noisy))
+    torn[50:70, 60:90, 3] = 0
+    both = diagnose(Image.fromarray(torn))
+    assert [repair.task for repair in both.repairs] == ["inpaint", "denoise"] and both.repairs[0] == both.advice
+    assert diagnose(image(noisy)).repairs == (Advice("denoise"),) and diagnose(image(scene())).repairs == ()
+
+
 @pytest.mark.parametrize(
     "pixels",
     [
@@ -182,12 +192,14 @@ def test_it_is_at_the_door_of_the_package() -> None:
         (("dead pixels",), 0.0001, True),
         (("salt and pepper", "scratches"), 0.001, True),
         (("salt and pepper",), 0.4, False),
+        (("torn areas",), 0.4, True),
+        (("torn areas",), 0.6, False),
     ],
 )
 def test_a_stray_scratch_and_a_picture_of_defects_are_not_told(
     kinds: tuple[str, ...], share: float, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def found(pixels: NDArray[np.float32], _: object) -> Defects:
+    def found(pixels: NDArray[np.float32], *_: object) -> Defects:
         known = np.ones(pixels.shape[:2], bool)
         known.reshape(-1)[: round(share * known.size)] = False
         return Defects(known, kinds)

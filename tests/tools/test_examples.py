@@ -66,6 +66,13 @@ def make_pictures(folder: Path) -> None:
         picture.save(folder / name, quality=30 if name == "photo.jpg" else 92)
 
 
+def link_experiments(folder: Path) -> None:
+    """The experiments with their records, file by file: what a page adds stays in the test's own folder."""
+    (folder / "records").mkdir(parents=True)
+    for path in (*(ROOT / "experiments").glob("*.toml"), *(ROOT / "experiments/records").glob("*.jsonl")):
+        (folder / path.relative_to(ROOT / "experiments")).symlink_to(path)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     real = loading.load_prior
@@ -82,7 +89,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("LEADER_TRACEBACK", "1")
     monkeypatch.chdir(tmp_path)
     make_pictures(tmp_path)
-    (tmp_path / "experiments").symlink_to(ROOT / "experiments")
+    link_experiments(tmp_path / "experiments")
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:

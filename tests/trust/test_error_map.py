@@ -13,13 +13,16 @@ import torch
 
 from leader.errors import LeaderError
 from leader.operators.base import LinearOperator
+from leader.operators.masks import box_mask
 from leader.problem import Problem
 from leader.restoration.restore import restore
 from leader.sampler import Sampler
 from leader.trust import calibration
 from leader.trust.calibration import LEVELS, Calibration, Node, find_family, fit_factors, quantiles
-from leader.trust.error_map import add_errors
+from leader.trust.error_map import add_errors, raise_invented
 from leader.trust.evidence import CHANNELS, CLOCKS, MOVES, WAYS, Watch, gather
+from leader.trust.limits import FAR
+from leader.trust.maps import LAST, reach
 from leader.trust.referee import Referee, attach, beside
 from tests.cheap_prior import CheapPrior, photograph
 
@@ -338,3 +341,15 @@ def test_noise_levels_of_a_calibration_rise(tmp_path: Path, noises: list[float])
     (tmp_path / "a.json").write_text(json.dumps({"levels": list(LEVELS), "families": {"sr": nodes}}))
     with pytest.raises(LeaderError, match="must stand in the order of their noise levels"):
         Calibration.load(tmp_path / "a.json")
+
+
+def test_the_map_is_red_where_nothing_known_is_near() -> None:
+    known = box_mask(40, 60, 5, 7, 2 * FAR + 2, 2 * FAR + 9) > 0
+    std = torch.full((3, 40, 60), 0.01)
+    std[:, 5 + FAR, 7 + FAR] = 0.9
+    raised = raise_invented(std, known)
+    red = reach((raised[1] / 2).numpy()) >= LAST - 1e-3
+    inside = np.zeros((40, 60), bool)
+    inside[5 + FAR : 7 + FAR, 7 + FAR : 16 + FAR] = True
+    assert (red == inside).all() and float(raised[0, 5 + FAR, 7 + FAR]) == pytest.approx(0.9)
+    assert raise_invented(std, None) is std

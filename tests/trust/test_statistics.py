@@ -80,10 +80,12 @@ def test_blocks_are_seen_wherever_they_begin(shift: int) -> None:
 def test_invented_is_what_lies_far_from_everything_known() -> None:
     known = torch.zeros(3, 20, 30, dtype=torch.bool)
     known[:, 10, 10] = True
-    assert residual.measure_invented_share(known) == pytest.approx(1 - 49 / 600)
+    assert residual.measure_far_share(known) == pytest.approx(1 - 49 / 600)
     scattered = torch.rand(1, 200, 200, generator=torch.Generator().manual_seed(1)) > 0.92
-    assert residual.measure_invented_share(scattered) < 0.05
-    assert residual.measure_invented_share(~known) == 0
+    assert residual.measure_far_share(scattered) < 0.05
+    assert residual.measure_far_share(~known) == 0
+    far = residual.find_far_pixels(known, 2)
+    assert not far[8:13, 8:13].any() and int((~far).sum()) == 25, "rows and columns alike"
 
 
 def test_detail_of_a_ramp_and_of_known_pixels() -> None:
@@ -163,9 +165,9 @@ def test_a_referee_says_no_less_than_an_eighth_of_a_grey_level_and_no_more_than_
 
 def test_a_pixel_of_which_one_channel_is_known_is_not_invented() -> None:
     reached = torch.zeros(3, 20, 20, dtype=torch.bool)
-    assert residual.measure_invented_share(reached) == 1.0
+    assert residual.measure_far_share(reached) == 1.0
     reached[1] = True
-    assert residual.measure_invented_share(reached) == 0.0
+    assert residual.measure_far_share(reached) == 0.0
 
 
 @pytest.mark.parametrize("shape", [(31, 200), (200, 31)])

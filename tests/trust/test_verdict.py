@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import torch
 
+from leader.operators import Denoising, Inpainting
+from leader.operators.masks import box_mask
 from leader.operators.tasks import build_task
 from leader.presets import parsed
 from leader.problem import Problem
@@ -38,7 +40,9 @@ FLAT: dict[str, Any] = {f"{name}{k}": -8.0 if name == "band" else -12.0 for name
 BEYOND: dict[str, Any] = {"removed": 1.01 * limits.TAKES_DETAIL, "correlation": None}
 """A measurement that is no picture, from which A took detail."""
 EDGES: list[tuple[str, Limits, Any]] = [
-    ("invented", limits.INVENTED, lambda limit: {"invented": limit}),
+    ("inverted", limits.INVERTED, lambda limit: {"invented": limit}),
+    ("invented", limits.INVENTED, lambda limit: {"deep": limit}),
+    ("unsure", limits.UNSURE, lambda limit: {"unsure": limit}),
     ("growth", limits.GROWTH, lambda limit: {"detail": 0.05 * limit}),
     ("growth", limits.GROWTH, lambda limit: {"detail": 0.2 * limit, "removed": 4.0, "correlation": None}),
     ("growth", limits.ENLARGED_GROWTH, lambda limit: {"detail": 0.05 * limit, "enlarged": 4.0}),
@@ -78,7 +82,7 @@ def test_the_kept_runs_are_judged_as_the_page_says() -> None:
     gains = [row["psnr"] - row["psnr_given"] for row in rows]
     ruined = Counter(judge(row["numbers"]).level for row, gain in zip(rows, gains) if gain <= -3)
     harmless = Counter(judge(row["numbers"]).level for row, gain in zip(rows, gains) if gain > -1)
-    text = (ROOT / "docs" / "verdict.md").read_text(encoding="utf-8")
+    text = " ".join((ROOT / "docs" / "verdict-rates.md").read_text(encoding="utf-8").split())
     assert f"{ruined['failed']} of {ruined.total()} ruined runs fail" in text
     assert f"{harmless['failed']} of {harmless.total()} unharmed ones fail" in text
 
@@ -110,7 +114,7 @@ def test_a_verdict_survives_a_pickle_and_becomes_plain_json() -> None:
 
 
 def test_the_gravest_reason_comes_first() -> None:
-    both = judge({**GOOD, "blockiness": 2.0, "invented": limits.INVENTED.doubtful + 0.01, "residual": 0.02 * 100})
+    both = judge({**GOOD, "blockiness": 2.0, "deep": limits.INVENTED.doubtful + 0.01, "residual": 0.02 * 100})
     assert both.level == "failed" and [reason.code for reason in both.reasons] == ["misfit", "invented", "blocks"]
     assert "100 times" in both.reasons[0]
 
@@ -121,6 +125,36 @@ def test_noise_free_data_are_held_against_rounding() -> None:
     assert judge({**exact, "residual": ROUNDING}).level == "fine"
     told = judge({**exact, "residual": 1.01 * limits.MISFIT.failed * ROUNDING})
     assert told.level == "failed" and "rounding to 8 bits" in told.reasons[0]
+
+
+def test_the_grain_of_a_photograph_without_noise_is_not_held_against_it() -> None:
+    """A residual of less than a grey level has the colour of film, not of a mistake."""
+    old = {**GOOD, "sigma": ROUNDING, "residual": 2 * ROUNDING, "correlation": 0.35}
+    assert judge(old).level == "fine" and judge({**old, "sigma": 1.2 * ROUNDING}).level == "doubtful"
+    assert "colour" in [reason.code for reason in judge({**old, "residual": 1.01 * limits.VISIBLE}).reasons]
+
+
+def test_a_large_hole_is_invented_and_says_how_much_of_the_picture_it_is() -> None:
+    mask, truth = box_mask(48, 64, 10, 20, 20, 33), photograph(48, 64)[None]
+    problem = Problem(truth * mask, Inpainting((3, 48, 64), mask), 0.0)
+    judged = judge(measure(RunFacts(problem, 2 * truth - 1, CheapPrior(), (truth * mask)[0])))
+    side = 2 * limits.FAR
+    share = (20 - side) * (33 - side) / 48 / 64
+    assert judged.level == "doubtful" and judged.reasons[0].code == "invented"
+    assert judged.reasons[0].values["value"] == pytest.approx(share) and f"{100 * share:.2g} %" in judged.in_words("page")
+    narrow = box_mask(48, 64, 10, 20, side, 33)
+    problem = Problem(truth * narrow, Inpainting((3, 48, 64), narrow), 0.0)
+    assert judge(measure(RunFacts(problem, 2 * truth - 1, CheapPrior(), (truth * narrow)[0]))).level == "fine"
+
+
+def test_a_map_that_knows_nothing_is_doubtful() -> None:
+    truth = photograph(48, 64)[None]
+    problem = Problem(truth, Denoising((3, 48, 64)), 0.0)
+    wide = torch.full((1, 3, 48, 64), 2 * 20 / 255 / 1.6449)  # at 20 levels of 255, for [-1, 1] images
+    for factor, told, share in ((0.99, False, 0.0), (1.01, True, 1.0)):
+        judged = judge(measure(RunFacts(problem, 2 * truth - 1, CheapPrior(), truth[0], error=factor * wide)))
+        assert ("unsure" in [reason.code for reason in judged.reasons]) is told and judged.numbers["unsure"] == share
+        assert judged.level == "doubtful" or not told
 
 
 def test_blocks_that_nobody_knows_pass_for_the_detail_of_a_sharp_picture() -> None:

@@ -101,48 +101,40 @@ def small_picture(path: Path, height: int = 48, width: int = 48) -> Path:
     return path
 
 
-def hand_in(page: Any, path: Path) -> None:
-    """Chooses a file and waits until the page shows it."""
-    page.set_input_files("#file", str(path))
-    page.wait_for_selector("#seen .given img", timeout=PATIENCE)
+def hand_in(page: Any, *paths: Path) -> None:
+    """Chooses files and waits until the program has looked at the first one."""
+    page.set_input_files("#file", [str(path) for path in paths])
+    page.wait_for_selector("#repairs input:enabled", timeout=PATIENCE)
 
 
-def choose(page: Any, block: str, words: str) -> None:
-    """Chooses one of a group of radio buttons by the beginning of its words."""
-    page.locator(f"#{block} label", has_text=words).first.click()
+def choose(page: Any, *kinds: str, quality: str = "draft") -> None:
+    """Chooses kinds of damage, and no others, and a quality."""
+    for kind in ("missing", "noisy", "jpeg", "blurred", "grey", "small"):
+        page.set_checked(f"#repairs input[value={kind}]", kind in kinds)
+    page.locator(f"#quality-{quality}").click()
 
 
-def finished(page: Any) -> None:
-    """Waits for the result, and for the button that could be pressed again."""
-    page.wait_for_selector("#out .done, #out .told", timeout=PATIENCE)
-    assert page.locator("#out .told").count() == 0, page.inner_text("#out")
-    page.wait_for_selector("#start:enabled", timeout=PATIENCE)
+def finish(page: Any) -> None:
+    """Waits for the end of a run, which must have a result."""
+    page.wait_for_function("document.querySelector('#busy').hidden", timeout=PATIENCE)
+    assert page.locator("#told").is_hidden(), page.inner_text("#told")
+    page.wait_for_selector("#result .verdict", timeout=PATIENCE)
 
 
-STILL = """async (selector) => {
-  const frame = () => new Promise(requestAnimationFrame);
-  const box = () => JSON.stringify(document.querySelector(selector)?.getBoundingClientRect() ?? null);
-  let last = null;
-  for (let same = 0; same < 5; ) {
-    await frame();
-    const now = box();
-    same = now !== "null" && now === last ? same + 1 : 0;
-    last = now;
-  }
-}"""
+def restore(page: Any) -> None:
+    page.click("#start")
+    finish(page)
 
 
-def at_rest(page: Any, selector: str) -> dict[str, float]:
-    """The place of an element on the screen once it no longer moves."""
-    page.locator(selector).scroll_into_view_if_needed()
-    page.evaluate(STILL, selector)
-    found: dict[str, float] = page.locator(selector).bounding_box()
+def look_at(page: Any) -> dict[str, float]:
+    """The place of the picture on the screen."""
+    found: dict[str, float] = page.locator(".frame").first.bounding_box()
     return found
 
 
-def saved(page: Any, words: str, path: Path) -> bytes:
-    """What a download link gives."""
+def save(page: Any, act: Any, path: Path) -> bytes:
+    """What `act` downloads."""
     with page.expect_download(timeout=PATIENCE) as waiting:
-        page.get_by_role("link", name=words).first.click()
+        act()
     waiting.value.save_as(path)
     return path.read_bytes()

@@ -21,7 +21,7 @@ def server_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(server_folder: Path) -> Iterator[str]:
-    pytest.importorskip("gradio", reason="the page needs the extra web")
+    pytest.importorskip("starlette", reason="the page needs the extra web")
     with serving(server_folder) as address:
         yield address
 
@@ -40,8 +40,11 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def new_page(server: str, browser: Any) -> Iterator[NewPage]:
-    """Opens the page as a new client; at the end, no request went anywhere but to this machine."""
-    contexts, foreign = [], []
+    """Opens the page as a new client; at the end, no request went anywhere but to this machine, and no script failed.
+
+    The policy of the page is set aside for the test's own scripts, unless `bypass_csp` is False.
+    """
+    contexts, foreign, broken = [], [], []
 
     def watch(request: Any) -> None:
         parts = urlsplit(request.url)
@@ -49,16 +52,18 @@ def new_page(server: str, browser: Any) -> Iterator[NewPage]:
             foreign.append(request.url)
 
     def opened(**options: Any) -> Any:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        usual = {"viewport": {"width": 1366, "height": 768}, "bypass_csp": True}
+        context = browser.new_context(**{**usual, **options})
         contexts.append(context)
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(60_000)
         context.on("request", watch)
         page = context.new_page()
+        page.on("pageerror", lambda error: broken.append(str(error)))
         page.goto(f"{server}/", timeout=PATIENCE)
-        page.wait_for_selector("#start", timeout=PATIENCE)
+        page.wait_for_selector("body[data-ready]", timeout=PATIENCE)
         return page
 
     yield opened
     for context in contexts:
         context.close()
-    assert not foreign
+    assert not foreign and not broken

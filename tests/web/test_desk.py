@@ -49,16 +49,17 @@ def test_one_job_per_client_and_a_line_of_limited_length() -> None:
 def test_stopping_ends_a_job_that_runs_and_one_that_waits_at_once() -> None:
     desk = Desk(Limits())
     running = desk.submit("a", _steps_for_ever)
-    waiting = desk.submit("b", lambda one: "never")
+    seen: list[str] = []
+    waiting = desk.submit("b", lambda one: seen.append("never"))
     desk.stop("b")
     assert waiting.state == "stopped"
-    again = desk.submit("b", lambda one: "now")  # the place in line is free again
+    again = desk.submit("b", lambda one: seen.append("now"))  # the place in line is free again
     desk.stop("a")
     _until_over(running)
     _until_over(again)
-    assert (running.state, waiting.result, again.result) == ("stopped", None, "now")
-    desk._run(waiting, lambda one: "never")  # its turn comes: it left the line, and nothing is done
-    assert (waiting.state, waiting.result, waiting.began) == ("stopped", None, None)
+    assert (running.state, again.state) == ("stopped", "done")
+    desk._run(waiting, lambda one: seen.append("never"))  # its turn comes: it left the line, and nothing is done
+    assert (waiting.state, waiting.began, seen) == ("stopped", None, ["now"])
     desk.close()
 
 

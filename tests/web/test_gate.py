@@ -6,6 +6,7 @@ import asyncio
 import base64
 import io
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ starlette = pytest.importorskip("starlette.applications", reason="the page needs
 
 from starlette.testclient import TestClient  # noqa: E402
 
-from leader.web.front import MOST, Front  # noqa: E402
 from leader.web.gate import COOKIE, Gate, client_of  # noqa: E402
 from leader.web.limits import Limits  # noqa: E402
-from leader.web.routes import routes  # noqa: E402
+from leader.web.routes import MOST_BODY, list_routes  # noqa: E402
 from leader.web.site import Site  # noqa: E402
 from tests.pictures.test_pictures import header_only  # noqa: E402
+
+STATIC = Path(str(resources.files("leader.web"))) / "static"
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def opened(site: Site, auth: tuple[str, str] | None = None) -> Any:
-    app = starlette.Starlette(routes=routes(site))
+    app = starlette.Starlette(routes=list_routes(site))
     client = TestClient(Gate(app, auth), base_url="http://127.0.0.1")
     client.cookies.set(COOKIE, "0" * 32)
     return client
@@ -51,15 +53,15 @@ def png(width: int = 16, height: int = 16) -> bytes:
 def test_name_and_password_are_asked_for_everywhere_but_at_the_health_endpoint(site: Site) -> None:
     client = opened(site, ("ann", "pass:word"))
     assert client.get("/health").json()["status"] == "ok"
-    for address in ("/", "/leader/samples/small.png", "/gradio_api/info"):
+    for address in ("/", "/api/site", "/static/main.js", "/api/samples/small.png"):
         answer = client.get(address)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Basic")
     for wrong in ("ann:pass", "bob:pass:word", "ann:pass:word "):
         token = base64.b64encode(wrong.encode()).decode()
-        assert client.get("/leader/files/x/y", headers={"authorization": f"Basic {token}"}).status_code == 401
-    assert client.get("/leader/files/x/y", headers={"authorization": "Basic %%%"}).status_code == 401
-    assert client.get("/leader/files/x/y", auth=("ann", "pass:word")).status_code == 404
+        assert client.get("/api/files/x/y", headers={"authorization": f"Basic {token}"}).status_code == 401
+    assert client.get("/api/files/x/y", headers={"authorization": "Basic %%%"}).status_code == 401
+    assert client.get("/api/files/x/y", auth=("ann", "pass:word")).status_code == 404
 
 
 def test_a_browser_gets_one_mark_and_keeps_it(site: Site) -> None:
@@ -76,27 +78,40 @@ def test_a_browser_gets_one_mark_and_keeps_it(site: Site) -> None:
     assert client_of({COOKIE: 33 * "a"}) is None and client_of({COOKIE: 31 * "a"}) is None and client_of({}) is None
 
 
-def test_nothing_may_be_loaded_from_elsewhere_and_gradio_takes_no_files(site: Site) -> None:
+def test_nothing_may_be_loaded_from_elsewhere_and_no_script_stands_in_the_page(site: Site) -> None:
     client = opened(site)
-    policy = client.get("/health").headers["content-security-policy"]
-    assert policy.startswith("default-src 'self';") and "connect-src 'self'" in policy and "http" not in policy
-    for address in ("/upload", "/upload/x", "/gradio_api/upload", "/gradio_api/upload_progress", "/gradio_api/stream/1/list"):
-        answer = client.post(address, content=b"x")
-        assert (answer.status_code, answer.text) == (404, "There is nothing here.")
+    page = client.get("/")
+    policy = page.headers["content-security-policy"]
+    assert policy.startswith("default-src 'self';") and "unsafe" not in policy and "http" not in policy
+    files = [client.get(f"/static/{path.name}") for path in STATIC.iterdir() if path.name != "index.html"]
+    assert all(file.status_code == 200 and file.headers["x-content-type-options"] == "nosniff" for file in files)
+    weight = len(page.content) + sum(len(file.content) for file in files) + len(client.get("/api/site").content)
+    assert weight < 200_000, "a page that is there at once; the five samples come after it"
+    for address in ("/static/../routes.py", "/static/%2e%2e/routes.py", "/static/index.html", "/static/"):
+        assert client.get(address).status_code == 404
 
 
 def test_an_upload_is_kept_for_its_client_under_no_name_of_theirs(site: Site) -> None:
     client = opened(site)
-    token = client.post("/leader/upload", content=png()).json()["token"]
-    assert client.get(f"/leader/files/{token}/view.png").status_code == 200
-    assert client.get(f"/leader/files/{token}/picture").status_code == 404  # only what we made is served
+    about = client.post("/api/pictures", content=png(16, 12)).json()
+    token = about["token"]
+    assert about == {"token": token, "size": [16, 12], "view": f"api/files/{token}/view.png"}
+    view = client.get(f"/{about['view']}")
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(view.content))), np.asarray(Image.open(io.BytesIO(png(16, 12)))))
+    for name in ("picture", "..%2fpicture", "run.json"):  # only what we made is served
+        assert client.get(f"/api/files/{token}/{name}").status_code == 404
     assert {path.name for path in site.store.root.rglob("*") if path.is_file()} == {"picture", "view.png"}
     client.cookies.set(COOKIE, "1" * 32)
-    assert client.get(f"/leader/files/{token}/view.png").status_code == 404
+    wish = {"picture": token, "repairs": [{"kind": "noisy"}]}
+    assert client.get(f"/{about['view']}").status_code == 404
+    for path in (f"/api/pictures/{token}/findings", f"/api/pictures/{token}/damage", f"/api/export/{token}/png"):
+        assert client.get(path).status_code == 404, "nor anything that is known of it"
+    for path in ("/api/estimate", "/api/restore"):
+        assert client.post(path, json=wish).status_code == 404, "nor what can be made of it"
     client.cookies.clear()
-    answer = client.post("/leader/upload", content=png())
-    assert answer.status_code == 403
-    assert "cookies" in answer.json()["error"]
+    for path in ("/api/pictures", "/api/samples/small", "/api/restore", "/api/estimate", "/api/stop"):
+        answer = client.post(path, content=png())
+        assert answer.status_code == 403 and "cookies" in answer.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +125,7 @@ def test_an_upload_is_kept_for_its_client_under_no_name_of_theirs(site: Site) ->
     ],
 )
 def test_what_is_refused_leaves_nothing_behind(site: Site, content: bytes, told: str) -> None:
-    answer = opened(site).post("/leader/upload", content=content)
+    answer = opened(site).post("/api/pictures", content=content)
     assert answer.status_code == 400 and told in answer.json()["error"] and str(site.store.root) not in answer.text
     assert not list(site.store.root.iterdir())
 
@@ -128,40 +143,47 @@ def test_an_upload_without_a_length_ends_at_the_limit(site: Site) -> None:
         answers.append(message)
 
     headers = [(b"cookie", f"{COOKIE}={'0' * 32}".encode()), (b"transfer-encoding", b"chunked")]
-    scope = {"type": "http", "method": "POST", "path": "/leader/upload", "headers": headers, "query_string": b""}
-    asyncio.run(starlette.Starlette(routes=routes(site))(scope, receive, send))
+    scope = {"type": "http", "method": "POST", "path": "/api/pictures", "headers": headers, "query_string": b""}
+    asyncio.run(starlette.Starlette(routes=list_routes(site))(scope, receive, send))
     assert answers[0]["status"] == 400 and len(taken) == 101 and not list(site.store.root.iterdir())
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[1]", b"null", b"[" * 100_000, b"\xff", b'{"picture": 1}', b'{"repairs": []}']
+)
+def test_a_wish_of_another_form_is_refused_in_a_sentence(site: Site, content: bytes) -> None:
+    client = opened(site)
+    for path in ("/api/restore", "/api/estimate"):
+        answer = client.post(path, content=content)
+        assert answer.status_code in (400, 404) and answer.json()["error"].endswith(".")
+    assert (
+        client.post("/api/restore", content=b" " * (MOST_BODY + 1)).json()["error"].startswith("What was painted is too large")
+    )
 
 
 def test_samples(site: Site) -> None:
     client = opened(site)
-    assert client.post("/leader/sample/nonsense").status_code == 404
-    assert client.get("/leader/samples/nonsense.png").status_code == 404
-    assert client.get("/leader/samples/torn.png").content.startswith(b"\x89PNG")
+    assert client.post("/api/samples/nonsense").status_code == 404
+    assert client.get("/api/samples/nonsense.png").status_code == 404
+    assert client.get("/api/samples/torn.png").content.startswith(b"\x89PNG")
 
 
-def test_the_front_page_is_drawn_once_for_every_address_and_marks_every_browser() -> None:
-    drawn: list[str] = []
-
-    async def page(scope: Any, receive: Any, send: Any) -> None:
-        drawn.append(scope["path"])
-        status = 500 if dict(scope["headers"])[b"host"] == b"broken" else 200
-        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/html")]})
-        for part in (b"number ", str(len(drawn)).encode()):
-            await send({"type": "http.response.body", "body": part, "more_body": part.startswith(b"n")})
-
-    client = TestClient(Gate(Front(page)), base_url="http://127.0.0.1")
-    answers = []
-    for _ in range(2):
-        client.cookies.clear()
-        answers.append(client.get("/"))
-    assert [answer.text for answer in answers] == ["number 1"] * 2
-    assert answers[0].headers["set-cookie"] != answers[1].headers["set-cookie"], "what is kept holds no visitor's mark"
-    assert client.get("/", headers={"host": "elsewhere"}).text == "number 2"
-    assert [client.get("/?a=1").text, client.get("/other").text, client.post("/").text] == ["number 3", "number 4", "number 5"]
-    assert [client.get("/", headers={"host": "broken"}).text for _ in range(2)] == ["number 6", "number 7"], "no error is kept"
-    for number in range(MOST):
-        client.get("/", headers={"host": f"h{number}"})
-    before = len(drawn)
-    client.get("/", headers={"host": f"h{MOST - 1}"})
-    assert len(drawn) == before + 1, "a few addresses are kept, not whatever somebody makes up"
+def test_a_picture_is_taken_away_in_the_format_and_quality_asked_for(site: Site) -> None:
+    client = opened(site)
+    token = client.post("/api/pictures", content=png(40, 30)).json()["token"]
+    found = {
+        (kind, quality): client.get(f"/api/export/{token}/{kind}?quality={quality}").content
+        for kind in ("png", "jpg", "webp")
+        for quality in (20, 95)
+    }
+    assert {(kind, Image.open(io.BytesIO(content)).format) for (kind, _), content in found.items()} == {
+        ("png", "PNG"),
+        ("jpg", "JPEG"),
+        ("webp", "WEBP"),
+    }
+    assert all(Image.open(io.BytesIO(content)).size == (40, 30) for content in found.values())
+    assert len(found["png", 20]) == len(found["png", 95]) and len(found["jpg", 20]) < len(found["jpg", 95])
+    assert len(found["webp", 20]) < len(found["webp", 95])
+    for bad in ("gif", "png?quality=0", "jpg?quality=101", "jpg?quality=x", "jpg?quality=%C2%B2"):
+        assert client.get(f"/api/export/{token}/{bad}").status_code == 400
+    assert not list(site.store.root.glob("*/tmp*")), "nothing is left of it"

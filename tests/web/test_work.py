@@ -1,4 +1,4 @@
-"""The work behind a button, on a prior that costs nothing: previews on the way, files at the end, and what the page says."""
+"""The work behind the button, on a prior that costs nothing: previews on the way, files at the end, and what the page says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,23 @@ from PIL import Image
 
 import leader
 from leader.errors import LeaderError
+from leader.forensics import Examination, examine
+from leader.messages import Note
 from leader.pictures import Picture, write_picture
 from leader.priors import loading
-from leader.restoration.progress import count_work
+from leader.restoration import diagnose as diagnosing
 from leader.restoration.request import RestoreRequest
-from leader.web import views, work
-from leader.web.choices import Wish
+from leader.web import site as sites
+from leader.web import words, work
+from leader.web.choices import Repair, Wish, mask_of
 from leader.web.jobs import Job, StoppedError
 from leader.web.limits import Limits
-from leader.web.site import SECONDS_PER_PIXEL, Site
+from leader.web.site import SECONDS_PER_PIXEL, Examinations, Site
 from leader.web.store import Entry
 from tests.cheap_prior import CheapPrior, photograph
 
-WISH = Wish("noisy", request=RestoreRequest(sigma=0.1, method="ddnm", plugins=(), steps=6, seed=3))
+REQUEST = RestoreRequest(sigma=0.1, method="ddnm", plugins=(), steps=6, seed=3)
+WISH = Wish((Repair("noisy"),), request=REQUEST)
 
 
 @pytest.fixture(autouse=True)
@@ -48,51 +51,91 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     assert not list(tmp_path.glob("leader-web-*")), "nothing is left of the server"
 
 
-def given(site: Site, height: int = 24, width: int = 32, client: str = "c") -> Entry:
+def given(site: Site, height: int = 24, width: int = 32, alpha: Any = None) -> Entry:
     def fill(path: Path) -> None:
         pixels = photograph(height, width).permute(1, 2, 0).numpy()
-        write_picture(path.with_suffix(".png"), Picture(pixels))
+        write_picture(path.with_suffix(".png"), Picture(pixels, alpha))
         path.with_suffix(".png").rename(path)
 
-    return site.receive(client, fill)
+    return site.receive("c", fill)
 
 
-def done(site: Site, wish: Wish = WISH, entry: Entry | None = None) -> tuple[Job, work.Outcome]:
+def run(site: Site, wish: Wish = WISH, entry: Entry | None = None) -> tuple[Job, list[dict[str, Any]]]:
     job = Job("c", 60.0)
-    return job, work.restore(job, entry or given(site), wish, site.limits, site.pace, site.store)
+    return job, work.repair_picture(job, site, entry or given(site), wish)
+
+
+def folder_of(site: Site, outcome: dict[str, Any]) -> Path:
+    return site.store.find(outcome["token"], "c").folder
 
 
 def test_a_job_shows_previews_and_leaves_every_file(site: Site) -> None:
     entry = given(site)
-    job, outcome = done(site, entry=entry)
+    job, (outcome,) = run(site, entry=entry)
     assert job.previews == 6 and job.share == pytest.approx(1.0) and job.seconds_left == pytest.approx(0.0, abs=1.0)
     shown = Image.open(io.BytesIO(job.preview or b""))
-    assert shown.format == "JPEG" and shown.size == (32, 24)
-    last = np.asarray(Image.open(outcome.entry.folder / "restored.png").convert("RGB"), dtype=float)
+    assert shown.format == "JPEG" and shown.size == (32, 24) and not job.drafted
+    folder = folder_of(site, outcome)
+    last = np.asarray(Image.open(folder / "restored.png").convert("RGB"), dtype=float)
     assert abs(np.asarray(shown, dtype=float).mean() - last.mean()) < 4, "the last preview is as bright as the picture"
-    names = {path.name for path in outcome.entry.folder.iterdir()}
-    assert names == set(outcome.files) == {"restored.png", "given.png", "run.json", "path.png", "cover.png", "map.png"}
-    assert outcome.entry.client == "c" and outcome.entry.token != entry.token and outcome.size == (32, 24)
-    assert Image.open(outcome.entry.folder / "cover.png").size == (32, 24)
-    assert outcome.numbers["network calls"] == 6 and outcome.numbers["threads"] == 1 and outcome.legend
+    files = {path.name for path in folder.iterdir()}
+    assert files == set(outcome["files"]) == {"restored.png", "run.json", "cover.png", "levels.png", "map.png"}
+    assert outcome["token"] != entry.token and outcome["size"] == (32, 24) and outcome["title"] == "Noise removed"
+    assert Image.open(folder / "cover.png").size == Image.open(folder / "levels.png").size == (32, 24)
+    assert outcome["numbers"]["network calls"] == "6" and outcome["numbers"]["threads"] == "1"
+    assert job.outcomes == (outcome,) and len(outcome["story"]) == 3 and json.dumps(outcome)
+
+
+def test_the_levels_are_those_of_the_map(site: Site) -> None:
+    _, (outcome,) = run(site)
+    folder = folder_of(site, outcome)
+    run_json = json.loads((folder / "run.json").read_text())
+    levels = np.asarray(Image.open(folder / "levels.png"))
+    shares = {limit: float((levels <= int(limit)).mean()) for limit in run_json["known_to_within"]}
+    assert shares == pytest.approx(run_json["known_to_within"]) and levels.min() >= 1
 
 
 def test_the_run_repeats_the_picture_byte_for_byte_and_holds_no_name(site: Site, tmp_path: Path) -> None:
     entry = given(site)
-    _, outcome = done(site, entry=entry)
-    run = json.loads((outcome.entry.folder / "run.json").read_text())
-    assert run["input"]["name"] is None and len(run["input"]["sha256"]) == 64
-    assert run["seed"] == 3, "the visitor's own"
-    leader.restore(entry.picture, **RestoreRequest.from_run(run).arguments()).save(tmp_path / "again.png")
-    assert (tmp_path / "again.png").read_bytes() == (outcome.entry.folder / "restored.png").read_bytes()
+    _, (outcome,) = run(site, entry=entry)
+    folder = folder_of(site, outcome)
+    told = json.loads((folder / "run.json").read_text())
+    assert told["input"]["name"] is None and len(told["input"]["sha256"]) == 64
+    assert told["seed"] == 3, "the visitor's own"
+    leader.restore(entry.picture, **RestoreRequest.from_run(told).arguments()).save(tmp_path / "again.png")
+    assert (tmp_path / "again.png").read_bytes() == (folder / "restored.png").read_bytes()
 
 
-def test_the_given_picture_is_shown_as_large_as_the_result_without_being_made_better(site: Site) -> None:
+def test_repairs_follow_each_other_and_each_keeps_its_verdict_and_its_run(site: Site, tmp_path: Path) -> None:
     entry = given(site, 16, 20)
-    _, outcome = done(site, replace(WISH, kind="small", factor=2), entry)
-    assert outcome.size == (40, 32)
-    before = np.asarray(Image.open(outcome.entry.folder / "given.png"))
-    assert np.array_equal(before[::2, ::2], np.asarray(Image.open(entry.picture))) and np.array_equal(before[::2], before[1::2])
+    seen: list[tuple[int, int]] = []
+    job = Job("c", 60.0)
+    job.show = lambda preview, draft=False: seen.append((job.step, len(job.outcomes)))  # type: ignore[method-assign]
+    first, second = work.repair_picture(job, site, entry, Wish((Repair("noisy"), Repair("small", 1.5)), request=REQUEST))
+    assert [one["kind"] for one in (first, second)] == ["noisy", "small"] and job.outcomes == (first, second)
+    assert (first["size"], second["size"]) == ((20, 16), (30, 24)) and {"level", "reasons"} <= set(second["verdict"])
+    assert set(seen) == {(0, 0), (1, 1)}, "the first one is there while the second is made"
+    between = folder_of(site, first) / "restored.png"
+    told = json.loads((folder_of(site, second) / "run.json").read_text())
+    leader.restore(between, **RestoreRequest.from_run(told).arguments()).save(tmp_path / "again.png")
+    assert (tmp_path / "again.png").read_bytes() == (folder_of(site, second) / "restored.png").read_bytes()
+    further = run(site, WISH, site.store.find(first["token"], "c"))[1]
+    assert further[0]["size"] == (20, 16), "a result can be repaired further"
+
+
+def test_a_long_run_shows_a_draft_first(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    wish = Wish((Repair("noisy"),), request=RestoreRequest(quality="best", sigma=0.1))
+    monkeypatch.setattr(work, "LONG", 0.0)
+    monkeypatch.setattr(work, "QUICK", 1.0)
+    entry = given(site)
+    job, (outcome,) = run(site, wish, entry)
+    assert job.drafted and len(site.store) == 2, "the draft is shown and not kept"
+    draft = Image.open(io.BytesIO(job.preview or b""))
+    assert draft.size == (32, 24) and outcome["numbers"]["seed"] == "0"
+    assert not run(site, Wish(wish.repairs, request=wish.request, draft_first=False), entry)[0].drafted
+    assert work._is_worth_a_draft(9.0, 2.0) and not work._is_worth_a_draft(9.0, 9.5)
+    monkeypatch.setattr(work, "LONG", 10.0)
+    assert not work._is_worth_a_draft(9.0, 2.0)
 
 
 def test_a_job_that_is_stopped_or_too_large_leaves_nothing(site: Site) -> None:
@@ -100,26 +143,95 @@ def test_a_job_that_is_stopped_or_too_large_leaves_nothing(site: Site) -> None:
     job, kept = Job("c", 60.0), len(site.store)
     job.stop()
     with pytest.raises(StoppedError):
-        work.restore(job, entry, WISH, site.limits, site.pace, site.store)
+        work.repair_picture(job, site, entry, WISH)
     late = Job("c", 0.0)
     late.began = 0.0
     with pytest.raises(LeaderError, match="longer than"):
-        work.restore(late, entry, WISH, site.limits, site.pace, site.store)
+        work.repair_picture(late, site, entry, WISH)
     with pytest.raises(LeaderError, match=r"128 x 96 pixels; at most 0.01 million"):
-        work.prepare_wish(entry, replace(WISH, kind="small", factor=4), site.limits)
+        run(site, Wish((Repair("small", 4.0),), request=REQUEST), entry)
     assert len(site.store) == kept
 
 
+def test_a_picture_is_examined_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Picture] = []
+
+    def look(picture: Picture) -> Examination:
+        looked.append(picture)
+        return examine(picture)
+
+    monkeypatch.setattr(sites, "examine", look)
+    entry = given(site)
+    for _ in range(2):
+        site.diagnose(entry)
+        site.find_damage(entry)
+        work.predict_seconds(site, entry, WISH)
+    run(site, entry=entry)
+    assert len(looked) == 1
+    assert site.examinations.take(entry) is site.examinations.take(entry)
+
+
+def test_examinations_are_kept_as_far_as_they_fit(tmp_path: Path) -> None:
+    read: list[str] = []
+
+    def make(path: Path) -> Picture:
+        read.append(path.parent.name)
+        return Picture(np.zeros((10, 20, 3), np.float32))
+
+    held = Examinations(500, make)
+    first, second, third = (Entry(name, "c", tmp_path / name / "picture", 0.0) for name in "abc")
+    for entry in (first, second, first, third, first, second):
+        held.take(entry)
+    assert read == ["a", "b", "c", "b"], "two fit; the one that was not asked for goes"
+
+
+def test_a_diagnosis_is_told_and_proposed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    alpha = np.ones((24, 32), np.float32)
+    alpha[4:9, 3:20] = 0
+    torn = site.diagnose(given(site, alpha=alpha))
+    assert torn["repairs"][0] == {"kind": "missing"} and torn["fillable"] and "missing" in torn["found"]
+    entry = given(site)
+    plain = site.diagnose(entry)
+    assert plain["repairs"] == [] and not plain["fillable"] and "small" in plain["found"]
+    assert not any("--" in text for text in plain["sentences"]) and site.diagnose(entry) is plain
+    assert site.diagnose(site.sample("c", "small"))["repairs"] == [{"kind": "small", "factor": 4}]
+    advice = diagnosing.Advice("deblur", {"kernel": "line:9:40", "kernel_doubt": 0.05})
+    monkeypatch.setattr(diagnosing, "_advice", lambda found: advice)
+    again = given(site)
+    assert site.diagnose(again)["repairs"] == [{"kind": "blurred"}]
+    made = work.prepare_repair(site, Wish((Repair("blurred"),), request=REQUEST), 0, site.examinations.take(again), again)
+    assert made.task == "deblur" and made.posed.options["kernel"].shape[1] >= 7, "its kernel holds, too"
+
+
+def test_scratches_are_proposed_as_a_mask(site: Site) -> None:
+    from leader.web.choices import PNG
+
+    def fill(path: Path) -> None:
+        pixels = photograph(96, 80).permute(1, 2, 0).numpy().copy()
+        pixels[:, 30:32] = 1.0
+        Image.fromarray(np.round(255 * pixels.clip(0, 1)).astype(np.uint8)).save(path, "PNG")
+
+    import base64
+
+    entry = site.receive("c", fill)
+    mask = site.find_damage(entry)
+    assert mask is not None
+    known = mask_of(PNG + base64.b64encode(mask).decode(), (80, 96))
+    assert known[10:90, 30:32].max() == 0 and known[:, :20].mean() > 0.9
+    assert site.find_damage(given(site)) is None
+
+
 def test_seconds_are_told_for_every_quality_from_the_runs_of_this_machine(site: Site) -> None:
-    entry, wish = given(site), Wish("noisy", request=RestoreRequest(quality="standard", sigma=0.1))
-    first = work.seconds_by_quality(entry, wish, site.limits, site.pace)
+    wish = Wish((Repair("noisy"),), request=RestoreRequest(quality="standard", sigma=0.1))
+    entry = given(site)
+    first = work.predict_seconds(site, entry, wish)
     assert sorted(first, key=lambda name: first[name]) == ["draft", "standard", "best"]
-    made = work.prepare_wish(entry, wish, site.limits)
-    site.pace.learn(count_work(made), 10 * first["standard"])
-    again = work.seconds_by_quality(entry, wish, site.limits, site.pace)
-    assert again["standard"] == pytest.approx(10 * first["standard"]) and again["best"] > again["draft"]
-    unpainted = work.seconds_by_quality(entry, replace(wish, kind="missing"), site.limits, site.pace)
-    assert set(unpainted) == set(first)  # told before anything is painted
+    made = work.prepare_repair(site, wish, 0, site.examinations.take(entry), entry)
+    site.pace.learn(work.count_cost(made), 10 * first["standard"], work._kind_of_run(made))
+    again = work.predict_seconds(site, entry, wish)
+    assert again["standard"] == pytest.approx(10 * first["standard"])
+    chain = work.predict_seconds(site, entry, Wish((Repair("noisy"), Repair("small", 2.0)), request=wish.request))
+    assert chain["standard"] > again["standard"], "every repair counts"
 
 
 def test_the_time_left_trusts_other_runs_at_first_and_this_run_later() -> None:
@@ -128,7 +240,8 @@ def test_the_time_left_trusts_other_runs_at_first_and_this_run_later() -> None:
     assert work.choose_seconds(0.25, 7.0, 50.0) == 7.0
 
 
-def test_the_server_learns_its_pace_when_it_starts(site: Site) -> None:
+def test_the_server_learns_its_pace_when_it_starts(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sites, "CALIBRATION", (24, 32))
     job = site.learn_pace()
     while not job.over:
         time.sleep(0.005)
@@ -137,70 +250,50 @@ def test_the_server_learns_its_pace_when_it_starts(site: Site) -> None:
     assert len(site.store) == 0, "its own pictures are removed"
 
 
-def test_what_the_page_says_of_a_result(site: Site) -> None:
-    _, outcome = done(site)
-    text = views.result_text(outcome)
-    for name in ("given.png", "restored.png", "cover.png", "path.png"):
-        assert f"leader/files/{outcome.entry.token}/{name}" in text
-    assert 'download="restored.png"' in text and 'download="run.json"' in text and 'download="map.png"' in text
-    assert text.count("<img") == text.count("alt="), "every picture has words"
-    bad = replace(outcome, level="failed", reasons=("the <b>measurement</b> is not explained",), notes=("<script>",))
-    told = views.result_text(bad)
-    assert "do not use it" in told and "The &lt;b&gt;measurement" in told and "<script>" not in told
-    plain = replace(outcome, files=("restored.png", "given.png", "run.json", "path.png"))
-    assert "no trust map" in views.result_text(plain) and "map.png" not in views.result_text(plain)
-    both = views.comparison(("A <x>", outcome), ("B", outcome))
-    assert both.count('class="pane"') == 2 and "A &lt;x&gt;" in both
+def test_what_a_visitor_must_know_is_told_in_plain_words() -> None:
+    notes = ("A plain choice.", Note("invented", "The model invents."), Note("trust map: other paths", "Calibrated elsewhere."))
+    assert words.tell_warnings(notes) == [words.WARNINGS["invented"], words.WARNINGS["trust map: other paths"]]
+    assert words.tell_notes(notes) == ["A plain choice."]
+    assert words._put_plainly(Note("new", "the answer is odd")) == "The answer is odd."
+    assert words._put_plainly(Note("invented", "x", values={"value": 0.125})).startswith("12 % of the picture is made up")
 
 
-def _page() -> Any:
-    return pytest.importorskip("leader.web.page", reason="the page needs the extra web")
+def test_every_reason_for_doubt_has_plain_words() -> None:
+    from leader.trust.error_map import NOTES
+    from leader.trust.judging import REASONS
 
-
-def test_a_form_becomes_a_wish() -> None:
-    page = _page()
-    names = ["look", "method", "plugins", "steps", "budget", "estimator", "sigma", "prior", "seed"]
-    chosen = "chosen by the quality"
-    wish = page.make_wish(names, "", "small", 2, 0, "draft", "faithful", chosen, chosen, None, "", chosen, None, "embedded", 3)
-    assert wish == Wish("small", 2, request=RestoreRequest(quality="draft", look="faithful", seed=3))
-    expert = ("natural", "ddnm", "none", "20", "0.1", "head", "0.02", "embedded", "")
-    wish = page.make_wish(names, "x", "blurred", 4, 1.5, "best", *expert)
-    request = RestoreRequest(
-        quality="best", look="natural", method="ddnm", plugins=(), steps=20, budget=0.1, estimator="head", sigma=0.02
-    )
-    assert wish == Wish("blurred", 4, 1.5, "x", request)
-    titles = [page._side(wish, "draft", chosen, chosen), page._side(wish, "draft", "ddrm", "none")]
-    assert [title for title, _ in titles] == ["Draft", "ddrm without plug-ins"]
-    assert titles[0][1].request.method is None and titles[1][1] == wish.change(quality="draft", method="ddrm", budget=None)
+    assert set(REASONS) <= set(words.REASONS) and {f"trust map: {source}" for source in NOTES} <= set(words.WARNINGS)
 
 
 def test_a_visitor_who_leaves_stops_the_job(site: Site) -> None:
-    page = _page()
+    routes = pytest.importorskip("leader.web.routes", reason="the page needs the extra web")
+
+    class Visitor:
+        gone = False
+
+        async def is_disconnected(self) -> bool:
+            return self.gone
 
     def endless(job: Job) -> None:
         job.words = "Restoring"
+        job.show(b"a preview")
         while True:
             job.check()
             time.sleep(0.001)
 
-    job = site.desk.submit("c", endless)
+    job, visitor = site.desk.submit("c", endless), Visitor()
 
-    async def visit() -> str:
-        stream = page.follow(site, job)
-        text = ""
-        async for text in stream:
-            if "Restoring" in text:
-                break
-        await stream.aclose()
-        return text
+    async def visit() -> list[dict[str, Any]]:
+        lines = []
+        async for line in routes.follow(site, job, visitor):
+            lines.append(json.loads(line))
+            visitor.gone = lines[-1].get("words") == "Restoring" and "preview" in lines[-1]
+        return lines
 
-    assert "Restoring" in asyncio.run(visit())
+    told = asyncio.run(visit())
+    assert told[-1]["state"] == "running" and told[-1]["preview"].startswith("data:image/jpeg;base64,")
     end = time.monotonic() + 120
     while not job.over and time.monotonic() < end:
         time.sleep(0.005)
     job.stop()  # where it was not stopped: the thread ends all the same
-    assert job.state == "stopped" and "Nothing was kept" in page.final_text(job, None)
-    job.state, job.error = "refused", "It is <too> large."
-    assert "&lt;too&gt;" in page.final_text(job, None)
-    job.state, job.result = "done", 7
-    assert page.final_text(job, lambda found: found + 1) == "8"
+    assert job.state == "stopped"

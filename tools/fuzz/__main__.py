@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 file.write(json.dumps({"seed": asked.seed, **asdict(item)}) + "\n")
                 file.flush()
 
-            outcomes = run_cases(numbers, asked.seed, seeds, work, asked.jobs, keep)
+            outcomes = run_cases(numbers, asked.seed, seeds, work, asked.jobs, keep, asked.seconds)
         seconds = time.monotonic() - began
     findings = [outcome for outcome in outcomes if outcome.status == FINDING]
     _report(outcomes, findings, seconds, asked.out)
@@ -60,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--first", type=int, default=0, help="number of the first case, for a long run in parts (0)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other cases")
     parser.add_argument("--only", choices=list(SHARES), help="the cases of one reader")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after so many seconds")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (2)")
     parser.add_argument("--replay", type=int, metavar="N", help="run case N in this process and show what happens")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "fuzz.jsonl", help="the file of findings")
@@ -67,18 +68,25 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run_cases(
-    numbers: Sequence[int], seed: int, seeds: Path, work: Path, jobs: int = 2, keep: Callable[[Outcome], None] | None = None
+    numbers: Sequence[int],
+    seed: int,
+    seeds: Path,
+    work: Path,
+    jobs: int = 2,
+    keep: Callable[[Outcome], None] | None = None,
+    seconds: float = float("inf"),
 ) -> list[Outcome]:
     """The outcomes of these cases, in their order; a worker that dies or hangs is a finding and is replaced.
 
-    `keep` gets every finding as soon as it is made.
+    `keep` gets every finding as soon as it is made. After `seconds` no case is begun.
     """
+    end = time.monotonic() + seconds
     outcomes: dict[int, Outcome] = {}
     waiting, lock = iter(numbers), threading.Lock()
 
     def take() -> int | None:
         with lock:
-            return next(waiting, None)
+            return next(waiting, None) if time.monotonic() < end else None
 
     def tend(place: Path) -> None:
         with _Workers(seed, seeds, place) as started:
@@ -92,7 +100,7 @@ def run_cases(
         thread.start()
     for thread in threads:
         thread.join()
-    return [outcomes[number] for number in numbers]
+    return [outcomes[number] for number in numbers if number in outcomes]
 
 
 class _Workers:

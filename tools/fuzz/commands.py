@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tools.fuzz.doors import MAPS
 
@@ -23,12 +24,14 @@ PLUGINS = ("leader", "ucpm", "satp", "equs", "equs+", "none")
 def any_command(rng: Random, folder: Path) -> list[str]:
     """A command of the package with options drawn at random; relative names lie in `folder`."""
     kind = rng.random()
-    if kind < 0.6:
+    if kind < 0.45:
         return _restore(rng, folder)
-    if kind < 0.8:
+    if kind < 0.6:
         return _degrade(rng, folder)
-    if kind < 0.95:
+    if kind < 0.7:
         return _other(rng, folder)
+    if kind < 0.95:
+        return _every_option(rng, folder)
     return [
         rng.choice((*NAMES, *NUMBERS, "--help", "--version", "restore", "bench", "priors")) for _ in range(rng.randrange(4))
     ]
@@ -104,6 +107,62 @@ def _degrade(rng: Random, folder: Path) -> list[str]:
     }
     task = options.pop("--task")
     return ["degrade", _input(rng, folder), _output(rng, folder), "--task", rng.choice(task), *_drawn(rng, options, 0.3)]
+
+
+KEPT_SHORT = {
+    ("demo",): ["--steps", "1"],
+    ("train",): ["--hours", "0"],
+    ("fit-variance",): ["--minutes", "0.0001"],
+    ("fit-trust",): ["--minutes", "-1"],
+    ("calibrate",): ["--minutes", "-1"],
+    ("adapt",): ["--minutes", "-1"],
+    ("calibrate-satp",): ["--count", "0"],
+    ("bench", "run"): ["--dry-run"],
+    ("restore",): ["--steps", "1", "--jobs", "0"],
+}
+"""Options that commands get last, so that none begins what takes minutes, or processes of its own."""
+NOT_RUN = {("web",), ("priors", "get")}
+"""A server, and downloads."""
+
+
+def _every_option(rng: Random, folder: Path) -> list[str]:
+    """Any command with its own options, as the command line declares them: each value good for its kind, or for none."""
+    import typer
+
+    from leader.cli import app
+
+    path, command = rng.choice([item for item in _list_commands(typer.main.get_command(app)) if item[0] not in NOT_RUN])
+    words: list[str] = []
+    for parameter in command.params:
+        if parameter.name == "help" or (not parameter.required and rng.random() > 0.25):
+            continue
+        value = _value(rng, folder, parameter)
+        if parameter.param_type_name == "argument":
+            words.append(value)
+        elif getattr(parameter, "is_flag", False):
+            words.append(rng.choice([*parameter.opts, *parameter.secondary_opts]))
+        else:
+            words += [rng.choice(parameter.opts), value]
+    return [*path, *words, *KEPT_SHORT.get(path, [])]
+
+
+def _list_commands(command: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    """Every command with the words that lead to it."""
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        return [(path, command)]
+    return [found for name, item in inner.items() for found in _list_commands(item, (*path, name))]
+
+
+def _value(rng: Random, folder: Path, parameter: Any) -> str:
+    if rng.random() < 0.1:
+        return rng.choice((*NAMES, *NUMBERS))
+    kind = parameter.bare_type().lower()
+    if "int" in kind or "float" in kind:
+        return rng.choice(("1", "2", "16", "0.5", *NUMBERS))
+    if "path" in kind or parameter.name in ("images", "data", "state", "records"):
+        return rng.choice((_input(rng, folder), _output(rng, folder), str(folder)))
+    return rng.choice((*METHODS, *PLUGINS, *TASKS, "table1", "small", "cpu", "md", _input(rng, folder), *NAMES))
 
 
 def _other(rng: Random, folder: Path) -> list[str]:

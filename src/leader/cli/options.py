@@ -15,7 +15,18 @@ from leader.restoration.request import RestoreRequest, Word, word_of
 
 METHOD = "Method and prior"
 HEADINGS = {
-    "What happened to the picture": ["task", "sigma", "kernel", "kernel_doubt", "mask", "factor", "down", "jpeg", "clipped"],
+    "What happened to the picture": [
+        "task",
+        "sigma",
+        "kernel",
+        "kernel_doubt",
+        "mask",
+        "factor",
+        "size",
+        "down",
+        "jpeg",
+        "clipped",
+    ],
     "What is wanted": ["quality", "look", "average", "seed"],
     METHOD: ["method", "plugins", "steps", "budget", "estimator", "prior"],
     "The machine": ["device", "dtype", "threads"],

@@ -39,7 +39,9 @@ def web(
     time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds that one picture may take.")] = 3600.0,
     keep: Annotated[float, typer.Option("--keep", help="Seconds that pictures and results are kept.")] = 3600.0,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Pictures at once; by default as the cores allow.")] = None,
-    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads for each; the bits depend on them.")] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, max=1024, help="Threads for each; the bits depend on them.")
+    ] = None,
     name: Annotated[
         list[str] | None,
         typer.Option("--name", help="A name under which visitors reach the page from elsewhere; others are not answered."),

@@ -16,6 +16,7 @@ from leader.errors import LeaderError
 from leader.forensics.blur.search import BlurSearch, find_blur
 from leader.forensics.blur.views import middle
 from leader.forensics.constants import read_constants
+from leader.forensics.defects.areas import find_areas
 from leader.forensics.defects.defects import Defects, find_defects
 from leader.forensics.defects.drawing import is_drawing
 from leader.forensics.jpeg.block_grid import find_history
@@ -98,10 +99,15 @@ class Examination:
 
     @cached_property
     def defects(self) -> Defects | NotExamined:
-        """Specks and scratches; not examined beside holes, whose borders look like them."""
+        """Specks, scratches and torn areas; not examined beside holes, whose borders look like them."""
         if self.missing:
             return NotExamined("Defects are not looked for beside transparent parts.")
-        return find_defects(self.picture.pixels, self.history)
+        return find_defects(self.picture.pixels, self.history, self.torn)
+
+    @cached_property
+    def torn(self) -> Flags:
+        """[H, W], areas that look torn out."""
+        return find_areas(self.picture.pixels)
 
     @cached_property
     def enlargement(self) -> float | NotExamined | None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from leader.forensics.blur.search import BlurSearch
 from leader.forensics.constants import read_constants
+from leader.forensics.defects.areas import LARGEST as MOST_TORN
+from leader.forensics.defects.defects import TORN
 from leader.forensics.examination import Examination, found_or_none
 from leader.forensics.jpeg.blocks import LUMA_GAIN
 from leader.forensics.noise.estimate import NoiseEstimate
@@ -82,6 +84,8 @@ def collect_findings(examination: Examination) -> Findings:
     enlarged = None if missing else found_or_none(seen.enlargement)
     blur = seen.blur if enlarged is None else BlurSearch(None, f"This picture was only enlarged, by about {enlarged:.2g}.")
     kinds, share = ((), 0.0) if missing else _defects(seen)
+    if seen is not examination and not missing and not seen.drawing and examination.torn.any():  # corners are not in the middle
+        kinds, share = tuple(dict.fromkeys((TORN, *kinds))), max(share, float(examination.torn.mean()))
     noise = found_or_none(seen.noise)
     return Findings(picture.size, picture.bits, seen.grey, noise, blur, enlarged, kinds, share, missing, seen.drawing)
 
@@ -89,7 +93,7 @@ def collect_findings(examination: Examination) -> Findings:
 def _defects(examination: Examination) -> tuple[tuple[str, ...], float]:
     """Kinds and share of what would be filled in."""
     found = found_or_none(examination.defects)
-    if found is None or found.share > MOST_DEFECTS:
+    if found is None or found.share > (MOST_TORN if TORN in found.kinds else MOST_DEFECTS):
         return (), 0.0
     stray = found.kinds == ("scratches",) and found.share < LEAST_SCRATCHED
     return ((), 0.0) if stray else (found.kinds, found.share)

@@ -11,7 +11,7 @@ the authors never ran. On a shortened grid the network's own variance is that of
 beta_tilde + c^2 Var[x0 | x_t]; theirs interpolates within the shortened schedule (`variance = "respaced"`). Their
 blurs correlate with the image reflected at its borders (the option boundary = "reflected" of our tasks), ours
 convolve in a circle. The image prior of a plug-in enters the posterior mean only: the gradient is that of the raw
-estimate.
+estimate. `guidance = "annealed"` is not theirs: the misfit as a likelihood, which needs no scale for each task.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ class DPS(Method):
     takes_origin: ClassVar[bool] = False  # its scale is tuned to whole paths
 
     scale: float | None = None
-    """Strength of the guidance; None: the published one of the task (presets/published.toml)."""
+    """Strength of the guidance; None: the published one of the task (presets/published.toml), 1 for a likelihood."""
+    guidance: str = "norm"
+    """"norm", as published; "annealed": the gradient of |A x0(x_t) - y|^2 / 2 (sigma^2 + s_t^2), s_t the noise of
+    x_t / sqrt(abar_t), joins the score: with scale 1 the likelihood of y where A x0 is known up to s_t.
+    """
     clamp: bool = True
     """Hold x0 in [-1, 1], inside the graph."""
     variance: str = "auto"
@@ -59,6 +63,8 @@ class DPS(Method):
         super().__post_init__()
         if self.scale is not None and self.scale < 0:
             raise LeaderError(f"The scale of '{self.name}' must be >= 0; found {self.scale}.")
+        if self.guidance not in ("norm", "annealed"):
+            raise LeaderError(f"The guidance of '{self.name}' must be norm or annealed; found '{self.guidance}'.")
         if self.variance not in ("auto", "small", "predicted", "respaced"):
             raise LeaderError(
                 f"The variance of '{self.name}' must be auto, small, predicted or respaced; found '{self.variance}'."
@@ -81,17 +87,23 @@ class DPS(Method):
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
         with torch.enable_grad():
             v = state.x.detach().requires_grad_()
-            prediction, norm = misfit(context, v, t, self.clamp)
-            gradient = context.ask.gradient(norm, v)
+            prediction, loss = misfit(context, v, t, self.clamp)
+            if self.guidance == "annealed":
+                spread = context.problem.sigma**2 + context.level(t).sigma.flatten() ** 2
+                loss = loss**2 / (2 * spread.to(loss))
+            gradient = context.ask.gradient(loss, v)
         return Estimate(v.detach(), detached(prediction), gradient)
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         assert estimate.guidance is not None
         moved = ancestral_step(context, estimate, x0_hat, t, u, self.variance)
-        return State(moved - self._strength(context) * estimate.guidance)
-
-    def _strength(self, context: Context) -> float:
-        return _published_scale(context.problem.operator.task) if self.scale is None else self.scale
+        if self.guidance == "norm":
+            scale = _published_scale(context.problem.operator.task) if self.scale is None else self.scale
+            return State(moved - scale * estimate.guidance)
+        # The score moves x0 by (1 - abar_t) / sqrt(abar_t), of which the step takes beta sqrt(abar_u) / (1 - abar_t).
+        kept = context.level(t).abar / context.level(u).abar
+        gain = context.level(t).cast((1 - kept) / kept.sqrt())
+        return State(moved - (1.0 if self.scale is None else self.scale) * gain * estimate.guidance)
 
 
 @cache

@@ -62,11 +62,11 @@ def resize_like_original(x: torch.Tensor, side: int) -> torch.Tensor:
 
 @lru_cache(maxsize=1)
 def _network(device: torch.device) -> Any:
-    network = torch.jit.load(str(_network_file()), map_location=device)  # type: ignore[no-untyped-call]
+    network = torch.jit.load(str(find_network_file()), map_location=device)  # type: ignore[no-untyped-call]
     return network.eval()
 
 
-def _network_file() -> Path:
+def find_network_file() -> Path:
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise LeaderError(

@@ -63,7 +63,7 @@ TABLE = (
         alpha=True,
         profile=True,
         exif=True,
-        side=65_536,
+        side=32_768,  # libavif writes up to 65,536 and, as Pillow has it, reads up to this
         options={"quality": 95, "subsampling": "4:4:4"},
     ),
     Format(HEIF, (".heic", ".heif", ".hif"), "HEIC", sniffed=False, written=False),

@@ -46,11 +46,14 @@ def check_format(path: Path, alpha: bool = False, size: tuple[int, int] | None =
     return chosen
 
 
-def write_picture(path: Path, picture: Picture, location: bool = False, stamp: Stamp | None = None) -> None:
+def write_picture(
+    path: Path, picture: Picture, location: bool = False, stamp: Stamp | None = None, quality: int | None = None
+) -> None:
     """Writes the picture whole or not at all, with 16 bits where it has them and the format can hold them.
 
     location  whether the place where it was taken goes with it
     stamp     what is added to its metadata
+    quality   1 to 100, of formats that trade it for size; None: WebP keeps everything, the others nearly
     """
     chosen = check_format(path, picture.alpha is not None, picture.size)
     with replacing(path) as temporary:
@@ -69,6 +72,8 @@ def write_picture(path: Path, picture: Picture, location: bool = False, stamp: S
         options = dict(chosen.options)
         if chosen.name == JPEG and picture.history is not None and not picture.history.found:
             options = _as_before(picture.history)
+        if quality is not None and not {"quality", "lossless"}.isdisjoint(chosen.options):
+            options = {"quality": quality}
         image = picture.to_pil()
         if picture.icc and chosen.profile:
             options["icc_profile"] = picture.icc

@@ -16,6 +16,7 @@ from leader.plugins.cells import Cells
 from leader.plugins.direct import Direct
 from leader.plugins.equs import EquS, EquSPlus
 from leader.plugins.pace import Pace
+from leader.plugins.patches import Patches
 from leader.plugins.satp import SATP, SATPPaper
 from leader.plugins.start import Start
 from leader.plugins.ucdc import UCDC
@@ -23,7 +24,7 @@ from leader.plugins.ucpm import UCPM, UCPMPaper
 from leader.plugins.wiener import Wiener
 
 _OWN: tuple[type[Plugin], ...] = (
-    *(UCPM, SATP, UCDC, UCPMPaper, SATPPaper, EquS, EquSPlus, Start, Pace, Wiener, Cells, Direct),
+    *(UCPM, SATP, UCDC, UCPMPaper, SATPPaper, EquS, EquSPlus, Start, Pace, Wiener, Cells, Direct, Patches),
 )
 PLUGINS: Registry[type[Plugin]] = Registry("plug-in", "leader.plugins", {cls.name: cls for cls in _OWN}, accept_class(Plugin))
 """The plug-ins by name: those here, those of installed packages, and `module:Class`."""
@@ -77,6 +78,7 @@ __all__ = [
     "EquS",
     "EquSPlus",
     "Pace",
+    "Patches",
     "Plugin",
     "SATPPaper",
     "Start",

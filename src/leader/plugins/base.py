@@ -101,6 +101,10 @@ class Plugin:
         """In which the method's data step is to be the smallest, given Sigma [B, C, H, W]; None: all pixels alike."""
         return None
 
+    def conclude(self, images: Tensor, problem: Problem) -> Tensor:
+        """The restored images [B, C, H, W] of a run that is done, changed for the last time."""
+        return images
+
     def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
         """What the method's data step made of x0, x0_hat [B, C, H, W], changed where a plug-in knows better."""
         return x0_hat

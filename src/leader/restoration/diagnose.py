@@ -10,8 +10,8 @@ pixel, and in drawings. Nothing is enlarged and nothing gets colours unless some
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ SMALL = 256
 SAMPLING = {(1, 1): "4:4:4", (1, 2): "4:2:2", (2, 2): "4:2:0", (2, 1): "4:4:0", (1, 4): "4:1:1"}
 OUT = "restored.png"
 CONTENT = {
+    "torn areas": "areas of one colour that may be torn out",
     "scratches": "lines that may be scratches",
     "dead pixels": "dots that may be dead pixels",
     "salt and pepper": "dots that may be salt and pepper",
@@ -99,6 +100,11 @@ class Diagnosis:
     def options(self) -> dict[str, Any]:
         """The options of that task."""
         return {} if self.advice is None else dict(self.advice.options)
+
+    @property
+    def repairs(self) -> tuple[Advice, ...]:
+        """The repair that is advised, and those that are advised once it is made, in their order."""
+        return tuple(_list_repairs(self.findings, self.advice))
 
     @property
     def size(self) -> tuple[int, int]:
@@ -253,6 +259,18 @@ def advise(found: Findings) -> Advice | None:
     if found.blocky and "jpeg" in TASKS:
         return Advice("jpeg")
     return None
+
+
+def _list_repairs(found: Findings, advice: Advice | None) -> Iterator[Advice]:
+    """Holes and defects are filled in first, what is left is diagnosed without them. One more repair is the last: a picture is
+    freed of noise, blur and blocks of compression together, as far as they are sure.
+    """
+    if advice is None:
+        return
+    yield advice
+    if advice.task == "inpaint":
+        filled = replace(found, missing=0.0, defects=(), defect_share=0.0)
+        yield from _list_repairs(filled, _advice(filled))
 
 
 def _perhaps_content(found: Findings) -> bool:

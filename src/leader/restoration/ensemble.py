@@ -23,7 +23,7 @@ from leader.problem import Problem
 from leader.restoration.choice import Choice
 from leader.result import OnStep, Result, Step, drain
 from leader.sampler import Sampler
-from leader.trust import ErrorMap, Watch, add_errors
+from leader.trust import ErrorMap, Watch, add_errors, raise_invented
 
 MOST_RUNS = 1000
 
@@ -103,7 +103,15 @@ def ensemble(
 
     result = drain(sampler.iterate(repeated, seed, ids=ids, plan=many), show)
     result, maps = add_errors(sampler.prior, repeated, result, watch)
-    return join_runs(result, count, maps)
+    joined = join_runs(result, count, maps)
+    if count == 1:
+        return joined
+    mean, error, known = joined.mean, joined.error_std, problem.find_known_pixels()
+    for item in chosen.plugins:  # the mean of several runs is not what they would have concluded with
+        mean = item.conclude(mean, problem)
+    if error is not None and known is not None:  # runs that invent the same thing agree, and are none the better for it
+        error = torch.stack([raise_invented(one, seen) for one, seen in zip(error, known.expand(len(error), -1, -1))])
+    return replace(joined, mean=mean, error_std=error)
 
 
 def join_runs(result: Result, count: int, maps: Sequence[ErrorMap]) -> Ensemble:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from leader.messages import Note
+from leader.trust.limits import FAR
+from leader.trust.residual import find_far_pixels
 
 NOTE = Note(
     "invented", "So much detail is missing that the model invents what it shows: do not trust faces or writing in the result."
@@ -17,8 +18,6 @@ KEPT = 1 / LARGE_FACTOR**2
 """The same share of what is measured, for other tasks."""
 HEARD = 0.1
 """A frequency that a blur leaves less of than this is taken as lost: noise and rounding hide it."""
-WIDE = 8
-"""Pixels from the nearest known one, in rows or columns, beyond which a hole is large."""
 
 
 def strong_blur(kernel: Tensor) -> bool:
@@ -29,9 +28,6 @@ def strong_blur(kernel: Tensor) -> bool:
 
 
 def large_holes(known: Tensor) -> bool:
-    """Whether a mask [H, W], 1 where known, has a hole wider than twice WIDE, or leaves next to nothing."""
-    plane = (known > 0).float()[None, None]
-    if float(plane.mean()) < KEPT:
-        return True
-    near = functional.max_pool2d(plane, 2 * WIDE + 1, stride=1, padding=WIDE)
-    return bool((near == 0).any())
+    """Whether a mask [H, W], 1 where known, has a hole that will be called invented, or leaves next to nothing."""
+    seen = known > 0
+    return float(seen.float().mean()) < KEPT or bool(find_far_pixels(seen[None], FAR).any())

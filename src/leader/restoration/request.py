@@ -133,7 +133,7 @@ class RestoreRequest:
     dtype: str | None = word(
         None, "Numbers to compute with: auto (half precision where it is fast and safe), mixed, float32, ..."
     )
-    threads: int | None = word(None, "Threads of the CPU; the bits depend on them.", int, least=1)
+    threads: int | None = word(None, "Threads of the CPU; the bits depend on them.", int, least=1, most=1024)
     seed: int = word(defaults.SEED, "Another seed, another draw.", int, least=0)
     average: int | None = word(None, "The mean of N runs: closer to the truth, N times the work.", int, metavar="N", least=1)
     jpeg: bool = word(

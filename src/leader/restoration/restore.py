@@ -110,7 +110,7 @@ class Preparation(OfPosed):
     def finish(self, result: Result, trust: ErrorMap | None, begin: float, check: bool) -> Restoration:
         """The restoration of a run that began at `begin` (time.perf_counter): judged, cropped, a picture again."""
         with self.use_resources():
-            judged = self._verdict(result.images) if check else None
+            judged = self._verdict(result) if check else None
         result = replace(
             result,
             images=self._crop(result.images),
@@ -121,11 +121,11 @@ class Preparation(OfPosed):
         seconds = time.perf_counter() - begin
         return Restoration(self.given.with_pixels(pixels), self.posed, result, seconds, self.origin, judged, trust=trust)
 
-    def _verdict(self, images: Tensor) -> Verdict:
+    def _verdict(self, result: Result) -> Verdict:
         given = torch.from_numpy(np.ascontiguousarray(self.given.pixels.transpose(2, 0, 1)))
         facts = RunFacts(
             self.problem,
-            images,
+            result.images,
             self.sampler.prior,
             given,
             self.seed,
@@ -136,6 +136,7 @@ class Preparation(OfPosed):
             width=self.posed.width,
             estimated=self.sigma_from == "estimated",
             misread=self.posed.misread,
+            error=result.error_std,
         )
         return judge(measure(facts))
 

@@ -22,7 +22,7 @@ from leader.errors import LeaderError
 from leader.files import replacing
 from leader.priors.json_files import check_list, check_number, check_table, read_json
 from leader.trust.evidence import LEAST_NOISE
-from leader.trust.residual import measure_invented_share
+from leader.trust.residual import measure_far_share
 
 SUFFIX = ".json"
 LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -129,7 +129,7 @@ def find_family(name: str, known: Tensor | None) -> str:
     task = next((task for task in TASKS.values() if name in (task.name, *task.operators)), None)
     if task is None:
         return name
-    has_hole = known is not None and measure_invented_share(known[None]) > HOLE
+    has_hole = known is not None and measure_far_share(known[None]) > HOLE
     return task.hole_family if task.hole_family and has_hole else task.trust_family or task.name
 
 

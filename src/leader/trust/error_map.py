@@ -16,13 +16,18 @@ from leader.messages import Note, Remedy
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.result import Result
+from leader.trust import maps
 from leader.trust.calibration import GAUSSIAN, LEVELS, SHOWN, calibration_of, find_family
 from leader.trust.evidence import Evidence, Watch, gather
+from leader.trust.limits import FAR
 from leader.trust.referee import file_of, referee_of
+from leader.trust.residual import find_far_pixels
 from leader.trust.strips import LARGE
 
 LEAST = 1 / 255
 """Differences from a known pixel that rounding to 8 bits explains, [-1, 1] units: half a grey level."""
+RED = 2 * maps.LAST / maps.NINE_OF_TEN / 255
+"""The standard deviation, [-1, 1] units, from which on the map shows its last colour."""
 APART = 0.7
 """How far the visited times may stay from those that the referee looks at, natural logarithms of the clock (`Watch.apart`):
 at most 0.63 on the paths of a quality, 1.6 with ten uniform steps of DDNM, where its intervals cover half of the errors.
@@ -85,7 +90,7 @@ def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float =
         source = "calibrated" if measured else "other tasks"
         if apart > APART and family not in SHORT:
             source = "other paths"
-    return ErrorMap(keep_known_pixels(std, evidence), level, source)
+    return ErrorMap(raise_invented(keep_known_pixels(std, evidence), evidence.known), level, source)
 
 
 def keep_known_pixels(std: Tensor, evidence: Evidence) -> Tensor:
@@ -94,6 +99,15 @@ def keep_known_pixels(std: Tensor, evidence: Evidence) -> Tensor:
         return std
     error = (evidence.restored - evidence.given.to(evidence.restored)).abs().amax(0)
     return torch.where(evidence.known, torch.where(error > LEAST, error, 0.0), std)
+
+
+def raise_invented(std: Tensor, known: Tensor | None) -> Tensor:
+    """`std` [..., H, W], in [-1, 1] units, at least `RED` where nothing known [H, W] bool is near: nothing vouches for what
+    fills a hole there, however smooth it is.
+    """
+    if known is None:
+        return std
+    return torch.where(find_far_pixels(known[None], FAR).to(std.device), std.clamp_min(RED), std)
 
 
 def narrow_spread(spread: Tensor, evidence: Evidence) -> Tensor:

@@ -13,12 +13,15 @@ from typing import Any, Literal
 from leader.messages import Note, Reader, Remedy, render
 from leader.trust import limits, residual, score
 from leader.trust.limits import Limits
+from leader.trust.maps import SHARES
 from leader.trust.measuring import Numbers
 from leader.trust.readings import read_growth, read_kept_noise, read_loss, read_misfit, read_sharpness, read_waves
 
 Level = Literal["fine", "doubtful", "failed"]
 REASONS = {
-    "invented": "{percent:.0f} % of the picture is far from anything known: is the mask inverted?",
+    "inverted": "{percent:.0f} % of the picture is far from anything known: is the mask inverted?",
+    "invented": "{percent:.2g} % of the picture is invented: nothing is known within {distance} pixels of it",
+    "unsure": "the trust map does not know {percent:.0f} % of the picture to within {levels} grey levels",
     "sharp": "the given picture looks sharp, not blurred by this kernel: what is there to undo?",
     "growth": "the picture has {detail}: are kernel and sigma right?",
     "waves": "the picture has waves {times:.1f} times as strong as in photographs: are kernel and sigma right?",
@@ -114,7 +117,9 @@ def _list_findings(numbers: Mapping[str, Any]) -> list[_Finding]:
         for name in ("growth", "waves", "kept noise"):
             signs[name] = replace(signs[name], limits=Limits(signs[name].limits.doubtful))
     return [
-        _find("invented", float(numbers["invented"]), limits.INVENTED),
+        _find("inverted", float(numbers["invented"]), limits.INVERTED),
+        _find("invented", float(numbers.get("deep", 0.0)), limits.INVENTED, distance=limits.FAR),
+        _find("unsure", float(numbers.get("unsure") or 0.0), limits.UNSURE, levels=SHARES[-1]),
         *scored,
         _find("sharp", read_sharpness(numbers), limits.SHARP),
         *signs.values(),
@@ -146,7 +151,8 @@ def _list_misfits(numbers: Mapping[str, Any]) -> list[_Finding]:
     correlation, noisy = float(numbers["correlation"] or 0.0), sigma > residual.ROUNDING
     cause = f"white noise of {sigma:.2g}" if noisy else "rounding to 8 bits"
     closeness = 1 / ratio if ratio > 0 and noisy and not numbers.get("estimated") else 0.0
-    colour = abs(correlation) if ratio > limits.WORTH_A_LOOK else 0.0
+    shows = noisy or float(numbers["residual"]) > limits.VISIBLE  # less than a grey level is the grain of any photograph
+    colour = abs(correlation) if shows and ratio > limits.WORTH_A_LOOK else 0.0
     return [
         _find("lost", lost, limits.LOST, times=_write(lost)),
         _find("misfit", ratio, limits.MISFIT, True, cause=cause, times=_write(ratio)),

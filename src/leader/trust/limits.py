@@ -29,7 +29,9 @@ def _number(name: str) -> float:
     return float(_TABLES["numbers"][name]["value"])
 
 
+INVERTED = _limits("inverted")
 INVENTED = _limits("invented")
+UNSURE = _limits("unsure")
 GROWTH = _limits("growth")
 ENLARGED_GROWTH = _limits("enlarged_growth")
 WAVES = _limits("waves")
@@ -47,11 +49,13 @@ BLOCKS = _limits("blocks")
 
 WORTH_A_LOOK = _number("worth_a_look")
 LEAST_DETAIL = _number("least_detail") / 255
+VISIBLE = _number("visible") / 255
 USUAL_GROWTH = _number("usual_growth")
 TAKES_DETAIL = _number("takes_detail")
 NOT_WHITE = _number("not_white")
 CLOCK = int(_number("clock"))
 NEAR = int(_number("near"))
+FAR = int(_number("far"))
 FEWEST = int(_number("fewest"))
 BANDS = tuple(float(edge) for edge in _TABLES["numbers"]["bands"]["value"])
 

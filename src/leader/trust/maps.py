@@ -46,6 +46,11 @@ def shares(std: Values) -> dict[str, float]:
     return {str(limit): float((levels <= limit).mean()) for limit in SHARES}
 
 
+def find_unsure_share(std: Values) -> float:
+    """Share of the pixels that are not known to within the last of the levels that are told."""
+    return 1 - shares(std)[str(SHARES[-1])]
+
+
 def in_words(std: Values) -> str:
     """The shares as one sentence."""
     (first, share), *others = shares(std).items()

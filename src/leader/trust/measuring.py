@@ -14,7 +14,8 @@ from leader.operators.whitened import find_physical
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.result import to_unit_range
-from leader.trust import plausibility, residual
+from leader.trust import maps, plausibility, residual
+from leader.trust.limits import FAR
 
 if TYPE_CHECKING:
     from leader.forensics.blur.width import Width
@@ -36,6 +37,7 @@ class RunFacts:
     width      what the given picture says of the width of a blur's kernel; None where it was not examined
     estimated  whether sigma was estimated from the given picture, so that the error of a compression may count in it
     misread    the probability that what was found out about the picture is wrong and no noise level makes up for it
+    error      the error map, standard deviations of the frame [1, C, H, W] in [-1, 1] units; None where there is none
     """
 
     problem: Problem
@@ -50,6 +52,7 @@ class RunFacts:
     width: Width | None = None
     estimated: bool = False
     misread: float = 0.0
+    error: Tensor | None = None
 
     def cut(self, whole: Tensor) -> Tensor:
         """The picture's part of the frame."""
@@ -68,7 +71,8 @@ def measure(facts: RunFacts) -> Numbers:
         change = plausibility.root_mean_square(facts.cut(plausibility.find_change(facts.prior, inside, noise)))
     shown = to_unit_range(facts.cut(inside))[0].cpu()
     before = plausibility.enlarge_bicubically(facts.given.cpu().float(), (int(shown.shape[-2]), int(shown.shape[-1])))
-    known = _find_known(problem)
+    open_ = problem.find_known_pixels()
+    known = None if open_ is None else open_[0].cpu()
     return {
         **_measure_residual(facts, inside, known),
         "noise": facts.noise,
@@ -76,6 +80,9 @@ def measure(facts: RunFacts) -> Numbers:
         "sharp": None if width is None else width.sharp,
         "compressed": float(width is not None and width.odds is None),
         "misread": facts.misread,
+        "unsure": None
+        if facts.error is None
+        else maps.find_unsure_share((facts.cut(facts.error)[0].mean(0) / 2).cpu().numpy()),
         "estimated": float(facts.estimated),
         "excess": plausibility.root_mean_square(facts.cut(facts.images) / 2 - facts.cut(inside) / 2),
         "change": change,
@@ -87,14 +94,6 @@ def measure(facts: RunFacts) -> Numbers:
         **{f"band{number}": value for number, value in enumerate(plausibility.measure_bands(shown))},
         **({f"given_band{n}": value for n, value in enumerate(plausibility.measure_bands(before))} if known is None else {}),
     }
-
-
-def _find_known(problem: Problem) -> Tensor | None:
-    """The known pixels [H, W] bool of a picture of the same size with holes; None for other measurements."""
-    y = problem.y
-    if tuple(y.shape[1:]) != tuple(problem.image_shape) or bool(problem.operator.reached(y).all()):
-        return None
-    return problem.operator.reached(y).expand_as(y)[0].all(0).cpu()
 
 
 def _measure_residual(facts: RunFacts, x: Tensor, known: Tensor | None) -> Numbers:
@@ -109,6 +108,7 @@ def _measure_residual(facts: RunFacts, x: Tensor, known: Tensor | None) -> Numbe
         "residual": residual.measure_level(left, reached),
         "correlation": residual.correlate_neighbours(left[0], reached[0]) if is_picture else None,
         "blockiness": residual.measure_blockiness(facts.given) if is_picture and bool(reached.all()) else 1.0,
-        "invented": 0.0 if known is None else residual.measure_invented_share(reached[0]),
+        "invented": 0.0 if known is None else residual.measure_far_share(reached[0]),
+        "deep": 0.0 if known is None else residual.measure_far_share(reached[0], FAR),
         "enlarged": x[0, 0].numel() / y[0, 0].numel() if is_picture else 1.0,
     }

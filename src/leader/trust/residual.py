@@ -73,8 +73,14 @@ def _find_strongest_phase(steps: Tensor) -> float:
     return 1.0 if total == 0 else max(float(steps[first::BLOCK].mean()) / total for first in range(BLOCK))
 
 
-def measure_invented_share(reached: Tensor) -> float:
-    """Share of the picture further than `NEAR` pixels from anything known, for a mask `reached` [C, H, W]."""
-    known = reached.any(0, keepdim=True)[None].float()
-    near = F.max_pool2d(known, 2 * NEAR + 1, stride=1, padding=NEAR)
-    return 1 - float(near.mean())
+def find_far_pixels(reached: Tensor, distance: int) -> Tensor:
+    """Where [H, W] bool nothing is known within `distance` rows and columns, for a mask `reached` [C, H, W] bool."""
+    near = reached.any(0, keepdim=True)[None].float()
+    for kernel, padding in (((2 * distance + 1, 1), (distance, 0)), ((1, 2 * distance + 1), (0, distance))):
+        near = F.max_pool2d(near, kernel, 1, padding)
+    return near[0, 0] == 0
+
+
+def measure_far_share(reached: Tensor, distance: int = NEAR) -> float:
+    """Share of the picture without anything known within `distance` pixels, for a mask `reached` [C, H, W] bool."""
+    return float(find_far_pixels(reached, distance).double().mean())

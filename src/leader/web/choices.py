@@ -1,9 +1,10 @@
-"""What a visitor chooses, in plain words, and the restoration that it asks for."""
+"""What a visitor chooses, as the page sends it, and the restorations that it asks for."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,54 +15,122 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from leader.errors import LeaderError, UsageError
-from leader.restoration.request import RestoreRequest, parse_word
+from leader.presets.paths import LOOKS, QUALITIES
+from leader.restoration.request import RestoreRequest, parse_word, word_of
+from leader.restoration.tasks import TASKS
 
-KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "small": ("It is too small", ("sr",)),
-    "blurred": ("It is blurred", ("deblur-gaussian", "deblur", "deblur-motion")),
-    "noisy": ("It is noisy", ("denoise",)),
-    "jpeg": ("It shows JPEG blocks", ("jpeg", "denoise")),
-    "missing": ("Parts are missing", ("inpaint",)),
-    "grey": ("It has no colour", ("colourise",)),
-}
-"""Kind of damage -> (words, tasks that repair it, the usual one first; one that this version lacks is passed over)."""
-TASK_WORDS = {task: words for words, tasks in reversed(KINDS.values()) for task in tasks}
+ORDER = ("missing", "noisy", "jpeg", "blurred", "grey", "small")
+"""Kinds of damage as they are repaired, one after the other: what is made larger last is cheaper before."""
+KINDS = {kind: [task for task in TASKS.values() if task.page and task.page[0] == kind] for kind in ORDER}
+"""Kind of damage -> the tasks that repair it, the usual one first."""
+TASK_WORDS = {task.name: task.page[1] for tasks in KINDS.values() for task in tasks if task.page}
 """Task -> what the page calls it, as `leader.messages.render` takes them."""
-FACTORS = (2, 3, 4, 8)
-CHOSEN = "chosen by the quality"
-"""What an expert setting says where it was left alone."""
+EXPERT = {
+    "method": "Method",
+    "plugins": "Plug-ins",
+    "steps": "Steps",
+    "budget": "Budget of SATP",
+    "estimator": "Estimator",
+    "sigma": "Noise level, 0 to 1",
+    "prior": "Prior",
+    "seed": "Seed",
+}
+"""Choices of a request that the page offers to experts, and their labels; a new one is one line here."""
 WIDEST_BLUR = 8.0
 """Pixels; a wider blur leaves nothing to restore."""
+LARGEST_FACTOR = 16
 MOST_MASK = 8 << 20
 """Characters of a painted mask: a data address of a picture of two colours."""
+MOST_PAINTED = 4_200_000
+"""Pixels of the canvas that is painted on; the page makes it no larger than 2048 on a side."""
 PNG = "data:image/png;base64,"
+NOTHING_CHOSEN = "Choose what is wrong with the picture first."
 NOTHING_PAINTED = "Paint over the missing parts with the brush first."
 ALL_PAINTED = "Everything is painted over; leave some of the picture, for the rest is filled in from it."
+NO_MASK = "What was painted cannot be read; paint the missing parts again."
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One repair of a picture.
+
+    kind    a key of KINDS
+    factor  by which a small picture is enlarged, or `size` (width, height) that it must fit into
+    blur    width in pixels; None: as it was found
+    """
+
+    kind: str
+    factor: float | None = None
+    size: tuple[int, int] | None = None
+    blur: float | None = None
 
 
 @dataclass(frozen=True)
 class Wish:
     """A visitor's choices.
 
-    kind      a key of KINDS; factor and blur (in pixels; None: as it was found) belong to some of them
-    painted   a PNG as a data address, opaque where the picture is missing, of any size; empty: nothing painted
-    request   quality, look and expert settings
+    repairs      in the order in which they are made
+    painted      a PNG as a data address, opaque where the picture is missing, of any size; empty: nothing painted
+    request      quality, look and expert settings
+    draft_first  whether a quick draft is shown while a long run goes on
     """
 
-    kind: str = "small"
-    factor: int = 4
-    blur: float | None = None
+    repairs: tuple[Repair, ...]
     painted: str = ""
     request: RestoreRequest = field(default_factory=RestoreRequest)
+    draft_first: bool = True
 
     def change(self, **choices: Any) -> Wish:
         """The same wish with some choices of the request changed."""
         return replace(self, request=replace(self.request, **choices))
 
 
+def read_wish(body: Mapping[str, Any]) -> Wish:
+    """The wish that the page sent; whatever has another form than the page's own is refused in a sentence."""
+    listed = body.get("repairs")
+    if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed) or not listed:
+        raise UsageError(NOTHING_CHOSEN)
+    repairs = [_read_repair(item) for item in listed]
+    if len({repair.kind for repair in repairs}) < len(repairs):
+        raise UsageError("Every repair is made once; choose each kind of damage once.")
+    chosen = {name: parse_word(name, body.get(name)) for name in ("quality", "look", *EXPERT)}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    for name, known in (("quality", QUALITIES), ("look", LOOKS), ("prior", list_priors())):
+        if name in given and given[name] not in known:
+            raise UsageError(f"The {name} must be one of {', '.join(known)}; found '{str(given[name])[:40]}'.")
+    repairs.sort(key=lambda repair: ORDER.index(repair.kind))
+    return Wish(tuple(repairs), str(body.get("painted") or ""), RestoreRequest(**given), body.get("draft_first") is not False)
+
+
+def _read_repair(item: Mapping[str, Any]) -> Repair:
+    kind, size = item.get("kind"), item.get("size")
+    if not isinstance(kind, str) or not KINDS.get(kind):
+        raise UsageError(f"Say what is wrong with the picture: one of {', '.join(KINDS)}; found '{str(kind)[:40]}'.")
+    factor, blur = _read_number(item.get("factor"), "factor"), _read_number(item.get("blur"), "blur")
+    if factor is not None and not 1 < factor <= LARGEST_FACTOR:
+        raise UsageError(f"The factor must be larger than 1 and at most {LARGEST_FACTOR}; found {factor:g}.")
+    if blur is not None and not 0 < blur <= WIDEST_BLUR:
+        raise UsageError(f"The blur must be wider than 0 and at most {WIDEST_BLUR:g} pixels; found {blur:g}.")
+    if size is None:
+        return Repair(kind, factor, None, blur)
+    whole = isinstance(size, list) and len(size) == 2 and all(type(side) is int and 0 < side < 2**16 for side in size)
+    if not whole:
+        raise UsageError(f"The size must be a width and a height in pixels; found '{str(size)[:40]}'.")
+    return Repair(kind, factor, (size[0], size[1]), blur)
+
+
+def _read_number(value: Any, label: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise UsageError(f"The {label} must be a number; found '{str(value)[:40]}'.")
+    return float(value)
+
+
 def kind_of(task: str) -> str | None:
     """The kind of damage that a task repairs."""
-    return next((kind for kind, (_, tasks) in KINDS.items() if task in tasks), None)
+    page = TASKS[task].page if task in TASKS else None
+    return page[0] if page is not None and page[0] in KINDS else None
 
 
 def list_priors() -> list[str]:
@@ -71,67 +140,63 @@ def list_priors() -> list[str]:
     return ["embedded", *(name for name, entry in ENTRIES.items() if entry.on_disk)]
 
 
-def parse_choice(name: str, value: Any) -> Any:
-    """What a form's field says for a choice of the request; None where it is left to the quality, or empty."""
-    return None if value == CHOSEN else parse_word(name, value)
+def list_menus() -> dict[str, list[str]]:
+    """The expert settings that are chosen from a list, and their values."""
+    menus = {name: listed() for name in EXPERT if (listed := word_of(RestoreRequest, name).names) is not None}
+    return {**menus, "prior": list_priors()}
 
 
-def build_request(wish: Wish, size: tuple[int, int], proposed: tuple[str, Mapping[str, Any]] | None = None) -> RestoreRequest:
-    """The restoration that a visitor wishes of a picture of `size` (width, height).
+def build_request(
+    wish: Wish, number: int, size: tuple[int, int], advised: Mapping[str, tuple[str, Mapping[str, Any]]]
+) -> RestoreRequest:
+    """The restoration that is repair `number` of a wish, for a picture of `size` (width, height).
 
-    proposed  (task, options) of the diagnosis, which hold where the visitor agrees with its kind
+    advised  kind of damage -> (task, options) of the diagnosis of the picture given
     """
-    _check(wish)
-    task, options = _task(wish.kind), {}
-    if proposed is not None and kind_of(proposed[0]) == wish.kind:
-        task, options = proposed[0], dict(proposed[1])
-    if wish.kind == "small":
-        options["factor"] = wish.factor
-    if wish.kind == "blurred" and wish.blur is not None:
-        task, options["kernel"] = "deblur-gaussian", f"gaussian:{wish.blur:g}"
-    if wish.kind == "blurred" and "kernel" not in options:
+    repair, request = wish.repairs[number], wish.request
+    task, options = KINDS[repair.kind][0].name, dict[str, Any]()
+    if repair.kind in advised:
+        task, options = advised[repair.kind][0], dict(advised[repair.kind][1])
+    if repair.kind == "small":
+        wanted = {"factor": repair.factor or 4.0} if repair.size is None else {"size": fit_size(repair.size, size)}
+        options |= wanted
+    if repair.kind == "blurred" and repair.blur is not None:
+        task, options = "deblur-gaussian", {"kernel": f"gaussian:{repair.blur:g}"}
+    if repair.kind == "blurred" and "kernel" not in options:
         raise UsageError("Say how wide the blur is, in pixels; none was found in the picture.")
-    if wish.painted and wish.kind == "missing":
+    if repair.kind == "missing" and wish.painted:
         options["mask"] = mask_of(wish.painted, size)
-    elif wish.kind == "missing" and (proposed is None or kind_of(proposed[0]) != "missing"):
+    elif repair.kind == "missing" and repair.kind not in advised:
         raise LeaderError(NOTHING_PAINTED)  # nothing is transparent, and no scratches were found
-    if wish.request.sigma is not None:
-        options["sigma"] = wish.request.sigma
-    if wish.request.method is not None:
+    if number:  # the level was told of the picture given; what is left of its noise is measured
+        request = replace(request, sigma=None)
+    elif request.sigma is not None:
+        options["sigma"] = request.sigma
+    if request.method is not None:
         options |= {"quality": None, "look": None}  # which choose the method, where the visitor does not
-    return wish.request.with_options({"task": task, **options})
+    return request.with_options({"task": task, **options})
 
 
-def _task(kind: str) -> str:
-    from leader.restoration.tasks import TASKS
-
-    return next(task for task in KINDS[kind][1] if task in TASKS)
-
-
-def _check(wish: Wish) -> None:
-    if wish.kind not in KINDS:
-        raise UsageError(f"Say what is wrong with the picture: one of {', '.join(KINDS)}; found '{wish.kind}'.")
-    if wish.request.prior not in list_priors():
-        raise UsageError(f"The prior must be one of {', '.join(list_priors())}; found '{wish.request.prior}'.")
-    if wish.blur is not None and not (math.isfinite(wish.blur) and 0 < wish.blur <= WIDEST_BLUR):
-        raise UsageError(f"The blur must be wider than 0 and at most {WIDEST_BLUR:g} pixels; found {wish.blur:g}.")
+def fit_size(box: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
+    """(width, height) of a picture of `size` in its own proportions, as large as fits into a box."""
+    ratio = min(box[0] / size[0], box[1] / size[1])
+    if ratio <= 1:
+        found = f"{size[0]} x {size[1]}"
+        raise UsageError(f"The picture has {found} pixels, which is the size asked for or more; ask for a larger one.")
+    return max(size[0], round(ratio * size[0])), max(size[1], round(ratio * size[1]))
 
 
 def mask_of(painted: str, size: tuple[int, int]) -> NDArray[np.float32]:
     """[H, W], 1 where the picture of `size` is known, from what was painted over a view of it."""
-    import io
-
     if not painted.startswith(PNG) or len(painted) > MOST_MASK:
         raise LeaderError("What was painted did not arrive as a picture; paint the missing parts again.")
     try:
         with Image.open(io.BytesIO(base64.b64decode(painted[len(PNG) :], validate=True)), formats=("PNG",)) as image:
-            if image.width * image.height > 4_000_000:
+            if image.width * image.height > MOST_PAINTED:
                 raise LeaderError("What was painted is larger than the page's own canvas; paint the missing parts again.")
             covered = image.convert("RGBA").getchannel("A").resize(size, Image.Resampling.BILINEAR)
     except (binascii.Error, OSError, SyntaxError, ValueError) as error:
-        if isinstance(error, LeaderError):
-            raise
-        raise LeaderError("What was painted cannot be read; paint the missing parts again.") from error
+        raise error if isinstance(error, LeaderError) else LeaderError(NO_MASK) from error
     missing = np.asarray(covered) > 127
     if not missing.any():
         raise LeaderError(NOTHING_PAINTED)
@@ -141,22 +206,13 @@ def mask_of(painted: str, size: tuple[int, int]) -> NDArray[np.float32]:
     return known
 
 
-def half_painted() -> str:
-    """A mask as the page would send it, one half covered: it stands for one that is not painted yet."""
-    import io
-
+def draw_mask(missing: NDArray[np.bool_], side: int | None = None) -> bytes:
+    """A PNG as the page paints it, opaque where a picture [H, W] is missing; no larger than `side`."""
+    cover = Image.fromarray(np.where(missing, 255, 0).astype(np.uint8))
+    if side is not None:
+        cover.thumbnail((side, side), Image.Resampling.BOX)
+    drawn = Image.new("RGBA", cover.size, (220, 38, 38, 255))
+    drawn.putalpha(cover.point(lambda value: 255 if value >= 64 else 0))
     buffer = io.BytesIO()
-    covered = Image.new("RGBA", (2, 1))
-    covered.putpixel((0, 0), (220, 38, 38, 255))
-    covered.save(buffer, "PNG")
-    return PNG + base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def found_blur(options: Mapping[str, Any]) -> float | None:
-    """The width of a Gaussian blur that a diagnosis found; 0 for a blur of another shape, None for none."""
-    kernel = options.get("kernel")
-    if kernel is None:
-        return None
-    if not isinstance(kernel, str) or not kernel.startswith("gaussian:"):
-        return 0.0
-    return min(WIDEST_BLUR, float(kernel.partition(":")[2]))
+    drawn.save(buffer, "PNG")
+    return buffer.getvalue()

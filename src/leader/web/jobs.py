@@ -18,7 +18,7 @@ from leader.errors import LeaderError
 from leader.web.limits import Limits
 
 State = Literal["waiting", "running", "done", "stopped", "refused"]
-Work = Callable[["Job"], Any]
+Work = Callable[["Job"], object]
 
 BUSY = "One picture at a time, please: your last one is still being restored; wait for it or stop it."
 LOST = "Something went wrong inside the program, which is our fault; try another picture or other settings."
@@ -32,10 +32,12 @@ class StoppedError(Exception):
 class Job:
     """One visitor's work.
 
-    share    of the work that is done, 0 to 1; seconds_left: None before that is known
-    words    what is being done now
-    preview  the estimate so far, as a small JPEG, and how many there were
-    result   what the work returned; error: one sentence where it was refused
+    share     of the work of this step that is done, 0 to 1; seconds_left: None before that is known; later: seconds of
+              the repairs that come after this one
+    words     what is being done now; step: the number of the repair that is being made
+    preview   the estimate so far, as a small JPEG, and how many there were; drafted: it is a finished draft
+    outcomes  of the repairs that are made, what the page says of each
+    error     one sentence where it was refused
     """
 
     client: str
@@ -43,10 +45,13 @@ class Job:
     state: State = "waiting"
     share: float = 0.0
     seconds_left: float | None = None
+    later: float = 0.0
     words: str = ""
+    step: int = 0
     preview: bytes | None = None
     previews: int = 0
-    result: Any = None
+    drafted: bool = False
+    outcomes: tuple[dict[str, Any], ...] = ()
     error: str = ""
     began: float | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -54,6 +59,10 @@ class Job:
     def stop(self) -> None:
         """Asks the job to end at its next step."""
         self._stop.set()
+
+    def show(self, preview: bytes, draft: bool = False) -> None:
+        """Shows a picture while the work goes on."""
+        self.preview, self.previews, self.drafted = preview, self.previews + 1, draft
 
     def check(self) -> None:
         """Raises where the job must end: it was told to, or took too long."""
@@ -128,7 +137,7 @@ class Desk:
         try:
             job.began = time.monotonic()
             job.check()
-            job.result = work(job)
+            work(job)
             state = "done"
         except StoppedError:
             state = "stopped"

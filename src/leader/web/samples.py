@@ -15,31 +15,25 @@ from leader.pictures import Picture, read_picture, write_picture
 
 @dataclass(frozen=True)
 class Sample:
-    """A photograph of the package and what is done to it."""
+    """A photograph of the package, what is done to it, and what the page proposes for it: a repair as the page sends it."""
 
     title: str
     photograph: str
-    kind: str
+    repair: dict[str, Any]
     task: str
     sigma: float = 0.01
     options: dict[str, Any] = field(default_factory=dict)
-    wish: dict[str, Any] = field(default_factory=dict)
 
 
+_BLUR: dict[str, Any] = {"kernel": "gaussian:2"}
 SAMPLES = {
-    "small": Sample("Small", "BuddiesOfBudgie_5bf63903e7.png", "small", "sr", 0.01, {"factor": 4}, {"factor": 4}),
+    "small": Sample("Small", "BuddiesOfBudgie_5bf63903e7.png", {"kind": "small", "factor": 4}, "sr", 0.01, {"factor": 4}),
     "blurred": Sample(
-        "Blurred",
-        "BuddiesOfBudgie_e620f959a3.png",
-        "blurred",
-        "deblur-gaussian",
-        0.01,
-        {"kernel": "gaussian:2"},
-        {"blur": 2.0},
+        "Blurred", "BuddiesOfBudgie_e620f959a3.png", {"kind": "blurred", "blur": 2.0}, "deblur-gaussian", 0.01, _BLUR
     ),
-    "noisy": Sample("Noisy", "BuddiesOfBudgie_a4823d5794.png", "noisy", "denoise", 0.1),
-    "torn": Sample("Scratched", "BuddiesOfBudgie_38d7effaac.png", "missing", "scratch", 0.0),
-    "grey": Sample("Grey", "BuddiesOfBudgie_5b325ab9d6.png", "grey", "colourise", 0.005),
+    "noisy": Sample("Noisy", "BuddiesOfBudgie_a4823d5794.png", {"kind": "noisy"}, "denoise", 0.1),
+    "torn": Sample("Scratched", "BuddiesOfBudgie_38d7effaac.png", {"kind": "missing"}, "scratch", 0.0),
+    "grey": Sample("Grey", "BuddiesOfBudgie_5b325ab9d6.png", {"kind": "grey"}, "colourise", 0.005),
 }
 
 

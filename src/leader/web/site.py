@@ -4,43 +4,77 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
 from leader.errors import LeaderError, no_memory
 from leader.files import printable
-from leader.pictures import read_picture
+from leader.forensics import Examination, NotExamined, examine
+from leader.forensics.findings import Findings
+from leader.messages import render
+from leader.pictures import Picture, read_picture
 from leader.progress import MachinePace
-from leader.restoration.progress import count_work
+from leader.restoration.arguments import as_picture
+from leader.restoration.diagnose import SMALL, diagnose
 from leader.restoration.request import RestoreRequest
 from leader.web import work
-from leader.web.choices import Wish
+from leader.web.choices import TASK_WORDS, Repair, Wish, draw_mask, kind_of
 from leader.web.jobs import Desk, Job
 from leader.web.limits import Limits
-from leader.web.proposal import propose
 from leader.web.samples import SAMPLES, make_sample
 from leader.web.store import Entry, Store
 
-VIEW_SIDE = 1024
-VIEW = "view.png"
+LARGE_VIEW = 4_000_000
+"""Pixels from which on a picture is shown as a JPEG: a PNG of it would take seconds to write and to send."""
+CANVAS = 2048
+"""Pixels of the longer side of the canvas that is painted on."""
 SECONDS_PER_PIXEL = 5e-6
 """Of a network call, before anything was learned."""
-CALIBRATION = (32, 96)
+CALIBRATION = (32, 256)
 """Sides of the pictures that the server restores when it starts, to learn how fast this machine is; the first one is for
 warming up."""
 
 
+class Examinations:
+    """Those of the pictures that were asked for last, as many as have `pixels` together: nothing is searched twice."""
+
+    def __init__(self, pixels: int, read: Callable[[Path], Picture]) -> None:
+        self._pixels, self._read = pixels, read
+        self._held: OrderedDict[str, Examination] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, entry: Entry) -> Examination:
+        """The examination of an entry's picture, begun where there is none."""
+        with self._lock:
+            found = self._held.pop(entry.token, None)
+        found = found or examine(self._read(entry.picture))
+        with self._lock:
+            self._held[entry.token] = found
+            while len(self._held) > 1 and sum(_count_pixels(one) for one in self._held.values()) > self._pixels:
+                self._held.popitem(last=False)
+        return found
+
+
+def _count_pixels(examination: Examination) -> int:
+    width, height = examination.picture.size
+    return width * height
+
+
 class Site:
-    """What the routes and the events of one server share."""
+    """What the routes and the jobs of one server share."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.store = Store(limits.keep_seconds, limits.kept)
         self.desk = Desk(limits, self._begin)
         self.pace = MachinePace(SECONDS_PER_PIXEL)
+        self.examinations = Examinations(limits.pixels, self._read)
         self._samples: dict[str, Path] = {}
         self._lock = threading.Lock()
 
@@ -50,35 +84,60 @@ class Site:
 
         torch.set_num_threads(self.limits.threads)
 
+    def _read(self, path: Path) -> Picture:
+        """A picture of the store; what is wrong with it is told without its name, which is ours."""
+        try:
+            return as_picture(read_picture(path, self.limits.pixels))
+        except LeaderError as error:
+            if isinstance(error.__cause__, Image.DecompressionBombError):  # whose sentence knows the limit of files alone
+                most = f"{self.limits.pixels / 1e6:.3g} million"
+                text = f"This file declares far too many pixels; at most {most} are served here, so crop it first."
+                raise LeaderError(text) from error
+            raise type(error)(str(error).replace(printable(path), "This file")) from error
+        except MemoryError as error:
+            raise no_memory() from error
+
     def receive(self, client: str, fill: Callable[[Path], object]) -> Entry:
-        """A new entry whose picture `fill` writes: looked at, shown small, diagnosed; a refused one is removed."""
+        """A new entry whose picture `fill` writes: read, and drawn for the page; a refused one is removed."""
         entry = self.store.new(client)
         try:
             fill(entry.picture)
-            self._look_at(entry)
+            picture = self.examinations.take(entry).picture
+            entry.about |= {"size": picture.size, "view": _draw_view(picture, entry.folder)}
         except BaseException:
             self.store.remove(entry)
             raise
         return entry
 
-    def _look_at(self, entry: Entry) -> None:
-        try:
-            picture = read_picture(entry.picture, self.limits.pixels)
-            entry.about["size"] = picture.size
-            view = picture.to_pil() if picture.alpha is not None else picture.rgb()
-            view.thumbnail((VIEW_SIDE, VIEW_SIDE), Image.Resampling.BICUBIC)
-            view.info.pop("icc_profile", None)
-            view.save(entry.folder / VIEW)
-            entry.about["proposal"] = propose(entry.picture)
-        except LeaderError as error:  # the file has a name of ours, which tells a visitor nothing
-            if isinstance(error.__cause__, Image.DecompressionBombError):  # whose sentence knows the limit of files alone
-                most = f"{self.limits.pixels / 1e6:.3g} million"
-                text = f"This file declares far too many pixels; at most {most} are served here, so crop it first."
-                raise LeaderError(text) from error
-            text = str(error).replace(printable(entry.picture), "This file")
-            raise type(error)(text) from error
-        except MemoryError as error:
-            raise no_memory() from error
+    def diagnose(self, entry: Entry) -> dict[str, Any]:
+        """What the page says of a picture before anything is done, looked for once: sentences and the repairs it proposes.
+
+        A kind of damage that is told is `found`; those that are `advised` would be repaired without being asked for.
+        """
+        if "findings" not in entry.about:
+            found = diagnose(self.examinations.take(entry))
+            advised = {kind: (advice.task, dict(advice.options)) for advice in found.repairs if (kind := kind_of(advice.task))}
+            blur = found.findings.blur.blur
+            if blur is not None and "blurred" not in advised:
+                advised["blurred"] = ("deblur", {"kernel": blur.kernel, "kernel_doubt": round(blur.error, 3)})
+            sample = entry.about.get("sample")
+            repairs = [{"kind": kind_of(advice.task)} for advice in found.repairs] if sample is None else [sample.repair]
+            entry.about["advised"] = advised
+            entry.about["findings"] = {
+                "sentences": [render(sentence, "page", TASK_WORDS) for sentence in found.sentences()],
+                "repairs": repairs,
+                "found": _list_damage(found.findings),
+                "fillable": "missing" in advised,
+            }
+        findings: dict[str, Any] = entry.about["findings"]
+        return findings
+
+    def find_damage(self, entry: Entry) -> bytes | None:
+        """Scratches, tears and specks as a mask to be painted on; None where none were found."""
+        defects = self.examinations.take(entry).defects
+        if isinstance(defects, NotExamined) or not defects.kinds:
+            return None
+        return draw_mask(~defects.known, CANVAS)
 
     def sample_file(self, name: str) -> Path:
         """A sample as a PNG, made when it is first asked for."""
@@ -97,18 +156,23 @@ class Site:
         return entry
 
     def learn_pace(self) -> Job:
-        """A short restoration in line with the others, whose time tells how long others will take."""
+        """A short restoration in line with the others, whose time tells how long others will take.
+
+        Its time of the processor counts: what else the machine does while the server starts says nothing of later.
+        """
 
         def measure(job: Job) -> None:
             for side in CALIBRATION:
                 entry = self.receive("server", partial(_write_gradient, side))
                 try:
-                    wish = Wish("noisy", request=RestoreRequest(quality="draft", sigma=0.1))
-                    made = work.prepare_wish(entry, wish, self.limits)
-                    restored = made.run(lambda _: job.check())
+                    wish = Wish((Repair("noisy"),), request=RestoreRequest(quality="draft", sigma=0.1))
+                    made = work.prepare_repair(self, wish, 0, self.examinations.take(entry), entry)
+                    begin = time.process_time()
+                    made.run(lambda _: job.check())
+                    took = (time.process_time() - begin) / self.limits.threads
                 finally:
                     self.store.remove(entry)
-            self.pace.learn(count_work(made), restored.seconds)
+            self.pace.learn(work.count_cost(made), took)
 
         return self.desk.submit("server", measure)
 
@@ -116,6 +180,29 @@ class Site:
         """Stops every job and removes every file."""
         self.desk.close()
         self.store.close()
+
+
+def _draw_view(picture: Picture, folder: Path) -> str:
+    """Writes a picture as browsers can show it, in its own size and colours; the name of the file."""
+    image = picture.to_pil()
+    large = picture.alpha is None and image.width * image.height > LARGE_VIEW
+    options: dict[str, Any]
+    name, options = ("view.jpg", {"quality": 92, "subsampling": 0}) if large else ("view.png", {"compress_level": 1})
+    image.save(folder / name, **options, icc_profile=picture.icc)
+    return name
+
+
+def _list_damage(found: Findings) -> list[str]:
+    """Kinds of damage that a picture shows, whether or not they are repaired without being asked for."""
+    seen = {
+        "missing": bool(found.missing or found.defects),
+        "noisy": found.noisy,
+        "jpeg": found.blocky,
+        "blurred": found.blur.blur is not None,
+        "grey": found.grey,
+        "small": found.enlarged is not None or max(found.size) <= SMALL,
+    }
+    return [kind for kind, yes in seen.items() if yes]
 
 
 def _write_gradient(side: int, path: Path) -> None:

@@ -26,21 +26,20 @@ GONE = "This picture is no longer here; drop it in again."
 class Entry:
     """A folder of files that belong together.
 
-    client  whose it is
-    folder  where its files lie
-    about   what is known of them, such as a diagnosis
+    client   whose it is
+    picture  the file that was handed in, or that a restoration made; its folder holds the others
+    about    what is known of them, such as a diagnosis
     """
 
     token: str
     client: str
-    folder: Path
+    picture: Path
     last: float
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def picture(self) -> Path:
-        """The file as it was handed in."""
-        return self.folder / "picture"
+    def folder(self) -> Path:
+        return self.picture.parent
 
 
 class Store:
@@ -59,11 +58,11 @@ class Store:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def new(self, client: str) -> Entry:
-        """A fresh entry; what is too old, or too much, is removed first."""
+    def new(self, client: str, name: str = "picture") -> Entry:
+        """A fresh entry whose picture has a name of ours; what is too old, or too much, is removed first."""
         self.sweep(room=1)
         token = secrets.token_hex(16)
-        entry = Entry(token, client, self.root / token, self._clock())
+        entry = Entry(token, client, self.root / token / name, self._clock())
         entry.folder.mkdir()
         with self._lock:
             self._entries[token] = entry

@@ -1,108 +1,158 @@
-"""The work behind a button: a picture that was handed in is prepared, restored step by step, and laid out as files."""
+"""The work behind the button: a picture that was handed in is repaired, step by step, and laid out as files."""
 
 from __future__ import annotations
 
 import io
 import json
 import time
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
 
 from leader.errors import LeaderError
+from leader.forensics import Examination, examine
 from leader.pictures import Picture
 from leader.presets.paths import QUALITIES
 from leader.priors.base import Prior
-from leader.progress import MachinePace
 from leader.restoration.progress import RunProgress, count_work
 from leader.restoration.restore import Preparation
 from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
 from leader.result import Step, to_unit_range
 from leader.trust import maps
-from leader.web.choices import Wish, build_request, half_painted
+from leader.web import words
+from leader.web.choices import Wish, build_request
 from leader.web.jobs import Job
-from leader.web.limits import Limits
-from leader.web.proposal import Proposal
-from leader.web.store import Entry, Store
+from leader.web.store import Entry
 
-PREVIEW_SIDE = 640
+if TYPE_CHECKING:
+    from leader.web.site import Site
+
+PREVIEW_SIDE = 960
 PREVIEW_PAUSE = 0.4
 """Seconds between two previews at least: nobody sees more."""
 TELLING = 0.25
 """Share of the work after which the run itself tells how long it will take."""
-RESTORED, GIVEN, MAP, COVER, PATH, RUN = "restored.png", "given.png", "map.png", "cover.png", "path.png", "run.json"
+LONG = 6.0
+"""Seconds from which on a run is worth a draft before it, if that takes less than QUICK of them."""
+QUICK = 0.4
+AROUND = 6.0
+"""Network calls that preparing a run, its verdict and its maps take the time of: with them fifteen repairs of 256 x 256 pixels
+(five kinds, three qualities) took 1.1 to 1.8 microseconds per unit, without them 1.2 to 2.9.
+"""
+METRIC = 1.8
+"""What the solves of the plug-in `ucdc` make of the time of a run of 256 x 256 pixels, on one core."""
+RESTORED, MAP, COVER, LEVELS, RUN = "restored.png", "map.png", "cover.png", "levels.png", "run.json"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A finished restoration: its entry in the store, and what the page says about it.
+def prepare_repair(
+    site: Site, wish: Wish, number: int, examination: Examination, entry: Entry, prior: Prior | None = None
+) -> Preparation:
+    """Repair `number` of a wish with every choice made; its origin holds the hash of the file, and no name.
 
-    files  the names that can be had; legend: (colour, words) of the map
-    """
-
-    entry: Entry
-    size: tuple[int, int]
-    seconds: float
-    level: str
-    reasons: tuple[str, ...]
-    notes: tuple[str, ...]
-    files: tuple[str, ...]
-    legend: tuple[tuple[str, str], ...]
-    trust: str
-    numbers: dict[str, Any]
-
-
-def prepare_wish(entry: Entry, wish: Wish, limits: Limits, prior: Prior | None = None) -> Preparation:
-    """A restoration with every choice made; its origin holds the hash of the file, and no name.
-
+    entry  whose picture the examination is of
     prior  the one that the wish names, where it is loaded already
     """
-    proposal: Proposal = entry.about.get("proposal", Proposal())
-    request = build_request(wish, entry.about["size"], proposal.repair)
-    width, height = request.find_size(entry.about["size"])
+    size, limits = examination.picture.size, site.limits
+    request = build_request(wish, number, size, entry.about.get("advised", {}))
+    width, height = request.find_size(size)
     if width * height > limits.pixels:
         raise LeaderError(
             f"The result would have {width} x {height} pixels; at most {limits.pixels / 1e6:.3g} million are served here, "
-            "so choose a smaller factor or crop the picture."
+            "so choose a smaller size or crop the picture."
         )
-    made = request.prepare(entry.picture, threads=limits.threads, **({} if prior is None else {"prior": prior}))
+    more: dict[str, Any] = {} if prior is None else {"prior": prior}
+    made = request.prepare(entry.picture, threads=limits.threads, examination=examination, **more)
     return replace(made, origin=replace(made.origin, image=None))
 
 
-def seconds_by_quality(entry: Entry, wish: Wish, limits: Limits, pace: MachinePace) -> dict[str, float]:
-    """How long each quality will take on this machine; the time does not depend on what will be painted."""
-    if wish.kind == "missing":
-        wish = replace(wish, painted=half_painted())
-    first = prepare_wish(entry, wish, limits)
-    found = {str(wish.request.quality): pace.predict_seconds(count_work(first))}
-    for quality in QUALITIES:
-        if quality not in found:  # neither the noise is measured again, nor the network loaded
-            again = prepare_wish(entry, wish.change(quality=quality, sigma=first.sigma), limits, first.sampler.prior)
-            found[quality] = pace.predict_seconds(count_work(again))
+def predict_seconds(site: Site, entry: Entry, wish: Wish) -> dict[str, float]:
+    """How long each quality will take on this machine; the time does not depend on what will be painted.
+
+    Every repair is prepared for the picture as it was given: those before it change its pixels, and not their number.
+    """
+    return {quality: sum(seconds) for quality, seconds in predict_repairs(site, entry, wish).items()}
+
+
+def predict_repairs(site: Site, entry: Entry, wish: Wish) -> dict[str, list[float]]:
+    """The same for each repair; 0 for one that can be prepared only for what the repair before it makes."""
+    examination, prior = site.examinations.take(entry), None
+    found = {quality: [0.0] * len(wish.repairs) for quality in QUALITIES}
+    for number in range(len(wish.repairs)):
+        sigma = None if number else wish.request.sigma
+        for quality in QUALITIES:
+            try:
+                one = wish.change(quality=quality, sigma=sigma)
+                made = prepare_repair(site, one, number, examination, entry, prior)
+            except LeaderError:
+                if number == 0:
+                    raise
+                continue
+            prior, sigma = made.sampler.prior, made.sigma if number == 0 and made.posed.noise is None else sigma
+            found[quality][number] = site.pace.predict_seconds(count_cost(made), _kind_of_run(made))
     return found
 
 
-def restore(job: Job, entry: Entry, wish: Wish, limits: Limits, pace: MachinePace, store: Store, label: str = "") -> Outcome:
-    """Does the work of a job: previews, share and seconds left appear in the job while it runs."""
-    job.words = f"{label}Looking at the picture"
-    made = prepare_wish(entry, wish, limits)
+def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[str, Any]]:
+    """Does the work of a job: previews, share and seconds left appear in the job while it runs, and what is done so far.
+
+    The result of a repair is kept as an entry of its own, which the next repair begins with.
+    """
+    job.words = "Looking at the picture"
+    examination = site.examinations.take(entry)
+    found = entry.about.get("findings", {}).get("found", ())
     job.check()
-    work = count_work(made)
-    expected = pace.predict_seconds(work)
-    restored = run_with_second_try(made, lambda one: _run(job, one, label, expected))
-    job.check()
-    pace.learn(work, restored.seconds)
-    job.words = f"{label}Drawing the maps"
-    return lay_out(restored, store, entry.client)
+    expected = predict_repairs(site, entry, wish)
+    quality = wish.request.quality or "standard"
+    if wish.draft_first and _is_worth_a_draft(sum(expected[quality]), sum(expected["draft"])):
+        _show_draft(job, site, entry, wish, examination)
+    outcomes: list[dict[str, Any]] = []
+    for number, repair in enumerate(wish.repairs):
+        job.step = number
+        begin = time.perf_counter()
+        made = prepare_repair(site, wish, number, examination, entry)
+        job.check()
+        job.later = sum(expected[quality][number + 1 :])
+        restored = run_with_second_try(made, lambda one: _run(job, one, site))
+        job.check()
+        job.words = "Drawing the maps"
+        after, outcome = lay_out(site, restored, entry.client)
+        outcome |= {
+            "kind": repair.kind,
+            "title": words.DONE[repair.kind],
+            "story": words.tell_story(restored, repair.kind, repair.kind in found),
+        }
+        after.about["advised"] = entry.about.get("advised", {})
+        site.pace.learn(count_cost(made), time.perf_counter() - begin, _kind_of_run(made))
+        outcomes.append(outcome)
+        job.outcomes = tuple(outcomes)
+        if number + 1 < len(wish.repairs):
+            entry, examination = after, site.examinations.take(after)
+    return outcomes
 
 
-def _run(job: Job, one: Preparation, label: str, expected: float) -> Restoration:
-    """Runs to the end; `expected` seconds tell more of the time left than the first steps, which are the cheap ones."""
+def _is_worth_a_draft(seconds: float, draft: float) -> bool:
+    return seconds >= LONG and draft <= QUICK * seconds
+
+
+def _show_draft(job: Job, site: Site, entry: Entry, wish: Wish, examination: Examination) -> None:
+    """Runs the whole wish as a draft, whose picture is shown while the real run goes on."""
+    draft = wish.change(quality="draft")
+    for number in range(len(draft.repairs)):
+        job.step = number
+        made = prepare_repair(site, draft, number, examination, entry)
+        restored = _run(job, made, site, check=False)
+        examination = examine(restored.picture)
+    job.show(_draw_preview(restored.picture), draft=True)
+
+
+def _run(job: Job, one: Preparation, site: Site, check: bool = True) -> Restoration:
+    """Runs to the end. What other runs took tells more of the time left than the first steps, which are the cheap ones."""
+    expected = site.pace.predict_seconds(count_cost(one), _kind_of_run(one))
     progress = RunProgress(one)
-    job.words, job.share = f"{label}Restoring", 0.0
+    job.words, job.share = "Restoring" if check else "Making a draft", 0.0
     last = 0.0
 
     def on_step(step: Step) -> None:
@@ -110,87 +160,69 @@ def _run(job: Job, one: Preparation, label: str, expected: float) -> Restoration
         job.check()
         progress.add(step)
         job.share = progress.share
-        job.seconds_left = choose_seconds(progress.share, progress.seconds_left, expected)
-        if time.monotonic() - last >= PREVIEW_PAUSE:
-            job.preview, job.previews = preview(step, one), job.previews + 1
+        left = choose_seconds(progress.share, progress.seconds_left, expected)
+        job.seconds_left = None if left is None else left + job.later
+        if not job.drafted and time.monotonic() - last >= PREVIEW_PAUSE:
+            job.show(preview(step, one))
             last = time.monotonic()
 
-    return one.run(on_step)
+    return one.run(on_step, check)
 
 
-def choose_seconds(share: float, left: float | None, expected: float) -> float | None:
-    """Seconds left to show: those of the steps so far, and in the first quarter no less than other runs promise."""
-    return left if left is None or share >= TELLING else max(left, (1 - share) * expected)
+def count_cost(made: Preparation) -> float:
+    """The work of a repair, in pixels of network calls, with what its plug-ins add and what comes before and after the run."""
+    names = {str(item["name"]) for item in made.plan.settings["plugins"]}
+    _, height, width = made.problem.image_shape
+    return count_work(made) * (METRIC if "ucdc" in names else 1.0) + AROUND * height * width
 
 
-def preview(step: Step, one: Preparation) -> bytes:
-    """The estimate after a step as a JPEG of at most PREVIEW_SIDE pixels a side."""
-    whole = step.x0_hat if one.posed.window is None else one.posed.window.crop(step.x0_hat)
+def _kind_of_run(made: Preparation) -> str:
+    """What runs have in common that take the same share of the work that may lie ahead: task, method, plug-ins, grid."""
+    settings = made.plan.settings
+    plugins = "+".join(str(item["name"]) for item in settings["plugins"])
+    return f"{made.task} {settings['method']['name']} {plugins} {len(made.plan.grid.times)}"
+
+
+def choose_seconds(share: float, own: float | None, expected: float) -> float | None:
+    """Seconds left: at first what other runs took, later what this one says itself; None before the first step."""
+    if own is None:
+        return None
+    return own if share >= TELLING else max(own, (1 - share) * expected)
+
+
+def preview(step: Step, ready: Preparation) -> bytes:
+    """The estimate of a step as a small JPEG."""
+    whole = step.x0_hat if ready.posed.window is None else ready.posed.window.crop(step.x0_hat)
     pixels = to_unit_range(whole[0].permute(1, 2, 0)).cpu().numpy()
-    image = Picture(pixels.astype(np.float32)).rgb()
+    return _draw_preview(Picture(pixels.astype(np.float32)))
+
+
+def _draw_preview(picture: Picture) -> bytes:
+    image = picture.rgb()
     image.thumbnail((PREVIEW_SIDE, PREVIEW_SIDE))
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", quality=85)
     return buffer.getvalue()
 
 
-def lay_out(restored: Restoration, store: Store, client: str) -> Outcome:
-    """Writes everything that can be shown or taken away."""
-    from leader.pictures import figures
-
-    entry = store.new(client)
-    restored.save(entry.folder / RESTORED)
-    _enlarge(restored.given, restored.picture.size).save(entry.folder / GIVEN)
+def lay_out(site: Site, restored: Restoration, client: str) -> tuple[Entry, dict[str, Any]]:
+    """Writes everything that can be shown or taken away; the entry, and what the page says of it."""
+    entry = site.store.new(client, RESTORED)
+    restored.save(entry.picture)
     (entry.folder / RUN).write_text(json.dumps(restored.summary(), indent=2, default=str) + "\n", encoding="utf-8")
-    figures.draw_path(entry.folder / PATH, next(iter(restored.result.trace.values())))
-    files, spread = [RESTORED, GIVEN, RUN, PATH], restored.uncertainty
+    files, spread = [RESTORED, RUN], restored.uncertainty
     if spread is not None:
         Image.fromarray(maps.colours(spread)).save(entry.folder / COVER)
+        Image.fromarray(np.ceil(maps.reach(spread)).clip(1, 255).astype(np.uint8)).save(entry.folder / LEVELS)
         maps.heat(spread).save(entry.folder / MAP)
-        files += [COVER, MAP]
-    judged = restored.verdict
-    return Outcome(
-        entry,
-        restored.picture.size,
-        restored.seconds,
-        "fine" if judged is None else judged.level,
-        () if judged is None else judged.reasons,
-        restored.notes,
-        tuple(files),
-        () if spread is None else _make_legend(),
-        "" if spread is None else maps.in_words(spread),
-        _numbers(restored),
-    )
-
-
-def _make_legend() -> tuple[tuple[str, str], ...]:
-    """(colour as #rrggbb, words) of the trust map, from known to invented."""
-    return tuple((f"#{bytes(colour).hex()}", words) for colour, words in maps.legend_entries())
-
-
-def _enlarge(picture: Picture, size: tuple[int, int]) -> Image.Image:
-    """The given picture in the size of the restored one, every pixel a square: nothing is made to look better."""
-    image = picture.rgb()
-    return image if image.size == size else image.resize(size, Image.Resampling.NEAREST)
-
-
-def _numbers(restored: Restoration) -> dict[str, Any]:
-    settings, total = restored.result.settings, restored.result.ledger.total
-    spread = restored.uncertainty
-    found: dict[str, Any] = {
-        "task": restored.task,
-        "noise level sigma": f"{restored.sigma:.4f} ({restored.sigma_from})",
-        "method": settings["method"]["name"],
-        "plug-ins": ", ".join(item["name"] for item in settings["plugins"]) or "none",
-        "steps of the grid": settings["steps"],
-        "network calls": total.calls,
-        "seed": restored.result.seed,
-        "threads": settings["threads"],
-        "seconds": f"{restored.seconds:.1f}",
+        files += [COVER, LEVELS, MAP]
+    return entry, {
+        "token": entry.token,
+        "size": restored.picture.size,
+        "seconds": round(restored.seconds, 1),
+        "verdict": words.tell_verdict(restored),
+        "warnings": words.tell_warnings(restored.notes),
+        "notes": words.tell_notes(restored.notes),
+        "numbers": words.list_numbers(restored),
+        "files": files,
     }
-    if spread is not None:
-        found["mean uncertainty"] = f"{float(spread.mean()):.4f} of the range 0 to 1"
-    for name, value in ({} if restored.verdict is None else restored.verdict.numbers).items():
-        if isinstance(value, float):
-            found[name.replace("_", " ")] = f"{value:.4g}"
-    return found

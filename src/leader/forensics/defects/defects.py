@@ -1,4 +1,4 @@
-"""Defects of a picture found without a mask: salt and pepper, dead pixels, scratches and lines of dust."""
+"""Defects of a picture found without a mask: salt and pepper, dead pixels, scratches, lines of dust and torn areas."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _CONSTANTS = read_constants("defects.defects")
 MANY_SPECKS = _CONSTANTS.number("many_specks")
 PALETTE, MOST_LOOKED_AT, FEWEST_LOOKED_AT = _CONSTANTS.counts("palette", "most_looked_at", "fewest_looked_at")
 FINE_QUALITY = _CONSTANTS.count("fine_quality")
+TORN = "torn areas"
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Defects:
     """What was found.
 
     known  [H, W], False at defects and what compression smeared around them
-    kinds  "salt and pepper", "dead pixels", "scratches": those that were found
+    kinds  "torn areas", "salt and pepper", "dead pixels", "scratches": those that were found
     smeared  whether scratches were found behind compression, where they are less sure
     """
 
@@ -43,7 +44,7 @@ class Defects:
     def words(self) -> str:
         """One sentence."""
         if not self.kinds:
-            return "No defects were found: no specks, scratches or lines of dust."
+            return "No defects were found: no specks, scratches, lines of dust or torn areas."
         share = f"{100 * self.share:.1f}" if self.share >= 0.001 else f"{100 * self.share:.2g}"
         doubt = "; behind JPEG some lines are missed, and some belong to the scene" if self.smeared else ""
         return f"Defects were found: {' and '.join(self.kinds)}, {share} % of the pixels{doubt}."
@@ -57,9 +58,9 @@ def is_dithered(pixels: NDArray[np.float32]) -> bool:
     return coloured and len(seen) >= FEWEST_LOOKED_AT and len(np.unique(seen, axis=0)) <= PALETTE
 
 
-def find_defects(pixels: NDArray[np.float32], history: JpegHistory | None) -> Defects:
-    """Specks and scratches of pixels [H, W, C] in [0, 1]; behind JPEG with what it smeared around them. None in a dithered
-    picture.
+def find_defects(pixels: NDArray[np.float32], history: JpegHistory | None, torn: Flags | None = None) -> Defects:
+    """Specks and scratches of pixels [H, W, C] in [0, 1], beside what is known to be torn [H, W]; behind JPEG with what it
+    smeared around them. None in a dithered picture.
     """
     if is_dithered(pixels):
         return Defects(np.ones(pixels.shape[:2], dtype=bool), ())
@@ -69,12 +70,13 @@ def find_defects(pixels: NDArray[np.float32], history: JpegHistory | None) -> De
         drawn = find_drawn(pixels)
     else:  # where rows and columns of whole blocks have one colour, without a scratch
         smeared = find_smeared((compute_luma(pixels.astype(np.float64)) / 255).astype(np.float32)) & ~specks
-    kinds = []
+    missing = np.zeros_like(specks) if torn is None else torn
+    kinds = [TORN] if missing.any() else []
     if specks.any():
         kinds.append("salt and pepper" if specks.mean() >= MANY_SPECKS else "dead pixels")
     if drawn.any() or smeared.any():
         kinds.append("scratches")
     wide = 1 if history is None or history.quality >= FINE_QUALITY else 2
     few = history is not None and specks.mean() < MANY_SPECKS  # grown, many would leave too little
-    known = ~(grow_mask(specks, int(few)) | grow_mask(drawn, 1) | grow_mask(smeared, wide))
+    known = ~(grow_mask(specks, int(few)) | grow_mask(drawn, 1) | grow_mask(smeared, wide) | grow_mask(missing, 1 + wide))
     return Defects(known, tuple(kinds), bool(smeared.any()))

@@ -39,7 +39,9 @@ def _found(request: Request) -> Tensor:
     if isinstance(defects, NotExamined):
         raise LeaderError(f"{defects.reason[:-1]}; give a mask.")
     if not defects.kinds:
-        raise LeaderError(f"{defects.words()[:-1]}; give a mask if there are some.")
+        raise LeaderError(
+            f"{defects.words()[:-1]}; paint a mask, white where the picture is known, to have anything else filled in."
+        )
     request.notes.append(defects.words())
     return torch.from_numpy(defects.known.astype(np.float32))
 
@@ -73,7 +75,7 @@ class Inpainting(Task):
     title = "inpainting"
     description = (
         "Fills in missing pixels. Option: mask, 1 (white) where the picture is known; auto looks for salt and pepper, dead "
-        "pixels and scratches, and fills those in. Haze is none of them."
+        "pixels, scratches and torn areas, and fills those in. Haze is none of them."
     )
     example = "leader restore torn.png whole.png --task inpaint --mask mask.png"
     hole_family, page = "hole", ("missing", "Parts are missing")

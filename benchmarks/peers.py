@@ -1,0 +1,210 @@
+"""This package beside what people would use instead: the same pictures in one run, each program in a process of its own.
+
+    python benchmarks/peers.py setup                           # out/peers: an environment with the rivals, about 2 GB
+    out/peers/bin/python benchmarks/peers.py run --images photos/test --count 8     # resumes; records/peers.jsonl
+    python benchmarks/peers.py table                           # medians with quartiles, by task
+    out/peers/bin/python benchmarks/peers.py sheet --images photos/test --out peers.jpg
+
+Central crops of 256 px of photographs at half size. Programs take turns at every picture, so that load on the machine falls on
+all of them; seconds are processor seconds on one thread, without loading; memory is the process's largest, libraries and all.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+import time
+import venv
+from importlib.metadata import version
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from numpy.typing import NDArray
+from peer_cases import MARGIN, SIDE, TASKS, Bytes, Case, make_case
+from peer_rows import ROWS, Row
+from PIL import Image
+
+from leader import __version__
+from leader.bench.images import list_images, load_image, to_pixels
+from leader.metrics import lpips, psnr
+
+ROOT = Path(__file__).parent.parent
+RECORDS = Path(__file__).parent / "records" / "peers.jsonl"
+HEADS = {
+    "enlarge": "thumbnail x 4",
+    "noise": "noise of 50",
+    "jpeg": "JPEG 20",
+    "blur": "blur of 2 pixels",
+    "hole": "hole of 76 pixels",
+}
+app = typer.Typer(add_completion=False, help=__doc__)
+Images = Annotated[str, typer.Option(help="folder of photographs, or test: the shipped crops")]
+
+
+@app.command()
+def setup(folder: Path = ROOT / "out" / "peers") -> None:
+    """Make the environment."""
+    venv.create(folder, with_pip=True)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--constraint", str(ROOT / "constraints.txt")]
+    lines = (Path(__file__).parent / "peers.txt").read_text().split("# no dependencies\n")
+    first, bare = ([line for line in part.splitlines() if line and not line.startswith("#")] for part in lines)
+    subprocess.run([*pip, "torch"], check=True)
+    subprocess.run([*pip, *first], check=True)
+    subprocess.run([*pip, "--no-deps", *bare], check=True)
+    subprocess.run([*pip, "--editable", str(ROOT)], check=True)
+
+
+@app.command()
+def run(images: Images = "photos/test", count: int = 8, task: list[str] = list(TASKS), budget: float = 1e9) -> None:  # noqa: B006
+    """Restore every picture with every program, in turn; ends after `budget` seconds."""
+    started, done = time.monotonic(), {(r["task"], r["picture"], r["row"]) for r in _read()}
+    for name in task:
+        able = [row for row in ROWS if name in row.tasks]
+        workers: dict[str, tuple[Any, Connection]] = {}
+        for number, path in enumerate(list_images(images)[:count]):
+            case, truth = make_case(name, _load(path), number)
+            for row in able:
+                if (name, path.stem, row.name) in done or time.monotonic() - started > budget:
+                    continue
+                try:
+                    if row.name not in workers:
+                        workers[row.name] = _start(row)
+                        _ask(workers[row.name][1], case)  # the first use of anything costs more
+                    found = _ask(workers[row.name][1], case)
+                except RuntimeError as error:
+                    typer.echo(str(error), err=True)
+                    workers.pop(row.name)
+                    continue
+                record = {"task": name, "picture": path.stem, "row": row.name, **_score(found, truth), "version": __version__}
+                with RECORDS.open("a") as file:
+                    file.write(json.dumps(record) + "\n")
+                typer.echo(f"{name:8} {path.stem[:24]:24} {row.name:28} {json.dumps(record['psnr'])} dB, {record['seconds']} s")
+        for process, pipe in workers.values():
+            pipe.send(None)
+            process.join()
+
+
+def _start(row: Row) -> tuple[Any, Connection]:
+    """A process for a program, on one thread."""
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    here, there = multiprocessing.get_context("spawn").Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(ROWS.index(row), there), daemon=True)
+    process.start()
+    return process, here
+
+
+def _serve(index: int, pipe: Connection) -> None:
+    """Loads a program and answers cases until None comes."""
+    torch.set_num_threads(1)
+    try:
+        restore = ROWS[index].load()
+        while (case := pipe.recv()) is not None:
+            began = time.process_time()
+            found = np.asarray(restore(case))
+            seconds = time.process_time() - began
+            unit = found / 255 if found.dtype == np.uint8 else found
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            pipe.send((unit.astype(np.float32), seconds, memory))
+    except Exception as error:  # a rival may fail in any way: it is named, and the others go on
+        pipe.send(f"{ROWS[index].name} failed: {type(error).__name__}: {error}")
+
+
+def _ask(pipe: Connection, case: Case) -> tuple[NDArray[np.float32], float, float]:
+    pipe.send(case)
+    found: tuple[NDArray[np.float32], float, float] | str = pipe.recv()
+    if isinstance(found, str):
+        raise RuntimeError(found)
+    return found
+
+
+def _score(found: tuple[NDArray[np.float32], float, float], truth: Bytes) -> dict[str, Any]:
+    """PSNR and LPIPS of the picture as 8 bits, processor seconds and megabytes."""
+    picture, seconds, memory = found
+    restored = torch.from_numpy((picture.clip(0, 1) * 255).round() / 255).permute(2, 0, 1)[None].float()
+    wanted = torch.from_numpy(truth.copy()).permute(2, 0, 1)[None].float() / 255
+    return {
+        "psnr": round(float(psnr(restored, wanted)), 3),
+        "lpips": round(float(lpips(restored, wanted)), 4),
+        "seconds": round(seconds, 2),
+        "memory": round(memory),
+    }
+
+
+def _load(path: Path) -> Bytes:
+    return to_pixels(load_image(path, "half", SIDE + 2 * MARGIN)[0])
+
+
+def _read() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+
+
+@app.command()
+def table() -> None:
+    """Print means of PSNR and LPIPS and the median of seconds with its quartiles, a column a task; the largest memory."""
+    records = _read()
+    typer.echo("| program | " + " | ".join(HEADS.values()) + " | MB |\n| --- |" + " ---: |" * (len(HEADS) + 1))
+    for row in ROWS:
+        own = [r for r in records if r["row"] == row.name]
+        cells = [_format([r for r in own if r["task"] == task]) for task in TASKS]
+        typer.echo(f"| {row.name} | {' | '.join(cells)} | {max(r['memory'] for r in own)} |")
+    counts = {len([r for r in records if (r["row"], r["task"]) == (row.name, task)]) for row in ROWS for task in row.tasks}
+    typer.echo(f"\nPhotographs: {' to '.join(str(count) for count in sorted(counts))}. {_name_versions()}")
+
+
+def _format(rows: list[dict[str, Any]]) -> str:
+    if len(rows) < 2:
+        return "-"
+    seconds = [r["seconds"] for r in rows]
+    low, _, high = quantiles(seconds, n=4, method="inclusive")
+    quality, distance = (sum(r[key] for r in rows) / len(rows) for key in ("psnr", "lpips"))
+    return f"{quality:.2f} / {distance:.3f} / {median(seconds):.1f} s ({low:.1f} to {high:.1f})"
+
+
+def _name_versions() -> str:
+    lines = (Path(__file__).parent / "peers.txt").read_text().splitlines()
+    pinned = [line.replace("==", " ") for line in lines if "==" in line]
+    return "Versions: " + ", ".join([*pinned, f"torch {version('torch')}"]) + f"; Python {sys.version.split()[0]}."
+
+
+@app.command()
+def sheet(images: Images = "photos/test", number: int = 0, out: Path = Path("peers.jpg"), size: int = 160) -> None:
+    """Draw what every program made of one photograph: a row a task."""
+    path = list_images(images)[number]
+    lines: list[list[tuple[str, Bytes]]] = []
+    for task in TASKS:
+        case, truth = make_case(task, _load(path), number)
+        line = [("truth", truth)]
+        for row in (row for row in ROWS if task in row.tasks):
+            process, pipe = _start(row)
+            picture = _ask(pipe, case)[0]
+            pipe.send(None)
+            process.join()
+            line.append((row.name, (picture.clip(0, 1) * 255).round().astype(np.uint8)))
+        lines.append(line)
+    _draw(lines, size).save(out, quality=88)
+
+
+def _draw(lines: list[list[tuple[str, Bytes]]], size: int) -> Image.Image:
+    from PIL import ImageDraw
+
+    page = Image.new("RGB", (max(map(len, lines)) * size, len(lines) * (size + 14)), "white")
+    pen = ImageDraw.Draw(page)
+    for i, line in enumerate(lines):
+        for j, (name, picture) in enumerate(line):
+            inner = Image.fromarray(picture).resize((size - 4, size - 4), Image.Resampling.LANCZOS)
+            page.paste(inner, (j * size + 2, i * (size + 14) + 14))
+            pen.text((j * size + 2, i * (size + 14) + 2), name[:26], fill="black")
+    return page
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,156 @@
+"""The picture's own patches as a prior: a hole is filled from its border inwards with the likeliest patch of what is known.
+
+A patch of the picture is taken to be one of its known patches, all equally likely, seen with Gaussian noise: little where its
+pixels are known, more where they were filled in before, most where there is but a guess (`Widths`). What is likeliest under
+this mixture is copied into the hole. The posterior mean over the same patches, with the noise level as the width of its kernel,
+was tried in its place: it averages what differs and leaves the smear that it was to replace (docs/holes.md).
+
+The order is that of Criminisi et al. 2004: first where much of a patch is known and an edge runs into the hole. Several patches
+that do not touch are filled at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+SIDE = 9
+"""Pixels of the sides of a patch; odd."""
+MOST_PATCHES = 8192
+"""Known patches that are compared with at most, evenly spaced."""
+FEWEST_PATCHES = 16
+"""Below which a picture has no patches to speak of."""
+EDGE = 0.002
+"""Slope a pixel that counts where no edge runs into the hole, [-1, 1] units: the order is then by what is known."""
+TOGETHER = 0.5
+"""Share of the highest priority that a patch needs to be filled at the same time."""
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Standard deviations of a pixel from the patch that it belongs to, [-1, 1] units.
+
+    known   of pixels that are known
+    filled  of pixels that were filled in by patches
+    guess   of pixels that are open still, from their guess
+    """
+
+    known: float = 0.06
+    filled: float = 0.12
+    guess: float = 0.24
+
+
+class PatchMixture:
+    """Equally likely patches [N, D].
+
+    >>> mixture = PatchMixture(torch.tensor([[0.0, 0.0], [1.0, 0.5]]))
+    >>> mixture.find_likeliest(torch.tensor([[0.9, -1.0]]), torch.tensor([[0.1, 3.0]]))
+    tensor([[1.0000, 0.5000]])
+    """
+
+    def __init__(self, patches: Tensor) -> None:
+        self.patches = patches
+        self._powers = torch.cat([patches.square(), patches], 1).T.contiguous()
+
+    def find_likeliest(self, seen: Tensor, std: Tensor) -> Tensor:
+        """The patch [B, D] of the largest posterior given what is seen of it [B, D] with noise of `std` [B, D]; where that is
+        infinite nothing is seen.
+        """
+        precision = std.square().reciprocal()
+        distance = torch.cat([precision, -2 * precision * seen], 1) @ self._powers  # but for what all have in common
+        return self.patches[distance.argmin(1)]
+
+
+def collect_patches(picture: Tensor, known: Tensor, side: int = SIDE, mirrored: bool = False) -> PatchMixture | None:
+    """The patches of a picture [C, H, W] whose pixels are all known [H, W], with their mirror images if asked for; None where
+    there are too few.
+    """
+    if min(known.shape) < side:
+        return None
+    whole = F.unfold(known[None, None].to(picture), side)[0].amin(0) > 0
+    places = whole.nonzero()[:, 0]
+    if len(places) < FEWEST_PATCHES:
+        return None
+    places = places[:: -(-len(places) // MOST_PATCHES)]
+    patches = F.unfold(picture[None], side)[0].T[places]
+    if mirrored:
+        other = patches.reshape(-1, picture.shape[0], side, side).flip(3).reshape(len(patches), -1)
+        patches = torch.cat([patches, other])
+    return PatchMixture(patches)
+
+
+def fill_from_border(guess: Tensor, hole: Tensor, mixture: PatchMixture, widths: Widths, side: int = SIDE) -> Tensor:
+    """The picture `guess` [C, H, W] with its hole [H, W] bool filled with patches, from the border inwards; all that is outside
+    of the hole counts as known.
+    """
+    half, channels = side // 2, guess.shape[0]
+    picture = F.pad(guess[None], (half,) * 4, mode="replicate")[0]
+    missing = F.pad(hole, (half,) * 4)
+    std = torch.where(missing, widths.guess, widths.known).to(guess)
+    inside = F.pad(torch.ones_like(hole), (half,) * 4)
+    std = torch.where(inside, std, torch.inf)
+    sure = (inside & ~missing).to(guess)
+    offsets = torch.arange(-half, half + 1, device=guess.device)
+    while bool(missing.any()):
+        centres = _find_next(picture, missing, inside, sure, side)
+        rows = (centres[:, 0, None, None] + offsets[:, None]).expand(-1, side, side)
+        columns = (centres[:, 1, None, None] + offsets[None]).expand(-1, side, side)
+        seen, spread = picture[:, rows, columns].transpose(0, 1), std[rows, columns]
+        found = mixture.find_likeliest(seen.flatten(1), spread.flatten(1).repeat(1, channels)).reshape(seen.shape)
+        new = missing[rows, columns]
+        picture[:, rows, columns] = torch.where(new[:, None], found, seen).transpose(0, 1)
+        share = _mean(sure, side)[centres[:, 0], centres[:, 1]]
+        sure[rows, columns] = torch.where(new, share[:, None, None], sure[rows, columns])
+        std[rows, columns] = torch.where(new, widths.filled, spread)
+        missing[rows, columns] = False
+    return picture[:, half : half + hole.shape[0], half : half + hole.shape[1]]
+
+
+def _find_next(picture: Tensor, missing: Tensor, inside: Tensor, sure: Tensor, side: int) -> Tensor:
+    """Centres [B, 2] on the border of what is missing of patches that do not touch, the most urgent first."""
+    border = missing & _widen(inside & ~missing, 3)
+    if not bool(border.any()):
+        border = missing  # nothing around it is known
+    places = border.nonzero()
+    priority = (_mean(sure, side) * (EDGE + _find_edges(picture, missing, inside, side)))[border]
+    chosen: list[Tensor] = []
+    order = priority.argsort(descending=True, stable=True)
+    places, priority = places[order], priority[order]
+    least = TOGETHER * float(priority[0])
+    while len(places) and (not chosen or float(priority[0]) >= least):
+        chosen.append(places[0])
+        apart = (places - places[0]).abs().amax(1) >= side
+        places, priority = places[apart], priority[apart]
+    return torch.stack(chosen)
+
+
+def _find_edges(picture: Tensor, missing: Tensor, inside: Tensor, side: int) -> Tensor:
+    """How strongly the strongest edge in a patch around each pixel runs into what is missing [H, W]."""
+    grey = picture.mean(0)
+    down, right = _slopes(grey)
+    certain = ~_widen(missing | ~inside, 3)
+    strength = torch.where(certain, down.square() + right.square(), 0.0)
+    strongest = F.max_pool2d(strength[None, None], side, 1, side // 2, return_indices=True)[1][0, 0]
+    across, along = _slopes(missing.to(grey))
+    length = (across.square() + along.square()).sqrt().clamp_min(1e-6)
+    steep = (strength > 0).to(grey).flatten()[strongest]
+    return steep * (right.flatten()[strongest] * across - down.flatten()[strongest] * along).abs() / length
+
+
+def _slopes(plane: Tensor) -> tuple[Tensor, Tensor]:
+    """Central differences of [H, W], downwards and to the right; 0 at its border."""
+    down, right = torch.zeros_like(plane), torch.zeros_like(plane)
+    down[1:-1], right[:, 1:-1] = (plane[2:] - plane[:-2]) / 2, (plane[:, 2:] - plane[:, :-2]) / 2
+    return down, right
+
+
+def _mean(plane: Tensor, side: int) -> Tensor:
+    return F.avg_pool2d(plane[None, None], side, 1, side // 2)[0, 0]
+
+
+def _widen(flags: Tensor, side: int) -> Tensor:
+    """Where any of side x side flags [H, W] is set."""
+    return F.max_pool2d(flags[None, None].float(), side, 1, side // 2)[0, 0] > 0

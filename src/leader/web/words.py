@@ -1,0 +1,129 @@
+"""What the page says of a finished restoration, in words that need no dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leader.messages import Note, render
+from leader.progress import format_duration
+from leader.restoration.restored import Restoration
+from leader.trust import maps
+from leader.web.choices import TASK_WORDS
+
+VERDICTS = {
+    "fine": ("Looks right", "The result explains the picture that was given, and looks like a photograph."),
+    "doubtful": ("Look at it before using it", "Something about the result is not as it should be:"),
+    "failed": ("This did not work", "The result is no answer; do not use it:"),
+}
+"""Level of a verdict -> its title, and what it means."""
+REASONS = {
+    "inverted": "{percent:.0f} % of the picture lies far from anything known. Was the right part painted over?",
+    "invented": "{percent:.2g} % of the picture is made up: nothing near it is known.",
+    "unsure": "For {percent:.0f} % of the picture the program cannot say what the truth is.",
+    "sharp": "The picture that was given already looks sharp, so there was no such blur to undo.",
+    "growth": "There is more fine detail than the picture can hold: part of it is made up.",
+    "waves": "There are ripples that photographs do not have.",
+    "excess": "Parts came out darker than black or brighter than white, as if too much had been undone.",
+    "kept noise": "Some noise was left in the picture.",
+    "too wide": "The picture that was given is sharper than the blur that was assumed: choose a narrower one.",
+    "lost": "More was removed than noise: fine detail may be gone.",
+    "misfit": "The result does not agree with the picture that was given as well as it should.",
+    "too close": "The result follows the picture that was given too closely: noise may have been kept.",
+    "colour": "The result differs from the picture that was given in a pattern, and not by chance alone.",
+    "misread": "How the picture was made small is a guess, so fine detail may be wrong.",
+    "blocks": "The picture that was given has blocks of JPEG compression, which were not removed.",
+}
+"""Code of a reason for doubt -> plain words, with its value in per cent; one without an entry is told as it is."""
+WARNINGS = {
+    "invented": "Faces, letters and other small things are made up here: do not take them for the truth.",
+    "trust map: other tasks": "The trust map was not checked for this kind of repair; it is drawn with caution.",
+    "trust map: other paths": "The trust map may promise too much here: errors can be several times as large as it shows.",
+    "trust map: uncalibrated": "The trust map was not checked for this model: take it as a rough hint.",
+}
+"""Code of a note that a visitor must see -> plain words."""
+DONE = {
+    "missing": "Filled in",
+    "noisy": "Noise removed",
+    "jpeg": "JPEG blocks removed",
+    "blurred": "Sharpened",
+    "grey": "Coloured",
+    "small": "Enlarged",
+}
+FOUND = {
+    "missing": "parts of it are missing or damaged",
+    "noisy": "it is noisy",
+    "jpeg": "compression left blocks in it",
+    "blurred": "it is blurred",
+    "grey": "it has no colour",
+    "small": "it is small",
+}
+DEEDS = {
+    "missing": "these parts were filled in from what surrounds them",
+    "noisy": "its noise was measured and removed",
+    "jpeg": "what compression had rounded away was put back as far as it can be told",
+    "blurred": "the blur was undone",
+    "grey": "colours were added that photographs of such things have; they are made up",
+    "small": "it was enlarged, with detail that agrees with every pixel given",
+}
+"""Kind of damage -> a title for the result, what was found, and what was done."""
+
+
+def tell_verdict(restored: Restoration) -> dict[str, Any]:
+    """Level, title and sentences of the verdict, the gravest first."""
+    judged = restored.verdict
+    level = "fine" if judged is None else judged.level
+    reasons = () if judged is None else judged.reasons
+    title, meaning = VERDICTS[level]
+    return {"level": level, "title": title, "meaning": meaning, "reasons": [_put_plainly(reason) for reason in reasons]}
+
+
+def _put_plainly(reason: Note) -> str:
+    plain = REASONS.get(reason.code)
+    text = render(reason, "page", TASK_WORDS) if plain is None else plain.format(percent=100 * reason.values.get("value", 0))
+    ended = text if text.endswith((".", "?")) else f"{text}."
+    return ended[:1].upper() + ended[1:]
+
+
+def tell_warnings(notes: Sequence[str]) -> list[str]:
+    """What a visitor must know besides the verdict."""
+    codes = [note.code for note in notes if isinstance(note, Note)]
+    return [words for code, words in WARNINGS.items() if code in codes]
+
+
+def tell_notes(notes: Sequence[str]) -> list[str]:
+    """Every other choice that was made on the way."""
+    return [render(note, "page", TASK_WORDS) for note in notes if getattr(note, "code", None) not in WARNINGS]
+
+
+def tell_story(restored: Restoration, kind: str, found: bool) -> list[str]:
+    """Three sentences: why it was done, what was done, and how much of it is certain.
+
+    kind   of damage that was repaired
+    found  whether the program saw the damage itself
+    """
+    why = f"{'The program looked at the picture and found' if found else 'You said'} that {FOUND[kind]}."
+    width, height = restored.picture.size
+    deed = f"{DEEDS[kind]}, in {format_duration(restored.seconds)}"
+    what = f"So {deed}: {width} x {height} pixels, drawn from the picture and from what the program knows of photographs."
+    spread = restored.uncertainty
+    sure = "How certain each pixel is was not estimated." if spread is None else maps.in_words(spread)
+    return [why, what, sure]
+
+
+def list_numbers(restored: Restoration) -> dict[str, str]:
+    """The run in numbers, for experts."""
+    settings = restored.result.settings
+    found = {
+        "task": restored.task,
+        "noise level sigma": f"{restored.sigma:.4f} ({restored.sigma_from})",
+        "method": str(settings["method"]["name"]),
+        "plug-ins": ", ".join(item["name"] for item in settings["plugins"]) or "none",
+        "steps of the grid": str(settings["steps"]),
+        "network calls": str(restored.result.ledger.total.calls),
+        "seed": str(restored.result.seed),
+        "threads": str(settings["threads"]),
+        "seconds": f"{restored.seconds:.1f}",
+    }
+    reasons = () if restored.verdict is None else restored.verdict.reasons
+    return {**found, **{f"verdict: {reason.code}": str(reason) for reason in reasons}}
