@@ -139,7 +139,10 @@ def test_repairs_follow_each_other_and_the_first_is_the_advice() -> None:
     torn = np.full((192, 192, 4), 255, np.uint8)
     torn[..., :3] = np.asarray(image(noisy))
     torn[50:70, 60:90, 3] = 0
-    both = diagnose(Image.fromarray(torn))
+    cut_out = diagnose(Image.fromarray(torn))
+    assert cut_out.repairs == (Advice("denoise"),)  # and stays transparent
+    peppered = replace(cut_out.findings, missing=0.0, defects=("salt and pepper",), defect_share=0.01)
+    both = Diagnosis(peppered, advise(peppered))
     assert [repair.task for repair in both.repairs] == ["inpaint", "denoise"] and both.repairs[0] == both.advice
     assert diagnose(image(noisy)).repairs == (Advice("denoise"),) and diagnose(image(scene())).repairs == ()
 

@@ -262,15 +262,15 @@ def advise(found: Findings) -> Advice | None:
 
 
 def _list_repairs(found: Findings, advice: Advice | None) -> Iterator[Advice]:
-    """Holes and defects are filled in first, what is left is diagnosed without them. One more repair is the last: a picture is
+    """Defects are filled in first, what is left is diagnosed without them. One more repair is the last: a picture is
     freed of noise, blur and blocks of compression together, as far as they are sure.
     """
     if advice is None:
         return
     yield advice
     if advice.task == "inpaint":
-        filled = replace(found, missing=0.0, defects=(), defect_share=0.0)
-        yield from _list_repairs(filled, _advice(filled))
+        filled = replace(found, defects=(), defect_share=0.0)
+        yield from _list_repairs(filled, advise(filled))
 
 
 def _perhaps_content(found: Findings) -> bool:
