@@ -13,6 +13,7 @@ import json
 import math
 import subprocess
 import sys
+from typing import Any
 
 import typer
 
@@ -51,7 +52,7 @@ def measure(task: str, side: int) -> dict[str, float]:
     if task == "sr":
         picture = torch.nn.functional.avg_pool2d(picture, 4)
     noisy = (picture + 0.08 * torch.randn(picture.shape, generator=torch.Generator().manual_seed(1))).clamp(0, 1)
-    options = {"mask": "random:0.5"} if task == "inpaint" else {}
+    options: Any = {"mask": "random:0.5"} if task == "inpaint" else {}
     leader.restore(noisy[:, :64, :64], task, sigma=0.08, check=False, **options)  # the network is loaded
     first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.process_time()

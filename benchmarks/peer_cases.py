@@ -67,7 +67,8 @@ def make_kernel() -> NDArray[np.float64]:
     impulse = np.zeros((2 * reach + 1, 2 * reach + 1))
     impulse[reach, reach] = 1
     table: NDArray[np.float64] = ndimage.gaussian_filter(impulse, WIDTH)
-    return table / table.sum()
+    table /= table.sum()
+    return table
 
 
 def _to_bytes(values: NDArray[np.float64]) -> Bytes:

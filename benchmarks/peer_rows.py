@@ -146,7 +146,7 @@ class Embedded(nn.Module):
 
 def _import_deepinv() -> ModuleType:
     """deepinv on a processor's build of torch: two operators of torchvision are declared, none is called."""
-    library = torch.library.Library("torchvision", "FRAGMENT")
+    library: Any = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     for name in ("nms", "qnms"):
         library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     import deepinv

@@ -40,11 +40,11 @@ from leader.metrics import lpips, psnr
 ROOT = Path(__file__).parent.parent
 RECORDS = Path(__file__).parent / "records" / "peers.jsonl"
 HEADS = {
-    "enlarge": "Thumbnail x 4 (Pillow, bicubic)",
-    "noise": "Noise of 50 in an 8-bit file",
-    "jpeg": "JPEG of quality 20",
-    "blur": "Gaussian blur of 2 pixels, noise of 2, kernel known",
-    "hole": "A hole of 76 pixels",
+    "enlarge": "thumbnail x 4",
+    "noise": "noise of 50",
+    "jpeg": "JPEG 20",
+    "blur": "blur of 2 pixels",
+    "hole": "hole of 76 pixels",
 }
 app = typer.Typer(add_completion=False, help=__doc__)
 Images = Annotated[str, typer.Option(help="folder of photographs, or test: the shipped crops")]
@@ -149,29 +149,24 @@ def _read() -> list[dict[str, Any]]:
 
 @app.command()
 def table() -> None:
-    """Print a table a task: means of PSNR and LPIPS, medians of seconds with quartiles, the largest memory."""
+    """Print means of PSNR and LPIPS and the median of seconds with its quartiles, a column a task; the largest memory."""
     records = _read()
-    for task in TASKS:
-        of_task = [r for r in records if r["task"] == task]
-        everywhere = set.intersection(
-            *({r["picture"] for r in of_task if r["row"] == row.name} for row in ROWS if task in row.tasks)
-        )
-        typer.echo(f"\n{HEADS[task]}: {len(everywhere)} photographs\n")
-        typer.echo("| program | PSNR | LPIPS | seconds | quartiles | MB |\n| --- | ---: | ---: | ---: | ---: | ---: |")
-        for row in ROWS:
-            rows = [r for r in of_task if r["row"] == row.name and r["picture"] in everywhere]
-            typer.echo(f"| {row.name} | {_format(rows)} |")
-    typer.echo(f"\n{_name_versions()}")
+    typer.echo("| program | " + " | ".join(HEADS.values()) + " | MB |\n| --- |" + " ---: |" * (len(HEADS) + 1))
+    for row in ROWS:
+        own = [r for r in records if r["row"] == row.name]
+        cells = [_format([r for r in own if r["task"] == task]) for task in TASKS]
+        typer.echo(f"| {row.name} | {' | '.join(cells)} | {max(r['memory'] for r in own)} |")
+    counts = {len([r for r in records if (r["row"], r["task"]) == (row.name, task)]) for row in ROWS for task in row.tasks}
+    typer.echo(f"\nPhotographs: {' to '.join(str(count) for count in sorted(counts))}. {_name_versions()}")
 
 
 def _format(rows: list[dict[str, Any]]) -> str:
     if len(rows) < 2:
-        return " | ".join("-" * 5)
+        return "-"
     seconds = [r["seconds"] for r in rows]
-    low, _, high = quantiles(seconds, n=4)
-    means = (sum(r[key] for r in rows) / len(rows) for key in ("psnr", "lpips"))
-    quality = "{:.2f} | {:.3f}".format(*means)
-    return f"{quality} | {median(seconds):.2f} | {max(low, 0):.2f} to {high:.2f} | {max(r['memory'] for r in rows)}"
+    low, _, high = quantiles(seconds, n=4, method="inclusive")
+    quality, distance = (sum(r[key] for r in rows) / len(rows) for key in ("psnr", "lpips"))
+    return f"{quality:.2f} / {distance:.3f} / {median(seconds):.1f} s ({low:.1f} to {high:.1f})"
 
 
 def _name_versions() -> str:

@@ -171,6 +171,8 @@ def test_what_is_refused() -> None:
         Jpeg((1, 8, 8), LUMA, measured=torch.ones(3, dtype=torch.bool))
     with pytest.raises(LeaderError, match="64 doubts"):
         Jpeg((1, 8, 8), LUMA, doubt=-torch.ones(64))
+    with pytest.raises(LeaderError, match="64 doubts"):
+        Jpeg((1, 8, 8), LUMA, doubt=torch.ones(3))
     with pytest.raises(LeaderError, match="level of JPEG must be positive"):
         Jpeg((1, 8, 8), LUMA, level=0.0)
 

@@ -255,6 +255,7 @@ def test_what_a_visitor_must_know_is_told_in_plain_words() -> None:
     assert words.tell_warnings(notes) == [words.WARNINGS["invented"], words.WARNINGS["trust map: other paths"]]
     assert words.tell_notes(notes) == ["A plain choice."]
     assert words._put_plainly(Note("new", "the answer is odd")) == "The answer is odd."
+    assert words._put_plainly(Note("invented", "x", values={"value": 0.125})).startswith("12 % of the picture is made up")
 
 
 def test_every_reason_for_doubt_has_plain_words() -> None:

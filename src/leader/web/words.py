@@ -18,7 +18,9 @@ VERDICTS = {
 }
 """Level of a verdict -> its title, and what it means."""
 REASONS = {
-    "invented": "Much of the picture lies far from anything that is known, so it is made up. Was the right part painted over?",
+    "inverted": "{percent:.0f} % of the picture lies far from anything known. Was the right part painted over?",
+    "invented": "{percent:.2g} % of the picture is made up: nothing near it is known.",
+    "unsure": "For {percent:.0f} % of the picture the program cannot say what the truth is.",
     "sharp": "The picture that was given already looks sharp, so there was no such blur to undo.",
     "growth": "There is more fine detail than the picture can hold: part of it is made up.",
     "waves": "There are ripples that photographs do not have.",
@@ -32,7 +34,7 @@ REASONS = {
     "misread": "How the picture was made small is a guess, so fine detail may be wrong.",
     "blocks": "The picture that was given has blocks of JPEG compression, which were not removed.",
 }
-"""Code of a reason for doubt -> plain words; one without an entry is told as it is."""
+"""Code of a reason for doubt -> plain words, with its value in per cent; one without an entry is told as it is."""
 WARNINGS = {
     "invented": "Faces, letters and other small things are made up here: do not take them for the truth.",
     "trust map: other tasks": "The trust map was not checked for this kind of repair; it is drawn with caution.",
@@ -76,8 +78,9 @@ def tell_verdict(restored: Restoration) -> dict[str, Any]:
     return {"level": level, "title": title, "meaning": meaning, "reasons": [_put_plainly(reason) for reason in reasons]}
 
 
-def _put_plainly(reason: str) -> str:
-    text = REASONS.get(getattr(reason, "code", "")) or render(reason, "page", TASK_WORDS)
+def _put_plainly(reason: Note) -> str:
+    plain = REASONS.get(reason.code)
+    text = render(reason, "page", TASK_WORDS) if plain is None else plain.format(percent=100 * reason.values.get("value", 0))
     ended = text if text.endswith((".", "?")) else f"{text}."
     return ended[:1].upper() + ended[1:]
 

@@ -67,6 +67,7 @@ export class Stage {
     const painted = this.painting && !both && picture.findings && "missing" in choicesOf(picture) && !state.running;
     const onBase = (picture.shown ?? null) === (picture.base ?? null);
     this.brush.attach(this.panes[0], painted && onBase ? baseToken(picture) : null, this.viewport.size);
+    this.viewport.update(); // bars that came or went have moved the edges of the panes
   }
 
   fill(pane, picture, token, both, number) {
