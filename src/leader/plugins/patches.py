@@ -28,7 +28,7 @@ LEVEL_DEPTH = 24
 AROUND = 2
 """How far around a hole patches are looked for, in its longer sides; at least LEAST_AROUND pixels."""
 LEAST_AROUND = 96
-MOST_FILLED = 262_144
+MOST_FILLED = 40_000
 """Pixels of holes that are filled at a level at most; finer levels of larger holes keep the enlarged answer."""
 
 

@@ -70,12 +70,13 @@ def collect_patches(picture: Tensor, known: Tensor, side: int = SIDE, mirrored: 
     """
     if min(known.shape) < side:
         return None
-    whole = F.unfold(known[None, None].to(picture), side)[0].amin(0) > 0
-    places = whole.nonzero()[:, 0]
+    whole = F.max_pool2d((~known)[None, None].float(), side, 1)[0, 0] == 0  # by their first row and column
+    places = whole.nonzero()
     if len(places) < FEWEST_PATCHES:
         return None
     places = places[:: -(-len(places) // MOST_PATCHES)]
-    patches = F.unfold(picture[None], side)[0].T[places]
+    rows, columns = _list_places(places, torch.arange(side, device=places.device))
+    patches = picture[:, rows, columns].transpose(0, 1).flatten(1)
     if mirrored:
         other = patches.reshape(-1, picture.shape[0], side, side).flip(3).reshape(len(patches), -1)
         patches = torch.cat([patches, other])
@@ -86,6 +87,16 @@ def fill_from_border(guess: Tensor, hole: Tensor, mixture: PatchMixture, widths:
     """The picture `guess` [C, H, W] with its hole [H, W] bool filled with patches, from the border inwards; all that is outside
     of the hole counts as known.
     """
+    found = hole.nonzero()
+    low, high = (found.amin(0) - side).clamp_min(0), found.amax(0) + side + 1
+    part = (slice(int(low[0]), int(high[0])), slice(int(low[1]), int(high[1])))
+    filled = guess.clone()
+    filled[:, part[0], part[1]] = _fill_part(guess[:, part[0], part[1]], hole[part], mixture, widths, side)
+    return filled
+
+
+def _fill_part(guess: Tensor, hole: Tensor, mixture: PatchMixture, widths: Widths, side: int) -> Tensor:
+    """The same for a part of a picture that holds the hole and its surroundings: every round looks at all of it."""
     half, channels = side // 2, guess.shape[0]
     picture = F.pad(guess[None], (half,) * 4, mode="replicate")[0]
     missing = F.pad(hole, (half,) * 4)
@@ -96,8 +107,7 @@ def fill_from_border(guess: Tensor, hole: Tensor, mixture: PatchMixture, widths:
     offsets = torch.arange(-half, half + 1, device=guess.device)
     while bool(missing.any()):
         centres = _find_next(picture, missing, inside, sure, side)
-        rows = (centres[:, 0, None, None] + offsets[:, None]).expand(-1, side, side)
-        columns = (centres[:, 1, None, None] + offsets[None]).expand(-1, side, side)
+        rows, columns = _list_places(centres, offsets)
         seen, spread = picture[:, rows, columns].transpose(0, 1), std[rows, columns]
         found = mixture.find_likeliest(seen.flatten(1), spread.flatten(1).repeat(1, channels)).reshape(seen.shape)
         new = missing[rows, columns]
@@ -107,6 +117,13 @@ def fill_from_border(guess: Tensor, hole: Tensor, mixture: PatchMixture, widths:
         std[rows, columns] = torch.where(new, widths.filled, spread)
         missing[rows, columns] = False
     return picture[:, half : half + hole.shape[0], half : half + hole.shape[1]]
+
+
+def _list_places(origins: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows and columns [B, n, n] of squares around origins [B, 2], by n offsets."""
+    rows = origins[:, 0, None, None] + offsets[:, None]
+    columns = origins[:, 1, None, None] + offsets[None]
+    return rows.expand(-1, -1, len(offsets)), columns.expand(-1, len(offsets), -1)
 
 
 def _find_next(picture: Tensor, missing: Tensor, inside: Tensor, sure: Tensor, side: int) -> Tensor:
