@@ -116,6 +116,14 @@ def test_presets_are_those_of_the_loudest_image(monkeypatch: pytest.MonkeyPatch)
     assert len(asked) == 1
 
 
+def test_every_image_starts_from_its_own_noise() -> None:
+    problem, sampler = make_problem(2), Sampler(mixture(SHAPE), "ddim", (), 3)
+    x_T = torch.randn(2, *SHAPE, generator=torch.Generator().manual_seed(5))
+    both = sampler.run(problem, x_T=x_T).images
+    alone = sampler.run(problem.select(torch.tensor([1])), ids=[1], x_T=x_T[1:]).images
+    assert torch.equal(both[1:], alone) and not torch.equal(both[:1], alone)
+
+
 def test_a_plan_says_where_sigma_and_draws_come_from() -> None:
     problem = make_problem()
     assert Sampler(mixture(SHAPE), "ddnm", (), 5).plan(problem).estimator == "auto"  # the prior's own, for the map
