@@ -9,6 +9,7 @@
     python benchmarks/tuning.py run others --images photos/val --photographs 8      # what that chose, elsewhere
     python benchmarks/tuning.py run metric --images photos/val --photographs 8      # the data step in the metric of Sigma
     python benchmarks/tuning.py run hosts --images photos/val --photographs 2       # the same on the papers' own paths
+    python benchmarks/tuning.py run beyond --images photos/val --photographs 8      # over-relaxed ProjDiff with the metric
     python benchmarks/tuning.py table                                   # best first, by task; resumes from its records
 
 Crops, noise and scores are those of benchmarks/paths.py; records in benchmarks/records/tuning.jsonl.
@@ -405,6 +406,19 @@ def softer() -> Iterator[Trial]:
                 yield Trial(task, host, ("ucdc",), 100, None, {"ucdc": {"iterations": 4, "trust": trust, "power": 0.5}})
 
 
+def beyond() -> Iterator[Trial]:
+    """How far ProjDiff may go beyond its estimate with the metric and eight iterations or more: LPIPS against PSNR."""
+    masks = {"iterations": 8, "power": 0.5, "share": 0.8}
+    for mask in ("sparse", "hole", "inpaint", "lines"):
+        for step in (1.5, 1.7):
+            yield Trial(mask, "projdiff", ("ucdc",), 21, "quadratic", {"step": step, "ucdc": masks})
+    for early in (1.75, 1.85):
+        own = {"early_step": early, "ucdc": {"iterations": 12, "power": 0.5, "share": 0.75}}
+        yield Trial("cs", "projdiff", ("ucdc",), 61, None, own, SENSING)
+    own = {"step": 1.4, "ucdc": {"covariance": "diagonal", "iterations": 4, "power": 2.0}}
+    yield Trial("sr-clean", "projdiff", ("ucdc",), 21, None, own, LATE_END)
+
+
 def _trusting(*trusts: float, diagonal: bool = False) -> list[dict[str, Any]]:
     """Settings of UCDC that trust noisy data so much."""
     return [{"iterations": 4, "trust": trust, **({"covariance": "diagonal"} if diagonal else {})} for trust in trusts]
@@ -424,6 +438,7 @@ ROUNDS = {
     "qualities": qualities,
     "hosts": hosts,
     "softer": softer,
+    "beyond": beyond,
 }
 app = typer.Typer(add_completion=False, help=__doc__)
 

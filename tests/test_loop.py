@@ -111,9 +111,17 @@ def test_presets_are_those_of_the_loudest_image(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(presets, "find", find)
     problem = make_problem(2, torch.tensor([0.1, 0.3]))
     Sampler(mixture(SHAPE), "ddnm", (), 5).plan(problem)
-    assert asked == [("gaussian-mixture", "ddnm", "sr-average", pytest.approx(0.15))]
+    assert [which[:4] for which in asked] == [("gaussian-mixture", "ddnm", "sr-average", pytest.approx(0.15))]
     Sampler(mixture(SHAPE), "ddnm", (), 5, use_presets=False).plan(problem)
     assert len(asked) == 1
+
+
+def test_every_image_starts_from_its_own_noise() -> None:
+    problem, sampler = make_problem(2), Sampler(mixture(SHAPE), "ddim", (), 3)
+    x_T = torch.randn(2, *SHAPE, generator=torch.Generator().manual_seed(5))
+    both = sampler.run(problem, x_T=x_T).images
+    alone = sampler.run(problem.select(torch.tensor([1])), ids=[1], x_T=x_T[1:]).images
+    assert torch.equal(both[1:], alone) and not torch.equal(both[:1], alone)
 
 
 def test_a_plan_says_where_sigma_and_draws_come_from() -> None:

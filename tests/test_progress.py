@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -96,6 +99,27 @@ def test_a_line_now_and_then_where_there_is_no_terminal() -> None:
         clock.now = 1e6
         silent.show(1.0, "the end")
     assert len(said) == 2
+
+
+def test_a_line_is_said_also_while_one_step_takes_long() -> None:
+    said: list[str] = []
+    heard = threading.Event()
+
+    def say(text: str) -> None:
+        said.append(text)
+        if len(said) == 2:
+            heard.set()
+
+    display = ProgressDisplay(say, 0.02)
+    for _ in range(2):  # as a folder uses it again
+        heard.clear()
+        said.clear()
+        with display:
+            assert heard.wait(10)
+            display.show(0.5, "half")
+        count = len(said)
+        time.sleep(0.1)
+        assert len(said) == count  # nothing after the end
 
 
 def test_durations() -> None:

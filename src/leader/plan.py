@@ -114,11 +114,8 @@ class Choices:
         found = presets.find(*where, prior.home) if self.use_presets else {}
         preset = {key: value for key, value in found.items() if key not in PLUGINS}
         method = make_method(name, {**preset, **self.own}) if isinstance(self.method, str) else self.method
-        fitted = prior.fitted if self.use_presets else {}
         plugins = tuple(
-            item
-            if isinstance(item, Plugin)
-            else make_plugin(item, {**found.get(item, {}), **fitted.get(item, {}), **self.of_plugins.get(item, {})})
+            item if isinstance(item, Plugin) else make_plugin(item, {**found.get(item, {}), **self.of_plugins.get(item, {})})
             for item in self.plugins
         )
         plugins = tuple(item.for_host(method) for item in plugins)

@@ -105,7 +105,8 @@ class MachinePace:
 
 
 class ProgressDisplay:
-    """One line about work under way, on stderr: beside a bar on a terminal, every few seconds elsewhere.
+    """One line about work under way, on stderr: beside a bar on a terminal, every few seconds elsewhere, also while a single
+    step takes longer than that.
 
     say    writes a line where there is no terminal
     every  seconds between two such lines; None for neither lines nor a bar
@@ -115,8 +116,10 @@ class ProgressDisplay:
         self, say: Callable[[str], None], every: float | None = SILENCE, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._say, self._every, self._clock = say, every, clock
-        self._last = clock()
+        self._last, self._text = clock(), "The work has begun; its first step is not done yet."
         self._bar: Any = None
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._reminder: threading.Thread | None = None
 
     def __enter__(self) -> ProgressDisplay:
         from rich.console import Console
@@ -127,9 +130,17 @@ class ProgressDisplay:
             self._bar = Progress(BarColumn(), TextColumn("{task.description}"), console=console, transient=True)
             self._task = self._bar.add_task("", total=1.0)
             self._bar.start()
+        elif self._every:
+            self._ended.clear()
+            self._reminder = threading.Thread(target=self._remind, args=(min(1.0, self._every),), daemon=True)
+            self._reminder.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._ended.set()
+        if self._reminder is not None:
+            self._reminder.join()
+            self._reminder = None
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -138,9 +149,21 @@ class ProgressDisplay:
         """Says how far it is: `share` from 0 to 1, `text` a line."""
         if self._bar is not None:
             self._bar.update(self._task, completed=share, description=text)
-        elif self._every is not None and self._clock() - self._last >= self._every:
+            return
+        with self._lock:
+            self._text = text
+        self._say_when_due()
+
+    def _say_when_due(self) -> None:
+        with self._lock:
+            if self._every is None or self._clock() - self._last < self._every:
+                return
             self._last = self._clock()
-            self._say(text)
+            self._say(self._text)
+
+    def _remind(self, pause: float) -> None:
+        while not self._ended.wait(pause):
+            self._say_when_due()
 
 
 def format_clock(seconds: float) -> str:

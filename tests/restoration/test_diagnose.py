@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import shlex
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,13 +18,16 @@ from scipy import ndimage
 import leader
 from leader.errors import LeaderError, UsageError
 from leader.forensics import NotExamined, examine
-from leader.forensics.blur.search import BlurSearch
+from leader.forensics.blur.search import Blur, BlurSearch
+from leader.forensics.blur.shapes import Shape
 from leader.forensics.defects.defects import Defects
 from leader.forensics.findings import Findings, collect_findings
 from leader.forensics.noise.estimate import NoiseEstimate
 from leader.pictures import Picture
 from leader.pictures.jpeg_history import JpegHistory
-from leader.restoration.diagnose import Advice, Diagnosis, diagnose
+from leader.restoration.diagnose import Advice, Diagnosis, NothingToRepairError, advise, check_advised, diagnose
+from leader.restoration.restore import restore
+from leader.trust.judging import Level, Verdict
 from tests.cheap_prior import CheapPrior
 from tests.forensics.blur.fields import field
 
@@ -124,7 +128,8 @@ def test_holes_and_grey() -> None:
     pixels[..., :3] = np.asarray(image(scene()))
     pixels[50:70, 60:90, 3] = 0
     found = diagnose(Image.fromarray(pixels))
-    assert checked(found)["missing"] == pytest.approx(600 / 192**2) and found.advice == Advice("inpaint")
+    assert checked(found)["missing"] == pytest.approx(600 / 192**2)
+    assert found.advice is None and "task='inpaint'" in found.in_words()  # a cut-out keeps its transparency
     grey = diagnose(image(scene()).convert("L").convert("RGB"))
     assert checked(grey)["grey"] and "colourise" in grey.in_words() and grey.advice is None
 
@@ -134,7 +139,10 @@ def test_repairs_follow_each_other_and_the_first_is_the_advice() -> None:
     torn = np.full((192, 192, 4), 255, np.uint8)
     torn[..., :3] = np.asarray(image(noisy))
     torn[50:70, 60:90, 3] = 0
-    both = diagnose(Image.fromarray(torn))
+    cut_out = diagnose(Image.fromarray(torn))
+    assert cut_out.repairs == (Advice("denoise"),)  # and stays transparent
+    peppered = replace(cut_out.findings, missing=0.0, defects=("salt and pepper",), defect_share=0.01)
+    both = Diagnosis(peppered, advise(peppered))
     assert [repair.task for repair in both.repairs] == ["inpaint", "denoise"] and both.repairs[0] == both.advice
     assert diagnose(image(noisy)).repairs == (Advice("denoise"),) and diagnose(image(scene())).repairs == ()
 
@@ -308,3 +316,21 @@ def test_numbers_of_numpy_are_plain_in_json() -> None:
     content = json.loads(json.dumps(Diagnosis(found, None).as_dict(), allow_nan=False))
     assert content["grey"] is True and content["noise"]["visible"] is True and content["jpeg"]["visible"] is True
     assert content["defects"]["share"] == 0.25
+
+
+def test_a_motion_along_rows_is_told_and_not_undone() -> None:
+    found = diagnose(image(scene()))
+    for angle, task in ((2.0, None), (92.0, None), (45.0, "deblur")):
+        shape = Shape("line", 7.0, angle)
+        blur = Blur(shape, 0.05, 1.0, 0.95, cast(Any, None))
+        assert (advise(replace(found.findings, blur=BlurSearch(blur, "A motion."))) is not None) is (task is not None)
+
+
+@pytest.mark.parametrize(
+    ("task", "level", "left"), [("deblur", "doubtful", True), ("deblur", "fine", False), ("jpeg", "failed", False)]
+)
+def test_a_blur_nobody_spoke_of_is_undone_only_where_the_result_is_fine(task: str, level: Level, left: bool) -> None:
+    done = restore(image(scene()), "denoise", sigma=0.05, steps=2, prior=CheapPrior(), check=False)
+    judged = replace(done, verdict=Verdict(level))
+    with pytest.raises(NothingToRepairError, match="left as it is") if left else nullcontext():
+        check_advised(Advice(task, {"kernel": "disk:3"}), judged)

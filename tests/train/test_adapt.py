@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from leader import Problem, Sampler, load_prior, operators
 from leader.cli import app
 from leader.errors import LeaderError
-from leader.priors import fitted, variance_head
+from leader.presets.stored import read_stored, stored_file
+from leader.priors import variance_head
 from leader.train import trust_runs, variance
 from leader.train.adapt import Adaptation, list_companions, plan_adaptation
 from leader.train.data import Images
@@ -90,7 +91,7 @@ def test_a_stopped_adaptation_goes_on_and_all_of_it_is_used(place: Path, monkeyp
 
     prior = load_prior(name_prior())
     assert all(list_companions(prior).values()) and prior.source == "head"
-    eta = json.loads(fitted.fitted_file(place / "Mine").read_text())["satp"]["eta"]
+    eta = read_stored(place / "Mine")[0]["settings"]["satp"]["eta"]
     operator = operators.AveragePoolSR((3, 32, 32), 4)
     problem = Problem(torch.full((1, 3, 8, 8), 0.5), operator, 0.0)
     chosen = Sampler(prior, "ddnm", ["satp"], 5).plan(problem).settings["plugins"][0]
@@ -134,6 +135,6 @@ class _Slow:
 def test_what_cannot_be_adapted_is_refused(place: Path) -> None:
     with pytest.raises(LeaderError, match="at least 4"):
         plan_adaptation(name_prior(), write_pictures(place / "few", count=3), 10.0)
-    fitted.fitted_file(place / "Mine").write_text('{"satp": {"eta": "x"}}')
-    with pytest.raises(LeaderError, match="eta"):
-        load_prior(name_prior())
+    stored_file(place / "Mine").write_text("preset = 3")
+    with pytest.raises(LeaderError, match="Mine"):
+        read_stored(place / "Mine")

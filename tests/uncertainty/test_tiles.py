@@ -46,6 +46,18 @@ def test_tiles_cover_the_picture_and_their_roots_are_adjoint(height: int, width:
     assert bool((S.root(w) != 0).all()), "no pixel is left out"
 
 
+def test_a_share_keeps_low_frequencies_as_they_are_and_drops_the_others() -> None:
+    """The toy spectrum has less than 0.6 of its variance in half of the frequencies of a side, and more than 0.4."""
+    ones = torch.ones(1, 3, 24, 32, dtype=torch.float64)
+    whole, part, most = (error_covariance(network(), 400, ones, share=share) for share in (1.0, 0.4, 0.6))
+    for row, column, kept in ((2, 3, True), (11, 15, True), (12, 3, False), (2, 16, False)):
+        wave = torch.zeros_like(ones)
+        wave[:, 1, row, column] = 1.0
+        v = idct2(wave)
+        assert torch.allclose(part.product(v), whole.product(v) if kept else torch.zeros_like(v)), (row, column)
+        assert torch.allclose(most.product(v), whole.product(v))
+
+
 @pytest.mark.parametrize("shift", [(0, 0), (2, 3)])
 def test_a_tiled_covariance_is_that_of_its_tiles(shift: tuple[int, int]) -> None:
     """Blocks of 4 x 6 on 7 x 11 pixels: inside a tile that of the tile, across a seam nothing."""

@@ -18,6 +18,7 @@ from leader.restoration.request import RestoreRequest
 
 if TYPE_CHECKING:
     from leader.forensics import Examination
+    from leader.restoration.diagnose import Advice
 
 EXAMPLES = """
 Examples:
@@ -73,7 +74,7 @@ def restore(
     from leader.files import check_readable, printable
     from leader.pictures import check_format
     from leader.pictures.container import SUFFIX
-    from leader.restoration.diagnose import NothingToRepairError
+    from leader.restoration.diagnose import NothingToRepairError, check_advised
 
     _refuse_more_names(ctx, picture, out)
     if is_folder(picture):
@@ -88,16 +89,24 @@ def restore(
     results.check_files(out, existing_files({**read, "--settings": settings}))
     check_readable(picture, "picture")
     request, _ = _add_settings(ctx, request, settings)
-    examination = None
+    examination, advice = None, None
     if request.task is None and picture.suffix.lower() != SUFFIX:
         try:
-            request, examination = _follow_advice(picture, request)
+            request, examination, advice = _follow_advice(picture, request)
         except NothingToRepairError as good:
             to_stderr(f"{printable(out)} was not written: {good}")
             return
     ready = request.prepare(picture, examination=examination)
     check_format(out, ready.given.alpha is not None, ready.size)
     restored = run_and_tell(ready, results.check, ask=not results.yes)
+    try:
+        if advice is not None:
+            check_advised(advice, restored)
+    except NothingToRepairError as good:
+        results.write_run(restored)
+        to_stderr(f"{printable(out)} was not written.")
+        to_stderr(good.args[0])
+        return
     if restored.verdict is not None and restored.verdict.level == "failed" and not results.keep_failed:
         results.write_run(restored)
         to_stderr(f"{printable(out)} was not written; see what was said of the picture, or use --keep-failed to look at it.")
@@ -132,7 +141,7 @@ def _was_given(ctx: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _follow_advice(picture: Path, request: RestoreRequest) -> tuple[RestoreRequest, Examination | None]:
+def _follow_advice(picture: Path, request: RestoreRequest) -> tuple[RestoreRequest, Examination | None, Advice]:
     """The request with what the diagnosis of a picture advises, told on stderr; the examination that it rests on."""
     from leader.restoration.diagnose import diagnose, refuse_options
 
@@ -142,7 +151,7 @@ def _follow_advice(picture: Path, request: RestoreRequest) -> tuple[RestoreReque
         to_stderr(sentence)
     advice = found.advised()
     to_stderr(advice.note())
-    return request.with_options({"task": advice.task, **advice.options}), found.examination
+    return request.with_options({"task": advice.task, **advice.options}), found.examination, advice
 
 
 def _refuse_of_one(results: Results) -> None:

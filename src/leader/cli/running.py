@@ -35,7 +35,13 @@ def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False) -> R
     for note in ready.notes:
         to_stderr(note)
     announce(ready, ask)
-    restored = run_with_second_try(ready, lambda one: _run(one, check))
+
+    def run(one: Preparation) -> Restoration:
+        if one is not ready:
+            to_stderr(f"It is run again: {one.notes[-1]}")
+        return _run(one, check)
+
+    restored = run_with_second_try(ready, run)
     _tell_trust(restored)
     if restored.verdict is not None:
         to_stderr(f"Verdict: {restored.verdict.in_words('terminal')}", _STYLES[restored.verdict.level])

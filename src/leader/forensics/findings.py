@@ -9,11 +9,13 @@ from leader.forensics.constants import read_constants
 from leader.forensics.defects.areas import LARGEST as MOST_TORN
 from leader.forensics.defects.defects import TORN
 from leader.forensics.examination import Examination, found_or_none
+from leader.forensics.jpeg.blocks import LUMA_GAIN
 from leader.forensics.noise.estimate import NoiseEstimate
 from leader.pictures.jpeg_history import JpegHistory
 
 _CONSTANTS = read_constants("findings")
 VISIBLE_NOISE, BEYOND_JPEG, VISIBLE_JPEG = _CONSTANTS.numbers("visible_noise", "beyond_jpeg", "visible_jpeg")
+REACHED_STEPS = _CONSTANTS.number("reached_steps")
 MOST_DEFECTS, LEAST_SCRATCHED = _CONSTANTS.numbers("most_defects", "least_scratched")
 
 
@@ -51,9 +53,17 @@ class Findings:
     def noisy(self) -> bool:
         """Whether there is noise worth removing."""
         least = VISIBLE_NOISE
+        if self.history is not None and self._reached_steps < REACHED_STEPS:
+            return False  # what so coarse steps left is content
         if self.noise is not None and self.noise.spectrum is None:
             least = max(least, BEYOND_JPEG * self.noise.compression)
         return self.noise_level >= least
+
+    @property
+    def _reached_steps(self) -> float:
+        """Share of the steps of the compression's luma that the noise reaches half of."""
+        assert self.history is not None
+        return float((self.history.luma_steps() / 2 < 255 * LUMA_GAIN * self.noise_level).mean())
 
     @property
     def noise_level(self) -> float:

@@ -65,7 +65,7 @@ class UCDC(Plugin):
     floor: float = 0.01
     """The smallest variance of data inside a solve, as a share of the mean of Sigma; clean data are met exactly afterwards."""
     share: float = 1.0
-    """Of the correlation's variance: only the low frequencies that hold so much are modelled. Below 1 high noise costs less."""
+    """Of the correlation's variance: only the low frequencies that hold so much count. Below 1 high noise costs less."""
     map: str = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from leader.errors import LeaderError
-from leader.priors.fitted import Fitted
 from leader.priors.ledger import Counts, record
 from leader.priors.spectrum import Spectrum
 from leader.schedule import Schedule
@@ -48,7 +46,6 @@ class Prior(nn.Module):
     source     where the variance of its predictions comes from: "head", "learned", "exact" or None
     precision  how its network computes: "float32", "float16", "bfloat16" or "mixed"
     half_from  of a mixed one: the time from which on it computes in half precision
-    fitted     settings of plug-ins that were fitted to it, by plug-in and name; they win over presets
     home       the file or folder of its weights, beside which lies what was fitted to it; None for a prior made by hand
     revision   raised by one whenever its predictions change for the same weights; part of the keys of benchmark records
 
@@ -63,7 +60,6 @@ class Prior(nn.Module):
     source: str | None = None
     spectrum: Spectrum | None = None
     home: Path | None = None
-    fitted: Fitted = MappingProxyType({})
     precision: str = "float32"
     half_from: int | None = None
     revision: ClassVar[int] = 1

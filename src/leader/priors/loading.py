@@ -18,7 +18,6 @@ from leader.priors.base import Prior
 from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, read_side_car
 from leader.priors.diffusers_folder import HUB
 from leader.priors.fast_half import has_fast_half
-from leader.priors.fitted import find_fitted
 from leader.priors.mixed import find_rounding, mix_precisions, round_to_half
 from leader.priors.networks import ADM, DDPM
 from leader.priors.pyramid import PyramidPrior, embedded_file
@@ -77,7 +76,6 @@ def load_prior(
         prior, home = _find_or_explain(name_or_path, options)
     place = device_named(device)
     prior = _set_precision(prior, _parse_precision(dtype), place, home)
-    prior.fitted = find_fitted(home)
     own_head = find_head(home) if home is not None and head else None
     if own_head is not None:
         prior = HeadedPrior(prior, VarianceHead.load(own_head))

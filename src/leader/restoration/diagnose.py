@@ -1,6 +1,6 @@
 """diagnose: what is wrong with a picture, in words and as data, and the command that would repair it.
 
-One repair is advised, the most urgent of those that are sure: parts that are missing, defects, noise, blur, compression.
+One repair is advised, the most urgent of those that are sure: defects, noise, blur, compression. Transparent parts stay so.
 Noise comes before blur because it hides the fine detail in which a blur shows; noise that hardly exceeds a JPEG's own error
 cannot be told from it, and is left to the repair of the JPEG. Scratches and single pixels are told and not filled in where they
 may be what the picture shows: in a JPEG, behind whose compression a wire looks like a scratch and the dot of an i like a dead
@@ -13,18 +13,22 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leader.errors import LeaderError, UsageError
 from leader.files import printable
 from leader.forensics import Examination, examine
+from leader.forensics.blur.search import is_upright
 from leader.forensics.findings import VISIBLE_NOISE, Findings, collect_findings
 from leader.forensics.noise.estimate import NoiseEstimate
 from leader.messages import Note, Reader, Remedy, render
 from leader.restoration.arguments import ImageLike, as_picture
 from leader.restoration.tasks import TASKS
+
+if TYPE_CHECKING:
+    from leader.restoration.restored import Restoration
 
 FORMAT = "diagnosis 1"
 SMALL = 256
@@ -226,7 +230,14 @@ def diagnose(image: ImageLike | Examination) -> Diagnosis:
     """
     examination = image if isinstance(image, Examination) else examine(as_picture(image))
     findings = collect_findings(examination)
-    return Diagnosis(findings, _advice(findings), str(image) if isinstance(image, (str, Path)) else None, examination)
+    return Diagnosis(findings, advise(findings), str(image) if isinstance(image, (str, Path)) else None, examination)
+
+
+def check_advised(advice: Advice, restored: Restoration) -> None:
+    """Raises NothingToRepairError where a blur was undone that nobody spoke of, and the result is not judged fine."""
+    if advice.task == "deblur" and restored.verdict is not None and restored.verdict.level != "fine":
+        fact = "A blur seemed to be there, but the picture without it was judged doubtful, so the picture is left as it is."
+        raise NothingToRepairError(Note("left", fact, Remedy("undo the blur", {"task": advice.task, **advice.options})))
 
 
 def refuse_options(options: Mapping[str, Any]) -> None:
@@ -236,15 +247,14 @@ def refuse_options(options: Mapping[str, Any]) -> None:
         raise UsageError(f"The option {known[0]} belongs to a task; name it, or leave the option out to have it advised.")
 
 
-def _advice(found: Findings) -> Advice | None:
-    if found.missing:
-        return Advice("inpaint")
+def advise(found: Findings) -> Advice | None:
+    """The most urgent repair of those that are sure; None: there is none."""
     if found.defects and not _perhaps_content(found):
         return Advice("inpaint", {"mask": "auto"})
     if found.noisy:
         return Advice("denoise")
     blur = found.blur.blur
-    if blur is not None:
+    if blur is not None and not is_upright(blur.shape):  # along rows and columns scenes have lines themselves
         return Advice("deblur", {"kernel": blur.kernel, "kernel_doubt": round(blur.error, 3)})
     if found.blocky and "jpeg" in TASKS:
         return Advice("jpeg")
@@ -252,15 +262,15 @@ def _advice(found: Findings) -> Advice | None:
 
 
 def _list_repairs(found: Findings, advice: Advice | None) -> Iterator[Advice]:
-    """Holes and defects are filled in first, what is left is diagnosed without them. One more repair is the last: a picture is
+    """Defects are filled in first, what is left is diagnosed without them. One more repair is the last: a picture is
     freed of noise, blur and blocks of compression together, as far as they are sure.
     """
     if advice is None:
         return
     yield advice
     if advice.task == "inpaint":
-        filled = replace(found, missing=0.0, defects=(), defect_share=0.0)
-        yield from _list_repairs(filled, _advice(filled))
+        filled = replace(found, defects=(), defect_share=0.0)
+        yield from _list_repairs(filled, advise(filled))
 
 
 def _perhaps_content(found: Findings) -> bool:
@@ -274,7 +284,8 @@ def _sentences(found: Findings) -> list[str]:
     colour = "without colour" if found.grey else "in colour"
     said = [f"The picture has {width} x {height} pixels of {found.bits} bits, {colour}."]
     if found.missing:
-        said.append(f"{100 * found.missing:.2g} % of it are missing: transparent.")
+        fact = f"{100 * found.missing:.2g} % of it are transparent, and stay so."
+        said.append(Note("transparent", fact, Remedy("fill them in", {"task": "inpaint"})))
     if found.drawing:
         said.append("It looks drawn rather than photographed; the networks here know photographs.")
     if _perhaps_content(found):

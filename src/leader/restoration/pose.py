@@ -27,6 +27,7 @@ from leader.restoration import invention
 from leader.restoration.arguments import as_sigma
 from leader.restoration.borders import Window, extend
 from leader.restoration.clipping import find_clipped
+from leader.restoration.diagnose import Advice
 from leader.restoration.resources import check_memory
 from leader.restoration.tasks import Measured, Request, Task, task_options
 from leader.restoration.whitening import Coloured, NoiseShape, can_be_whitened, whiten_operator
@@ -48,6 +49,7 @@ class PosedProblem:
     white       whether white noise was found in a picture that was never compressed, and nobody said how much there is
     misread     the probability that a choice made for the user is wrong and no noise level makes up for it
     examination of the given picture
+    advice      the repair of its diagnosis, where nobody named a task
     """
 
     problem: Problem
@@ -63,6 +65,7 @@ class PosedProblem:
     white: bool = False
     misread: float = 0.0
     examination: Examination | None = field(default=None, repr=False, compare=False)
+    advice: Advice | None = None
 
 
 class OfPosed:

@@ -34,7 +34,7 @@ from leader.priors.pieces import cut_into_pieces
 from leader.problem import Problem
 from leader.restoration.arguments import ImageLike, TableLike, as_picture, as_seed, as_sigma
 from leader.restoration.choice import Choice, read_settings
-from leader.restoration.diagnose import diagnose, refuse_options
+from leader.restoration.diagnose import check_advised, diagnose, refuse_options
 from leader.restoration.ensemble import MOST_RUNS, ensemble
 from leader.restoration.pose import OfPosed, PosedProblem, pose_container, pose_picture
 from leader.restoration.repeat import Origin
@@ -229,7 +229,11 @@ def restore(
     for name in choices:
         if name not in RestoreChoices.__annotations__:
             raise unknown_name("option", name, RestoreChoices.__annotations__)
-    return run_with_second_try(prepare(image, task, **choices), lambda ready: ready.run(on_step, check))
+    ready = prepare(image, task, **choices)
+    restored = run_with_second_try(ready, lambda chosen: chosen.run(on_step, check))
+    if ready.posed.advice is not None:
+        check_advised(ready.posed.advice, restored)
+    return restored
 
 
 def prepare(
@@ -355,7 +359,7 @@ def _posed(
     refuse_options(options)
     advice = diagnose(examination).advised()
     posed = pose_picture(examination, advice.task, level, advice.options, place, jpeg, clipped)
-    return replace(posed, notes=(advice.note(), *posed.notes))
+    return replace(posed, notes=(advice.note(), *posed.notes), advice=advice)
 
 
 def _load_prior(prior: str | Path | Prior, device: torch.device | str | None, dtype: torch.dtype | str | None) -> Prior:

@@ -26,7 +26,8 @@ from leader.engines.base import Engine
 from leader.errors import LeaderError
 from leader.files import replacing
 from leader.pictures import list_pictures
-from leader.priors import fitted, mixed, spectrum, variance_head
+from leader.presets.stored import add_stored, stored_file
+from leader.priors import mixed, spectrum, variance_head
 from leader.priors.base import Prior
 from leader.priors.loading import load_prior
 from leader.progress import format_duration
@@ -129,7 +130,7 @@ def list_companions(prior: Prior) -> dict[str, bool]:
     files = {
         "spectrum": spectrum.spectrum_file(home),
         "precision": mixed.rounding_file(home),
-        "SATP's eta": fitted.fitted_file(home),
+        "SATP's eta": stored_file(home),
     }
     files |= {"referee": judge, "factors": calibration.beside(judge)}
     return {"variance": prior.source is not None, **{name: file.is_file() for name, file in files.items()}}
@@ -220,7 +221,7 @@ def _fit_eta(plan: Adaptation, seconds: float, say: Say) -> str:
     each = pruning.predict_seconds(prior, crops[:1])
     count = max(1, min(len(crops), MOST_CURVES, int(seconds / each)))
     found = pruning.calibrate_eta(pruning.curves(prior, crops[:count], say=say))
-    fitted.save_fitted({name: {"eta": found.eta} for name in ("satp", "satp-paper")}, plan.home)
+    add_stored(plan.home, [pruning.eta_entry(found)])
     missed = f", though the budgets {', '.join(f'{budget:g}' for budget in found.missed)} are missed" if found.missed else ""
     return f"{found.eta:g} from {count} pictures{missed}"
 

@@ -149,18 +149,40 @@ def _whitened(covariance: Covariance, operator: LinearOperator, variance: float)
     return lambda v: v + covariance.transposed(operator.AT(operator.A(covariance.root(v)))) / variance
 
 
-def solve_in_white(
+def share_out(
     covariance: Covariance, operator: LinearOperator, variance: float, r: Tensor, iterations: int, visible: float
-) -> Tensor:
-    """v with L v = S A^T (A S A^T + variance)^{-1} r, that is M v = L^T A^T r / variance, by a few conjugate gradients.
+) -> tuple[Tensor, Tensor]:
+    """S A^T (A S A^T + variance)^{-1} r of one image, by a few conjugate gradients, and what it leaves of the misfit r.
 
-    In white coordinates they find first what S says is largest, so that a handful does most of the work; a preconditioner
-    that treats all frequencies alike takes that order away, and the last step's solution is no guess of this one's.
+    The answer is L v with M v = L^T A^T r / variance. In white coordinates conjugate gradients find first what S says is
+    largest, so that a handful does most of the work; a preconditioner that treats all frequencies alike takes that order
+    away, and the last step's solution is no guess of this one's. L v and A L v are kept on the way, so that neither the
+    answer nor its misfit costs a further product.
 
     visible  the error of v at which the solve ends, root mean square: v is in standard deviations of S
     """
-    right = covariance.transposed(operator.AT(r)) / variance
-    return conjugate_gradients(_whitened(covariance, operator, variance), right, iterations=iterations, visible=visible)[0]
+    misfit = r.clone()
+    residual = covariance.transposed(operator.AT(r)) / variance
+    direction, energy = residual, _energy(residual)
+    change = torch.zeros(len(r), *operator.image_shape, dtype=r.dtype, device=r.device)
+    for iteration in range(iterations):
+        if energy <= visible**2 * residual.numel():
+            break
+        along = covariance.root(direction)
+        seen = operator.A(along)
+        step = energy / (_energy(direction) + _energy(seen) / variance)
+        change += step * along
+        misfit -= step * seen
+        if iteration + 1 == iterations:
+            break
+        residual = residual - step * (direction + covariance.transposed(operator.AT(seen)) / variance)
+        fresh = _energy(residual)
+        direction, energy = residual + fresh / energy * direction, fresh
+    return change, misfit
+
+
+def _energy(v: Tensor) -> float:
+    return float(v.square().sum())
 
 
 def lanczos(apply: Map, probe: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -279,8 +301,11 @@ def _frequency_table(vectors: Tensor, gains: Tensor, like: Tensor) -> Tensor:
 
 
 def _multiply(table: Tensor, c: Tensor) -> Tensor:
-    """The channel matrices of a table applied to coefficients [B, C, H, W]."""
-    return (table * c[:, None]).sum(2)
+    """The channel matrices of a table applied to coefficients [B, C, H, W], one column after the other: no large product."""
+    total = table[:, 0] * c[:, :1]
+    for channel in range(1, c.shape[1]):
+        total.addcmul_(table[:, channel], c[:, channel : channel + 1])
+    return total
 
 
 def local(spread: Tensor, correlation: Covariance) -> Covariance:

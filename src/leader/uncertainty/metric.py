@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from leader.operators.base import Eta, LinearOperator
-from leader.uncertainty.covariance import Covariance, solve_in_white
+from leader.uncertainty.covariance import Covariance, share_out
 
 
 class Metric(Protocol):
@@ -76,8 +76,8 @@ class Calibrated:
     floor: float
 
     def pinv(self, r: Tensor) -> Tensor:
-        change = self._solve(r, 0.0)
-        return change + self.operator.pinv(r - self.operator.A(change))
+        change, left = self._share_out(r, 0.0)
+        return change + self.operator.pinv(left)
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
         """Below the floor f the rest is the operator's own: with K = A W A^T,
@@ -85,21 +85,19 @@ class Calibrated:
         (K + eta)^{-1} r = (K + f)^{-1} r + (K + eta)^{-1} q,   q = (f - eta) (K + f)^{-1} r = (1 - eta / f) (r - A change).
         """
         shift = float(torch.as_tensor(eta, dtype=torch.float64).max())
-        change = self._solve(r, shift * self.mean)
+        change, left = self._share_out(r, shift * self.mean)
         if shift >= self.floor:
             return change
-        rest = (1 - shift / self.floor) * (r - self.operator.A(change))
-        return change + self.operator.regularised_pinv(rest, shift)
+        return change + self.operator.regularised_pinv((1 - shift / self.floor) * left, shift)
 
     def expect(self, r: Tensor, sigma: Tensor) -> Tensor:
         variance = float(sigma.max()) ** 2
-        return self._solve(r, variance / self.trust) if variance > 0 else self.pinv(r)
+        return self._share_out(r, variance / self.trust)[0] if variance > 0 else self.pinv(r)
 
-    def _solve(self, r: Tensor, variance: float) -> Tensor:
-        """Sigma A^T (A Sigma A^T + variance)^{-1} r."""
+    def _share_out(self, r: Tensor, variance: float) -> tuple[Tensor, Tensor]:
+        """Sigma A^T (A Sigma A^T + variance)^{-1} r, and what it leaves of r; never below the floor."""
         least = max(variance, self.floor * self.mean)
-        white = solve_in_white(self.covariance, self.operator, least, r, self.iterations, self.visible)
-        return self.covariance.root(white)
+        return share_out(self.covariance, self.operator, least, r, self.iterations, self.visible)
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,8 @@ class Site:
         if "findings" not in entry.about:
             found = diagnose(self.examinations.take(entry))
             advised = {kind: (advice.task, dict(advice.options)) for advice in found.repairs if (kind := kind_of(advice.task))}
+            if found.missing:  # transparent parts are filled in without a brush, if a visitor asks for that
+                advised.setdefault("missing", ("inpaint", {}))
             blur = found.findings.blur.blur
             if blur is not None and "blurred" not in advised:
                 advised["blurred"] = ("deblur", {"kernel": blur.kernel, "kernel_doubt": round(blur.error, 3)})

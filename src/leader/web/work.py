@@ -76,13 +76,18 @@ def predict_seconds(site: Site, entry: Entry, wish: Wish) -> dict[str, float]:
     return {quality: sum(seconds) for quality, seconds in predict_repairs(site, entry, wish).items()}
 
 
-def predict_repairs(site: Site, entry: Entry, wish: Wish) -> dict[str, list[float]]:
-    """The same for each repair; 0 for one that can be prepared only for what the repair before it makes."""
+def predict_repairs(site: Site, entry: Entry, wish: Wish, job: Job | None = None) -> dict[str, list[float]]:
+    """The same for each repair; 0 for one that can be prepared only for what the repair before it makes.
+
+    job  the one that it is a part of, which may have been stopped
+    """
     examination, prior = site.examinations.take(entry), None
     found = {quality: [0.0] * len(wish.repairs) for quality in QUALITIES}
     for number in range(len(wish.repairs)):
         sigma = None if number else wish.request.sigma
         for quality in QUALITIES:
+            if job is not None:
+                job.check()
             try:
                 one = wish.change(quality=quality, sigma=sigma)
                 made = prepare_repair(site, one, number, examination, entry, prior)
@@ -104,7 +109,8 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
     examination = site.examinations.take(entry)
     found = entry.about.get("findings", {}).get("found", ())
     job.check()
-    expected = predict_repairs(site, entry, wish)
+    expected = predict_repairs(site, entry, wish, job)
+    job.check()
     quality = wish.request.quality or "standard"
     if wish.draft_first and _is_worth_a_draft(sum(expected[quality]), sum(expected["draft"])):
         _show_draft(job, site, entry, wish, examination)

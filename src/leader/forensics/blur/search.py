@@ -85,7 +85,7 @@ def find_blur(pixels: NDArray[np.floating], noise: NoiseEstimate | NotExamined, 
 
 def judge_candidates(found: tuple[Found, ...]) -> BlurSearch:
     """The most likely of the families' best kernels, if one can be named."""
-    scores = np.array([one.evidence + ODDS[one.shape.family] - _penalty(one.shape) for one in found])
+    scores = np.array([one.evidence + ODDS[one.shape.family] - UPRIGHT * is_upright(one.shape) for one in found])
     total = np.logaddexp.reduce(np.append(scores, 0.0))
     best = int(scores.argmax())
     chosen, share = found[best], float(np.exp(scores[best] - total))
@@ -101,6 +101,6 @@ def judge_candidates(found: tuple[Found, ...]) -> BlurSearch:
     return BlurSearch(blur, f"The picture shows {blur.in_words()}.")
 
 
-def _penalty(shape: Shape) -> float:
-    off = min(shape.angle % 90, 90 - shape.angle % 90)
-    return UPRIGHT if shape.family == "line" and off < NEARLY_UPRIGHT else 0.0
+def is_upright(shape: Shape) -> bool:
+    """Whether it is a motion along rows or columns, where scenes have lines themselves."""
+    return shape.family == "line" and min(shape.angle % 90, 90 - shape.angle % 90) < NEARLY_UPRIGHT

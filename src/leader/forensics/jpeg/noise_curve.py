@@ -31,6 +31,7 @@ _CONSTANTS = read_constants("jpeg.noise_curve")
 MOST_BINS, FEWEST_BINS, FLAT_IN_BIN = _CONSTANTS.counts("most_bins", "fewest_bins", "flat_in_bin")
 OUTVOTED, TEMPER, CLEAR_GROWTH = _CONSTANTS.numbers("outvoted", "temper", "clear_growth")
 CUT_OFF, FIRST_LEVEL, LEAST_GAIN = _CONSTANTS.numbers("cut_off", "first_level", "least_gain")
+LEAST_SURVIVING = _CONSTANTS.number("least_surviving")
 SHARES = np.linspace(0, 1, 11)
 """Of the variance at the mean brightness that grow with it."""
 ROUNDS = 2
@@ -57,7 +58,8 @@ def find_shot_behind(pixels: Array, history: JpegHistory, known: Flags | None, l
             return None
         line, growth = _fit_line(*_profile_bins(blocks, brightness, usable, history.luma_steps(), bins), 255 * gain)
     dark, bright = _std(line, np.array([0.2, 0.8]))
-    if growth < CLEAR_GROWTH or line[1] < LEAST_GAIN or (bright / dark) ** 2 <= GROWING:
+    survives = (history.luma_steps() / 2 < 255 * gain * bright).mean()  # coarser steps leave little but content
+    if survives < LEAST_SURVIVING or growth < CLEAR_GROWTH or line[1] < LEAST_GAIN or (bright / dark) ** 2 <= GROWING:
         return None
     return ShotNoise(float(line[1]), float(line[0]), least)
 

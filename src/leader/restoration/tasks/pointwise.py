@@ -6,8 +6,11 @@ from dataclasses import replace
 
 from leader.errors import LeaderError
 from leader.forensics import Examination
+from leader.messages import Note
 from leader.pictures.picture import Picture
 from leader.restoration.tasks.base import Measured, Request, Shape, Task, Values
+
+INVENTED_COLOURS = Note("invented colours", "The colours are invented: the picture says nothing of them.")
 
 
 class Denoising(Task):
@@ -28,6 +31,8 @@ class Colourisation(Task):
     page = ("grey", "It has no colour")
 
     def check(self, request: Request) -> None:
+        if not request.degrading:
+            request.notes.append(INVENTED_COLOURS)
         if request.degrading and request.picture.pixels.shape[2] == 1:
             raise LeaderError("The picture is grey already; give one with colours, or restore it with the task 'colourise'.")
 
