@@ -113,6 +113,7 @@ results: $(STAMP)
 	for name in $(FIGURES); do $(BIN)/leader bench figure $${name%.*} --out docs/results/$$name || exit 1; done
 	$(BIN)/python experiments/figure2.py docs/results/figure2.png
 	$(BIN)/python experiments/pruning_error.py > docs/results/pruning.md
+	$(BIN)/python benchmarks/peers.py table > docs/results/peers.md
 
 clean:
 	rm -rf $(VENV) out

@@ -44,11 +44,12 @@ class Patches(Plugin):
     label: ClassVar[str] = "Patches"
     summary: ClassVar[str] = "fills wide holes with patches of what is known of the picture"
     paper: ClassVar[str] = "this project: docs/holes.md"
+    revision: ClassVar[int] = 2
 
     wide: int = 16
     """Holes that no square of 2 wide + 1 pixels fits into are left to the network."""
-    share: float = 0.8
-    """Of the patches in the answer; the rest is the network's: errors that differ cancel, and hardly any sharpness is lost."""
+    share: float = 0.5
+    """Of the patches in the answer; the rest is the network's: errors that differ cancel, and little sharpness is lost."""
     guess: float = 0.24
     """How far a patch may lie from the guess that it replaces, a standard deviation in [-1, 1] units, at coarse levels."""
     fine_guess: float = 0.16
