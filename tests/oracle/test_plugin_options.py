@@ -78,7 +78,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "posterior": {"eta": 0.5},
     "ddnm": {"eta": 0.3, "travel_length": 2, "travel_repeats": 2, "form": "simple", "noise": "published"},
     "ddrm": {"eta": 0.3, "eta_b": 0.5},
-    "dps": {"scale": 0.9, "clamp": False, "variance": "predicted"},
+    "dps": {"scale": 0.9, "guidance": "annealed", "clamp": False, "variance": "predicted"},
     "diffpir": {"lam": 70.0, "zeta": 0.9, "eta": 0.7, "clamp": False, "published_units": False, "return_noisy": True},
     "ddpg": {"gamma": 1.0, "zeta": 0.9, "eta_tilde": 3.0, "eta_floor": 0.5, "mode": 0, "ls_scale": 0.3, "inject": False},
     "idpg": {"gamma": 1.0, "zeta": None, "eta_tilde": 3.0, "eta_floor": 0.5, "mode": 1, "ls_scale": 0.3, "inject": True},
@@ -90,7 +90,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "daps": {"flow": 3, "inner": 4, "rate": 1e-5, "fall": 0.5, "tau": 0.1, "end": 9.0},
     "red-diff": {"lam": 1.0, "power": 0.5, "rate": 0.02},
     "repaint": {"travel_length": 2, "travel_repeats": 2, "clamp": False, "damping": 0.0},
-    "mcg": {"scale": 0.3, "clamp": False, "variance": "predicted", "damping": 0.5},
+    "mcg": {"scale": 0.3, "guidance": "annealed", "clamp": False, "variance": "predicted", "damping": 0.5},
     "dcdp": {"flow": 2, "inner": 3, "rate": 0.3, "lam": 0.2, "first": 300},
 }
 """A value for every setting; None where it has nothing to act on: IDPG injects no noise to renew, SITCOM overwrites

@@ -74,7 +74,7 @@ def test_the_plug_in_fills_wide_holes_of_a_run_and_leaves_all_else() -> None:
     wide = find_wide_parts(mask == 0, Patches.wide)
     assert torch.equal(plain[:, ~wide], filled[:, ~wide]) and int(wide.sum()) == 35 * 40
     errors = [float((image - truth)[:, wide].square().mean()) for image in (plain, filled)]
-    assert errors[1] < 0.2 * errors[0], "what is left is the network's share"
+    assert errors[1] < 1.1 * (1 - Patches().share) ** 2 * errors[0], "what is left is the network's share"
     whole = Sampler(CheapPrior(), "ddnm", (Patches(share=1.0),), 3).run(problem).images[0]
     assert float((whole - truth)[:, wide].square().mean()) < errors[1]
 

@@ -45,8 +45,8 @@ def test_the_most_specific_entry_wins() -> None:
         found = find_path("embedded", "sr-bicubic", sigma, "standard", "natural")
         assert (found.method, found.settings["early_step"]) == ("projdiff", beyond)
     for quality in QUALITIES:
-        clean, noisy = (find_path("embedded", "inpaint", sigma, quality, "natural").settings for sigma in (0.0, 0.05))
-        assert "step" in clean and "step" not in noisy  # what acts without noise, and what acts with it
+        free, noisy = (find_path("embedded", "inpaint", sigma, quality, "natural").settings for sigma in (0.0, 0.05))
+        assert "step" in free and "step" not in noisy  # what acts without noise, and what acts with it
         assert find_path("embedded", "inpaint", 0.01, quality, "faithful").method == "projdiff"
     # ProjDiff is for noisy blurs only
     assert find_path("embedded", "deblur-gaussian", 0.05, "standard", "natural").method == "projdiff"

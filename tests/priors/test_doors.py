@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -110,19 +111,24 @@ def test_a_fingerprint_follows_the_bytes_and_nothing_else(tmp_path: Path, monkey
     assert len(list_files(tmp_path)) == 4
 
 
-def test_files_are_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_hashed_once_until_they_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leader import files
     from leader.priors import fingerprint as home
 
     read: list[Path] = []
+    hash_file = files.sha256_of
 
     def counted(path: Path) -> str:
         read.append(path)
-        return "0" * 64
+        return hash_file(path)
 
-    monkeypatch.setattr(home, "sha256_of", counted)
-    (tmp_path / "x.pt").write_bytes(b"abc")
-    assert home.fingerprint(tmp_path / "x.pt") == home.fingerprint(tmp_path / "x.pt") == "0" * 16
+    monkeypatch.setattr(files, "sha256_of", counted)
+    checkpoint = tmp_path / "x.pt"
+    checkpoint.write_bytes(b"abc")
+    assert home.fingerprint(checkpoint) == home.fingerprint(checkpoint) == hashlib.sha256(b"abc").hexdigest()[:16]
     assert len(read) == 1
+    checkpoint.write_bytes(b"abcd")
+    assert home.fingerprint(checkpoint) == hashlib.sha256(b"abcd").hexdigest()[:16]
 
 
 def test_every_exported_name_is_there_and_the_package_is_light() -> None:
