@@ -67,7 +67,7 @@ def main(photographs: Path, out: Path) -> None:
     sheet = Image.new("RGB", (COLUMNS * width + (COLUMNS - 1) * 3 * GAP, lines * (height + 2 * GAP)), "white")
     for number, one in enumerate(tiles):
         sheet.paste(one, (number % COLUMNS * (width + 3 * GAP), number // COLUMNS * (height + 2 * GAP)))
-    sheet.save(out, quality=90)
+    sheet.save(out, quality=72)
     typer.echo(f"{out}: {len(tiles)} rows, {out.stat().st_size // 1000} kB")
 
 

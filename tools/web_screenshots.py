@@ -30,7 +30,7 @@ SHOTS = (
 def keep(page: Any, path: Path) -> None:
     """A screenshot as a JPEG: small, and the colours of the map and of its legend are what they are."""
     image = Image.open(io.BytesIO(page.screenshot()))
-    image.convert("RGB").save(path, quality=85, subsampling=0, optimize=True, progressive=True)
+    image.convert("RGB").save(path, quality=70, optimize=True, progressive=True)
 
 
 def shoot(browser: Any, address: str, folder: Path, moment: str, screen: str, scheme: str) -> None:
