@@ -178,19 +178,17 @@ def _name_versions() -> str:
 @app.command()
 def sheet(images: Images = "photos/test", number: int = 0, out: Path = Path("peers.jpg"), size: int = 160) -> None:
     """Draw what every program made of one photograph: a row a task."""
-    path = list_images(images)[number]
-    lines: list[list[tuple[str, Bytes]]] = []
-    for task in TASKS:
-        case, truth = make_case(task, _load(path), number)
-        line = [("truth", truth)]
-        for row in (row for row in ROWS if task in row.tasks):
-            process, pipe = _start(row)
-            picture = _ask(pipe, case)[0]
-            pipe.send(None)
-            process.join()
-            line.append((row.name, (picture.clip(0, 1) * 255).round().astype(np.uint8)))
-        lines.append(line)
-    _draw(lines, size).save(out, quality=88)
+    photograph = _load(list_images(images)[number])
+    cases = {task: make_case(task, photograph, number) for task in TASKS}
+    lines = {task: [("truth", truth)] for task, (_, truth) in cases.items()}
+    for row in ROWS:
+        process, pipe = _start(row)
+        for task in row.tasks:
+            picture = _ask(pipe, cases[task][0])[0]
+            lines[task].append((row.name, (picture.clip(0, 1) * 255).round().astype(np.uint8)))
+        pipe.send(None)
+        process.join()
+    _draw(list(lines.values()), size).save(out, quality=88)
 
 
 def _draw(lines: list[list[tuple[str, Bytes]]], size: int) -> Image.Image:
