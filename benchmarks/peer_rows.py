@@ -232,8 +232,10 @@ def _load_esrgan() -> Restore:
 
     def restore(case: Case) -> NDArray[np.float32]:
         run = network.create_extractor()
-        run.input("data", ncnn.Mat((case.given / 255.0).astype(np.float32).transpose(2, 0, 1).copy()))
-        found: NDArray[np.float32] = np.array(run.extract("output")[1]).transpose(1, 2, 0).clip(0, 1)
+        given = np.ascontiguousarray((case.given / 255.0).astype(np.float32).transpose(2, 0, 1))
+        run.input("data", ncnn.Mat(given).clone())  # a Mat does not keep the memory of its array alive
+        enlarged = run.extract("output")[1]
+        found: NDArray[np.float32] = np.array(enlarged).transpose(1, 2, 0).clip(0, 1)
         return found
 
     return restore
