@@ -26,7 +26,8 @@ from experiments import search
 from leader import presets
 from leader.bench.cell import Frozen
 from leader.bench.distances import render_distances
-from leader.bench.experiment import Experiment, Task, load_experiment, load_tasks, merged
+from leader.bench.experiment import Experiment, Task, merge_settings
+from leader.bench.experiment_file import load_experiment, load_tasks
 from leader.bench.images import load_image, to_pixels
 from leader.bench.priors import check_present, open_prior, stand_in
 from leader.bench.records import Store, write_atomically
@@ -265,7 +266,7 @@ def _calibrate(prior: str, folder: Path, size: int, device: str, tasks: Sequence
         say(f"Stored in {add_stored(home, found)}.")
         return {}
     say("A trial: what was calibrated in so few steps is used here and not stored.")
-    return merged(eta["settings"], found[-1]["settings"])
+    return merge_settings(eta["settings"], found[-1]["settings"])
 
 
 if __name__ == "__main__":

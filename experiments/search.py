@@ -27,7 +27,8 @@ from typing import Annotated, Any
 import typer
 
 from leader.bench.cell import Cell, Frozen, Recipe
-from leader.bench.experiment import Task, load_experiment, load_tasks, merged
+from leader.bench.experiment import Task, merge_settings
+from leader.bench.experiment_file import load_experiment, load_tasks
 from leader.bench.images import list_images
 from leader.bench.keys import identify
 from leader.bench.priors import stand_in
@@ -97,7 +98,7 @@ def draw(ranges: Settings, seed: str, turn: int = 1) -> Settings:
 
 def ranges_of(ranges: Settings, host: str, plugins: str) -> Settings:
     """The ranges of a set of plug-ins with a host: those for all hosts, and its own in their place."""
-    return merged(ranges[plugins], ranges["with"].get(host, {}).get(plugins, {}))
+    return merge_settings(ranges[plugins], ranges["with"].get(host, {}).get(plugins, {}))
 
 
 def search(
@@ -132,7 +133,7 @@ def search(
 
 
 def _with(cell: Cell, point: Settings) -> Cell:
-    return cell.altered(settings=Frozen(merged(cell.recipe.settings.plain(), point)))
+    return cell.altered(settings=Frozen(merge_settings(cell.recipe.settings.plain(), point)))
 
 
 def _scored(point: Settings, rows: Sequence[Record], goal: Goal, reference: Trial | None) -> Trial:
@@ -221,7 +222,7 @@ def main(
                     bounds = ranges_of(ranges, host, plugins)
                     top, more = search(tuned, bounds, trials, goal, store, engine, calls_limit=limit, host=best, seed=seed)
                     _log(log, task, host, (plugins,), more, top)
-                found = merged(best.settings, top.settings)
+                found = merge_settings(best.settings, top.settings)
                 if found:
                     name = stand_in(prior, size).name
                     entry: Settings = {"prior": name, "method": host, "task": operator_of(cells[0].recipe, 0).task}

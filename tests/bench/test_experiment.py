@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from leader.bench.experiment import find_experiment, load_experiment
+from leader.bench.experiment_file import find_experiment, load_experiment
 from leader.bench.records import Store
 from leader.bench.run import dry_run, waves
 from leader.bench.setup import cost_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from leader.bench.experiment import load_experiment
+from leader.bench.experiment_file import load_experiment
 from leader.bench.records import Store, canonical
 from leader.bench.run import dry_run
 from leader.cli.app import app

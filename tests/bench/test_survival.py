@@ -14,7 +14,7 @@ from tests.bench.tiny import write_tiny
 SCRIPT = """
 import os, random, signal, sys, time
 from pathlib import Path
-from leader.bench.experiment import load_experiment
+from leader.bench.experiment_file import load_experiment
 from leader.bench.records import Store
 from leader.bench.run import run_experiment
 from leader.engines import make_engine

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from leader.bench.experiment import load_experiment
+from leader.bench.experiment_file import load_experiment
 from leader.bench.keys import identify
 from leader.bench.priors import open_prior, referee_fingerprint
 from leader.bench.records import Store

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from leader.bench.experiment import Experiment, load_experiment
+from leader.bench.experiment import Experiment
+from leader.bench.experiment_file import load_experiment
 
 TOML = """
 title = "Tiny"

@@ -192,7 +192,7 @@ def _load(
         fit = "half"  # photographs, not the shipped crops, which are at half size already
     given = {"images": images, "fit": fit, "count": count, "size": size, "prior": prior, "device": device}
     changes = {**given, "settings": read_settings(settings) or None}
-    from leader.bench.experiment import find_experiment, load_experiment
+    from leader.bench.experiment_file import find_experiment, load_experiment
 
     return load_experiment(find_experiment(name), form, **changes)
 
