@@ -126,6 +126,8 @@ RANGES: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("ddnm", "noise"): (("rotated", "published"), ("pixels",)),
     ("ddrm", "eta"): UNIT,
     ("ddrm", "eta_b"): UNIT,
+    ("ddrm", "travel_length"): ((1, 1000), (0, 1001)),
+    ("ddrm", "travel_repeats"): ((1, 100), (0, 101)),
     ("dps", "scale"): ((None, *NOT_NEGATIVE[0]), NOT_NEGATIVE[1]),
     ("diffpir", "lam"): POSITIVE,
     ("diffpir", "zeta"): UNIT,

@@ -33,6 +33,21 @@ def test_ddnm_travels_when_told_to() -> None:
     assert DPS().default_grid(schedule, 10).times == (*range(999, -1, -111), -1), "from the very top, as its authors respace"
 
 
+def test_ddrm_travels_when_told_to_and_stays_as_near_to_the_posterior() -> None:
+    """Off: the bits of the plain grid. On: the calls of the grid. Mean of many runs: no farther from the exact one."""
+    prior, count = gaussian("white", SHAPE), 96
+    problem = noisy_problem().select(torch.zeros(count, dtype=torch.long))
+    plain = Sampler(prior, "ddrm", (), 20, use_presets=False, estimator=None).run(problem, seed=3)
+    off = Sampler(prior, "ddrm", (), 20, use_presets=False, estimator=None, travel_length=4).run(problem, seed=3)
+    assert torch.equal(plain.images, off.images)
+    sampler = Sampler(prior, "ddrm", (), 20, use_presets=False, estimator=None, travel_length=4, travel_repeats=3)
+    on = sampler.run(problem, seed=3)
+    assert on.ledger.total.calls == count * (20 + 4 * 2 * 4), "four turns (indices 0, 4, 8, 12), each twice, four steps"
+    mean, covariance = prior.posterior(problem.operator, problem.y[:1], 0.3)
+    far = [float((images.mean(0) - mean.reshape(SHAPE)).norm()) for images in (plain.images, on.images)]
+    assert far[1] < far[0] + 3 * float(covariance.trace() / count) ** 0.5, "three standard errors of a mean of so many"
+
+
 @pytest.mark.parametrize("sigma", [0.0, 0.1])
 @pytest.mark.parametrize("name", [name for name, cls in METHODS.items() if cls.takes_origin])
 def test_a_known_origin_is_taken_to_the_noise_of_the_first_time(name: str, sigma: float) -> None:
@@ -76,7 +91,7 @@ def test_a_selection_keeps_its_order_also_where_it_holds_all() -> None:
     assert torch.equal(turned.y, problem.y.flip(0))
 
 
-@pytest.mark.parametrize("name", sorted(set(METHODS) - {"ddnm", "repaint"}))
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"ddnm", "ddrm", "repaint"}))
 def test_methods_that_cannot_travel_say_so(name: str) -> None:
     sampler = Sampler(gaussian("white", SHAPE), name, (), grid=Grid((300, 200, 300, -1)), estimator=None)
     with pytest.raises(LeaderError, match=f"'{name}' has no time travel"):

@@ -77,7 +77,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ddim": {"eta": 0.5},
     "posterior": {"eta": 0.5},
     "ddnm": {"eta": 0.3, "travel_length": 2, "travel_repeats": 2, "form": "simple", "noise": "published"},
-    "ddrm": {"eta": 0.3, "eta_b": 0.5},
+    "ddrm": {"eta": 0.3, "eta_b": 0.5, "travel_length": 2, "travel_repeats": 2},
     "dps": {"scale": 0.9, "guidance": "annealed", "clamp": False, "variance": "predicted"},
     "diffpir": {"lam": 70.0, "zeta": 0.9, "eta": 0.7, "clamp": False, "published_units": False, "return_noisy": True},
     "ddpg": {"gamma": 1.0, "zeta": 0.9, "eta_tilde": 3.0, "eta_floor": 0.5, "mode": 0, "ls_scale": 0.3, "inject": False},
@@ -110,8 +110,10 @@ def test_every_setting_of_a_method_reaches_the_picture(method: str) -> None:
         given = {**quick, name: value}
         changed = run(made, (), 8, method=method, **given)
         assert changed.images.shape == usual.shape and not torch.equal(changed.images, usual), name
-    if method == "ddnm":
-        lengths = [run(made, (), 8, travel_repeats=2, travel_length=length).ledger.total.calls for length in (1, 2)]
+    if method in ("ddnm", "ddrm"):
+        lengths = [
+            run(made, (), 8, method=method, travel_repeats=2, travel_length=length).ledger.total.calls for length in (1, 2)
+        ]
         assert lengths == [2 * 15, 2 * 14]
 
 

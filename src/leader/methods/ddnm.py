@@ -18,14 +18,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from leader.by_name import check_count
 from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, Method, State
-from leader.methods.shared import spectral_split
+from leader.methods.shared import check_travel, spectral_split, travelling_grid
 from leader.operators.base import SpectralOperator
 from leader.operators.blur import Blur
 from leader.problem import Problem
-from leader.schedule import Grid, Schedule, grid_on, travel_grid, uniform_grid
+from leader.schedule import Grid, Schedule
 
 
 @dataclass(frozen=True)
@@ -66,17 +65,14 @@ class DDNM(Method):
         super().__post_init__()
         if not 0 <= self.eta <= 1:
             raise LeaderError(f"DDNM's eta must lie in [0, 1]; found {self.eta}.")
-        check_count("DDNM's travel_length", self.travel_length, 1, 1000)
-        check_count("DDNM's travel_repeats", self.travel_repeats, 1, 100)
+        check_travel("DDNM", self.travel_length, self.travel_repeats)
         if self.form not in ("auto", "spectral", "simple", "plain"):
             raise LeaderError(f"DDNM's form must be auto, spectral, simple or plain; found '{self.form}'.")
         if self.noise not in ("rotated", "published"):
             raise LeaderError(f"DDNM's noise must be rotated or published; found '{self.noise}'.")
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
-        if self.travel_repeats == 1:
-            return grid_on(schedule, steps, uniform_grid)
-        return grid_on(schedule, steps, lambda count, total: travel_grid(count, self.travel_length, self.travel_repeats, total))
+        return travelling_grid(schedule, steps, self.travel_length, self.travel_repeats)
 
     def check(self, problem: Problem) -> None:
         if self.form == "spectral" and not isinstance(problem.operator, SpectralOperator):

@@ -9,6 +9,7 @@ which is right only if y was made by the truncated operator); the start is scale
 its variance is exactly that of the forward process (2e-5 apart at 100 steps); equality of the two noise levels
 belongs to the clean branch; their blur loses a tap and its singular values sit at the wrong places (the form
 "published" of the task gives theirs). As there, the answer is the last estimate, not projected onto the data.
+Time travel, RePaint's, is an option that theirs has not.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, Method, State, per_image, spectral
-from leader.methods.shared import spectral_split
+from leader.methods.shared import check_travel, noise_up, spectral_split, travelling_grid
 from leader.problem import Problem
+from leader.schedule import Grid, Schedule
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,18 @@ class DDRM(Method):
     """Share of fresh noise where y is noisier than the state, and where nothing is measured."""
     eta_b: float = 1.0
     """Share of y in the estimate where y is cleaner than the state."""
+    travel_length: int = 1
+    travel_repeats: int = 1
+    """Time travel: from every travel_length-th step back up by as many, repeats - 1 times; 1: none, as published."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (0 <= self.eta <= 1 and 0 <= self.eta_b <= 1):
             raise LeaderError(f"DDRM's eta and eta_b must lie in [0, 1]; found {self.eta} and {self.eta_b}.")
+        check_travel("DDRM", self.travel_length, self.travel_repeats)
+
+    def default_grid(self, schedule: Schedule, steps: int) -> Grid:
+        return travelling_grid(schedule, steps, self.travel_length, self.travel_repeats)
 
     def check(self, problem: Problem) -> None:
         spectral(problem, self.name)
@@ -77,3 +86,6 @@ class DDRM(Method):
         split = spectral_split(context, operator, u, self.eta, self.eta_b)
         noise = split.noise(operator.measured, context.noise("step"), estimate.prediction.eps)
         return State(context.level(u).signal * x0_hat + noise)
+
+    def travel(self, context: Context, state: State, t: Tensor, u: Tensor) -> State:
+        return State(noise_up(context, state.x, t, u))

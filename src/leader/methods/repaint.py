@@ -21,10 +21,17 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from leader.by_name import check_count
 from leader.methods.base import Context, Estimate, Method, State
-from leader.methods.shared import ancestral_step, check_damping, clamp_x0, replace_measured
-from leader.schedule import Grid, Schedule, grid_on, travel_grid
+from leader.methods.shared import (
+    ancestral_step,
+    check_damping,
+    check_travel,
+    clamp_x0,
+    noise_up,
+    replace_measured,
+    travelling_grid,
+)
+from leader.schedule import Grid, Schedule
 
 
 @dataclass(frozen=True)
@@ -50,12 +57,11 @@ class RePaint(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("RePaint's travel_length", self.travel_length, 1, 1000)
-        check_count("RePaint's travel_repeats", self.travel_repeats, 1, 100)
+        check_travel("RePaint", self.travel_length, self.travel_repeats)
         check_damping(self.damping)
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
-        return grid_on(schedule, steps, lambda count, total: travel_grid(count, self.travel_length, self.travel_repeats, total))
+        return travelling_grid(schedule, steps, self.travel_length, self.travel_repeats)
 
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
         estimate = super().estimate(context, state, t)
@@ -65,6 +71,4 @@ class RePaint(Method):
         return State(replace_measured(context, ancestral_step(context, estimate, x0_hat, t, u), t, u, self.damping))
 
     def travel(self, context: Context, state: State, t: Tensor, u: Tensor) -> State:
-        now, up = context.level(t), context.level(u)
-        kept = up.abar / now.abar
-        return State(up.cast(kept.sqrt()) * state.x + up.cast((1 - kept).sqrt()) * context.noise("travel"))
+        return State(noise_up(context, state.x, t, u))

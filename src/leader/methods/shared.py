@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from leader.by_name import check_count
 from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, per_image
 from leader.operators.base import SpectralOperator, where_measured
@@ -14,6 +15,7 @@ from leader.operators.components import Components
 from leader.priors.adapters import learned_share
 from leader.priors.base import Prediction, from_x0
 from leader.problem import Problem
+from leader.schedule import Grid, Schedule, grid_on, travel_grid
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,23 @@ def ancestral_step(
         ends = [now.cast(value.clamp_min(1e-300).log()) for value in (beta * (1 - after.abar) / (1 - now.abar), beta)]
         spread = ((1 - share) * ends[0] + share * ends[1]).exp() * now.cast((after.abar < 1).double())
     return mean + spread.clamp_min(0).sqrt() * context.noise("step")
+
+
+def travelling_grid(schedule: Schedule, steps: int, length: int, repeats: int) -> Grid:
+    """The uniform grid of so many steps; from every length-th one it goes back up by as many, repeats - 1 times."""
+    return grid_on(schedule, steps, lambda count, total: travel_grid(count, length, repeats, total))
+
+
+def check_travel(method: str, length: int, repeats: int) -> None:
+    check_count(f"{method}'s travel_length", length, 1, 1000)
+    check_count(f"{method}'s travel_repeats", repeats, 1, 100)
+
+
+def noise_up(context: Context, x: Tensor, t: Tensor, u: Tensor) -> Tensor:
+    """x_t [B, C, H, W] at times u > t, by the forward process: sqrt(abar_u / abar_t) x_t + sqrt(1 - abar_u / abar_t) z."""
+    now, up = context.level(t), context.level(u)
+    kept = up.abar / now.abar
+    return up.cast(kept.sqrt()) * x + up.cast((1 - kept).sqrt()) * context.noise("travel")
 
 
 def check_damping(value: float) -> None:
