@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo web test-web test-cluster test-company test lint unit check-all mutants fuzz audit release results graph docs site \
 	install clean
 
-TABLES := table1 table2 table3 table4 fid trust
+TABLES := table1 related table2 table3 table4 fid trust
 FIGURES := figure1.jpg figure3.jpg figure4.jpg figure5.png figure6.png figure7.png
 
 install: $(STAMP)
