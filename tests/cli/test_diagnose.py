@@ -56,6 +56,20 @@ def test_restore_without_a_task_does_what_is_advised(photos: Path, monkeypatch: 
     assert len(estimates) == 1, "diagnosis and restoration ask one examination"
 
 
+def test_the_quality_of_a_repair_that_is_advised_may_be_chosen(photos: Path) -> None:
+    """The task jpeg has an option of the same name; the quality of a run is not meant for it."""
+    steps = []
+    for quality in ("draft", "standard"):
+        run = runner.invoke(
+            app, ["restore", "it's soft.png", "out.png", "--quality", quality, "--force", "--json", f"{quality}.json"]
+        )
+        assert run.exit_code == 0, run.output
+        content = json.loads((photos / f"{quality}.json").read_text())
+        assert content["task"] == "deblur"
+        steps.append(content["settings"]["steps"])
+    assert steps[0] < steps[1]
+
+
 def test_restore_without_a_task_leaves_a_clean_picture_alone(photos: Path) -> None:
     run = runner.invoke(app, ["restore", "clean.png", "out.png"])
     assert run.exit_code == 0 and not (photos / "out.png").exists(), "good news is no failure"

@@ -40,6 +40,7 @@ GIVEN: dict[str, tuple[str, Any]] = {
     "down": ("box", "box"),
     "quality": ("best", "best"),
     "look": ("faithful", "faithful"),
+    "grain": ("keep", "keep"),
     "method": ("ddrm", "ddrm"),
     "plugins": ("satp", ("satp",)),
     "steps": ("7", 7),

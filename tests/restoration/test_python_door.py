@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,6 +23,12 @@ def test_restore_shows_the_keywords_of_prepare() -> None:
     assert shared < set(inspect.signature(leader.restore).parameters)
     with pytest.raises(UsageError, match="did you mean 'quality'"):
         leader.restore(photograph(), "denoise", qualty="draft")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("nothing", [None, b"\x89PNG"])
+def test_what_cannot_be_a_picture_is_named(nothing: Any) -> None:
+    with pytest.raises(UsageError, match=f"found {type(nothing).__name__}"):
+        leader.restore(nothing, "denoise")
 
 
 def test_a_list_of_pictures_is_one_sentence() -> None:

@@ -120,6 +120,7 @@ def test_a_size_is_met_in_the_proportions_of_the_picture() -> None:
     assert ask(Repair("small", size=(3840, 2160))).size == (3840, 1920) and ask(Repair("small", size=(90, 30))).size == (60, 30)
     assert ask(Repair("small")).factor == 4.0
     assert fit_size((50, 31), (7, 3)) == (50, 21)
+    assert fit_size((26, 90), (24, 32)) == (26, 35) and fit_size((90, 26), (32, 24)) == (35, 26), "hardly larger"
     with pytest.raises(UsageError, match="20 x 10 pixels"):
         ask(Repair("small", size=(20, 500)))
 

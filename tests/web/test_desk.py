@@ -25,6 +25,17 @@ def _steps_for_ever(job: Job) -> None:
         time.sleep(0.005)
 
 
+def test_every_thread_of_jobs_begins_as_told() -> None:
+    begun: list[str] = []
+    desk = Desk(Limits(jobs=2), lambda: begun.append(threading.current_thread().name))
+    both = threading.Barrier(2)
+    jobs = [desk.submit(client, lambda _: both.wait(60)) for client in ("a", "b")]
+    for job in jobs:
+        _until_over(job)
+    desk.close()
+    assert [job.state for job in jobs] == ["done"] * 2 and len(set(begun)) == len(begun) == 2
+
+
 def test_one_job_per_client_and_a_line_of_limited_length() -> None:
     desk = Desk(Limits(waiting=2))
     gate = threading.Event()

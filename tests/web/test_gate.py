@@ -97,6 +97,7 @@ def test_an_upload_is_kept_for_its_client_under_no_name_of_theirs(site: Site) ->
     token = about["token"]
     assert about == {"token": token, "size": [16, 12], "view": f"api/files/{token}/view.png"}
     view = client.get(f"/{about['view']}")
+    assert "no-store" in view.headers["cache-control"], "nobody else at this machine finds it later"
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(view.content))), np.asarray(Image.open(io.BytesIO(png(16, 12)))))
     for name in ("picture", "..%2fpicture", "run.json"):  # only what we made is served
         assert client.get(f"/api/files/{token}/{name}").status_code == 404

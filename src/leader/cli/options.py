@@ -27,7 +27,7 @@ HEADINGS = {
         "jpeg",
         "clipped",
     ],
-    "What is wanted": ["quality", "look", "average", "seed"],
+    "What is wanted": ["quality", "look", "grain", "average", "seed"],
     METHOD: ["method", "plugins", "steps", "budget", "estimator", "prior"],
     "The machine": ["device", "dtype", "threads"],
 }

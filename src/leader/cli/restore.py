@@ -145,7 +145,9 @@ def _follow_advice(picture: Path, request: RestoreRequest) -> tuple[RestoreReque
     """The request with what the diagnosis of a picture advises, told on stderr; the examination that it rests on."""
     from leader.restoration.diagnose import diagnose, refuse_options
 
-    refuse_options(request.arguments())
+    of_tasks = request.arguments()
+    of_tasks.pop("quality", None)  # here the effort; an option of the task jpeg has the same name
+    refuse_options(of_tasks)
     found = diagnose(picture)
     for sentence in found.sentences():
         to_stderr(sentence)

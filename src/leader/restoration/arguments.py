@@ -63,6 +63,8 @@ def as_picture(image: ImageLike) -> Picture:
         raise UsageError(
             f"One picture is taken at a time; found a list of {len(image)}: write a loop over them, or use a folder."
         )
+    elif image is None or isinstance(image, (bytes, bytearray)):
+        raise UsageError(f"A picture is a path, Pillow image, array or tensor; found {type(image).__name__}.")
     else:
         picture = _from_array(np.asarray(image))
     if not picture.pixels.flags.writeable:  # what Pillow shows of its own memory, of which torch warns

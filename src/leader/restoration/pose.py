@@ -50,6 +50,7 @@ class PosedProblem:
     misread     the probability that a choice made for the user is wrong and no noise level makes up for it
     examination of the given picture
     advice      the repair of its diagnosis, where nobody named a task
+    grain       standard deviation, for [0, 1] images, of the grain that the result gets; 0 for none
     """
 
     problem: Problem
@@ -66,6 +67,7 @@ class PosedProblem:
     misread: float = 0.0
     examination: Examination | None = field(default=None, repr=False, compare=False)
     advice: Advice | None = None
+    grain: float = 0.0
 
 
 class OfPosed:

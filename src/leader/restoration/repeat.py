@@ -111,6 +111,7 @@ def describe_run(posed: PosedProblem, result: Result, origin: Origin) -> dict[st
         "sigma": posed.sigma,
         "sigma_from": posed.sigma_from,
         **_shape_of_noise(posed.noise),
+        "grain": posed.grain,
         "clipped": 0 if posed.problem.censored is None else posed.problem.censored.count,
         "seed": result.seed,
         "settings": result.settings,
@@ -171,6 +172,7 @@ def arguments_of(summary: Mapping[str, Any], prior: Prior | None = None) -> dict
         "task": _field(summary, "task", str),
         "sigma": _sigma_of(summary),
         "clipped": bool(summary.get("clipped", 0)),
+        **({"grain": summary["grain"]} if summary.get("grain") else {}),
         "seed": _field(settings, "seed", int, "settings"),
         "ids": tuple(_field(settings, "ids", list, "settings")),
         "average": max(1, len(_field(settings, "ids", list, "settings"))),
@@ -309,6 +311,7 @@ def write_stamp(posed: PosedProblem, result: Result, origin: Origin) -> Stamp:
         "prior": origin.prior if origin.prior == "embedded" or origin.prior in ENTRIES else "other",
         "weights": None if origin.prior_sha256 is None else origin.prior_sha256[:16],
         "invented": True,
+        **({"grain": float(f"{posed.grain:.6g}")} if posed.grain > 0 else {}),
     }
     sentence = f"{OURS} {leader.__version__}: task {posed.task}, method {method}, seed {result.seed}; parts are invented."
     return Stamp(program, sentence, json.dumps(record, separators=(",", ":"), default=str))

@@ -111,6 +111,9 @@ class RestoreRequest:
     down: str | None = word(None, "How it became small: auto (default), lanczos, box, ...: see leader tasks sr.")
     quality: str | None = word(None, "How much work to spend: draft, standard (the default) or best.", str, "--quality", "-q")
     look: str | None = word(None, "natural (believable texture, the default) or faithful (closer to the truth on average).")
+    grain: Any = word(
+        None, "What becomes of noise in sr and deblurring: remove (the default), keep, or a level.", metavar="GRAIN"
+    )
     method: str | None = word(
         defaults.METHOD, "A method of your own choice: see leader methods.", str, "--method", "-m", names=_method_names
     )

@@ -36,6 +36,7 @@ from leader.restoration.arguments import ImageLike, TableLike, as_picture, as_se
 from leader.restoration.choice import Choice, read_settings
 from leader.restoration.diagnose import check_advised, diagnose, refuse_options
 from leader.restoration.ensemble import MOST_RUNS, ensemble
+from leader.restoration.grain import add_grain, put_grain, read_grain
 from leader.restoration.pose import OfPosed, PosedProblem, pose_container, pose_picture
 from leader.restoration.repeat import Origin
 from leader.restoration.resources import explain_memory, use_threads
@@ -118,6 +119,9 @@ class Preparation(OfPosed):
             error_std=None if result.error_std is None else self._crop(result.error_std),
         )
         pixels = to_unit_range(result.images[0].permute(1, 2, 0)).cpu().numpy().astype(np.float32)
+        if self.posed.grain > 0:
+            grey = self.posed.examination is not None and self.posed.examination.grey
+            pixels = add_grain(pixels, self.posed.grain, self.seed, 0 if self.ids is None else self.ids[0], grey)
         seconds = time.perf_counter() - begin
         return Restoration(self.given.with_pixels(pixels), self.posed, result, seconds, self.origin, judged, trust=trust)
 
@@ -180,6 +184,7 @@ class RestoreChoices(TypedDict, total=False):
     sigma: float | Coloured | None
     quality: str | None
     look: str | None
+    grain: str | float | None
     method: str | Method | None
     plugins: Sequence[str | Plugin] | str | Plugin | None
     steps: int | None
@@ -220,7 +225,7 @@ def restore(
     on_step   called with every Step, for progress and previews
     check     whether the result gets a verdict; where it failed and sigma was estimated, the run
               is repeated with a larger one, at most twice
-    choices   those of `prepare`: sigma, quality, look, method, plugins, steps, prior, seed, ids, average, device, dtype,
+    choices   those of `prepare`: sigma, quality, look, grain, method, plugins, steps, prior, seed, ids, average, device, dtype,
               threads, settings, jpeg, and the task's own: kernel, kernel_doubt, mask, factor, size, down, options
 
     >>> leader.restore(torch.rand(3, 16, 16), "sr", factor=2, sigma=0.05, steps=3, check=False).array.shape
@@ -243,6 +248,7 @@ def prepare(
     sigma: float | Coloured | None = None,
     quality: str | None = None,
     look: str | None = None,
+    grain: str | float | None = None,
     method: str | Method | None = None,
     plugins: Sequence[str | Plugin] | str | Plugin | None = None,
     steps: int | None = None,
@@ -272,6 +278,8 @@ def prepare(
                  that is repeated
     quality      "draft", "standard" (the default) or "best"; look: "natural" (the default) or "faithful". They choose
                  method, plug-ins, grid and steps, by prior, task and noise; what is given besides wins
+    grain        for sr and deblurring: "remove" (the default), "keep" (noise of the picture's own level is put back onto the
+                 result) or that level
     method       a host by name or as an object, with 100 steps and the plug-in "leader" unless others are given
     seed, ids    choose the noise: a picture with ids=3 gets what image 3 of a batch gets
     average      number of runs whose mean the picture is: closer to the truth, smoother, and as many times the work; None:
@@ -304,7 +312,7 @@ def prepare(
         find_task(task)
     level = sigma if sigma is None or isinstance(sigma, Coloured) else as_sigma(sigma)
     count = None if average is None else check_count("The number of runs to average", average, 1, MOST_RUNS)
-    origin_seed = as_seed(seed)
+    origin_seed, wanted_grain = as_seed(seed), read_grain(grain)
     asked = None if device is None else loading.device_named(device)
     model = _load_prior(prior, device, dtype)
     # wrong names first, then the picture
@@ -317,7 +325,7 @@ def prepare(
             posed = pose_container(read_container(Path(image)), task, level, options, place)
         else:
             posed = _posed(examination or examine(as_picture(image)), task, level, options, place, bool(jpeg), bool(clipped))
-        posed = left_where_nothing_is_gained(posed, _cut_prior(model, posed.problem))
+        posed = left_where_nothing_is_gained(put_grain(posed, wanted_grain, level), _cut_prior(model, posed.problem))
         path = choice.path(posed.problem)
         sampler = choice.sampler(posed.problem, find_task(posed.task).plugins, path)
         sampler.prior = _cut_prior(sampler.prior, posed.problem)

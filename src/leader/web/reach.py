@@ -2,7 +2,7 @@
 
 A page of somebody else's in the same browser could start jobs here, and a name of theirs that is made to lead to this machine
 could read them. So a request is answered where its `Host` is one of our names, refused where its `Origin` is another page's,
-and headers in which a proxy tells how it was reached itself count only where there is said to be one.
+and forwarding headers are honoured only when a proxy has been configured.
 
 Plain ASGI, so that streams pass through untouched.
 """

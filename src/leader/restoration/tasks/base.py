@@ -115,6 +115,7 @@ class Task:
     trust_family   whose calibration of the trust map it shares; empty: it has its own. hole_family: where much is far from
                    anything known
     page           (kind, words) of its entry on the page, as in ("small", "It is too small"); None: it has none
+    keeps_grain    whether noise may be put back onto its result (`leader.restoration.grain`)
     coarse_colour  whether noise that JPEG left coarse in colour has to count for more: as noise to be removed it looks weaker
     weak_noise     white noise found in 8 bits, for [0, 1] images, below which the picture is taken to have none
     """
@@ -128,6 +129,7 @@ class Task:
     in_containers: ClassVar[bool] = True
     plugins: ClassVar[tuple[str, ...]] = ()
     amplifies: ClassVar[bool] = False
+    keeps_grain: ClassVar[bool] = False
     coarse_colour: ClassVar[bool] = False
     weak_noise: ClassVar[float] = 0.0
     operators: ClassVar[tuple[str, ...]] = ()

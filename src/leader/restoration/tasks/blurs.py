@@ -159,6 +159,7 @@ class Deblur(Task):
         KERNEL_DOUBT,
     )
     amplifies: ClassVar[bool] = True
+    keeps_grain: ClassVar[bool] = True
 
     def read(self, given: Values, request: Request) -> dict[str, Any]:
         values = super().read(_with_found_kernel(given, request), request)

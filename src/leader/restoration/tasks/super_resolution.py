@@ -96,6 +96,7 @@ class SuperResolution(Task):
     )
     example = "leader restore small.png large.png --task sr"
     page, operators = ("small", "It is too small"), ("sr-bicubic", "sr-average", "sr-nearest")
+    keeps_grain = True
     options = (
         Option("factor", "1 to 16", "how much larger the picture becomes", float, _factor, lambda _: 4, "4"),
         Option("size", "WIDTHxHEIGHT", "that of the result", tuple, _size, lambda _: None, "that of the factor"),
