@@ -106,6 +106,19 @@ def test_ten_uniform_steps_are_no_path_that_was_calibrated(number: int) -> None:
     assert float((error <= 1.645 * result.uncertainty[..., None]).mean()) < 0.6
 
 
+@pytest.mark.parametrize("noise", [0.1, 0.2])
+def test_the_default_path_of_strong_noise_does_not_warn_against_itself(noise: float) -> None:
+    """Its four or five calls stay far from the times that the referee looks at; it was calibrated on them."""
+    clean = middle(photographs()[1])
+    noisy = np.clip(clean + noise * np.random.default_rng(5).normal(size=clean.shape), 0, 1)
+    given = Image.fromarray((255 * noisy).round().astype(np.uint8))
+    result = leader.restore(given, "denoise", prior=embedded(), sigma=noise)
+    assert result.trust is not None and result.trust.source == "calibrated" and result.uncertainty is not None
+    assert float((np.abs(result.array - clean) <= 1.645 * result.uncertainty[..., None]).mean()) > 0.75
+    chosen = leader.restore(given, "denoise", prior=embedded(), sigma=noise, method="ddnm", steps=3)
+    assert chosen.trust is not None and chosen.trust.source == "other paths"
+
+
 def test_the_head_predicts_the_size_of_the_error() -> None:
     """Squared error over predicted variance, of photographs that are noised to time 60: 0.93; half or twice is wrong."""
     errors, variances = [], []

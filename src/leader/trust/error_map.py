@@ -32,8 +32,8 @@ APART = 0.7
 """How far the visited times may stay from those that the referee looks at, natural logarithms of the clock (`Watch.apart`):
 at most 0.63 on the paths of a quality, 1.6 with ten uniform steps of DDNM, where its intervals cover half of the errors.
 """
-SHORT = ("jpeg",)
-"""Families whose own path, on which they were calibrated, stays further away."""
+SHORT = ("cells", "direct")
+"""Plug-ins of short paths that stay further away, on which their own tasks, jpeg and denoise, were calibrated."""
 
 
 NOTES = {
@@ -88,7 +88,7 @@ def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float =
         std = std * shown / GAUSSIAN[SHOWN]
         level = {name: GAUSSIAN[SHOWN] * value / shown for name, value in zip(LEVELS, factors)}
         source = "calibrated" if measured else "other tasks"
-        if apart > APART and family not in SHORT:
+        if apart > APART:
             source = "other paths"
     return ErrorMap(raise_invented(keep_known_pixels(std, evidence), evidence.known), level, source)
 
@@ -128,12 +128,13 @@ def add_errors(prior: Prior, problem: Problem, result: Result, watch: Watch) -> 
     Without a referee, or where no Sigma was estimated, there is no error map.
     """
     stds, spreads, maps = [], [], []
+    calibrated = any(plugin["name"] in SHORT for plugin in result.settings["plugins"])
     for row, name in enumerate(result.settings["ids"]):
         one = problem if problem.batch == 1 else problem.select(torch.tensor([row]))
         evidence = gather(one, result.images[row : row + 1], watch, name)
         if evidence is None:
             return result, []
-        apart = watch.apart(name)
+        apart = 0.0 if calibrated else watch.apart(name)
         if evidence.misfit.numel() > LARGE:
             watch.forget(name)  # the room is needed
         if result.posterior_std is not None:
