@@ -1,4 +1,4 @@
-"""What a restoration uses where nothing else is said. Light: the command line shows these in --help."""
+"""The defaults of a restoration. Light: the command line shows these in --help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far some work is, how long the rest will take, and how both are said: for restorations, folders and experiments."""
+"""Progress of a job, the time left, and the wording of both: for restorations, folders and experiments."""
 
 from __future__ import annotations
 

@@ -104,6 +104,20 @@ def test_bad_files_are_told_and_do_not_stop_the_rest(tree: Path, tmp_path: Path)
     assert len(lines(tmp_path / "out")) == count + 1, "what was told before is not told twice"
 
 
+@pytest.mark.parametrize("ours", [False, True])
+def test_only_an_error_of_the_program_is_called_a_bug(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: bool
+) -> None:
+    error = ZeroDivisionError("by zero") if ours else LeaderError("It is too dark.")
+
+    def prepare(self: RestoreRequest, *words: Any, **options: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(RestoreRequest, "prepare", prepare)
+    told = {text for _, text in go(tree, tmp_path / "out").failed}
+    assert len(told) == 1 and ("bug" in told.pop()) == ours
+
+
 def test_foreign_files_are_not_replaced_unasked(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()

@@ -45,7 +45,7 @@ def examine(picture: Picture | Examination, jpeg: bool = True) -> Examination:
 
 
 def found_or_none(finding: Found | NotExamined | None) -> Found | None:
-    """What was found; None where there is nothing, or nobody looked."""
+    """The finding, or None if nothing was found or the check was not run."""
     return None if isinstance(finding, NotExamined) else finding
 
 

@@ -1,4 +1,4 @@
-"""What it means that a finding is missing: nothing was found (None), or nobody looked (NotExamined)."""
+"""Why a finding is missing: nothing was found (None), or the check was not run (NotExamined)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class NotExamined:
-    """Nobody looked; `reason` says why, in one sentence."""
+    """The check was not run; `reason` says why, in one sentence."""
 
     reason: str

@@ -1,9 +1,9 @@
 """Whether a kernel that somebody gives is as wide as the blur of the picture: the evidence for it against rescaled ones.
 
 A kernel that is too wide ends in waves, one that is too narrow leaves some of the blur. The evidence of `evidence` knows the
-width of a blur to a few per cent where the shape is right, so it is asked; a kernel that is refuted is made narrower. Wider
-than it was given a kernel never becomes: that is said, and left to whoever gave it. Where even half of the width is too much
-the picture is sharp, or was blurred by something else, and nothing is undone. `judge_width` asks the same of the kernel that is
+width of a blur to a few per cent where the shape is right, so it is asked; a kernel that is refuted is made narrower. A kernel
+is never made wider: the caller is told that it is too narrow and decides. Where even half of the width is too much the picture
+is sharp, or was blurred by something else, and nothing is undone. `judge_width` asks the same of the kernel that is
 used, for the verdict, and whether there is any blur at all: undoing one that is not there makes waves out of noise and doubles
 edges.
 """
