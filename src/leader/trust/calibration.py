@@ -1,8 +1,9 @@
 """The calibration of a referee: factors, by task and noise, that make its intervals cover what they say.
 
 Conformal: on photographs that neither trained nor chose the referee, the quantile of |error| / std at a level is the factor
-by which std is multiplied for an interval to cover that share of the pixels. Factors are kept by family of tasks and noise
-level, log-linear between the noise levels; a task that was never calibrated gets the widest factors of all, and a note says so.
+by which std is multiplied for an interval to cover that share of the pixels. Factors are kept by family of tasks,
+whether data steps are in the metric of Sigma, and noise level, log-linear between the noise levels; a task that was never
+calibrated gets the widest factors of all, and a note says so.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ HOLE = 0.002
 """Share of a picture far from anything known above which inpainting fills a hole rather than scattered pixels."""
 LEAN = 8
 """Runs of its whole family that count at a noise level beside its own."""
+METRIC = ", metric"
+"""Ends the name of a family whose runs take their data step in the metric of Sigma: their errors are smaller."""
 Factors = tuple[float, ...]
 
 
@@ -56,9 +59,11 @@ class Calibration:
     families: Mapping[str, tuple[Node, ...]]
 
     def find_factors(self, family: str, noise: float) -> tuple[Factors, bool]:
-        """The factors for a family at a noise level, and whether that family was calibrated."""
-        if family in self.families:
-            return _interpolate(self.families[family], noise), True
+        """The factors for a family at a noise level, and whether that family was calibrated, in its metric or in the other."""
+        task = family.removesuffix(METRIC)
+        for name in (family, task, task + METRIC):
+            if name in self.families:
+                return _interpolate(self.families[name], noise), True
         every = [_interpolate(nodes, noise) for nodes in self.families.values()]
         return tuple(max(values) for values in zip(*every)), False
 
@@ -122,15 +127,17 @@ def _blend(first: Factors, second: Factors, share: float) -> Factors:
     return tuple(a**share * b ** (1 - share) for a, b in zip(first, second))
 
 
-def find_family(name: str, known: Tensor | None) -> str:
-    """The family of an operator's task; a task may have another one for large holes (known: [H, W] bool)."""
+def find_family(name: str, known: Tensor | None, metric: bool = False) -> str:
+    """The family of an operator's task; a task may have another one for large holes (known: [H, W] bool), and each has one of
+    its own for data steps in the metric of Sigma.
+    """
     from leader.restoration.tasks import TASKS
 
     task = next((task for task in TASKS.values() if name in (task.name, *task.operators)), None)
     if task is None:
-        return name
+        return name + METRIC * metric
     has_hole = known is not None and measure_far_share(known[None]) > HOLE
-    return task.hole_family if task.hole_family and has_hole else task.trust_family or task.name
+    return (task.hole_family if task.hole_family and has_hole else task.trust_family or task.name) + METRIC * metric
 
 
 def nearest_level(noise: float) -> float:
