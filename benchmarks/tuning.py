@@ -463,6 +463,30 @@ def settled() -> Iterator[Trial]:
             yield Trial(mask, "projdiff", ("ucdc",), 21, "quadratic", {"early_step": 1.3, "ucdc": own})
 
 
+def rows() -> Iterator[Trial]:
+    """UCDC on the papers' own paths once more: what gains LPIPS for the PSNR that compressed sensing leaves to spend."""
+
+    def tried(task: str, host: str, *metrics: dict[str, Any]) -> Iterator[Trial]:
+        yield Trial(task, host, (), 100, None)
+        for own in metrics:
+            yield Trial(task, host, ("ucdc",), 100, None, {"ucdc": own})
+
+    sensing: dict[str, Any] = {"iterations": 12, "share": 0.75, "power": 0.5}
+    sharp = {"covariance": "diagonal", "iterations": 8, "power": 2.0}
+    for host in ("ddnm", "projdiff"):
+        yield from tried("cs", host, sensing, sensing | {"trust": 4.0}, sensing | {"trust": 4.0, "iterations": 24})
+        yield from tried("sr-clean", host, sharp)
+        yield from tried("sr", host, {"iterations": 4, "trust": 1.0})
+        yield from tried("gauss", host, {"iterations": 4, "trust": 2.0, "power": 1.0}, {"iterations": 4, "trust": 1.0})
+    for host in ("pirp", "idpg", "ddpg", "diffpir"):
+        yield from tried("sr", host, {"covariance": "diagonal", "iterations": 4, "floor": 0.01})
+        yield from tried("sr-clean", host, sharp | {"floor": 0.01})
+        yield from tried("cs", host, sensing | {"power": 0.25, "floor": 0.3}, sensing | {"power": 0.25, "floor": 0.03})
+    for host in ("idpg", "diffpir"):
+        yield from tried("gauss", host, {"covariance": "diagonal", "iterations": 4, "power": 0.25, "floor": 0.3})
+        yield from tried("motion", host, {"covariance": "diagonal", "iterations": 4, "power": 0.25, "floor": 0.3})
+
+
 def _trusting(*trusts: float, diagonal: bool = False) -> list[dict[str, Any]]:
     """Settings of UCDC that trust noisy data so much."""
     return [{"iterations": 4, "trust": trust, **({"covariance": "diagonal"} if diagonal else {})} for trust in trusts]
@@ -485,6 +509,7 @@ ROUNDS = {
     "beyond": beyond,
     "further": further,
     "settled": settled,
+    "rows": rows,
 }
 app = typer.Typer(add_completion=False, help=__doc__)
 
