@@ -159,24 +159,8 @@ def tables(rows: Sequence[dict[str, Any]], part: str) -> str:
     return "\n".join(lines)
 
 
-def with_single_runs(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records with those of `paths` for the problems of `many` whose single runs were not kept, by all maps of a single run.
-
-    Every problem of `many` is one of `paths`: the spread of eight does not depend on the referee, and outlives it.
-    """
-    many = [row for row in rows if row["part"] == "many"]
-    missing = {_problem(row) for row in many} - {_problem(row) for row in many if row["map"] == "referee"}
-    single = [{**row, "part": "many"} for row in rows if row["part"] == "paths" and _problem(row) in missing]
-    return [*(row for row in rows if row["part"] != "many"), *single, *many]
-
-
 def _problem(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["family"], row["photograph"], row["crop"], row["noise"], row["method"]
-
-
-def _outlives(row: dict[str, Any], part: str, problems: set[tuple[Any, ...]]) -> bool:
-    """Whether a kept record stays when others of a part are written: a spread does, of problems that were not run again."""
-    return row["part"] != part or (part == "many" and row["map"].startswith("spread") and _problem(row) not in problems)
 
 
 def _paired(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
@@ -194,17 +178,15 @@ def main() -> None:
     parser.add_argument("--store", type=Path)
     parser.add_argument("--referee", type=Path, default=WEIGHTS)
     parser.add_argument("--part", choices=["val", "calib", "paths", "test", "between", "files", "many"], default="paths")
-    parser.add_argument(
-        "--write", action="store_true", help="replace the kept records of this part; spreads of problems not run again stay"
-    )
+    parser.add_argument("--write", action="store_true", help="replace the kept records of this part")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     before = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
     rows = before if chosen.store is None else measure(chosen.store, chosen.part, chosen.referee)
     if chosen.write and chosen.store is not None:
-        rows = [row for row in before if _outlives(row, chosen.part, {_problem(one) for one in rows})] + rows
+        rows = [row for row in before if row["part"] != chosen.part] + rows
         RECORDS.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
-    print(tables(with_single_runs(rows), chosen.part))
+    print(tables(rows, chosen.part))
 
 
 if __name__ == "__main__":

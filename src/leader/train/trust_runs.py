@@ -319,7 +319,9 @@ def _run_file(prior: Prior, case: RunCase, picture: Tensor, name: int) -> KeptRu
     assert case.file is not None
     given = trust_files.degrade_picture(picture, case.task, case.noise, case.seed, case.options, case.file.get("jpeg"))
     level = case.noise if case.file["given"] else None
-    evidence, window, metric = trust_files.restore_file(prior, given, case.task, level, case.seed, name, case.look, case.options)
+    evidence, window, metric = trust_files.restore_file(
+        prior, given, case.task, level, case.seed, name, case.look, case.options
+    )
     truth, inside = 2 * picture - 1, None
     if window is not None:
         inside = torch.zeros_like(evidence.misfit, dtype=torch.bool)

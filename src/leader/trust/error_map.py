@@ -75,9 +75,7 @@ class ErrorMap:
         return Note(f"trust map: {self.source}", fact, remedy)
 
 
-def error_map(
-    prior: Prior, problem: Problem, evidence: Evidence, apart: float = 0.0, metric: bool = False
-) -> ErrorMap | None:
+def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float = 0.0, metric: bool = False) -> ErrorMap | None:
     """The error map of one image; None where the prior has no referee.
 
     apart   that of the watch (`Watch.apart`)

@@ -1,4 +1,4 @@
-"""What a finished run leaves for its referee: the answer, Sigma at late times and what y leaves of it, its way there, the misfit.
+"""What a finished run leaves for its referee: the answer, Sigma at late times, what y leaves of it, the way there, the misfit.
 
 Everything is of one image, in [-1, 1] units, over the frame of its problem. Nothing here asks the network: `Watch` keeps what
 the loop shows, the rest are a few products with A.
