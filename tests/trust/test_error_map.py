@@ -92,7 +92,7 @@ def test_features_are_of_order_one_and_each_says_what_it_should() -> None:
     assert float(features[3, 10, 12]) == pytest.approx(np.log(np.sqrt(near.var((1, 2)).mean())) + 3, abs=1e-3)
     place = 5
     for maps in (evidence.sigma.sqrt(), evidence.moved, evidence.walked, evidence.pulled):
-        torch.testing.assert_close(features[place : place + len(maps)], maps.clamp_min(1e-3).log() + 3)
+        torch.testing.assert_close(features[place : place + len(maps)], maps.clamp_min(2.5e-4).log() + 3)
         place += len(maps)
     assert place == 5 + len(CLOCKS) + len(MOVES) + 2 * len(WAYS)
     assert float(features[-2 - LATE, 0, 0]) == pytest.approx(np.log(0.2) + 3, abs=1e-5)

@@ -17,10 +17,9 @@ from leader.train.trust_runs import KeptRun, read_run
 from leader.trust import calibration
 from leader.trust.calibration import GAUSSIAN, SHOWN, Calibration, find_family, nearest_level
 from leader.trust.error_map import keep_known_pixels
+from leader.trust.evidence import LEAST
 from leader.trust.referee import Referee
 
-LEAST_ERROR = 1e-3
-"""Error of a pixel that counts as none, [-1, 1] units: an eighth of a grey level."""
 STEEPNESS = 0.15
 """Natural logarithms over which an error passes from covered to not, in the picture's own coverage."""
 FAR = 2.5
@@ -59,7 +58,7 @@ class Lesson:
 
 def make_lesson(run: KeptRun) -> Lesson:
     """What a referee learns from a run."""
-    return Lesson(run.evidence.features(), run.error.abs().clamp_min(LEAST_ERROR), run.open)
+    return Lesson(run.evidence.features(), run.error.abs().clamp_min(LEAST), run.open)
 
 
 def read_lessons(paths: Iterable[Path]) -> list[Lesson]:

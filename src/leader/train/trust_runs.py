@@ -332,11 +332,15 @@ def _run_file(prior: Prior, case: RunCase, picture: Tensor, name: int) -> KeptRu
     return KeptRun(vars(case), evidence, truth, inside, metric)
 
 
+WHOLE = ("evidence_restored", "truth")
+"""Of a kept run, what is not rounded: errors may be far below the half precision of a picture."""
+
+
 def write_run(path: Path, run: KeptRun) -> None:
-    """Writes a run; half the precision is plenty."""
+    """Writes a run, its answer and truth to all digits; for evidence half the precision is plenty."""
     evidence = {f"evidence_{k}": v for k, v in vars(run.evidence).items() if isinstance(v, Tensor)}
     maps = {**evidence, "truth": run.truth, **({} if run.inside is None else {"inside": run.inside})}
-    arrays = {name: _pack(value) for name, value in maps.items()}
+    arrays = {name: value.cpu().numpy() if name in WHOLE else _pack(value) for name, value in maps.items()}
     numbers = {"noise": run.evidence.noise, "residual": run.evidence.residual, "metric": run.metric}
     header = json.dumps({"case": run.case, **numbers})
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -41,6 +41,10 @@ PROBES = 2
 """Random signs that A is tried on; their answers are averaged over 7 x 7 pixels where A mixes them."""
 LEAST_NOISE = 0.01
 """Noise level assumed at least of a measurement, [-1, 1] units: about one grey level."""
+LEAST = 2.5e-4
+"""Standard deviation that counts as none, [-1, 1] units, a thirtieth of a grey level: a blur without noise is undone nearly so
+well.
+"""
 CHANNELS = 3 + len(CONTRASTS) + len(CLOCKS) + len(MOVES) + 2 * len(WAYS) + 1 + len(SCALES) + len(SURROUNDINGS) + 3 + LATE
 """Of `Evidence.features`."""
 
@@ -322,5 +326,5 @@ def _mean(values: Tensor, side: int) -> Tensor:
 
 
 def _log(values: Tensor) -> Tensor:
-    """A standard deviation on a scale of order one; a tenth of a grey level is the least."""
-    return values.clamp_min(1e-3).log() + 3
+    """A standard deviation on a scale of order one."""
+    return values.clamp_min(LEAST).log() + 3
