@@ -454,6 +454,9 @@ def settled() -> Iterator[Trial]:
     for early, iterations in ((1.75, 12), (1.85, 12), (1.75, 16)):
         own = {"iterations": iterations, "power": 0.5, "share": 0.75, "trust": 4.0}
         yield Trial("cs", "projdiff", ("ucdc",), 61, None, {"early_step": early, "ucdc": own}, SENSING)
+    for iterations in (12, 16):
+        own = {"iterations": iterations, "power": 0.5, "share": 0.75}
+        yield Trial("cs", "projdiff", ("ucdc",), 61, None, {"early_step": 1.75, "ucdc": own}, SENSING)
     for covariance in ("diagonal", "full"):
         own = {"covariance": covariance, "iterations": 8, "power": 2.0}
         yield Trial("sr-clean", "projdiff", ("ucdc",), 21, None, {"step": 1.5, "ucdc": own}, LATE_END)
