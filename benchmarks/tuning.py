@@ -556,9 +556,8 @@ def compare(
     trials = [trial for trial in ROUNDS[name]() if trial.task == task and method in (None, trial.method)]
     found = stored()
     kept = [{i: record for (key, i), record in found.items() if key == trial.key} for trial in trials]
-    typer.echo(
-        "| method | plug-ins | settings | photographs | PSNR | LPIPS | LPIPS in % |\n| --- | --- | --- | ---: | ---: | ---: | ---: |"
-    )
+    typer.echo("| method | plug-ins | settings | photographs | PSNR | LPIPS | LPIPS in % |")
+    typer.echo("| --- | --- | --- | ---: | ---: | ---: | ---: |")
     for trial, mine in zip(trials, kept, strict=True):
         shared = sorted(mine.keys() & kept[against].keys())
         if not shared:
