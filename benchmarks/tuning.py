@@ -10,6 +10,9 @@
     python benchmarks/tuning.py run metric --images photos/val --photographs 8      # the data step in the metric of Sigma
     python benchmarks/tuning.py run hosts --images photos/val --photographs 2       # the same on the papers' own paths
     python benchmarks/tuning.py run beyond --images photos/val --photographs 8      # over-relaxed ProjDiff with the metric
+    python benchmarks/tuning.py run further --images photos/val         # the metric's open ends; then `settled`
+    python benchmarks/tuning.py run rows --images photos/val            # the papers' own paths again
+    python benchmarks/tuning.py compare settled cs                      # a round's trials beside its first
     python benchmarks/tuning.py table                                   # best first, by task; resumes from its records
 
 Crops, noise and scores are those of benchmarks/paths.py; records in benchmarks/records/tuning.jsonl.
@@ -451,15 +454,15 @@ def further() -> Iterator[Trial]:
 
 def settled() -> Iterator[Trial]:
     """What `further` spoke for, on eight photographs, and the same elsewhere."""
-    for early, iterations in ((1.75, 12), (1.85, 12), (1.75, 16)):
-        own = {"iterations": iterations, "power": 0.5, "share": 0.75, "trust": 4.0}
+    for early, own in ((1.75, {}), (1.75, {"trust": 4.0}), (1.85, {"trust": 4.0}), (1.75, {"trust": 4.0, "iterations": 16})):
+        own = {"iterations": 12, "power": 0.5, "share": 0.75, **own}
         yield Trial("cs", "projdiff", ("ucdc",), 61, None, {"early_step": early, "ucdc": own}, SENSING)
     for covariance in ("diagonal", "full"):
         own = {"covariance": covariance, "iterations": 8, "power": 2.0}
         yield Trial("sr-clean", "projdiff", ("ucdc",), 21, None, {"step": 1.5, "ucdc": own}, LATE_END)
     for mask in ("noisy half", "noisy hole"):
-        for trust in (1.0, 4.0):
-            own = {"iterations": 8, "share": 0.8, "trust": trust}
+        for more in ({}, {"trust": 4.0}, {"only_unmeasured": True}):
+            own = {"iterations": 8, "share": 0.8, "trust": 1.0, **more}
             yield Trial(mask, "projdiff", ("ucdc",), 21, "quadratic", {"early_step": 1.3, "ucdc": own})
 
 
@@ -540,6 +543,29 @@ def run(
             with RECORDS.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"trial": trial.said, "photograph": index, **scores}) + "\n")
         typer.echo(f"{number + 1} of {len(trials)}", err=True)
+
+
+@app.command()
+def compare(
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(ROUNDS)}.")],
+    task: Annotated[str, typer.Argument(help="One task.")],
+    method: Annotated[str | None, typer.Option(help="One method only.")] = None,
+    against: Annotated[int, typer.Option(help="The trial that others are compared with, 0 is the first.")] = 0,
+) -> None:
+    """Trials of a round beside one of them, each pair on the photographs that both have."""
+    trials = [trial for trial in ROUNDS[name]() if trial.task == task and method in (None, trial.method)]
+    found = stored()
+    kept = [{i: record for (key, i), record in found.items() if key == trial.key} for trial in trials]
+    typer.echo("| method | plug-ins | settings | photographs | PSNR | LPIPS | LPIPS in % |")
+    typer.echo("| --- | --- | --- | ---: | ---: | ---: | ---: |")
+    for trial, mine in zip(trials, kept, strict=True):
+        shared = sorted(mine.keys() & kept[against].keys())
+        if not shared:
+            continue
+        means = [{score: mean(one[i][score] for i in shared) for score in ("psnr", "lpips")} for one in (mine, kept[against])]
+        gain, price = (means[0][score] - means[1][score] for score in ("psnr", "lpips"))
+        words = f"{trial.method} | {'+'.join(trial.plugins) or '-'} | {json.dumps(trial.settings)} | {len(shared)}"
+        typer.echo(f"| {words} | {gain:+.2f} | {price:+.4f} | {100 * price / means[1]['lpips']:+.1f} |")
 
 
 @app.command()
