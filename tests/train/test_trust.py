@@ -249,8 +249,7 @@ def test_calibration_makes_the_intervals_of_kept_runs_cover(folder: Path) -> Non
     assert np.mean(covered) == pytest.approx(0.9, abs=0.01)
     files = [replace(run, case={**run.case, "file": {"given": True}}, truth=run.truth + 4 * run.error) for run in made[:4]]
     both = fit_calibration(referee, [*files, *made]).families["sr"][0]
-    alone = fit_calibration(referee, files).families["sr"][0]
-    assert both.factors == alone.factors and both.runs == 12 and alone.factors[0] > node.factors[0], "files err more, and count"
+    assert both.runs == 12 and both.factors[0] > node.factors[0], "files err more, and count"
     assert make_lesson(made[0]).features.shape == (CHANNELS, 64, 64)
 
 

@@ -244,12 +244,14 @@ def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> No
     assert quantiles([3 * small, 3 * small, large], (0.3, 0.5)) == (2.0, 3.0)
 
 
-def test_a_noise_level_with_few_runs_leans_on_its_family() -> None:
-    """One run of factor 1 beside eight of factor 4: it counts one of nine, in logarithms, and the others stay."""
-    alone, others = ("sr", 0.0, torch.full((6,), 1.0)), [("sr", 0.1, torch.full((6,), 4.0))] * 8
-    low, high = fit_factors([alone, *others]).families["sr"]
-    assert low.factors == pytest.approx((4 ** (8 / 9),) * 4) and low.runs == 1 and low.noise == 0
-    assert high.factors == pytest.approx((4.0,) * 4) and high.runs == 8 and high.noise == 0.1
+def test_a_family_with_few_runs_leans_on_all_at_its_noise_level() -> None:
+    """One run of factor 1 beside nine of factor 4: it counts one of 17, in logarithms; another noise level changes nothing."""
+    alone, others = ("sr", 0.0, torch.full((6,), 1.0)), [("cs", 0.0, torch.full((6,), 4.0))] * 9
+    table = fit_factors([alone, *others, ("sr", 0.1, torch.full((6,), 9.0))])
+    low, high = table.families["sr"]
+    assert low.factors == pytest.approx((4 ** (16 / 17),) * 4) and low.runs == 1 and low.noise == 0
+    assert high.factors == pytest.approx((9.0,) * 4) and high.runs == 1 and high.noise == 0.1
+    assert table.families["cs"][0].factors == pytest.approx((4.0,) * 4)
 
 
 @pytest.mark.parametrize(
@@ -340,19 +342,6 @@ def test_large_pictures_are_judged_in_pieces_and_probe_by_probe(task: str, monke
     torch.testing.assert_close(parts.left, whole.left, rtol=0.1, atol=1e-6)  # closed form beside four iterations
     torch.testing.assert_close(judge.std(replace(parts, left=whole.left)), expected, rtol=1e-4, atol=1e-6)
     assert float(expected.std()) > 0
-
-
-def test_of_two_calibrations_the_wider_counts_at_the_noise_levels_of_either() -> None:
-    rising, own = (1.0, 2.0, 3.0, 4.0), (Node(0.0, (9.0,) * 4, 1),)
-    one = Calibration({"sr": (Node(0.0, rising, 5), Node(0.1, rising, 6)), "cs": own})
-    other = Calibration({"sr": (Node(0.0, (2.0, 2.5, 2.5, 2.5), 7), Node(0.05, (0.5, 1.0, 5.0, 6.0), 8)), "jpeg": own})
-    for table in (calibration.widen_factors(one, other), calibration.widen_factors(other, one)):
-        assert set(table.families) == {"sr", "cs", "jpeg"}
-        assert table.families["cs"] == table.families["jpeg"] == own
-        clean, middle, noisy = table.families["sr"]
-        assert clean == Node(0.0, (2.0, 2.5, 3.0, 4.0), 12)
-        assert (middle.noise, middle.runs) == (0.05, 8) and middle.factors == pytest.approx((1.0, 2.0, 5.0, 6.0))
-        assert noisy == Node(0.1, (1.0, 2.0, 5.0, 6.0), 6), "beyond its last level a table goes on as it ends"
 
 
 @pytest.mark.parametrize("noises", [[0.0, 0.0], [0.1, 0.05]])

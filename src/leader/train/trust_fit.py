@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 
 import torch
@@ -168,12 +167,5 @@ def task_of(run: KeptRun) -> str:
 
 
 def fit_calibration(referee: Referee, runs: Iterable[KeptRun]) -> Calibration:
-    """Factors that make the referee's intervals cover what they say, on runs that it was not fitted to.
-
-    Measurements to all decimals and picture files are covered each: of two factors for one family the wider counts.
-    """
-    kinds: dict[bool, list[tuple[str, float, Tensor]]] = {}
-    for run in runs:  # one by one: their evidence is large
-        kinds.setdefault(run.case["file"] is not None, []).extend(ratios(referee, [run]))
-    tables = [calibration.fit_factors(found) for found in kinds.values()]
-    return reduce(calibration.widen_factors, tables) if tables else calibration.fit_factors([])
+    """Factors that make the referee's intervals cover what they say, on runs that it was not fitted to."""
+    return calibration.fit_factors(ratios(referee, runs))
