@@ -245,11 +245,11 @@ def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> No
 
 
 def test_a_family_with_few_runs_leans_on_all_at_its_noise_level() -> None:
-    """One run of factor 1 beside nine of factor 4: it counts one of 17, in logarithms; another noise level changes nothing."""
+    """One run of factor 1 beside nine of factor 4: it counts one of 33, in logarithms; another noise level changes nothing."""
     alone, others = ("sr", 0.0, torch.full((6,), 1.0)), [("cs", 0.0, torch.full((6,), 4.0))] * 9
     table = fit_factors([alone, *others, ("sr", 0.1, torch.full((6,), 9.0))])
     low, high = table.families["sr"]
-    assert low.factors == pytest.approx((4 ** (16 / 17),) * 4) and low.runs == 1 and low.noise == 0
+    assert low.factors == pytest.approx((4 ** (32 / 33),) * 4) and low.runs == 1 and low.noise == 0
     assert high.factors == pytest.approx((9.0,) * 4) and high.runs == 1 and high.noise == 0.1
     assert table.families["cs"][0].factors == pytest.approx((4.0,) * 4)
 

@@ -36,7 +36,7 @@ NODES = (0.0, 0.02, 0.05, 0.1)
 """Noise levels at which factors are fitted, for [0, 1] images."""
 HOLE = 0.002
 """Share of a picture far from anything known above which inpainting fills a hole rather than scattered pixels."""
-LEAN = 16
+LEAN = 32
 """Runs of all families that count at a noise level beside a family's own: a referee says of all families much the same, and
 sixteen photographs fix a factor less well than that.
 """
