@@ -26,13 +26,13 @@ def dct2(x: Tensor) -> Tensor:
     kept, others = width // 2 + 1, (width - 1) // 2
     across = torch.cat([x[..., 0::2], x[..., 1::2].flip(-1)], -1)
     reordered = torch.cat([across[..., 0::2, :], across[..., 1::2, :].flip(-2)], -2)
-    turned = torch.fft.rfft2(reordered) * _rotation(height, width, x.dtype, x.device)
+    turned = torch.fft.rfft2(reordered).mul_(_rotation(height, width, x.dtype, x.device))
     below, beside = turned[..., 1:, :], turned[..., 1:, :].flip(-2)  # rows k and height - k
-    made = torch.empty_like(x)
+    made, back = torch.empty_like(x), slice(1, others + 1)
     made[..., 0, :kept] = turned[..., 0, :].real
-    made[..., 1:, :kept] = (below.real - beside.imag) / 2
-    made[..., 0, kept:] = -turned[..., 0, 1 : others + 1].imag.flip(-1)
-    made[..., 1:, kept:] = (below.imag + beside.real)[..., 1 : others + 1].flip(-1) / -2
+    torch.sub(below.real, beside.imag, out=made[..., 1:, :kept])
+    made[..., 0, kept:] = -turned[..., 0, back].imag.flip(-1)
+    made[..., 1:, kept:] = (below.imag[..., back] + beside.real[..., back]).neg_().flip(-1)
     return made
 
 
@@ -48,7 +48,7 @@ def idct2(c: Tensor) -> Tensor:
     real, imaginary = first.clone(), -second
     real[..., 1:, :] -= second[..., 1:, :].flip(-2)
     imaginary[..., 1:, :] -= first[..., 1:, :].flip(-2)
-    turned = torch.complex(real, imaginary) * _rotation(height, width, c.dtype, c.device, True)
+    turned = torch.complex(real, imaginary).mul_(_rotation(height, width, c.dtype, c.device, True))
     reordered = torch.fft.irfft2(turned, s=(height, width))
     top, left = height - height // 2, width - width // 2
     across, x = torch.empty_like(c), torch.empty_like(c)
@@ -80,8 +80,11 @@ def _rotation(height: int, width: int, dtype: torch.dtype, device: torch.device,
         return torch.polar(size, -math.pi * places / (2 * length))
 
     factors = turns(height, height)[:, None] * turns(width, width // 2 + 1)
-    complex_dtype = torch.complex128 if dtype == torch.float64 else torch.complex64
-    return (1 / factors if inverse else factors).to(complex_dtype).to(device)
+    if inverse:
+        factors = 1 / factors
+    else:
+        factors[1:] /= 2  # two of them make a coefficient below the first row
+    return factors.to(torch.complex128 if dtype == torch.float64 else torch.complex64).to(device)
 
 
 @lru_cache(maxsize=64)
