@@ -424,6 +424,7 @@ def beyond() -> Iterator[Trial]:
 
 def further() -> Iterator[Trial]:
     """Where bars of the metric were missed: more iterations, more of the correlation, other powers, more trust in the data."""
+    own: dict[str, Any]
     for own in (
         {"iterations": 24, "power": 0.5, "share": 0.75},
         {"iterations": 24, "power": 0.5, "share": 0.9},
@@ -444,25 +445,24 @@ def further() -> Iterator[Trial]:
     for own in (
         {"covariance": "diagonal", "iterations": 8, "power": 2.0},
         {"covariance": "diagonal", "iterations": 8, "power": 3.0},
-        {"iterations": 8, "power": 1.5},
         {"covariance": "diagonal", "iterations": 16, "power": 2.0},
         {"covariance": "diagonal", "iterations": 8, "power": 1.5},
-        {"iterations": 16, "power": 2.0},
     ):
         yield Trial("sr-clean", "projdiff", ("ucdc",), 21, None, {"step": 1.5, "ucdc": own}, LATE_END)
 
 
 def settled() -> Iterator[Trial]:
     """What `further` spoke for, on eight photographs, and the same elsewhere."""
-    for early, own in ((1.75, {}), (1.75, {"trust": 4.0}), (1.85, {"trust": 4.0}), (1.75, {"trust": 4.0, "iterations": 16})):
-        own = {"iterations": 12, "power": 0.5, "share": 0.75, **own}
+    own: dict[str, Any]
+    for early, more in ((1.75, {}), (1.75, {"trust": 4.0}), (1.85, {"trust": 4.0}), (1.75, {"trust": 4.0, "iterations": 16})):
+        own = {"iterations": 12, "power": 0.5, "share": 0.75, **more}
         yield Trial("cs", "projdiff", ("ucdc",), 61, None, {"early_step": early, "ucdc": own}, SENSING)
     for covariance in ("diagonal", "full"):
         own = {"covariance": covariance, "iterations": 8, "power": 2.0}
         yield Trial("sr-clean", "projdiff", ("ucdc",), 21, None, {"step": 1.5, "ucdc": own}, LATE_END)
     for mask in ("noisy half", "noisy hole"):
-        for more in ({}, {"trust": 4.0}, {"only_unmeasured": True}):
-            own = {"iterations": 8, "share": 0.8, "trust": 1.0, **more}
+        for others in ({}, {"trust": 4.0}, {"only_unmeasured": True}):
+            own = {"iterations": 8, "share": 0.8, "trust": 1.0, **others}
             yield Trial(mask, "projdiff", ("ucdc",), 21, "quadratic", {"early_step": 1.3, "ucdc": own})
 
 
