@@ -191,9 +191,9 @@ _SCORES = ("psnr", "ssim", "lpips", "residual", "residual_raw")
 class StoredDistances:
     """Distances that were computed before, in `folder`/distances/`name`.json: a table is printed again without the pictures.
 
-    The restored pictures of a table take megabytes and are not shipped; what the table needs of them are a few numbers a row. They
-    are kept by what made them: the requests of both sets, with the scores of their pictures, and the revision of the distances.
-    So a record that is run again with the same outcome keeps its distances, one whose picture changed does not.
+    The restored pictures of a table take megabytes and are not shipped; what the table needs of them are a few numbers a row.
+    They are kept by what made them: the requests of both sets, with the scores of their pictures, and the revision of the
+    distances. So a record that is run again with the same outcome keeps its distances, one whose picture changed does not.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
