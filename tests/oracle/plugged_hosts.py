@@ -170,8 +170,8 @@ class SITCOM(Host):
         reached = int((np.abs(w.A).sum(1) > 0).sum())
         for count in range(1, k["inner"] + 1):
             look = self.ask(v, t)
-            inside = np.abs(look.x0) <= 1
-            look.x0 = np.clip(look.x0, -1, 1)
+            inside = (np.abs(look.x0) <= 1) | (not k.get("clamp", True))
+            look.x0 = np.where(inside, look.x0, np.sign(look.x0))
             r = w.A @ look.x0 - w.y
             if count == k["inner"] or (w.sigma > 0 and r @ r < (w.sigma + k["margin"]) ** 2 * reached):
                 return look

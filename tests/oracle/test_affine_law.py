@@ -35,7 +35,8 @@ from leader.problem import Problem
 from leader.sampler import Sampler
 from tests.methods.contexts import context
 from tests.oracle import plugged_hosts
-from tests.oracle.dense import Array, Draw, Part, World
+from tests.oracle.cases import world_of
+from tests.oracle.dense import Array, Draw, World
 from tests.oracle.plugged import Host, law, walk
 
 SHAPE = (1, 16, 16)
@@ -77,17 +78,7 @@ def problem(name: str, kind: str, noisy: bool) -> Problem:
 
 @cache
 def world(name: str, kind: str, noisy: bool, column: bool = False) -> World:
-    size = SHAPE[1] * SHAPE[2]
-    eye, like = torch.eye(size, dtype=torch.float64).reshape(size, *SHAPE), (-1, 1) if column else (-1,)
-    known = prior(kind).gaussian
-    return World(
-        A=operator(name).A(eye).reshape(size, -1).T.numpy(),
-        y=problem(name, kind, noisy).y.reshape(like).numpy(),
-        sigma=SIGMA if noisy else 0.0,
-        parts=(Part(1.0, known.mean.reshape(like).numpy(), known.covariance().numpy()),),
-        abar=np.append(prior(kind).schedule.abar_table.numpy(), 1.0),
-        rcond=operator(name).rcond,
-    )
+    return world_of(prior(kind), problem(name, kind, noisy), column=column, rcond=operator(name).rcond)
 
 
 Case = tuple[Method, type[Host], dict[str, Any], bool]

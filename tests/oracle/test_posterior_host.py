@@ -22,8 +22,8 @@ from leader.priors.gaussian import GaussianPrior, stationary
 from leader.problem import Problem
 from leader.sampler import Sampler
 from leader.schedule import Grid, Schedule
-from tests.operators.cases import dense as matrix
-from tests.oracle.dense import Array, At, Part, World
+from tests.oracle.cases import world_of
+from tests.oracle.dense import Array, At, World
 from tests.oracle.plugged import Host, Look, law, walk
 
 SHAPE = (1, 4, 8)
@@ -64,14 +64,7 @@ def problem(name: str, sigma: float) -> Problem:
 
 @cache
 def world(name: str, sigma: float, column: bool = True) -> World:
-    like, known = (-1, 1) if column else (-1,), prior().gaussian
-    return World(
-        A=matrix(OPERATORS[name]).numpy(),
-        y=problem(name, sigma).y.reshape(like).numpy(),
-        sigma=sigma,
-        parts=(Part(1.0, known.mean.reshape(like).numpy(), known.covariance().numpy()),),
-        abar=np.append(prior().schedule.abar_table.numpy(), 1.0),
-    )
+    return world_of(prior(), problem(name, sigma), column=column)
 
 
 @cache

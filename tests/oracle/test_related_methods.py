@@ -22,8 +22,8 @@ from leader.priors.gaussian import GaussianPrior, white
 from leader.problem import Problem
 from leader.schedule import Grid
 from tests.methods.contexts import context, measured
-from tests.oracle.cases import gaussian, mixture
-from tests.oracle.dense import Array, Part, World
+from tests.oracle.cases import gaussian, mixture, world_of
+from tests.oracle.dense import Array
 from tests.oracle.scenes import scene
 
 SHAPE = (1, 6, 8)
@@ -53,14 +53,7 @@ class Case:
         truth = self.prior.sample(1, torch.Generator().manual_seed(seed))
         self.problem = measured(OPERATORS[name](), truth, sigma)
         self.context: Context = context(self.prior, self.problem, seed=4)
-        eye = torch.eye(SIZE, dtype=torch.float64).reshape(SIZE, *SHAPE)
-        self.world = World(
-            A=self.problem.operator.A(eye).reshape(SIZE, -1).T.numpy(),
-            y=self.problem.y.reshape(-1, 1).numpy(),
-            sigma=sigma,
-            parts=(Part(1.0, column(self.prior.gaussian.mean), self.prior.gaussian.covariance().numpy()),),
-            abar=np.append(self.prior.schedule.abar_table.numpy(), 1.0),
-        )
+        self.world = world_of(self.prior, self.problem, column=True)
         self.x = torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(8), dtype=torch.float64)
 
     def draw(self, name: str) -> Array:
