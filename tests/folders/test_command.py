@@ -140,7 +140,7 @@ def test_every_option_reaches_the_folder(tree: Path, tmp_path: Path, monkeypatch
     closed: list[Engine] = []
     monkeypatch.setattr(ProcessEngine, "close", lambda self: closed.append(self))
     monkeypatch.setattr(run_module, "run_folder", note)
-    words = ["--no-check", "--keep-failed", "--keep-location", "--force", "--maps", "npy", "--report"]
+    words = ["--no-check", "--keep-failed", "--keep-location", "--force", "--maps", "NPY", "--report"]
     code, _ = restore(tree, tmp_path / "out", *words, "--jobs", "3", "--threads", "2", "--seed", "7", "--no-jpeg")
     assert code == 1 and (seen["source"], seen["out"]) == (str(tree), str(tmp_path / "out"))
     assert (seen["maps"], seen["report"], seen["force"]) == (".npy", True, True)
