@@ -19,12 +19,13 @@ from leader.cli.options import option_names
 from leader.engines import ProcessEngine
 from leader.engines.ray import RayEngine
 from leader.errors import LeaderError
-from leader.priors import download, loading
+from leader.priors import download, inspection, loading
 from leader.restoration import restore
 from leader.restoration.request import RestoreRequest
 from leader.train import adapt, pruning, publish, trust_fit, trust_runs, variance
 from leader.train import run as train_run
 from leader.train import tables as train_tables
+from leader.train.initial import shipped_weights
 from leader.trust import referee
 from leader.web import server
 from leader.web.reach import Reach
@@ -128,21 +129,6 @@ def test_web_without_its_extra_says_so_first(monkeypatch: pytest.MonkeyPatch) ->
     assert result.exit_code == 1 and "leader-ir[web]" in result.output and "Open http" not in result.output
 
 
-def test_bench_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
-    monkeypatch.setattr(bench_run, "run_experiment", reached)
-    write_pictures(tmp_path / "photos", count=3)
-    words = ["--count", "2", "--size", "48", "--workers", "3", "--rows", "DDNM", "--records", tmp_path / "kept", "--prune"]
-    (tmp_path / "satp.toml").write_text("satp-paper = { eta = 0.25 }")
-    words += ["--settings", tmp_path / "satp.toml"]
-    run("bench", "run", "table1", "--images", tmp_path / "photos", *words)
-    experiment, store, engine = reached.words
-    assert (experiment.form.count, experiment.form.size) == (2, 48)
-    assert experiment.form.settings == {"satp-paper": {"eta": 0.25}}
-    assert {"DDNM" in cell.row for cell in experiment.cells()} == {True}
-    assert store.path.is_relative_to(tmp_path / "kept") and reached.options == {"alone": None, "prune": True}
-    assert isinstance(engine, ProcessEngine) and engine.workers == 3
-
-
 BENCH = ["--form", "full", "--fit", "square", "--count", "2", "--size", "64", "--prior", "other", "--device", "cuda:1"]
 
 
@@ -194,9 +180,13 @@ def test_bench_run_goes_where_it_was_told(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(bench_run, "run_experiment", reached)
     common = ["--records", tmp_path, "--count", "1"]
     run("bench", "run", "table1", *common, "--engine", "ray", "--address", "auto", "--tasks", "cs")
-    experiment, _, ray = reached.words
+    experiment, store, ray = reached.words
     assert isinstance(ray, RayEngine) and (ray.workers, ray.address) == (2, "auto")
-    assert [task.name for task in experiment.tasks] == ["cs"] and reached.options["prune"] is False
+    assert [task.name for task in experiment.tasks] == ["cs"] and store.path.parent == tmp_path
+    assert reached.options == {"alone": None, "prune": False}
+    run("bench", "run", "table1", *common, "--workers", "3", "--rows", "DDNM", "--prune")
+    assert isinstance(reached.words[2], ProcessEngine) and reached.words[2].workers == 3 and reached.options["prune"]
+    assert {"DDNM" in cell.row for cell in reached.words[0].cells()} == {True}
     run("bench", "run", "table4", *common)
     assert reached.words[0].form.memory and reached.words[2].fresh, "peak memory: a process for every run"
     (tmp_path / "timed.toml").write_text('tasks = ["sr"]\n[[rows]]\nmethods = ["ddnm"]\n[form.small]\ntimed = 1\n')
@@ -223,6 +213,10 @@ def test_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached
     assert config.parts == ("main", "share") and (config.main.batch, config.expert.batch) == (3, 3)
     assert (config.rate, config.expert_rate, config.share_rate) == (0.25, 0.5, 0.75)
     assert (config.seed, config.device, config.autocast, config.compile, threads) == (9, "cuda", True, True, [2])
+    (tmp_path / "mine.safetensors").touch()
+    for start, file in (("embedded", shipped_weights()), (tmp_path / "mine.safetensors", tmp_path / "mine.safetensors")):
+        run("train", "--images", tmp_path, "--state", "run", "--start", start)
+        assert reached.words[0].start_pyramid == file
 
 
 def test_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -301,6 +295,9 @@ def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.M
     assert "6 runs of 100 steps will take about" in result.output
     _, crops, estimator = reached.words
     assert crops.shape == (2, 3, 48, 48) and estimator == "noise-energy"
+    monkeypatch.setattr(CheapPrior, "size", (64, 40))
+    runner.invoke(app, ["calibrate-satp", "--images", str(pictures)])
+    assert reached.words[1].shape == (3, 3, 40, 40), "as large as the network takes"
 
 
 def test_the_minutes_and_the_cluster_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -352,3 +349,8 @@ def test_priors_get_and_inspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(adapt, "list_companions", lambda prior: {"variance": True, "referee": True})
     told = runner.invoke(app, ["inspect", "mine:Net"]).stdout
     assert "fitted to it: variance, referee" in told and "Next: leader restore IN OUT --prior mine:Net" in told
+    (tmp_path / "x.pt").touch()
+    found = {"family": "ddpm", "parameters": 7, "bytes": 8, "missing": ["heads"]}
+    monkeypatch.setattr(inspection, "inspect", lambda file: found)
+    ended = runner.invoke(app, ["inspect", str(tmp_path / "x.pt")])
+    assert ended.exit_code == 1 and "do not tell heads: write them into x.json" in ended.stdout

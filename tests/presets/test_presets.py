@@ -220,24 +220,6 @@ def test_no_two_entries_fit_equally_well() -> None:
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize(
-    ("noise", "sigma", "fits"),
-    [
-        *((0.0, 0.0, True), (0.05, 0.02, True), (0.0, 0.05, False), (0.05, 0.0, False)),
-        *(("none", 0.0, True), ("none", 0.05, False), ("noisy", 0.05, True), ("noisy", 0.0, False)),
-        *(("any", 0.0, True), ("any", 0.05, True)),
-    ],
-)
-def test_presets_of_clean_data_and_of_noise_do_not_serve_each_other(noise: Any, sigma: float, fits: bool) -> None:
-    assert (presets.rank({"noise": noise}, "embedded", "ddnm", "denoise", sigma) is not None) == fits
-
-
-def test_the_level_that_is_nearest_by_its_ratio_wins() -> None:
-    """0.02 lies nearer to 0.03 than to 0.011 as a ratio, and nearer to 0.011 as a difference."""
-    close, far = (presets.rank({"noise": level}, "x", "y", "z", 0.02) for level in (0.03, 0.011))
-    assert close is not None and far is not None and close > far and close[-1] == pytest.approx(2 - 1 / 3)
-
-
 def test_what_is_stored_beside_a_prior_wins_for_that_prior_alone(shelf: list[dict[str, Any]], tmp_path: Path) -> None:
     shelf += [
         entry("mine", "ddnm", "cs", 0.05, eta=0.5, satp={"eta": 2.0, "budget": 0.01}),

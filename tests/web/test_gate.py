@@ -248,4 +248,4 @@ def test_a_job_is_counted_and_stopped_by_its_client_alone(site: Site) -> None:
     assert not ended.wait(0.05) and not job.over
     client.cookies.set(COOKIE, "0" * 32)
     client.post("/api/stop")
-    assert ended.wait(60)
+    assert ended.wait(20)

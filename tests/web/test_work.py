@@ -324,7 +324,7 @@ def test_a_visitor_hears_of_changes_alone_and_stops_the_job_by_leaving(site: Sit
     def endless(job: Job) -> None:
         job.words = "Restoring"
         job.show(b"a preview")
-        go_on.wait(60)
+        go_on.wait(20)
         while True:
             job.check()
             job.share = 0.5
