@@ -118,6 +118,9 @@ def test_the_summary_holds_every_option(picture: Path) -> None:
     assert (settings["seed"], settings["ids"], settings["steps"], settings["threads"]) == (3, [2], 4, 1)
     assert [item["name"] for item in settings["plugins"]] == ["ucpm", "satp"] and settings["method"]["name"] == "ddnm"
     assert {"leader", "torch", "numpy", "python"} <= summary["versions"].keys()
+    for threads, clipped in ((3, 0), (5, 7)):
+        again = arguments_of({**summary, "clipped": clipped, "settings": {**settings, "threads": threads}})
+        assert (again["threads"], again["clipped"]) == (threads, bool(clipped))
 
 
 def test_seed_and_id_choose_the_noise(picture: Path) -> None:
