@@ -153,7 +153,12 @@ def test_bench_shows_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.Monk
         return SimpleNamespace(places={}, earlier={"ddnm": 2})
 
     monkeypatch.setattr(bench_run, "gather", gather)
-    for module, name in ((bench_run, "dry_run"), (tables, "render_table"), (tables, "render_comparison"), (figures, "draw_figure")):
+    for module, name in (
+        (bench_run, "dry_run"),
+        (tables, "render_table"),
+        (tables, "render_comparison"),
+        (figures, "draw_figure"),
+    ):
         monkeypatch.setattr(module, name, reached)
     run("bench", "run", *common, *some, "--dry-run")
     check_bench(reached.words[0], pictures)
@@ -173,7 +178,9 @@ def test_bench_shows_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.Monk
         assert store.path.is_relative_to(tmp_path / "kept")
     monkeypatch.setattr(tables, "render_table", lambda *_: "a table\n")
     result = runner.invoke(app, ["bench", "table", *map(str, common), "--out", str(tmp_path / "t.md")])
-    assert "2 records were made by another revision of 'ddnm'" in result.stderr and (tmp_path / "t.md").read_text() == "a table\n"
+    assert (
+        "2 records were made by another revision of 'ddnm'" in result.stderr and (tmp_path / "t.md").read_text() == "a table\n"
+    )
 
 
 def test_bench_run_goes_where_it_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -345,7 +352,9 @@ def test_priors_get_and_inspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert runner.invoke(app, ["priors", "get", "ffhq-256"]).stdout.strip() == str(tmp_path / "ffhq-256")
     monkeypatch.setattr(loading, "load_prior", lambda name, **options: Sized())
     told = runner.invoke(app, ["inspect", "mine:Net"]).stdout
-    assert "3 channels, of 32 x 24 pixels" in told and "fitted to it: variance\n" in told and "Next: leader adapt mine:Net" in told
+    assert (
+        "3 channels, of 32 x 24 pixels" in told and "fitted to it: variance\n" in told and "Next: leader adapt mine:Net" in told
+    )
     monkeypatch.setattr(adapt, "list_companions", lambda prior: {"variance": True, "referee": True})
     told = runner.invoke(app, ["inspect", "mine:Net"]).stdout
     assert "fitted to it: variance, referee" in told and "Next: leader restore IN OUT --prior mine:Net" in told

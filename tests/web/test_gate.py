@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-import threading
+import time
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -19,12 +19,12 @@ starlette = pytest.importorskip("starlette.applications", reason="the page needs
 
 from starlette.testclient import TestClient  # noqa: E402
 
+from leader import defaults  # noqa: E402
 from leader.pictures import Picture, read_picture, write_picture  # noqa: E402
 from leader.pictures.exif import ASCII, Tag  # noqa: E402
 from leader.pictures.metadata import Metadata  # noqa: E402
 from leader.web import site as sites  # noqa: E402
 from leader.web.gate import COOKIE, Gate, client_of  # noqa: E402
-from leader.web.jobs import Job  # noqa: E402
 from leader.web.limits import Limits  # noqa: E402
 from leader.web.routes import MOST_BODY, list_routes  # noqa: E402
 from leader.web.samples import SAMPLES  # noqa: E402
@@ -97,6 +97,9 @@ def test_nothing_may_be_loaded_from_elsewhere_and_no_script_stands_in_the_page(s
     assert all(file.status_code == 200 and file.headers["x-content-type-options"] == "nosniff" for file in files)
     weight = len(page.content) + sum(len(file.content) for file in files) + len(client.get("/api/site").content)
     assert weight < 200_000, "a page that is there at once; the five samples come after it"
+    about = client.get("/api/site").json()
+    assert (about["upload_bytes"], about["pixels"], about["quality"]) == (100_000, 10_000, defaults.QUALITY)
+    assert set(about["samples"]) == set(SAMPLES) and "embedded" in about["menus"]["prior"] and "ddrm" in about["menus"]["method"]
     for address in ("/static/../routes.py", "/static/%2e%2e/routes.py", "/static/index.html", "/static/"):
         assert client.get(address).status_code == 404
 
@@ -158,6 +161,22 @@ def test_a_body_without_a_length_ends_at_the_limit(site: Site, path: str, block:
     scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
     asyncio.run(starlette.Starlette(routes=list_routes(site))(scope, receive, send))
     assert answers[0]["status"] == 400 and len(taken) == most // block + 1 and not list(site.store.root.iterdir())
+
+
+def test_a_visitor_who_leaves_while_sending_leaves_nothing(site: Site) -> None:
+    blocks: Any = iter([{"type": "http.request", "body": bytes(9), "more_body": True}, {"type": "http.disconnect"}])
+    answers = list[Any]()
+
+    async def receive() -> Any:
+        return next(blocks)
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/api/pictures", "query_string": b""}
+    headers = [(b"cookie", f"{COOKIE}={'0' * 32}".encode())]
+    asyncio.run(starlette.Starlette(routes=list_routes(site))({**scope, "headers": headers}, receive, send))
+    assert answers[0]["status"] == 400 and not list(site.store.root.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -225,27 +244,20 @@ def test_a_view_has_the_colours_of_its_picture_and_is_light_where_that_is_large(
         view = client.get("/" + client.post("/api/pictures", content=buffer.getvalue()).json()["view"]).content
         views[name] = Image.open(io.BytesIO(view))
     assert [views[name].format for name in ("opaque", "transparent", "small")] == ["JPEG", "PNG", "PNG"]
-    assert np.array_equal(np.asarray(views["transparent"]), values) and {view.info["icc_profile"] for view in views.values()} == {icc}
+    assert np.array_equal(np.asarray(views["transparent"]), values) and {
+        view.info["icc_profile"] for view in views.values()
+    } == {icc}
 
 
 def test_a_job_is_counted_and_stopped_by_its_client_alone(site: Site) -> None:
-    client, ended = opened(site), threading.Event()
-
-    def work(job: Job) -> None:
-        try:
-            while True:
-                job.check()
-                ended.wait(0.005)
-        finally:
-            ended.set()
-
-    job = site.desk.submit("0" * 32, work)
+    client = opened(site)
+    job = site.desk.submit("0" * 32, lambda one: [one.check() or time.sleep(0.005) for _ in range(4000)])
     while job.state == "waiting":
-        ended.wait(0.005)
+        time.sleep(0.005)
     assert client.get("/health").json() == {"status": "ok", "running": 1, "waiting": 0, "kept": 0}
-    client.cookies.set(COOKIE, "1" * 32)
-    client.post("/api/stop")
-    assert not ended.wait(0.05) and not job.over
-    client.cookies.set(COOKIE, "0" * 32)
-    client.post("/api/stop")
-    assert ended.wait(20)
+    for number, state in (("1", "running"), ("0", "stopped")):
+        client.cookies.set(COOKIE, number * 32)
+        client.post("/api/stop")
+        while number == "0" and not job.over:
+            time.sleep(0.005)
+        assert job.state == state

@@ -22,12 +22,14 @@ from leader.errors import LeaderError
 from leader.forensics import Examination, examine
 from leader.messages import Note
 from leader.pictures import Picture, write_picture
+from leader.presets.paths import QUALITIES
 from leader.priors import loading
 from leader.restoration import diagnose as diagnosing
 from leader.restoration.request import RestoreRequest
 from leader.web import site as sites
 from leader.web import words, work
 from leader.web.choices import Repair, Wish, mask_of
+from leader.web.gate import COOKIE
 from leader.web.jobs import Job, StoppedError
 from leader.web.limits import Limits
 from leader.web.site import SECONDS_PER_PIXEL, Examinations, Site
@@ -296,6 +298,31 @@ def test_every_reason_for_doubt_has_plain_words() -> None:
     from leader.trust.judging import REASONS
 
     assert set(REASONS) <= set(words.REASONS) and {f"trust map: {source}" for source in NOTES} <= set(words.WARNINGS)
+
+
+def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path) -> None:
+    """Through the routes, as the page asks: every choice of a wish is seen in the run that is taken away."""
+    routes = pytest.importorskip("leader.web.routes", reason="the page needs the extra web")
+    from starlette.applications import Starlette
+    from starlette.testclient import TestClient
+
+    client: Any = TestClient(Starlette(routes=routes.list_routes(site)), cookies={COOKIE: "0" * 32})
+    write_picture(tmp_path / "in.png", Picture(photograph(24, 32).permute(1, 2, 0).numpy()))
+    token = client.post("/api/pictures", content=(tmp_path / "in.png").read_bytes()).json()["token"]
+    assert "small" in client.get(f"/api/pictures/{token}/findings").json()["found"]
+    assert client.get(f"/api/pictures/{token}/damage").status_code == 404
+    expert = {"method": "ddnm", "plugins": "none", "steps": "6", "sigma": "0.1", "seed": "3"}
+    wish = {"picture": token, "repairs": [{"kind": "noisy"}], **expert}
+    seconds = client.post("/api/estimate", json=wish).json()
+    assert set(seconds) == set(QUALITIES) and min(seconds.values()) > 0
+    *_, last = (json.loads(line) for line in client.post("/api/restore", json=wish).text.splitlines())
+    assert last["state"] == "done" and len(last["outcomes"]) == 1, last["error"]
+    (outcome,) = last["outcomes"]
+    found = {name: client.get(f"/api/files/{outcome['token']}/{name}").content for name in outcome["files"]}
+    kept = RestoreRequest.from_run(json.loads(found["run.json"])).arguments()
+    leader.restore(tmp_path / "in.png", **kept).save(tmp_path / "again.png")
+    assert (tmp_path / "again.png").read_bytes() == found["restored.png"]
+    assert (kept["method"], kept["plugins"], kept["steps"], kept["sigma"], kept["seed"]) == ("ddnm", (), 6, 0.1, 3)
 
 
 class Visitor:
