@@ -150,11 +150,8 @@ def test_repairs_follow_each_other_and_the_first_is_the_advice() -> None:
 @pytest.mark.parametrize(
     "pixels",
     [
-        np.zeros((8, 8, 3), np.uint8),
-        np.full((8, 300, 3), 255, np.uint8),
-        np.full((100, 100), 0.5, np.float32),
-        np.zeros((70, 70, 4), np.uint8),
-        (np.random.default_rng(0).random((80, 80)) * 65535).astype(np.uint16),
+        *(np.zeros((8, 8, 3), np.uint8), np.full((8, 300, 3), 255, np.uint8), np.full((100, 100), 0.5, np.float32)),
+        *(np.zeros((70, 70, 4), np.uint8), (np.random.default_rng(0).random((80, 80)) * 65535).astype(np.uint16)),
         np.random.default_rng(0).random((64, 65, 2)).astype(np.float32),
     ],
     ids=["tiny", "narrow", "flat grey", "transparent", "16 bits", "grey with alpha"],
@@ -190,13 +187,9 @@ def test_it_is_at_the_door_of_the_package() -> None:
 @pytest.mark.parametrize(
     ("kinds", "share", "told"),
     [
-        (("scratches",), 0.001, False),
-        (("scratches",), 0.003, True),
-        (("dead pixels",), 0.0001, True),
-        (("salt and pepper", "scratches"), 0.001, True),
-        (("salt and pepper",), 0.4, False),
-        (("torn areas",), 0.4, True),
-        (("torn areas",), 0.6, False),
+        *((("scratches",), 0.001, False), (("scratches",), 0.003, True), (("dead pixels",), 0.0001, True)),
+        *((("salt and pepper", "scratches"), 0.001, True), (("salt and pepper",), 0.4, False)),
+        *((("torn areas",), 0.4, True), (("torn areas",), 0.6, False)),
     ],
 )
 def test_a_stray_scratch_and_a_picture_of_defects_are_not_told(

@@ -99,7 +99,9 @@ def test_nothing_may_be_loaded_from_elsewhere_and_no_script_stands_in_the_page(s
     assert weight < 200_000, "a page that is there at once; the five samples come after it"
     about = client.get("/api/site").json()
     assert (about["upload_bytes"], about["pixels"], about["quality"]) == (100_000, 10_000, defaults.QUALITY)
-    assert set(about["samples"]) == set(SAMPLES) and "embedded" in about["menus"]["prior"] and "ddrm" in about["menus"]["method"]
+    assert (
+        set(about["samples"]) == set(SAMPLES) and "embedded" in about["menus"]["prior"] and "ddrm" in about["menus"]["method"]
+    )
     for address in ("/static/../routes.py", "/static/%2e%2e/routes.py", "/static/index.html", "/static/"):
         assert client.get(address).status_code == 404
 
