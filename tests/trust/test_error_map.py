@@ -14,7 +14,7 @@ import torch
 
 from leader.errors import LeaderError
 from leader.operators.base import LinearOperator
-from leader.operators.masks import box_mask
+from leader.operators.pointwise import box_mask
 from leader.problem import Problem
 from leader.restoration.restore import restore
 from leader.sampler import Sampler

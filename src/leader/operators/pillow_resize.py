@@ -9,7 +9,6 @@ that of the whole sides, n / ceil(n / factor). The smooth ones are to presets wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import accumulate
 from typing import ClassVar
 
@@ -17,7 +16,6 @@ import torch
 from torch import Tensor
 
 from leader.operators.resize import ResizeOperator, keys_cubic
-from leader.operators.separable import Factor, check_side
 
 
 class PillowSR(ResizeOperator):
@@ -26,8 +24,8 @@ class PillowSR(ResizeOperator):
     kernel: ClassVar[str]
 
     @classmethod
-    def make_factor(cls, size: int, count: int, whole: int | None) -> Factor:
-        return _pillow_factor(size, count, cls.kernel)
+    def make_matrix(cls, size: int, count: int, scale: float) -> Tensor:
+        return pillow_matrix(size, count, cls.kernel)
 
 
 class NearestSR(PillowSR):
@@ -116,9 +114,3 @@ def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
     table = weight((pixel + 0.5 - centre[:, None]) / scale)
     table = torch.where((pixel >= first) & (pixel < after), table, 0.0)
     return table / table.sum(1, keepdim=True)
-
-
-@lru_cache(maxsize=16)
-def _pillow_factor(size: int, count: int, kernel: str) -> Factor:
-    check_side(size)
-    return Factor(pillow_matrix(size, count, kernel), rcond=1e-3)
