@@ -165,11 +165,6 @@ def test_pictures_that_cannot_be_served_are_refused_in_a_sentence() -> None:
         diagnose(np.zeros((4, 4), np.uint8))
 
 
-def test_the_middle_of_a_large_picture_speaks_for_it() -> None:
-    pixels = np.zeros((8, 4000, 3), np.uint8)
-    assert checked(diagnose(pixels))["size"] == [4000, 8]
-
-
 def test_commands_are_quoted_for_a_shell() -> None:
     advice = Advice("deblur", {"kernel": "line:9:40", "kernel_doubt": 0.05})
     command = advice.command("it's $HOME.jpg", "-out.png")
@@ -177,11 +172,6 @@ def test_commands_are_quoted_for_a_shell() -> None:
         *("leader", "restore", "it's $HOME.jpg", "./-out.png"),
         *("--task", "deblur", "--kernel", "line:9:40", "--kernel-doubt", "0.05"),
     ]
-
-
-def test_it_is_at_the_door_of_the_package() -> None:
-    assert leader.diagnose is diagnose and leader.Diagnosis is Diagnosis
-    assert "nothing to repair" in repr(diagnose(np.zeros((20, 20), np.uint8)))
 
 
 @pytest.mark.parametrize(

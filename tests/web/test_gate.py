@@ -133,11 +133,8 @@ def test_an_upload_is_kept_for_its_client_under_no_name_of_theirs(site: Site) ->
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (bytes(100_001), "more than the 0.0954 MB"),
-        (png(101, 100), "101 x 100 pixels"),
-        (header_only(100_000, 100_000), "at most 0.01 million"),
-        (b"GIF89a", "picture"),
-        (b"", "empty"),
+        *((bytes(100_001), "more than the 0.0954 MB"), (png(101, 100), "101 x 100 pixels")),
+        *((header_only(100_000, 100_000), "at most 0.01 million"), (b"GIF89a", "picture"), (b"", "empty")),
     ],
 )
 def test_what_is_refused_leaves_nothing_behind(site: Site, content: bytes, told: str) -> None:
