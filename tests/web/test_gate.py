@@ -25,6 +25,7 @@ from leader.pictures.exif import ASCII, Tag  # noqa: E402
 from leader.pictures.metadata import Metadata  # noqa: E402
 from leader.web import site as sites  # noqa: E402
 from leader.web.gate import COOKIE, Gate, client_of  # noqa: E402
+from leader.web.jobs import Job  # noqa: E402
 from leader.web.limits import Limits  # noqa: E402
 from leader.web.routes import MOST_BODY, list_routes  # noqa: E402
 from leader.web.samples import SAMPLES  # noqa: E402
@@ -237,8 +238,12 @@ def test_a_view_has_the_colours_of_its_picture_and_is_light_where_that_is_large(
 
 
 def test_a_job_is_counted_and_stopped_by_its_client_alone(site: Site) -> None:
-    client = opened(site)
-    job = site.desk.submit("0" * 32, lambda one: [one.check() or time.sleep(0.005) for _ in range(4000)])
+    def work(job: Job) -> None:
+        for _ in range(4000):
+            job.check()
+            time.sleep(0.005)
+
+    client, job = opened(site), site.desk.submit("0" * 32, work)
     while job.state == "waiting":
         time.sleep(0.005)
     assert client.get("/health").json() == {"status": "ok", "running": 1, "waiting": 0, "kept": 0}
