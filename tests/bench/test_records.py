@@ -108,8 +108,7 @@ def test_places_that_cannot_be_written_are_told(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(LeaderError, match="Records cannot be written"), Store(tmp_path / "file" / "records", "x").writing():
         pass
     synced: list[int] = []
-    fsync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(handle) or fsync(handle))
+    monkeypatch.setattr(os, "fsync", synced.append)
     write_atomically(tmp_path / "new" / "table.md", b"x")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["table.md"] and len(synced) == 1
     store = Store(tmp_path, "x")

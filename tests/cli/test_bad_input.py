@@ -158,12 +158,9 @@ def test_the_task_must_be_said_where_nothing_is_found(folder: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["restore", "LONG", "out.png", "--task", "sr"],
-        ["diagnose", "LONG"],
-        ["degrade", "LONG", "out.png", "--task", "sr"],
-        ["bench", "run", "LONG", "--dry-run"],
-        ["bench", "run", "table1", "--dry-run", "--images", "LONG"],
-        ["fit-variance", "--images", "LONG"],
+        *(["restore", "LONG", "out.png", "--task", "sr"], ["diagnose", "LONG"]),
+        *(["degrade", "LONG", "out.png", "--task", "sr"], ["bench", "run", "LONG", "--dry-run"]),
+        *(["bench", "run", "table1", "--dry-run", "--images", "LONG"], ["fit-variance", "--images", "LONG"]),
     ],
 )
 def test_names_that_no_file_can_have(folder: Path, words: list[str]) -> None:

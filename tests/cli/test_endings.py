@@ -36,13 +36,10 @@ def failing(error: BaseException) -> Callable[..., None]:
 @pytest.mark.parametrize(
     ("error", "code", "says"),
     [
-        (KeyboardInterrupt(), 130, "Interrupted"),
-        (MemoryError(), 1, "not enough memory"),
+        *((KeyboardInterrupt(), 130, "Interrupted"), (MemoryError(), 1, "not enough memory")),
         (OSError(errno.ENOSPC, "No space left on device", "/some/file"), 1, "/some/file"),
-        (KeyError("x"), 70, "KeyError"),
-        (RecursionError("deep"), 70, "this is a bug of leader"),
-        (AssertionError(), 70, "LEADER_TRACEBACK=1"),
-        (RuntimeError("first\nsecond"), 70, "first second"),
+        *((KeyError("x"), 70, "KeyError"), (RecursionError("deep"), 70, "this is a bug of leader")),
+        *((AssertionError(), 70, "LEADER_TRACEBACK=1"), (RuntimeError("first\nsecond"), 70, "first second")),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from dataclasses import fields
@@ -363,3 +364,4 @@ def test_priors_get_and_inspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(inspection, "inspect", lambda file: found)
     ended = runner.invoke(app, ["inspect", str(tmp_path / "x.pt")])
     assert ended.exit_code == 1 and "do not tell heads: write them into x.json" in ended.stdout
+    assert json.loads(runner.invoke(app, ["priors", "inspect", str(tmp_path / "x.pt")]).stdout) == found

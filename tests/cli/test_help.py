@@ -41,15 +41,9 @@ def test_the_options_of_restore_are_grouped() -> None:
 @pytest.mark.parametrize(
     ("topic", "said"),
     [
-        ("restore", "Usage: leader restore"),
-        ("bench table", "Usage: leader bench table"),
-        ("inpaint", "inpaint:"),
-        ("diffpir", "paper:"),
-        ("leader", "stands for"),
-        ("hutchinson", "--estimator hutchinson"),
-        ("ffhq-256", "name: ffhq-256"),
-        ("noise", "0.05 is 5 %"),
-        ("", "Topics: blur"),
+        *(("restore", "Usage: leader restore"), ("bench table", "Usage: leader bench table"), ("inpaint", "inpaint:")),
+        *(("diffpir", "paper:"), ("leader", "stands for"), ("hutchinson", "--estimator hutchinson")),
+        *(("ffhq-256", "name: ffhq-256"), ("noise", "0.05 is 5 %"), ("", "Topics: blur")),
     ],
 )
 def test_help_on_whatever_has_a_name(topic: str, said: str) -> None:

@@ -65,14 +65,9 @@ def test_the_same_as_one_by_one(tree: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--map", "m.png"], "--maps png"),
-        (["--figure", "f.png"], "--report"),
-        (["--json", "r.json"], "manifest"),
-        (["--maps", "gif"], "'gif'"),
-        (["--engine", "slurm"], "slurm"),
-        (["--address", "auto"], "'ray'"),
-        (["--task", "denoize"], "denoise"),
-        (["--method", "ddmn"], "Unknown method"),
+        *((["--map", "m.png"], "--maps png"), (["--figure", "f.png"], "--report"), (["--json", "r.json"], "manifest")),
+        *((["--maps", "gif"], "'gif'"), (["--engine", "slurm"], "slurm"), (["--address", "auto"], "'ray'")),
+        *((["--task", "denoize"], "denoise"), (["--method", "ddmn"], "Unknown method")),
     ],
 )
 def test_wrong_words(tree: Path, tmp_path: Path, words: list[str], says: str) -> None:

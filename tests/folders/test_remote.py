@@ -89,7 +89,7 @@ def test_a_line_that_is_old_enough_is_sent_alone(memory: Any, monkeypatch: pytes
 
 def test_the_age_of_a_segment_is_that_of_its_first_line(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(remote.time, "monotonic", lambda: now)
+    monkeypatch.setattr("time.monotonic", lambda: now)
     manifest = remote.RemoteTarget("memory://out").open()
     sent = []
     for now in (100.0, 104.0, 106.0, 107.0, 110.0, 113.0):

@@ -138,10 +138,8 @@ def test_results_show_themselves() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        MemoryError(),
-        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
-        RuntimeError("CUDA out of MEMORY"),
-        RuntimeError("boom"),
+        *(MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")),
+        *(RuntimeError("CUDA out of MEMORY"), RuntimeError("boom")),
     ],
 )
 def test_out_of_memory_in_one_sentence(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
