@@ -27,8 +27,7 @@ class ResizeOperator(SeparableOperator):
         vertical, horizontal = (self.make_factor(size, count, whole) for size, count in ((height, rows), (width, columns)))
         super().__init__(image_shape, vertical, horizontal)
 
-    @classmethod
-    def make_factor(cls, size: int, count: int, whole: int | None) -> Factor:
+    def make_factor(self, size: int, count: int, whole: int | None) -> Factor:
         """The 1-D factor from `size` pixels to `count`; `whole`: the factor, where it is an integer."""
         raise NotImplementedError
 
@@ -44,8 +43,7 @@ class BicubicSR(ResizeOperator):
 
     task = "sr-bicubic"
 
-    @classmethod
-    def make_factor(cls, size: int, count: int, whole: int | None) -> Factor:
+    def make_factor(self, size: int, count: int, whole: int | None) -> Factor:
         return _bicubic_factor(size, count, whole or size / count)
 
 
@@ -58,8 +56,7 @@ class AveragePoolSR(ResizeOperator):
 
     task = "sr-average"
 
-    @classmethod
-    def make_factor(cls, size: int, count: int, whole: int | None) -> Factor:
+    def make_factor(self, size: int, count: int, whole: int | None) -> Factor:
         return _average_factor(size, count, whole or size / count)
 
 
