@@ -157,6 +157,8 @@ def test_what_is_assumed_is_said_in_words() -> None:
         "It was made smaller by bicubic or lanczos (it cannot be told which): their mean is assumed, and the difference counts "
         "as noise of 0.0031; use down to say how it was made smaller."
     )
+    unproved = Recognised("soft-nearest:74+box:20+lanczos:6", even(nearest=0.74, box=0.2, lanczos=0.06), 0.01)
+    assert "by nearest or box (it cannot be told which)" in unproved.words()
     clear = Recognised("box:90+lanczos:10", even(box=0.9, lanczos=0.1), 0.002)
     assert clear.words() == "It was made smaller by box (90 % likely); the doubt left counts as noise of 0.002."
 
@@ -190,15 +192,32 @@ def test_the_rhythm_of_nearest_neighbour_and_of_box(factor: float, rough: float)
     assert not find_rhythm(planes["nearest"], 2, size, (0, 0)).any()
 
 
-def test_edges_by_hand() -> None:
-    """Steps without a pixel between them; with one half-way; with overshoot on both sides."""
-    plain, between, beyond = ([0.2] * 6 + middle + [0.7] * 6 for middle in ([], [0.45], [0.15, 0.75]))
-    for row, fraction, step in ((plain, 4, 0), (between, 0, None), (beyond, None, 1)):
-        plane = np.tile(np.array(row, dtype=np.float64), (30, 1))
-        shares, steps = find_fractions(plane), find_steps(plane)
-        assert fraction is None or shares.argmax() == fraction
-        assert step is None or (steps[step], steps[8 + step]) == (1.0, 1.0)
-        assert np.allclose(find_steps(plane.T), steps) and np.allclose(find_fractions(plane.T), shares)
+def rows_with(between: list[float]) -> np.ndarray:
+    """[30, N]: an edge from 0.2 to 0.7 with these pixels between."""
+    return np.tile(np.array([0.2] * 6 + between + [0.7] * 6), (30, 1))
+
+
+@pytest.mark.parametrize(
+    ("between", "low", "high", "events"),
+    [
+        ([], 0, 0, [0]),
+        ([0.15, 0.75], -1 / 12, -1 / 12, [0, 1]),  # overshoot on both sides
+        ([0.1], -1 / 6, 0, []),  # on one
+        ([0.3, 0.6], 1 / 3, 1 / 3, [4]),  # soft on both sides
+        ([0.05, 0.55], -3 / 10, 3 / 10, [2, 5]),
+        ([0.4], 0, 2 / 3, [3]),
+    ],
+)
+def test_steps_by_hand(between: list[float], low: float, high: float, events: list[int]) -> None:
+    found = find_steps(rows_with(between))
+    expected = [float(number in events) for number in range(6)] + [low, high]
+    assert np.allclose(found, expected * 2) and np.allclose(find_steps(rows_with(between).T), found)
+
+
+def test_fractions_by_hand() -> None:
+    """Of three pixels across an edge the middle one is like one of the others, or half-way; a flat picture has no edge."""
+    assert find_fractions(rows_with([])).tolist() == find_fractions(rows_with([]).T).tolist() == [0, 0, 0, 0, 1, 0]
+    assert find_fractions(rows_with([0.44]))[0] > 0.3
     flat = np.full((40, 40), 0.5)
     assert not find_fractions(flat).any() and not find_steps(flat).any()
 
