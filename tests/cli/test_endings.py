@@ -101,10 +101,3 @@ def test_letters_that_stdout_does_not_have(folder: Path) -> None:
     ended = leader("degrade", "in.png", "größe.png", "--task", "sr", PYTHONIOENCODING="ascii")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.strip() == "gr\\xf6\\xdfe.png" and Path("größe.png").exists()
-
-
-def test_help_is_light() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", START, "--help"], capture_output=True, text=True, timeout=300
-    )
-    assert ended.returncode == 0 and " torch\n" not in ended.stderr and " matplotlib\n" not in ended.stderr

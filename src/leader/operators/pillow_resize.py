@@ -16,22 +16,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import accumulate
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.operators.resize import ResizeOperator, keys_cubic
-from leader.operators.separable import Factor, check_side
+from leader.operators.resize import ResizeOperator, count_samples, keys_cubic
+from leader.operators.separable import Factor, SeparableOperator, check_side
 
 
 class PillowSR(ResizeOperator):
     """PIL.Image.resize to ceil(H / factor) x ceil(W / factor), or to `small`; `kernel` names one of KERNELS."""
 
-    kernel: str
+    kernel: ClassVar[str]
 
-    def make_factor(self, size: int, count: int, whole: int | None) -> Factor:
-        return _pillow_factor(size, count, self.kernel)
+    @classmethod
+    def make_matrix(cls, size: int, count: int, scale: float) -> Tensor:
+        return pillow_matrix(size, count, cls.kernel)
 
 
 class NearestSR(PillowSR):
@@ -71,7 +73,7 @@ class LanczosSR(PillowSR):
     kernel = "lanczos"
 
 
-class MixedSR(PillowSR):
+class MixedSR(SeparableOperator):
     """The mean of several of PILLOW_DOWNSAMPLING along each axis, where it is not known which of them it was.
 
     mixture  names and shares in per cent, which sum to 100
@@ -85,8 +87,14 @@ class MixedSR(PillowSR):
     def __init__(self, image_shape: tuple[int, int, int], factor: float, small: tuple[int, int] | None, mixture: str) -> None:
         if read_mixture(mixture) is None:
             raise LeaderError(f"A mixture of kernels is like box:30+lanczos:70, in shares that sum to 100; found '{mixture}'.")
-        self.kernel = mixture
-        super().__init__(image_shape, factor, small)
+        sides = zip(image_shape[1:], count_samples(image_shape, factor, small))
+        super().__init__(image_shape, *(_mix_factor(size, count, mixture) for size, count in sides))
+
+
+@lru_cache(maxsize=16)
+def _mix_factor(size: int, count: int, mixture: str) -> Factor:
+    check_side(size)
+    return Factor(pillow_matrix(size, count, mixture), rcond=1e-3)
 
 
 PILLOW_DOWNSAMPLING: dict[str, type[PillowSR]] = {
@@ -155,9 +163,3 @@ def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
     table = weight((pixel + 0.5 - centre[:, None]) / scale)
     table = torch.where((pixel >= first) & (pixel < after), table, 0.0)
     return table / table.sum(1, keepdim=True)
-
-
-@lru_cache(maxsize=16)
-def _pillow_factor(size: int, count: int, kernel: str) -> Factor:
-    check_side(size)
-    return Factor(pillow_matrix(size, count, kernel), rcond=1e-3)

@@ -24,12 +24,19 @@ class ResizeOperator(SeparableOperator):
         rows, columns = count_samples(image_shape, factor, small)
         whole = None if small is not None or factor != int(factor) else int(factor)
         _, height, width = image_shape
-        vertical, horizontal = (self.make_factor(size, count, whole) for size, count in ((height, rows), (width, columns)))
-        super().__init__(image_shape, vertical, horizontal)
+        sides = ((height, rows), (width, columns))
+        super().__init__(image_shape, *(_make_factor(type(self), size, count, whole or size / count) for size, count in sides))
 
-    def make_factor(self, size: int, count: int, whole: int | None) -> Factor:
-        """The 1-D factor from `size` pixels to `count`; `whole`: the factor, where it is an integer."""
+    @classmethod
+    def make_matrix(cls, size: int, count: int, scale: float) -> Tensor:
+        """The 1-D factor [count, size], float64; scale: the factor where it is a whole one, else size / count."""
         raise NotImplementedError
+
+
+@lru_cache(maxsize=16)
+def _make_factor(kind: type[ResizeOperator], size: int, count: int, scale: float) -> Factor:
+    check_side(size)
+    return Factor(kind.make_matrix(size, count, scale), rcond=1e-3)
 
 
 class BicubicSR(ResizeOperator):
@@ -43,8 +50,9 @@ class BicubicSR(ResizeOperator):
 
     task = "sr-bicubic"
 
-    def make_factor(self, size: int, count: int, whole: int | None) -> Factor:
-        return _bicubic_factor(size, count, whole or size / count)
+    @classmethod
+    def make_matrix(cls, size: int, count: int, scale: float) -> Tensor:
+        return bicubic_matrix(size, scale, count)
 
 
 class AveragePoolSR(ResizeOperator):
@@ -56,8 +64,9 @@ class AveragePoolSR(ResizeOperator):
 
     task = "sr-average"
 
-    def make_factor(self, size: int, count: int, whole: int | None) -> Factor:
-        return _average_factor(size, count, whole or size / count)
+    @classmethod
+    def make_matrix(cls, size: int, count: int, scale: float) -> Tensor:
+        return average_matrix(size, scale, count)
 
 
 def count_samples(image_shape: tuple[int, int, int], factor: float, small: tuple[int, int] | None = None) -> tuple[int, int]:
@@ -114,15 +123,3 @@ def symmetric_index(index: Tensor, size: int) -> Tensor:
     """Folds any index into 0..size-1 by half-sample symmetric reflection: -1 -> 0, size -> size - 1."""
     folded = index.remainder(2 * size)
     return torch.minimum(folded, 2 * size - 1 - folded)
-
-
-@lru_cache(maxsize=8)
-def _bicubic_factor(size: int, count: int, scale: float) -> Factor:
-    check_side(size)
-    return Factor(bicubic_matrix(size, scale, count), rcond=1e-3)
-
-
-@lru_cache(maxsize=8)
-def _average_factor(size: int, count: int, scale: float) -> Factor:
-    check_side(size)
-    return Factor(average_matrix(size, scale, count), rcond=1e-3)

@@ -21,9 +21,8 @@ from leader.operators.blur import Blur
 from leader.operators.hadamard import WalshHadamard
 from leader.operators.jpeg import Jpeg
 from leader.operators.kernels import gaussian_kernel, motion_kernel, paper_gaussian_taps
-from leader.operators.masks import box_mask
 from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING, MixedSR, read_mixture
-from leader.operators.pointwise import Colourisation, Denoising, Inpainting
+from leader.operators.pointwise import Colourisation, Denoising, Inpainting, box_mask
 from leader.operators.published import ReflectedBlur, ReleasedBlur, ReleasedColourisation
 from leader.operators.resize import AveragePoolSR, BicubicSR
 from leader.operators.separable_blur import SeparableBlur

@@ -2,7 +2,7 @@
 
 A call in bfloat16 takes half the time of one in float32. Its rounding error hardly depends on the noise level, Sigma_t does: at
 much noise it is a hundred times larger, near the end of a run they are alike. Both were measured once, by noise level, when the
-prior was published or its head was fitted (`leader.train.rounding`). The time from which calls are rounded follows
+prior was published or its head was fitted (`leader.train.tables`). The time from which calls are rounded follows
 from that table alone, never from the picture: the same run has the same bits again.
 """
 
