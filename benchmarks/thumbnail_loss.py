@@ -94,6 +94,8 @@ def table(records: Path = RECORDS) -> None:
         for value in dict.fromkeys(record[key] for record, _ in both):
             print_row(f"{key} {value}", [pair for pair in both if pair[0][key] == value])
     print_row("all but nearest", [pair for pair in both if pair[0]["kernel"] != "nearest"])
+    missed = [pair for pair in both if pair[0]["kernel"] == "nearest" and pair[0]["down"] != KERNELS["nearest"]]
+    print_row("nearest, not claimed", missed)
 
 
 def print_row(words: str, pairs: list[tuple[Record, Record]]) -> None:

@@ -102,10 +102,10 @@ def fit_logistic(found: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     def loss() -> float:
         search.zero_grad()
         value = functional.cross_entropy(normal @ weights + constants, labels) + RIDGE / 2 * (weights**2).sum()
-        value.backward()
+        value.backward()  # type: ignore[no-untyped-call]
         return float(value.detach())
 
-    search.step(loss)
+    search.step(loss)  # type: ignore[no-untyped-call]
     scaled = weights.detach() / spread[:, None]
     return scaled, constants.detach() - mean @ scaled
 

@@ -100,7 +100,7 @@ def test_what_a_mixture_leaves_out_of_the_mean_of_operators() -> None:
     """Only the products of what the factors differ by: sum p B x B = M x M + sum p (B - M) x (B - M)."""
     matrices = {down: dense(build_task("sr", (1, 12, 10), small=(8, 4), down=down)) for down in SHARES}
     mean = sum(share * matrices[down] for down, share in SHARES.items())
-    left_out = 0.0
+    left_out = torch.zeros(32, 120, dtype=torch.float64)
     for down, share in SHARES.items():
         off = [pillow_matrix(*s, down.removeprefix("pillow-")) - pillow_matrix(*s, MIXTURE) for s in ((12, 8), (10, 4))]
         left_out = left_out + share * torch.kron(*off)

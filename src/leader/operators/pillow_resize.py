@@ -87,8 +87,9 @@ class MixedSR(SeparableOperator):
     def __init__(self, image_shape: tuple[int, int, int], factor: float, small: tuple[int, int] | None, mixture: str) -> None:
         if read_mixture(mixture) is None:
             raise LeaderError(f"A mixture of kernels is like box:30+lanczos:70, in shares that sum to 100; found '{mixture}'.")
-        sides = zip(image_shape[1:], count_samples(image_shape, factor, small))
-        super().__init__(image_shape, *(_mix_factor(size, count, mixture) for size, count in sides))
+        rows, columns = count_samples(image_shape, factor, small)
+        _, height, width = image_shape
+        super().__init__(image_shape, _mix_factor(height, rows, mixture), _mix_factor(width, columns, mixture))
 
 
 @lru_cache(maxsize=16)

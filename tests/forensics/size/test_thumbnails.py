@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 import pytest
+import torch
+from numpy.typing import NDArray
 from PIL import Image
 
 from leader.forensics import Examination, examine
@@ -96,9 +98,9 @@ def test_the_spread_equals_what_the_kernels_make_of_a_field(factor: float, down:
     small, large = 120, round(120 * factor)
     scene = field(large, 5, edges=0).astype(np.float64)
 
-    def reduce(kernel: str) -> np.ndarray:
-        matrix = pillow_matrix(large, small, kernel).numpy()
-        return matrix @ scene @ matrix.T
+    def reduce(kernel: str) -> NDArray[np.float64]:
+        matrix = pillow_matrix(large, small, kernel)
+        return np.asarray(matrix @ torch.from_numpy(scene) @ matrix.mT)
 
     found = kernel_spread(reduce("bicubic")[..., None], factor, down)
     assumed = reduce(PILLOW_DOWNSAMPLING[down].kernel if down in PILLOW_DOWNSAMPLING else down)
@@ -192,7 +194,7 @@ def test_the_rhythm_of_nearest_neighbour_and_of_box(factor: float, rough: float)
     assert not find_rhythm(planes["nearest"], 2, size, (0, 0)).any()
 
 
-def rows_with(between: list[float]) -> np.ndarray:
+def rows_with(between: list[float]) -> NDArray[np.float64]:
     """[30, N]: an edge from 0.2 to 0.7 with these pixels between."""
     return np.tile(np.array([0.2] * 6 + between + [0.7] * 6), (30, 1))
 

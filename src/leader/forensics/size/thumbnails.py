@@ -168,7 +168,8 @@ def _responses(factor: float, down: str) -> NDArray[np.complex128]:
     kernel = PILLOW_DOWNSAMPLING[down].kernel if down in PILLOW_DOWNSAMPLING else down
     rows = pillow_matrix(round(GRID * factor), GRID, kernel).numpy()[GRID // 2 : GRID // 2 + 2]
     response = np.fft.fft(rows)
-    return np.einsum("im,jn->ijmn", response, response)
+    product: NDArray[np.complex128] = response[:, None, :, None] * response[None, :, None, :]
+    return product
 
 
 def power_law(plane: Array) -> tuple[float, float]:
