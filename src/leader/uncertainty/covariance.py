@@ -325,7 +325,7 @@ def _multiply(table: Tensor, c: Tensor) -> Tensor:
 def local(spread: Tensor, correlation: Covariance) -> Covariance:
     """D^(1/2) C D^(1/2) with D = diag `spread` [B, C, H, W]."""
     deviation = spread.clamp_min(0).sqrt()
-    return Covariance(lambda w: deviation * correlation.root(w), lambda v: correlation.transposed(deviation * v))
+    return Covariance(lambda w: correlation.root(w).mul_(deviation), lambda v: correlation.transposed(deviation * v))
 
 
 def independent(spread: Tensor) -> Covariance:
