@@ -34,7 +34,8 @@ PRIOR = GaussianPrior(stationary(SHAPE, 0.4, slope=2.0))
 def errors_before(t: int = TIME) -> Tensor:
     """Cov[x0 | x_t], dense."""
     own, abar = PRIOR.gaussian.covariance(), float(PRIOR.schedule.abar(t))
-    return own - abar * own @ torch.linalg.inv(abar * own + (1 - abar) * torch.eye(SIZE)) @ own
+    left: Tensor = own - abar * own @ torch.linalg.inv(abar * own + (1 - abar) * torch.eye(SIZE)) @ own
+    return left
 
 
 def errors_after(operator: LinearOperator, sigma: float, t: int = TIME) -> Tensor:
@@ -42,7 +43,8 @@ def errors_after(operator: LinearOperator, sigma: float, t: int = TIME) -> Tenso
     before = errors_before(t)
     a = operator.A(torch.eye(SIZE, dtype=torch.float64).reshape(SIZE, *SHAPE)).reshape(SIZE, -1).T
     inverse = torch.linalg.inv(a @ before @ a.T + sigma**2 * torch.eye(len(a), dtype=torch.float64))
-    return before - before @ a.T @ inverse @ a @ before
+    left: Tensor = before - before @ a.T @ inverse @ a @ before
+    return left
 
 
 def diagonal(matrix: Tensor) -> Tensor:

@@ -340,7 +340,7 @@ def write_run(path: Path, run: KeptRun) -> None:
     """Writes a run, its answer and truth to all digits; for evidence half the precision is plenty."""
     evidence = {f"evidence_{k}": v for k, v in vars(run.evidence).items() if isinstance(v, Tensor)}
     maps = {**evidence, "truth": run.truth, **({} if run.inside is None else {"inside": run.inside})}
-    arrays = {name: value.cpu().numpy() if name in WHOLE else _pack(value) for name, value in maps.items()}
+    arrays: dict[str, Any] = {name: value.numpy(force=True) if name in WHOLE else _pack(value) for name, value in maps.items()}
     numbers = {"noise": run.evidence.noise, "residual": run.evidence.residual, "metric": run.metric}
     header = json.dumps({"case": run.case, **numbers})
     path.parent.mkdir(parents=True, exist_ok=True)

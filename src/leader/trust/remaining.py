@@ -72,6 +72,5 @@ def measure_remaining_white(
 def _average_by_kind(values: Tensor, known: Tensor | None, side: int) -> Tensor:
     """The mean of `values` [H, W] over a window, of known and of other pixels [H, W] bool apart."""
     kinds = torch.ones_like(values)[None] if known is None else torch.stack([known, ~known]).to(values)
-    window = {"kernel_size": side, "stride": 1, "padding": side // 2}
-    total, count = (F.avg_pool2d(maps, **window) for maps in (kinds * values, kinds))
+    total, count = (F.avg_pool2d(maps, side, 1, side // 2) for maps in (kinds * values, kinds))
     return (kinds * total / count.clamp_min(1 / (2 * side * side))).sum(0)
