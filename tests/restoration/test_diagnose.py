@@ -190,8 +190,8 @@ def test_it_is_at_the_door_of_the_package() -> None:
 @pytest.mark.parametrize(
     ("kinds", "share", "told"),
     [
-        (("scratches",), 0.001, False),
-        (("scratches",), 0.003, True),
+        (("scratches",), 0.003, False),
+        (("scratches",), 0.005, True),
         (("dead pixels",), 0.0001, True),
         (("salt and pepper", "scratches"), 0.001, True),
         (("salt and pepper",), 0.4, False),
@@ -228,6 +228,18 @@ def test_without_a_task_there_is_nothing_to_do_for_a_clean_picture_and_no_option
         leader.prepare(clean, prior=CheapPrior())
     with pytest.raises(UsageError, match=r"^The option factor belongs to a task"):
         leader.prepare(clean, prior=CheapPrior(), factor=2)
+
+
+def test_small_areas_of_one_colour_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be lamps; a corner that is gone is larger."""
+    said = []
+    for rows in (8, 12):  # of 192
+        known = np.ones((192, 192), bool)
+        known[:rows] = False
+        monkeypatch.setattr("leader.forensics.examination.find_defects", lambda *_, known=known: Defects(known, ("torn areas",)))
+        said.append(diagnose(image(scene())))
+    assert said[0].advice is None and "areas of one colour that may be torn out" in said[0].in_words()
+    assert said[1].advice == Advice("inpaint", {"mask": "auto"}) and "It shows torn areas" in said[1].in_words()
 
 
 def test_lines_in_a_jpeg_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
