@@ -1,13 +1,14 @@
-"""Is the stated confidence of a blur how often it is right? Blurred, enlarged, soft and sharp photographs, asked without a task.
+"""Is the stated confidence of a blur how often it is right? Blurred, enlarged, soft and sharp photographs without a task.
 
-    python benchmarks/blur_confidence.py run photos/calib       searches what is not recorded; benchmarks/records/blur-confidence.jsonl
-    python benchmarks/blur_confidence.py table --part val       stated confidence beside how often it was right, by bins and kinds
+    python benchmarks/blur_confidence.py run photos/calib       searches what is not recorded
+    python benchmarks/blur_confidence.py table --part val       stated confidence beside how often it was right, by bins
     python benchmarks/blur_confidence.py fit --part calib       the map from odds and width to a confidence
 
-Crops of benchmarks/mild_kinds.py, of whose kinds those without old, drawn and grey ones; and behind Gaussians (1 to 3 pixels),
-disks (1.8 to 5) and straight motions (5 to 17, any angle), with noise of up to 2 grey levels, as pixels and behind JPEG 75 to 95.
-A choice is right where its family is, its width is within 20 % and its angle within 15 degrees. What is known to be enlarged is
-not searched for a blur, and does not count. A record holds the candidates, so that a new map needs no new search.
+Crops of benchmarks/mild_kinds.py, of whose kinds those without old, drawn and grey ones; and behind Gaussians (1 to 3
+pixels), disks (1.8 to 5) and straight motions (5 to 17, any angle), with noise of up to 2 grey levels, as pixels and behind
+JPEG 75 to 95. A choice is right where its family is, its width is within 20 % and its angle within 15 degrees. What is known
+to be enlarged is not searched for a blur, and does not count. Records, in benchmarks/records/blur-confidence.jsonl, hold the
+candidates, so that a new map needs no new search.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,7 +113,9 @@ def judge_record(record: Record) -> tuple[tuple[float, float], bool] | None:
     if record["enlarged"] is not None or not record["found"]:
         return None
     scene = Scene(PRIOR_MEAN)
-    kept = tuple(Found(Shape(name, width, turn), proof, error, 0.0, scene) for name, width, turn, proof, error in record["found"])
+    kept = tuple(
+        Found(Shape(name, width, turn), proof, error, 0.0, scene) for name, width, turn, proof, error in record["found"]
+    )
     chosen, ahead = choose_candidate(kept)
     if ahead is None:
         return None
@@ -122,10 +126,10 @@ def judge_record(record: Record) -> tuple[tuple[float, float], bool] | None:
 
 
 @app.command()
-def run(photographs: Path) -> None:
-    """Searches every kind of every photograph of a folder; its name is that of the part."""
+def run(photographs: Path, every: Annotated[int, typer.Option(help="Of so many photographs one.")] = 1) -> None:
+    """Searches every kind of the photographs of a folder; its name is that of the part."""
     done = {(record["part"], record["photograph"], record["kind"]) for record in read_records()}
-    for path in sorted(photographs.iterdir()):
+    for path in sorted(photographs.iterdir())[::every]:
         for kind in (*BLURRED, *MILD):
             if (photographs.name, path.name, kind) not in done:
                 record = {"part": photographs.name, "photograph": path.name, "kind": kind, **search_picture(path, kind)}
@@ -139,7 +143,7 @@ def table(part: Annotated[str, typer.Option(help="val, calib or test.")] = "val"
     rows = [(record["kind"], judge_record(record)) for record in read_records() if record["part"] == part]
     stated = [(state_confidence(*judged[0]), judged[1]) for _, judged in rows if judged is not None]
     print("| stated | pictures | mean stated | right |\n|---|---:|---:|---:|")
-    for low, high in zip(BINS, BINS[1:]):
+    for low, high in pairwise(BINS):
         inside = [one for one in stated if low <= one[0] < high]
         if inside:
             said, right = np.mean(np.array(inside, dtype=float), axis=0)
@@ -155,7 +159,7 @@ def table(part: Annotated[str, typer.Option(help="val, calib or test.")] = "val"
 
 @app.command()
 def fit(part: Annotated[str, typer.Option(help="val, calib or test.")] = "calib") -> None:
-    """Prints the log odds that there is a blur at the least width, what a width e times as large adds, and the largest confidence."""
+    """Prints the log odds of a blur at the least width, what a width e times as large adds, and the largest confidence."""
     records = [record for record in read_records() if record["part"] == part]
     judged = [found for record in records if (found := judge_record(record)) is not None]
     described, right = np.array([one[0] for one in judged]), np.array([float(one[1]) for one in judged])

@@ -1,11 +1,11 @@
-"""Does `leader.restore` without a task do harm? 300 undamaged and mildly damaged photographs: what they are called, what is lost.
+"""Does `leader.restore` without a task do harm? 300 undamaged or mildly damaged photographs: their names, their losses.
 
     python benchmarks/no_harm.py photos/val [--table]     runs what is not recorded; benchmarks/records/no-harm.jsonl
 
-The twelve kinds of benchmarks/mild_kinds.py of every photograph. `leader.diagnose` says what it finds; where it advises a repair,
-`leader.restore` makes it. A picture is called something that it is not where it is said to show defects or a blur that are not
-there, to be noisy without grain, enlarged by another factor or without having been, drawn, or compressed before it was saved as
-pixels. A sentence with "may" is no call. A picture that is left as it is gains and loses nothing.
+The twelve kinds of benchmarks/mild_kinds.py of every photograph. `leader.diagnose` says what it finds; where it advises a
+repair, `leader.restore` makes it. A picture is called something that it is not where it is said to show defects or a blur that
+are not there, to be noisy without grain, enlarged by another factor or without having been, drawn, or compressed before it was
+saved as pixels. A sentence with "may" is no call. A picture that is left as it is gains and loses nothing.
 """
 
 from __future__ import annotations

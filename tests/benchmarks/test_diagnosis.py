@@ -1,4 +1,4 @@
-"""benchmarks/mild_kinds.py, no_harm.py and blur_confidence.py: pictures are what they say, calls and the map are counted right."""
+"""benchmarks/mild_kinds.py, no_harm.py, blur_confidence.py: pictures are what they say; calls and confidence are counted right."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def test_an_enlarged_picture_has_no_detail_beyond_that_of_the_small_one() -> Non
 
 
 def test_what_is_called_and_what_may_be() -> None:
-    noisy = Image.fromarray((np.asarray(CROP) + np.random.default_rng(0).normal(0, 20, (192, 192, 3))).clip(0, 255).astype(np.uint8))
+    noisy = Image.fromarray(
+        (np.asarray(CROP) + np.random.default_rng(0).normal(0, 20, (192, 192, 3))).clip(0, 255).astype(np.uint8)
+    )
     assert no_harm.list_calls(diagnose(noisy).findings) == ["noisy"]
     assert no_harm.list_calls(diagnose(CROP).findings) == []
     assert no_harm.list_truths("enlarged, JPEG 85", 1.5) == {"JPEG", "enlarged 1.5"}
@@ -79,7 +81,7 @@ def test_a_picture_that_is_left_gains_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("family", "width", "spread"), [("gaussian", 2.0, 4.0), ("disk", 3.0, 9 / 4), ("line", 9.0, None)])
 def test_kernels_have_the_moments_of_their_shapes(family: str, width: float, spread: float | None) -> None:
-    """Along an axis: s^2 of a Gaussian, r^2 / 4 of a disk, l^2 / 12 of a line along itself; sharing adds up to 1 / 6 to each."""
+    """Along an axis: s^2 of a Gaussian, r^2 / 4 of a disk, l^2 / 12 of a line along itself; sharing adds up to 1 / 6."""
     taps = blur_confidence.make_kernel(family, width, 30.0)
     reach = len(taps) // 2
     rows, columns = np.mgrid[-reach : reach + 1, -reach : reach + 1]

@@ -275,12 +275,13 @@ def _list_repairs(found: Findings, advice: Advice | None) -> Iterator[Advice]:
 
 
 def perhaps_content(found: Findings) -> bool:
-    """Whether what looks like defects may belong to the scene: lines and lone dots of a JPEG, anything of a drawing, and small
-    areas of one colour.
+    """Whether what looks like defects may belong to the scene: lone dots, which lamps are too, lines of a JPEG, small areas of
+    one colour, anything of a drawing.
     """
+    dots = found.defects == ("dead pixels",)
     lone = "salt and pepper" not in found.defects
     small = found.defects[:1] == (TORN,) and found.defect_share < LEAST_TORN
-    return bool(found.defects) and (found.drawing or small or (lone and found.history is not None))
+    return bool(found.defects) and (found.drawing or dots or small or (lone and found.history is not None))
 
 
 def _sentences(found: Findings) -> list[str]:

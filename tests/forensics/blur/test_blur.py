@@ -104,8 +104,13 @@ def test_the_choice_is_the_likeliest_and_its_lead_is_over_all_others_together() 
     assert ahead is not None
     share, above = describe_choice(chosen, ahead)
     assert share == pytest.approx(1 / (1 + np.exp(-ahead))) and above == pytest.approx(np.log(2.0 / 0.9))
-    assert describe_choice(found_of("gaussian", 2.0, 12.0, error=0.2), 9.0)[0] == pytest.approx(0.6827, abs=1e-3), "one deviation"
-    assert choose_candidate((found_of("disk", 1.5, 50.0),))[1] is None and choose_candidate((found_of("line", 9.0, 2.0),))[1] is None
+    assert describe_choice(found_of("gaussian", 2.0, 12.0, error=0.2), 9.0)[0] == pytest.approx(0.6827, abs=1e-3), (
+        "one deviation"
+    )
+    assert (
+        choose_candidate((found_of("disk", 1.5, 50.0),))[1] is None
+        and choose_candidate((found_of("line", 9.0, 2.0),))[1] is None
+    )
 
 
 def test_the_confidence_is_that_of_the_map_and_never_more_than_was_counted() -> None:
