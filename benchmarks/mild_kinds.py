@@ -45,7 +45,7 @@ def factor_of(rng: Rng) -> float:
 def enlarge(image: Image.Image, rng: Rng) -> Image.Image:
     """Reduced by 1.5 or 2 and brought back to its size by one of three kernels."""
     factor = factor_of(rng)
-    small = image.resize(tuple(round(side / factor) for side in image.size), Image.Resampling.LANCZOS)
+    small = image.resize((round(image.width / factor), round(image.height / factor)), Image.Resampling.LANCZOS)
     return small.resize(image.size, KERNELS[int(rng.integers(3))])
 
 

@@ -1,4 +1,4 @@
-"""benchmarks/mild_kinds.py, no_harm.py, blur_confidence.py: pictures are what they say; calls and confidence are counted right."""
+"""benchmarks/mild_kinds.py, no_harm.py, blur_confidence.py: pictures are what they say; calls are counted right."""
 
 from __future__ import annotations
 
@@ -64,7 +64,15 @@ def test_what_is_called_and_what_may_be() -> None:
 
 
 def test_the_table_counts_wrong_calls_and_losses(capsys: pytest.CaptureFixture[str]) -> None:
-    row = {"photograph": "a", "kind": "soft", "calls": [], "wrong": [], "confidence": None, "task": None, "gain": 0.0}
+    row: dict[str, Any] = {
+        "photograph": "a",
+        "kind": "soft",
+        "calls": [],
+        "wrong": [],
+        "confidence": None,
+        "task": None,
+        "gain": 0.0,
+    }
     rows = [row, {**row, "calls": ["blurred"], "wrong": ["blurred"], "task": "deblur", "gain": -0.7}, {**row, "kind": "old"}]
     no_harm.print_table(rows)
     said = capsys.readouterr().out
