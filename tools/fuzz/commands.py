@@ -35,7 +35,7 @@ KEPT_SHORT = {
 """Options that commands get last, so that none begins what takes minutes, or processes of its own."""
 NOT_RUN = {("web",), ("priors", "get")}
 """A server, and downloads."""
-SHARES = {("restore",): 0.47, ("degrade",): 0.16}
+SHARES: dict[tuple[str, ...], float] = {("restore",): 0.47, ("degrade",): 0.16}
 """How often these two are drawn; the others share what is left."""
 ALWAYS = {"--task": ("degrade",), "--steps": ("restore",)}
 """Options that a command is always given: without them it would take long, or refuse at once."""
@@ -48,8 +48,8 @@ def any_command(rng: Random, folder: Path) -> list[str]:
     from leader.cli import app
 
     if rng.random() < 0.05:
-        words = (*NAMES, *NUMBERS, "--help", "--version", "restore", "bench", "priors")
-        return [rng.choice(words) for _ in range(rng.randrange(4))]
+        known = (*NAMES, *NUMBERS, "--help", "--version", "restore", "bench", "priors")
+        return [rng.choice(known) for _ in range(rng.randrange(4))]
     commands = {path: item for path, item in _list_commands(typer.main.get_command(app)) if path not in NOT_RUN}
     others = (1 - sum(SHARES.values())) / (len(commands) - len(SHARES))
     path = rng.choices(list(commands), [SHARES.get(one, others) for one in commands])[0]

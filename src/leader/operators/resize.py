@@ -8,6 +8,7 @@ otherwise n over the number of samples, so that cells fill the axis.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import torch
@@ -24,8 +25,11 @@ class ResizeOperator(SeparableOperator):
         rows, columns = count_samples(image_shape, factor, small)
         whole = None if small is not None or factor != int(factor) else int(factor)
         _, height, width = image_shape
-        sides = ((height, rows), (width, columns))
-        super().__init__(image_shape, *(_make_factor(type(self), size, count, whole or size / count) for size, count in sides))
+        vertical, horizontal = (
+            _make_factor(self.make_matrix, size, count, whole or size / count)
+            for size, count in ((height, rows), (width, columns))
+        )
+        super().__init__(image_shape, vertical, horizontal)
 
     @classmethod
     def make_matrix(cls, size: int, count: int, scale: float) -> Tensor:
@@ -34,9 +38,9 @@ class ResizeOperator(SeparableOperator):
 
 
 @lru_cache(maxsize=16)
-def _make_factor(kind: type[ResizeOperator], size: int, count: int, scale: float) -> Factor:
+def _make_factor(make_matrix: Callable[[int, int, float], Tensor], size: int, count: int, scale: float) -> Factor:
     check_side(size)
-    return Factor(kind.make_matrix(size, count, scale), rcond=1e-3)
+    return Factor(make_matrix(size, count, scale), rcond=1e-3)
 
 
 class BicubicSR(ResizeOperator):
