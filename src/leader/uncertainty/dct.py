@@ -1,7 +1,7 @@
 """The orthonormal discrete cosine transform (type II) of images.
 
-Short sides by matrix products, long ones by one real FFT of both axes. Makhoul's reordering: the even samples, then the odd ones
-backwards, have a Fourier transform whose rotated real and imaginary parts are the cosine coefficients.
+Short sides by matrix products, long ones by one real FFT of both axes. Makhoul's reordering: the even samples, then the odd
+ones backwards, have a Fourier transform whose rotated real and imaginary parts are the cosine coefficients.
 """
 
 from __future__ import annotations
