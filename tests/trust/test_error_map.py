@@ -253,6 +253,9 @@ def test_a_family_with_few_runs_leans_on_all_at_its_noise_level() -> None:
     assert low.factors == pytest.approx((4 ** (32 / 33),) * 4) and low.runs == 1 and low.noise == 0
     assert high.factors == pytest.approx((9.0,) * 4) and high.runs == 1 and high.noise == 0.1
     assert table.families["cs"][0].factors == pytest.approx((4.0,) * 4)
+    colours = [("colourise", noise, torch.full((6,), 2.0)) for noise in (0.0, 0.1)]
+    low, high = fit_factors([*colours, *others]).families["colourise"]
+    assert low.factors == high.factors == pytest.approx((2.0,) * 4), "invented colours lean on themselves alone"
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ LEAN = 32
 """Runs of all families that count at a noise level beside a family's own: a referee says of all families much the same, and
 sixteen photographs fix a factor less well than that.
 """
+ALONE = ("colourise",)
+"""Families that lean on their own runs at all noise levels: invented colours err like nothing else."""
 METRIC = ", metric"
 """Ends the name of a family whose runs take their data step in the metric of Sigma: their errors are smaller."""
 Factors = tuple[float, ...]
@@ -163,11 +165,12 @@ def fit_factors(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
     whole = {level: quantiles([values for _, noise, values in ratios if noise == level]) for level in {r[1] for r in ratios}}
     families: dict[str, tuple[Node, ...]] = {}
     for family in sorted({name for name, _, _ in ratios}):
-        nodes = []
+        nodes, own = [], quantiles([values for name, _, values in ratios if name == family])
         for level in sorted({noise for name, noise, _ in ratios if name == family}):
             chosen = [values for name, noise, values in ratios if (name, noise) == (family, level)]
             share = len(chosen) / (len(chosen) + LEAN)
-            nodes.append(Node(level, _blend(quantiles(chosen), whole[level], share), len(chosen)))
+            beside = own if family.removesuffix(METRIC) in ALONE else whole[level]
+            nodes.append(Node(level, _blend(quantiles(chosen), beside, share), len(chosen)))
         families[family] = tuple(nodes)
     return Calibration(families)
 
