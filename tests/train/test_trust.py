@@ -142,7 +142,7 @@ def test_factors_are_fitted_to_every_family_in_fair_parts() -> None:
     assert kinds >= {(task, True) for task in runs.FILES}, "what people have are files"
     named = [case for case in cases if case.method is not None]
     assert len(named) == 4 * len(runs.FAMILIES) and {case.method for case in named} == set(runs.NAMED)
-    assert len(cases) == 4 * (3 * len(runs.FAMILIES) + len(runs.SIMPLE) + len(runs.FILE_TASKS))
+    assert len(cases) == 4 * (3 * len(runs.FAMILIES) + len(runs.SIMPLE) + 1 + len(runs.FILE_TASKS))
 
 
 def test_a_photograph_is_halved_as_often_as_asked_while_it_is_large_enough(folder: Path) -> None:

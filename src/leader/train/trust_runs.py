@@ -34,7 +34,7 @@ from leader.restoration.tasks import TASKS
 from leader.sampler import Sampler
 from leader.train import defaults, trust_files
 from leader.train.data import Images, decode, halved, list_images
-from leader.trust.calibration import NODES
+from leader.trust.calibration import NODES, STRONG
 from leader.trust.error_map import is_in_metric
 from leader.trust.evidence import Evidence, Watch, gather
 
@@ -276,6 +276,7 @@ def every_family(pictures: int, crops: int = 4, side: int = SIDE) -> list[RunCas
         calibration_cases(pictures, crops, side=side)
         + calibration_cases(pictures, few, methods=NAMED, side=side)
         + calibration_cases(pictures, few, SIMPLE, side=side)
+        + calibration_cases(pictures, few, ("denoise",), (STRONG,), side=side)
         + file_cases(pictures, few, side=side)
     )
     return sorted(cases, key=lambda case: (case.crop, case.picture))
