@@ -9,6 +9,7 @@ from leader.bench.records import Store
 from leader.bench.run import dry_run, waves
 from leader.bench.setup import cost_of
 from leader.errors import LeaderError, UsageError
+from leader.methods import SITCOM
 from tests.bench.tiny import TOML, tiny, write_tiny
 
 FOLDER = Path(__file__).parents[2] / "experiments"
@@ -157,3 +158,8 @@ def test_a_trial_shortens_every_row(tmp_path: Path) -> None:
     experiment = tiny(tmp_path, TOML + own).shortened(4)
     assert {cell.recipe.steps for cell in experiment.cells()} == {4, None}
     assert experiment.name != tiny(tmp_path, TOML + own).name, "its records are not those of the whole"
+    whole = load_experiment(FOLDER / "table4.toml", "paper")
+    for steps, inner in ((3, 3), (50, SITCOM().inner)):
+        cells = [cell for cell in whole.shortened(steps).cells(dry=True) if cell.recipe.method == "sitcom"]
+        assert cells and {cell.recipe.settings["inner"] for cell in cells} == {inner}, "its inner loop asks the network too"
+        assert {cell.recipe.steps for cell in cells} == {min(20, steps)}

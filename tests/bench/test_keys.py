@@ -83,7 +83,7 @@ def test_a_picture_is_known_by_its_content(cell: Cell, tmp_path: Path) -> None:
 def test_weights_are_part_of_a_key(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     before = identify(cell).key
     keys._choices.cache_clear()
-    monkeypatch.setattr(keys, "fingerprint", lambda prior: f"other weights of {prior}")
+    monkeypatch.setattr(keys, "fingerprint", lambda prior, size: f"other weights of {prior}")
     assert identify(cell).key != before
 
 

@@ -40,12 +40,13 @@ def check_present(name: str) -> None:
     check_hash(entry, entry.path)
 
 
-def fingerprint(name: str) -> str:
+def fingerprint(name: str, size: int) -> str:
     """What identifies a prior's weights: hashes of its files; "absent" where they are not on this machine."""
     if name == GAUSSIAN:
         return f"closed form, std {_GAUSSIAN_STD}"
     if name in PRIORS:
-        return f"{revision_of(PRIORS[name]):x}"
+        home, revision = open_prior(name, size).home, f"{revision_of(PRIORS[name]):x}"
+        return "+".join([revision, *(file_hash(path) for path in _files(str(home)))]) if home else revision
     files = _files(name)
     return "+".join(file_hash(path) for path in files) if files else "absent"
 

@@ -18,7 +18,7 @@ from leader.result import Step
 from leader.uncertainty.estimators import count_derivatives
 
 DERIVATIVE = 2.0
-"""What a derivative of the network along a direction takes, in calls of it."""
+"""What a derivative of the network takes, in calls of it."""
 OVERHEAD = 0.2
 """What a step usually takes besides the network, as a share of a full-resolution network call."""
 WORTH_MEASURING = 5_000_000
@@ -40,7 +40,9 @@ def _count_calls(ready: Preparation) -> float:
     """What the network does at a step, derivatives for the uncertainty included, in calls."""
     plan = ready.plan
     values, probes = math.prod(ready.problem.image_shape), int(plan.settings["probes"])
-    return 1 + DERIVATIVE * count_derivatives(plan.estimator, ready.sampler.prior, values, probes)
+    visits = plan.grid.visits
+    own = count_derivatives(plan.estimator, ready.sampler.prior, values, visits, probes)
+    return 1 + (own.calls + DERIVATIVE * (own.jvps + own.backwards)) / visits
 
 
 def predict_seconds(ready: Preparation, clock: Callable[[], float] = time.perf_counter) -> float | None:
