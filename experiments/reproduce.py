@@ -255,7 +255,7 @@ def _calibrate(prior: str, folder: Path, size: int, device: str, tasks: Sequence
     clean = torch.cat([load_image(path, "host", size) for path in photos]).to(device)
     model = open_prior(prior, size, device)
     estimator = _estimator(prior, size, device)
-    sigma = "auto" if estimator is None else read_estimator(estimator)
+    sigma = read_estimator(estimator) or "auto"
     eta = eta_entry(calibrate_eta(curves(model, clean, sigma, say=say, steps=steps or STEPS)))
     if steps is None:
         add_stored(home, [eta])

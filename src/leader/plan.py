@@ -61,9 +61,9 @@ class Choices:
         self.plugins = expand(plugins)
         self.own = {key: value for key, value in settings.items() if key not in PLUGINS}
         self.of_plugins = {key: value for key, value in settings.items() if key in PLUGINS}
-        estimator = read_estimator(estimator)
-        check_estimator(estimator, probes)
-        self.estimator = present_name(estimator)
+        chosen = read_estimator(estimator)
+        check_estimator(chosen, probes)
+        self.estimator = present_name(chosen)
         self.probes, self.trust_time = int(probes), check_count("The trust time", trust_time, 0, 2**31 - 1)
         self.steps = steps if isinstance(grid, Grid) else check_count("The number of steps", steps, 1, len(schedule))
         self._check_method()

@@ -276,11 +276,11 @@ LEAST_VARIANCE = 1e-8
 _WITH_SETTINGS: dict[str, type[Difference | Hutchinson]] = {"difference": Difference, "hutchinson": Hutchinson}
 
 
-def read_estimator(given: Any) -> Any:
+def read_estimator(given: str | Estimator | Mapping[str, Any] | None) -> str | Estimator | None:
     """An estimator from a table as `describe` writes it, {"name": "hutchinson", "probes": 8}; anything else as it is."""
     if not isinstance(given, Mapping):
         return given
-    return build("estimator", _WITH_SETTINGS, given.get("name"), {key: given[key] for key in given if key != "name"})
+    return build("estimator", _WITH_SETTINGS, given.get("name", ""), {key: given[key] for key in given if key != "name"})
 
 
 def present_name(given: str | Estimator | None) -> str | Estimator | None:
