@@ -2,14 +2,17 @@
 
     export LEADER_ANIME64=FOLDER     # network.py (betas, load) and weights.safetensors: a conversion to PyTorch of the model
                                      # 64x64_cosin_300 of github.com/wangjia184/diffusion_model (MIT licence)
+    python -m benchmarks.anime64 out/anime64/test --count 8
+    python -m benchmarks.anime64 out/anime64/choice --count 3 --seed 1
     python -m benchmarks.anime64 out/anime64/fit --count 12 --seed 2
-    python -m benchmarks.anime64 out/anime64/test --count 32
-    leader fit-variance --prior benchmarks.anime64:Anime64 --images out/anime64/fit --minutes 3 \
-        --out FOLDER/weights.safetensors.variance.safetensors
-    leader bench run benchmarks/real-ddpm.toml --images out/anime64/test --fit crop
+    HEAD=FOLDER/weights.safetensors.variance.safetensors
+    leader fit-variance --prior benchmarks.anime64:Anime64 --images out/anime64/fit --minutes 6 --out $HEAD
+    leader bench run benchmarks/real-ddpm.toml --form choice --images out/anime64/choice --records benchmarks/records/real-ddpm
+    leader bench run benchmarks/real-ddpm.toml --form t50 --images out/anime64/test --records benchmarks/records/real-ddpm
 
-The pictures are drawn by the model itself, which flatters it: they show what a method gains with a prior that is right. Neither
-the model nor its pictures are kept here; the records are.
+`leader bench table` with the last line's options prints docs/results/real-ddpm.md. The pictures are drawn by the model itself,
+which flatters it: they show what a method gains with a prior that is right. Neither the model nor its pictures are kept here;
+the records are.
 """
 
 from __future__ import annotations
