@@ -102,6 +102,16 @@ def test_rows_may_belong_to_some_forms(tmp_path: Path) -> None:
         load_experiment(write_tiny(tmp_path, text.replace('["large"]', '["lage"]')))
 
 
+def test_a_row_may_give_its_estimator_as_a_table(tmp_path: Path) -> None:
+    row = '[[rows]]\nlabel = "mine"\nmethods = ["ddpg"]\nestimator = { name = "hutchinson", every = 3 }\n\n[form.small]'
+    text = TOML.replace("[form.small]", row)
+    (mine, *_) = (cell for cell in tiny(tmp_path, text).cells() if cell.row == "mine")
+    assert mine.recipe.estimator == {"name": "hutchinson", "every": 3}
+    for wrong, said in (("every = 0", "from 1 to 1000"), ("often = 3", "no setting 'often'"), ("every = [3]", "a whole number")):
+        with pytest.raises(LeaderError, match=said):
+            tiny(tmp_path, text.replace("every = 3", wrong))
+
+
 def test_rows_may_have_fewer_images(tmp_path: Path) -> None:
     few = '[[rows]]\nmethods = ["ddrm"]\ncount = 2\n\n[form.small]'
     found = [(cell.row, cell.index) for cell in tiny(tmp_path, TOML.replace("[form.small]", few)).cells()]
