@@ -142,7 +142,7 @@ def test_direct_denoising_ends_near_the_fixed_point() -> None:
         y = problem.impute(x).y
         x = torch.stack([model.gaussian.posterior(problem.operator, one, 0.24)[0] for one in y])
     spread = float(model.gaussian.posterior(problem.operator, problem.y[0], 0.24)[1].diagonal().mean().sqrt())
-    sampler = Sampler(model, "ddnm", Direct(calls=1, share=0.0), 21, eta=0.0, estimator=None, use_presets=False)
+    sampler = Sampler(model, "ddnm", Direct(calls=1), 21, eta=0.0, estimator=None, use_presets=False)
     run, blind = sampler.run(problem), sampler.run(dataclasses.replace(problem, censored=None))
     error = float((run.images.double() - x).square().mean().sqrt())
     assert error < 0.1 * spread
