@@ -14,6 +14,7 @@ from leader.cli.folder import FolderOptions, is_folder, restore_folder
 from leader.cli.options import METHOD, option_names, with_options
 from leader.cli.results import Results
 from leader.errors import UsageError
+from leader.progress import ProgressDisplay
 from leader.restoration.request import RestoreRequest
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ Examples:
 
     leader restore photos restored --task sr --jobs 2 --report
 """
+EXAMINED = "The picture is being examined."
 CONTEXT = {"allow_extra_args": True}
 """More names than two reach the command, which says what to do with many pictures."""
 
@@ -75,6 +77,7 @@ def restore(
     from leader.pictures import check_format
     from leader.pictures.container import SUFFIX
     from leader.restoration.diagnose import NothingToRepairError, check_advised
+    from leader.restoration.progress import Busyness
 
     _refuse_more_names(ctx, picture, out)
     if is_folder(picture):
@@ -89,16 +92,17 @@ def restore(
     results.check_files(out, existing_files({**read, "--settings": settings}))
     check_readable(picture, "picture")
     request, _ = _add_settings(ctx, request, settings)
-    examination, advice = None, None
+    busyness, examination, advice = Busyness(), None, None
     if request.task is None and picture.suffix.lower() != SUFFIX:
         try:
             request, examination, advice = _follow_advice(picture, request)
         except NothingToRepairError as good:
             to_stderr(f"{printable(out)} was not written: {good}")
             return
-    ready = request.prepare(picture, examination=examination)
+    with ProgressDisplay(to_stderr, text=EXAMINED):
+        ready = request.prepare(picture, examination=examination)
     check_format(out, ready.given.alpha is not None, ready.size)
-    restored = run_and_tell(ready, results.check, ask=not results.yes)
+    restored = run_and_tell(ready, results.check, not results.yes, busyness.ratio)
     try:
         if advice is not None:
             check_advised(advice, restored)
@@ -148,7 +152,8 @@ def _follow_advice(picture: Path, request: RestoreRequest) -> tuple[RestoreReque
     of_tasks = request.arguments()
     of_tasks.pop("quality", None)  # here the effort; an option of the task jpeg has the same name
     refuse_options(of_tasks)
-    found = diagnose(picture)
+    with ProgressDisplay(to_stderr, text=EXAMINED):
+        found = diagnose(picture)
     for sentence in found.sentences():
         to_stderr(sentence)
     advice = found.advised()

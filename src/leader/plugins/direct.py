@@ -44,9 +44,7 @@ class Direct(Plugin):
     begins: ClassVar[bool] = True
 
     calls: int = 2
-    """Steps from there on, spaced by noise level: one gives the mean, which is smooth, a third one some texture back, and many a
-    draw.
-    """
+    """Steps from there on, spaced by noise level: one gives the mean, three bring texture back, many give a draw."""
     before: tuple[int, ...] = (200, 120)
     """Times of the standard clock that are visited first, where they lie above, for what they say of the uncertainty; then one
     just above the picture's own.

@@ -66,7 +66,7 @@ class Choice:
         return path.with_steps(min(path.steps, len(self.prior.schedule)))
 
     def same_qualities(self, problem: Problem) -> tuple[str, ...]:
-        """The qualities that do the same for a problem as the one chosen, which is among them; none where a method was named."""
+        """The qualities that do the same for a problem as the one chosen, itself included; none where a method was named."""
         return () if self.method is not None else self._list_same(problem)[0]
 
     def tell_same(self, problem: Problem, title: str) -> tuple[Note, ...]:
