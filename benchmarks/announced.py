@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from subprocess import PIPE, STDOUT
 from typing import Annotated, Any
 
 import numpy as np
@@ -97,8 +98,8 @@ def measure(case: Case, photograph: Path) -> dict[str, Any]:
         chosen = ["--quality", case.quality, "--look", case.look, "--keep-failed"]
         command = [sys.executable, "-c", "from leader.cli import main; main()", "restore", words[0], f"{name}/out.png"]
         announced, marks, begun, named = None, [time.monotonic()], None, None
-        environment, both = {**os.environ, "OMP_NUM_THREADS": "1"}, {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        with subprocess.Popen([*command, *words[1:], *chosen], **both, text=True, env=environment) as process:
+        whole_line, environment = [*command, *words[1:], *chosen], {**os.environ, "OMP_NUM_THREADS": "1"}
+        with subprocess.Popen(whole_line, stdout=PIPE, stderr=STDOUT, text=True, env=environment) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 marks.append(time.monotonic())
@@ -117,7 +118,7 @@ def measure(case: Case, photograph: Path) -> dict[str, Any]:
 
 def is_right(record: dict[str, Any]) -> bool:
     """Whether a run took what was announced, within the factor."""
-    announced, taken = record["announced"], record["taken"]
+    announced, taken = record["announced"], float(record["taken"])
     return taken <= UNTOLD if announced is None else max(announced / taken, taken / announced) <= FACTOR
 
 

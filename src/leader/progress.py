@@ -80,6 +80,18 @@ class TimeLeft:
         return usual * ratio, ratio
 
 
+class Busyness:
+    """How many seconds pass for a second of the processor, since it was made: what else the machine does, 1 where nothing."""
+
+    def __init__(self) -> None:
+        self._begun = time.perf_counter(), time.thread_time()
+
+    @property
+    def ratio(self) -> float:
+        passed, used = time.perf_counter() - self._begun[0], time.thread_time() - self._begun[1]
+        return max(1.0, passed / used) if used > 0 else 1.0
+
+
 class MachinePace:
     """Seconds for an amount of work before it begins, by the runs of this machine so far.
 

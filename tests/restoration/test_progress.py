@@ -75,19 +75,17 @@ def test_the_forecast_is_work_times_pace() -> None:
     assert forecast_run(ready(average=3), clock=tick(2.0)).seconds == pytest.approx(6.0 * calls)
 
 
-def test_calls_that_were_lucky_on_a_busy_machine_do_not_count() -> None:
-    """The call takes two seconds, three of the processor on another clock; four pass for one: twelve, unless more passed."""
+def test_what_passed_lately_for_a_second_of_the_processor_counts_as_much_as_the_calls() -> None:
+    """Two calls in 1.8 seconds, each 0.3 of the processor: where three pass for one, the pace is between 0.9 and 0.9."""
     calls = 10 * (1 + progress.OVERHEAD) + progress.AROUND
-    assert forecast_run(ready(), 4.0, tick(2.0), tick(3.0)).seconds == pytest.approx(12.0 * calls)
-    assert forecast_run(ready(), 1.5, tick(9.0), tick(3.0)).seconds == pytest.approx(9.0 * calls)
+    for busy, pace in ((3.0, 0.9), (12.0, 1.8), (None, 0.9)):
+        assert forecast_run(ready(), busy, tick(0.9), tick(0.3)).seconds == pytest.approx(pace * calls)
 
 
-def test_busyness_is_what_passes_for_a_second_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress.time, "perf_counter", tick(6.0))
-    monkeypatch.setattr(progress.time, "thread_time", tick(2.0))
-    assert progress.Busyness().ratio == pytest.approx(3.0)
-    monkeypatch.setattr(progress.time, "perf_counter", tick(1.0))
-    assert progress.Busyness().ratio == 1.0, "never faster than alone"
+def test_the_first_call_which_takes_longer_does_not_count_for_the_processor() -> None:
+    calls = 100 * (1 + progress.OVERHEAD) + progress.AROUND
+    times = iter([0.0, 8.0, 8.0, 10.0, *[value for k in range(9) for value in (10.0 + 2 * k, 12.0 + 2 * k)]])
+    assert forecast_run(ready(steps=100), 4.5, tick(1.0), lambda: next(times)).seconds == pytest.approx(3.0 * calls)
 
 
 def test_the_pace_is_measured_for_a_twentieth_of_the_run_and_two_seconds_at_most() -> None:
@@ -108,7 +106,7 @@ def test_the_pace_is_measured_for_a_twentieth_of_the_run_and_two_seconds_at_most
     assert count(10, 1.0) == 1, "a twentieth of 13 calls"
     assert count(100, 0.1) == 6, "a twentieth of 114 calls"
     assert count(100, 1.0) == 2, "two seconds"
-    assert count(1, 0.01) == 5, "0.05 seconds"
+    assert count(1, 0.03) == 4, "a tenth of a second"
 
 
 def test_a_run_that_may_leave_out_steps_is_told_at_most() -> None:

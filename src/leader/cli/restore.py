@@ -14,7 +14,7 @@ from leader.cli.folder import FolderOptions, is_folder, restore_folder
 from leader.cli.options import METHOD, option_names, with_options
 from leader.cli.results import Results
 from leader.errors import UsageError
-from leader.progress import ProgressDisplay
+from leader.progress import Busyness, ProgressDisplay
 from leader.restoration.request import RestoreRequest
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ def restore(
     ] = None,
 ) -> None:
     """Restores a degraded picture, or every picture of a folder."""
+    busyness = Busyness()  # before the heavy imports, which tell it as well as anything
     from leader.cli.outputs import existing_files
     from leader.cli.running import run_and_tell
     from leader.files import check_readable, printable
     from leader.pictures import check_format
     from leader.pictures.container import SUFFIX
     from leader.restoration.diagnose import NothingToRepairError, check_advised
-    from leader.restoration.progress import Busyness
 
     _refuse_more_names(ctx, picture, out)
     if is_folder(picture):
@@ -92,7 +92,7 @@ def restore(
     results.check_files(out, existing_files({**read, "--settings": settings}))
     check_readable(picture, "picture")
     request, _ = _add_settings(ctx, request, settings)
-    busyness, examination, advice = Busyness(), None, None
+    examination, advice = None, None
     if request.task is None and picture.suffix.lower() != SUFFIX:
         try:
             request, examination, advice = _follow_advice(picture, request)

@@ -33,7 +33,7 @@ _RAISED = ", raised by the doubt of the kernel"
 _STYLES = {"fine": None, "doubtful": "yellow", "failed": "bold red"}
 
 
-def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False, busy: float = 1.0) -> Restoration:
+def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False, busy: float | None = None) -> Restoration:
     """Runs a restoration; notes, noise level, time, progress, cost and verdict go to stderr. `ask` before a very long run;
     `busy`: seconds that pass for one of the processor.
     """
@@ -56,7 +56,7 @@ def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False, busy
     return restored
 
 
-def announce(ready: Preparation, ask: bool, busy: float) -> float:
+def announce(ready: Preparation, ask: bool, busy: float | None) -> float:
     """Says how long a run will take; `ask` wants an answer on a terminal beyond ten minutes. Seconds of a network call."""
     forecast = forecast_run(ready, busy)
     seconds = forecast.seconds

@@ -37,7 +37,7 @@ SIDE = 256
 """The longest side of the picture on which the pace is measured: an eighth of a second of one core for the embedded prior."""
 CLOCK = 5
 """The time of the standard clock at which it is measured: so little noise that the network works at full size and precision."""
-LEAST, MOST, PART = 0.05, 2.0, 0.05
+LEAST, MOST, PART = 0.1, 2.0, 0.05
 """The pace is measured for this part of the time that the run will take, and for so many seconds at least and at most: other
 programs make a single call fast or slow.
 """
@@ -72,18 +72,6 @@ def _count_calls(ready: Preparation) -> float:
     return cost.forward + DERIVATIVE * derivatives
 
 
-class Busyness:
-    """How many seconds pass for a second of the processor, since it was made: what else the machine does, 1 where nothing."""
-
-    def __init__(self) -> None:
-        self._begun = time.perf_counter(), time.thread_time()
-
-    @property
-    def ratio(self) -> float:
-        passed, used = time.perf_counter() - self._begun[0], time.thread_time() - self._begun[1]
-        return max(1.0, passed / used) if used > 0 else 1.0
-
-
 @dataclass(frozen=True)
 class Forecast:
     """How long a run will take, without a second try, at the pace of a few network calls just before it.
@@ -100,28 +88,31 @@ class Forecast:
 
 def forecast_run(
     ready: Preparation,
-    busy: float = 1.0,
+    busy: float | None = None,
     clock: Callable[[], float] = time.perf_counter,
     own: Callable[[], float] = time.thread_time,
 ) -> Forecast:
     """Measures the pace of this moment, which what else the machine does slows down.
 
-    busy  seconds that passed for one of the processor lately: a few calls may have been lucky
+    busy  seconds that passed for one of the processor lately: a few calls may be lucky or not, so that both count alike
     """
     prior, (channels, height, width) = ready.sampler.prior, ready.problem.image_shape
     side = prior.size or (min(height, SIDE), min(width, SIDE))
     t = prior.schedule.at_clock(CLOCK)
     x = torch.zeros(1, channels, *side, device=ready.problem.y.device)
-    work, calls = count_work(ready) / prior.work(t, *side), 0
+    work, used = count_work(ready) / prior.work(t, *side), list[float]()
     with torch.no_grad(), ready.with_its_threads():
-        begin, used = clock(), own()
+        begin = clock()
         while True:
+            started = own()
             float(prior._predict(x, torch.tensor([t], device=x.device)).x0[0, 0, 0, 0])  # a GPU is waited for
-            calls, taken = calls + 1, clock() - begin
-            if taken >= min(MOST, max(LEAST, PART * work * taken / calls)):
+            used.append(own() - started)
+            taken = clock() - begin
+            pace = taken / len(used)
+            if taken >= min(MOST, max(LEAST, PART * work * pace)):
                 break
-        taken = max(taken, busy * (own() - used))
-    pace = taken / calls
+    if busy is not None and x.device.type == "cpu":
+        pace = math.sqrt(pace * busy * min(used))  # the first call takes longer
     most = any(type(item).pace is not Plugin.pace for item in ready.plan.plugins)
     return Forecast(work * pace, pace * height * width / prior.work(t, *side), most)
 
