@@ -150,9 +150,10 @@ def table() -> None:
         cells = (one["task"], one["side"], f"{one['quality']}, {one['look']}", announced, f"{one['taken']:.1f} s{wrong}")
         typer.echo(f"| {' | '.join(map(str, cells))} | {one['silence']} s | {one['load']} |")
     right, told = sum(map(is_right, records)), [one for one in records if one["announced"] is not None]
-    ratio = median(one["announced"] / one["taken"] for one in told)
+    ratios = sorted(one["announced"] / one["taken"] for one in told)
     typer.echo(f"\nWithin a factor of {FACTOR}: {right} of {len(records)}, of {len(told)} announced ", nl=False)
-    typer.echo(f"{sum(map(is_right, told))}; median announced over taken {ratio:.2f}; ", nl=False)
+    typer.echo(f"{sum(map(is_right, told))}; announced over taken {ratios[0]:.2f} to {ratios[-1]:.2f}, ", nl=False)
+    typer.echo(f"median {median(ratios):.2f}; ", nl=False)
     typer.echo(f"longest silence {max(one['silence'] for one in records)} s.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,12 @@ def test_a_long_look_at_the_picture_is_told(folder: Path, monkeypatch: pytest.Mo
     from leader.cli import restore
 
     shown: list[str] = []
-    monkeypatch.setattr(restore, "ProgressDisplay", lambda say, text: shown.append(text) or progress.ProgressDisplay(say))
+
+    def display(say: Callable[[str], None], text: str) -> progress.ProgressDisplay:
+        shown.append(text)
+        return progress.ProgressDisplay(say)
+
+    monkeypatch.setattr(restore, "ProgressDisplay", display)
     runner.invoke(app, WORDS)
     assert shown == ["The picture is being examined."]
 

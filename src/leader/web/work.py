@@ -6,6 +6,7 @@ import io
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,9 +123,7 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
         made = prepare_repair(site, wish, number, examination, entry)
         job.check()
         job.later = sum(expected[quality][number + 1 :])
-        restored = run_with_second_try(
-            made, lambda one, first=made: _run(job, one, site, words.RUN if one is first else words.AGAIN)
-        )
+        restored = run_with_second_try(made, partial(_run_or_repeat, job, site, made))
         job.check()
         job.words = "Drawing the maps"
         after, outcome = lay_out(site, restored, entry.client)
@@ -140,6 +139,10 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
         if number + 1 < len(wish.repairs):
             entry, examination = after, site.examinations.take(after)
     return outcomes
+
+
+def _run_or_repeat(job: Job, site: Site, first: Preparation, one: Preparation) -> Restoration:
+    return _run(job, one, site, words.RUN if one is first else words.AGAIN)
 
 
 def _is_worth_a_draft(seconds: float, draft: float) -> bool:
