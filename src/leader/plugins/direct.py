@@ -42,6 +42,7 @@ class Direct(Plugin):
     summary: ClassVar[str] = "denoises in one call, from the noisy picture at its own noise level"
     paper: ClassVar[str] = "this project: docs/noise.md"
     begins: ClassVar[bool] = True
+    revision: ClassVar[int] = 2
 
     calls: int = 2
     """Steps from there on, spaced by noise level: one gives the mean, three bring texture back, many give a draw."""
