@@ -29,7 +29,7 @@ from torch.nn import functional as F
 import leader
 from leader.bench.images import list_images, load_image
 from leader.metrics import lpips, psnr
-from leader.operators.masks import box_mask
+from leader.operators.pointwise import box_mask
 from leader.trust.limits import FAR
 from leader.trust.maps import LAST
 from leader.trust.residual import find_far_pixels

@@ -1,11 +1,10 @@
-"""Short paths against the papers' path: candidates for what --quality and --look stand for (src/leader/presets/paths.toml).
+"""Short paths against the papers' path: what --quality and --look stand for (src/leader/presets/paths.toml) on the test crops.
 
-    python benchmarks/paths.py run --images photos/val          # resumes; records in benchmarks/records/paths.jsonl
-    python benchmarks/paths.py table                            # differences from DDNM + LEADer, 100 uniform steps
-    python benchmarks/paths.py test --seeds 3                   # what was chosen, on the shipped test crops, with a verdict
-    python benchmarks/paths.py test --against before            # beside what it was without the metric of Sigma
+    python benchmarks/paths.py test --seeds 3              # what was chosen, on the shipped test crops, with a verdict
+    python benchmarks/paths.py test --against before       # beside what it was without the metric of Sigma
 
-128 px central crops of photographs at half size, one seed, the noise of the photograph's position, presets on, one thread.
+128 px central crops, the noise of the photograph's position, presets on, one thread. The trials on development photographs from
+which they were chosen are those of benchmarks/tuning.py.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ from leader.operators import build_task, random_mask
 from leader.presets.paths import LOOKS, RunPath, find_path
 from leader.schedule import Grid
 
-RECORDS = Path(__file__).parent / "records" / "paths.jsonl"
-TESTED = RECORDS.with_name("paths-test.jsonl")
+RECORDS = Path(__file__).parent / "records" / "paths-test.jsonl"
 SIZE = 128
 TASKS = {
     "sr-clean": ("sr", 0.0),
@@ -54,24 +52,6 @@ OTHERS = {
     "sparse": ("inpaint", 0.0),
 }
 """Further noise levels and masks, on which choices for the six tasks are tried."""
-HOSTS = {
-    "sr-clean": ("ddnm", "projdiff"),
-    "sr": ("ddnm", "projdiff"),
-    "gauss": ("projdiff", "ddnm"),
-    "motion": ("ddnm", "ddrm"),
-    "cs": ("idpg", "projdiff"),
-    "inpaint": ("idpg", "projdiff"),
-}
-"""The hosts that the screening of benchmarks/front left, by task."""
-CHOSEN: dict[str, tuple[str, tuple[str, ...]]] = {
-    "sr-clean": ("ddnm", ("leader",)),
-    "sr": ("ddnm", ("leader",)),
-    "gauss": ("projdiff", ()),
-    "motion": ("ddnm", ("ucpm",)),
-    "cs": ("ddnm", ()),
-    "inpaint": ("projdiff", ()),
-}
-"""What is taken to other lengths, on four photographs."""
 PAPER = ("ddnm", ("ucpm", "satp"), 100, None)
 LATE = (999, 902, 809, 722, 639, 562, 490, 422, 360, 302, 250, 205, 170, 140, 113, 90, 70, 52, 36, 22, 10, -1)
 NOISY = (999, 902, 809, 722, 639, 562, 490, 422, 360, 302, 252, 212, 178, 149, 124, 102, 83, 66, 51, 37, 24, -1)
@@ -88,22 +68,6 @@ BEFORE = {
 }
 """Quality standard, natural look, of version 0.1.0: no data step in the metric of Sigma."""
 Point = tuple[str, str, tuple[str, ...], int, str | None, int]
-
-app = typer.Typer(add_completion=False, help=__doc__)
-
-
-def points(photographs: int) -> Iterator[Point]:
-    """(task, host, plug-ins, steps, grid, photograph), comparable ones close in time."""
-    for index in range(photographs):
-        for task, hosts in HOSTS.items():
-            yield task, *PAPER, index
-            for host in hosts:
-                for plugins in ((), ("leader",), ("ucpm",)):
-                    yield task, host, plugins, 23, "quadratic", index
-        yield "cs", "ddnm", (), 23, "quadratic", index
-        for task, (host, added) in CHOSEN.items():
-            if index < 4:
-                yield from ((task, host, added, steps, "quadratic", index) for steps in (10, 60))
 
 
 @dataclass(frozen=True)
@@ -184,26 +148,12 @@ def _prior() -> Prior:
     return load_prior("embedded")
 
 
-def stored() -> dict[str, dict[str, Any]]:
-    lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
-    return {json.dumps(record["key"]): record for record in map(json.loads, lines)}
+app = typer.Typer(add_completion=False, help=__doc__)
 
 
-@app.command()
-def run(
-    images: Annotated[str, typer.Option(help="A folder of development photographs.")],
-    photographs: Annotated[int, typer.Option(help="How many of them.")] = 8,
-) -> None:
-    """Run what has no record yet."""
-    torch.set_num_threads(1)
-    files, done, todo = list_images(images), stored(), list(points(photographs))
-    RECORDS.parent.mkdir(exist_ok=True)
-    for number, point in enumerate(todo):
-        if json.dumps([point[0], point[1], list(point[2]), *point[3:]]) in done:
-            continue
-        with RECORDS.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(measure(point, files[point[-1]])) + "\n")
-        typer.echo(f"{number + 1} of {len(todo)}", err=True)
+@app.callback()
+def main() -> None:
+    """One command, by its name."""
 
 
 @app.command()
@@ -216,7 +166,7 @@ def test(
 ) -> None:
     """Run the papers' path and the standard quality on the 16 test crops, then print paired differences and a verdict."""
     torch.set_num_threads(1)
-    lines = TESTED.read_text(encoding="utf-8").splitlines() if TESTED.exists() else []
+    lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
     records = {json.dumps(record["key"]): record for record in map(json.loads, lines)}
     looks = look or (LOOKS if against == "paper" else ["natural"])
     crops, names = list_images("test"), task or (TASKS if against == "paper" else BEFORE)
@@ -233,7 +183,7 @@ def test(
                     point = (one.task, path.method, path.plugins, path.steps, path.grid, index)
                     found = {**measure(point, photograph, seed, "crop", path.settings, path.times, path.average), "key": key}
                     records[json.dumps(key)] = found
-                    with TESTED.open("a", encoding="utf-8") as file:
+                    with RECORDS.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(found) + "\n")
     typer.echo(
         f"| task | look | crops x seeds | PSNR | LPIPS | PSNR against {against} | LPIPS against {against} | work "
@@ -292,22 +242,6 @@ def _compared(found: Scores, paper: Scores) -> str:
     cells = [change_of(name, [found[i][name] - paper[i][name] for i in shared]).words for name in ("psnr", "lpips")]
     values = {name: mean(found[i][name] for i in shared) for name in ("psnr", "lpips", "work")}
     return f"{values['psnr']:.2f} | {values['lpips']:.3f} | {cells[0]} | {cells[1]} | {values['work']:.1f}"
-
-
-@app.command()
-def table() -> None:
-    """Print means and paired differences from the papers' path, with 95 % intervals over photographs."""
-    rows: dict[tuple[Any, ...], dict[int, dict[str, Any]]] = {}
-    for record in stored().values():
-        task, host, plugins, steps, grid, index = record["key"]
-        rows.setdefault((task, host, tuple(plugins), steps, grid), {})[index] = record
-    typer.echo(
-        "| task | host | plug-ins | steps | photographs | PSNR | LPIPS | PSNR against paper | LPIPS against paper | work |"
-    )
-    typer.echo("| --- | --- | --- | ---: | ---: | ---: | ---: | --- | --- | ---: |")
-    for (task, host, plugins, steps, grid), found in rows.items():
-        words = f"{task} | {host} | {'+'.join(plugins) or '-'} | {steps} {grid or 'uniform'} | {len(found)}"
-        typer.echo(f"| {words} | {_compared(found, rows[(task, *PAPER)])} |")
 
 
 if __name__ == "__main__":

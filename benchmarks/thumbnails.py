@@ -4,11 +4,11 @@
     python benchmarks/thumbnails.py measure photos/val
 
 Photographs are halved (which hides what their own compression did), random squares of them are reduced by Pillow's five
-kernels, factors 2 to 8, to 32 to 96 pixels, half of them behind JPEG 50 to 96. `fit` writes forensics/size/thumbnails.json:
-linear discriminants, the normal log-likelihoods of the features with one covariance for all kernels. `measure` prints, for
-files with and without JPEG, the share recognised by kernel, the mean negative log-likelihood and how it changes with a
-temperature; 1 means that the probabilities are honest. And how many the verdict doubts (`leader.trust.limits.MISREAD`),
-where the likeliest kernel is taken.
+kernels, factors 4/3 to 8, to 32 to 96 pixels, half of them behind JPEG 50 to 96. `fit` writes forensics/size/thumbnails.json:
+logistic regression on the features, for groups of factors and for files with and without JPEG. `measure` prints, for both kinds
+of files, the share recognised by kernel, the mean negative log-likelihood and how it changes with a temperature; 1 means that
+the probabilities are honest. Then how often nearest neighbour is claimed, rightly and wrongly, by the probability asked for,
+and how many the verdict doubts (`leader.trust.limits.MISREAD`). What a wrong guess costs: benchmarks/thumbnail_loss.py.
 """
 
 from __future__ import annotations
@@ -21,18 +21,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 import typer
 from numpy.typing import NDArray
 from PIL import Image
+from torch import Tensor
+from torch.nn import functional
 
-from leader.forensics.size.thumbnails import KERNELS, features, probabilities
+from leader.forensics.size.kernel_features import find_features
+from leader.forensics.size.thumbnails import KERNELS, SURE_OF_NEAREST, name_group, probabilities
 from leader.pictures import list_pictures
 from leader.trust.limits import MISREAD
 
-FACTORS = (2, 3, 4, 4, 4, 6, 8)
-SIDES = (32, 48, 64, 96)
-RIDGE = 1e-4
-"""Of the covariance's diagonal, added to it."""
+FACTORS = (4 / 3, 1.5, 1.5, 1.75, 2.5, 2, 2, 2, 3, 4, 4, 6, 8)
+SIDES = (32, 36, 48, 64, 96)
+RIDGE = 3e-4
+"""Of the logistic regression, half of it times the squared weights of normalised features."""
 
 app = typer.Typer(add_completion=False)
 
@@ -48,48 +52,72 @@ def behind_jpeg(image: Image.Image, quality: int) -> Image.Image:
     return Image.open(buffer).convert("RGB")
 
 
-def thumbnails(folder: Path, each: int) -> Iterator[tuple[str, bool, NDArray[np.float64]]]:
-    """(kernel, whether compressed, features) of `each` squares of every photograph, by every kernel."""
+def thumbnails(folder: Path, each: int) -> Iterator[tuple[str, float, bool, NDArray[np.float64]]]:
+    """(kernel, factor, whether compressed, features) of `each` squares of every photograph for each factor, by every kernel."""
     rng = np.random.default_rng(0)
     for path in list_pictures(folder):
         photograph = halved(path)
-        for number in range(each):
-            factor = int(rng.choice(FACTORS))
-            side = min(int(rng.choice(SIDES)) * factor, min(photograph.size) // factor * factor)
-            left, top = (int((length - side) * place) for length, place in zip(photograph.size, rng.random(2)))
-            square = photograph.crop((left, top, left + side, top + side))
-            quality = int(rng.integers(50, 97)) if number % 2 else None
+        for factor in FACTORS * each:
+            side = min(int(rng.choice(SIDES)), int(min(photograph.size) / factor))
+            large = round(side * factor)
+            left, top = (int((length - large) * place) for length, place in zip(photograph.size, rng.random(2)))
+            square = photograph.crop((left, top, left + large, top + large))
+            quality = int(rng.integers(50, 97)) if rng.random() < 0.5 else None
             for name in KERNELS:
-                small = square.resize((side // factor, side // factor), Image.Resampling[name.upper()])
+                small = square.resize((side, side), Image.Resampling[name.upper()])
                 seen = small if quality is None else behind_jpeg(small, quality)
-                yield name, quality is not None, features(np.asarray(seen) / 255)
+                yield name, factor, quality is not None, find_features(np.asarray(seen) / 255, factor)
 
 
 @app.command()
-def fit(folder: Path, each: int = 6) -> None:
+def fit(folder: Path, each: int = 2) -> None:
     """Fits the table to a folder of photographs."""
     rows = list(thumbnails(folder, each))
     table: dict[str, Any] = {}
-    for kind, wanted in (("plain", False), ("compressed", True)):
-        groups = {name: np.array([x for n, c, x in rows if n == name and c == wanted]) for name in KERNELS}
-        means = {name: group.mean(0) for name, group in groups.items()}
-        covariance = np.mean([np.cov(group.T) for group in groups.values()], axis=0)
-        covariance += RIDGE * np.diag(np.diag(covariance))
-        table[kind] = {}
-        for name, mean in means.items():
-            weights = np.linalg.solve(covariance, mean - means["bicubic"])  # what is common to all says nothing
-            constant = -0.5 * float(weights @ (mean + means["bicubic"]))
-            table[kind][name] = {"constant": round(constant, 5), "weights": [float(f"{w:.6g}") for w in weights]}
+    for group in ("fraction", "two", "large"):
+        table[group] = {}
+        for kind, wanted in (("plain", False), ("compressed", True)):
+            own = [
+                (name, found) for name, factor, compressed, found in rows if (name_group(factor), compressed) == (group, wanted)
+            ]
+            labels = torch.tensor([list(KERNELS).index(name) for name, _ in own])
+            weights, constants = fit_logistic(torch.from_numpy(np.array([found for _, found in own])), labels)
+            table[group][kind] = {
+                name: {"constant": round(float(constant), 5), "weights": [float(f"{w:.6g}") for w in column]}
+                for name, column, constant in zip(KERNELS, weights.T, constants)
+            }
     file = Path(str(resources.files("leader.forensics.size") / "thumbnails.json"))
-    file.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+    file.write_text(json.dumps(table) + "\n", encoding="utf-8")
     typer.echo(f"{len(rows)} thumbnails -> {file.name}")
 
 
+def fit_logistic(found: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Logistic regression of labels [N] on found [N, features]: (weights [features, kernels], constants [kernels])."""
+    mean, spread = found.mean(0), found.std(0) + 1e-9
+    normal = (found - mean) / spread
+    weights = torch.zeros(found.shape[1], len(KERNELS), dtype=found.dtype, requires_grad=True)
+    constants = torch.zeros(len(KERNELS), dtype=found.dtype, requires_grad=True)
+    search = torch.optim.LBFGS([weights, constants], max_iter=300, history_size=20, line_search_fn="strong_wolfe")
+
+    def loss() -> float:
+        search.zero_grad()
+        value = functional.cross_entropy(normal @ weights + constants, labels) + RIDGE / 2 * (weights**2).sum()
+        value.backward()  # type: ignore[no-untyped-call]
+        return float(value.detach())
+
+    search.step(loss)  # type: ignore[no-untyped-call]
+    scaled = weights.detach() / spread[:, None]
+    return scaled, constants.detach() - mean @ scaled
+
+
 @app.command()
-def measure(folder: Path, each: int = 8) -> None:
+def measure(folder: Path, each: int = 2) -> None:
     """Prints how well the kernels of other photographs are recognised."""
     names = list(KERNELS)
-    rows = [(names.index(name), c, np.array(list(probabilities(x, c).values()))) for name, c, x in thumbnails(folder, each)]
+    rows = [
+        (names.index(name), compressed, np.array(list(probabilities(found, factor, compressed).values())))
+        for name, factor, compressed, found in thumbnails(folder, each)
+    ]
     for kind, wanted in (("PNG", False), ("JPEG 50 to 96", True)):
         truth = np.array([t for t, c, _ in rows if c == wanted])
         chances = np.array([p for _, c, p in rows if c == wanted])
@@ -104,13 +132,17 @@ def measure(folder: Path, each: int = 8) -> None:
             scaled = np.log(chances.clip(1e-12)) / temperature
             scaled -= np.logaddexp.reduce(scaled, axis=1)[:, None]
             typer.echo(f"temperature {temperature}: {-scaled[np.arange(len(truth)), truth].mean():.3f} nats")
+        for sure in (0.5, 0.7, 0.8, SURE_OF_NEAREST):
+            claimed = chances[:, names.index("nearest")] >= sure
+            right, wrong = (100 * claimed[(truth == names.index("nearest")) == same].mean() for same in (True, False))
+            typer.echo(f"nearest claimed from {sure:.2f} on: {right:.0f} % of its thumbnails, {wrong:.2f} % of the others")
         typer.echo(doubted(names, truth, chances))
 
 
 def doubted(names: list[str], truth: NDArray[np.intp], chances: NDArray[np.float64]) -> str:
     """How many of each kernel [N] the verdict doubts by probabilities [N, kernels], and how many misread ones it does not."""
     nearest = names.index("nearest")
-    taken = chances.argmax(1) == nearest
+    taken = chances[:, nearest] >= SURE_OF_NEAREST
     doubt = np.where(taken, 1 - chances[:, nearest], chances[:, nearest]) > MISREAD.doubtful
     said = ", ".join(f"{name} {100 * doubt[truth == index].mean():.0f} %" for index, name in enumerate(names))
     wrong = taken != (truth == nearest)

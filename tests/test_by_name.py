@@ -42,15 +42,8 @@ REGISTRY: Mapping[str, type[Sample]] = {"sample": Sample}
 @pytest.mark.parametrize(
     "settings",
     [
-        {"share": 1},
-        {"share": np.float32(0.5)},
-        {"count": np.int64(3)},
-        {"level": None},
-        {"level": 2},
-        {"mode": 2},
-        {"thing": Thing()},
-        {"table": [1, {}]},
-        {"count": -(2**31 - 1)},
+        *({"share": 1}, {"share": np.float32(0.5)}, {"count": np.int64(3)}, {"level": None}, {"level": 2}, {"mode": 2}),
+        *({"thing": Thing()}, {"table": [1, {}]}, {"count": -(2**31 - 1)}),
     ],
 )
 def test_values_that_fit_are_taken(settings: dict[str, Any]) -> None:

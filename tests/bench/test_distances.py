@@ -13,9 +13,18 @@ from PIL import Image
 from torch import Tensor
 
 from leader.bench import distances
-from leader.bench.distances import Distances, Estimate, average, cut, distances_of, jackknife_error, render_distances
+from leader.bench.distances import (
+    Distances,
+    Estimate,
+    StoredDistances,
+    average,
+    cut,
+    distances_of,
+    jackknife_error,
+    key_of,
+    render_distances,
+)
 from leader.bench.records import Record, Store
-from leader.bench.stored_distances import StoredDistances, key_of
 from leader.errors import LeaderError
 from leader.metrics.distribution import fid, frechet_of_samples, kid, squared_mmd
 from tests.bench.tiny import TOML, tiny

@@ -64,6 +64,8 @@ def test_names_do_not_determine_a_record_and_everything_else_does(cell: Cell) ->
         {"timing": True},
         {"memory": True},
         {"keep": ("trace",)},
+        {"device": "cuda:1"},
+        {"device": "cuda:1", "precision": "float16"},
     ]
     cells = [cell.altered(**change) for change in changes]
     cells += [replace(cell, image=cell.image.with_name("photo0.png")), replace(cell, index=0)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import resource
 from pathlib import Path
 
@@ -56,6 +57,8 @@ def test_a_broken_line_elsewhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"key": "a", "ce\n' + canonical(record("b")) + "\n")
     with pytest.raises(LeaderError, match="Line 1"):
         Store(tmp_path, "x")
+    (tmp_path / "x.jsonl").rename(tmp_path / ".x.jsonl")
+    assert not list(Store(tmp_path, "x").all()), "a dot begins what was not finished"
 
 
 def test_the_finished_file_does_not_depend_on_the_order_of_arrival(tmp_path: Path) -> None:
@@ -75,10 +78,10 @@ def test_the_finished_file_does_not_depend_on_the_order_of_arrival(tmp_path: Pat
 def test_finishing_drops_what_was_replaced_and_with_prune_all_others(tmp_path: Path, order: tuple[str, str]) -> None:
     store = Store(tmp_path, "x")
     with store.writing():
-        for item in (*(record(key, "same") for key in order), record("other")):
+        for item in (*(record(key, "same") for key in order), record("p", "twice"), record("b", "twice"), record("other")):
             store.append(item)
         store.finish(["new"])
-        assert list(store.own) == ["new", "other"]
+        assert list(store.own) == ["new", "b", "other"], "of those that nobody names the last one stored"
         store.finish(["new"], prune=True)
     assert [item["key"] for item in read_lines(store.path)] == ["new"]
 
@@ -93,18 +96,26 @@ def test_a_neighbour_s_record_is_found_and_left_where_it_is(tmp_path: Path) -> N
     assert second.find_earlier({"cell": "a"}) == found and second.find_earlier({"cell": "b"}) is None
     with second.writing():
         second.append(record("b"))
+        assert second.find_earlier({"cell": "b"}) == record("b"), "also one that was just stored"
         second.finish(["a", "b"])
     assert [item["key"] for item in read_lines(second.path)] == ["b"]
 
 
-def test_places_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_places_that_cannot_be_written_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LeaderError, match="cannot be written"):
         write_atomically(tmp_path / "file" / "table.md", b"x")
     with pytest.raises(LeaderError, match="Records cannot be written"), Store(tmp_path / "file" / "records", "x").writing():
         pass
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
     write_atomically(tmp_path / "new" / "table.md", b"x")
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["table.md"]
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["table.md"] and len(synced) == 1
+    store = Store(tmp_path, "x")
+    (tmp_path / "pictures").write_text("in the way")
+    with store.writing(), pytest.raises(LeaderError, match="cannot be written"):
+        store.append(record("a"), {"a-restored.png": b"x"})
+    assert not list(read_lines(store.path)), "no record without its pictures"
 
 
 def test_two_writers_are_refused(tmp_path: Path) -> None:

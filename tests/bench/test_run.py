@@ -227,3 +227,7 @@ def test_a_record_whose_picture_is_gone_is_run_again(tmp_path: Path) -> None:
     with pytest.raises(LeaderError, match="is missing"):
         store.picture(record, "restored")
     assert run_experiment(experiment, store, make_engine(), quiet=True).ran == 1 and picture.read_bytes() == kept
+    few = replace(experiment, form=replace(experiment.form, count=3))
+    for prune, left in ((False, 4), (True, 3)):
+        run_experiment(few, store, make_engine(), quiet=True, prune=prune)
+        assert len(store.own) == left

@@ -70,11 +70,8 @@ def test_a_wrong_entry_is_told_in_one_sentence(tmp_path: Path, before: str, afte
 @pytest.mark.parametrize(
     ("content", "word"),
     [
-        ('title = "Größe"'.encode("latin-1"), "UTF-8"),
-        (b"a = " + b"[" * 5000 + b"]" * 5000, "too deeply"),
-        (b"a = " + b"9" * 5000, "not valid TOML"),
-        (b"\x00\xff", "UTF-8"),
-        (b"# " + b"x" * 1_100_000, "at most 1000 kB"),
+        *(('title = "Größe"'.encode("latin-1"), "UTF-8"), (b"a = " + b"[" * 5000 + b"]" * 5000, "too deeply")),
+        *((b"a = " + b"9" * 5000, "not valid TOML"), (b"\x00\xff", "UTF-8"), (b"# " + b"x" * 1_100_000, "at most 1000 kB")),
         (b"", "lacks 'tasks'"),
     ],
     ids=["latin-1", "deep", "huge number", "binary", "huge", "empty"],
@@ -126,19 +123,9 @@ def test_garbled_experiments_never_end_in_a_traceback(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        [],
-        {"key": 3},
-        {"asked": []},
-        {"psnr": "20"},
-        {"psnr": True},
-        {"calls": [1]},
-        {"pictures": {"restored": "../secret.png"}},
-        {"pictures": []},
-        {"trace": [[1, 2]]},
-        {"trace": [[1, 2, "x"]]},
-        {"frames": 3},
-        {"commit": 1},
-        {"package": None},
+        *([], {"key": 3}, {"asked": []}, {"psnr": "20"}, {"psnr": True}, {"calls": [1]}),
+        *({"pictures": {"restored": "../secret.png"}}, {"pictures": []}, {"trace": [[1, 2]]}, {"trace": [[1, 2, "x"]]}),
+        *({"frames": 3}, {"commit": 1}, {"package": None}),
     ],
 )
 def test_a_line_that_is_no_record_is_told(tmp_path: Path, wrong: Any) -> None:
@@ -163,13 +150,10 @@ def test_bytes_that_are_no_record_are_told(tmp_path: Path, line: bytes) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "word"),
     [
-        (["--form", "smal"], 2, "did you mean 'small'"),
-        (["--count", "0"], 1, "'count'"),
-        (["--size", "-3"], 1, "'size'"),
-        (["--fit", "crob"], 2, "did you mean 'crop'"),
+        *((["--form", "smal"], 2, "did you mean 'small'"), (["--count", "0"], 1, "'count'")),
+        *((["--size", "-3"], 1, "'size'"), (["--fit", "crob"], 2, "did you mean 'crop'")),
         (["--images", "nowhere"], 1, "no folder of pictures 'nowhere'"),
-        (["--device", "gpu"], 1, "Unknown device 'gpu'"),
-        (["--prior", "nothing"], 1, "no prior 'nothing'"),
+        *((["--device", "gpu"], 1, "Unknown device 'gpu'"), (["--prior", "nothing"], 1, "no prior 'nothing'")),
         (["--rows", "zzz"], 1, "No row matches 'zzz'"),
     ],
 )

@@ -53,6 +53,21 @@ def test_the_interval_of_the_average_change_resamples_images_over_all_tasks(tmp_
     assert table.average_interval(row, "calls") == (0.0, 0.0)
 
 
+def test_differences_are_those_of_the_same_images(tmp_path: Path) -> None:
+    """Hosts differ by far more from image to image than the plug-in adds, which is the same for all."""
+    records: dict[tuple[str, str, int, int], Record] = {}
+    for task, index in itertools.product(("SR", "Motion"), range(7)):
+        records[("DDNM", task, index, 0)] = {"psnr": 10.0 + 3 * index}
+        if (task, index) != ("Motion", 6):
+            records[("DDNM + UCPM", task, index, 0)] = {"psnr": 10.5 + 3 * index}
+    table = Numbers(tiny(tmp_path), records)
+    found = table.difference("DDNM + UCPM", "DDNM", "SR", "psnr")
+    assert found is not None and (found.mean, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5)) and found.clear
+    assert found.percent == pytest.approx(100 * 0.5 / 19) and found.count == 7
+    interval = table.average_interval(table.experiment.row("DDNM + UCPM"), "psnr")
+    assert interval is not None and 0 < interval[0] < 100 * 0.5 / 17.5 < interval[1] < 5, "six images have both tasks"
+
+
 def test_published_changes_stand_beside_ours(tmp_path: Path) -> None:
     entry = '"DDNM + UCPM" = { data = "faces", psnr = 2.4 }'
     words = f'\n[table]\nmetrics = ["psnr", "calls"]\n\n[table.published]\n{entry}\n\n[form.small]'

@@ -13,10 +13,9 @@ from leader.bench.keys import identify
 from leader.bench.priors import open_prior, referee_fingerprint
 from leader.bench.records import Store
 from leader.bench.run import gather, run_experiment
-from leader.bench.running import run_cell
+from leader.bench.running import judged, run_cell
 from leader.bench.statistics import Numbers
 from leader.bench.tables import render_table
-from leader.bench.trusting import judged
 from leader.engines import make_engine
 from leader.errors import LeaderError
 from leader.trust import calibration, referee

@@ -126,20 +126,8 @@ def test_a_picture_too_small_to_tell_its_noise_has_none(folder: Path) -> None:
 
 def test_every_pixel_s_derivative_of_a_photograph_is_refused_and_that_of_an_icon_is_not(folder: Path) -> None:
     Image.new("RGB", (160, 120), (90, 120, 200)).save("photo.png")
-    words = [
-        "--task",
-        "denoise",
-        "--sigma",
-        "0.1",
-        "--steps",
-        "1",
-        "--method",
-        "ddnm",
-        "--plugin",
-        "satp",
-        "--estimator",
-        "exact",
-    ]
+    words = ["--task", "denoise", "--sigma", "0.1", "--steps", "1", "--method", "ddnm", "--plugin", "satp"]
+    words += ["--estimator", "exact"]
     refused(["photo.png", "out.png", *words], 1, "57600 derivatives")
     Image.open("in.png").resize((12, 9)).save("dots.png")
     assert runner.invoke(app, ["restore", "dots.png", "out.png", *words, "--keep-failed"]).exit_code == 0
@@ -170,12 +158,9 @@ def test_the_task_must_be_said_where_nothing_is_found(folder: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["restore", "LONG", "out.png", "--task", "sr"],
-        ["diagnose", "LONG"],
-        ["degrade", "LONG", "out.png", "--task", "sr"],
-        ["bench", "run", "LONG", "--dry-run"],
-        ["bench", "run", "table1", "--dry-run", "--images", "LONG"],
-        ["fit-variance", "--images", "LONG"],
+        *(["restore", "LONG", "out.png", "--task", "sr"], ["diagnose", "LONG"]),
+        *(["degrade", "LONG", "out.png", "--task", "sr"], ["bench", "run", "LONG", "--dry-run"]),
+        *(["bench", "run", "table1", "--dry-run", "--images", "LONG"], ["fit-variance", "--images", "LONG"]),
     ],
 )
 def test_names_that_no_file_can_have(folder: Path, words: list[str]) -> None:

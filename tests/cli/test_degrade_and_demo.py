@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
+from leader import metrics
 from leader.cli import app
 from leader.pictures import Picture, figures, read_picture, write_picture
 from leader.restoration.degrade import degrade_file
@@ -88,6 +90,8 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with demo_photograph() as original:
         truth = read_picture(original).pixels
         degrade_file(original, tmp_path / "clean.png", "sr", sigma=0.0)
+    near = float(metrics.psnr(*(torch.from_numpy(pixels).permute(2, 0, 1)[None] for pixels in (views["restored"], truth))))
+    assert f"PSNR {near:.2f} dB" in result.stderr and near < 60
     degraded, clean = (read_picture(tmp_path / name).pixels for name in ("b/degraded.png", "clean.png"))
     assert list(views) == ["degraded", "restored", "original"] and spread.shape == truth.shape[:2]
     assert np.array_equal(views["degraded"], degraded) and np.array_equal(views["original"], truth)

@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 
 from leader.cli import app
 from leader.forensics.noise.estimate import NoiseEstimate, noise_behind
+from leader.restoration import diagnose as diagnosing
+from leader.restoration.diagnose import NothingToRepairError
 from tests.restoration.test_diagnose import image, scene
 
 runner = CliRunner()
@@ -68,6 +70,16 @@ def test_the_quality_of_a_repair_that_is_advised_may_be_chosen(photos: Path) -> 
         assert content["task"] == "deblur"
         steps.append(content["settings"]["steps"])
     assert steps[0] < steps[1]
+
+
+def test_what_made_nothing_better_is_told_and_not_written(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise NothingToRepairError("It is left as it is.")
+
+    monkeypatch.setattr(diagnosing, "check_advised", refuse)
+    run = runner.invoke(app, ["restore", "it's soft.png", "out.png", "--steps", "2", "--method", "ddnm", "--json", "run.json"])
+    assert run.exit_code == 0 and "It is left as it is." in run.stderr, "good news is no failure"
+    assert not (photos / "out.png").exists() and (photos / "run.json").exists()
 
 
 def test_restore_without_a_task_leaves_a_clean_picture_alone(photos: Path) -> None:

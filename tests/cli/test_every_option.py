@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from dataclasses import fields
@@ -12,16 +13,20 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from leader.bench import figures, tables
 from leader.bench import run as bench_run
-from leader.cli import app, trust
+from leader.cli import app
 from leader.cli.options import option_names
 from leader.engines import ProcessEngine
+from leader.engines.ray import RayEngine
 from leader.errors import LeaderError
-from leader.priors import loading
+from leader.priors import download, inspection, loading
 from leader.restoration import restore
 from leader.restoration.request import RestoreRequest
 from leader.train import adapt, pruning, publish, trust_fit, trust_runs, variance
 from leader.train import run as train_run
+from leader.train import tables as train_tables
+from leader.train.initial import shipped_weights
 from leader.trust import referee
 from leader.web import server
 from leader.web.reach import Reach
@@ -85,8 +90,8 @@ def test_restore(folder: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached
     words = {item.name: item.metadata["word"] for item in fields(RestoreRequest) if "word" in item.metadata}
     assert set(words) == {*GIVEN, "budget", "estimator", "jpeg", "clipped"}, "a new choice wants a line here"
     typed = [part for name, (text, _) in GIVEN.items() for part in (option_names(name, words[name])[0], text)]
-    Path("s.toml").write_text("eta = 0.5\n")
-    apart = ["--budget", "0.125", "--estimator", "head", "--no-jpeg", "--no-clipped", "--settings", "s.toml"]
+    Path("S.JSON").write_text('{"eta": 0.5}')
+    apart = ["--budget", "0.125", "--estimator", "head", "--no-jpeg", "--no-clipped", "--settings", "S.JSON"]
     run("restore", "in.png", "out.png", *typed, *apart)
     settings = {"eta": 0.5, "satp": {"budget": 0.125}, "estimator": "head"}
     assert reached.words == (Path("in.png"),)
@@ -112,6 +117,9 @@ def test_web(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept is None, "a process that is started here, or a report of a crash, would hold the password"
     found = (limits.upload_bytes, limits.pixels, limits.waiting, limits.seconds, limits.keep_seconds)
     assert found == (3 << 20, 500, 7, 11, 13) and (limits.jobs, limits.threads) == (5, 9)
+    assert "Open http://localhost:49213 " in result.output
+    everywhere = runner.invoke(app, ["web", "--host", "0.0.0.0", "--port", "49215"])
+    assert "Open http://127.0.0.1:49215 " in everywhere.output and seen.pop()[0].host == "0.0.0.0"
     assert runner.invoke(app, ["web", "--auth", "ann"]).exit_code == 2 and len(seen) == 1
     assert runner.invoke(app, ["web", "--name", "http://a.example"]).exit_code == 2 and len(seen) == 1
 
@@ -122,19 +130,79 @@ def test_web_without_its_extra_says_so_first(monkeypatch: pytest.MonkeyPatch) ->
     assert result.exit_code == 1 and "leader-ir[web]" in result.output and "Open http" not in result.output
 
 
-def test_bench_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
-    monkeypatch.setattr(bench_run, "run_experiment", reached)
-    write_pictures(tmp_path / "photos", count=3)
-    words = ["--count", "2", "--size", "48", "--workers", "3", "--rows", "DDNM", "--records", tmp_path / "kept", "--prune"]
+BENCH = ["--form", "full", "--fit", "square", "--count", "2", "--size", "64", "--prior", "other", "--device", "cuda:1"]
+
+
+def check_bench(experiment: Any, pictures: Path) -> None:
+    """Every option of BENCH has reached the experiment."""
+    form = experiment.form
+    assert experiment.name == "table1-full"
+    assert (form.images, form.fit, form.count, form.size) == (str(pictures), "square", 2, 64)
+    assert (form.prior, form.device, form.settings) == ("other", "cuda:1", {"satp-paper": {"eta": 0.25}})
+
+
+def test_bench_shows_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """A dry run, the table, the figure and the comparison: the same form, and the records that are taken."""
+    pictures = write_pictures(tmp_path / "photos", count=3)
     (tmp_path / "satp.toml").write_text("satp-paper = { eta = 0.25 }")
-    words += ["--settings", tmp_path / "satp.toml"]
-    run("bench", "run", "table1", "--images", tmp_path / "photos", *words)
-    experiment, store, engine = reached.words
-    assert (experiment.form.count, experiment.form.size) == (2, 48)
-    assert experiment.form.settings == {"satp-paper": {"eta": 0.25}}
-    assert {"DDNM" in cell.row for cell in experiment.cells()} == {True}
-    assert store.path.is_relative_to(tmp_path / "kept") and reached.options == {"alone": None, "prune": True}
-    assert isinstance(engine, ProcessEngine) and engine.workers == 3
+    common = ["table1", *BENCH, "--images", pictures, "--settings", tmp_path / "satp.toml", "--records", tmp_path / "kept"]
+    some = ["--rows", "DDNM", "--tasks", "cs"]
+    asked: list[tuple[Any, Any, bool]] = []
+
+    def gather(experiment: Any, store: Any, *, partial: bool) -> Any:
+        asked.append((experiment, store, partial))
+        return SimpleNamespace(places={}, earlier={"ddnm": 2})
+
+    monkeypatch.setattr(bench_run, "gather", gather)
+    for module, name in (
+        (bench_run, "dry_run"),
+        (tables, "render_table"),
+        (tables, "render_comparison"),
+        (figures, "draw_figure"),
+    ):
+        monkeypatch.setattr(module, name, reached)
+    run("bench", "run", *common, *some, "--dry-run")
+    check_bench(reached.words[0], pictures)
+    run("bench", "table", *common, *some, "--partial", "--format", "latex")
+    assert reached.words[1] == "latex"
+    for chosen in (reached.words[0].experiment, asked[0][0]):
+        check_bench(chosen, pictures)
+        assert {"DDNM" in row.label for row in chosen.rows} == {True} and [task.name for task in chosen.tasks] == ["cs"]
+    run("bench", "figure", *common, "--partial", "--out", tmp_path / "f.svg")
+    assert reached.words[0] is asked[1][0] and reached.words[3] == tmp_path / "f.svg"
+    run("bench", "compare", *common, "--partial", "DDNM + EquS+", "DDRM")
+    assert reached.words[1:] == ("DDNM + EquS+", "DDRM")
+    run("bench", "compare", *common, "DDNM + EquS+")
+    assert reached.words[2] == "DDNM" and [partial for *_, partial in asked] == [True, True, True, False]
+    for experiment, store, _ in asked:
+        check_bench(experiment, pictures)
+        assert store.path.is_relative_to(tmp_path / "kept")
+    monkeypatch.setattr(tables, "render_table", lambda *_: "a table\n")
+    result = runner.invoke(app, ["bench", "table", *map(str, common), "--out", str(tmp_path / "t.md")])
+    assert (
+        "2 records were made by another revision of 'ddnm'" in result.stderr and (tmp_path / "t.md").read_text() == "a table\n"
+    )
+
+
+def test_bench_run_goes_where_it_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    monkeypatch.setattr(bench_run, "run_experiment", reached)
+    common = ["--records", tmp_path, "--count", "1"]
+    run("bench", "run", "table1", *common, "--engine", "ray", "--address", "auto", "--tasks", "cs")
+    experiment, store, ray = reached.words
+    assert isinstance(ray, RayEngine) and (ray.workers, ray.address) == (2, "auto")
+    assert [task.name for task in experiment.tasks] == ["cs"] and store.path.parent == tmp_path
+    assert reached.options == {"alone": None, "prune": False}
+    run("bench", "run", "table1", *common, "--workers", "3", "--rows", "DDNM", "--prune")
+    assert isinstance(reached.words[2], ProcessEngine) and reached.words[2].workers == 3 and reached.options["prune"]
+    assert {"DDNM" in cell.row for cell in reached.words[0].cells()} == {True}
+    run("bench", "run", "table4", *common)
+    assert reached.words[0].form.memory and reached.words[2].fresh, "peak memory: a process for every run"
+    (tmp_path / "timed.toml").write_text('tasks = ["sr"]\n[[rows]]\nmethods = ["ddnm"]\n[form.small]\ntimed = 1\n')
+    run("bench", "run", tmp_path / "timed.toml", *common)
+    assert reached.options["alone"].workers == 1 and not reached.words[2].fresh
+    monkeypatch.setattr(bench_run, "run_experiment", lambda *_, **__: bench_run.Outcome(1, 2, 3, "too large"))
+    failed = runner.invoke(app, ["bench", "run", "table1", *map(str, common)])
+    assert failed.exit_code == 1 and "1 cells run, 2 found, 3 failed" in failed.stderr and "too large" in failed.stderr
 
 
 def test_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -153,6 +221,10 @@ def test_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached
     assert config.parts == ("main", "share") and (config.main.batch, config.expert.batch) == (3, 3)
     assert (config.rate, config.expert_rate, config.share_rate) == (0.25, 0.5, 0.75)
     assert (config.seed, config.device, config.autocast, config.compile, threads) == (9, "cuda", True, True, [2])
+    (tmp_path / "mine.safetensors").touch()
+    for start, file in (("embedded", shipped_weights()), (tmp_path / "mine.safetensors", tmp_path / "mine.safetensors")):
+        run("train", "--images", tmp_path, "--state", "run", "--start", start)
+        assert reached.words[0].start_pyramid == file
 
 
 def test_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -166,21 +238,28 @@ def test_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reach
 
 def test_fit_variance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     monkeypatch.setattr(variance, "fit_variance", reached)
-    names: list[str] = []
+    names: list[tuple[str, dict[str, Any]]] = []
 
-    def load(name: str, **_: Any) -> CheapPrior:
-        names.append(name)
+    def load(name: str, **options: Any) -> CheapPrior:
+        names.append((name, options))
         return CheapPrior()
 
     monkeypatch.setattr(loading, "load_prior", load)
     out = tmp_path / "x.variance.safetensors"
     run("fit-variance", "--prior", "other", "--images", tmp_path, "--out", out, "--minutes", "2.5", "--seed", "11")
     _, images, target, settings = reached.words
-    assert (names, images, target, settings.seconds, settings.seed) == (["other"], tmp_path, out, 150, 11)
+    assert (images, target, settings.seconds, settings.seed) == (tmp_path, out, 150, 11)
+    assert names == [("other", {"whole": True, "head": False})], "whatever head lies beside it"
+    monkeypatch.setattr(variance, "fit_variance", lambda *_, **__: ("the head", None))
+    monkeypatch.setattr(train_tables, "fit_tables", reached)
+    run("fit-variance", "--prior", "other", "--images", tmp_path, "--out", out, "--minutes", "2.5")
+    assert reached.words[1:] == ("the head", tmp_path, tmp_path / "x", 75)
 
 
 def test_fit_trust_and_calibrate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     pictures = write_pictures(tmp_path / "photos", count=3)
+    (tmp_path / "other").touch()
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(loading, "load_prior", lambda name: CheapPrior())
     monkeypatch.setattr(trust_runs, "make_runs", reached)
     asked: list[tuple[Any, ...]] = []
@@ -190,7 +269,8 @@ def test_fit_trust_and_calibrate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     common = ["--prior", "other", "--images", pictures, "--store", tmp_path / "kept", "--jobs", "3"]
     run("fit-trust", *common, "--out", file, "--seed", "5")
     _, images, _, store, _, engine, source = reached.words
-    assert (images, store, source, asked[0][0], asked[0][2]) == (pictures, tmp_path / "kept", "other", 3, 5)
+    assert (images, store, asked[0][0], asked[0][2]) == (pictures, tmp_path / "kept", 3, 5)
+    assert source == str(tmp_path / "other"), "which workers find from elsewhere"
     assert isinstance(engine, ProcessEngine) and engine.workers == 3
     file.touch()
     monkeypatch.setattr(referee.Referee, "load", lambda path: path)
@@ -223,17 +303,65 @@ def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.M
     assert "6 runs of 100 steps will take about" in result.output
     _, crops, estimator = reached.words
     assert crops.shape == (2, 3, 48, 48) and estimator == "noise-energy"
+    monkeypatch.setattr(CheapPrior, "size", (64, 40))
+    runner.invoke(app, ["calibrate-satp", "--images", str(pictures)])
+    assert reached.words[1].shape == (3, 3, 40, 40), "as large as the network takes"
 
 
-def test_the_minutes_of_fit_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+def test_the_minutes_and_the_cluster_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     pictures = write_pictures(tmp_path / "photos", count=1)
+    file = tmp_path / f"x{referee.SUFFIX}"
     monkeypatch.setattr(loading, "load_prior", lambda name: CheapPrior())
-    monkeypatch.setattr(trust, "_make_runs", reached)
+    monkeypatch.setattr(referee.Referee, "load", lambda path: path)
+    monkeypatch.setattr(trust_runs, "make_timed_runs", reached)
     words = ["--images", pictures, "--minutes", "1.5"]
-    run("fit-trust", *words, "--out", tmp_path / f"x{referee.SUFFIX}")
-    assert reached.words[4] == 90
-    monkeypatch.setattr(trust, "_make_runs", lambda *_: [])
+    cluster = ["--engine", "ray", "--address", "auto", "--jobs", "4"]
+    for command in (["fit-trust", *words, "--out", file], ["calibrate", *words, "--referee", file]):
+        run(*command, *cluster)
+        _, engine, seconds = reached.words
+        assert seconds == 90 and isinstance(engine, RayEngine) and (engine.workers, engine.address) == (4, "auto")
+        file.touch()
+    monkeypatch.setattr(trust_runs, "make_timed_runs", lambda *_: [])
     monkeypatch.setattr(trust_fit, "read_lessons", lambda files: [])
     monkeypatch.setattr(trust_fit, "fit_referee", reached)
-    run("fit-trust", *words, "--seed", "4", "--out", tmp_path / f"x{referee.SUFFIX}")
+    run("fit-trust", *words, "--seed", "4", "--out", file)
     assert (reached.words[1].seconds, reached.words[1].seed) == (30, 4)
+    monkeypatch.setattr(trust_fit, "fit_calibration", lambda *_: SimpleNamespace(save=reached))
+    run("calibrate", *words, "--referee", file)
+    assert reached.words == (tmp_path / f"x{referee.SUFFIX}.json",)
+
+
+@pytest.mark.parametrize(("module", "name"), [(train_run, "train"), (adapt, "adapt")])
+def test_a_long_command_that_is_interrupted_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, name, interrupt)
+    monkeypatch.setattr(adapt, "plan_adaptation", lambda *_: None)
+    words = {"train": ["train", "--images", tmp_path, "--state", tmp_path / "run"], "adapt": ["adapt", "x", "--data", tmp_path]}
+    result = runner.invoke(app, [str(word) for word in words[name]])
+    assert result.exit_code == 130 and "Interrupted" in result.stderr and "goes on" in result.stderr
+
+
+def test_priors_get_and_inspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Sized(CheapPrior):
+        size, channels, home = (24, 32), 3, tmp_path / "x.pt"
+
+    monkeypatch.setattr(download, "download", lambda name, tell: tell(1, 2) or tmp_path / name)
+    assert runner.invoke(app, ["priors", "get", "ffhq-256"]).stdout.strip() == str(tmp_path / "ffhq-256")
+    monkeypatch.setattr(loading, "load_prior", lambda name, **options: Sized())
+    told = runner.invoke(app, ["inspect", "mine:Net"]).stdout
+    assert (
+        "3 channels, of 32 x 24 pixels" in told and "fitted to it: variance\n" in told and "Next: leader adapt mine:Net" in told
+    )
+    monkeypatch.setattr(adapt, "list_companions", lambda prior: {"variance": True, "referee": True})
+    told = runner.invoke(app, ["inspect", "mine:Net"]).stdout
+    assert "fitted to it: variance, referee" in told and "Next: leader restore IN OUT --prior mine:Net" in told
+    (tmp_path / "x.pt").touch()
+    found = {"family": "ddpm", "parameters": 7, "bytes": 8, "missing": ["heads"]}
+    monkeypatch.setattr(inspection, "inspect", lambda file: found)
+    ended = runner.invoke(app, ["inspect", str(tmp_path / "x.pt")])
+    assert ended.exit_code == 1 and "do not tell heads: write them into x.json" in ended.stdout
+    assert json.loads(runner.invoke(app, ["priors", "inspect", str(tmp_path / "x.pt")]).stdout) == found

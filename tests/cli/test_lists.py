@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from leader.cli import app, lists
+from leader.priors.catalogue import ENTRIES
 from leader.uncertainty import ESTIMATORS
 
 runner = CliRunner()
@@ -17,6 +18,9 @@ def test_lists_and_details(kind: str) -> None:
     assert listed.exit_code == 0
     names = [line.split("\t")[0] for line in listed.stdout.splitlines()]
     assert len(names) >= 3
+    if kind == "priors":
+        here = {line.split("\t")[0] for line in listed.stdout.splitlines() if line.endswith("\tyes")}
+        assert here == {"embedded", *(name for name, entry in ENTRIES.items() if entry.on_disk)} < set(names)
     for name in names:
         shown = runner.invoke(app, [kind, name])
         assert shown.exit_code == 0 and name in shown.stdout

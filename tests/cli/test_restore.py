@@ -132,6 +132,12 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(views[1][1], same.array) and np.array_equal(spread, same.uncertainty)
     for name in ("map.png", "figure.png"):
         read_picture(folder / name)
+    words = ["--task", "inpaint", "--mask", "known.png", "--figure", "figure.png", "--force"]
+    assert runner.invoke(app, [*BASE, *words]).exit_code == 0
+    given, filled, _ = drawn[1][1]
+    hole = read_picture(folder / "known.png").pixels[..., 0] == 0
+    assert filled[0] == "filled in" and np.array_equal(filled[1][~hole], given[1][~hole])
+    assert hole.any() and np.array_equal(np.unique(filled[1][hole], axis=0), [figures.HOLES]), "what was missing is marked"
     assert runner.invoke(app, [*BASE, "--task", "sr", "--factor", "2", "--map", "raw.npy", "--force"]).exit_code == 0
     assert np.array_equal(np.load("raw.npy"), same.uncertainty)
 

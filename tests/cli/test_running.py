@@ -19,13 +19,9 @@ WORDS = ["restore", "in.png", "out.png", "--task", "denoise", "--steps", "6", "-
 @pytest.mark.parametrize(
     ("seconds", "terminal", "answer", "words", "begun", "asked"),
     [
-        (1.9, True, "", [], True, False),
-        (59.0, True, "", [], True, False),
-        (599.0, True, "", [], True, False),
-        (601.0, True, "y\n", [], True, True),
-        (601.0, True, "\n", [], False, True),
-        (601.0, True, "", ["--yes"], True, False),
-        (601.0, False, "", [], True, False),
+        *((1.9, True, "", [], True, False), (59.0, True, "", [], True, False), (599.0, True, "", [], True, False)),
+        *((601.0, True, "y\n", [], True, True), (601.0, True, "\n", [], False, True)),
+        *((601.0, True, "", ["--yes"], True, False), (601.0, False, "", [], True, False)),
     ],
 )
 def test_a_very_long_run_wants_an_answer(

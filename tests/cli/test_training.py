@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from leader.cli.training import fit_variance, publish, train
+from leader.cli.training import fit_variance, publish, train, training_line
 from leader.errors import LeaderError
 from tests.train.pictures import write_pictures
 
@@ -21,6 +22,20 @@ def test_training_from_the_shell_ends_in_time_and_leaves_a_prior(tmp_path: Path,
     assert "Training starts at step 0" in told.err and "Training ends at step 1" in told.err
     assert told.out.strip() == str(tmp_path / "run")
     assert (tmp_path / "run" / "pyramid.safetensors").exists() and (tmp_path / "run" / "pyramid.json").exists()
+
+
+def test_a_line_of_the_log_says_how_long_and_how_well() -> None:
+    record: dict[str, Any] = {"step": 40, "seconds": 60.0, "main_denoising": 0.25, "main_ratio": 0.9, "expert_denoising": 0.5}
+    told = training_line({"kind": "train", **record}, 3660.0)
+    assert "step 40, 1:00:00 left" in told and "loss main 0.2500, expert 0.5000; squared error / variance 0.90" in told
+    checks = {"sigma": [5.0, 50.0], "psnr": [38.5, 25.25], "ratio": [1.0, 1.1]}
+    assert "5.0: 38.50 dB (1.00), 50.0: 25.25 dB (1.10)" in training_line({"kind": "validation", **record, **checks}, 100.0)
+    for kind, said in (
+        ("start", "starts at step 40, 0:40 left."),
+        ("resume", "goes on at step 40, "),
+        ("end", "ends at step 40."),
+    ):
+        assert said in training_line({"kind": kind, **record}, 100.0)
 
 
 def test_mistakes_are_told_before_any_work(tmp_path: Path) -> None:

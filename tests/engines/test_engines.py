@@ -41,11 +41,13 @@ def fail_at_two(job: int) -> int:
 
 
 def die_sometimes(job: tuple[str, int]) -> int:
-    """Kills its worker for 3 always, for 1 the first time; 4 is a Ctrl-C, which is for the parent to act on."""
+    """Kills its worker for 3 and 5 always, for 1 the first time; 4 is a Ctrl-C, which is for the parent to act on."""
     folder, number = job
     if number == 4:
         signal.raise_signal(signal.SIGINT)
     seen = Path(folder) / str(number)
+    if number == 5:
+        os.kill(os.getpid(), signal.SIGTERM)
     if number == 3 or (number == 1 and not seen.exists()):
         seen.touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -126,21 +128,24 @@ def test_a_death_costs_one_job_which_is_tried_again_at_the_end(tmp_path: Path) -
         seen = []
         for item in engine.each(die_sometimes, jobs()):
             seen.append(item)
-            assert len(taken) <= len(seen) + 4, "a job is taken when a worker is free"
+            assert len(taken) <= len(seen) + 5, "a job is taken when a worker is free"
     answers = dict(seen)
-    assert len(seen) == 6 and [answers[n] for n in (0, 1, 2, 4, 5)] == [0, 1, 2, 4, 5]
-    lost = answers[3]
+    assert len(seen) == 6 and [answers[n] for n in (0, 1, 2, 4)] == [0, 1, 2, 4]
+    lost, ended = answers[3], answers[5]
     assert isinstance(lost, Lost) and "killed" in lost.reason and "memory" in lost.reason
-    assert {index for index, _ in seen[-2:]} == {1, 3}, "those tried again come last"
+    assert isinstance(ended, Lost) and "died (SIGTERM)" in ended.reason
+    assert {index for index, _ in seen[-3:]} == {1, 3, 5}, "those tried again come last"
 
 
 class PlayedWorker:
     """A worker without a process: a job below 0 kills it."""
 
     started = 0
+    slots: list[int]
 
     def __init__(self, slot: int, threads: int, tune: Callable[[], bool]) -> None:
         type(self).started += 1
+        self.slots.append(slot)
         self.slot = slot
         self.pipe, self._job = self, cast("tuple[int, int, bool] | None", None)
         self.since = self.took = 0.0
@@ -206,6 +211,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> type[PlayedWorker]:
     monkeypatch.setattr(processes, "_Worker", PlayedWorker)
     monkeypatch.setattr(processes, "wait", lambda pipes, seconds: pipes[:1])
     monkeypatch.setattr(PlayedWorker, "started", 0)
+    monkeypatch.setattr(PlayedWorker, "slots", [], raising=False)
     return PlayedWorker
 
 
@@ -216,6 +222,11 @@ def test_deaths_end_the_run_only_where_nothing_is_answered_between_them(played: 
     answers = dict(ProcessEngine(1).each(abs, [-1, 1] * 20))
     assert [answers[2 * n + 1] for n in range(20)] == [1] * 20
     assert all(isinstance(answers[2 * n], Lost) for n in range(20)), "nor do their second deaths, one after the other"
+
+
+def test_a_worker_takes_the_place_of_the_one_that_died(played: type[PlayedWorker]) -> None:
+    """So that no two have one GPU while another has none."""
+    assert len(dict(ProcessEngine(2).each(abs, [-1, 1, 2, 3]))) == 4 and played.slots[:3] == [0, 1, 0]
 
 
 def test_a_fresh_engine_has_a_process_for_every_job(played: type[PlayedWorker]) -> None:

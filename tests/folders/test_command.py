@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -25,7 +27,7 @@ WORDS = ["--task", "denoise", "--sigma", "0.1", "--method", "ddnm", "--plugin", 
 
 
 def restore(source: Path | str, out: Path | str, *words: str) -> tuple[int, str]:
-    done = runner.invoke(app, ["restore", str(source), str(out), *WORDS, "--jobs", "0", *words])
+    done = runner.invoke(app, ["restore", str(source), str(out), *WORDS, "--jobs", "0", "--threads", "1", *words])
     return done.exit_code, done.stderr
 
 
@@ -34,10 +36,18 @@ def test_a_folder_and_the_second_time(tree: Path, tmp_path: Path) -> None:
     code, told = restore(tree, tmp_path / "out", "--report", "--maps", "npy")
     assert code == 1 and "4 pictures to restore" in told and "bad.png is not a picture" in told
     assert "4 pictures: 3 restored, 0 found done, 1 without a result." in told and "leader-report.html" in told
+    assert re.search(r"Verdicts: 3 (fine|doubtful)\.", told)
     (tree / "bad.png").unlink()
     code, told = restore(tree, tmp_path / "out", "--maps", "npy")
     assert code == 0 and "0 restored, 3 found done" in told
     assert {"a.png", "a.png.map.npy", "sub/c.png"} < set(results(tmp_path / "out"))
+
+
+def test_refused_pictures_end_with_a_code_of_their_own_and_failed_ones_before_them(tree: Path, tmp_path: Path) -> None:
+    code, told = restore(tree, tmp_path / "out", "--task", "sr", "--factor", "2")
+    assert code == 3 and "3 pictures: 0 restored, 0 found done, 3 not written" in told and results(tmp_path / "out") == {}
+    (tree / "bad.png").write_text("no picture")
+    assert restore(tree, tmp_path / "out", "--task", "sr", "--factor", "2")[0] == 1
 
 
 def test_the_same_as_one_by_one(tree: Path, tmp_path: Path) -> None:
@@ -55,14 +65,9 @@ def test_the_same_as_one_by_one(tree: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--map", "m.png"], "--maps png"),
-        (["--figure", "f.png"], "--report"),
-        (["--json", "r.json"], "manifest"),
-        (["--maps", "gif"], "'gif'"),
-        (["--engine", "slurm"], "slurm"),
-        (["--address", "auto"], "'ray'"),
-        (["--task", "denoize"], "denoise"),
-        (["--method", "ddmn"], "Unknown method"),
+        *((["--map", "m.png"], "--maps png"), (["--figure", "f.png"], "--report"), (["--json", "r.json"], "manifest")),
+        *((["--maps", "gif"], "'gif'"), (["--engine", "slurm"], "slurm"), (["--address", "auto"], "'ray'")),
+        *((["--task", "denoize"], "denoise"), (["--method", "ddmn"], "Unknown method")),
     ],
 )
 def test_wrong_words(tree: Path, tmp_path: Path, words: list[str], says: str) -> None:
@@ -127,8 +132,10 @@ def test_every_option_reaches_the_folder(tree: Path, tmp_path: Path, monkeypatch
         seen.update(source=source, out=out, choices=choices, engine=engine, **options)
         raise EnoughError("enough")
 
+    closed: list[Engine] = []
+    monkeypatch.setattr(ProcessEngine, "close", lambda self: closed.append(self))
     monkeypatch.setattr(run_module, "run_folder", note)
-    words = ["--no-check", "--keep-failed", "--keep-location", "--force", "--maps", "npy", "--report"]
+    words = ["--no-check", "--keep-failed", "--keep-location", "--force", "--maps", "NPY", "--report"]
     code, _ = restore(tree, tmp_path / "out", *words, "--jobs", "3", "--threads", "2", "--seed", "7", "--no-jpeg")
     assert code == 1 and (seen["source"], seen["out"]) == (str(tree), str(tmp_path / "out"))
     assert (seen["maps"], seen["report"], seen["force"]) == (".npy", True, True)
@@ -136,7 +143,10 @@ def test_every_option_reaches_the_folder(tree: Path, tmp_path: Path, monkeypatch
     assert (choices.check, choices.keep_failed, choices.location) == (False, True, True)
     wanted = RestoreRequest("denoise", 0.1, method="ddnm", plugins=(), steps=2, threads=2, seed=7, jpeg=False)
     assert choices.request == wanted and choices.run is None
-    assert isinstance(engine, ProcessEngine) and (engine.workers, engine.threads) == (3, 2)
+    assert isinstance(engine, ProcessEngine) and (engine.workers, engine.threads) == (3, 2) and closed == [engine]
+    np.save(tmp_path / "kernel.npy", np.eye(3))
+    restore(f"file://{tree}", tmp_path / "out", "--task", "deblur", "--kernel", str(tmp_path / "kernel.npy"))
+    assert seen["source"] == f"file://{tree}" and np.array_equal(seen["choices"].request.kernel, np.eye(3)), "read once"
     restore(tree, tmp_path / "out", "--engine", "ray", "--address", "auto", "--device", "cuda", "--jobs", "4")
     ray = seen["engine"]
     assert isinstance(ray, RayEngine) and (ray.workers, ray.threads, ray.address, ray.gpus) == (4, 1, "auto", 1.0)

@@ -13,7 +13,7 @@ import pytest
 from leader.errors import LeaderError
 from leader.folders import remote
 from leader.folders import run as run_module
-from leader.folders.disk import DiskTarget
+from leader.folders.disk import DiskSource, DiskTarget
 from leader.folders.manifest import LocalManifest
 from leader.restoration.restored import Restoration
 from tests.folders.conftest import go, results, save_picture
@@ -165,17 +165,17 @@ def test_only_failures_in_a_row_end_the_run(tree: Path, tmp_path: Path, monkeypa
     assert go(tree, tmp_path / "all").restored == 5
 
 
-@pytest.mark.parametrize("explained", [False, True])
+@pytest.mark.parametrize(("place", "name"), [(Restoration, "save"), (Restoration, "save explained"), (DiskSource, "fetch")])
 def test_a_worker_that_cannot_write_ends_the_run_too(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, explained: bool
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str
 ) -> None:
-    def save(self: Restoration, *words: Any) -> None:
+    def fail(*words: Any) -> None:
         full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if explained:
+        if name == "save explained":
             raise LeaderError("It could not be written (No space left on device).") from full
         raise full
 
-    monkeypatch.setattr(Restoration, "save", save)
+    monkeypatch.setattr(place, name.split()[0], fail)
     with pytest.raises(LeaderError, match=r"results in a row could not be written.*No space left on device"):
         go(tree, tmp_path / "out")
     assert results(tmp_path / "out") == {}

@@ -81,6 +81,21 @@ def test_a_line_that_is_old_enough_is_sent_alone(memory: Any, monkeypatch: pytes
     monkeypatch.setattr(remote, "SEGMENT_SECONDS", 0.0)
     go("memory://in", "memory://out")
     assert len(memory.find("/out/.leader/manifest")) == 4, "the settings, and each of the three pictures"
+    go("memory://in", "memory://out", {"seed": 4})
+    listed = type(memory).find
+    monkeypatch.setattr(type(memory), "find", lambda *words, **options: dict(reversed(listed(*words, **options).items())))
+    assert go("memory://in", "memory://out", {"seed": 4}).found == 3, "the last line counts, in whatever order they are listed"
+
+
+def test_the_age_of_a_segment_is_that_of_its_first_line(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    manifest = remote.RemoteTarget("memory://out").open()
+    sent = []
+    for now in (100.0, 104.0, 106.0, 107.0, 110.0, 113.0):
+        manifest.append({"kind": "settings", "digest": str(now)})
+        sent.append(len(memory.find("/out/.leader/manifest")))
+    assert sent == [0, 0, 1, 1, 1, 2]
 
 
 def test_objects_that_nobody_recorded_are_not_replaced_unasked(memory: Any) -> None:

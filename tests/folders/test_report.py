@@ -14,8 +14,7 @@ import pytest
 from PIL import Image
 
 from leader.folders.places import open_source, open_target
-from leader.folders.preview_strips import GAP, SIDE, colour_map
-from leader.folders.report import write_report
+from leader.folders.report import GAP, SIDE, colour_map, write_report
 from tests.folders.conftest import go, save_picture
 
 

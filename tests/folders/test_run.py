@@ -102,6 +102,10 @@ def test_bad_files_are_told_and_do_not_stop_the_rest(tree: Path, tmp_path: Path)
     again = go(tree, tmp_path / "out")
     assert (again.restored, again.found, len(again.failed)) == (1, 3, 1)
     assert len(lines(tmp_path / "out")) == count + 1, "what was told before is not told twice"
+    for content in (b"broken", (tree / "b.png").read_bytes()):
+        (tree / "a.png").write_bytes(content)
+        last = go(tree, tmp_path / "out")
+    assert last.restored == 1 and [name for name, _ in last.failed] == ["aa.png"], "the result of before is ours to replace"
 
 
 @pytest.mark.parametrize("ours", [False, True])
@@ -163,6 +167,10 @@ def test_a_file_without_a_line_is_taken_over_where_its_bytes_agree(tree: Path, t
     again = go(tree, out)
     assert (again.restored, again.found, again.failed) == (1, 2, [])
     assert [line["name"] for line in lines(out)[1:]] == ["a.png", "b.png", "sub/c.png"]
+    manifest.write_bytes(b"".join(kept[:-1]))
+    (out / "sub/c.png").write_text("edited")
+    third = go(tree, out)
+    assert [name for name, _ in third.failed] == ["sub/c.png"] and (out / "sub/c.png").read_text() == "edited"
 
 
 def test_a_damaged_line_costs_its_own_picture(tree: Path, tmp_path: Path) -> None:
@@ -185,9 +193,19 @@ def test_results_never_take_the_place_of_pictures(tree: Path, tmp_path: Path, wh
         go(tree, tmp_path / where)
 
 
-def test_an_output_folder_inside_the_source_is_no_source(tree: Path) -> None:
-    assert go(tree, tree / "restored").restored == 3
-    again = go(tree, tree / "restored")
+@pytest.mark.parametrize("where", ["restored", "sub/restored"])
+def test_an_output_folder_inside_the_source_is_no_source(tree: Path, where: str) -> None:
+    left: list[int] = []
+
+    def count_unfinished(name: str, error: str | None) -> None:
+        left.append(len(list((tree / where / ".leader/tmp").iterdir())))
+
+    assert go(tree, tree / where, watcher=run_module.Watcher(finished=count_unfinished)).restored == 3
+    assert left == [0, 0, 0], "what a worker made is moved or removed before the next one begins"
+    mask = os.umask(0)
+    os.umask(mask)
+    assert (tree / where / "a.png").stat().st_mode & 0o777 == 0o666 & ~mask, "for whom new files are here"
+    again = go(tree, tree / where)
     assert (again.restored, again.found) == (0, 3)
 
 
@@ -244,23 +262,41 @@ def test_a_folder_without_pictures_leaves_nothing_behind(tmp_path: Path) -> None
     assert not (tmp_path / "out").exists() and len(told) == 1 and "leads nowhere" in told[0]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes")
 def test_a_source_that_vanishes_or_changes(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = restore_some
 
     def meddling(task: Any, names: Any) -> Any:
         if names == ("a.png",):
-            (tree / "b.png").unlink()
+            for name in ("b.png", "p.png"):
+                (tree / name).unlink()
+            os.mkfifo(tree / "p.png")
             save_picture(tree / "sub/c.png", 30)
-        return real(task, names)
+        answers = real(task, names)
+        if names == ("a.png",):
+            save_picture(tree / "a.png", 31)
+        return answers
 
+    save_picture(tree / "p.png")
     monkeypatch.setattr(run_module, "restore_some", meddling)
     outcome = go(tree, tmp_path / "out")
-    assert outcome.restored == 2 and [name for name, _ in outcome.failed] == ["b.png"] and "vanished" in outcome.failed[0][1]
+    told = dict(outcome.failed)
+    assert outcome.restored == 2 and set(told) == {"b.png", "p.png"}
+    assert "vanished" in told["b.png"] and "pipe" in told["p.png"]
     monkeypatch.undo()
-    assert go(tree, tmp_path / "out").found == 2, "the line holds the content that was restored"
+    again = go(tree, tmp_path / "out")
+    assert (again.restored, again.found) == (1, 1), "the line holds the content that was restored"
 
 
 def test_a_second_run_into_the_folder_is_refused(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    for name in (".leader", "leader-manifest.jsonl"):
+        (tmp_path / "elsewhere").mkdir(exist_ok=True)
+        os.symlink(tmp_path / "elsewhere", tmp_path / "out" / name)
+        with pytest.raises(LeaderError, match="symbolic links"):
+            go(tree, tmp_path / "out")
+        (tmp_path / "out" / name).unlink()
+    assert not list((tmp_path / "elsewhere").iterdir())
     manifest = DiskTarget(tmp_path / "out").open()
     with pytest.raises(LeaderError, match="Another run"):
         go(tree, tmp_path / "out")
@@ -332,6 +368,9 @@ def test_names_of_other_systems(name: str) -> None:
     with pytest.raises(LeaderError, match="means a folder or a drive"):
         check_name(name)
     check_name("a/b:c.png")
+    for ours in ("leader-manifest.jsonl", "leader-report.html"):
+        with pytest.raises(LeaderError, match="is kept for what leader itself writes"):
+            check_name(ours)
 
 
 def test_what_a_source_is_and_how_its_results_are_called() -> None:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from leader.engines import LocalEngine, Lost
@@ -85,7 +86,7 @@ def test_several_at_a_time_only_where_a_gpu_was_asked_for() -> None:
         assert choose({"device": device}).on_gpu and choose({"device": device}).together == 16
 
 
-def test_the_digest_changes_with_every_choice_that_changes_pictures() -> None:
+def test_the_digest_changes_with_every_choice_that_changes_pictures(tmp_path: Path) -> None:
     plain = choose().digest
     assert choose({"average": None, "settings": {}, "threads": 3}).digest == plain, "left out, or roundings at most"
     order = [choose({"options": dict(items)}).digest for items in ([("a", 1), ("b", 2)], [("b", 2), ("a", 1)])]
@@ -93,5 +94,10 @@ def test_the_digest_changes_with_every_choice_that_changes_pictures() -> None:
     others = [choose({"average": 1}), choose({"jpeg": False}), choose({"kernel_doubt": 0.3}), choose({"estimator": "none"})]
     others += [choose({"settings": {"eta": 0.5}}), choose({"options": {"ratio": 0.5}}), choose({"dtype": "float16"})]
     others += [choose(check=False), choose(keep_failed=False), choose(location=True), choose(run={"seed": 1})]
+    others += [choose({"mask": np.ones(shape)}) for shape in ((2, 3), (3, 2))]
     digests = {plain, *(other.digest for other in others)}
-    assert len(digests) == 12
+    assert len(digests) == 14
+    for content in (b"weights", b"other weights"):
+        (tmp_path / "prior.bin").write_bytes(content)
+        digests.add(choose({"prior": str(tmp_path / "prior.bin")}).digest)
+    assert len(digests) == 16, "so do other weights under the same name"

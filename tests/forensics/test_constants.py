@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from leader.forensics.constants import read_constants
 from leader.presets import parsed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,10 +41,3 @@ def test_every_constant_has_a_unit_and_a_source_and_is_read_by_its_detector(name
 def test_the_commands_that_measure_them_exist() -> None:
     commands = {table["command"] for table in TABLES.values() if "command" in table}
     assert commands and all((ROOT / command.split()[1]).is_file() for command in commands)
-
-
-def test_values_are_read_with_their_kind() -> None:
-    table = read_constants("blur.width")
-    assert table.number("refuted") == 3.0 and len(table.series("narrower")) == 5
-    with pytest.raises(KeyError):
-        table.number("nobody")

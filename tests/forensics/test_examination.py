@@ -33,7 +33,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(examination, name, counted)
 
-    for name in ("last_compression", "noise_behind", "find_blur", "find_defects", "find_enlargement", "kernel_chances"):
+    for name in ("last_compression", "noise_behind", "find_blur", "find_defects", "find_enlargement", "recognise_kernel"):
         count(name)
     return counts
 
@@ -48,18 +48,16 @@ def test_nothing_is_searched_before_it_is_asked_for_and_everything_once(searched
     for _ in range(2):
         assert seen.compression is None and found_or_none(seen.noise) is not None
         assert seen.blur.blur is None and not seen.defects.kinds and seen.enlargement is None  # type: ignore[union-attr]
-        assert seen.recognise_kernel(2).down and seen.recognise_kernel(3).down
-    assert set(searched.values()) == {1} and len(searched) == 6
+    assert set(searched.values()) == {1} and len(searched) == 5
 
 
 @pytest.mark.parametrize(("task", "options"), [("sr", {"factor": 2}), ("deblur", {"kernel": "gaussian:1"}), ("denoise", {})])
 def test_a_task_after_a_diagnosis_searches_nothing_again(task: str, options: Any, searched: Counter[str]) -> None:
     seen = examine(picture())
     assert diagnose(seen).findings.size == (88, 96)
-    searched.pop("kernel_chances", None)
     before = Counter(searched)
     pose_picture(seen, task, None, options)
-    assert searched - before == Counter({"kernel_chances": 1} if task == "sr" else {})
+    assert searched - before == Counter({"recognise_kernel": 1} if task == "sr" else {})
 
 
 def test_not_looked_for_is_not_the_same_as_not_there() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from leader.operators.banded import BandedMatrix
 from leader.operators.resize import bicubic_matrix
+from leader.operators.separable import BandedMatrix
 from tests.operators.cases import relative
 
 

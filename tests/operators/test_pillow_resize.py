@@ -11,7 +11,7 @@ from PIL import Image
 
 from leader.errors import LeaderError
 from leader.operators import SpectralOperator, build_task
-from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING, pillow_matrix
+from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING, MixedSR, pillow_matrix, read_mixture
 from tests.operators.cases import dense
 
 KINDS = {
@@ -51,10 +51,20 @@ def test_image_inverse_and_spectrum_equal_dense_algebra(down: str) -> None:
 
 
 def test_nearest_takes_the_middle_of_the_cell_and_softly_its_surroundings() -> None:
+    """Half a cell, but for small cells, where that would be one pixel."""
     assert pillow_matrix(8, 2, "nearest").nonzero().tolist() == [[0, 2], [1, 6]]
     assert pillow_matrix(9, 3, "nearest").nonzero()[:, 1].tolist() == [1, 4, 7]
     assert pillow_matrix(8, 2, "soft-nearest")[1].tolist() == [0, 0, 0, 0, 0, 0.25, 0.5, 0.25]
-    assert torch.equal(pillow_matrix(8, 4, "soft-nearest"), pillow_matrix(8, 4, "nearest"))
+    for size, rows, taps in (
+        (18, 6, [1 / 3, 1, 1 / 3]),
+        (8, 4, [1 / 3, 1, 1 / 3]),
+        (12, 8, [1 / 9, 1, 1 / 9]),
+        (7, 7, [0, 1, 0]),
+    ):
+        soft, taken = pillow_matrix(size, rows, "soft-nearest")[2], int(pillow_matrix(size, rows, "nearest")[2].argmax())
+        expected = torch.zeros(size, dtype=torch.float64)
+        expected[taken - 1 : taken + 2] = torch.tensor(taps, dtype=torch.float64) / sum(taps)
+        assert torch.allclose(soft, expected, atol=1e-14), (size, rows)
 
 
 @pytest.mark.parametrize("down", KINDS)
@@ -65,6 +75,58 @@ def test_any_size_equals_pillows(down: str) -> None:
         expected = np.asarray(Image.fromarray(plane).resize((columns, rows), KINDS[down]))
         found = build_task("sr", (1, 90, 131), down=down, small=(rows, columns)).A(torch.from_numpy(plane)[None, None])
         assert found.shape[2:] == (rows, columns) and np.abs(found[0, 0].numpy() - expected).max() <= 1e-5
+
+
+SHARES = {"soft-nearest": 0.17, "pillow-bicubic": 0.22, "lanczos": 0.61}
+MIXTURE = "soft-nearest:17+pillow-bicubic:22+lanczos:61"
+
+
+def test_a_mixture_equals_dense_algebra() -> None:
+    """Sides that differ, and a factor that is no whole number: A and its inverses are those of the mean factors."""
+    operator = build_task("sr", (1, 12, 10), small=(8, 4), down=MIXTURE)
+    vertical, horizontal = (
+        sum(share * pillow_matrix(*size, down.removeprefix("pillow-")) for down, share in SHARES.items())
+        for size in ((12, 8), (10, 4))
+    )
+    matrix = torch.kron(torch.as_tensor(vertical), torch.as_tensor(horizontal))
+    assert isinstance(operator, MixedSR) and torch.allclose(dense(operator), matrix, atol=1e-14)
+    y = torch.randn(1, 1, 8, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(operator.pinv(y).flatten(), torch.linalg.pinv(matrix) @ y.flatten(), atol=1e-12)
+    ridge = torch.linalg.solve(matrix @ matrix.mT + 0.3 * torch.eye(32, dtype=torch.float64), y.flatten())
+    assert torch.allclose(operator.regularised_pinv(y, 0.3).flatten(), matrix.mT @ ridge, atol=1e-12)
+
+
+def test_what_a_mixture_leaves_out_of_the_mean_of_operators() -> None:
+    """Only the products of what the factors differ by: sum p B x B = M x M + sum p (B - M) x (B - M)."""
+    matrices = {down: dense(build_task("sr", (1, 12, 10), small=(8, 4), down=down)) for down in SHARES}
+    mean = sum(share * matrices[down] for down, share in SHARES.items())
+    left_out = torch.zeros(32, 120, dtype=torch.float64)
+    for down, share in SHARES.items():
+        off = [pillow_matrix(*s, down.removeprefix("pillow-")) - pillow_matrix(*s, MIXTURE) for s in ((12, 8), (10, 4))]
+        left_out = left_out + share * torch.kron(*off)
+    assert torch.allclose(mean - dense(build_task("sr", (1, 12, 10), small=(8, 4), down=MIXTURE)), left_out, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "box",
+        "box:100+",
+        "box:40+lanczos:50",
+        "box:40+box:60",
+        "bicubic:40+box:60",
+        "box:-10+lanczos:110",
+        "box:4.5+lanczos:95.5",
+    ],
+)
+def test_what_is_no_mixture(text: str) -> None:
+    assert read_mixture(text) is None
+    with pytest.raises(LeaderError, match="shares that sum to 100"):
+        MixedSR((1, 8, 8), 2, None, text)
+
+
+def test_the_shares_of_a_mixture() -> None:
+    assert read_mixture(MIXTURE) == SHARES and read_mixture("box:100") == {"box": 1.0}
 
 
 @pytest.mark.parametrize("options", [{"factor": 0}, {"factor": 9}, {"factor": float("nan")}, {"small": (9, 4)}, {"small": 4}])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from leader.priors.gaussian import Gaussian, GaussianMixturePrior, GaussianPrior, stationary, white
+from leader.problem import Problem
 from leader.schedule import Schedule
+from tests.operators.cases import dense
+from tests.oracle.dense import Part, World
 
 
 def four_variances(shape: tuple[int, int, int]) -> Gaussian:
@@ -40,3 +44,16 @@ def states(prior: GaussianMixturePrior, t: int, count: int, seed: int = 0) -> Te
     abar = prior.schedule.abar(t)
     noise = torch.randn(clean.shape, generator=generator, dtype=torch.float64)
     return abar.sqrt() * clean + (1 - abar).sqrt() * noise
+
+
+def world_of(prior: GaussianPrior, problem: Problem, *, column: bool = False, rcond: float = 1e-3) -> World:
+    """A problem of one image as NumPy sees it; `column`: as columns, see `World`."""
+    like, law = (-1, 1) if column else (-1,), prior.gaussian
+    return World(
+        A=dense(problem.operator).numpy(),
+        y=problem.y.reshape(like).numpy(),
+        sigma=float(problem.sigma[0]),
+        parts=(Part(1.0, law.mean.reshape(like).numpy(), law.covariance().numpy()),),
+        abar=np.append(prior.schedule.abar_table.numpy(), 1.0),
+        rcond=rcond,
+    )

@@ -1,14 +1,13 @@
 """Whole runs of a host with UCPM, SATP and EquS as dense NumPy recursions, written from the published equations.
 
-One image at a time, as vectors [N]; A is a dense matrix, its SVD and inverses are NumPy's, the prior is a mixture of Gaussians
-with full covariances, so that estimates, Sigma_t and gradients are closed forms. Nothing comes from the code under test but
-the matrix A. Hosts are in `plugged_hosts`.
+One image at a time, as vectors [N], in a `World` whose estimates, Sigma_t and gradients are closed forms (`walk`); without
+plug-ins and with one Gaussian a host is an affine map of its draws, whose law is known (`law`). Hosts are in `plugged_hosts`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -16,80 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.oracle.dense import Array
-
-Draw = Callable[[int, str], Array]
-"""draw(position, name) -> standard normal [N]."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """One Gaussian of the mixture: its weight, mean [N] and covariance [N, N]."""
-
-    weight: float
-    mean: Array
-    cov: Array
-
-
-@dataclass
-class World:
-    """y = A x + sigma z with x from a mixture of Gaussians, in [-1, 1] units; abar[-1] must be 1."""
-
-    A: Array
-    y: Array
-    sigma: float
-    parts: tuple[Part, ...]
-    abar: Array
-    shape: tuple[int, int, int]
-    rcond: float = 1e-3
-    turn: Array | None = None
-    """Permutation G of the pixels in which the network is asked at the moment (EquS), or None."""
-    raw: bool = False
-    """Whether the noise is left in that frame."""
-
-    def __post_init__(self) -> None:
-        u, values, vt = np.linalg.svd(self.A)
-        size = self.A.shape[1]
-        kept = np.where(values > self.rcond * values.max(), values, 0)
-        self.V = vt.T
-        self.s = np.concatenate([kept, np.zeros(size - len(kept))])
-        self.measured = self.s > 0
-        self.safe = np.where(self.measured, self.s, 1)
-        w = np.zeros(size)
-        w[: len(values)] = (u.T @ self.y)[: len(values)]
-        self.w = np.where(self.measured, w, 0)
-        self.pinv = np.linalg.pinv(self.A, rcond=self.rcond)
-
-    def ab(self, t: int) -> float:
-        return float(self.abar[t])
-
-    def network(self, x: Array, t: int) -> tuple[Array, Array, Array]:
-        """E[x0 | x_t = x], the noise that goes with it, and Cov[x0 | x_t = x], asked in the current frame."""
-        if self.turn is None:
-            return self._network(x, t)
-        back = np.argsort(self.turn)
-        x0, eps, cov = self._network(x[self.turn], t)
-        return x0[back], eps if self.raw else eps[back], cov[np.ix_(back, back)]
-
-    def _network(self, x: Array, t: int) -> tuple[Array, Array, Array]:
-        a, eye = self.ab(t), np.eye(len(x))
-        logs, means, covs = [], [], []
-        for part in self.parts:
-            total = a * part.cov + (1 - a) * eye
-            gap = x - np.sqrt(a) * part.mean
-            gain = np.linalg.solve(total, part.cov).T
-            means.append(part.mean + np.sqrt(a) * gain @ gap)
-            covs.append(part.cov - a * gain @ part.cov)
-            logs.append(np.log(part.weight) - 0.5 * (gap @ np.linalg.solve(total, gap) + np.linalg.slogdet(total)[1]))
-        chance = np.exp(np.array(logs) - max(logs))
-        chance = chance / chance.sum()
-        x0 = sum(p * m for p, m in zip(chance, means))
-        cov = sum(p * (c + np.outer(m - x0, m - x0)) for p, m, c in zip(chance, means, covs))
-        return x0, (x - np.sqrt(a) * x0) / np.sqrt(1 - a), cov
-
-    def jacobian(self, cov: Array, t: int) -> Array:
-        """d x0 / d x_t, by Tweedie's second order formula."""
-        return np.sqrt(self.ab(t)) / (1 - self.ab(t)) * cov
+from tests.oracle.dense import Array, At, Draw, World
 
 
 @cache
@@ -239,19 +165,19 @@ class Host:
         self.calls += 1
         return Look(x, *self.world.network(x, t))
 
-    def start(self, first: int, draw: Callable[[str], Array]) -> Any:
+    def start(self, first: int, draw: At) -> Any:
         return draw("start")
 
-    def look(self, state: Any, t: int, draw: Callable[[str], Array]) -> Look:
+    def look(self, state: Any, t: int, draw: At) -> Look:
         return self.ask(state, t)
 
     def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
         return x0
 
-    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: Callable[[str], Array]) -> Any:
+    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Any:
         raise NotImplementedError
 
-    def travel(self, look: Look, up: int, draw: Callable[[str], Array]) -> Any:
+    def travel(self, look: Look, up: int, draw: At) -> Any:
         """Back up to `up` from the last estimate of the network, before plug-ins and data."""
         a = self.world.ab(up)
         return np.sqrt(a) * look.x0 + np.sqrt(1 - a) * draw("travel")
@@ -262,6 +188,40 @@ class Host:
 
     def output(self, state: Any) -> Array:
         return state
+
+    def pack(self, state: Any) -> Array:
+        """All that the next step depends on, as rows [M, K]."""
+        return state
+
+    def unpack(self, rows: Array) -> Any:
+        return rows
+
+
+def law(host: Host, times: Sequence[int]) -> tuple[Array, Array]:
+    """Mean [N] and covariance [N, N] of the output over all draws: the host's affine maps, composed. States are columns."""
+    size = host.world.A.shape[1]
+    none, each = np.zeros((size, 1)), np.eye(size)
+
+    def given(fresh: str = "") -> At:
+        return lambda name: each if name == fresh else none
+
+    def step(rows: Array, t: int, u: int, draw: At) -> Array:
+        state = host.unpack(rows)
+        look = host.look(state, t, draw)
+        return host.pack(host.advance(state, look, host.correct(state, look, look.x0, t, u), t, u, draw))
+
+    def spread(parts: Sequence[Array], middle: Array) -> Array:
+        return np.asarray(sum((part - middle) @ (part - middle).T for part in parts))
+
+    mean = host.pack(host.start(times[0], given()))
+    cov = spread([host.pack(host.start(times[0], given(name))) for name in ("start", "extra")], mean)
+    for t, u in pairwise(times):
+        after = step(mean, t, u, given())
+        move = step(mean + np.eye(len(mean)), t, u, given()) - after
+        cov = move @ cov @ move.T + spread([step(mean, t, u, given(n)) for n in ("step", "observation", "extra")], after)
+        mean = after
+    shown = host.output(host.unpack(np.eye(len(mean))))
+    return host.output(host.unpack(mean))[:, 0], shown @ cov @ shown.T
 
 
 def walk(
@@ -278,7 +238,7 @@ def walk(
     story, world = Story(), host.world
     planned = sum(1 for now, after in pairwise(times) if after <= now)
 
-    def at(position: int) -> Callable[[str], Array]:
+    def at(position: int) -> At:
         return lambda name: draw(position, name)
 
     state, here, look = host.start(times[0], at(0)), 0, None

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tests.oracle.dense import Array
+from tests.oracle.dense import Array, At
 from tests.oracle.plugged import Host, Look, pirp_term
-
-At = Callable[[str], Array]
 
 
 class DDIM(Host):
-    """eta = 0."""
-
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
-        b = self.world.ab(u)
-        return np.sqrt(b) * hat + np.sqrt(1 - b) * look.eps
+        a, b = self.world.ab(t), self.world.ab(u)
+        fresh = self.settings.get("eta", 0.0) * np.sqrt((1 - b) / (1 - a)) * np.sqrt(1 - a / b)
+        return np.sqrt(b) * hat + np.sqrt(1 - b - fresh**2) * look.eps + fresh * draw("step")
 
 
 class DDNM(Host):
@@ -52,8 +48,26 @@ class DDNM(Host):
         return np.sqrt(b) * hat + noise
 
 
+class DDNMSimple(Host):
+    """One lambda for all components, without the SVD."""
+
+    def _split(self, u: int) -> tuple[float, float]:
+        a, s = np.sqrt(self.world.ab(u)), np.sqrt(1 - self.world.ab(u))
+        if s >= a * self.world.sigma:
+            return 1.0, np.sqrt(s**2 - (a * self.world.sigma) ** 2)
+        return s / (a * self.world.sigma), 0.0
+
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        return x0 - self._split(u)[0] * self.world.pinv @ (self.world.A @ x0 - self.world.y)
+
+    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
+        eta = self.settings["eta"]
+        noise = eta * draw("step") + np.sqrt(1 - eta**2) * look.eps
+        return np.sqrt(self.world.ab(u)) * hat + self._split(u)[1] * noise
+
+
 class DDRM(Host):
-    """In the variance-exploding coordinates of the paper, eta_b = 1; x0 is the one that plug-ins changed."""
+    """In the variance-exploding coordinates of the paper; x0 is the one that plug-ins changed."""
 
     def start(self, first: int, draw: At) -> Array:
         w = self.world
@@ -63,26 +77,33 @@ class DDRM(Host):
         spread = np.sqrt(np.maximum(0, top**2 - (w.sigma / w.safe) ** 2))
         return np.sqrt(w.ab(first)) * (w.V @ np.where(seen, w.w / w.safe + spread * zv, top * zv))
 
-    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
-        w, kept = self.world, np.sqrt(1 - self.settings["eta"] ** 2)
+    def _sides(self, u: int) -> tuple[float, Array, Array]:
+        """The noise of u, and the components of y that are noisier and cleaner than that."""
+        w = self.world
         s_u = np.sqrt((1 - w.ab(u)) / w.ab(u))
+        return s_u, w.measured & (w.s * s_u < w.sigma), w.measured & (w.s * s_u > w.sigma)
+
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        w, kept, weight = self.world, np.sqrt(1 - self.settings["eta"] ** 2), self.settings.get("eta_b", 1.0)
+        s_u, noisier, cleaner = self._sides(u)
         p = w.V.T @ x0
-        noisier = w.measured & (w.s * s_u <= w.sigma)
-        rows = np.where(noisier, p + kept * s_u * (w.w - w.s * p) / w.sigma, np.where(w.measured, w.w / w.safe, p))
-        return w.V @ rows
+        drawn = p + kept * s_u * (w.w - w.s * p) / (w.sigma or 1)
+        return w.V @ np.where(cleaner, weight * w.w / w.safe + (1 - weight) * p, np.where(noisier, drawn, p))
 
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
-        w, eta = self.world, self.settings["eta"]
-        s_u = np.sqrt((1 - w.ab(u)) / w.ab(u))
+        w, eta, weight = self.world, self.settings["eta"], self.settings.get("eta_b", 1.0)
+        s_u, noisier, cleaner = self._sides(u)
         q, z = w.V.T @ look.eps, w.V.T @ draw("step")
-        noisier = w.measured & (w.s * s_u <= w.sigma)
-        cleaner = np.sqrt(np.maximum(s_u**2 - (w.sigma / w.safe) ** 2, 0)) * z
+        left = np.sqrt(np.maximum(s_u**2 - (weight * w.sigma / w.safe) ** 2, 0)) * z
         free = np.where(noisier, 0, np.sqrt(1 - eta**2) * s_u * q) + eta * s_u * z
-        return np.sqrt(w.ab(u)) * (hat + w.V @ np.where(w.measured & ~noisier, cleaner, free))
+        return np.sqrt(w.ab(u)) * (hat + w.V @ np.where(cleaner, left, free))
 
 
 class DDPG(Host):
-    """x~ = x0 - mu [(1 - delta) A^T (A A^T + eta)^-1 r + delta A^T r] + lam R(x0): PIRP, and DDPG for lam = 0."""
+    """x~ = x0 - mu [(1 - delta) A^T (A A^T + eta)^-1 r + delta A^T r] + lam R(x0): PIRP, and DDPG for lam = 0.
+
+    decreasing  whether mu falls with the noise; inject: whether noise goes back in, which IDPG leaves out
+    """
 
     def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
         w, k = self.world, self.settings
@@ -90,17 +111,19 @@ class DDPG(Host):
         if w.sigma > 0 and u == -1:
             return x0
         delta = b ** k["gamma"] if w.sigma > 0 else 0.0
-        mu = (1 - b) / (1 - a) if w.sigma > 0 else 1.0
+        mu = (1 - b) / (1 - a) if k.get("decreasing", w.sigma > 0) else 1.0
         r = w.A @ x0 - w.y
         eta = max(1e-4, k["eta_tilde"] * w.sigma**2)
         back = w.A.T @ np.linalg.solve(w.A @ w.A.T + eta * np.eye(len(w.A)), r)
         guided = x0 - mu * ((1 - delta) * back + delta * (w.A.T @ r))
-        return guided + k["lam"] * pirp_term(x0, w.shape, k["width"]) if k["lam"] else guided
+        return guided + k["lam"] * pirp_term(x0, w.shape, k["width"]) if k.get("lam") else guided
 
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
         w, k = self.world, self.settings
         a, b = w.ab(t), w.ab(u)
         trust = b ** k["gamma"] if w.sigma > 0 else 1.0
+        if not k.get("inject", True):
+            return np.sqrt(b) * hat
         e = (state - np.sqrt(a) * hat) / np.sqrt(1 - a)
         noise = np.sqrt(k["zeta"]) * draw("step") + np.sqrt(1 - k["zeta"]) * trust * e
         return np.sqrt(b) * hat + np.sqrt(1 - b) * noise
@@ -118,7 +141,7 @@ class DiffPIR(Host):
 
     def look(self, state: Any, t: int, draw: At) -> Look:
         look = self.ask(state, t)
-        look.x0 = np.clip(look.x0, -1, 1)
+        look.x0 = np.clip(look.x0, -1, 1) if self.settings.get("clamp", True) else look.x0
         return look
 
     def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
@@ -147,8 +170,8 @@ class SITCOM(Host):
         reached = int((np.abs(w.A).sum(1) > 0).sum())
         for count in range(1, k["inner"] + 1):
             look = self.ask(v, t)
-            inside = np.abs(look.x0) <= 1
-            look.x0 = np.clip(look.x0, -1, 1)
+            inside = (np.abs(look.x0) <= 1) | (not k.get("clamp", True))
+            look.x0 = np.where(inside, look.x0, np.sign(look.x0))
             r = w.A @ look.x0 - w.y
             if count == k["inner"] or (w.sigma > 0 and r @ r < (w.sigma + k["margin"]) ** 2 * reached):
                 return look
@@ -220,7 +243,8 @@ class ProjDiff(Host):
             moved = state[1] + self.settings["step"] * (hat - state[1])
             return look.point, moved + w.pinv @ (w.y - w.A @ moved), state[2]
         early = a >= w.ab(t)
-        moved = state[1] + w.V @ (np.where(early, 1, self.settings["step"]) * (w.V.T @ (hat - state[1])))
+        beyond = np.where(w.measured & (u < 0), 1, self.settings.get("early_step", 1.0))
+        moved = state[1] + w.V @ (np.where(early, beyond, self.settings["step"]) * (w.V.T @ (hat - state[1])))
         renewed = np.sqrt(a) * (w.V.T @ moved) + np.sqrt(1 - a) * (w.V.T @ draw("observation"))
         xo = np.where(early, renewed, state[2])
         return look.point, moved, np.where(w.measured, np.sqrt(a) * w.w / w.safe, xo)
@@ -230,3 +254,38 @@ class ProjDiff(Host):
 
     def output(self, state: Any) -> Array:
         return state[1]
+
+    def pack(self, state: Any) -> Array:
+        return np.concatenate(np.broadcast_arrays(*state[1:]))
+
+    def unpack(self, rows: Array) -> Any:
+        size = len(self.world.V)
+        return None, rows[:size], rows[size:]
+
+
+class ProjDiffSimple(ProjDiff):
+    """The form for one singular value, with A^+; x_o is in pixels."""
+
+    def start(self, first: int, draw: At) -> Any:
+        x, x0, xo = super().start(first, draw)
+        return x, x0, self.world.V @ xo
+
+    def _levels(self) -> Array:
+        return np.full_like(self.world.s, 1 / (1 + (self.world.sigma / self.world.s.max()) ** 2))
+
+    def look(self, state: Any, t: int, draw: At) -> Look:
+        ab, a = self.world.ab(t), float(self._levels().flat[0])
+        _, x0, xo = state
+        if ab <= a:
+            return self.ask(np.sqrt(ab / a) * xo + np.sqrt(1 - ab / a) * draw("step"), t)
+        return self.ask(np.sqrt(ab) * x0 + np.sqrt(1 - ab) * (xo - np.sqrt(a) * x0) / np.sqrt(1 - a), t)
+
+    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Any:
+        w, a = self.world, float(self._levels().flat[0])
+        change = hat - state[1]
+        if w.ab(t) > a:
+            return look.point, state[1] + self.settings["step"] * change, state[2]
+        rest = w.pinv @ (w.A @ change) if u < 0 else np.zeros_like(change)  # measured: the estimate's own at the end
+        x0 = state[1] + self.settings.get("early_step", 1.0) * (change - rest) + rest
+        xo = np.sqrt(a) * x0 + np.sqrt(1 - a) * draw("observation")
+        return look.point, x0, xo + w.pinv @ (np.sqrt(a) * w.y - w.A @ xo)

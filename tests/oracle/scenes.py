@@ -15,15 +15,14 @@ from torch import Tensor
 
 from leader import Prediction, Prior, Problem, Schedule, operators
 from leader.operators import LinearOperator
-from tests.oracle import plugged
-from tests.oracle.dense import Array
+from tests.oracle.dense import Array, Part, World
 
 IDS = (7, 3)
 """Names of the two images: neither 0, 1 nor in order."""
 
 
 @cache
-def parts(shape: tuple[int, int, int]) -> tuple[plugged.Part, plugged.Part]:
+def parts(shape: tuple[int, int, int]) -> tuple[Part, Part]:
     """Two correlated Gaussians: quiet on the left and lively on the right (variances beyond 1), and a calmer, darker one."""
     _, height, width = shape
     c, i, j = (axis.ravel() for axis in np.meshgrid(*(np.arange(n) for n in shape), indexing="ij"))
@@ -32,8 +31,8 @@ def parts(shape: tuple[int, int, int]) -> tuple[plugged.Part, plugged.Part]:
     lively = 0.1 + 1.1 * (j / (width - 1)) ** 2 + 0.05 * c
     calm = 0.12 + 0.25 * (i / (height - 1))
     return (
-        plugged.Part(0.6, 0.3 * np.cos(i + c), lively[:, None] * near * lively),
-        plugged.Part(0.4, -0.4 + 0.1 * np.sin(j - c), calm[:, None] * near * calm),
+        Part(0.6, 0.3 * np.cos(i + c), lively[:, None] * near * lively),
+        Part(0.4, -0.4 + 0.1 * np.sin(j - c), calm[:, None] * near * calm),
     )
 
 
@@ -111,7 +110,7 @@ class Scene:
 
     problem: Problem
     prior: DensePrior
-    worlds: tuple[plugged.World, ...]
+    worlds: tuple[World, ...]
     shape: tuple[int, int, int]
     image_like: bool
 
@@ -137,7 +136,7 @@ def scene(name: str, sigmas: tuple[float, float] = (0.0, 0.0), calm_first: bool 
     for row, sigma in enumerate(sigmas):
         A = op.select(torch.tensor([row])).A(eye).reshape(size, -1).T.numpy()
         worlds.append(
-            plugged.World(
+            World(
                 A=A,
                 y=2 * y[row].reshape(-1).numpy() - A @ np.ones(size),  # of the [-1, 1] image 2 x - 1
                 sigma=2 * sigma,

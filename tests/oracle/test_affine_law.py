@@ -34,7 +34,10 @@ from leader.priors.gaussian import GaussianPrior, stationary, white
 from leader.problem import Problem
 from leader.sampler import Sampler
 from tests.methods.contexts import context
-from tests.oracle import dense
+from tests.oracle import plugged_hosts
+from tests.oracle.cases import world_of
+from tests.oracle.dense import Array, Draw, World
+from tests.oracle.plugged import Host, law, walk
 
 SHAPE = (1, 16, 16)
 STEPS = 12
@@ -74,61 +77,52 @@ def problem(name: str, kind: str, noisy: bool) -> Problem:
 
 
 @cache
-def world(name: str, kind: str, noisy: bool) -> dense.World:
-    size = SHAPE[1] * SHAPE[2]
-    eye = torch.eye(size, dtype=torch.float64).reshape(size, *SHAPE)
-    law = prior(kind).gaussian
-    return dense.World(
-        A=operator(name).A(eye).reshape(size, -1).T.numpy(),
-        y=problem(name, kind, noisy).y.reshape(-1, 1).numpy(),
-        sigma=SIGMA if noisy else 0.0,
-        mean=law.mean.reshape(-1, 1).numpy(),
-        cov=law.covariance().numpy(),
-        abar=np.append(prior(kind).schedule.abar_table.numpy(), 1.0),
-        rcond=operator(name).rcond,
-    )
+def world(name: str, kind: str, noisy: bool, column: bool = False) -> World:
+    return world_of(prior(kind), problem(name, kind, noisy), column=column, rcond=operator(name).rcond)
 
 
-Case = tuple[Method, type[dense.Recursion], dict[str, Any], bool]
+Case = tuple[Method, type[Host], dict[str, Any], bool]
 
-DDPG_NOISY = {"gamma": 8.0, "zeta": 0.5, "eta_tilde": 0.7, "mode": 1, "inject": True}
+HOSTS = plugged_hosts
+DDPG_NOISY = {"gamma": 8.0, "zeta": 0.5, "eta_tilde": 0.7}
 CASES: dict[str, Case] = {
-    "ddim": (DDIM(eta=0.6), dense.DDIM, {"eta": 0.6}, True),
-    "ddnm": (DDNM(), dense.DDNM, {"eta": 0.85}, False),
-    "ddnm+": (DDNM(), dense.DDNMPlus, {"eta": 0.85}, True),
-    "ddnm-simple": (DDNM(form="simple"), dense.DDNMSimple, {"eta": 0.85}, True),
-    "ddrm-clean": (DDRM(eta=0.7, eta_b=0.9), dense.DDRM, {"eta": 0.7, "eta_b": 0.9}, False),
-    "ddrm": (DDRM(eta=0.85, eta_b=0.8), dense.DDRM, {"eta": 0.85, "eta_b": 0.8}, True),
-    "ddpg-clean": (DDPG(zeta=0.7), dense.DDPG, {**DDPG_NOISY, "zeta": 0.7, "mode": 0}, False),
-    "ddpg": (DDPG(), dense.DDPG, DDPG_NOISY, True),
-    "idpg-clean": (IDPG(), dense.DDPG, {**DDPG_NOISY, "mode": 0, "inject": False}, False),
-    "idpg": (IDPG(gamma=5), dense.DDPG, {**DDPG_NOISY, "gamma": 5, "mode": 0, "inject": False}, True),
-    "diffpir": (DiffPIR(clamp=False, eta=0.3), dense.DiffPIR, {"lam": 7.0, "zeta": 0.3, "eta": 0.3}, True),
-    "projdiff-clean": (ProjDiff(step=1.2), dense.ProjDiff, {"step": 1.2}, False),
-    "projdiff": (ProjDiff(step=0.7), dense.ProjDiff, {"step": 0.7}, True),
-    "projdiff-relaxed": (ProjDiff(0.7, early_step=1.4), dense.ProjDiff, {"step": 0.7, "early_step": 1.4}, True),
+    "ddim": (DDIM(eta=0.6), HOSTS.DDIM, {"eta": 0.6}, True),
+    "ddnm": (DDNM(), HOSTS.DDNM, {"eta": 0.85}, False),
+    "ddnm+": (DDNM(), HOSTS.DDNM, {"eta": 0.85}, True),
+    "ddnm-simple": (DDNM(form="simple"), HOSTS.DDNMSimple, {"eta": 0.85}, True),
+    "ddrm-clean": (DDRM(eta=0.7, eta_b=0.9), HOSTS.DDRM, {"eta": 0.7, "eta_b": 0.9}, False),
+    "ddrm": (DDRM(eta=0.85, eta_b=0.8), HOSTS.DDRM, {"eta": 0.85, "eta_b": 0.8}, True),
+    "ddpg-clean": (DDPG(zeta=0.7), HOSTS.DDPG, {**DDPG_NOISY, "zeta": 0.7}, False),
+    "ddpg": (DDPG(), HOSTS.DDPG, DDPG_NOISY, True),
+    "idpg-clean": (IDPG(), HOSTS.DDPG, {**DDPG_NOISY, "inject": False}, False),
+    "idpg": (IDPG(gamma=5), HOSTS.DDPG, {**DDPG_NOISY, "gamma": 5, "decreasing": False, "inject": False}, True),
+    "diffpir": (DiffPIR(clamp=False, eta=0.3), HOSTS.DiffPIR, {"lam": 7.0, "zeta": 0.3, "eta": 0.3, "clamp": False}, True),
+    "projdiff-clean": (ProjDiff(step=1.2), HOSTS.ProjDiff, {"step": 1.2}, False),
+    "projdiff": (ProjDiff(step=0.7), HOSTS.ProjDiff, {"step": 0.7}, True),
+    "projdiff-relaxed": (ProjDiff(0.7, early_step=1.4), HOSTS.ProjDiff, {"step": 0.7, "early_step": 1.4}, True),
 }
 
 
-def recursion(case: str, name: str, kind: str) -> dense.Recursion:
+def equations(case: str, name: str, kind: str, column: bool = False) -> Host:
     _, made, settings, noisy = CASES[case]
     image_like = tuple(problem(name, kind, noisy).y.shape[1:]) == SHAPE
-    return made(world(name, kind, noisy), {**settings, "image_like": image_like})
+    return made(world(name, kind, noisy, column), **settings, image_like=image_like)
 
 
-def draws(seed: int) -> dense.Draw:
+def draws(seed: int) -> Draw:
     source = SeededNoise(seed)
 
-    def draw(position: int, name: str) -> dense.Array:
-        return source([0], [position], name, SHAPE).double().reshape(-1, 1).numpy()
+    def draw(position: int, name: str) -> Array:
+        return source([0], [position], name, SHAPE).double().flatten().numpy()
 
     return draw
 
 
-def check_path(method: Method, equations: dense.Recursion, case: Problem, kind: str) -> None:
+def check_path(method: Method, host: Host, case: Problem, kind: str) -> None:
     sampler = Sampler(prior(kind), method, (), STEPS, estimator=None)
     found = sampler.run(case, seed=11).images[0].reshape(-1).numpy()
-    expected = dense.path(equations, sampler.plan(case).grid.times, draws(11))
+    grid = sampler.plan(case).grid
+    expected = walk(host, grid.times, grid.uniform, draws(11)).image
     assert np.abs(found - expected).max() < 1e-9 * max(1.0, np.abs(expected).max())
 
 
@@ -136,15 +130,15 @@ def check_path(method: Method, equations: dense.Recursion, case: Problem, kind: 
 @pytest.mark.parametrize("name", ["inpaint", "sr", "blur", "cs"])
 @pytest.mark.parametrize("case", CASES)
 def test_path(case: str, name: str, kind: str) -> None:
-    check_path(CASES[case][0], recursion(case, name, kind), problem(name, kind, CASES[case][3]), kind)
+    check_path(CASES[case][0], equations(case, name, kind), problem(name, kind, CASES[case][3]), kind)
 
 
 @pytest.mark.parametrize("name", ["inpaint", "average", "cs"])
 def test_path_of_projdiff_simple(name: str) -> None:
     for early in (1.0, 1.4):
-        equations = dense.ProjDiffSimple(world(name, "correlated", True), {"step": 0.7, "early_step": early})
+        host = HOSTS.ProjDiffSimple(world(name, "correlated", True), step=0.7, early_step=early)
         method = ProjDiff(step=0.7, early_step=early, form="simple")
-        check_path(method, equations, problem(name, "correlated", True), "correlated")
+        check_path(method, host, problem(name, "correlated", True), "correlated")
 
 
 @pytest.mark.parametrize("first", [990, 200, 60, 20])
@@ -154,8 +148,8 @@ def test_start(case: str, name: str, first: int) -> None:
     """The starts that use y, at times where it matters: a long walk forgets them."""
     here = context(prior("correlated"), problem(name, "correlated", True), seed=11)
     begun = CASES[case][0].start(here, torch.tensor([first]))
-    draw, equations = draws(11), recursion(case, name, "correlated")
-    expected = equations.start(first, draw(0, "start"), draw(0, "extra"))
+    draw, host = draws(11), equations(case, name, "correlated")
+    expected = host.start(first, lambda kind: draw(0, kind))
     parts = [begun.x]
     if isinstance(begun, ProjDiffState):
         svd = problem(name, "correlated", True).operator
@@ -163,8 +157,9 @@ def test_start(case: str, name: str, first: int) -> None:
         # Where nothing is measured x_o is x0 itself.
         observed = begun.x0 + svd.measured.back(begun.observed - svd.measured.to(begun.x0))
         parts = [begun.x0, observed]
+        expected = np.concatenate([expected[1], host.world.V @ expected[2]])
     found = torch.cat([part.reshape(-1) for part in parts]).numpy()
-    assert np.abs(found - expected[:, 0]).max() < 1e-10
+    assert np.abs(found - expected).max() < 1e-10
 
 
 def batch_noise(seed: int) -> Noise:
@@ -197,7 +192,7 @@ def test_law(case: str, name: str, kind: str) -> None:
     many = Problem.internal(one.y.expand(count, *one.y.shape[1:]), one.operator, float(one.sigma[0]))
     sampler = Sampler(prior(kind), method, (), 8, estimator=None)
     found = sampler.run(many, noise=batch_noise(2)).images.reshape(count, -1).numpy()
-    mean, cov = dense.law(recursion(case, name, kind), sampler.plan(many).grid.times)
+    mean, cov = law(equations(case, name, kind, column=True), sampler.plan(many).grid.times)
     directions = np.random.default_rng(0).standard_normal((24, len(mean)))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     directions[12:] = np.eye(len(mean))[np.arange(12) * 21]

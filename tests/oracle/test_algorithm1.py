@@ -18,8 +18,8 @@ from leader.methods import PIRP
 from leader.plugins import UCPM
 from leader.plugins.image_priors import ImagePrior, image_prior
 from leader.result import drain
-from tests.oracle.dense import Array
-from tests.oracle.plugged import World, difference_matrices, pirp_term, tv_hessian
+from tests.oracle.dense import Array, World
+from tests.oracle.plugged import difference_matrices, pirp_term, tv_hessian
 from tests.oracle.scenes import IDS, ForeignNoise, scene
 
 STEPS, ETA_NOISE, LAM = 25, 0.6, 0.3

@@ -14,10 +14,9 @@ from leader.methods import DPS, SITCOM, State
 from leader.operators import BicubicSR, Blur, Inpainting, LinearOperator, gaussian_kernel, random_mask
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.priors.ledger import Ledger, recording
-from leader.problem import Problem
 from tests.methods.contexts import context, measured
-from tests.oracle.cases import mixture
-from tests.oracle.dense import Array
+from tests.oracle import plugged_hosts
+from tests.oracle.cases import mixture, world_of
 
 SHAPE = (1, 8, 8)
 SIGMA = 0.1
@@ -86,56 +85,23 @@ def test_dps_step_is_that_of_numpy(t: int, u: int, learned: bool, guidance: str)
     estimate = method.estimate(here, State(x), times)
     found = method.advance(here, State(x), estimate, estimate.prediction.x0, times, after).x
 
-    abar = np.append(prior.schedule.abar_table.numpy(), 1.0)
-    a, b = abar[t], abar[u]
-    cov, mean = gaussian.covariance().numpy(), gaussian.mean.reshape(-1).numpy()
-    eye = np.eye(64)
-    A = problem.operator.A(torch.eye(64, dtype=torch.float64).reshape(64, *SHAPE)).reshape(64, -1).T.numpy()
-    y, v = problem.y.reshape(-1).numpy(), x.reshape(-1).numpy()
-    jacobian = np.sqrt(a) * cov @ np.linalg.inv(a * cov + (1 - a) * eye)
-    x0 = mean + jacobian @ (v - np.sqrt(a) * mean)
-    r = y - A @ x0
+    w, v = world_of(prior, problem), x.flatten().numpy()
+    a, b, A = w.ab(t), w.ab(u), w.A
+    (jacobian, spread, _), x0 = w.given(t)[0], w.D(v, t)
+    r = w.y - A @ x0
     gradient = -jacobian.T @ A.T @ r / np.linalg.norm(r)
     beta = 1 - a / b
     c0 = beta * np.sqrt(b) / (1 - a)
     c1 = (1 - b) * np.sqrt(1 - beta) / (1 - a)
     variance = np.full(64, beta * (1 - b) / (1 - a))
     if learned and u >= 0:
-        variance = variance + c0**2 * np.diag((1 - a) * cov @ np.linalg.inv(a * cov + (1 - a) * eye))
+        variance = variance + c0**2 * np.diag(spread)
     z = here.noise("step").reshape(-1).numpy()
     if guidance == "annealed":
         x0 = x0 + 0.7 * (1 - a) / np.sqrt(a) * jacobian.T @ A.T @ r / (float(problem.sigma[0]) ** 2 + (1 - a) / a)
         gradient = 0 * gradient
     expected = c0 * x0 + c1 * v + np.sqrt(variance) * z - 0.7 * gradient
     assert np.abs(found.reshape(-1).numpy() - expected).max() < 1e-9
-
-
-def numpy_adam(prior: GaussianPrior, problem: Problem, x: Tensor, t: int, method: SITCOM) -> tuple[Array, int]:
-    """The inner loop for one image, dense: the estimate of the last forward pass and the number of passes."""
-    a = float(prior.schedule.abar(t))
-    cov = prior.gaussian.covariance().numpy()
-    mean = prior.gaussian.mean.reshape(-1).numpy()
-    jacobian = np.sqrt(a) * cov @ np.linalg.inv(a * cov + (1 - a) * np.eye(64))
-    A = problem.operator.A(torch.eye(64, dtype=torch.float64).reshape(64, *SHAPE)).reshape(64, -1).T.numpy()
-    y, start = problem.y.reshape(-1).numpy(), x.reshape(-1).numpy()
-    sigma = float(problem.sigma[0])
-    v, m, s = start.copy(), np.zeros(64), np.zeros(64)
-    reached = int((np.abs(A).sum(1) > 0).sum())
-    for k in range(1, method.inner + 1):
-        x0 = mean + jacobian @ (v - np.sqrt(a) * mean)
-        inside = np.ones(64)
-        if method.clamp:
-            inside = (np.abs(x0) <= 1).astype(float)
-            x0 = np.clip(x0, -1, 1)
-        r = A @ x0 - y
-        if sigma > 0 and r @ r < (sigma + method.margin) ** 2 * reached:
-            return x0, k
-        outer = 2 * r if sigma > 0 else r / np.linalg.norm(r)
-        g = jacobian.T @ (inside * (A.T @ outer)) + 2 * method.lam * (v - start)
-        m = 0.9 * m + 0.1 * g
-        s = 0.999 * s + 0.001 * g**2
-        v = v - method.rate * (m / (1 - 0.9**k)) / (np.sqrt(s / (1 - 0.999**k)) + 1e-8)
-    return x0, method.inner
 
 
 SITCOMS = [
@@ -153,9 +119,10 @@ def test_sitcom_inner_loop_is_that_of_numpy(name: str, sigma: float, method: SIT
     ledger = Ledger()
     with recording(ledger):
         estimate = method.estimate(context(prior, problem), State(x), torch.tensor([TIME]))
-    expected, passes = numpy_adam(prior, problem, x, TIME, method)
+    host = plugged_hosts.SITCOM(world_of(prior, problem), **vars(method))
+    expected = host.look(x.flatten().numpy(), TIME, lambda name: None).x0
     assert np.abs(estimate.prediction.x0.reshape(-1).numpy() - expected).max() < 1e-9
-    assert (ledger.total.calls, ledger.total.backwards) == (passes, passes - 1)
+    assert (ledger.total.calls, ledger.total.backwards) == (host.calls, host.calls - 1)
 
 
 def test_sitcom_images_stop_for_themselves() -> None:

@@ -28,7 +28,7 @@ from tests.cheap_prior import CheapPrior
 from tests.methods.contexts import context
 from tests.operators.cases import dense
 from tests.oracle import plugged, plugged_hosts
-from tests.oracle.dense import Array
+from tests.oracle.dense import Array, World
 from tests.uncertainty.spectra import correlated
 
 SHAPE = (1, 8, 16)
@@ -44,14 +44,14 @@ NOW, NEXT = 500, 420
 
 
 @cache
-def scene(name: str, sigma: float) -> tuple[Problem, plugged.World, Array]:
+def scene(name: str, sigma: float) -> tuple[Problem, World, Array]:
     """A problem, its dense form, and an estimate x0 [N] that misses the data."""
     op, rng = OPERATORS[name], np.random.default_rng(4)
     truth, x0 = rng.uniform(-0.8, 0.8, (2, 128))
     clean = op.A(torch.from_numpy(truth).reshape(1, *SHAPE))
     y = clean + sigma * torch.from_numpy(rng.standard_normal(tuple(clean.shape))) * op.reached(clean)
     abar = np.append(CheapPrior().schedule.abar_table.numpy(), 1.0)
-    world = plugged.World(dense(op).numpy(), y.flatten().numpy(), sigma, (), abar, SHAPE, rcond=1e-9)
+    world = World(dense(op).numpy(), y.flatten().numpy(), sigma, (), abar, SHAPE, rcond=1e-9)
     return Problem.internal(y, op, sigma), world, x0
 
 
@@ -75,19 +75,19 @@ def gain(A: Array, S: Array, variance: float) -> Array:
     return S @ A.T @ np.linalg.inv(A @ S @ A.T + variance * np.eye(len(A)))
 
 
-def projected(world: plugged.World, x0: Array) -> Array:
+def projected(world: World, x0: Array) -> Array:
     """argmin (x - x0)^T S^{-1} (x - x0) under A x = y."""
     S = covariance()
     return x0 + S @ world.A.T @ np.linalg.pinv(world.A @ S @ world.A.T, rcond=1e-10) @ (world.y - world.A @ x0)
 
 
-def weighted(world: plugged.World, x0: Array, eta: float) -> Array:
+def weighted(world: World, x0: Array, eta: float) -> Array:
     """W A^T (A W A^T + eta)^{-1} (y - A x0) with W of mean 1."""
     W = covariance() / np.diag(covariance()).mean()
     return gain(world.A, W, eta) @ (world.y - world.A @ x0)
 
 
-def expected(world: plugged.World, x0: Array, trust: float = 1.0) -> Array:
+def expected(world: World, x0: Array, trust: float = 1.0) -> Array:
     """E[x0 | x_t, y], the noise's variance divided by the trust."""
     return x0 + gain(world.A, covariance(), world.sigma**2 / trust) @ (world.y - world.A @ x0)
 

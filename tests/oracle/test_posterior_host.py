@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,9 @@ from leader.priors.gaussian import GaussianPrior, stationary
 from leader.problem import Problem
 from leader.sampler import Sampler
 from leader.schedule import Grid, Schedule
-from tests.operators.cases import dense as matrix
-from tests.oracle import dense
-from tests.oracle.dense import Array
+from tests.oracle.cases import world_of
+from tests.oracle.dense import Array, At, World
+from tests.oracle.plugged import Host, Look, law, walk
 
 SHAPE = (1, 4, 8)
 SIZE = 32
@@ -62,23 +63,17 @@ def problem(name: str, sigma: float) -> Problem:
 
 
 @cache
-def world(name: str, sigma: float) -> dense.World:
-    return dense.World(
-        A=matrix(OPERATORS[name]).numpy(),
-        y=problem(name, sigma).y.reshape(-1, 1).numpy(),
-        sigma=sigma,
-        mean=prior().gaussian.mean.reshape(-1, 1).numpy(),
-        cov=prior().gaussian.covariance().numpy(),
-        abar=np.append(prior().schedule.abar_table.numpy(), 1.0),
-    )
+def world(name: str, sigma: float, column: bool = True) -> World:
+    return world_of(prior(), problem(name, sigma), column=column)
 
 
 @cache
 def posterior(name: str, sigma: float) -> tuple[Array, Array]:
     """The exact mean [N, 1] and covariance [N, N]."""
     w = world(name, sigma)
-    gain = w.cov @ w.A.T @ np.linalg.pinv(w.A @ w.cov @ w.A.T + sigma**2 * np.eye(len(w.A)), rcond=1e-12, hermitian=True)
-    return w.mean + gain @ (w.y - w.A @ w.mean), w.cov - gain @ w.A @ w.cov
+    mean, cov = w.parts[0].mean, w.parts[0].cov
+    gain = cov @ w.A.T @ np.linalg.pinv(w.A @ cov @ w.A.T + sigma**2 * np.eye(len(w.A)), rcond=1e-12, hermitian=True)
+    return mean + gain @ (w.y - w.A @ mean), cov - gain @ w.A @ cov
 
 
 def power(symmetric: Array, exponent: float) -> Array:
@@ -86,41 +81,39 @@ def power(symmetric: Array, exponent: float) -> Array:
     return vectors * np.maximum(values, 0) ** exponent @ vectors.T
 
 
-class Equations(dense.Recursion):
+class Equations(Host):
     """x_hat = E[x0 | x_t, y] by conditioning the joint law of x0, x_t and y at once; DDIM's step with x_hat and its noise."""
 
     def given(self, t: int) -> tuple[Array, Array]:
         """Matrix and offset of x_t -> E[x0 | x_t, y]."""
-        w, a = self.world, self.world.ab(t)
-        known = np.concatenate([np.sqrt(a) * np.eye(SIZE), w.A])
-        noise = np.concatenate([np.full(SIZE, 1 - a), np.full(len(w.A), w.sigma**2)])
-        total = known @ w.cov @ known.T + np.diag(noise)
-        gain = w.cov @ known.T @ np.linalg.pinv(total, rcond=1e-13, hermitian=True)
-        offset = w.mean - gain @ known @ w.mean + gain[:, SIZE:] @ w.y
-        return gain[:, :SIZE], offset
+        kept = self.settings.setdefault("kept", {})
+        if t not in kept:
+            w, a, (part,) = self.world, self.world.ab(t), self.world.parts
+            known = np.concatenate([np.sqrt(a) * np.eye(SIZE), w.A])
+            noise = np.concatenate([np.full(SIZE, 1 - a), np.full(len(w.A), w.sigma**2)])
+            total = known @ part.cov @ known.T + np.diag(noise)
+            gain = part.cov @ known.T @ np.linalg.pinv(total, rcond=1e-13, hermitian=True)
+            kept[t] = gain[:, :SIZE], part.mean - gain @ known @ part.mean + gain[:, SIZE:] @ w.y
+        return kept[t]  # type: ignore[no-any-return]
 
-    def step(self, x: Array, t: int, u: int, z: Array, zo: Array, ze: Array) -> Array:
-        w, eta = self.world, self.settings["eta"]
-        a, b = w.ab(t), w.ab(u)
-        if t not in self.kept:
-            self.kept[t] = self.given(t)
-        hat = self.kept[t][0] @ x + self.kept[t][1]
-        eps = (x - np.sqrt(a) * hat) / np.sqrt(1 - a)
-        fresh = eta * np.sqrt((1 - b) / (1 - a)) * np.sqrt(1 - a / b)
-        return np.sqrt(b) * hat + np.sqrt(1 - b - fresh**2) * eps + fresh * z
+    def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
+        gain, offset = self.given(t)
+        return gain @ state + offset
 
-    @property
-    def kept(self) -> dict[int, tuple[Array, Array]]:
-        return self.settings.setdefault("kept", {})  # type: ignore[no-any-return]
+    def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
+        a, b = self.world.ab(t), self.world.ab(u)
+        eps = (state - np.sqrt(a) * hat) / np.sqrt(1 - a)
+        fresh = self.settings["eta"] * np.sqrt((1 - b) / (1 - a)) * np.sqrt(1 - a / b)
+        return np.sqrt(b) * hat + np.sqrt(1 - b - fresh**2) * eps + fresh * draw("step")
 
 
 class FromTheTruth(Equations):
     """The same from the exact law of x_T given y, so that all that is left is the error of the steps."""
 
-    def start(self, first: int, z: Array, ze: Array) -> Array:
+    def start(self, first: int, draw: At) -> Array:
         mean, cov = self.settings["truth"]
         a = self.world.ab(first)
-        return np.sqrt(a) * mean + power(a * cov + (1 - a) * np.eye(SIZE), 0.5) @ z
+        return np.sqrt(a) * mean + power(a * cov + (1 - a) * np.eye(SIZE), 0.5) @ draw("start")
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.6, 1.0])
@@ -130,10 +123,10 @@ def test_path(name: str, sigma: float, eta: float) -> None:
     source, case = SeededNoise(11), problem(name, sigma)
 
     def draw(position: int, draw_name: str) -> Array:
-        return source([0], [position], draw_name, SHAPE).double().reshape(-1, 1).numpy()
+        return source([0], [position], draw_name, SHAPE).double().flatten().numpy()
 
     found = Sampler(prior(), Posterior(eta=eta), (EXACT,), grid=grid(12)).run(case, seed=11).images[0]
-    expected = dense.path(Equations(world(name, sigma), {"eta": eta}), grid(12).times, draw)
+    expected = walk(Equations(world(name, sigma, column=False), eta=eta), grid(12).times, True, draw).image
     assert np.abs(found.reshape(-1).numpy() - expected).max() < 1e-6
 
 
@@ -150,13 +143,10 @@ def test_law_is_first_order_in_the_step_away_from_the_posterior(name: str, sigma
     mean, cov = posterior(name, sigma)
     if name == "blur" and sigma == 0:
         assert np.abs(cov).max() < 1e-9, "all is measured: the posterior is a point, which any T reaches"
-        found = dense.law(FromTheTruth(world(name, sigma), {"eta": eta, "truth": (mean, cov)}), grid(10).times)
+        found = law(FromTheTruth(world(name, sigma), eta=eta, truth=(mean, cov)), grid(10).times)
         assert np.abs(found[0] - mean[:, 0]).max() < 1e-6 and np.abs(found[1]).max() < 1e-6
         return
-    laws = [
-        dense.law(FromTheTruth(world(name, sigma), {"eta": eta, "truth": (mean, cov)}), grid(steps).times)
-        for steps in (50, 100, 200)
-    ]
+    laws = [law(FromTheTruth(world(name, sigma), eta=eta, truth=(mean, cov)), grid(steps).times) for steps in (50, 100, 200)]
     errors = [float(np.linalg.norm(found[1] - cov) / np.linalg.norm(cov)) for found in laws]
     assert halves(*errors), errors
     # twice the finer law less the coarser one is second order: far closer than either

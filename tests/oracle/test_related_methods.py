@@ -22,8 +22,7 @@ from leader.priors.gaussian import GaussianPrior, white
 from leader.problem import Problem
 from leader.schedule import Grid
 from tests.methods.contexts import context, measured
-from tests.oracle import dense
-from tests.oracle.cases import gaussian, mixture
+from tests.oracle.cases import gaussian, mixture, world_of
 from tests.oracle.dense import Array
 from tests.oracle.scenes import scene
 
@@ -54,15 +53,7 @@ class Case:
         truth = self.prior.sample(1, torch.Generator().manual_seed(seed))
         self.problem = measured(OPERATORS[name](), truth, sigma)
         self.context: Context = context(self.prior, self.problem, seed=4)
-        eye = torch.eye(SIZE, dtype=torch.float64).reshape(SIZE, *SHAPE)
-        self.world = dense.World(
-            A=self.problem.operator.A(eye).reshape(SIZE, -1).T.numpy(),
-            y=self.problem.y.reshape(-1, 1).numpy(),
-            sigma=sigma,
-            mean=self.prior.gaussian.mean.reshape(-1, 1).numpy(),
-            cov=self.prior.gaussian.covariance().numpy(),
-            abar=np.append(self.prior.schedule.abar_table.numpy(), 1.0),
-        )
+        self.world = world_of(self.prior, self.problem, column=True)
         self.x = torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(8), dtype=torch.float64)
 
     def draw(self, name: str) -> Array:
@@ -78,8 +69,7 @@ class Case:
 
     def jacobian(self, t: int) -> Array:
         """dx0/dx_t, symmetric."""
-        self.world.D(np.zeros((SIZE, 1)), t)
-        return self.world._gains[t]
+        return self.world.given(t)[0][0]
 
     def weighted_inverse(self, eta: float) -> Array:
         """A^T (A A^T + eta)^{-1}; A^+ for eta = 0."""

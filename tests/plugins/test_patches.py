@@ -8,7 +8,7 @@ from torch import Tensor
 
 from leader import LeaderError, Problem, Sampler
 from leader.operators import Denoising, Inpainting
-from leader.operators.masks import box_mask
+from leader.operators.pointwise import box_mask
 from leader.plugins import Patches
 from leader.plugins.patches import find_wide_parts
 from leader.priors.patches import PatchMixture, Widths, collect_patches, fill_from_border

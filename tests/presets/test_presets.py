@@ -50,15 +50,8 @@ DDPG = {0.01: (11.0, 0.6, 1.0), 0.05: (8.0, 0.5, 0.7), 0.1: (5.0, 0.6, 0.7)}
 @pytest.mark.parametrize(
     ("sigma", "row"),
     [
-        (0.005, 0.01),
-        (0.01, 0.01),
-        (0.019, 0.01),
-        (0.026, 0.05),
-        (0.03, 0.05),
-        (0.05, 0.05),
-        (0.06, 0.05),
-        (0.1, 0.1),
-        (0.5, 0.1),
+        *((0.005, 0.01), (0.01, 0.01), (0.019, 0.01), (0.026, 0.05), (0.03, 0.05), (0.05, 0.05), (0.06, 0.05)),
+        *((0.1, 0.1), (0.5, 0.1)),
     ],
 )
 def test_the_sampler_looks_up_the_quoted_level(sigma: float, row: float) -> None:
@@ -218,24 +211,6 @@ def test_every_entry_can_be_built(number: int) -> None:
 def test_no_two_entries_fit_equally_well() -> None:
     keys = [tuple(item.get(key, "any") for key in ("prior", "method", "task", "noise")) for item in presets.entries()]
     assert len(keys) == len(set(keys))
-
-
-@pytest.mark.parametrize(
-    ("noise", "sigma", "fits"),
-    [
-        *((0.0, 0.0, True), (0.05, 0.02, True), (0.0, 0.05, False), (0.05, 0.0, False)),
-        *(("none", 0.0, True), ("none", 0.05, False), ("noisy", 0.05, True), ("noisy", 0.0, False)),
-        *(("any", 0.0, True), ("any", 0.05, True)),
-    ],
-)
-def test_presets_of_clean_data_and_of_noise_do_not_serve_each_other(noise: Any, sigma: float, fits: bool) -> None:
-    assert (presets.rank({"noise": noise}, "embedded", "ddnm", "denoise", sigma) is not None) == fits
-
-
-def test_the_level_that_is_nearest_by_its_ratio_wins() -> None:
-    """0.02 lies nearer to 0.03 than to 0.011 as a ratio, and nearer to 0.011 as a difference."""
-    close, far = (presets.rank({"noise": level}, "x", "y", "z", 0.02) for level in (0.03, 0.011))
-    assert close is not None and far is not None and close > far and close[-1] == pytest.approx(2 - 1 / 3)
 
 
 def test_what_is_stored_beside_a_prior_wins_for_that_prior_alone(shelf: list[dict[str, Any]], tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from leader import DenoiserPrior, Problem, Sampler, load_prior, operators
 from leader.errors import LeaderError
 from leader.priors import GaussianPrior, NetworkPrior, adapters
-from leader.priors.fingerprint import ABSENT, fingerprint, list_files
 from leader.priors.gaussian import white
+from leader.priors.loading import ABSENT, fingerprint, list_files
 from leader.priors.pyramid import embedded_file
 from leader.priors.tiling import PaddedPrior, TiledPrior
 from leader.priors.variance_head import HeadShape, VarianceHead
@@ -113,7 +113,6 @@ def test_a_fingerprint_follows_the_bytes_and_nothing_else(tmp_path: Path, monkey
 
 def test_files_are_hashed_once_until_they_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from leader import files
-    from leader.priors import fingerprint as home
 
     read: list[Path] = []
     hash_file = files.sha256_of
@@ -125,10 +124,10 @@ def test_files_are_hashed_once_until_they_change(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(files, "sha256_of", counted)
     checkpoint = tmp_path / "x.pt"
     checkpoint.write_bytes(b"abc")
-    assert home.fingerprint(checkpoint) == home.fingerprint(checkpoint) == hashlib.sha256(b"abc").hexdigest()[:16]
+    assert fingerprint(checkpoint) == fingerprint(checkpoint) == hashlib.sha256(b"abc").hexdigest()[:16]
     assert len(read) == 1
     checkpoint.write_bytes(b"abcd")
-    assert home.fingerprint(checkpoint) == hashlib.sha256(b"abcd").hexdigest()[:16]
+    assert fingerprint(checkpoint) == hashlib.sha256(b"abcd").hexdigest()[:16]
 
 
 def test_every_exported_name_is_there_and_the_package_is_light() -> None:

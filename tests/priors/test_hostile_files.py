@@ -23,8 +23,7 @@ from leader.priors import catalogue, tensor_files
 from leader.priors.inspection import inspect
 from leader.priors.loading import load_prior
 from leader.priors.networks import DDPM, DDPMConfig
-from leader.priors.pickle_check import is_harmless
-from leader.priors.tensor_files import check_weights
+from leader.priors.tensor_files import check_weights, is_harmless
 from leader.priors.variance_head import NODES, OLD_NODES, HeadShape, VarianceHead
 from tests.priors.limits import bounded, sentence
 from tests.priors.test_checkpoints import OPTIONS, tiny

@@ -14,13 +14,12 @@ from leader import LeaderError, Problem, Sampler, load_prior, operators
 from leader.priors import fast_half, loading
 from leader.priors.adapters import NetworkPrior
 from leader.priors.ask import Ask
-from leader.priors.mixed import MixedPrior, Rounding, round_to_half
+from leader.priors.mixed import MixedPrior, Rounding, round_filters, round_to_half
 from leader.priors.pieces import PiecewisePrior, cut_into_pieces
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import Body
-from leader.priors.rounded import round_filters
 from leader.schedule import Schedule
-from leader.train.rounding import fit_rounding
+from leader.train.tables import fit_rounding
 from tests.cheap_prior import photograph
 
 TABLE = Rounding((-9.0, -3.0, 2.0), (4e-3, 2e-3, 1e-3), (0.01, 0.05, 0.2))  # 0.4, 0.04 and 0.005 of the spread

@@ -21,16 +21,9 @@ from leader.restoration.arguments import Exactly, as_kernel, as_mask, as_picture
 @pytest.mark.parametrize(
     ("sigma", "says"),
     [
-        (25, r"25/255 = 0\.098"),
-        ("100", r"100/255 = 0\.392"),
-        (1.0001, "at most 1"),
-        (-1e-9, ">= 0"),
-        ("nan", "finite"),
-        (float("inf"), "finite"),
-        ("", "must be a number"),
-        (None, "must be a number"),
-        (10**400, "must be a number"),
-        (True, "must be a number; found .True."),
+        *((25, r"25/255 = 0\.098"), ("100", r"100/255 = 0\.392"), (1.0001, "at most 1"), (-1e-9, ">= 0")),
+        *(("nan", "finite"), (float("inf"), "finite"), ("", "must be a number"), (None, "must be a number")),
+        *((10**400, "must be a number"), (True, "must be a number; found .True.")),
     ],
 )
 def test_absurd_noise_levels(sigma: Any, says: str) -> None:
@@ -56,19 +49,11 @@ def test_seeds_that_are_fine() -> None:
 @pytest.mark.parametrize(
     ("kernel", "says"),
     [
-        ("gaussian:1e9", "pixels wide"),
-        ("gaussian:129", "at most 128"),
-        ("gaussian:-1", "positive"),
-        ("gaussian:nan", "number was expected"),
-        ("gaussian:", "number was expected"),
-        ("motion:-1", "integer from 0"),
-        ("motion:1e30", "integer from 0"),
-        ("motion:" + "9" * 5000, "integer from 0"),
-        ("motion:x", "integer from 0"),
-        (np.ones((1026, 1)), "at most 1025 x 1025"),
-        (np.array([["a"]]), "must hold numbers"),
-        (np.array([[{}]], dtype=object), "must hold numbers"),
-        (np.ones(3), "table of numbers"),
+        *(("gaussian:1e9", "pixels wide"), ("gaussian:129", "at most 128"), ("gaussian:-1", "positive")),
+        *(("gaussian:nan", "number was expected"), ("gaussian:", "number was expected"), ("motion:-1", "integer from 0")),
+        *(("motion:1e30", "integer from 0"), ("motion:" + "9" * 5000, "integer from 0"), ("motion:x", "integer from 0")),
+        *((np.ones((1026, 1)), "at most 1025 x 1025"), (np.array([["a"]]), "must hold numbers")),
+        *((np.array([[{}]], dtype=object), "must hold numbers"), (np.ones(3), "table of numbers")),
         (np.array([[np.inf]]), "NaN or infinite"),
     ],
 )

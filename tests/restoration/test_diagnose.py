@@ -150,11 +150,8 @@ def test_repairs_follow_each_other_and_the_first_is_the_advice() -> None:
 @pytest.mark.parametrize(
     "pixels",
     [
-        np.zeros((8, 8, 3), np.uint8),
-        np.full((8, 300, 3), 255, np.uint8),
-        np.full((100, 100), 0.5, np.float32),
-        np.zeros((70, 70, 4), np.uint8),
-        (np.random.default_rng(0).random((80, 80)) * 65535).astype(np.uint16),
+        *(np.zeros((8, 8, 3), np.uint8), np.full((8, 300, 3), 255, np.uint8), np.full((100, 100), 0.5, np.float32)),
+        *(np.zeros((70, 70, 4), np.uint8), (np.random.default_rng(0).random((80, 80)) * 65535).astype(np.uint16)),
         np.random.default_rng(0).random((64, 65, 2)).astype(np.float32),
     ],
     ids=["tiny", "narrow", "flat grey", "transparent", "16 bits", "grey with alpha"],
@@ -168,11 +165,6 @@ def test_pictures_that_cannot_be_served_are_refused_in_a_sentence() -> None:
         diagnose(np.zeros((4, 4), np.uint8))
 
 
-def test_the_middle_of_a_large_picture_speaks_for_it() -> None:
-    pixels = np.zeros((8, 4000, 3), np.uint8)
-    assert checked(diagnose(pixels))["size"] == [4000, 8]
-
-
 def test_commands_are_quoted_for_a_shell() -> None:
     advice = Advice("deblur", {"kernel": "line:9:40", "kernel_doubt": 0.05})
     command = advice.command("it's $HOME.jpg", "-out.png")
@@ -182,21 +174,12 @@ def test_commands_are_quoted_for_a_shell() -> None:
     ]
 
 
-def test_it_is_at_the_door_of_the_package() -> None:
-    assert leader.diagnose is diagnose and leader.Diagnosis is Diagnosis
-    assert "nothing to repair" in repr(diagnose(np.zeros((20, 20), np.uint8)))
-
-
 @pytest.mark.parametrize(
     ("kinds", "share", "told"),
     [
-        (("scratches",), 0.001, False),
-        (("scratches",), 0.003, True),
-        (("dead pixels",), 0.0001, True),
-        (("salt and pepper", "scratches"), 0.001, True),
-        (("salt and pepper",), 0.4, False),
-        (("torn areas",), 0.4, True),
-        (("torn areas",), 0.6, False),
+        *((("scratches",), 0.001, False), (("scratches",), 0.003, True), (("dead pixels",), 0.0001, True)),
+        *((("salt and pepper", "scratches"), 0.001, True), (("salt and pepper",), 0.4, False)),
+        *((("torn areas",), 0.4, True), (("torn areas",), 0.6, False)),
     ],
 )
 def test_a_stray_scratch_and_a_picture_of_defects_are_not_told(

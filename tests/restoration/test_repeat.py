@@ -118,6 +118,9 @@ def test_the_summary_holds_every_option(picture: Path) -> None:
     assert (settings["seed"], settings["ids"], settings["steps"], settings["threads"]) == (3, [2], 4, 1)
     assert [item["name"] for item in settings["plugins"]] == ["ucpm", "satp"] and settings["method"]["name"] == "ddnm"
     assert {"leader", "torch", "numpy", "python"} <= summary["versions"].keys()
+    for threads, clipped in ((3, 0), (5, 7)):
+        again = arguments_of({**summary, "clipped": clipped, "settings": {**settings, "threads": threads}})
+        assert (again["threads"], again["clipped"]) == (threads, bool(clipped))
 
 
 def test_seed_and_id_choose_the_noise(picture: Path) -> None:
@@ -179,45 +182,17 @@ def damaged(summary: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("leader", "run 2"),
-        ("task", 3),
-        ("sigma", "loud"),
-        ("sigma", 10**400),
-        ("noise_spectrum", [[[10**400]]]),
-        ("sigma", True),
-        ("settings", []),
-        ("settings/method", "ddnm"),
-        ("settings/method/name", "dnm"),
-        ("settings/method/nonsense", 1),
-        ("settings/method/use_presets", True),
-        ("settings/plugins", {}),
-        ("settings/plugins", ["satp"]),
-        ("settings/grid", [1.5, -1]),
-        ("settings/grid", [10**9, -1]),
-        ("settings/estimator", {"name": "oracle"}),
-        ("settings/estimator", {"name": "hutchinson", "nonsense": 1}),
-        ("settings/seed", -1),
-        ("settings/seed", "x"),
-        ("settings/threads", True),
-        ("settings/trust_time", True),
-        ("settings/ids", [-1]),
-        ("settings/threads", 10**9),
-        ("settings/probes", None),
-        ("device", "abacus"),
-        ("dtype", 3),
-        ("prior", "embedded"),
-        ("uniform_grid", "yes"),
-        ("options", []),
-        ("options/task", "sr"),
-        ("options/sigma", 0.1),
-        ("options/threads", 3),
-        ("options/nonsense", 1),
-        ("options/kernel", {}),
-        ("options/kernel/shape", [5, 5]),
-        ("options/kernel/shape", [10**9, 10**9]),
-        ("options/kernel/shape", [-5, -4]),
-        ("options/kernel/dtype", "object"),
-        ("options/kernel/zlib", "!!!"),
+        *(("leader", "run 2"), ("task", 3), ("sigma", "loud"), ("sigma", 10**400), ("noise_spectrum", [[[10**400]]])),
+        *(("sigma", True), ("settings", []), ("settings/method", "ddnm"), ("settings/method/name", "dnm")),
+        *(("settings/method/nonsense", 1), ("settings/method/use_presets", True), ("settings/plugins", {})),
+        *(("settings/plugins", ["satp"]), ("settings/grid", [1.5, -1]), ("settings/grid", [10**9, -1])),
+        *(("settings/estimator", {"name": "oracle"}), ("settings/estimator", {"name": "hutchinson", "nonsense": 1})),
+        *(("settings/seed", -1), ("settings/seed", "x"), ("settings/threads", True), ("settings/trust_time", True)),
+        *(("settings/ids", [-1]), ("settings/threads", 10**9), ("settings/probes", None), ("device", "abacus")),
+        *(("dtype", 3), ("prior", "embedded"), ("uniform_grid", "yes"), ("options", []), ("options/task", "sr")),
+        *(("options/sigma", 0.1), ("options/threads", 3), ("options/nonsense", 1), ("options/kernel", {})),
+        *(("options/kernel/shape", [5, 5]), ("options/kernel/shape", [10**9, 10**9])),
+        *(("options/kernel/shape", [-5, -4]), ("options/kernel/dtype", "object"), ("options/kernel/zlib", "!!!")),
     ],
 )
 def test_a_damaged_summary_is_refused_in_one_sentence(picture: Path, path: str, value: Any) -> None:

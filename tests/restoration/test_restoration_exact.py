@@ -104,9 +104,7 @@ def test_only_known_pixels_tell_the_noise() -> None:
 @pytest.mark.parametrize(
     ("task", "level", "kind", "used"),
     [
-        ("denoise", 0.0045, np.uint8, 0.0),
-        ("denoise", 0.03, np.uint8, 1.0),
-        ("sr", 0.0045, np.uint8, 1.0),
+        *(("denoise", 0.0045, np.uint8, 0.0), ("denoise", 0.03, np.uint8, 1.0), ("sr", 0.0045, np.uint8, 1.0)),
     ],
 )
 def test_noise_below_what_anybody_sees_is_left_in_8_bits(task: str, level: float, kind: Any, used: float) -> None:

@@ -118,10 +118,3 @@ def test_white_is_known_and_grey_goes_to_the_nearer_end(tmp_path: Path) -> None:
     colours[:4, :, 1:] = 1  # cyan is bright though it has no red
     write_picture(tmp_path / "mask.png", Picture(colours))
     assert as_mask(tmp_path / "mask.png", (8, 8))[:, 0].tolist() == [1] * 4 + [0] * 4
-
-
-def test_a_doubtful_mask_is_mentioned_and_a_good_one_is_not() -> None:
-    image, mask = photograph(32, 32), np.ones((32, 32))
-    mask[2:6, 2:6] = 0
-    notes = [prepare(image, "inpaint", mask=item, sigma=0.1, prior=CheapPrior()).notes for item in (mask, 1 - mask)]
-    assert not notes[0] and any("inverted" in note for note in notes[1])

@@ -129,14 +129,9 @@ def test_extension_is_consistent_and_smooth() -> None:
 @pytest.mark.parametrize(
     ("task", "options"),
     [
-        ("sr", {"factor": 3, "down": "average"}),
-        ("deblur-gaussian", {"kernel": "gaussian:1.5"}),
-        ("deblur-gaussian", {}),
-        ("deblur-motion", {}),
-        ("deblur", {"kernel": np.ones((3, 3))}),
-        ("inpaint", {"mask": "random:0.4:5"}),
-        ("cs", {"ratio": 0.5, "order": "sequency"}),
-        ("colourise", {}),
+        *(("sr", {"factor": 3, "down": "average"}), ("deblur-gaussian", {"kernel": "gaussian:1.5"})),
+        *(("deblur-gaussian", {}), ("deblur-motion", {}), ("deblur", {"kernel": np.ones((3, 3))})),
+        *(("inpaint", {"mask": "random:0.4:5"}), ("cs", {"ratio": 0.5, "order": "sequency"}), ("colourise", {})),
         ("denoise", {}),
     ],
 )
@@ -154,10 +149,8 @@ def test_containers_carry_every_task(tmp_path: Path, task: str, options: dict[st
 @pytest.mark.parametrize(
     ("image", "options", "says"),
     [
-        (np.full((16, 16, 3), np.nan), {}, "NaN"),
-        (np.zeros((1, 1, 3)), {}, "1 x 1 pixels"),
-        (np.full((16, 16, 3), 255.0), {}, r"expected \[0, 1\]"),
-        (np.zeros((16, 16, 7)), {}, "shape"),
+        *((np.full((16, 16, 3), np.nan), {}, "NaN"), (np.zeros((1, 1, 3)), {}, "1 x 1 pixels")),
+        *((np.full((16, 16, 3), 255.0), {}, r"expected \[0, 1\]"), (np.zeros((16, 16, 7)), {}, "shape")),
         (np.zeros((16, 16), np.int64), {}, "uint8, uint16 or decimal"),
         (np.zeros((16, 16, 3)), {"task": "srr"}, "did you mean 'sr'"),
         (np.zeros((16, 16, 3)), {"method": "ddnn"}, "did you mean 'ddnm'"),

@@ -29,16 +29,6 @@ def picture(height: int = 32, width: int = 40, channels: int = 3) -> Picture:
     return Picture(photograph(height, width, channels).permute(1, 2, 0).numpy())
 
 
-@pytest.mark.parametrize("name", sorted(TASKS))
-def test_every_task_says_what_it_is(name: str) -> None:
-    task = TASKS[name]
-    assert task.name == name and task.title and task.description.endswith(".")
-    assert f"--task {name}" in task.example
-    for option in task.options:
-        assert option.name in task.description or option.name in task.example
-        assert option.syntax and option.help and option.default
-
-
 def test_both_tables_hold_the_same_tasks() -> None:
     assert set(TASKS) == set(operators.TASKS)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -43,7 +44,20 @@ def test_by_default_the_kernel_is_recognised_and_the_doubt_is_noise() -> None:
         auto = posed(picture)
         assert auto.options == posed(picture, down="auto").options == {"factor": 4, "down": found.down}
         assert auto.sigma == pytest.approx(math.hypot(told.sigma, found.doubt)) and auto.sigma > told.sigma
-        assert found.words() in auto.notes and not any("reduced by" in note for note in told.notes)
+        assert found.words() in auto.notes and not any("made smaller by" in note for note in told.notes)
+
+
+def test_a_mixture_that_was_found_can_be_asked_for() -> None:
+    """As a repeated run does: the same operator, its doubt counted again, and values that no single kernel gives accepted."""
+    found = posed(small("bicubic"))
+    assert "+" in found.options["down"]
+    again = posed(small("bicubic"), down=found.options["down"])
+    x = torch.rand(1, 3, 192, 192, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(again.problem.operator.A(x), found.problem.operator.A(x)) and again.misread == 0
+    assert again.sigma == pytest.approx(found.sigma, rel=0.05) and again.sigma > posed(small("bicubic"), down="box").sigma
+    for wrong in ("box:40+lanczos:50", "boxes:40+lanczos:60"):
+        with pytest.raises(UsageError, match="way of downsampling"):
+            posed(small(), down=wrong)
 
 
 def test_a_nearest_neighbour_is_never_taken_literally() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from leader.cli import pruning as command
+from leader.cli import trust as command
 from leader.cli.settings import read_settings
 from leader.errors import LeaderError
 from leader.plugins import SATP

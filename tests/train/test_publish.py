@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,9 @@ from leader.errors import LeaderError
 from leader.priors.inspection import inspect
 from leader.priors.loading import load_prior
 from leader.priors.pyramid import PyramidPrior
+from leader.train import publish as publishing
 from leader.train.calibrate import central_crops, error_and_variance, fit_scale
+from leader.train.fit_gaussian import fit_coarse_gaussian
 from leader.train.publish import publish, publish_state
 from leader.train.run import TrainConfig, train
 from leader.train.spectrum import fit_spectrum
@@ -45,12 +48,21 @@ def test_scale_is_fitted_on_top_of_the_present_one(tmp_path: Path) -> None:
     assert again.factor == pytest.approx(first.factor, rel=1e-5)
 
 
-def test_a_state_becomes_a_prior_that_the_command_line_takes(tmp_path: Path) -> None:
+def test_a_state_becomes_a_prior_that_the_command_line_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pictures = write_pictures(tmp_path / "pictures", count=2, size=(264, 260))
     train(TrainConfig(pictures, tmp_path / "run", net=NET, main=MAIN, expert=EXPERT, steps=2))
     out = tmp_path / "mine.safetensors"
     told: list[str] = []
-    published = publish_state(tmp_path / "run", pictures, pictures, out, told.append)
+    fitted: list[Path] = []
+
+    def fit(images: Path, *words: Any) -> Any:
+        fitted.append(images)
+        return fit_coarse_gaussian(images, *words)
+
+    monkeypatch.setattr(publishing, "fit_coarse_gaussian", fit)
+    held_out = write_pictures(tmp_path / "held out", count=1, size=(260, 264))
+    published = publish_state(tmp_path / "run", pictures, held_out, out, told.append)
+    assert fitted == [pictures], "and the variance is calibrated on the others"
     assert len(told) == len(published.scale.sigma) and "(1 of 15)" in told[0]
     assert published.net.config == NET and len(published.scale.sigma) > 1
     loaded = load_prior(out, whole=True)
@@ -70,6 +82,8 @@ def test_what_cannot_be_published_is_told(tmp_path: Path) -> None:
         publish_state(tmp_path, tmp_path, tmp_path, tmp_path / "mine.pt")
     with pytest.raises(LeaderError, match="nowhere does not exist"):
         publish_state(tmp_path, tmp_path, tmp_path, tmp_path / "nowhere" / "mine.safetensors")
+    with pytest.raises(LeaderError, match="belongs to the training run"):
+        publish_state(tmp_path, tmp_path, tmp_path, tmp_path / "pyramid.safetensors")
 
 
 def test_the_published_spectrum_is_fitted_to_pictures_in_the_range_of_the_prior(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,7 @@ from leader.train.data import open_photographs
 from leader.train.initial import body_from_ffdnet, initialise, load_ffdnet, load_pyramid
 from leader.train.log import read_log
 from leader.train.objective import Examples, Task, draw_examples, fit_task, full_resolution_error, loss
-from leader.train.run import TrainConfig, Trainer, group_parameters, train
-from leader.train.validate import validate
+from leader.train.run import TrainConfig, Trainer, group_parameters, train, validate
 from tests.train.pictures import write_pictures
 
 NET = PyramidConfig(width=8, depth=2, head_width=4)
@@ -53,9 +53,10 @@ def test_resuming_gives_the_same_bits(tmp_path: Path) -> None:
     first = Trainer(config)
     for _ in range(5):
         first.advance(photos)
+    first.elapsed = 1000.0
     first.save()
     resumed = train(config)
-    assert resumed.step == whole.step == 12
+    assert resumed.step == whole.step == 12 and resumed.elapsed > 1000, "its time counts too"
     for a, b in zip(whole.net.parameters(), resumed.net.parameters(), strict=True):
         assert torch.equal(a, b)
     for a, b in zip(whole.average.parameters(), resumed.average.parameters(), strict=True):
@@ -267,23 +268,29 @@ def test_the_head_never_bends_the_estimate() -> None:
 
 
 def test_rates_of_the_parts(tmp_path: Path) -> None:
-    config = replace(tiny(tmp_path), rate=1e-3, expert_rate=2e-3, share_rate=3e-3, head_factor=5.0)
+    config = replace(tiny(tmp_path), rate=1e-3, expert_rate=2e-3, share_rate=3e-3, head_factor=5.0, clip=1e-4)
     trainer = Trainer(config)
     factor = trainer.rate_factor()
     trainer.advance(open_photographs(config.images, tmp_path / "cache"))
     found = {part: group["lr"] / factor for part, group in zip(trainer.parts, trainer.optimiser.param_groups, strict=True)}
     wanted = {"main": 1e-3, "main_head": 5e-3, "expert": 2e-3, "expert_head": 1e-2, "share": 3e-3}
     assert found == pytest.approx(wanted)
+    for members in trainer.parts.values():
+        gradients = torch.cat([item.grad.flatten() for item in members if item.grad is not None])
+        assert float(gradients.norm()) < 1.01e-4, "none is larger than it may be"
 
 
-def test_the_averaged_weights_ship(tmp_path: Path) -> None:
+def test_the_averaged_weights_ship(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny(tmp_path)
     config.state.mkdir(parents=True)
     trainer = Trainer(config)
     with torch.no_grad():
         for item in trainer.net.parameters():
             item.add_(1.0)
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
     trainer.save()
+    assert len(synced) == 1, "a power failure leaves the checkpoint of before or this one"
     shipped = load_file(config.state / "pyramid.safetensors")
     for name, tensor in trainer.average.state_dict().items():
         assert torch.equal(shipped[name], tensor.half())

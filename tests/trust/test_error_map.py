@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,17 @@ import torch
 from leader.errors import LeaderError
 from leader.operators import Denoising
 from leader.operators.base import LinearOperator
-from leader.operators.masks import box_mask
+from leader.operators.pointwise import box_mask
 from leader.problem import Problem
 from leader.restoration.restore import restore
 from leader.sampler import Sampler
 from leader.trust import calibration
-from leader.trust.calibration import LEVELS, Calibration, Node, find_family, fit_factors, quantiles
+from leader.trust.calibration import LEVELS, Calibration, Node, calibration_of, find_family, fit_factors, quantiles
 from leader.trust.error_map import add_errors, raise_invented
 from leader.trust.evidence import CHANNELS, CLOCKS, MOVES, WAYS, Watch, gather
 from leader.trust.limits import FAR
 from leader.trust.maps import LAST, reach
-from leader.trust.referee import Referee, attach, beside
+from leader.trust.referee import Referee, attach, beside, referee_of
 from tests.cheap_prior import CheapPrior, photograph
 
 SIZE = 24
@@ -265,9 +266,15 @@ def test_a_damaged_table_is_refused_in_a_sentence(tmp_path: Path, content: str) 
 def test_a_table_and_a_referee_are_read_as_they_were_written(tmp_path: Path) -> None:
     table = Calibration({"sr": (Node(0.0, (0.5, 1.0, 1.5, 2.5), 3), Node(0.05, (0.25, 1.0, 1.5, 2.5), 4))})
     table.save(tmp_path / "f.json")
-    assert Calibration.load(tmp_path / "f.json") == table
-    referee = Referee()
+    assert Calibration.load(tmp_path / "f.json") == table == calibration_of(tmp_path / "f")
+    Calibration({"cs": table.families["sr"]}).save(tmp_path / "f.json")
+    assert calibration_of(tmp_path / "f") != table, "made again: read again"
+    referee, prior = Referee(), CheapPrior()
     referee.save(tmp_path / "r.referee")
+    attach(prior, tmp_path / "r.referee")
+    before = referee_of(prior)
+    os.utime(tmp_path / "r.referee", (7, 7))
+    assert before is not None and referee_of(prior) is not before and referee_of(prior) is referee_of(prior)
     other = Referee.load(tmp_path / "r.referee")
     given = torch.randn(1, CHANNELS, 8, 8)
     torch.testing.assert_close(referee(given), other(given), atol=1e-2, rtol=1e-2)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from leader.operators import Denoising, Inpainting
-from leader.operators.masks import box_mask
+from leader.operators.pointwise import box_mask
 from leader.operators.tasks import build_task
 from leader.presets import parsed
 from leader.problem import Problem

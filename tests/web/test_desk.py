@@ -71,7 +71,11 @@ def test_stopping_ends_a_job_that_runs_and_one_that_waits_at_once() -> None:
     assert (running.state, again.state) == ("stopped", "done")
     desk._run(waiting, lambda one: seen.append("never"))  # its turn comes: it left the line, and nothing is done
     assert (waiting.state, waiting.began, seen) == ("stopped", None, ["now"])
+    last = desk.submit("a", _steps_for_ever)
+    while last.state == "waiting":
+        time.sleep(0.005)
     desk.close()
+    assert last.state == "stopped"
 
 
 def test_a_job_that_takes_too_long_is_refused_in_a_sentence() -> None:
@@ -81,6 +85,12 @@ def test_a_job_that_takes_too_long_is_refused_in_a_sentence() -> None:
     assert job.state == "refused"
     assert "took longer" in job.error
     desk.close()
+    slow = Desk(Limits(seconds=0.2))
+    first, second = slow.submit("a", lambda one: time.sleep(0.4)), slow.submit("b", lambda one: one.check())
+    for job in (first, second):
+        _until_over(job)
+    assert second.state == "done", "waiting in line does not count"
+    slow.close()
     young, old = (Job("a", 10.0, began=time.monotonic() - age) for age in (5, 15))
     young.check()
     with pytest.raises(LeaderError, match="10 seconds"):
@@ -107,12 +117,8 @@ def test_an_error_of_ours_is_logged_and_told_without_its_text(caplog: pytest.Log
 @pytest.mark.parametrize(
     ("given", "jobs", "threads"),
     [
-        ({"cores": 1}, 1, 1),
-        ({"cores": 2}, 1, 2),
-        ({"cores": 8}, 4, 2),
-        ({"cores": 8, "jobs": 8}, 8, 1),
-        ({"cores": 8, "threads": 4}, 2, 4),
-        ({"cores": 2, "jobs": 3, "threads": 5}, 3, 5),
+        *(({"cores": 1}, 1, 1), ({"cores": 2}, 1, 2), ({"cores": 8}, 4, 2), ({"cores": 8, "jobs": 8}, 8, 1)),
+        *(({"cores": 8, "threads": 4}, 2, 4), ({"cores": 2, "jobs": 3, "threads": 5}, 3, 5)),
     ],
 )
 def test_concurrency_is_fitted_to_the_cores(given: dict[str, int], jobs: int, threads: int) -> None:

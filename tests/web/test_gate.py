@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import time
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -12,15 +13,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageCms
 
 starlette = pytest.importorskip("starlette.applications", reason="the page needs the extra web")
 
 from starlette.testclient import TestClient  # noqa: E402
 
+from leader import defaults  # noqa: E402
+from leader.pictures import Picture, read_picture, write_picture  # noqa: E402
+from leader.pictures.exif import ASCII, Tag  # noqa: E402
+from leader.pictures.metadata import Metadata  # noqa: E402
+from leader.web import site as sites  # noqa: E402
 from leader.web.gate import COOKIE, Gate, client_of  # noqa: E402
+from leader.web.jobs import Job  # noqa: E402
 from leader.web.limits import Limits  # noqa: E402
 from leader.web.routes import MOST_BODY, list_routes  # noqa: E402
+from leader.web.samples import SAMPLES  # noqa: E402
 from leader.web.site import Site  # noqa: E402
 from tests.pictures.test_pictures import header_only  # noqa: E402
 
@@ -60,7 +68,9 @@ def test_name_and_password_are_asked_for_everywhere_but_at_the_health_endpoint(s
     for wrong in ("ann:pass", "bob:pass:word", "ann:pass:word "):
         token = base64.b64encode(wrong.encode()).decode()
         assert client.get("/api/files/x/y", headers={"authorization": f"Basic {token}"}).status_code == 401
-    assert client.get("/api/files/x/y", headers={"authorization": "Basic %%%"}).status_code == 401
+    right = base64.b64encode(b"ann:pass:word").decode()
+    for header in ("Basic %%%", f"Bearer {right}", right):
+        assert client.get("/api/files/x/y", headers={"authorization": header}).status_code == 401
     assert client.get("/api/files/x/y", auth=("ann", "pass:word")).status_code == 404
 
 
@@ -83,10 +93,16 @@ def test_nothing_may_be_loaded_from_elsewhere_and_no_script_stands_in_the_page(s
     page = client.get("/")
     policy = page.headers["content-security-policy"]
     assert policy.startswith("default-src 'self';") and "unsafe" not in policy and "http" not in policy
+    assert "frame-ancestors 'none'" in policy, "and no other page shows this one inside itself"
     files = [client.get(f"/static/{path.name}") for path in STATIC.iterdir() if path.name != "index.html"]
     assert all(file.status_code == 200 and file.headers["x-content-type-options"] == "nosniff" for file in files)
     weight = len(page.content) + sum(len(file.content) for file in files) + len(client.get("/api/site").content)
     assert weight < 200_000, "a page that is there at once; the five samples come after it"
+    about = client.get("/api/site").json()
+    assert (about["upload_bytes"], about["pixels"], about["quality"]) == (100_000, 10_000, defaults.QUALITY)
+    assert (
+        set(about["samples"]) == set(SAMPLES) and "embedded" in about["menus"]["prior"] and "ddrm" in about["menus"]["method"]
+    )
     for address in ("/static/../routes.py", "/static/%2e%2e/routes.py", "/static/index.html", "/static/"):
         assert client.get(address).status_code == 404
 
@@ -118,11 +134,8 @@ def test_an_upload_is_kept_for_its_client_under_no_name_of_theirs(site: Site) ->
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (bytes(100_001), "more than the 0.0954 MB"),
-        (png(101, 100), "101 x 100 pixels"),
-        (header_only(100_000, 100_000), "at most 0.01 million"),
-        (b"GIF89a", "picture"),
-        (b"", "empty"),
+        *((bytes(100_001), "more than the 0.0954 MB"), (png(101, 100), "101 x 100 pixels")),
+        *((header_only(100_000, 100_000), "at most 0.01 million"), (b"GIF89a", "picture"), (b"", "empty")),
     ],
 )
 def test_what_is_refused_leaves_nothing_behind(site: Site, content: bytes, told: str) -> None:
@@ -131,22 +144,27 @@ def test_what_is_refused_leaves_nothing_behind(site: Site, content: bytes, told:
     assert not list(site.store.root.iterdir())
 
 
-def test_an_upload_without_a_length_ends_at_the_limit(site: Site) -> None:
-    """In blocks of which none is too large: it is not read to its end, which it may not have."""
-    taken, answers = [], list[Any]()
+@pytest.mark.parametrize(
+    ("path", "block", "taken"),
+    [("/api/pictures", 1000, 101), ("/api/restore", 1 << 20, MOST_BODY // 2**20 + 1), ("/api/pictures", 9, 2)],
+)
+def test_a_body_without_a_length_ends_at_the_limit_or_with_its_visitor(site: Site, path: str, block: int, taken: int) -> None:
+    """In blocks of which none is too large: it is not read to its end, which it may not have. The last visitor leaves."""
+    asked, answers = [], list[Any]()
 
     async def receive() -> dict[str, Any]:
-        taken.append(1)
-        assert len(taken) < 200, "it would go on for ever"
-        return {"type": "http.request", "body": bytes(1000), "more_body": True}
+        asked.append(1)
+        assert len(asked) < 200, "it would go on for ever"
+        gone = block == 9 and len(asked) == 2
+        return {"type": "http.disconnect"} if gone else {"type": "http.request", "body": bytes(block), "more_body": True}
 
     async def send(message: Any) -> None:
         answers.append(message)
 
     headers = [(b"cookie", f"{COOKIE}={'0' * 32}".encode()), (b"transfer-encoding", b"chunked")]
-    scope = {"type": "http", "method": "POST", "path": "/api/pictures", "headers": headers, "query_string": b""}
+    scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
     asyncio.run(starlette.Starlette(routes=list_routes(site))(scope, receive, send))
-    assert answers[0]["status"] == 400 and len(taken) == 101 and not list(site.store.root.iterdir())
+    assert answers[0]["status"] == 400 and len(asked) == taken and not list(site.store.root.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -166,10 +184,15 @@ def test_samples(site: Site) -> None:
     client = opened(site)
     assert client.post("/api/samples/nonsense").status_code == 404
     assert client.get("/api/samples/nonsense.png").status_code == 404
-    assert client.get("/api/samples/torn.png").content.startswith(b"\x89PNG")
+    drawn = {name: client.get(f"/api/samples/{name}.png").content for name in SAMPLES}
+    assert len(set(drawn.values())) == len(SAMPLES) == 5
+    noisy = np.asarray(Image.open(io.BytesIO(drawn["noisy"])), dtype=float)
+    clean = np.asarray(Image.open(str(resources.files("leader.samples") / "test" / SAMPLES["noisy"].photograph)), dtype=float)
+    middle = (clean > 80) & (clean < 175)
+    assert (noisy - clean)[middle].std() / 255 == pytest.approx(SAMPLES["noisy"].sigma, rel=0.1)
 
 
-def test_a_picture_is_taken_away_in_the_format_and_quality_asked_for(site: Site) -> None:
+def test_a_picture_is_taken_away_in_the_format_and_quality_asked_for(site: Site, tmp_path: Path) -> None:
     client = opened(site)
     token = client.post("/api/pictures", content=png(40, 30)).json()["token"]
     found = {
@@ -188,3 +211,45 @@ def test_a_picture_is_taken_away_in_the_format_and_quality_asked_for(site: Site)
     for bad in ("gif", "png?quality=0", "jpg?quality=101", "jpg?quality=x", "jpg?quality=%C2%B2"):
         assert client.get(f"/api/export/{token}/{bad}").status_code == 400
     assert not list(site.store.root.glob("*/tmp*")), "nothing is left of it"
+    place = Metadata(gps={1: Tag(ASCII, b"N\0")})
+    write_picture(tmp_path / "placed.jpg", Picture(np.full((12, 16, 3), 0.5, np.float32), metadata=place), location=True)
+    token = client.post("/api/pictures", content=(tmp_path / "placed.jpg").read_bytes()).json()["token"]
+    (tmp_path / "placed.jpg").write_bytes(client.get(f"/api/export/{token}/jpg").content)
+    assert read_picture(tmp_path / "placed.jpg").metadata.gps == {}, "nor told where it was taken"
+    (tmp_path / "placed.jpg").unlink()
+
+
+def test_a_view_has_the_colours_of_its_picture_and_is_light_where_that_is_large(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, icc = opened(site), ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    values = np.random.default_rng(0).integers(0, 255, (30, 40, 4), dtype=np.uint8)
+    monkeypatch.setattr(sites, "LARGE_VIEW", 1000)
+    views = {}
+    for name, pixels in (("opaque", values[..., :3]), ("transparent", values), ("small", values[:10, :, :3])):
+        buffer = io.BytesIO()
+        Image.fromarray(pixels).save(buffer, "PNG", icc_profile=icc)
+        view = client.get("/" + client.post("/api/pictures", content=buffer.getvalue()).json()["view"]).content
+        views[name] = Image.open(io.BytesIO(view))
+    assert [views[name].format for name in ("opaque", "transparent", "small")] == ["JPEG", "PNG", "PNG"]
+    assert np.array_equal(np.asarray(views["transparent"]), values) and {
+        view.info["icc_profile"] for view in views.values()
+    } == {icc}
+
+
+def test_a_job_is_counted_and_stopped_by_its_client_alone(site: Site) -> None:
+    def work(job: Job) -> None:
+        for _ in range(4000):
+            job.check()
+            time.sleep(0.005)
+
+    client, job = opened(site), site.desk.submit("0" * 32, work)
+    while job.state == "waiting":
+        time.sleep(0.005)
+    assert client.get("/health").json() == {"status": "ok", "running": 1, "waiting": 0, "kept": 0}
+    for number, state in (("1", "running"), ("0", "stopped")):
+        client.cookies.set(COOKIE, number * 32)
+        client.post("/api/stop")
+        while number == "0" and not job.over:
+            time.sleep(0.005)
+        assert job.state == state

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ pytest.importorskip("starlette", reason="the page needs the extra web")
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from leader.web import server
+from leader.web import site as sites
 from leader.web.gate import COOKIE
 from leader.web.server import make_app
 
@@ -88,7 +92,9 @@ def test_the_word_of_a_proxy_counts_only_where_there_is_one(opened: Open) -> Non
     assert behind.get("/").status_code == 200
     assert behind.post("/api/pictures", headers={"origin": "https://photos.example"}, content=b"").status_code == 400, "empty"
     assert behind.post(RUN, headers={"origin": "http://127.0.0.1:7860"}, json=JOB).status_code == 403
-    assert opened("http://127.0.0.1:7860", reach, **{"x-forwarded-host": "evil.example"}).get("/").status_code == 421
+    for hosts, status in (("evil.example", 421), ("evil.example, photos.example", 200), ("photos.example, evil.example", 421)):
+        answer = opened("http://127.0.0.1:7860", reach, **{"x-forwarded-host": hosts}).get("/")
+        assert answer.status_code == status, "the nearest proxy's word counts"
 
 
 def test_a_server_for_others_answers_to_its_address_and_the_names_it_was_given(opened: Open) -> None:
@@ -99,6 +105,32 @@ def test_a_server_for_others_answers_to_its_address_and_the_names_it_was_given(o
     assert opened("http://192.0.2.7:7860", reach, host="192.0.2.8:7860").get("/health").status_code == 421, "not its address"
     assert opened("http://0.0.0.0:7860", Reach("192.0.2.7")).get("/health").status_code == 421
     assert opened("http://localhost", Reach("192.0.2.7")).get("/health").status_code == 421, "it does not listen there"
+
+
+def test_what_is_served_is_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From its start, at which it learns, to its end, which leaves nothing; what is old goes while it runs."""
+    served: dict[str, Any] = {}
+    learned: list[Any] = []
+    monkeypatch.setattr("uvicorn.run", lambda app, **options: served.update(options, app=app))
+    monkeypatch.setattr("torch.set_num_threads", lambda count: served.update(threads=count))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(server, "SWEEP", 0.01)
+    monkeypatch.setattr(sites.Site, "learn_pace", lambda self: learned.append(self))
+    switch = sys.getswitchinterval()
+    server.serve(Reach("192.0.2.7", behind_proxy=True), 8123, Limits(threads=3, keep_seconds=0.05), ("ann", "word"))
+    sys.setswitchinterval(switch)
+    told = [served[name] for name in ("host", "port", "proxy_headers", "threads")]
+    assert told == ["192.0.2.7", 8123, True, 3]
+    with TestClient(served["app"], base_url="http://192.0.2.7") as client:
+        assert client.get("/").status_code == 401 and client.get("/", auth=("ann", "word")).status_code == 200
+        answer = client.post("/api/samples/small", headers={"cookie": f"{COOKIE}={'0' * 32}"}, auth=("ann", "word"))
+        assert answer.status_code == 200
+        end = time.monotonic() + 20
+        while client.get("/health").json()["kept"]:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        assert len(learned) == 1
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["http://a.example", "a.example:80", "", "a/b", "u@a"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import leader
@@ -27,6 +29,7 @@ from leader.restoration.request import RestoreRequest
 from leader.web import site as sites
 from leader.web import words, work
 from leader.web.choices import Repair, Wish, mask_of
+from leader.web.gate import COOKIE
 from leader.web.jobs import Job, StoppedError
 from leader.web.limits import Limits
 from leader.web.site import SECONDS_PER_PIXEL, Examinations, Site
@@ -84,8 +87,28 @@ def test_a_job_shows_previews_and_leaves_every_file(site: Site) -> None:
     assert files == set(outcome["files"]) == {"restored.png", "run.json", "cover.png", "levels.png", "map.png"}
     assert outcome["token"] != entry.token and outcome["size"] == (32, 24) and outcome["title"] == "Noise removed"
     assert Image.open(folder / "cover.png").size == Image.open(folder / "levels.png").size == (32, 24)
-    assert outcome["numbers"]["network calls"] == "6" and outcome["numbers"]["threads"] == "1"
+    assert [outcome["numbers"][name] for name in ("network calls", "threads", "seed")] == ["6", "1", "3"]
     assert job.outcomes == (outcome,) and len(outcome["story"]) == 3 and json.dumps(outcome)
+    assert "32 x 24 pixels" in outcome["story"][1] and outcome["story"][0].startswith("You said")
+    assert "small" in site.diagnose(entry)["found"]
+    told = run(site, Wish((Repair("small", 1.5),), request=REQUEST), entry)[1][0]["story"][0]
+    assert told.startswith("The program looked at the picture and found")
+    assert site.pace.predict_seconds(1e6) != SECONDS_PER_PIXEL * 1e6, "runs are learned from"
+
+
+def test_every_job_has_the_threads_of_the_site(site: Site) -> None:
+    site.limits, threads = replace(site.limits, threads=3), list[int]()
+    job = site.desk.submit("c", lambda _: threads.append(torch.get_num_threads()))
+    while not job.over:
+        time.sleep(0.005)
+    entry = given(site)
+    assert threads == [3] and work.prepare_repair(site, WISH, 0, site.examinations.take(entry), entry).threads == 3
+
+
+def test_a_preview_shows_the_picture_alone(site: Site) -> None:
+    """A blurred picture is restored with a border around it."""
+    job, (outcome,) = run(site, Wish((Repair("blurred", blur=1.0),), request=REQUEST))
+    assert Image.open(io.BytesIO(job.preview or b"")).size == (32, 24) == outcome["size"]
 
 
 def test_the_levels_are_those_of_the_map(site: Site) -> None:
@@ -95,6 +118,9 @@ def test_the_levels_are_those_of_the_map(site: Site) -> None:
     levels = np.asarray(Image.open(folder / "levels.png"))
     shares = {limit: float((levels <= int(limit)).mean()) for limit in run_json["known_to_within"]}
     assert shares == pytest.approx(run_json["known_to_within"]) and levels.min() >= 1
+    judged = run_json["verdict"]
+    assert outcome["verdict"]["level"] == judged["level"] != "fine"
+    assert len(outcome["verdict"]["reasons"]) == len(judged["reasons"]) > 0
 
 
 def test_the_run_repeats_the_picture_byte_for_byte_and_holds_no_name(site: Site, tmp_path: Path) -> None:
@@ -110,13 +136,14 @@ def test_the_run_repeats_the_picture_byte_for_byte_and_holds_no_name(site: Site,
 
 def test_repairs_follow_each_other_and_each_keeps_its_verdict_and_its_run(site: Site, tmp_path: Path) -> None:
     entry = given(site, 16, 20)
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[int, int, float]] = []
     job = Job("c", 60.0)
-    job.show = lambda preview, draft=False: seen.append((job.step, len(job.outcomes)))  # type: ignore[method-assign]
+    job.show = lambda preview, draft=False: seen.append((job.step, len(job.outcomes), job.later))  # type: ignore[method-assign]
     first, second = work.repair_picture(job, site, entry, Wish((Repair("noisy"), Repair("small", 1.5)), request=REQUEST))
     assert [one["kind"] for one in (first, second)] == ["noisy", "small"] and job.outcomes == (first, second)
     assert (first["size"], second["size"]) == ((20, 16), (30, 24)) and {"level", "reasons"} <= set(second["verdict"])
-    assert set(seen) == {(0, 0), (1, 1)}, "the first one is there while the second is made"
+    assert {item[:2] for item in seen} == {(0, 0), (1, 1)}, "the first one is there while the second is made"
+    assert {later > 0 for step, _, later in seen if step == 0} == {True} and seen[-1][2] == 0, "and its time is counted before"
     between = folder_of(site, first) / "restored.png"
     told = json.loads((folder_of(site, second) / "run.json").read_text())
     leader.restore(between, **RestoreRequest.from_run(told).arguments()).save(tmp_path / "again.png")
@@ -132,6 +159,8 @@ def test_a_long_run_shows_a_draft_first(site: Site, monkeypatch: pytest.MonkeyPa
     entry = given(site)
     job, (outcome,) = run(site, wish, entry)
     assert job.drafted and len(site.store) == 2, "the draft is shown and not kept"
+    alone = Wish(wish.repairs, request=RestoreRequest(quality="draft", sigma=0.1), draft_first=False)
+    assert job.previews == run(site, alone, entry)[0].previews + 1, "those of a draft, and its end"
     draft = Image.open(io.BytesIO(job.preview or b""))
     assert draft.size == (32, 24) and outcome["numbers"]["seed"] == "0"
     assert not run(site, Wish(wish.repairs, request=wish.request, draft_first=False), entry)[0].drafted
@@ -203,6 +232,8 @@ def test_a_diagnosis_is_told_and_proposed(site: Site, monkeypatch: pytest.Monkey
     assert site.diagnose(again)["repairs"] == [{"kind": "blurred"}]
     made = work.prepare_repair(site, Wish((Repair("blurred"),), request=REQUEST), 0, site.examinations.take(again), again)
     assert made.task == "deblur" and made.posed.options["kernel"].shape[1] >= 7, "its kernel holds, too"
+    _, (_, second) = run(site, Wish((Repair("noisy"), Repair("blurred")), request=REQUEST), again)
+    assert second["numbers"]["task"] == "deblur", "and after another repair"
 
 
 def test_scratches_are_proposed_as_a_mask(site: Site) -> None:
@@ -234,6 +265,8 @@ def test_seconds_are_told_for_every_quality_from_the_runs_of_this_machine(site: 
     assert again["standard"] == pytest.approx(10 * first["standard"])
     chain = work.predict_seconds(site, entry, Wish((Repair("noisy"), Repair("small", 2.0)), request=wish.request))
     assert chain["seconds"]["standard"] > again["standard"], "every repair counts"
+    unknown, _ = work.predict_repairs(site, entry, Wish((Repair("noisy"), Repair("blurred")), request=wish.request))
+    assert unknown["standard"] == [again["standard"], 0.0], "but for one of which nothing can be said yet"
 
 
 def test_qualities_that_do_the_same_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,35 +332,81 @@ def test_every_reason_for_doubt_has_plain_words() -> None:
     assert set(REASONS) <= set(words.REASONS) and {f"trust map: {source}" for source in NOTES} <= set(words.WARNINGS)
 
 
-def test_a_visitor_who_leaves_stops_the_job(site: Site) -> None:
+def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path) -> None:
+    """Through the routes, as the page asks: every choice of a wish is seen in the run that is taken away."""
+    routes = pytest.importorskip("leader.web.routes", reason="the page needs the extra web")
+    from starlette.applications import Starlette
+    from starlette.testclient import TestClient
+
+    client: Any = TestClient(Starlette(routes=routes.list_routes(site)), cookies={COOKIE: "0" * 32})
+    write_picture(tmp_path / "in.png", Picture(photograph(24, 32).permute(1, 2, 0).numpy()))
+    token = client.post("/api/pictures", content=(tmp_path / "in.png").read_bytes()).json()["token"]
+    assert "small" in client.get(f"/api/pictures/{token}/findings").json()["found"]
+    assert client.get(f"/api/pictures/{token}/damage").status_code == 404
+    expert = {"method": "ddnm", "plugins": "none", "steps": "6", "sigma": "0.1", "seed": "3"}
+    wish = {"picture": token, "repairs": [{"kind": "noisy"}], **expert}
+    seconds = client.post("/api/estimate", json=wish).json()
+    assert set(seconds) == set(QUALITIES) and min(seconds.values()) > 0
+    *_, last = (json.loads(line) for line in client.post("/api/restore", json=wish).text.splitlines())
+    assert last["state"] == "done" and len(last["outcomes"]) == 1, last["error"]
+    (outcome,) = last["outcomes"]
+    found = {name: client.get(f"/api/files/{outcome['token']}/{name}").content for name in outcome["files"]}
+    kept = RestoreRequest.from_run(json.loads(found["run.json"])).arguments()
+    leader.restore(tmp_path / "in.png", **kept).save(tmp_path / "again.png")
+    assert (tmp_path / "again.png").read_bytes() == found["restored.png"]
+    assert (kept["method"], kept["plugins"], kept["steps"], kept["sigma"], kept["seed"]) == ("ddnm", (), 6, 0.1, 3)
+
+
+class Visitor:
+    """Looks at a job so many times and leaves."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    async def is_disconnected(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
+
+
+def follow(site: Site, job: Job, visitor: Visitor) -> list[dict[str, Any]]:
     routes = pytest.importorskip("leader.web.routes", reason="the page needs the extra web")
 
-    class Visitor:
-        gone = False
+    async def visit() -> list[dict[str, Any]]:
+        return [json.loads(line) async for line in routes.follow(site, job, visitor)]
 
-        async def is_disconnected(self) -> bool:
-            return self.gone
+    return asyncio.run(visit())
+
+
+def test_a_visitor_hears_of_changes_alone_and_stops_the_job_by_leaving(site: Site) -> None:
+    go_on = threading.Event()
 
     def endless(job: Job) -> None:
         job.words = "Restoring"
         job.show(b"a preview")
+        go_on.wait(20)
         while True:
             job.check()
+            job.share = 0.5
             time.sleep(0.001)
 
-    job, visitor = site.desk.submit("c", endless), Visitor()
-
-    async def visit() -> list[dict[str, Any]]:
-        lines = []
-        async for line in routes.follow(site, job, visitor):
-            lines.append(json.loads(line))
-            visitor.gone = lines[-1].get("words") == "Restoring" and "preview" in lines[-1]
-        return lines
-
-    told = asyncio.run(visit())
-    assert told[-1]["state"] == "running" and told[-1]["preview"].startswith("data:image/jpeg;base64,")
+    job = site.desk.submit("c", endless)
+    while job.preview is None:
+        time.sleep(0.005)
+    waiting = [site.desk.submit(client, lambda _: None) for client in ("d", "e")]
+    assert follow(site, waiting[1], Visitor(2)) == [{"state": "waiting", "ahead": 1}], "said once"
+    go_on.set()
+    while job.share == 0:
+        time.sleep(0.005)
+    told, plain = follow(site, job, Visitor(5))
+    assert plain == {key: value for key, value in told.items() if key != "preview"}, "each preview once"
+    assert told["state"] == "running" and told["preview"].startswith("data:image/jpeg;base64,") and told["share"] == 0.5
     end = time.monotonic() + 120
-    while not job.over and time.monotonic() < end:
+    while not (job.over and waiting[0].over) and time.monotonic() < end:
         time.sleep(0.005)
     job.stop()  # where it was not stopped: the thread ends all the same
-    assert job.state == "stopped"
+    assert [one.state for one in (job, *waiting)] == ["stopped", "done", "stopped"]
+
+
+def test_a_visitor_hears_how_a_job_ends(site: Site) -> None:
+    lines = follow(site, site.desk.submit("c", lambda job: time.sleep(0.1)), Visitor(100))
+    assert lines[-1]["state"] == "done"

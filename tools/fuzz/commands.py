@@ -21,20 +21,52 @@ METHODS = (
 PLUGINS = ("leader", "ucpm", "satp", "equs", "equs+", "none")
 
 
+KEPT_SHORT = {
+    ("demo",): ["--steps", "1"],
+    ("train",): ["--hours", "0"],
+    ("fit-variance",): ["--minutes", "0.0001"],
+    ("fit-trust",): ["--minutes", "-1"],
+    ("calibrate",): ["--minutes", "-1"],
+    ("adapt",): ["--minutes", "-1"],
+    ("calibrate-satp",): ["--count", "0"],
+    ("bench", "run"): ["--dry-run"],
+    ("restore",): ["--jobs", "0"],  # a worker of the fuzzer starts no workers
+}
+"""Options that commands get last, so that none begins what takes minutes, or processes of its own."""
+NOT_RUN = {("web",), ("priors", "get")}
+"""A server, and downloads."""
+SHARES: dict[tuple[str, ...], float] = {("restore",): 0.47, ("degrade",): 0.16}
+"""How often these two are drawn; the others share what is left."""
+ALWAYS = {"--task": ("degrade",), "--steps": ("restore",)}
+"""Options that a command is always given: without them it would take long, or refuse at once."""
+
+
 def any_command(rng: Random, folder: Path) -> list[str]:
-    """A command of the package with options drawn at random; relative names lie in `folder`."""
-    kind = rng.random()
-    if kind < 0.45:
-        return _restore(rng, folder)
-    if kind < 0.6:
-        return _degrade(rng, folder)
-    if kind < 0.7:
-        return _other(rng, folder)
-    if kind < 0.95:
-        return _every_option(rng, folder)
-    return [
-        rng.choice((*NAMES, *NUMBERS, "--help", "--version", "restore", "bench", "priors")) for _ in range(rng.randrange(4))
-    ]
+    """A command with options of its own, as the command line declares them; relative names lie in `folder`."""
+    import typer
+
+    from leader.cli import app
+
+    if rng.random() < 0.05:
+        known = (*NAMES, *NUMBERS, "--help", "--version", "restore", "bench", "priors")
+        return [rng.choice(known) for _ in range(rng.randrange(4))]
+    commands = {path: item for path, item in _list_commands(typer.main.get_command(app)) if path not in NOT_RUN}
+    others = (1 - sum(SHARES.values())) / (len(commands) - len(SHARES))
+    path = rng.choices(list(commands), [SHARES.get(one, others) for one in commands])[0]
+    tables, words = _tables(rng, folder), list(path)
+    for parameter in commands[path].params:
+        wanted = parameter.required or path in [(name,) for name in ALWAYS.get(parameter.opts[0], ())]
+        if parameter.name == "help" or (not wanted and rng.random() > 0.12):
+            continue
+        values = tables.get(parameter.opts[0])
+        value = rng.choice(values) if values and rng.random() < 0.8 else _value(rng, folder, parameter)
+        if parameter.param_type_name == "argument":
+            words.append(value)
+        elif getattr(parameter, "is_flag", False):
+            words.append(rng.choice([*parameter.opts, *parameter.secondary_opts]))
+        else:
+            words += [rng.choice(parameter.opts), value]
+    return [*words, *KEPT_SHORT.get(path, [])]
 
 
 def _input(rng: Random, folder: Path) -> str:
@@ -47,103 +79,42 @@ def _output(rng: Random, folder: Path) -> str:
 
 
 def _tables(rng: Random, folder: Path) -> dict[str, tuple[str, ...]]:
-    """Values by option that restore and degrade share, sensible ones among them."""
+    """Values by option, sensible ones among them."""
+
+    def files(*names: str) -> tuple[str, ...]:
+        return tuple(str(folder / name) for name in names)
+
+    name, number = rng.choice(NAMES), rng.choice(NUMBERS)
+    drawn = f"{rng.choice(('disk', 'line', 'gaussian'))}:{number}"
     return {
-        "--task": (*TASKS, *TASKS, rng.choice(NAMES)),
-        "--sigma": ("0", "0.05", "0.1", rng.choice(NUMBERS), rng.choice(NUMBERS)),
-        "--kernel": (
-            "gaussian:1",
-            "motion:1",
-            "auto",
-            f"{rng.choice(('disk', 'line'))}:{rng.choice(NUMBERS)}",
-            str(folder / "kernel.npy"),
-            f"gaussian:{rng.choice(NUMBERS)}",
-            rng.choice(NAMES),
-        ),
-        "--mask": ("random:0.5", "auto", str(folder / "mask.png"), f"random:{rng.choice(NUMBERS)}", rng.choice(NAMES)),
-        "--factor": ("2", "4", rng.choice(NUMBERS)),
-        "--down": ("bicubic", "average", "auto", "lanczos", "box", rng.choice(NAMES)),
-        "--seed": ("0", "7", rng.choice(NUMBERS)),
+        "picture": (_input(rng, folder),),
+        "out": (_output(rng, folder),),
+        "--task": (*TASKS, *TASKS, name),
+        "--sigma": ("0", "0.05", "0.1", number, rng.choice(NUMBERS)),
+        "--kernel": ("gaussian:1", "motion:1", "auto", drawn, *files("kernel.npy"), name),
+        "--mask": ("random:0.5", "auto", *files("mask.png"), f"random:{number}", name),
+        "--factor": ("2", "4", number),
+        "--down": ("bicubic", "average", "auto", "lanczos", "box", name),
+        "--seed": ("0", "7", number),
+        "--steps": ("1", "1", "2", number),
+        "--method": (*METHODS, name),
+        "--plugin": (*PLUGINS, name),
+        "--budget": ("0", "0.05", number),
+        "--prior": ("embedded", "embedded", "imagenet-256", name, str(folder)),
+        "--map": files("map.npy", *MAPS, "map.xyz", "rgb.png", "out.png", ""),
+        "--figure": files("figure.png", "figure.svg", "figure.xyz"),
+        "--quality": ("draft", "standard", "best", name),
+        "--look": ("natural", "faithful", name),
+        "--average": ("1", "2", number),
+        "--estimator": ("none", "head", "hutchinson", "difference", "exact", name),
+        "--threads": ("1", number),
+        "--dtype": ("float32", "bfloat16", name),
+        "--device": ("cpu", "cuda:99", name),
+        "--json": files("run.json", "out.png", "none/run.json", ""),
+        "--settings": files("set.toml", "rgb.png", "none.toml", ""),
+        "--ratio": ("0.5", number),
+        "--order": ("random", "sequency", "published", name),
     }
-
-
-def _drawn(rng: Random, options: dict[str, tuple[str, ...]], share: float) -> list[str]:
-    words: list[str] = []
-    for name, values in options.items():
-        if rng.random() < share:
-            words += [name, rng.choice(values)]
-    return words
-
-
-def _restore(rng: Random, folder: Path) -> list[str]:
-    options = _tables(rng, folder) | {
-        "--method": (*METHODS, rng.choice(NAMES)),
-        "--plugin": (*PLUGINS, rng.choice(NAMES)),
-        "--budget": ("0", "0.05", rng.choice(NUMBERS)),
-        "--prior": ("embedded", "embedded", "imagenet-256", rng.choice(NAMES), str(folder)),
-        "--map": tuple(str(folder / name) for name in ("map.npy", *MAPS, "map.xyz", "rgb.png", "out.png", "")),
-        "--quality": ("draft", "standard", "best", rng.choice(NAMES)),
-        "--look": ("natural", "faithful", rng.choice(NAMES)),
-        "--average": ("1", "2", rng.choice(NUMBERS)),
-        "--estimator": ("none", "head", "hutchinson", "difference", "exact", rng.choice(NAMES)),
-        "--threads": ("1", rng.choice(NUMBERS)),
-        "--dtype": ("float32", "bfloat16", rng.choice(NAMES)),
-        "--device": ("cpu", "cuda:99", rng.choice(NAMES)),
-        "--json": tuple(str(folder / name) for name in ("run.json", "out.png", "none/run.json", "")),
-        "--settings": tuple(str(folder / name) for name in ("set.toml", "rgb.png", "none.toml", "")),
-    }
-    if rng.random() < 0.05:
-        options["--figure"] = tuple(str(folder / name) for name in ("figure.png", "figure.svg", "figure.xyz"))
-    steps = ["--steps", rng.choice(("1", "1", "2", rng.choice(NUMBERS)))]
-    given = _input(rng, folder)
-    here = ["--jobs", "0"] if Path(given).is_dir() else []  # a worker of the fuzzer starts no workers
-    return ["restore", given, _output(rng, folder), *steps, *here, *_drawn(rng, options, 0.2)]
-
-
-def _degrade(rng: Random, folder: Path) -> list[str]:
-    options = _tables(rng, folder) | {
-        "--ratio": ("0.5", rng.choice(NUMBERS)),
-        "--order": ("random", "sequency", "published", rng.choice(NAMES)),
-    }
-    task = options.pop("--task")
-    return ["degrade", _input(rng, folder), _output(rng, folder), "--task", rng.choice(task), *_drawn(rng, options, 0.3)]
-
-
-KEPT_SHORT = {
-    ("demo",): ["--steps", "1"],
-    ("train",): ["--hours", "0"],
-    ("fit-variance",): ["--minutes", "0.0001"],
-    ("fit-trust",): ["--minutes", "-1"],
-    ("calibrate",): ["--minutes", "-1"],
-    ("adapt",): ["--minutes", "-1"],
-    ("calibrate-satp",): ["--count", "0"],
-    ("bench", "run"): ["--dry-run"],
-    ("restore",): ["--steps", "1", "--jobs", "0"],
-}
-"""Options that commands get last, so that none begins what takes minutes, or processes of its own."""
-NOT_RUN = {("web",), ("priors", "get")}
-"""A server, and downloads."""
-
-
-def _every_option(rng: Random, folder: Path) -> list[str]:
-    """Any command with its own options, as the command line declares them: each value good for its kind, or for none."""
-    import typer
-
-    from leader.cli import app
-
-    path, command = rng.choice([item for item in _list_commands(typer.main.get_command(app)) if item[0] not in NOT_RUN])
-    words: list[str] = []
-    for parameter in command.params:
-        if parameter.name == "help" or (not parameter.required and rng.random() > 0.25):
-            continue
-        value = _value(rng, folder, parameter)
-        if parameter.param_type_name == "argument":
-            words.append(value)
-        elif getattr(parameter, "is_flag", False):
-            words.append(rng.choice([*parameter.opts, *parameter.secondary_opts]))
-        else:
-            words += [rng.choice(parameter.opts), value]
-    return [*path, *words, *KEPT_SHORT.get(path, [])]
 
 
 def _list_commands(command: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
@@ -163,28 +134,3 @@ def _value(rng: Random, folder: Path, parameter: Any) -> str:
     if "path" in kind or parameter.name in ("images", "data", "state", "records"):
         return rng.choice((_input(rng, folder), _output(rng, folder), str(folder)))
     return rng.choice((*METHODS, *PLUGINS, *TASKS, "table1", "small", "cpu", "md", _input(rng, folder), *NAMES))
-
-
-def _other(rng: Random, folder: Path) -> list[str]:
-    name, number = rng.choice(NAMES), rng.choice(NUMBERS)
-    here = str(folder)
-    return rng.choice(
-        (
-            ["methods", rng.choice((*METHODS, name))],
-            ["plugins", rng.choice((*PLUGINS, name))],
-            ["tasks", rng.choice((*TASKS, name))],
-            ["priors", name],
-            ["priors", "show", name],
-            ["priors", "inspect", _input(rng, folder)],
-            ["priors", "get", rng.choice((name, "embedded"))],
-            ["bench", "table", name],
-            ["bench", "run", "table1", "--dry-run", "--count", number, "--size", rng.choice(("32", number)), "--rows", name],
-            ["bench", "table", "table1", "--form", name],
-            ["bench", "run", "table1", "--dry-run", "--images", here, "--count", "1", "--fit", name],
-            ["bench", "compare", "table1", name, "--count", "1"],
-            ["publish", "--state", here, "--images", here, "--calibration", here, "--out", str(folder / "p.safetensors")],
-            ["train", "--images", here, "--state", str(folder / "run"), "--hours", "0", "--start", name, "--device", name],
-            ["train", "--images", here, "--state", str(folder / "run"), "--hours", "0", "--parts", name, "--seed", number],
-            ["fit-variance", "--prior", name, "--images", here, "--minutes", "0"],
-        )
-    )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
-from importlib import resources
-from pathlib import Path
 
 from leader.bench.images import file_hash
 from leader.by_name import revision_of
@@ -14,7 +11,7 @@ from leader.priors.adapters import NetworkPrior
 from leader.priors.base import Prior
 from leader.priors.catalogue import ENTRIES, check_hash
 from leader.priors.gaussian import GaussianPrior, stationary
-from leader.priors.loading import PRIORS, find_head, load_prior
+from leader.priors.loading import PRIORS, find_head, list_files, load_prior
 from leader.schedule import Schedule
 
 GAUSSIAN = "gaussian"
@@ -46,8 +43,7 @@ def fingerprint(name: str) -> str:
         return f"closed form, std {_GAUSSIAN_STD}"
     if name in PRIORS:
         return f"{revision_of(PRIORS[name]):x}"
-    files = _files(name)
-    return "+".join(file_hash(path) for path in files) if files else "absent"
+    return "+".join(file_hash(path) for path in list_files(name)) or "absent"
 
 
 def referee_fingerprint(name: str, size: int) -> str:
@@ -74,19 +70,6 @@ def stand_in(name: str, size: int) -> Prior:
         prior.name, prior.home = name, entry.path
         prior.source = "head" if find_head(entry.path) else "learned" if entry.config.out_channels > 3 else None
         return prior
-    if name != GAUSSIAN and name not in PRIORS and not _files(name):
+    if name != GAUSSIAN and name not in PRIORS and not list_files(name):
         raise LeaderError(f"There is no prior '{name}': give a registered name or the path of a checkpoint.")
     return open_prior(name, size)
-
-
-def _files(name: str) -> tuple[Path, ...]:
-    if name == "embedded":
-        folder = Path(str(resources.files("leader.priors") / "weights"))
-        return folder / "pyramid.safetensors", folder / "pyramid.json"
-    path = ENTRIES[name].path if name in ENTRIES else Path(os.path.expanduser(name))
-    if os.path.isdir(path):  # unlike Path's, false for names that no file can have
-        return tuple(sorted(item for item in path.rglob("*") if item.is_file()))
-    if not os.path.isfile(path):
-        return ()
-    head = find_head(path)
-    return (path,) if head is None else (path, head)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 
 from leader.bench.cell import Cell, Place, Recipe
 from leader.bench.experiment import Experiment
 from leader.bench.keys import Identity, identify
 from leader.bench.priors import check_present
-from leader.bench.progress import Meter
 from leader.bench.records import Record, Store
 from leader.bench.running import run_cells
 from leader.bench.setup import Bill, cost_of, work_of
 from leader.engines import Engine
 from leader.errors import LeaderError
+from leader.progress import ProgressDisplay, TimeLeft, format_clock
 
 MOST_FAILURES = 10
 """So many cells may fail before the first one succeeds."""
@@ -215,3 +217,46 @@ def seconds_per_pass(store: Store, experiment: Experiment) -> float | None:
             seconds += record["seconds"]
             passes += work
     return seconds / passes if passes else None
+
+
+LOG_EVERY = 30.0
+"""Seconds between two lines of a log."""
+
+
+class Meter:
+    """Counts cells and the passes they cost.
+
+    cells, passes  all that will be reported by `done`
+    """
+
+    def __init__(self, name: str, cells: int, passes: float, *, quiet: bool = False) -> None:
+        self.name, self.cells, self.finished = name, cells, 0
+        self._left = TimeLeft(cells, passes)
+        self._display = ProgressDisplay(_print_line, None if quiet else LOG_EVERY)
+
+    def __enter__(self) -> Meter:
+        self._display.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._display.__exit__(kind, error, trace)
+
+    def skip(self, passes: float) -> None:
+        """A cell that needs no run."""
+        self.cells -= 1
+        self._left.drop(passes)
+
+    def done(self, passes: float) -> None:
+        """A cell that has run."""
+        self.finished += 1
+        self._left.finish(passes)
+        self._display.show(self._left.share, str(self))
+
+    def __str__(self) -> str:
+        seconds = self._left.seconds_left
+        clock = "" if seconds is None else f", {format_clock(seconds)} left"
+        return f"{self.name}: {self.finished}/{self.cells} cells{clock}"
+
+
+def _print_line(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +16,17 @@ from torch import Tensor
 from leader.bench.cell import BASELINES, Cell
 from leader.bench.images import load_image, to_pixels
 from leader.bench.keys import identify, metrics_of_record, provenance
-from leader.bench.measures import counts, memory_now, memory_peak, scores
+from leader.bench.measures import DIGITS, counts, memory_now, memory_peak, scores
 from leader.bench.priors import open_prior
 from leader.bench.records import Record
 from leader.bench.setup import operator_for, operator_of, sampler_of
 from leader.errors import LeaderError
+from leader.metrics.uncertainty import block_rank_correlation, calibration_error, interval_coverage, sparsification_error
 from leader.problem import Problem
 from leader.result import Step
+from leader.trust.calibration import SHOWN
+from leader.trust.error_map import ErrorMap, error_map
+from leader.trust.evidence import Watch, gather
 
 FRAMES = 8
 """Pictures along the way."""
@@ -53,8 +58,6 @@ def run_cells(cells: Sequence[Cell]) -> list[Answer]:
         return [run_cell(cell) for cell in cells]
     try:
         if "trust" in recipe.keep:
-            from leader.bench.trusting import trusted_numbers  # which takes its problems from here
-
             found: list[Found] = [(trusted_numbers(cell, metrics_of_record(recipe)), {}) for cell in cells]
         else:
             found = measure_cells(cells, metrics_of_record(recipe))
@@ -167,3 +170,49 @@ def _png(pixels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
     return buffer.getvalue()
+
+
+def trusted_numbers(cell: Cell, metrics: tuple[str, ...]) -> Record:
+    """All that is measured of a cell whose error map is judged (`keep = ["trust"]`), with the scores of `metrics`; no pictures.
+
+    Records of experiments that do not ask for it have no revision of the trust map in their keys.
+    """
+    recipe = cell.recipe
+    if recipe.method in BASELINES:
+        raise LeaderError(f"The baseline '{recipe.method}' has no error map; leave its row out, or 'trust' out of keep.")
+    picture, problem = open_cell(cell)
+    prior = open_prior(recipe.prior, recipe.size, recipe.device)
+    watch = Watch(prior.schedule)
+    started = time.perf_counter()
+    result = sampler_of(recipe, prior).run(problem, recipe.seed, ids=[cell.index], on_step=watch)
+    between = time.perf_counter()
+    evidence = gather(problem, result.images, watch, cell.index)
+    found = None if evidence is None else error_map(prior, problem, evidence)
+    ended = time.perf_counter()
+    if evidence is None or found is None:
+        raise LeaderError(f"The prior '{recipe.prior}' has no referee, or estimated no Sigma; run `leader fit-trust` first.")
+    numbers: Record = {**counts(result, cell.index, recipe.size), **scores(result.images, picture, problem, metrics)}
+    if recipe.timing:
+        numbers |= {"seconds": round(between - started, 4), "trust_seconds": round(ended - between, 4)}
+    return numbers | judged(found, evidence.restored - (2 * picture[0] - 1), evidence.open)
+
+
+def judged(found: ErrorMap, error: Tensor, is_open: Tensor) -> Record:
+    """Coverage, calibration error, AUSE and rank of an error map, of an error [C, H, W], over the open pixels [H, W] bool."""
+    if not bool(is_open.any()):
+        raise LeaderError("Every pixel is known, so there is no error map to judge; choose another task.")
+    std = found.std
+    errors = error[:, is_open][None, :, None]
+    stds = std[is_open].expand_as(errors)
+    hidden = torch.where(is_open, error, 0.0)[None], torch.where(is_open, std.expand_as(error), 0.0)[None]
+    numbers = {
+        **{_coverage(level): float(interval_coverage(errors, stds, multiple)) for level, multiple in found.level.items()},
+        "calibration_error": float(calibration_error(errors, stds, found.level)),
+        "ause": float(sparsification_error(errors, stds)),
+        "rank": float(block_rank_correlation(*hidden)),
+    }
+    return {name: round(value, DIGITS) if math.isfinite(value) else None for name, value in numbers.items()}
+
+
+def _coverage(level: float) -> str:
+    return "coverage" if level == SHOWN else f"coverage_{round(100 * level)}"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from leader.cli import adapt, degrade, demo, diagnose, help, lists, priors, pruning, restore, training, trust, web
+from leader.cli import degrade, demo, diagnose, help, lists, priors, restore, training, trust, web
 from leader.cli.bench import app as bench
 from leader.cli.errors import OneSentenceGroup
 
@@ -39,13 +39,13 @@ app.command("plugins", rich_help_panel=NAMES)(lists.plugins)
 app.command("estimators", rich_help_panel=NAMES)(lists.estimators)
 app.add_typer(priors.app, name="priors", rich_help_panel=NAMES)
 app.command("inspect", epilog=priors.INSPECT_EXAMPLE, rich_help_panel=OWN)(priors.inspect_checkpoint)
-app.command("adapt", epilog=adapt.EXAMPLE, rich_help_panel=OWN)(adapt.adapt)
+app.command("adapt", epilog=trust.ADAPT_EXAMPLE, rich_help_panel=OWN)(trust.adapt)
 app.command("train", epilog=training.TRAIN_EXAMPLE, rich_help_panel=TRAINING)(training.train)
 app.command("publish", epilog=training.PUBLISH_EXAMPLE, rich_help_panel=TRAINING)(training.publish)
 app.command("fit-variance", epilog=training.FIT_EXAMPLE, rich_help_panel=TRAINING)(training.fit_variance)
 app.command("fit-trust", epilog=trust.FIT_EXAMPLE, rich_help_panel=TRAINING)(trust.fit_trust)
 app.command("calibrate", epilog=trust.CALIBRATE_EXAMPLE, rich_help_panel=TRAINING)(trust.calibrate)
-app.command("calibrate-satp", epilog=pruning.EXAMPLE, rich_help_panel=TRAINING)(pruning.calibrate_satp)
+app.command("calibrate-satp", epilog=trust.SATP_EXAMPLE, rich_help_panel=TRAINING)(trust.calibrate_satp)
 app.add_typer(bench, name="bench", rich_help_panel=RESEARCH)
 
 

@@ -52,7 +52,7 @@ def degrade(
     force: Force = False,
 ) -> None:
     """Degrades a good picture, to try a restoration on known ground."""
-    from leader.cli.outputs import check_outputs, existing_files
+    from leader.cli.results import check_outputs, existing_files
     from leader.files import check_readable
     from leader.restoration.degrade import degrade_file as spoil
 

@@ -29,8 +29,7 @@ def demo(
     force: Force = False,
 ) -> None:
     """Degrades and restores a photograph that comes with the package, and draws every figure."""
-    from leader.cli.outputs import check_outputs
-    from leader.cli.results import write_run
+    from leader.cli.results import check_outputs, write_run
     from leader.cli.running import run_and_tell
     from leader.files import replacing
     from leader.pictures import figures, read_picture

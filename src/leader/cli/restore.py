@@ -72,7 +72,7 @@ def restore(
 ) -> None:
     """Restores a degraded picture, or every picture of a folder."""
     busyness = Busyness()  # before the heavy imports, which tell it as well as anything
-    from leader.cli.outputs import existing_files
+    from leader.cli.results import existing_files
     from leader.cli.running import run_and_tell
     from leader.files import check_readable, printable
     from leader.pictures import check_format

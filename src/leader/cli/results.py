@@ -1,4 +1,7 @@
-"""What becomes of a restoration at the command line: its files, and whether they are judged, kept and replaced."""
+"""What becomes of a restoration at the command line: its files, and whether they are judged, kept and replaced.
+
+No result of any command takes the place of something else unasked (`check_outputs`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,12 @@ from leader.restoration.request import word
 
 if TYPE_CHECKING:
     from leader.restoration.restored import Restoration
+import os
+import sys
+from collections.abc import Mapping
+
+from leader.errors import UsageError
+from leader.files import check_writable, printable
 
 STDOUT = Path("-")
 
@@ -43,7 +52,6 @@ class Results:
 
     def check_files(self, out: Path, inputs: dict[str, Path]) -> None:
         """Refuses, before any work is done, what could not or must not be written."""
-        from leader.cli.outputs import check_outputs
         from leader.pictures import check_format
         from leader.pictures.figures import check_figure, check_map
 
@@ -101,3 +109,46 @@ def write_run(path: Path, restored: Restoration) -> None:
 
 def _run_as_text(restored: Restoration) -> str:
     return json.dumps(restored.summary(), indent=2, default=str)
+
+
+Identity = tuple[int, int, str]
+
+
+def existing_files(words: Mapping[str, str | Path | None]) -> dict[str, Path]:
+    """Those words (option -> its value) that name a file or folder; others (gaussian:2, embedded) name none."""
+    return {option: Path(word) for option, word in words.items() if word is not None and os.path.exists(word)}
+
+
+def check_outputs(inputs: Mapping[str, Path], outputs: Mapping[str, Path | None], force: bool = False) -> None:
+    """Refuses, before any work is done, outputs that cannot be written, are one file by two names, are files
+    the command reads, or exist already (unless `force`).
+
+    inputs   what each file is ("IN", "--mask") -> its path
+    outputs  the same for the files to write; None where none was asked for
+    """
+    seen = {_identity(path): (name, path) for name, path in inputs.items()}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        check_writable(path)
+        identity = _identity(path)
+        if identity in seen:
+            other, twin = seen[identity]
+            raise UsageError(
+                f"{name} ({printable(path)}) and {other} ({printable(twin)}) are the same file; give every file a name of "
+                "its own."
+            )
+        if not force and os.path.lexists(path):
+            raise UsageError(f"{printable(path)} exists already; choose another name, or add --force to replace it.")
+        seen[identity] = (name, path)
+
+
+def _identity(path: Path) -> Identity:
+    """Equal for two names of one file: links, ./a and a, A and a where the system does not tell them apart."""
+    try:
+        found = os.stat(path)
+        return found.st_dev, found.st_ino, ""
+    except FileNotFoundError:  # nothing there yet, or a link to nothing: the folder and the name tell
+        folder = os.stat(path.parent)
+    name = path.name.casefold() if sys.platform in ("win32", "darwin") else path.name
+    return folder.st_dev, folder.st_ino, name

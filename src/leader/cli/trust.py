@@ -1,4 +1,4 @@
-"""`leader fit-trust` and `leader calibrate`: a prior's own referee, and what its numbers are worth."""
+"""What is fitted to a prior: `leader fit-trust` and `calibrate`, `leader calibrate-satp`, and all of it by `leader adapt`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     from leader.engines import Engine
     from leader.priors.base import Prior
     from leader.train.trust_runs import RunCase
+from leader.cli.errors import INTERRUPTED
+from leader.cli.priors import Checkpoint
+from leader.progress import format_duration
 
 FIT_EXAMPLE = "Example: leader fit-trust --prior my-model.safetensors --images photos/train"
 CALIBRATE_EXAMPLE = "Example: leader calibrate --prior my-model.safetensors --images photos/held-out"
+SATP_EXAMPLE = "Example: leader calibrate-satp --prior my-model.safetensors --images photos/held-out > satp.toml"
+ADAPT_EXAMPLE = "Example: leader adapt my-model.safetensors --data photos"
 
 PriorName = Annotated[str, typer.Option("--prior", help="A checkpoint, a diffusers folder or a registered name.")]
 Store = Annotated[
@@ -153,3 +158,61 @@ def check_minutes(minutes: float) -> None:
     """Refuses a time that is none."""
     if not 0 < minutes < float("inf"):
         raise UsageError(f"--minutes must be above 0; found {minutes}.")
+
+
+def calibrate_satp(
+    images: Images,
+    prior: PriorName = "embedded",
+    estimator: Annotated[str, typer.Option(help="How Sigma is estimated; `leader estimators` lists them.")] = "auto",
+    count: Annotated[int, typer.Option(help="Pictures; each takes three runs of 100 steps.", min=1)] = 4,
+    size: Annotated[int | None, typer.Option(help="Side of the crops; the network's own by default, else 128.", min=16)] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:0 or mps.")] = "cpu",
+    store: Annotated[bool, typer.Option("--store", help="Store it beside the prior's weights, for every later run.")] = False,
+) -> None:
+    """Finds SATP's eta for a prior: the calls that the paper's budgets shall leave of 100. Prints a file for --settings."""
+    from leader.presets.stored import add_stored
+    from leader.priors.loading import load_prior
+    from leader.train.calibrate import central_crops
+    from leader.train.pruning import RANGES, STEPS, TASKS, calibrate_eta, curves, eta_entry, predict_seconds
+
+    check_folder(images)
+    model = load_prior(prior, device=device)
+    if store and model.home is None:
+        raise UsageError(f"The prior '{prior}' has no weights file, beside which --store would write; leave it out.")
+    side = size or (128 if model.size is None else min(model.size))
+    crops = central_crops(images, side)[:count].to(device)
+    seconds = predict_seconds(model, crops, estimator)
+    to_stderr(f"{TASKS * len(crops)} runs of {STEPS} steps will take about {format_duration(seconds)}.")
+    found = calibrate_eta(curves(model, crops, estimator, say=to_stderr))
+    for budget, mean in found.calls.items():
+        low, high = RANGES[budget]
+        missed = ": no eta fits all budgets" if budget in found.missed else ""
+        to_stderr(f"B = {budget:g}: {mean:.1f} calls of 100, wanted {low:g} to {high:g}{missed}")
+    if store and model.home is not None:
+        file = add_stored(model.home, [eta_entry(found)])
+        to_stderr(f"eta = {found.eta:g} is stored in {file}, where every run with this prior finds it.")
+    to_stdout(f"satp = {{ eta = {found.eta:g} }}\nsatp-paper = {{ eta = {found.eta:g} }}")
+
+
+def adapt(
+    checkpoint: Checkpoint,
+    data: Annotated[Path, typer.Option(help="A folder of pictures of the kind it knows, 30 or more.")],
+    minutes: Annotated[float, typer.Option(help="Time for everything; more is better.", min=0.0)] = defaults.ADAPT_MINUTES,
+    seed: Annotated[int, typer.Option(help="Chooses crops, tasks and noise.", min=0)] = defaults.SEED,
+    jobs: Jobs = None,
+    again: Annotated[bool, typer.Option("--again", help="Begin anew; by default a stopped command goes on.")] = False,
+) -> None:
+    """Fits to a checkpoint what restoring with it needs: variance, spectrum, precision, SATP's eta, referee and factors."""
+    from leader.train.adapt import adapt as fit
+    from leader.train.adapt import plan_adaptation
+
+    check_folder(data)
+    check_minutes(minutes)
+    plan = plan_adaptation(checkpoint, data, 60 * minutes, seed, to_stderr)
+    try:
+        fit(plan, lambda: make_run_engine(jobs), to_stderr, again)
+    except KeyboardInterrupt as error:
+        to_stderr("Interrupted: what is done is kept, and the same command goes on.")
+        raise typer.Exit(INTERRUPTED) from error
+    to_stderr(f"Restore with it: leader restore IN OUT --prior {checkpoint}")
+    to_stdout(str(plan.home))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from leader.engines.base import Engine, Lost
-from leader.engines.local import LocalEngine
+from leader.engines.base import Engine, LocalEngine, Lost
 from leader.engines.processes import ProcessEngine
 from leader.errors import UsageError
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import leader
-from leader.priors.fingerprint import ABSENT, fingerprint
+from leader.priors.loading import ABSENT, fingerprint
 from leader.restoration.request import RestoreRequest
 
 MOST_TOGETHER = 16

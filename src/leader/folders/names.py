@@ -8,8 +8,7 @@ from pathlib import Path
 from leader.errors import LeaderError, UsageError
 from leader.files import printable
 from leader.pictures.container import SUFFIX
-from leader.pictures.formats import FORMATS
-from leader.pictures.listing import is_picture_name
+from leader.pictures.formats import FORMATS, is_picture_name
 
 HOME = ".leader"
 """The folder inside an output folder that holds what is no result; hidden, so that no walk enters it."""

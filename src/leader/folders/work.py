@@ -190,7 +190,7 @@ def _write_files(
     task: FolderTask, restored: Restoration, names: Mapping[str, str], strip: str | None, folder: Path
 ) -> dict[str, tuple[Path, str]]:
     """The files of a result, complete and on the disk: kind -> (file, the name it will have)."""
-    from leader.folders.preview_strips import write_strip
+    from leader.folders.report import write_strip
 
     made = {kind: (folder / f"{kind}{Path(final).suffix.lower()}", final) for kind, final in names.items()}
     restored.save(made["picture"][0], task.choices.location)

@@ -24,7 +24,7 @@ from leader.forensics.jpeg.blocks import Array, Flags
 from leader.forensics.noise.estimate import NoiseEstimate, amplify_noise, crop_for_noise, last_compression, noise_behind
 from leader.forensics.outcome import NotExamined
 from leader.forensics.size.enlarged import find_enlargement
-from leader.forensics.size.thumbnails import Recognised, kernel_chances, recognise_kernel
+from leader.forensics.size.thumbnails import Recognised, recognise_kernel
 from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory
 from leader.pictures.picture import Floats, Picture
 
@@ -117,8 +117,8 @@ class Examination:
         return find_enlargement(self.picture.pixels, self.history is not None)
 
     def recognise_kernel(self, factor: float) -> Recognised:
-        """The kernel that made a thumbnail, for enlarging it by `factor`."""
-        return recognise_kernel(self.picture.pixels, factor, self._kernel_chances)
+        """The kernels that may have made a thumbnail, for enlarging it by `factor`."""
+        return recognise_kernel(self.picture.pixels, factor, self.history is not None)
 
     @cached_property
     def drawing(self) -> bool:
@@ -157,10 +157,6 @@ class Examination:
             return self
         history = self.history if known is not None else self.picture.history
         return Examination(replace(self.picture, pixels=pixels, history=history), known, self.jpeg)
-
-    @cached_property
-    def _kernel_chances(self) -> dict[str, float]:
-        return kernel_chances(self.picture.pixels, self.history is not None)
 
     @cached_property
     def _for_noise(self) -> tuple[Array, Flags | None]:

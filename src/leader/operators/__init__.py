@@ -15,14 +15,12 @@ from leader.operators.kernels import (
     motion_kernel,
     paper_gaussian_taps,
 )
-from leader.operators.masks import box_mask, random_mask
-from leader.operators.pointwise import Colourisation, Denoising, Inpainting
+from leader.operators.pointwise import Colourisation, Denoising, Inpainting, WeightedPixels, box_mask, random_mask
 from leader.operators.published import ReflectedBlur, ReleasedBlur, ReleasedColourisation
 from leader.operators.resize import AveragePoolSR, BicubicSR
 from leader.operators.separable import SeparableOperator
 from leader.operators.separable_blur import SeparableBlur
 from leader.operators.tasks import TASKS, build_task
-from leader.operators.weighted import WeightedPixels
 from leader.operators.whitened import OPPONENT, WhitenedBlur
 
 __all__ = [

@@ -4,6 +4,11 @@
 the middle of the cell) and gives the weights that would fall beyond the border to the pixels that are there. Bicubic
 differs from `BicubicSR` at the border alone, box from `AveragePoolSR` in partial cells alone: Pillow has none, its scale is
 that of the whole sides, n / ceil(n / factor). The smooth ones are to presets what bicubic is: kinds of "sr-bicubic".
+
+Where nobody knows which it was, the operator is their mean, by shares ("box:30+lanczos:70"). The mean of separable operators,
+sum p_k B_k x B_k, is not separable, and a sampler needs its decomposition. That of the factors' means, M x M with
+M = sum p_k B_k, is: it leaves out sum p_k (B_k - M) x (B_k - M), which is of second order and lives where both axes carry fine
+detail, and whatever it leaves out is part of the doubt that counts as noise (`leader.forensics.size.thumbnails`).
 """
 
 from __future__ import annotations
@@ -16,8 +21,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from leader.operators.resize import ResizeOperator, keys_cubic
-from leader.operators.separable import Factor, check_side
+from leader.errors import LeaderError
+from leader.operators.resize import ResizeOperator, count_samples, keys_cubic
+from leader.operators.separable import Factor, SeparableOperator, check_side
 
 
 class PillowSR(ResizeOperator):
@@ -26,8 +32,8 @@ class PillowSR(ResizeOperator):
     kernel: ClassVar[str]
 
     @classmethod
-    def make_factor(cls, size: int, count: int, whole: int | None) -> Factor:
-        return _pillow_factor(size, count, cls.kernel)
+    def make_matrix(cls, size: int, count: int, scale: float) -> Tensor:
+        return pillow_matrix(size, count, cls.kernel)
 
 
 class NearestSR(PillowSR):
@@ -38,11 +44,13 @@ class NearestSR(PillowSR):
 class SoftNearestSR(PillowSR):
     """Around the pixel that nearest neighbour takes, the mean of those within half a cell, the nearer the heavier.
 
-    A single pixel in sixteen leaves a prior too little to begin with; that it is no mean counts as noise.
+    A single pixel in four or sixteen leaves a prior too little to begin with; that it is no mean counts as noise. Where half a
+    cell holds that pixel alone, at factors up to 2, three quarters of a cell are taken.
     """
 
     task = "sr-nearest"
     kernel = "soft-nearest"
+    revision = 2
 
 
 class BoxSR(PillowSR):
@@ -65,7 +73,32 @@ class LanczosSR(PillowSR):
     kernel = "lanczos"
 
 
-PILLOW_DOWNSAMPLING = {
+class MixedSR(SeparableOperator):
+    """The mean of several of PILLOW_DOWNSAMPLING along each axis, where it is not known which of them it was.
+
+    mixture  names and shares in per cent, which sum to 100
+
+    >>> MixedSR((1, 8, 8), 2, None, "box:25+lanczos:75")(torch.ones(1, 1, 8, 8)).shape
+    torch.Size([1, 1, 4, 4])
+    """
+
+    task = "sr-bicubic"
+
+    def __init__(self, image_shape: tuple[int, int, int], factor: float, small: tuple[int, int] | None, mixture: str) -> None:
+        if read_mixture(mixture) is None:
+            raise LeaderError(f"A mixture of kernels is like box:30+lanczos:70, in shares that sum to 100; found '{mixture}'.")
+        rows, columns = count_samples(image_shape, factor, small)
+        _, height, width = image_shape
+        super().__init__(image_shape, _mix_factor(height, rows, mixture), _mix_factor(width, columns, mixture))
+
+
+@lru_cache(maxsize=16)
+def _mix_factor(size: int, count: int, mixture: str) -> Factor:
+    check_side(size)
+    return Factor(pillow_matrix(size, count, mixture), rcond=1e-3)
+
+
+PILLOW_DOWNSAMPLING: dict[str, type[PillowSR]] = {
     "nearest": NearestSR,
     "soft-nearest": SoftNearestSR,
     "box": BoxSR,
@@ -73,6 +106,17 @@ PILLOW_DOWNSAMPLING = {
     "pillow-bicubic": PillowBicubicSR,
     "lanczos": LanczosSR,
 }
+
+
+def read_mixture(text: str) -> dict[str, float] | None:
+    """The shares, which sum to 1, of a mixture such as "box:30+lanczos:70"; None where the text is none."""
+    parts = [part.split(":") for part in text.split("+")]
+    if any(len(part) != 2 or part[0] not in PILLOW_DOWNSAMPLING or not part[1].isdecimal() for part in parts):
+        return None
+    shares = {name: int(share) for name, share in parts}
+    if len(shares) < len(parts) or sum(shares.values()) != 100:
+        return None
+    return {name: share / 100 for name, share in shares.items()}
 
 
 def _box(distance: Tensor) -> Tensor:
@@ -98,7 +142,11 @@ KERNELS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
 
 
 def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
-    """The 1-D factor [rows, size] in float64; rows sum to 1."""
+    """The 1-D factor [rows, size] of a kernel or of a mixture, in float64; rows sum to 1."""
+    shares = read_mixture(kernel)
+    if shares is not None:
+        means = [share * pillow_matrix(size, rows, PILLOW_DOWNSAMPLING[name].kernel) for name, share in shares.items()]
+        return torch.stack(means).sum(0)
     scale = size / rows
     pixel = torch.arange(size, dtype=torch.float64)
     if kernel in ("nearest", "soft-nearest"):  # Pillow adds up its places, which decides where they fall between two pixels
@@ -106,7 +154,7 @@ def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
         taken = places.floor()[:, None]
         if kernel == "nearest":
             return (pixel == taken).to(torch.float64)
-        table = _triangle((pixel - taken) / max(1.0, scale / 2))
+        table = _triangle((pixel - taken) / max(scale / 2, min(1.5, 0.75 * scale)))
         return table / table.sum(1, keepdim=True)
     centre = (torch.arange(rows, dtype=torch.float64) + 0.5) * scale
     weight, support = KERNELS[kernel]
@@ -116,9 +164,3 @@ def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
     table = weight((pixel + 0.5 - centre[:, None]) / scale)
     table = torch.where((pixel >= first) & (pixel < after), table, 0.0)
     return table / table.sum(1, keepdim=True)
-
-
-@lru_cache(maxsize=16)
-def _pillow_factor(size: int, count: int, kernel: str) -> Factor:
-    check_side(size)
-    return Factor(pillow_matrix(size, count, kernel), rcond=1e-3)

@@ -1,4 +1,4 @@
-"""Operators that act pixel by pixel: denoising, inpainting, colourisation."""
+"""Operators that act pixel by pixel, and masks: denoising, also of noise that differs by pixel, inpainting, colourisation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.operators.base import SpectralOperator
 from leader.operators.caches import CastCache
-from leader.operators.masks import check_mask
 
 
 class DiagonalOperator(SpectralOperator):
@@ -139,3 +138,90 @@ class Colourisation(GreyOperator):
     def unit_range(self) -> tuple[Tensor, Tensor]:
         one = torch.ones(1, 1, 1, 1, dtype=torch.float64)
         return torch.zeros_like(one), one
+
+
+def random_mask(height: int, width: int, missing: float = 0.5, seed: int = 0) -> Tensor:
+    """A mask [H, W] float32 with round(missing * H * W) missing pixels, the same on every device.
+
+    >>> random_mask(8, 6, 0.5).shape
+    torch.Size([8, 6])
+    """
+    if not 0 <= missing < 1:
+        raise LeaderError(f"The missing fraction must lie in [0, 1); found {missing}.")
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(height * width, generator=generator)
+    mask = torch.ones(height * width)
+    mask[order[: round(missing * height * width)]] = 0
+    return mask.reshape(height, width)
+
+
+def box_mask(height: int, width: int, top: int, left: int, box_height: int, box_width: int) -> Tensor:
+    """A mask [H, W] float32 whose rectangle of box_height x box_width pixels at (top, left) is missing.
+
+    >>> box_mask(8, 8, 2, 2, 4, 4).mean()
+    tensor(0.7500)
+    """
+    inside = min(top, left) >= 0 and top + box_height <= height and left + box_width <= width
+    if not inside or box_height < 1 or box_width < 1:
+        raise LeaderError(
+            f"The box of {box_height} x {box_width} pixels at ({top}, {left}) does not lie inside {height} x {width} pixels."
+        )
+    mask = torch.ones(height, width)
+    mask[top : top + box_height, left : left + box_width] = 0
+    return mask
+
+
+def check_mask(mask: Tensor, height: int, width: int) -> Tensor:
+    """A user's mask [H, W], [1, H, W] or [B, 1, H, W] as float64 [1 or B, 1, H, W]."""
+    values = torch.as_tensor(mask).to(torch.float64).cpu()
+    if values.ndim == 2:
+        values = values[None]
+    if values.ndim == 3:
+        values = values[None]
+    if values.ndim != 4 or values.shape[1] != 1 or tuple(values.shape[2:]) != (height, width):
+        raise LeaderError(
+            f"The mask has shape {list(mask.shape)}; expected [{height}, {width}] or [batch, 1, {height}, {width}]."
+        )
+    if not bool(((values == 0) | (values == 1)).all()):
+        raise LeaderError("A mask may hold only 0 (missing) and 1 (observed); threshold it first.")
+    if not bool((values.flatten(1).sum(1) > 0).all()):
+        raise LeaderError("The mask leaves no pixel observed; at least one pixel must be 1.")
+    return values
+
+
+class WeightedPixels(DiagonalOperator):
+    """Denoising where the noise differs from pixel to pixel: A x = W x; y [B, C, H, W] is a picture that was `whiten`ed.
+
+    With W = reference / (standard deviation of the noise of a pixel), y has white noise of standard deviation `reference`, and
+    the singular values are the weights. Only ratios of noise to singular values enter the methods; the reference, the geometric
+    mean of the standard deviation, chooses the presets.
+
+    noise  [C, H, W] > 0, the standard deviation of the noise of every pixel, for [0, 1] images
+    task   under which presets know it
+
+    >>> noise = torch.tensor([[[0.1, 0.4]]])
+    >>> WeightedPixels((1, 1, 2), noise).whiten(noise[None])
+    tensor([[[[0.2000, 0.2000]]]])
+    """
+
+    def __init__(self, image_shape: tuple[int, int, int], noise: Tensor, task: str = "denoise") -> None:
+        values = torch.as_tensor(noise).detach().to("cpu", torch.float64)
+        if tuple(values.shape) != tuple(image_shape):
+            raise LeaderError(f"The noise of images {list(image_shape)} has their shape; found {list(values.shape)}.")
+        if not bool(torch.isfinite(values).all()) or not float(values.min()) > 0:
+            raise LeaderError("The noise of every pixel must be finite and above 0.")
+        self.reference = float(values.log().mean().exp())
+        super().__init__(image_shape, (self.reference / values)[None], rcond=0.0)  # every pixel is measured
+        self.task = task
+        self._weights = CastCache(self.spectrum)
+
+    def whiten(self, y: Tensor) -> Tensor:
+        """W y for an ordinary picture y [B, C, H, W]."""
+        return self.A(y)
+
+    def A(self, x: Tensor) -> Tensor:
+        self.check_image(x)
+        return self._weights.like(x) * x
+
+    def AT(self, y: Tensor) -> Tensor:
+        return self._weights.like(y) * y

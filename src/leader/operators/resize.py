@@ -8,6 +8,7 @@ otherwise n over the number of samples, so that cells fill the axis.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import torch
@@ -24,13 +25,22 @@ class ResizeOperator(SeparableOperator):
         rows, columns = count_samples(image_shape, factor, small)
         whole = None if small is not None or factor != int(factor) else int(factor)
         _, height, width = image_shape
-        vertical, horizontal = (self.make_factor(size, count, whole) for size, count in ((height, rows), (width, columns)))
+        vertical, horizontal = (
+            _make_factor(self.make_matrix, size, count, whole or size / count)
+            for size, count in ((height, rows), (width, columns))
+        )
         super().__init__(image_shape, vertical, horizontal)
 
     @classmethod
-    def make_factor(cls, size: int, count: int, whole: int | None) -> Factor:
-        """The 1-D factor from `size` pixels to `count`; `whole`: the factor, where it is an integer."""
+    def make_matrix(cls, size: int, count: int, scale: float) -> Tensor:
+        """The 1-D factor [count, size], float64; scale: the factor where it is a whole one, else size / count."""
         raise NotImplementedError
+
+
+@lru_cache(maxsize=16)
+def _make_factor(make_matrix: Callable[[int, int, float], Tensor], size: int, count: int, scale: float) -> Factor:
+    check_side(size)
+    return Factor(make_matrix(size, count, scale), rcond=1e-3)
 
 
 class BicubicSR(ResizeOperator):
@@ -45,8 +55,8 @@ class BicubicSR(ResizeOperator):
     task = "sr-bicubic"
 
     @classmethod
-    def make_factor(cls, size: int, count: int, whole: int | None) -> Factor:
-        return _bicubic_factor(size, count, whole or size / count)
+    def make_matrix(cls, size: int, count: int, scale: float) -> Tensor:
+        return bicubic_matrix(size, scale, count)
 
 
 class AveragePoolSR(ResizeOperator):
@@ -59,8 +69,8 @@ class AveragePoolSR(ResizeOperator):
     task = "sr-average"
 
     @classmethod
-    def make_factor(cls, size: int, count: int, whole: int | None) -> Factor:
-        return _average_factor(size, count, whole or size / count)
+    def make_matrix(cls, size: int, count: int, scale: float) -> Tensor:
+        return average_matrix(size, scale, count)
 
 
 def count_samples(image_shape: tuple[int, int, int], factor: float, small: tuple[int, int] | None = None) -> tuple[int, int]:
@@ -117,15 +127,3 @@ def symmetric_index(index: Tensor, size: int) -> Tensor:
     """Folds any index into 0..size-1 by half-sample symmetric reflection: -1 -> 0, size -> size - 1."""
     folded = index.remainder(2 * size)
     return torch.minimum(folded, 2 * size - 1 - folded)
-
-
-@lru_cache(maxsize=8)
-def _bicubic_factor(size: int, count: int, scale: float) -> Factor:
-    check_side(size)
-    return Factor(bicubic_matrix(size, scale, count), rcond=1e-3)
-
-
-@lru_cache(maxsize=8)
-def _average_factor(size: int, count: int, scale: float) -> Factor:
-    check_side(size)
-    return Factor(average_matrix(size, scale, count), rcond=1e-3)

@@ -21,9 +21,8 @@ from leader.operators.blur import Blur
 from leader.operators.hadamard import WalshHadamard
 from leader.operators.jpeg import Jpeg
 from leader.operators.kernels import gaussian_kernel, motion_kernel, paper_gaussian_taps
-from leader.operators.masks import box_mask
-from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING
-from leader.operators.pointwise import Colourisation, Denoising, Inpainting
+from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING, MixedSR, read_mixture
+from leader.operators.pointwise import Colourisation, Denoising, Inpainting, box_mask
 from leader.operators.published import ReflectedBlur, ReleasedBlur, ReleasedColourisation
 from leader.operators.resize import AveragePoolSR, BicubicSR
 from leader.operators.separable_blur import SeparableBlur
@@ -79,7 +78,9 @@ def list_options(task: str) -> tuple[str, ...]:
 def _super_resolution(
     shape: Shape, factor: float = 4, down: str = "bicubic", small: tuple[int, int] | None = None
 ) -> LinearOperator:
-    """small: rows and columns of the measurement, in place of the factor."""
+    """small: rows and columns of the measurement, in place of the factor; down: also a mixture, as in "box:30+lanczos:70"."""
+    if read_mixture(down) is not None:
+        return MixedSR(shape, factor, small, down)
     if down not in DOWNSAMPLING:
         raise unknown_name("way of downsampling", down, DOWNSAMPLING)
     return DOWNSAMPLING[down](shape, factor, small)

@@ -24,8 +24,7 @@ from leader.errors import LeaderError
 from leader.operators.base import LinearOperator
 from leader.operators.blur import Blur
 from leader.operators.caches import CastCache
-from leader.operators.pointwise import Denoising
-from leader.operators.weighted import WeightedPixels
+from leader.operators.pointwise import Denoising, WeightedPixels
 
 OPPONENT = torch.tensor(transforms.OPPONENT)
 """[3, 3] orthonormal: rows are grey, red against blue, and magenta against green."""

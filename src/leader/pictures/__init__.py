@@ -1,7 +1,6 @@
 """Pictures as people have them: files, arrays, and figures of what was made of them."""
 
-from leader.pictures.formats import FORMATS, SUFFIXES
-from leader.pictures.listing import list_pictures
+from leader.pictures.formats import FORMATS, SUFFIXES, list_pictures
 from leader.pictures.picture import MOST_PIXELS, Picture
 from leader.pictures.reading import from_pil, read_picture
 from leader.pictures.writing import check_format, write_picture

@@ -1,6 +1,7 @@
 """Presets as data: which settings a method or plug-in gets for a prior, a task and a noise level.
 
-Every *.toml file here holds [[preset]] tables: an entry, or the keys that several entries share and their `rows`. An entry has
+Every *.toml file here holds [[preset]] tables: an entry, or the keys that several entries share and their `rows`; a list of
+priors, methods or tasks stands for an entry of each. An entry has
 
   prior    a prior's name or data set ("embedded", "celebahq", "imagenet", "ffhq"), or "any"
   method   the host's name
@@ -16,6 +17,7 @@ The most specific entry wins; entries of later rank fill what it leaves open. Wh
 
 from __future__ import annotations
 
+import itertools
 import sys
 from functools import cache
 from importlib import resources
@@ -50,8 +52,14 @@ def entries() -> tuple[dict[str, Any], ...]:
 
 
 def expand_rows(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The entries that tables stand for: one for each of its `rows`, with the keys that the rows share."""
-    return [{**table, **row} for table in tables for row in table.pop("rows", [{}])]
+    """The entries that tables stand for: one for each of its `rows`, with the keys that the rows share, and each of what is
+    listed under a key that says what an entry is for.
+    """
+    found = []
+    for row in ({**table, **row} for table in tables for row in table.pop("rows", [{}])):
+        listed = {key: row[key] for key in ("prior", "method", "task") if isinstance(row.get(key), list)}
+        found += [{**row, **dict(zip(listed, chosen))} for chosen in itertools.product(*listed.values())]
+    return found
 
 
 def parsed(file: Traversable) -> dict[str, Any]:

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from leader.errors import LeaderError, unknown_name
-from leader.priors.base import Prediction, Prior, from_eps, from_x0
-from leader.priors.sizes import check_size
+from leader.priors.base import Prediction, Prior, check_size, from_eps, from_x0
 from leader.priors.variance_head import VarianceHead
 from leader.schedule import Schedule
 

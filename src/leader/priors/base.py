@@ -139,3 +139,22 @@ def from_eps(x: Tensor, t: Tensor, eps: Tensor, schedule: Schedule, variance: Te
     """The Prediction that follows from an estimate of the noise."""
     level = schedule.level(t, x)
     return Prediction((x - level.noise * eps) / level.signal, eps, variance)
+
+
+LARGEST_SIDE = 1024
+"""Pixels on a side that a network may be tied to: images are padded to it, so that it decides the memory of a run."""
+
+
+def check_size(x: Tensor, name: str, size: tuple[int, int] | None, multiple: int = 1) -> None:
+    """Refuses images [B, C, H, W] that the bare prior `name` cannot take."""
+    height, width = x.shape[-2:]
+    if size is not None and (height, width) != size:
+        raise LeaderError(
+            f"The prior '{name}' is tied to {size[0]} x {size[1]} pixels; found {height} x {width}: give images of that "
+            "size, or open it with load_prior, which tiles others."
+        )
+    if height % multiple or width % multiple:
+        raise LeaderError(
+            f"The prior '{name}' takes sides in multiples of {multiple} pixels; found {height} x {width}: give such images, "
+            "or open it with load_prior, which pads others."
+        )

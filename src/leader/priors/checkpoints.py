@@ -30,11 +30,11 @@ from torch import Tensor, nn
 from leader.errors import LeaderError, unknown_name
 from leader.priors import catalogue
 from leader.priors.adapters import PREDICTS, LabelledNetwork, NetworkPrior
+from leader.priors.base import LARGEST_SIDE
 from leader.priors.betas import make_schedule
 from leader.priors.detection import Config, build_network, detect_config, drop_untold_settings, is_known_network
 from leader.priors.json_files import check_flag, check_list, check_whole, check_word, read_json
 from leader.priors.networks import ADMConfig
-from leader.priors.sizes import LARGEST_SIDE
 from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, place_tensors, read_checkpoint
 
 SUFFIXES = (".pt", ".pth", ".ckpt", ".safetensors", ".bin")

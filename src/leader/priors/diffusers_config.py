@@ -13,9 +13,9 @@ from typing import Any
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
+from leader.priors.base import LARGEST_SIDE
 from leader.priors.betas import MOST_STEPS
 from leader.priors.json_files import check_flag, check_list, check_number, check_whole, check_word, show
-from leader.priors.sizes import LARGEST_SIDE
 
 LEVELS = 12
 DOWN = ("DownBlock2D", "AttnDownBlock2D", "SkipDownBlock2D", "AttnSkipDownBlock2D", "ResnetDownsampleBlock2D")

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.operators.base import LinearOperator
-from leader.priors.base import Prediction, Prior, from_x0
-from leader.priors.sizes import check_size
+from leader.priors.base import Prediction, Prior, check_size, from_x0
 from leader.schedule import Schedule
 
 

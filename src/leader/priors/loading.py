@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import nn
 
 from leader.by_name import REFERENCE, Registry, accept_class
 from leader.errors import LeaderError, UsageError, unknown_name
+from leader.files import sha256_once
 from leader.priors import catalogue, diffusers_folder
 from leader.priors.adapters import HeadedPrior, LabelledNetwork, NetworkPrior
 from leader.priors.base import Prior
@@ -265,3 +267,36 @@ def _find_network(prior: Prior) -> nn.Module:
         if isinstance(inner, nn.Module):
             return _find_network(inner) if isinstance(inner, Prior) else inner
     raise LeaderError(f"The prior '{prior.name}' has no network to compile.")
+
+
+ABSENT = "absent"
+DIGITS = 16
+
+
+def fingerprint(name_or_path: str | Path) -> str:
+    """What identifies a prior: the first 16 digits of the SHA-256 of each of its files, joined by "+"; "absent" without any.
+
+    Names and paths may change, the bytes may not.
+    """
+    return "+".join(sha256_once(path)[:DIGITS] for path in list_files(name_or_path)) or ABSENT
+
+
+def list_files(name_or_path: str | Path) -> tuple[Path, ...]:
+    """The files that decide what a prior answers: weights, settings beside them, variance head; empty where they are absent."""
+    name = str(name_or_path)
+    if name == EMBEDDED:
+        folder = Path(str(resources.files("leader.priors") / "weights"))
+        return folder / "pyramid.safetensors", folder / "pyramid.json"
+    if name.startswith(diffusers_folder.HUB):
+        try:
+            path = diffusers_folder.fetch(name, offline=True)
+        except LeaderError:
+            return ()
+    else:
+        path = catalogue.ENTRIES[name].path if name in catalogue.ENTRIES else Path(os.path.expanduser(name))
+    if os.path.isdir(path):  # unlike Path's, false for names that no file can have
+        return tuple(sorted(item for item in path.rglob("*") if item.is_file()))
+    if not os.path.isfile(path):
+        return ()
+    beside = (path.with_suffix(".json"), find_head(path))
+    return (path, *(item for item in beside if item is not None and item.is_file()))

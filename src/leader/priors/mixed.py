@@ -2,12 +2,13 @@
 
 A call in bfloat16 takes half the time of one in float32. Its rounding error hardly depends on the noise level, Sigma_t does: at
 much noise it is a hundred times larger, near the end of a run they are alike. Both were measured once, by noise level, when the
-prior was published or its head was fitted (`leader.train.rounding`). The time from which calls are rounded follows
+prior was published or its head was fitted (`leader.train.tables`). The time from which calls are rounded follows
 from that table alone, never from the picture: the same run has the same bits again.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from dataclasses import asdict, dataclass
@@ -15,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from leader.errors import LeaderError
 from leader.files import replacing
@@ -23,7 +24,7 @@ from leader.priors.adapters import AutocastPrior, WrappedPrior
 from leader.priors.base import Prediction, Prior
 from leader.priors.json_files import check_list, check_number, read_json
 from leader.priors.pyramid import PyramidPrior
-from leader.priors.rounded import round_prior
+from leader.priors.pyramid_net import Body
 from leader.schedule import Schedule
 
 SUFFIX = ".rounding.json"
@@ -120,3 +121,61 @@ def mix_precisions(prior: Prior, rounding: Rounding | None, device: torch.device
     """The prior in both precisions; as it is where nothing is known of its rounding, or where that is always too much."""
     first = None if rounding is None else rounding.first_time(prior.schedule)
     return prior if first is None else MixedPrior(prior, round_to_half(prior, half_dtype(device)), first)
+
+
+MOST_SCALED = 2.0**-6
+"""A bias that is further off, relatively, is so small that half precision barely holds it: it is left as it is."""
+
+
+def round_prior(prior: PyramidPrior, dtype: torch.dtype) -> PyramidPrior:
+    """A copy of the prior whose network computes in `dtype`, rounded so that its errors average out; answers are float32.
+
+    Rounded to the nearest number, weights and biases of bfloat16 shift whole pictures: a filter's errors add up over its
+    taps, and a bias is wrong by the same amount everywhere. Two rearrangements remove that shift without a cost later:
+
+    - the rounding error of a tap is carried on to the next one of its 3x3 filter, so that the sum of the filter stays right;
+    - ReLU commutes with positive factors, so every channel is scaled until its bias is a number of half precision, and
+      the next layer divides by the factor.
+
+    What is left is the rounding of activations, which has no sign. The first and the last layer, a fiftieth of the work,
+    stay in float32: they see the picture itself.
+    """
+    made = copy.deepcopy(prior)
+    for body in (made.net.main, made.net.expert):
+        if body is not None:
+            _round_body(body, dtype)
+    return made
+
+
+@torch.no_grad()
+def _round_body(body: Body, dtype: torch.dtype) -> None:
+    factor = torch.ones_like(body.convs[0].bias)  # type: ignore[arg-type]
+    for conv in body.convs[1:]:
+        factor = _round_layer(conv, factor, dtype)  # type: ignore[arg-type]
+    body.out.weight /= factor.view(1, -1, 1, 1)
+    told = torch.ones(body.h1.in_channels - len(factor)).to(factor)  # noise and level, which are no features
+    factor = _round_layer(body.h1, torch.cat([factor, told]), dtype)
+    body.h2.weight /= factor.view(1, -1, 1, 1)
+
+
+def _round_layer(conv: nn.Conv2d, before: Tensor, dtype: torch.dtype) -> Tensor:
+    """Rounds a layer whose inputs are `before` times too large, [in]; returns the factors of its outputs, [out]."""
+    assert conv.bias is not None
+    bias = conv.bias.to(dtype)
+    factor = bias.to(conv.bias) / conv.bias
+    factor = torch.where((factor - 1).abs() < MOST_SCALED, factor, 1.0)
+    weight = conv.weight * factor.view(-1, 1, 1, 1) / before.view(1, -1, 1, 1)
+    conv.weight.data = round_filters(weight, dtype).contiguous(memory_format=torch.channels_last)
+    conv.bias.data = bias
+    return factor
+
+
+def round_filters(weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """Filters [out, in, kH, kW] in `dtype`, the sum of every filter kept: large taps first, their errors carried on."""
+    taps = weight.flatten(2)
+    order = taps.abs().argsort(-1, descending=True)
+    rounded, carried = [], torch.zeros_like(taps[..., 0])
+    for tap in taps.gather(-1, order).unbind(-1):
+        rounded.append((tap + carried).to(dtype))
+        carried = tap + carried - rounded[-1].to(tap)
+    return torch.empty_like(taps, dtype=dtype).scatter_(-1, order, torch.stack(rounded, -1)).view(weight.shape)

@@ -95,7 +95,7 @@ def receptive_radius(config: PyramidConfig, level: int, guides: int) -> int:
 class Body(nn.Module):
     """A plain convolutional denoiser on 2x2 cells of pixels, with a head for its own log-variance.
 
-    Layers may have different precisions (`leader.priors.rounded`): each gets its input in its own.
+    Layers may have different precisions (`leader.priors.mixed`): each gets its input in its own.
     """
 
     def __init__(self, width: int, depth: int, head_width: int) -> None:

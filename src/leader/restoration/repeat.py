@@ -41,8 +41,8 @@ FORMAT = "run 1"
 CHEAP = 1 << 30
 """Bytes of weights up to which they are hashed: about a second."""
 DTYPES = ("float32", "float64")
-_WORD = re.compile(r"[a-z][a-z0-9-]{0,30}")
-"""Options that are words, such as "bicubic"; whatever could be the name of a file is left out."""
+_WORD = re.compile(r"[a-z][a-z0-9-]{0,30}|[a-z-]{1,30}:\d\d?(\+[a-z-]{1,30}:\d\d?){1,5}")
+"""Options that are words, such as "bicubic", or "box:30+lanczos:70"; whatever could be the name of a file is left out."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from leader.engines.local import limit_threads
+from leader.engines.base import limit_threads
 from leader.errors import LeaderError, UsageError, no_memory
 
 MOST_THREADS = 1024

@@ -15,9 +15,9 @@ from leader.priors.pyramid_net import PyramidNet
 from leader.priors.spectrum import spectrum_file
 from leader.train.calibrate import central_crops, crops_of_both_sizes, fit_scale
 from leader.train.fit_gaussian import fit_coarse_gaussian
-from leader.train.rounding import fit_rounding
 from leader.train.run import save_weights
 from leader.train.spectrum import fit_spectrum
+from leader.train.tables import fit_rounding
 
 SPECTRUM_SIDE, SPECTRUM_CROPS = 128, 24
 SCHEDULE = {"type": "linear", "beta_start": 1e-4, "beta_end": 2e-2, "steps": 1000}

@@ -7,23 +7,36 @@ import math
 
 import numpy as np
 import pytest
+import torch
+from numpy.typing import NDArray
 from PIL import Image
 
 from leader.forensics import Examination, examine
+from leader.forensics.size.kernel_features import (
+    LONGEST_PART,
+    band_powers,
+    find_features,
+    find_fractions,
+    find_rhythm,
+    find_steps,
+)
 from leader.forensics.size.thumbnails import (
+    COUNTED_ALIASING,
     COUNTED_DOUBT,
     KERNELS,
+    LEAST_SHARE,
     SURE_OF_NEAREST,
     Recognised,
-    band_powers,
-    features,
-    kernel_differences,
-    least_doubt,
+    kernel_chances,
+    kernel_spread,
+    mix_kernels,
+    name_group,
+    name_mixture,
     power_law,
     probabilities,
     take_given_kernel,
 )
-from leader.operators.pillow_resize import pillow_matrix
+from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING, pillow_matrix, read_mixture
 from leader.pictures import Picture, from_pil
 from leader.restoration.restore import prepare
 from tests.cheap_prior import CheapPrior, photograph
@@ -36,14 +49,20 @@ def thumbnail(kernel: str, seed: int, factor: int = 4, side: int = 64) -> Image.
     return Image.fromarray(colour(side * factor, seed)).resize((side, side), Image.Resampling[kernel.upper()])
 
 
-@pytest.mark.parametrize("kernel", ["nearest", "bilinear", "lanczos"])
-def test_kernels_that_differ_most_are_told_apart(kernel: str) -> None:
-    """Of eight fields, six or more; fields are no photographs, so neighbouring kernels may be confused."""
-    alike = {"nearest": {"nearest"}, "bilinear": {"bilinear", "bicubic"}, "lanczos": {"lanczos", "bicubic"}}[kernel]
-    found = [examine(from_pil(thumbnail(kernel, seed))).recognise_kernel(4).probabilities for seed in SEEDS]
-    assert sum(max(chances, key=lambda name: chances[name]) in alike for chances in found) >= 6
-    for chances in found:
+@pytest.mark.parametrize("factor", [2, 4])
+def test_kernels_that_differ_most_are_told_apart(factor: int) -> None:
+    """On eight fields each; fields are no photographs, so neighbouring kernels may be confused."""
+    found = {
+        made: [kernel_chances(np.asarray(thumbnail(made, seed, factor)) / 255, factor, False) for seed in SEEDS]
+        for made in KERNELS
+    }
+    for chances in (chances for rows in found.values() for chances in rows):
         assert set(chances) == set(KERNELS) and sum(chances.values()) == pytest.approx(1)
+    means = {made: {name: np.mean([row[name] for row in rows]) for name in KERNELS} for made, rows in found.items()}
+    for kernel, times in (("nearest", 3), ("bilinear", 1.2), ("lanczos", 1.2)):
+        assert means[kernel][kernel] > times * max(means[made][kernel] for made in KERNELS if made != kernel), kernel
+        assert kernel == "nearest" or max(means[kernel], key=lambda name: float(means[kernel][name])) == kernel
+    assert means["nearest"]["nearest"] + means["nearest"]["box"] > 0.9
 
 
 def test_jpeg_has_a_table_of_its_own() -> None:
@@ -51,7 +70,10 @@ def test_jpeg_has_a_table_of_its_own() -> None:
     thumbnail("nearest", 1).save(buffer, "JPEG", quality=75)
     opened = from_pil(Image.open(buffer))
     found = examine(opened).recognise_kernel(4).probabilities
-    assert found == probabilities(features(opened.pixels), True) != probabilities(features(opened.pixels), False)
+    features = find_features(opened.pixels, 4)
+    assert found == probabilities(features, 4, True) != probabilities(features, 4, False)
+    assert len({tuple(probabilities(features, factor, True).values()) for factor in (1.5, 2, 3)}) == 3
+    assert [name_group(factor) for factor in (1.2, 2, 2.5, 3, 7.3)] == ["fraction", "two", "fraction", "large", "large"]
 
 
 def test_bands_of_white_noise_and_of_waves() -> None:
@@ -70,46 +92,142 @@ def test_the_power_law_is_that_of_the_field() -> None:
     assert level - slope * math.log(0.125) == pytest.approx(math.log(power[64, 1:4].mean()), abs=1.0)
 
 
-def test_differences_equal_what_the_kernels_make_of_a_field() -> None:
+@pytest.mark.parametrize(("factor", "down"), [(4, "box"), (1.5, "lanczos"), (2.5, "soft-nearest:20+box:30+lanczos:50")])
+def test_the_spread_equals_what_the_kernels_make_of_a_field(factor: float, down: str) -> None:
     """The mean square of the difference of two thumbnails of a Gaussian field, against its closed form."""
-    large = field(512, 5, edges=0).astype(np.float64)
-    small = pillow_matrix(512, 128, "bicubic").numpy() @ large @ pillow_matrix(512, 128, "bicubic").numpy().T
-    found = kernel_differences(small[..., None], 4)
-    made = {name: pillow_matrix(512, 128, name).numpy() for name in ("nearest", "soft-nearest", "box", "bilinear", "lanczos")}
-    images = {name: matrix @ large @ matrix.T for name, matrix in made.items()}
-    for one, other in (("nearest", "box"), ("box", "bilinear"), ("bilinear", "lanczos"), ("nearest", "soft-nearest")):
-        expected = float(((images[one] - images[other])[4:-4, 4:-4] ** 2).mean())
-        place = list(KERNELS).index(one), [name.removeprefix("pillow-") for name in KERNELS.values()].index(other)
-        assert found[place] == pytest.approx(expected, rel=0.4), (one, other)
-    assert np.allclose(np.diag(found)[1:], 0) and found[0, 0] > 0
+    small, large = 120, round(120 * factor)
+    scene = field(large, 5, edges=0).astype(np.float64)
+
+    def reduce(kernel: str) -> NDArray[np.float64]:
+        matrix = pillow_matrix(large, small, kernel)
+        return np.asarray(matrix @ torch.from_numpy(scene) @ matrix.mT)
+
+    found = kernel_spread(reduce("bicubic")[..., None], factor, down)
+    assumed = reduce(PILLOW_DOWNSAMPLING[down].kernel if down in PILLOW_DOWNSAMPLING else down)
+    for kernel, variance in zip(KERNELS, found):
+        expected = float(((reduce(kernel) - assumed)[4:-4, 4:-4] ** 2).mean())
+        assert variance == pytest.approx(expected, rel=0.4, abs=1e-12), kernel
 
 
-def test_the_choice_leaves_the_least_doubt() -> None:
-    differences = np.array([[4.0, 9, 9, 9, 9], [9, 0, 1, 4, 4], [9, 1, 0, 1, 4], [9, 4, 1, 0, 1], [9, 4, 4, 1, 0]])
-    torn = least_doubt({"nearest": 0, "box": 0.5, "bilinear": 0, "bicubic": 0.5, "lanczos": 0}, differences)
-    assert torn.down == "bilinear" and torn.doubt == pytest.approx(COUNTED_DOUBT * 1.0)  # between both: never far wrong
-    sure = least_doubt({"nearest": 0, "box": 0, "bilinear": 0, "bicubic": 0, "lanczos": 1.0}, differences)
-    assert sure.down == "lanczos" and sure.doubt == 0
-    assert (
-        least_doubt({"nearest": 1.0, "box": 0, "bilinear": 0, "bicubic": 0, "lanczos": 0}, differences).doubt
-        == COUNTED_DOUBT * 2
+def even(**chances: float) -> dict[str, float]:
+    return {name: chances.get(name, 0.0) for name in KERNELS}
+
+
+def test_a_mixture_has_shares_that_sum_to_one_and_no_small_ones() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        chances = dict(zip(KERNELS, (rng.dirichlet(np.full(5, 0.5))).tolist()))
+        shares = read_mixture(name_mixture(chances)) or {name_mixture(chances): 1.0}
+        kept = {KERNELS[name]: chance for name, chance in chances.items() if chance >= LEAST_SHARE}
+        assert set(shares) == set(kept) and sum(shares.values()) == pytest.approx(1)
+        assert all(abs(share - kept[down] / sum(kept.values())) <= 0.01 for down, share in shares.items())
+    assert name_mixture(even(box=0.985, lanczos=0.015)) == "box"
+    assert name_mixture(even(nearest=0.3, bicubic=0.7)) == "soft-nearest:30+pillow-bicubic:70"
+    assert name_mixture(even(box=1 / 3, bilinear=1 / 3, lanczos=1 / 3)) == "box:34+bilinear:33+lanczos:33"
+
+
+def test_the_doubt_is_the_spread_about_the_mean() -> None:
+    pixels = np.asarray(thumbnail("bicubic", 3)) / 255
+    torn = mix_kernels(pixels, 4, even(box=0.5, bicubic=0.3, lanczos=0.2))
+    assert torn.down == "box:50+pillow-bicubic:30+lanczos:20"
+    spread = kernel_spread(pixels, 4, torn.down)
+    expected = math.sqrt(0.5 * spread[1] + 0.3 * spread[3] + 0.2 * spread[4])
+    assert torn.doubt == pytest.approx(COUNTED_DOUBT * expected) and expected > 0
+    least = min(0.5 * s[1] + 0.3 * s[3] + 0.2 * s[4] for s in (kernel_spread(pixels, 4, down) for down in KERNELS.values()))
+    assert expected**2 < least  # no single kernel is as near to all of them
+    assert mix_kernels(pixels, 4, even(lanczos=1.0)).doubt == 0
+    missed = mix_kernels(pixels, 4, even(nearest=0.02, box=0.98))
+    assert missed.down == "box" and missed.doubt == pytest.approx(
+        COUNTED_DOUBT * math.sqrt(0.02 * kernel_spread(pixels, 4, "box")[0])
     )
 
 
-def test_nearest_neighbour_and_the_others_do_not_stand_in_for_each_other() -> None:
-    """It is taken where it is clearly more likely, and what it would leave of the others is none of its doubt."""
-    differences = np.array([[4.0, 9, 9, 9, 9], [0.1, 1, 9, 9, 9], [9, 9, 1, 9, 9], [9, 9, 9, 1, 9], [9, 9, 9, 9, 1]])
-    for chance, down, doubt in ((SURE_OF_NEAREST + 0.01, "soft-nearest", 2.0), (SURE_OF_NEAREST - 0.01, "box", 1.0)):
-        found = least_doubt({"nearest": chance, "box": 1 - chance, "bilinear": 0, "bicubic": 0, "lanczos": 0}, differences)
-        assert found.down == down and found.doubt == pytest.approx(COUNTED_DOUBT * doubt)
+def test_nearest_neighbour_is_claimed_only_where_it_is_proved() -> None:
+    pixels = np.asarray(thumbnail("nearest", 3)) / 255
+    proved = mix_kernels(pixels, 4, even(nearest=SURE_OF_NEAREST, box=1 - SURE_OF_NEAREST))
+    assert proved.down == "soft-nearest" and proved.words().startswith("It was made smaller by nearest (")
+    assert proved.doubt == pytest.approx(COUNTED_ALIASING * math.sqrt(kernel_spread(pixels, 4, "soft-nearest")[0]))
+    share = round(100 * SURE_OF_NEAREST) - 1
+    torn = mix_kernels(pixels, 4, even(nearest=share / 100, box=1 - share / 100))
+    assert torn.down == f"soft-nearest:{share}+box:{100 - share}"
+    assert "nearest or box (it cannot be told which)" in torn.words()
+
+
+def test_what_is_assumed_is_said_in_words() -> None:
+    told = Recognised("pillow-bicubic:60+lanczos:40", even(bicubic=0.6, lanczos=0.4), 0.0031)
+    assert str(told.words()) == (
+        "It was made smaller by bicubic or lanczos (it cannot be told which): their mean is assumed, and the difference counts "
+        "as noise of 0.0031; use down to say how it was made smaller."
+    )
+    unproved = Recognised("soft-nearest:74+box:20+lanczos:6", even(nearest=0.74, box=0.2, lanczos=0.06), 0.01)
+    assert "by nearest or box (it cannot be told which)" in unproved.words()
+    clear = Recognised("box:90+lanczos:10", even(box=0.9, lanczos=0.1), 0.002)
+    assert clear.words() == "It was made smaller by box (90 % likely); the doubt left counts as noise of 0.002."
 
 
 def test_what_is_told_is_taken_and_only_aliasing_is_left() -> None:
     picture = from_pil(thumbnail("nearest", 2))
     told = take_given_kernel(picture.pixels, 4, "nearest")
-    assert told.down == "soft-nearest" and told.probabilities["nearest"] == 1
-    assert told.doubt == pytest.approx(COUNTED_DOUBT * math.sqrt(kernel_differences(picture.pixels, 4)[0, 0]))
+    assert told.down == "soft-nearest" and told.probabilities == even(nearest=1)
+    assert told.doubt == pytest.approx(COUNTED_ALIASING * math.sqrt(kernel_spread(picture.pixels, 4, "soft-nearest")[0]))
     assert take_given_kernel(picture.pixels, 4, "box").doubt == 0
+    mixed = take_given_kernel(picture.pixels, 4, "soft-nearest:40+lanczos:60")
+    assert mixed == mix_kernels(picture.pixels, 4, even(nearest=0.4, lanczos=0.6))
+
+
+@pytest.mark.parametrize(("factor", "rough"), [(1.5, 0.2), (1.37, 0.05), (2.5, 0.1)])
+def test_the_rhythm_of_nearest_neighbour_and_of_box(factor: float, rough: float) -> None:
+    """Neighbours differ more where nearest leaves out more, by the place in the whole thumbnail; box is rough where it averages
+    fewer pixels; at whole factors there is no rhythm.
+    """
+    size = (96, 80)
+    scene = field(round(96 * factor), 4, edges=0).astype(np.float64)[:, : round(80 * factor)]
+    planes = {}
+    for kernel in ("nearest", "box", "lanczos"):
+        down, across = (pillow_matrix(round(n * factor), n, kernel).numpy() for n in size)
+        planes[kernel] = down @ scene @ across.T
+    found = {kernel: find_rhythm(plane, factor, size, (0, 0)) for kernel, plane in planes.items()}
+    assert found["nearest"][0] > 0.2 > 3 * abs(found["lanczos"][0])
+    assert found["box"][1] < -rough < 2 * found["lanczos"][1]
+    part = find_rhythm(planes["nearest"][13:90, 21:], factor, size, (13, 21))
+    assert part[0] == pytest.approx(found["nearest"][0], abs=0.15)
+    assert not find_rhythm(planes["nearest"], 2, size, (0, 0)).any()
+
+
+def rows_with(between: list[float]) -> NDArray[np.float64]:
+    """[30, N]: an edge from 0.2 to 0.7 with these pixels between."""
+    return np.tile(np.array([0.2] * 6 + between + [0.7] * 6), (30, 1))
+
+
+@pytest.mark.parametrize(
+    ("between", "low", "high", "events"),
+    [
+        ([], 0, 0, [0]),
+        ([0.15, 0.75], -1 / 12, -1 / 12, [0, 1]),  # overshoot on both sides
+        ([0.1], -1 / 6, 0, []),  # on one
+        ([0.3, 0.6], 1 / 3, 1 / 3, [4]),  # soft on both sides
+        ([0.05, 0.55], -3 / 10, 3 / 10, [2, 5]),
+        ([0.4], 0, 2 / 3, [3]),
+    ],
+)
+def test_steps_by_hand(between: list[float], low: float, high: float, events: list[int]) -> None:
+    found = find_steps(rows_with(between))
+    expected = [float(number in events) for number in range(6)] + [low, high]
+    assert np.allclose(found, expected * 2) and np.allclose(find_steps(rows_with(between).T), found)
+
+
+def test_fractions_by_hand() -> None:
+    """Of three pixels across an edge the middle one is like one of the others, or half-way; a flat picture has no edge."""
+    assert find_fractions(rows_with([])).tolist() == find_fractions(rows_with([]).T).tolist() == [0, 0, 0, 0, 1, 0]
+    assert find_fractions(rows_with([0.44]))[0] > 0.3
+    flat = np.full((40, 40), 0.5)
+    assert not find_fractions(flat).any() and not find_steps(flat).any()
+
+
+def test_the_middle_speaks_for_a_large_picture() -> None:
+    pixels = np.random.default_rng(1).random((40, LONGEST_PART + 11, 1))
+    assert np.array_equal(find_features(pixels, 4), find_features(pixels[:, 5 : 5 + LONGEST_PART], 4))
+    assert find_features(pixels, 1.5).shape == (49,)
 
 
 def test_too_small_or_not_enlarged() -> None:
@@ -134,14 +252,14 @@ def test_a_strip_holds_too_little_to_tell_kernels_apart(size: tuple[int, int]) -
 )
 def test_the_chance_that_nearest_neighbour_was_mistaken(nearest: float, misread: float) -> None:
     """Either taken for another kernel, or another for it: no noise level makes up for that."""
-    chances = {"nearest": nearest, "box": 1 - nearest, "bilinear": 0.0, "bicubic": 0.0, "lanczos": 0.0}
-    assert least_doubt(chances, np.eye(5)).misread == pytest.approx(misread)
+    pixels = np.asarray(thumbnail("box", 1)) / 255
+    assert mix_kernels(pixels, 4, even(nearest=nearest, box=1 - nearest)).misread == pytest.approx(misread)
 
 
 def test_a_thumbnail_whose_making_is_a_guess_is_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recognised: the verdict says how likely the guess is wrong. Told: nothing is guessed."""
-    even = {name: 0.2 + 0.1 * (name == "box") - 0.1 * (name == "lanczos") for name in KERNELS}
-    monkeypatch.setattr(Examination, "recognise_kernel", lambda *_: Recognised("box", even, 0.01))
+    uneven = even(nearest=0.2, box=0.3, bilinear=0.2, bicubic=0.2, lanczos=0.1)
+    monkeypatch.setattr(Examination, "recognise_kernel", lambda *_: Recognised("box", uneven, 0.01))
     posed = prepare(photograph(24, 24), "sr", factor=2, prior=CheapPrior(), steps=2).posed
     assert posed.misread == pytest.approx(0.2)
     assert prepare(photograph(24, 24), "sr", factor=2, down="box", prior=CheapPrior(), steps=2).posed.misread == 0

@@ -1,17 +1,16 @@
-"""Which kernel made a thumbnail, judged by the thumbnail alone, and what is left of the doubt.
+"""Which kernel made a thumbnail, judged by the thumbnail alone, and what is assumed where that cannot be told.
 
-Kernels differ in how the spectrum of a picture falls off towards the corner of what a thumbnail can hold, in what they fold
-back from beyond it, and in what they leave of an edge: nearest neighbour lets everything through, box and bilinear soften,
-bicubic and Lanczos overshoot on both sides. The logarithm of the power in eighteen bands and the mean profile of edges are,
-for photographs, close to normal with one covariance for all kernels; the evidence for a kernel is then linear in them
-(thumbnails.json, fitted by benchmarks/thumbnails.py, for files with and without JPEG).
+The evidence for a kernel is linear in what the thumbnail shows of it (`kernel_features`); the weights (thumbnails.json) are
+fitted by benchmarks/thumbnails.py, for groups of factors and for files with and without JPEG.
 
-The doubt is a standard deviation: by how much the thumbnail would differ had another kernel made it, averaged over the
-kernels by their probabilities, for a picture whose spectrum is the power law that fits the thumbnail's coarse detail. A part of
-it counts as noise: white noise as strong as all of it costs the right kernel more than it saves a wrong one.
+With a picture of covariance C and kernels k of probabilities p_k, the best linear estimate is that of a measurement by the mean
+operator M = sum p_k A_k with the noise sum p_k (A_k - M) C (A_k - M)^T besides its own. So the mean of the kernels is assumed
+(`leader.operators.pillow_resize.MixedSR`), and the doubt is noise: by how much the thumbnail would differ had one of them made
+it, for a picture whose spectrum is the power law that fits the thumbnail's coarse detail. A part of it counts, as white noise:
+it lies in fine detail, where the picture is weak, and all of it would cost the right kernel more than it saves a wrong one.
 
-Nearest neighbour is apart from the others: it takes a pixel half a pixel beside the middle of its cell, so that neither serves
-the other, whatever noise is assumed. It is taken where it is clearly more likely; the others stand in for each other.
+Nearest neighbour takes a pixel that may lie half a pixel beside the middle of its cell, and aliases: it is assumed alone only
+where it is proved, and is otherwise a part of the mean.
 """
 
 from __future__ import annotations
@@ -28,32 +27,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import compute_luma
+from leader.forensics.size.kernel_features import BANDS, ROUNDING, band_powers, find_features, find_plane
 from leader.messages import Note, Remedy
-from leader.operators.pillow_resize import pillow_matrix
+from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING, pillow_matrix, read_mixture
 
 Array = NDArray[np.float64]
 
 KERNELS = {"nearest": "soft-nearest", "box": "box", "bilinear": "bilinear", "bicubic": "pillow-bicubic", "lanczos": "lanczos"}
 """Pillow's kernels and the operators that serve their thumbnails, by the names of the option `down`."""
-BANDS = (0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5001)
-"""Borders of the bands, the larger of both frequencies in cycles per pixel; each is split into axes and diagonals."""
 _CONSTANTS = read_constants("size.thumbnails")
 COARSE_BANDS = _CONSTANTS.count("coarse_bands")
 FARTHER = _CONSTANTS.series("farther")
-SMALLEST_THUMBNAIL, LONGEST_PART = _CONSTANTS.counts("smallest_thumbnail", "longest_part")
-SURE_OF_NEAREST, COUNTED_DOUBT = _CONSTANTS.numbers("sure_of_nearest", "counted_doubt")
-GRID = _CONSTANTS.count("grid")
-ROUNDING = 1 / 255**2 / 12
+SMALLEST_THUMBNAIL, GRID = _CONSTANTS.counts("smallest_thumbnail", "grid")
+SURE_OF_NEAREST, LEAST_SHARE = _CONSTANTS.numbers("sure_of_nearest", "least_share")
+COUNTED_DOUBT, COUNTED_ALIASING = _CONSTANTS.numbers("counted_doubt", "counted_aliasing")
 
 
 @dataclass(frozen=True)
 class Recognised:
     """How a thumbnail became small.
 
-    down           the kernel with the least doubt, as the option of super-resolution names it
+    down           the kernel, or the mean of several, as the option of super-resolution names it
     probabilities  of each of KERNELS
-    doubt          standard deviation, for [0, 1] pixels, of what the thumbnail may differ from that kernel's
+    doubt          standard deviation, for [0, 1] pixels, that white noise gains by what is not known of the kernel
     """
 
     down: str
@@ -68,130 +64,112 @@ class Recognised:
 
     def words(self) -> str:
         """One sentence."""
-        ranked = sorted(self.probabilities.items(), key=lambda item: -item[1])
-        likely = " or ".join(name for name, chance in ranked[:3] if chance >= ranked[0][1] / 3)
-        taken = next(name for name, down in KERNELS.items() if down == self.down)
-        chance = f"{100 * self.probabilities[taken]:.0f} %"
-        if self.doubt == 0:
-            return f"It is taken to have been reduced by {taken} ({chance} likely)."
-        if likely == taken:
-            return (
-                f"It was reduced by {taken} ({chance} likely); what is left of the doubt counts as noise of {self.doubt:.2g}."
-            )
+        ranked = sorted(self.probabilities, key=lambda name: -self.probabilities[name])
+        alone = [name for name, down in KERNELS.items() if down == self.down]
+        rivals = [name for name in ranked if self.probabilities[name] >= self.probabilities[ranked[0]] / 3]
+        likely = alone or (ranked[:2] if rivals == ["nearest"] else rivals)
+        if len(likely) == 1:
+            chance = f"{100 * self.probabilities[likely[0]]:.0f} % likely"
+            if self.doubt == 0:
+                return f"It is taken to have been made smaller by {likely[0]} ({chance})."
+            return f"It was made smaller by {likely[0]} ({chance}); the doubt left counts as noise of {self.doubt:.2g}."
         return Note(
             "kernel guessed",
-            f"It was reduced by {likely}: {taken} is assumed ({chance} likely), and the doubt counts as noise of "
-            f"{self.doubt:.2g}.",
-            Remedy("say how it was reduced", {"down": None}),
+            f"It was made smaller by {' or '.join(likely)} (it cannot be told which): their mean is assumed, and the "
+            f"difference counts as noise of {self.doubt:.2g}.",
+            Remedy("say how it was made smaller", {"down": None}),
         )
 
 
-def kernel_chances(pixels: NDArray[np.floating], compressed: bool) -> dict[str, float]:
-    """The probability of each of KERNELS, by pixels [H, W, C] in [0, 1] of a thumbnail; even where it is too small to tell."""
-    part = middle(pixels)
-    if min(part.shape[:2]) < SMALLEST_THUMBNAIL:
+def recognise_kernel(pixels: NDArray[np.floating], factor: float, compressed: bool) -> Recognised:
+    """How a thumbnail, pixels [H, W, C] in [0, 1], became small, where it is to be enlarged by `factor`."""
+    chances = kernel_chances(pixels, factor, compressed)
+    return Recognised(KERNELS["bicubic"], chances, 0.0) if factor == 1 else mix_kernels(pixels, factor, chances)
+
+
+def kernel_chances(pixels: NDArray[np.floating], factor: float, compressed: bool) -> dict[str, float]:
+    """The probability of each of KERNELS, even where the thumbnail is too small to tell; they sum to 1."""
+    if min(pixels.shape[:2]) < SMALLEST_THUMBNAIL:
         return {name: 1 / len(KERNELS) for name in KERNELS}
-    return probabilities(features(part), compressed)
+    return probabilities(find_features(pixels, factor), factor, compressed)
 
 
-def recognise_kernel(pixels: NDArray[np.floating], factor: float, chances: dict[str, float]) -> Recognised:
-    """The kernel that serves a thumbnail best where it is to be enlarged by `factor`."""
-    if factor == 1:
-        return Recognised(KERNELS["bicubic"], chances, 0.0)
-    return least_doubt(chances, kernel_differences(middle(pixels), factor))
+def mix_kernels(pixels: NDArray[np.floating], factor: float, chances: dict[str, float]) -> Recognised:
+    """Nearest neighbour where it is proved, else the mean of the kernels by their probabilities."""
+    proved = chances["nearest"] >= SURE_OF_NEAREST
+    down = KERNELS["nearest"] if proved else name_mixture(chances)
+    return Recognised(down, chances, find_doubt(pixels, factor, down, {"nearest": 1.0} if proved else chances))
 
 
-def take_given_kernel(pixels: NDArray[np.floating], factor: float, kernel: str) -> Recognised:
-    """The same where the kernel, one of KERNELS, is given."""
-    chances = {name: float(name == kernel) for name in KERNELS}
-    differences = kernel_differences(middle(pixels), factor)
-    chosen = list(KERNELS).index(kernel)
-    return Recognised(KERNELS[kernel], chances, COUNTED_DOUBT * math.sqrt(float(differences[chosen, chosen])))
+def find_doubt(pixels: NDArray[np.floating], factor: float, down: str, chances: dict[str, float]) -> float:
+    """The standard deviation that counts of what kernels of these probabilities differ by from the operator `down`."""
+    variance = float(np.array([chances.get(name, 0.0) for name in KERNELS]) @ kernel_spread(pixels, factor, down))
+    return (COUNTED_ALIASING if down == KERNELS["nearest"] else COUNTED_DOUBT) * math.sqrt(variance)
 
 
-def least_doubt(chances: dict[str, float], differences: Array) -> Recognised:
-    """The operator that leaves the least variance, on average over the kernels: nearest neighbour, or one of the others."""
-    names = list(KERNELS)
-    nearest = chances["nearest"] >= SURE_OF_NEAREST
-    alike = [number for number, name in enumerate(names) if (name == "nearest") is nearest]
-    weights = np.array([chances[names[number]] for number in alike])
-    expected = weights / weights.sum() @ differences[np.ix_(alike, alike)]
-    best = int(expected.argmin())
-    return Recognised(KERNELS[names[alike[best]]], chances, COUNTED_DOUBT * math.sqrt(float(expected[best])))
+def name_mixture(chances: dict[str, float]) -> str:
+    """The mean of kernels as the option `down` names it: shares in per cent, without those below LEAST_SHARE."""
+    kept = {KERNELS[name]: chance for name, chance in chances.items() if chance >= LEAST_SHARE}
+    exact = {down: 100 * chance / sum(kept.values()) for down, chance in kept.items()}
+    shares = {down: int(share) for down, share in exact.items()}
+    for down in sorted(exact, key=lambda down: shares[down] - exact[down])[: 100 - sum(shares.values())]:
+        shares[down] += 1
+    return "+".join(f"{down}:{share}" for down, share in shares.items()) if len(shares) > 1 else next(iter(shares))
 
 
-def middle(pixels: NDArray[np.floating]) -> NDArray[np.floating]:
-    """At most LONGEST_PART rows and columns."""
-    top, left = (max(0, (length - LONGEST_PART) // 2) for length in pixels.shape[:2])
-    return pixels[top : top + LONGEST_PART, left : left + LONGEST_PART]
+def take_given_kernel(pixels: NDArray[np.floating], factor: float, down: str) -> Recognised:
+    """The same where it is given: "nearest", or a mixture of kernels."""
+    shares = read_mixture(down) or {KERNELS[down]: 1.0}
+    chances = {name: shares.get(operator, 0.0) for name, operator in KERNELS.items()}
+    assumed = KERNELS.get(down, down)
+    return Recognised(assumed, chances, find_doubt(pixels, factor, assumed, chances))
 
 
-def features(pixels: NDArray[np.floating]) -> Array:
-    """[24] of pixels [H, W, C] in [0, 1]: the logarithm of the power in bands relative to the coarse ones, edge profiles."""
-    plane = compute_luma(pixels.astype(np.float64)) / 255
-    bands = np.log(band_powers(plane) + ROUNDING)
-    return np.concatenate([bands - bands[:4].mean(), edge_profiles(plane)])
-
-
-def band_powers(plane: Array) -> Array:
-    """[18], the mean periodogram in each band, axes and diagonals in turn; white noise of variance v gives v."""
-    height, width = plane.shape
-    window = np.outer(np.hanning(height + 2)[1:-1], np.hanning(width + 2)[1:-1])
-    centred = plane - (plane * window).sum() / window.sum()
-    power = np.abs(np.fft.rfft2(centred * window)) ** 2 / (window**2).sum()
-    down, across = np.abs(np.fft.fftfreq(height))[:, None], np.fft.rfftfreq(width)[None]
-    large, small = np.maximum(down, across), np.minimum(down, across)
-    found = []
-    for low, high in pairwise(BANDS):
-        ring = (large >= low) & (large < high)
-        found += [power[ring & (small < large / 2)].mean(), power[ring & (small >= large / 2)].mean()]
-    return np.array(found)
-
-
-def edge_profiles(plane: Array) -> Array:
-    """[6]: how the gradient goes on 1, 2 and 3 pixels beyond, over all pixels and over strong edges (cubed weights)."""
-    gradients = (np.diff(plane, axis=0), np.diff(plane, axis=1).T)
-    found = []
-    for exponent in (1, 3):
-        weights = [np.sign(gradient) * np.abs(gradient) ** exponent for gradient in gradients]
-        total = sum(float((weight * gradient).mean()) for weight, gradient in zip(weights, gradients))
-        for beyond in (1, 2, 3):
-            both = sum(
-                float((weight[:-beyond] * gradient[beyond:]).mean() + (weight[beyond:] * gradient[:-beyond]).mean()) / 2
-                for weight, gradient in zip(weights, gradients)
-            )
-            found.append(both / (total + 1e-12))
-    return np.array(found)
-
-
-def probabilities(found: Array, compressed: bool) -> dict[str, float]:
+def probabilities(found: Array, factor: float, compressed: bool) -> dict[str, float]:
     """Of each of KERNELS, from the features of a thumbnail."""
-    table = _table()["compressed" if compressed else "plain"]
+    table = _table()[name_group(factor)]["compressed" if compressed else "plain"]
     evidence = np.array([np.dot(table[name]["weights"], found) + table[name]["constant"] for name in KERNELS])
     chances = np.exp(evidence - evidence.max())
     return dict(zip(KERNELS, (chances / chances.sum()).tolist()))
 
 
+def name_group(factor: float) -> str:
+    """Of the factors that share a table: up to 2 the kernels are narrow beside the pixels of the picture."""
+    if factor >= 3:
+        return "large"
+    return "two" if factor == 2 else "fraction"
+
+
 @cache
-def _table() -> dict[str, dict[str, dict[str, Any]]]:
+def _table() -> dict[str, dict[str, dict[str, dict[str, Any]]]]:
     text = (resources.files("leader.forensics.size") / "thumbnails.json").read_text(encoding="utf-8")
-    loaded: dict[str, dict[str, dict[str, Any]]] = json.loads(text)
+    loaded: dict[str, dict[str, dict[str, dict[str, Any]]]] = json.loads(text)
     return loaded
 
 
-def kernel_differences(pixels: NDArray[np.floating], factor: float) -> Array:
-    """[5, 5], the variance of a kernel's thumbnail less what an operator makes of the same picture, by KERNELS both.
+def kernel_spread(pixels: NDArray[np.floating], factor: float, down: str) -> Array:
+    """[5], by KERNELS: the variance of a kernel's thumbnail less what the operator `down` makes of the same picture.
 
     The picture is one with the power law of the thumbnail's coarse detail.
     """
-    plane = compute_luma(pixels.astype(np.float64)) / 255
-    level, slope = power_law(plane)
+    level, slope = power_law(find_plane(pixels)[0])
     side = round(GRID * factor)
     places = np.fft.fftfreq(side) * side / GRID  # cycles per pixel of the thumbnail
     radius = np.hypot(places[:, None], places[None]).clip(1 / GRID)
     spectrum = np.exp(level - slope * np.log(radius)) / GRID**2
-    made, assumed = _responses(factor, tuple(KERNELS)), _responses(factor, tuple(KERNELS.values()))
-    return np.array([[float((np.abs(one - other) ** 2 * spectrum).sum()) for other in assumed] for one in made])
+    assumed = _responses(factor, down)
+    made = (_responses(factor, "nearest" if name == "nearest" else operator) for name, operator in KERNELS.items())
+    return np.array([float((np.abs(one - assumed) ** 2 * spectrum).sum((-2, -1)).mean()) for one in made])
+
+
+@lru_cache(maxsize=64)
+def _responses(factor: float, down: str) -> NDArray[np.complex128]:
+    """[2, 2, side, side]: the frequency responses of neighbouring pixels of a thumbnail on a large grid."""
+    kernel = PILLOW_DOWNSAMPLING[down].kernel if down in PILLOW_DOWNSAMPLING else down
+    rows = pillow_matrix(round(GRID * factor), GRID, kernel).numpy()[GRID // 2 : GRID // 2 + 2]
+    response = np.fft.fft(rows)
+    product: NDArray[np.complex128] = response[:, None, :, None] * response[None, :, None, :]
+    return product
 
 
 def power_law(plane: Array) -> tuple[float, float]:
@@ -202,11 +180,3 @@ def power_law(plane: Array) -> tuple[float, float]:
     centres = middles + np.tile(FARTHER, COARSE_BANDS // 2)
     slope, level = np.polyfit(centres, np.log(band_powers(plane)[:COARSE_BANDS] + ROUNDING), 1)
     return float(level), float(np.clip(-slope, 1.5, 4.0))
-
-
-@lru_cache(maxsize=32)
-def _responses(factor: float, names: tuple[str, ...]) -> list[NDArray[np.complex128]]:
-    """The frequency response, by kernel, of one pixel of the thumbnail on a large grid."""
-    matrices = [pillow_matrix(round(GRID * factor), GRID, name.removeprefix("pillow-")) for name in names]
-    rows = [matrix.numpy()[GRID // 2] for matrix in matrices]
-    return [np.fft.fft2(np.outer(row, row)) for row in rows]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leader.priors.networks.layers import Norm, UNetConfig, angles, attend, conv, set_precision
+from leader.priors.networks.layers import Norm, UNetConfig, Upsample, angles, attend, conv, set_precision
 
 EPS = 1e-5
 
@@ -115,18 +115,6 @@ class ADMDownsample(nn.Module):
         return out
 
 
-class ADMUpsample(nn.Module):
-    """Twice the size, then a convolution."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.conv = conv(channels, channels)
-
-    def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
-        out: Tensor = self.conv(resample(x, "up"))
-        return out
-
-
 class First(nn.Conv2d):
     """The first convolution, callable like every other layer."""
 
@@ -191,7 +179,7 @@ class ADM(nn.Module):
     def _resampler(self, channels: int, mode: str) -> nn.Module:
         if self.config.resblock_resampling:
             return ADMResBlock(self.config, channels, channels, mode)
-        return ADMDownsample(channels) if mode == "down" else ADMUpsample(channels)
+        return ADMDownsample(channels) if mode == "down" else Upsample(channels)
 
     def set_precision(self, dtype: torch.dtype) -> None:
         """Convolutions but the last in `dtype`; everything else stays in float32."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leader.priors.networks.layers import Norm, UNetConfig, angles, attend, conv, set_precision
+from leader.priors.networks.layers import Norm, UNetConfig, Upsample, angles, attend, conv, set_precision
 
 EPS = 1e-6
 
@@ -67,18 +67,6 @@ class DDPMDownsample(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.conv(F.pad(x, (0, 1, 0, 1)))
-        return out
-
-
-class DDPMUpsample(nn.Module):
-    """Twice the size."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.conv = conv(channels, channels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.conv(F.interpolate(x, scale_factor=2.0, mode="nearest"))
         return out
 
 
@@ -158,7 +146,7 @@ class DDPM(nn.Module):
                 last = channels[depth]
             level = DDPMLevel(sizes, embedding, depth in config.attention)
             if depth > 0:
-                level.upsample = DDPMUpsample(last)
+                level.upsample = Upsample(last)
             rising.append(level)
         self.up = nn.ModuleList(reversed(rising))  # named by depth, walked from the bottom
         self.norm_out = Norm(last, EPS)

@@ -94,3 +94,15 @@ def set_precision(network: nn.Module, dtype: torch.dtype, keep: nn.Module) -> No
 def conv(inputs: int, outputs: int, size: int = 3, **settings: Any) -> nn.Conv2d:
     """A convolution that keeps the size of its input unless told otherwise."""
     return nn.Conv2d(inputs, outputs, size, **({"padding": size // 2} | settings))
+
+
+class Upsample(nn.Module):
+    """Twice the size, every pixel four times, then a convolution; the embedding of time is not used."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = conv(channels, channels)
+
+    def forward(self, x: Tensor, embedding: Tensor | None = None) -> Tensor:
+        out: Tensor = self.conv(F.interpolate(x, scale_factor=2.0, mode="nearest"))
+        return out

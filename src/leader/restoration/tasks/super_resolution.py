@@ -11,6 +11,7 @@ from leader.forensics.examination import found_or_none
 from leader.forensics.size.thumbnails import take_given_kernel
 from leader.messages import Note, Remedy
 from leader.operators import build_task
+from leader.operators.pillow_resize import read_mixture
 from leader.operators.tasks import DOWNSAMPLING
 from leader.pictures.picture import MOST_PIXELS, Picture
 from leader.restoration.invention import LARGE_FACTOR
@@ -76,7 +77,7 @@ LONGEST_SIDE = 16384
 def _down(down: Any, request: Request) -> str:
     if down == AUTO and request.degrading:
         raise UsageError(f"How a picture is to become small must be said; choose one of {', '.join(DOWNSAMPLING)}.")
-    if down not in (*DOWNSAMPLING, AUTO):
+    if down not in (*DOWNSAMPLING, AUTO) and read_mixture(str(down)) is None:
         raise unknown_name("way of downsampling", str(down), [*DOWNSAMPLING, AUTO])
     return str(down)
 
@@ -91,8 +92,9 @@ class SuperResolution(Task):
     description = (
         "Enlarges a small picture. Options: factor (1 to 16, also 1.5; default 4) or size, that of the result; down = nearest, "
         "box, bilinear, pillow-bicubic or lanczos (as Pillow makes thumbnails), bicubic (the same with mirrored borders), "
-        "average (what sensors do), or auto, the default: which it was is recognised, and what is left of the doubt "
-        "counts as noise. sr-bicubic and sr-average are names for two of these."
+        "average (what sensors do), or auto, the default: which it was is recognised; where it cannot be told, their mean is "
+        "assumed (also by hand: box:30+lanczos:70) and the difference counts as noise. sr-bicubic and sr-average are names for "
+        "two of these."
     )
     example = "leader restore small.png large.png --task sr"
     page, operators = ("small", "It is too small"), ("sr-bicubic", "sr-average", "sr-nearest")
@@ -121,7 +123,7 @@ class SuperResolution(Task):
             found = request.examination.recognise_kernel(factor)
             request.notes.append(found.words())
             request.misread.append(found.misread)
-        elif down == "nearest":  # the single pixels alone leave a prior too little to begin with
+        elif down not in DOWNSAMPLING or down == "nearest":  # a mixture; or single pixels, too little for a prior to begin with
             found = take_given_kernel(request.picture.pixels, factor, down)
         else:
             return values
