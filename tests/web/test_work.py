@@ -345,8 +345,8 @@ def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path) -> 
     assert client.get(f"/api/pictures/{token}/damage").status_code == 404
     expert = {"method": "ddnm", "plugins": "none", "steps": "6", "sigma": "0.1", "seed": "3"}
     wish = {"picture": token, "repairs": [{"kind": "noisy"}], **expert}
-    seconds = client.post("/api/estimate", json=wish).json()
-    assert set(seconds) == set(QUALITIES) and min(seconds.values()) > 0
+    told = client.post("/api/estimate", json=wish).json()
+    assert set(told["seconds"]) == set(QUALITIES) and min(told["seconds"].values()) > 0 and told["same"] == []
     *_, last = (json.loads(line) for line in client.post("/api/restore", json=wish).text.splitlines())
     assert last["state"] == "done" and len(last["outcomes"]) == 1, last["error"]
     (outcome,) = last["outcomes"]
