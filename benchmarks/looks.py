@@ -1,6 +1,6 @@
 """What the looks of denoising and of the task jpeg are worth on files, and whether a diagnosis chooses that task by itself.
 
-    python benchmarks/looks.py run --images photos/val --count 4        # resumes; records/looks.jsonl
+    python benchmarks/looks.py run --images photos/val --count 8        # resumes; records/looks.jsonl
     python benchmarks/looks.py table
 
 Central crops of 192 px of halved photographs, every third of the folder. Noise of 15, 25 and 50 of 255 in files
@@ -74,7 +74,7 @@ def measure(prior: Prior, photograph: Path, harm: str, word: str, seed: int) -> 
 @app.command()
 def run(
     images: Annotated[str, typer.Option(help="A folder of development photographs.")],
-    count: Annotated[int, typer.Option(help="How many of them.")] = 4,
+    count: Annotated[int, typer.Option(help="How many of them.")] = 8,
 ) -> None:
     """Run what has no record yet."""
     torch.set_num_threads(1)
