@@ -137,7 +137,8 @@ def test_every_photograph_sees_every_noise_level_and_every_method() -> None:
 
 
 def test_factors_are_fitted_to_every_family_in_fair_parts() -> None:
-    cases = runs.every_family(4, 2)
+    cases = runs.every_family(4, 2, side=32)
+    assert {case.side for case in cases} == {32}, "whatever the task and the kind of file"
     assert [case.crop for case in cases] == sorted(case.crop for case in cases)
     kinds = {(case.task, case.file is not None) for case in cases[: len(cases) // 2]}
     assert kinds >= {("denoise", False), ("colourise", False), ("cs", False), ("sr", False)}
