@@ -97,7 +97,10 @@ def test_half_of_the_files_say_how_noisy_they_are_and_jpegs_never() -> None:
     assert all(not case.file["given"] for case in files if case.file and "jpeg" in case.file)
     assert all(case.file["given"] for case in files if case.file and case.options.get("factor") == 4), "too small to estimate"
     told = runs.file_cases(16, 3)
-    assert {case.noise for case in told if case.task == "denoise"} == {0.02, 0.05, 0.1}
+    assert {case.noise for case in told if case.task == "denoise"} == {0.02, 0.05, 0.1, 0.2}
+    exact = runs.calibration_cases(16, 2, ("denoise", "colourise"))
+    assert {case.noise for case in exact if case.task == "denoise"} == {0.02, 0.05, 0.1, 0.2}
+    assert {case.noise for case in exact if case.task == "colourise"} == {0.0, 0.02, 0.05, 0.1}
     assert len(told) == 16 * 3 * len(runs.FILE_TASKS) and {case.task for case in told} == set(runs.FILES)
 
 
