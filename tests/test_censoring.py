@@ -142,7 +142,7 @@ def test_direct_denoising_ends_near_the_fixed_point() -> None:
     for _ in range(60):
         x = mean + ((problem.impute(x).y - mean).flatten(1) @ gain).reshape(x.shape)
     spread = float(after.diagonal().mean().sqrt())
-    sampler = Sampler(model, "ddnm", Direct(calls=1, share=0.0), 21, eta=0.0, estimator=None, use_presets=False)
+    sampler = Sampler(model, "ddnm", Direct(calls=1), 21, eta=0.0, estimator=None, use_presets=False)
     run, blind = sampler.run(problem), sampler.run(dataclasses.replace(problem, censored=None))
     error = float((run.images.double() - x).square().mean().sqrt())
     assert error < 0.1 * spread
