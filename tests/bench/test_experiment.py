@@ -107,7 +107,11 @@ def test_a_row_may_give_its_estimator_as_a_table(tmp_path: Path) -> None:
     text = TOML.replace("[form.small]", row)
     (mine, *_) = (cell for cell in tiny(tmp_path, text).cells() if cell.row == "mine")
     assert mine.recipe.estimator == {"name": "hutchinson", "every": 3}
-    for wrong, said in (("every = 0", "from 1 to 1000"), ("often = 3", "no setting 'often'"), ("every = [3]", "a whole number")):
+    for wrong, said in (
+        ("every = 0", "from 1 to 1000"),
+        ("often = 3", "no setting 'often'"),
+        ("every = [3]", "a whole number"),
+    ):
         with pytest.raises(LeaderError, match=said):
             tiny(tmp_path, text.replace("every = 3", wrong))
 
