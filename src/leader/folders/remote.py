@@ -136,9 +136,7 @@ class _SegmentManifest(Manifest):
         self._waiting: list[bytes] = []
         self._since = 0.0
         numbers = (name.rsplit("/", 1)[-1].split(".")[0] for name, _ in segments)
-        self._next = 1 + max(
-            (int(text) for text in numbers if text.isdecimal()), default=0
-        )  # after the last one, even if there are gaps
+        self._next = 1 + max((int(text) for text in numbers if text.isdecimal()), default=0)  # after the last, even with gaps
         number = 0
         for _, data in segments:
             for text in data.splitlines():

@@ -150,9 +150,7 @@ class _FolderRun:
 
     def go(self, workers: Engine) -> None:
         for number in self.manifest.damaged:
-            self.watcher.note(
-                f"Line {number} of the manifest cannot be read; its picture is restored again unless another line covers it."
-            )
+            self.watcher.note(f"Line {number} of the manifest cannot be read; a picture that only it covers is restored again.")
         work = self._list_work()
         if self.choices.digest not in self.manifest.settings:
             self.manifest.append({"kind": "settings", "digest": self.choices.digest, "choices": self.choices.describe()})

@@ -1,4 +1,4 @@
-"""What JPEG compression did to a picture: its quantisation tables, its chroma sampling, where its blocks lie."""
+"""The JPEG compression of a picture: its quantisation tables, its chroma sampling, the position of its blocks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class JpegHistory:
     luma      64 quantisation steps, rows of vertical frequency, in grey levels of 0..255
     chroma    the same for the colour differences, or None for a grey file
     sampling  (rows, columns) of luma for one of chroma: (2, 2) is 4:2:0
-    offset    (row, column) where a first unit of blocks begins
+    offset    (row, column) where the first unit of blocks starts
     found     whether this was found in the pixels, rather than read from the file
     """
 
@@ -60,7 +60,7 @@ class JpegHistory:
         return np.array(self.chroma or self.luma, dtype=np.float64).reshape(BLOCK, BLOCK)
 
     def turned(self, orientation: int, height: int, width: int) -> JpegHistory:
-        """The history of a picture of height x width that is turned as EXIF's orientation (1 to 8) asks."""
+        """The history of a picture of height x width after applying the EXIF orientation (1 to 8)."""
         luma, chroma, sampling, (top, left) = self.luma, self.chroma, self.sampling, self.offset
         if orientation in (5, 6, 7, 8):
             luma, chroma = _transposed(luma), None if chroma is None else _transposed(chroma)
@@ -92,7 +92,7 @@ def _transposed(table: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def read_history(image: Image.Image) -> JpegHistory | None:
-    """What a freshly opened JPEG file says of its compression; None for other images, and for CMYK."""
+    """The compression of a freshly opened JPEG file; None for other images, and for CMYK."""
     tables: dict[int, Sequence[int]] = getattr(image, "quantization", None) or {}
     layers: list[Any] = getattr(image, "layer", None) or []
     if image.format not in ("JPEG", "MPO") or len(layers) not in (1, 3):
