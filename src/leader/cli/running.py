@@ -1,4 +1,4 @@
-"""A restoration at the terminal: what was chosen, how long it will take, how far it is, what it took."""
+"""A restoration in the terminal: its choices, expected time, progress and cost."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from leader.trust.maps import in_words
 LONG = 60.0
 """A run that will take longer than this many seconds is announced."""
 TOO_LONG = 600.0
-"""A run that will take longer than this many seconds is begun on a terminal only after a question."""
+"""On a terminal, a run that will take longer than this many seconds starts only after confirmation."""
 
 _ORIGINS = {
     "estimated": "estimated from the picture",
     "given": "as given",
     "container": "from the container",
 }
-_RAISED = ", raised by the doubt of the kernel"
+_RAISED = ", raised because of the kernel's uncertainty"
 _STYLES = {"fine": None, "doubtful": "yellow", "failed": "bold red"}
 
 
 def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False) -> Restoration:
-    """Runs a restoration; notes, noise level, time, progress, cost and verdict go to stderr. `ask` before a very long run."""
+    """Runs a restoration; notes, noise level, time, progress, cost and verdict go to stderr. `ask`: confirm a very long run."""
     for note in ready.notes:
         to_stderr(note)
     announce(ready, ask)
@@ -49,7 +49,7 @@ def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False) -> R
 
 
 def announce(ready: Preparation, ask: bool) -> None:
-    """Says how long a long run will take; `ask` wants an answer on a terminal beyond ten minutes."""
+    """Announces the time of a long run; with `ask`, a terminal must confirm more than ten minutes."""
     seconds = predict_seconds(ready)
     if seconds is None or seconds <= LONG:
         return
@@ -57,7 +57,7 @@ def announce(ready: Preparation, ask: bool) -> None:
         f"This will take about {format_duration(seconds)}; fewer --steps, --quality draft or a smaller picture take less."
     )
     if ask and seconds > TOO_LONG and at_terminal() and not typer.confirm("Begin?", default=False, err=True):
-        to_stderr("Nothing was done; --yes begins without a question.")
+        to_stderr("Nothing was done; --yes starts without asking.")
         raise typer.Exit(INTERRUPTED)
 
 
@@ -67,7 +67,7 @@ def at_terminal() -> bool:
 
 
 def _tell_trust(restored: Restoration) -> None:
-    """How much of the picture is known how well, where that was measured."""
+    """Summarises the trust map, if there is one."""
     spread = restored.uncertainty
     if restored.trust is None or spread is None:
         return

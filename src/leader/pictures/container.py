@@ -113,9 +113,7 @@ def read_container(path: Path) -> Measurement:
     try:
         return _assembled(arrays)
     except RecursionError as error:
-        raise LeaderError(
-            f"{name} has a description that is nested too deeply; write it again with `leader degrade`."
-        ) from error
+        raise LeaderError(f"{name} has a description nested too deeply; write it again with `leader degrade`.") from error
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise LeaderError(f"{name} has missing or wrong entries ({error}); write it again.") from error
 
@@ -138,9 +136,7 @@ def _check_options(options: dict[str, Any]) -> None:
             raise LeaderError(f"The container's operator has {key} = {str(value)[:40]}; expected a number up to {most:g}.")
     kernel = options.get("kernel")
     if isinstance(kernel, Tensor) and any(side > WIDEST_KERNEL for side in kernel.shape):
-        raise LeaderError(
-            f"The container's kernel has shape {list(kernel.shape)}; at most {WIDEST_KERNEL} pixels are supported."
-        )
+        raise LeaderError(f"The container's kernel has shape {list(kernel.shape)}; at most {WIDEST_KERNEL} pixels are allowed.")
 
 
 def _assembled(arrays: dict[str, NDArray[Any]]) -> Measurement:
