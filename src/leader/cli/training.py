@@ -32,7 +32,7 @@ def train(
     validation: Annotated[Path | None, typer.Option(help="A folder of held-out photographs.")] = None,
     start: Annotated[str, typer.Option(help="Where to start: embedded, scratch, or the weights of another run.")] = "embedded",
     start_ffdnet: Annotated[Path | None, typer.Option(help="FFDNet's colour weights, for the low-noise expert.")] = None,
-    hours: Annotated[float, typer.Option(help="Seed of crops and noise.", min=0.0)] = defaults.HOURS,
+    hours: Annotated[float, typer.Option(help="Training time, over which the learning rate falls.", min=0.0)] = defaults.HOURS,
     parts: Annotated[str, typer.Option(help="Train these, freeze the others.")] = ",".join(defaults.PARTS),
     rate: Annotated[float, typer.Option(help=RATE, min=0.0)] = defaults.RATE,
     expert_rate: Annotated[float, typer.Option(help="Peak rate of the low-noise expert.", min=0.0)] = defaults.EXPERT_RATE,
@@ -41,7 +41,7 @@ def train(
     ] = defaults.SHARE_RATE,
     batch: Annotated[int | None, typer.Option(help=BATCH, min=1, max=4096)] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads; 1 is best beside other work.", min=1, max=1024)] = None,
-    seed: Annotated[int, typer.Option(help="Chooses crops and noise.", min=0)] = defaults.SEED,
+    seed: Annotated[int, typer.Option(help="Seed of crops and noise.", min=0)] = defaults.SEED,
     device: Annotated[str, typer.Option(help="cpu, cuda or mps.")] = defaults.DEVICE,
     autocast: Annotated[bool, typer.Option("--autocast", help="Mixed precision, for GPUs.")] = False,
     compile: Annotated[bool, typer.Option("--compile", help="torch.compile the networks.")] = False,
@@ -101,7 +101,7 @@ def fit_variance(
     images: Images,
     out: Annotated[Path | None, typer.Option(help="The head's file; beside the checkpoint by default.")] = None,
     minutes: Annotated[float, typer.Option(help="Fitting time.", min=0.0)] = defaults.FIT_MINUTES,
-    seed: Annotated[int, typer.Option(help="Chooses crops and noise.", min=0)] = defaults.SEED,
+    seed: Annotated[int, typer.Option(help="Seed of crops and noise.", min=0)] = defaults.SEED,
 ) -> None:
     """Fits a variance head to a frozen network, for the estimator `head`."""
     from leader.files import check_writable

@@ -31,7 +31,7 @@ ADAPT_EXAMPLE = "Example: leader adapt my-model.safetensors --data photos"
 PriorName = Annotated[str, typer.Option("--prior", help="A checkpoint, a diffusers folder or a registered name.")]
 Store = Annotated[
     Path | None,
-    typer.Option(help="Keep the runs in this folder, so that a stopped command can continue; otherwise they are discarded."),
+    typer.Option(help="Keep the runs in this folder, to continue a stopped command; otherwise they are discarded."),
 ]
 Jobs = Annotated[int | None, typer.Option(help="Worker processes that make the runs; 0, the default: none.", min=0)]
 EngineName = Annotated[str, typer.Option("--engine", help="Where to make the runs: local, or ray for a Ray cluster.")]
@@ -44,7 +44,7 @@ def fit_trust(
     out: Annotated[Path | None, typer.Option(help="The referee's file; beside the prior's weights by default.")] = None,
     minutes: Annotated[float, typer.Option(help="Time for runs; the fit takes a third.", min=0.0)] = defaults.TRUST_MINUTES,
     store: Store = None,
-    seed: Annotated[int, typer.Option(help="Chooses crops, tasks and noise.", min=0)] = defaults.SEED,
+    seed: Annotated[int, typer.Option(help="Seed of crops, tasks and noise.", min=0)] = defaults.SEED,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -201,7 +201,7 @@ def adapt(
     checkpoint: Checkpoint,
     data: Annotated[Path, typer.Option(help="A folder of 30 or more pictures like its training data.")],
     minutes: Annotated[float, typer.Option(help="Time for everything; more is better.", min=0.0)] = defaults.ADAPT_MINUTES,
-    seed: Annotated[int, typer.Option(help="Chooses crops, tasks and noise.", min=0)] = defaults.SEED,
+    seed: Annotated[int, typer.Option(help="Seed of crops, tasks and noise.", min=0)] = defaults.SEED,
     jobs: Jobs = None,
     again: Annotated[bool, typer.Option("--again", help="Start over; by default a stopped command continues.")] = False,
 ) -> None:

@@ -39,7 +39,7 @@ def web(
     time_limit: Annotated[float, typer.Option("--time-limit", help="Time limit per picture, in seconds.")] = 3600.0,
     keep: Annotated[float, typer.Option("--keep", help="How long pictures and results are kept, in seconds.")] = 3600.0,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Simultaneous pictures; by default what the cores allow.")
+        int | None, typer.Option("--jobs", min=1, help="Simultaneous pictures; by default set by the cores.")
     ] = None,
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, max=1024, help="Threads per picture; the bits depend on it.")
