@@ -127,7 +127,7 @@ def test_an_estimator_must_answer_in_the_shape_of_the_image() -> None:
     def flat(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
         return torch.ones(len(x), 1, 1, 1)
 
-    with pytest.raises(LeaderError, match=r"answered \[1, 1, 1, 1\]; expected \[1, 1, 16, 12\]"):
+    with pytest.raises(LeaderError, match=r"returned the shape \[1, 1, 1, 1\]; expected \[1, 1, 16, 12\]"):
         Sampler(mixture(SHAPE), "ddnm", (), 5, estimator=flat).run(make_problem(1))
 
 

@@ -242,7 +242,7 @@ class _Run:
     def start(self, images: Sequence[_Image]) -> State:
         parts = []
         for group in self._groups(images):
-            with self._counted(group):
+            with self._count_calls(group):
                 context = self._context(group)
                 first = torch.tensor([self._grid(image).times[0] for image in group])
                 parts.append(self.plan.method.start(replace(context, origin=self._origin(context)), first))
@@ -255,7 +255,7 @@ class _Run:
             times = self._grid(image).times
             while times[image.position + 1] > times[image.position]:
                 now, up = (torch.tensor([times[image.position + k]]) for k in (0, 1))
-                with self._counted([image]):
+                with self._count_calls([image]):
                     one = self.plan.method.travel(self._context([image]), state.select(torch.tensor([i])), now, up)
                 state = _put(state, i, one)
                 image = replace(image, position=image.position + 1)
@@ -266,14 +266,14 @@ class _Run:
         """One evaluation of every image."""
         parts, first = [], 0
         for group in self._groups(images):
-            with self._counted(group):
+            with self._count_calls(group):
                 parts.append(self._step(group, state.select(torch.arange(first, first + len(group))), index))
             first += len(group)
         return _join(parts)
 
     def finish(self, image: _Image, state: State) -> Tensor:
         """The restored image [C, H, W]."""
-        with self._counted([image]):
+        with self._count_calls([image]):
             context = self._context([image])
             restored = self.plan.method.finish(context, state)
             for item in self.plan.plugins:
@@ -301,7 +301,7 @@ class _Run:
         if sigma is not None:
             for item in plan.plugins:
                 x0 = item.modulate(x0, sigma, info, context.problem)
-            context = self._measured_by(context, sigma, info)
+            context = self._pose_problem(context, sigma, info)
         x0_hat = plan.method.correct(context, state, estimate, x0, t, u)
         for item in plan.plugins:
             x0_hat = item.settle(x0, x0_hat, self.prior, context.problem)
@@ -323,7 +323,7 @@ class _Run:
             return problem.impute()
         return problem.impute(torch.stack([self._believed[row] for row in rows]))
 
-    def _measured_by(self, context: Context, sigma: Tensor, info: StepInfo) -> Context:
+    def _pose_problem(self, context: Context, sigma: Tensor, info: StepInfo) -> Context:
         """The context with the metric of the first plug-in that has one."""
         for item in self.plan.plugins:
             metric = item.metric(self.prior, sigma, info, context.problem)
@@ -380,7 +380,7 @@ class _Run:
         return [[image] for image in images] if self.prior.takes_one_by_one(self.problem.y.device) else [images]
 
     @contextmanager
-    def _counted(self, images: Sequence[_Image]) -> Iterator[None]:
+    def _count_calls(self, images: Sequence[_Image]) -> Iterator[None]:
         """What a method does for these images: counted in this run's ledger, without gradients unless it asks for them."""
         with torch.no_grad(), recording(self.ledger, [image.name for image in images]):
             yield

@@ -171,9 +171,7 @@ def test_directories_that_point_at_themselves(tmp_path: Path) -> None:
 def test_many_long_values_are_left_out_together() -> None:
     long = Tag(UNDEFINED, b"x" * LONGEST)
     block = block_of({271: Tag(ASCII, b"Maker\0"), 34665: dict.fromkeys(sorted(EXIF)[:20], long)})
-    assert metadata_in(block) == Metadata(
-        notes=("The EXIF of the file is absurdly long; the unusable part is left out.",)
-    )
+    assert metadata_in(block) == Metadata(notes=("The EXIF of the file is absurdly long; the unusable part is left out.",))
     most = dict.fromkeys(sorted(EXIF)[:14], long)
     kept = metadata_in(block_of({34665: most}))
     assert kept.exif == most and kept.notes == ()

@@ -147,7 +147,7 @@ def test_the_hub_is_asked_only_by_its_prefix_and_says_so(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(hub, "snapshot_download", offline)
-    assert "name it hub:somebody/some-model" in refused(Path("somebody/some-model"))
+    assert "use hub:somebody/some-model" in refused(Path("somebody/some-model"))
     assert not asked and not caplog.messages
     assert "could not be downloaded" in refused("hub:somebody/some-model")
     assert asked == ["somebody/some-model"] and "Downloading the prior somebody/some-model" in caplog.text

@@ -30,7 +30,7 @@ class Frozen(Mapping[str, Any]):
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self._values = {key: _frozen(value) for key, value in sorted((values or {}).items())}
-        self._key = tuple((key, _typed(value)) for key, value in self._values.items())
+        self._key = tuple((key, _add_types(value)) for key, value in self._values.items())
         self._hash = hash(self._key)
 
     def __getitem__(self, key: str) -> Any:
@@ -64,10 +64,10 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, (list, tuple)) else value
 
 
-def _typed(value: Any) -> Any:
+def _add_types(value: Any) -> Any:
     if isinstance(value, Frozen):
         return value
-    return tuple(_typed(item) for item in value) if isinstance(value, tuple) else (type(value).__name__, value)
+    return tuple(_add_types(item) for item in value) if isinstance(value, tuple) else (type(value).__name__, value)
 
 
 def _plain(value: Any) -> Any:

@@ -89,9 +89,9 @@ def render_distances(experiment: Experiment, records: Mapping[Place, Record], st
     found: dict[str, list[Distances]] = {row.label: [] for row in compared}
     kept = StoredDistances(store.folder, experiment.name)
     for task in experiment.tasks:
-        truth = _of_place(references[0].label, task.label, records)
+        truth = _find_records(references[0].label, task.label, records)
         for row in compared:
-            mine = _of_place(row.label, task.label, records)
+            mine = _find_records(row.label, task.label, records)
             found[row.label].append(_distances((mine, truth), parts, few, store, kept))
             host = found[row.against][-1] if row.against in found else None
             lines.append(f"| {row.label} | {task.label} | {found[row.label][-1].text(host)} |")
@@ -147,7 +147,7 @@ def _notes(experiment: Experiment, few: bool, found: list[Distances]) -> list[st
     return said
 
 
-def _of_place(row: str, task: str, records: Mapping[Place, Record]) -> list[Record]:
+def _find_records(row: str, task: str, records: Mapping[Place, Record]) -> list[Record]:
     """The records of a row and task, by picture; runs that failed are left out."""
     return [record for place, record in sorted(records.items()) if place[:2] == (row, task) and "error" not in record]
 

@@ -92,7 +92,8 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
     shared = read_shared("forms.toml", path)
     named = document.named_tables("form") or {"small": {}}
     forms = {
-        name: merge_settings(_shared_form(shared, name), own) if isinstance(own, dict) else own for name, own in named.items()
+        name: merge_settings(_read_shared_form(shared, name), own) if isinstance(own, dict) else own
+        for name, own in named.items()
     }
     if form not in forms:
         raise unknown_name(f"form of '{path.stem}'", form, forms)
@@ -114,8 +115,8 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
         tasks=tasks,
         rows=rows,
         form=chosen,
-        table=_shown(Table(document.values.get("table", {}), f"[table] of {where}", _TABLE)),
-        figure=_shown(Table(document.values.get("figure", {}), f"[figure] of {where}", _FIGURE)),
+        table=_read_shown(Table(document.values.get("table", {}), f"[table] of {where}", _TABLE)),
+        figure=_read_shown(Table(document.values.get("figure", {}), f"[figure] of {where}", _FIGURE)),
     )
 
 
@@ -124,7 +125,7 @@ def read_shared(name: str, path: Path | None = None) -> dict[str, Any]:
     return {**parse_toml(HOME / name), **({} if path is None else parse_toml(path.with_name(name)))}
 
 
-def _shared_form(shared: dict[str, Any], name: str) -> dict[str, Any]:
+def _read_shared_form(shared: dict[str, Any], name: str) -> dict[str, Any]:
     """The shared form of a name, which overrides the form it is `like`; empty if there is none."""
     form = shared.get(name, {})
     if not isinstance(form, dict):
@@ -135,7 +136,7 @@ def _shared_form(shared: dict[str, Any], name: str) -> dict[str, Any]:
         return own
     if base not in shared or base == name:
         raise unknown_name(f"form that '{name}' is like", str(base), shared)
-    return merge_settings(_shared_form({key: value for key, value in shared.items() if key != name}, base), own)
+    return merge_settings(_read_shared_form({key: value for key, value in shared.items() if key != name}, base), own)
 
 
 def load_tasks(names: list[str] | None = None) -> list[Task]:
@@ -203,7 +204,7 @@ def _own(method: str, entry: Any, where: str) -> dict[str, Any]:
     return {**steps, "settings": settings}
 
 
-def _shown(table: Table) -> dict[str, Any]:
+def _read_shown(table: Table) -> dict[str, Any]:
     """The entries of [table] and [figure], checked."""
     for name in ("kind", "baseline"):
         table.text_or_none(name)
@@ -252,7 +253,7 @@ def _expand(block: Table, tasks: Mapping[str, str]) -> Iterator[Row]:
             for chosen in itertools.product(*vary):
                 settings = given
                 for key, value in chosen:
-                    settings = merge_settings(settings, _nested(key, value))
+                    settings = merge_settings(settings, _nest_settings(key, value))
                 _check_settings(method, settings)
                 label = _label(block.text_or_none("label"), plain, chosen, block.where)
                 host = block.text("against", base + tail)
@@ -292,7 +293,7 @@ def _label(wanted: str | None, plain: str, chosen: tuple[tuple[str, Any], ...], 
     return wanted.format(*values)
 
 
-def _nested(key: str, value: Any) -> dict[str, Any]:
+def _nest_settings(key: str, value: Any) -> dict[str, Any]:
     """{"satp.budget": 1} as {"satp": {"budget": 1}}."""
     head, _, tail = key.partition(".")
     return {head: {tail: value} if tail else value}

@@ -55,7 +55,7 @@ class Store:
         if folder.is_dir():
             for path in sorted(folder.glob("[!.]*.jsonl")):  # unfinished files start with a dot
                 target, state = self.own if path == self.path else self._others, path.stat()
-                target.update((record["key"], record) for record in _stored(path, state.st_mtime_ns, state.st_size))
+                target.update((record["key"], record) for record in _read_stored(path, state.st_mtime_ns, state.st_size))
 
     def find(self, key: str) -> Record | None:
         """The record with exactly this key."""
@@ -134,7 +134,7 @@ class Store:
 
 
 @lru_cache(maxsize=64)
-def _stored(path: Path, changed: int, size: int) -> tuple[Record, ...]:
+def _read_stored(path: Path, changed: int, size: int) -> tuple[Record, ...]:
     """The records of a file, cached while it is unchanged: each experiment reads all files of the folder."""
     return tuple(read_lines(path))
 

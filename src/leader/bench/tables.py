@@ -265,13 +265,13 @@ def _html(numbers: Numbers) -> str:
         columns = "".join(f"<th>{html.escape(column)}</th>" for column in sheet.columns)
         parts += [f"<h2>{html.escape(sheet.caption)}</h2>", "<div><table>"]
         parts += [f"<tr><th></th>{groups}</tr>", f"<tr><th>method</th>{columns}</tr>"]
-        parts += ["<tr>" + "".join(f"<td>{_marked(value)}</td>" for value in line) + "</tr>" for line in sheet.lines]
+        parts += ["<tr>" + "".join(f"<td>{_mark_clear(value)}</td>" for value in line) + "</tr>" for line in sheet.lines]
         parts.append("</table></div>")
     parts += ["<ul>", *(f"<li>{html.escape(note)}</li>" for note in text.notes), "</ul>", "</body></html>", ""]
     return "\n".join(parts)
 
 
-def _marked(value: str) -> str:
+def _mark_clear(value: str) -> str:
     bold = value.startswith("**")
     safe = html.escape(value[2:-2] if bold else value)
     return f"<b>{safe}</b>" if bold else safe

@@ -118,7 +118,7 @@ def table(
 
     whole, store = choice.load(experiment)
     chosen = whole.restricted(rows, tasks)
-    found = _gathered(chosen, store, partial=partial)
+    found = _gather_records(chosen, store, partial=partial)
     if chosen.table.get("kind") == "distances":
         text = render_distances(chosen, found.places, store)
     else:
@@ -141,7 +141,7 @@ def figure(
     from leader.bench.figures import draw_figure
 
     chosen, store = choice.load(experiment)
-    draw_figure(chosen, _gathered(chosen, store, partial=partial).places, store, out)
+    draw_figure(chosen, _gather_records(chosen, store, partial=partial).places, store, out)
     typer.echo(f"{out}", err=True)
 
 
@@ -163,11 +163,11 @@ def compare(
     if host is None:
         raise UsageError(f"The row '{row}' has no host; name the row to compare it with.")
     chosen.row(host)
-    found = _gathered(chosen, store, partial=partial)
+    found = _gather_records(chosen, store, partial=partial)
     typer.echo(render_comparison(Numbers(chosen, found.places), chosen.row(row).label, host), nl=False)
 
 
-def _gathered(experiment: Experiment, store: Store, *, partial: bool) -> Gathered:
+def _gather_records(experiment: Experiment, store: Store, *, partial: bool) -> Gathered:
     """The records of an experiment; those made by earlier revisions are reported."""
     from leader.bench.run import gather
 

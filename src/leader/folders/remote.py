@@ -40,11 +40,11 @@ class _Remote:
             self.store, root = url_to_fs(address)
         self.root = str(root).rstrip("/")
 
-    def _at(self, name: str) -> str:
+    def _join_address(self, name: str) -> str:
         return f"{self.root}/{name}"
 
     def sha256(self, name: str) -> str:
-        with _explain_errors(self.address), self.store.open(self._at(name), "rb") as file:
+        with _explain_errors(self.address), self.store.open(self._join_address(name), "rb") as file:
             return hash_blocks(file)
 
 
@@ -70,7 +70,7 @@ class RemoteSource(_Remote):
                 yield FoundFile(name, size, _stamp(about, size))
 
     def fetch(self, name: str, to: Path) -> str:
-        with _explain_errors(self.address), self.store.open(self._at(name), "rb") as source, to.open("wb") as copy:
+        with _explain_errors(self.address), self.store.open(self._join_address(name), "rb") as source, to.open("wb") as copy:
             return hash_blocks(source, copy, MOST_BYTES, printable(name))
 
 
@@ -103,7 +103,7 @@ class RemoteTarget(_Remote):
 
     def read(self, name: str) -> bytes:
         with _explain_errors(self.address):
-            data: bytes = self.store.cat_file(self._at(name))
+            data: bytes = self.store.cat_file(self._join_address(name))
         return data
 
     def keep(self, file: Path, name: str) -> None:
@@ -115,7 +115,7 @@ class RemoteTarget(_Remote):
     def write(self, data: bytes, name: str) -> None:
         """An object, whole or not at all."""
         with _explain_errors(self.address):
-            place = self._at(name)
+            place = self._join_address(name)
             try:
                 self.store.makedirs(place.rsplit("/", 1)[0], exist_ok=True)
                 self.store.pipe_file(place, data)

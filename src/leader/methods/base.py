@@ -106,11 +106,11 @@ class Context:
 
     def once(self, key: Hashable, make: Callable[[], V]) -> V:
         """The result of make(), computed once per step for each `key`."""
-        return _kept(self._known, key, make)
+        return _compute_once(self._known, key, make)
 
     def always(self, key: Hashable, make: Callable[[], V]) -> V:
         """The result of make(), computed once per run for each `key`, if it depends only on operator and noise level."""
-        return _kept(self.lasting, key, make)
+        return _compute_once(self.lasting, key, make)
 
     def per_measurement(self, key: Hashable, make: Callable[[], V]) -> V:
         """The result of make(), computed again when y changes: once per run, or once per step if entries are censored."""
@@ -144,7 +144,7 @@ class Context:
         return level.signal * self.origin + level.noise * noise
 
 
-def _kept(known: dict[Hashable, Any], key: Hashable, make: Callable[[], V]) -> V:
+def _compute_once(known: dict[Hashable, Any], key: Hashable, make: Callable[[], V]) -> V:
     if key not in known:
         known[key] = make()
     value: V = known[key]

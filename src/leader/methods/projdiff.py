@@ -24,7 +24,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.methods.base import Context, Cost, Estimate, Method, State, per_image, spectral
-from leader.methods.shared import seen
+from leader.methods.shared import scale_data
 from leader.operators.base import SpectralOperator
 from leader.operators.components import Components
 from leader.problem import Problem
@@ -102,8 +102,8 @@ class ProjDiff(Method):
             return ProjDiffState(x, x0, _consistent(problem, x0))
         part = self._part(problem)
         if context.origin is not None:
-            return ProjDiffState(x, x0, self._projected(context, part, part.to(x0)))
-        return ProjDiffState(x, x0, self._observed(context, part, x0, "extra"))
+            return ProjDiffState(x, x0, self._project_observation(context, part, part.to(x0)))
+        return ProjDiffState(x, x0, self._draw_observation(context, part, x0, "extra"))
 
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
         assert isinstance(state, ProjDiffState)
@@ -129,13 +129,15 @@ class ProjDiff(Method):
             moved = observed + self.step * (x0_hat - observed)
             return ProjDiffState(estimate.x, moved, moved)
         part = self._part(problem)
-        moved = self._moved(context, part, state, x0_hat, t, u)
+        moved = self._move_estimate(context, part, state, x0_hat, t, u)
         if self.form == "simple":  # otherwise y replaces everything measured, and nothing else is read
             early = self._early(context, part, t).to(observed.device)
-            observed = torch.where(early, self._observed(context, part, moved, "observation"), observed)
-        return ProjDiffState(estimate.x, moved, self._projected(context, part, observed))
+            observed = torch.where(early, self._draw_observation(context, part, moved, "observation"), observed)
+        return ProjDiffState(estimate.x, moved, self._project_observation(context, part, observed))
 
-    def _moved(self, context: Context, part: Components, state: ProjDiffState, x0_hat: Tensor, t: Tensor, u: Tensor) -> Tensor:
+    def _move_estimate(
+        self, context: Context, part: Components, state: ProjDiffState, x0_hat: Tensor, t: Tensor, u: Tensor
+    ) -> Tensor:
         """x0 moved towards the estimate, or beyond it: by `step` in late components, by `early_step` in all others.
 
         At the end, measured early components are set to the estimate: no later step would bring them back to y.
@@ -179,17 +181,17 @@ class ProjDiff(Method):
         aside = torch.where(early, climbed, implied)
         return aside if self.form == "simple" else torch.where(self._measured(context, part, noise), aside, 0.0)
 
-    def _observed(self, context: Context, part: Components, x0: Tensor, draw: str) -> Tensor:
+    def _draw_observation(self, context: Context, part: Components, x0: Tensor, draw: str) -> Tensor:
         """x_o of a clean image: its components, each with noise of its own level."""
         level, noise = self._level(context, part), part.to(context.noise(draw))
         cast = SpectralOperator.cast
         return cast(level.sqrt(), noise) * part.to(x0) + cast((1 - level).sqrt(), noise) * noise
 
-    def _projected(self, context: Context, part: Components, observed: Tensor) -> Tensor:
+    def _project_observation(self, context: Context, part: Components, observed: Tensor) -> Tensor:
         """x_o with y, at its level of the forward process, where something is measured."""
 
         def at_its_level() -> Tensor:
-            return SpectralOperator.cast(self._level(context, part).sqrt(), observed) * seen(context, part)
+            return SpectralOperator.cast(self._level(context, part).sqrt(), observed) * scale_data(context, part)
 
         known = context.per_measurement("seen at its level", at_its_level)
         return torch.where(self._measured(context, part, observed), known, observed)
@@ -201,9 +203,9 @@ class ProjDiff(Method):
 
     def _level(self, context: Context, part: Components) -> Tensor:
         """a_i: the abar at which the forward process has the noise of component i, float64; 1 where nothing is measured."""
-        return context.always("level", lambda: self._made_level(part.s.cpu(), context.problem))
+        return context.always("level", lambda: self._compute_level(part.s.cpu(), context.problem))
 
-    def _made_level(self, s: Tensor, problem: Problem) -> Tensor:
+    def _compute_level(self, s: Tensor, problem: Problem) -> Tensor:
         sigma = per_image(problem.sigma, s)
         if self.form == "simple":
             s = s.amax(tuple(range(1, s.ndim)), keepdim=True).expand_as(s)

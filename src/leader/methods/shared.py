@@ -32,7 +32,7 @@ class SpectralSplit:
 
     def corrected(self, context: Context, part: Components, x0: Tensor) -> Tensor:
         """x0 moved towards the data, component by component."""
-        return x0 - part.back(self.correction * (part.to(x0) - seen(context, part)))
+        return x0 - part.back(self.correction * (part.to(x0) - scale_data(context, part)))
 
     def noise(self, part: Components, fresh: Tensor, predicted: Tensor) -> Tensor:
         """The noise to add, [B, C, H, W], from a fresh draw and the predicted noise in pixel space."""
@@ -44,7 +44,7 @@ class SpectralSplit:
         return total
 
 
-def seen(context: Context, part: Components) -> Tensor:
+def scale_data(context: Context, part: Components) -> Tensor:
     """y / s in the coordinates of the components, zero where nothing is measured; built once per measurement."""
     y = context.problem.y
 

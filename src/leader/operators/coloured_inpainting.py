@@ -59,7 +59,7 @@ class ColouredInpainting(Inpainting):
         shift = torch.as_tensor(eta, dtype=r.dtype, device=r.device).reshape(-1, 1, 1, 1)
 
         def apply(v: Tensor) -> Tensor:
-            return v + shift * (mask * self._coloured(v))  # v is zero where nothing is known, and stays so
+            return v + shift * (mask * self._apply_covariance(v))  # v is zero where nothing is known, and stays so
 
         solution, self.residual = conjugate_gradients(apply, mask * r, TOLERANCE, ITERATIONS)
         return solution
@@ -67,7 +67,7 @@ class ColouredInpainting(Inpainting):
     def select(self, keep: Tensor) -> ColouredInpainting:
         return self
 
-    def _coloured(self, x: Tensor) -> Tensor:
+    def _apply_covariance(self, x: Tensor) -> Tensor:
         """C x / r^2."""
         turned = x if self._rotation is None else torch.einsum("dc,bchw->bdhw", self._rotation.like(x), x)
         waves = torch.fft.rfft2(turned)

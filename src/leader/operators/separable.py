@@ -182,7 +182,7 @@ class SeparableOperator(SpectralOperator):
         return self.vertical.right.like(c) @ c @ self.horizontal.right.like(c).mT
 
     def data(self, y: Tensor) -> Tensor:
-        w = self._seen_data(y)
+        w = self._transform_data(y)
         _, height, width = self.image_shape
         return torch.nn.functional.pad(w, (0, width - w.shape[-1], 0, height - w.shape[-2]))
 
@@ -190,14 +190,14 @@ class SeparableOperator(SpectralOperator):
         seen = w[..., : self.vertical.rank, : self.horizontal.rank]
         return self.vertical.left.like(w) @ seen @ self.horizontal.left.like(w).mT
 
-    def _seen_data(self, y: Tensor) -> Tensor:
+    def _transform_data(self, y: Tensor) -> Tensor:
         """`data` without the zeros: [B, C, rank, rank]."""
         return self.vertical.left.like(y).mT @ y @ self.horizontal.left.like(y)
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
         # The full V, cubic in the side of the image, is not needed for the measured part.
         gain = self.tikhonov(eta, r)[..., : self.vertical.rank, : self.horizontal.rank]
-        return self.vertical.seen.like(r) @ (gain * self._seen_data(r)) @ self.horizontal.seen.like(r).mT
+        return self.vertical.seen.like(r) @ (gain * self._transform_data(r)) @ self.horizontal.seen.like(r).mT
 
     def A(self, x: Tensor) -> Tensor:
         self.check_image(x)

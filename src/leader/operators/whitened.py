@@ -84,21 +84,21 @@ class WhitenedBlur(Blur):
         return self._filtered(y, self._whitening.like(y))
 
     def to(self, x: Tensor) -> Tensor:
-        return super().to(self._turned(x))
+        return super().to(self._rotate_channels(x))
 
     def back(self, c: Tensor) -> Tensor:
-        return self._turned_back(super().back(c))
+        return self._rotate_back(super().back(c))
 
     def data(self, y: Tensor) -> Tensor:
-        return super().data(self._turned(y))
+        return super().data(self._rotate_channels(y))
 
     def unit_range(self) -> tuple[Tensor, Tensor]:
         """The sums of the negative and of the positive weights of every channel, from the answers to single pixels."""
         if self._range is None:
-            self._range = self._made_range()
+            self._range = self._compute_range()
         return self._range
 
-    def _made_range(self) -> tuple[Tensor, Tensor]:
+    def _compute_range(self) -> tuple[Tensor, Tensor]:
         channels, height, width = self.image_shape
         low, high = torch.zeros(2, 1, channels, 1, 1, dtype=torch.float64)
         for channel in range(channels):  # one by one, to save memory on a large frame
@@ -113,13 +113,13 @@ class WhitenedBlur(Blur):
         return self
 
     def _filtered(self, x: Tensor, gain: Tensor) -> Tensor:
-        return self._turned_back(super()._filtered(self._turned(x), gain))
+        return self._rotate_back(super()._filtered(self._rotate_channels(x), gain))
 
-    def _turned(self, x: Tensor) -> Tensor:
+    def _rotate_channels(self, x: Tensor) -> Tensor:
         """x [B, C, H, W] along the axes of the power."""
         return x if self._rotation is None else torch.einsum("dc,bchw->bdhw", self._rotation.like(x), x)
 
-    def _turned_back(self, x: Tensor) -> Tensor:
+    def _rotate_back(self, x: Tensor) -> Tensor:
         return x if self._rotation is None else torch.einsum("dc,bdhw->bchw", self._rotation.like(x), x)
 
 

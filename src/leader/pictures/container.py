@@ -111,7 +111,7 @@ def read_container(path: Path) -> Measurement:
     if "format" not in arrays or str(arrays["format"]) != FORMAT:
         raise LeaderError(f"{name} is an .npz file but not a '{FORMAT}'; write one with `leader degrade`.")
     try:
-        return _assembled(arrays)
+        return _assemble_measurement(arrays)
     except RecursionError as error:
         raise LeaderError(f"{name} has a description nested too deeply; write it again with `leader degrade`.") from error
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -139,7 +139,7 @@ def _check_options(options: dict[str, Any]) -> None:
         raise LeaderError(f"The container's kernel has shape {list(kernel.shape)}; at most {WIDEST_KERNEL} pixels are allowed.")
 
 
-def _assembled(arrays: dict[str, NDArray[Any]]) -> Measurement:
+def _assemble_measurement(arrays: dict[str, NDArray[Any]]) -> Measurement:
     about = json.loads(str(arrays["about"]))
     channels, height, width = (int(n) for n in about["image_shape"])
     if channels not in (1, 3) or min(height, width) < 1 or height * width > MOST_PIXELS:

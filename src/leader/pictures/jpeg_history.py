@@ -63,7 +63,7 @@ class JpegHistory:
         """The history of a picture of height x width after applying the EXIF orientation (1 to 8)."""
         luma, chroma, sampling, (top, left) = self.luma, self.chroma, self.sampling, self.offset
         if orientation in (5, 6, 7, 8):
-            luma, chroma = _transposed(luma), None if chroma is None else _transposed(chroma)
+            luma, chroma = _transpose_table(luma), None if chroma is None else _transpose_table(chroma)
             sampling, (top, left), (height, width) = sampling[::-1], (left, top), (width, height)
         if orientation in (3, 4, 7, 8):
             top = (height - top) % LARGEST_UNIT
@@ -74,20 +74,20 @@ class JpegHistory:
 
 def standard_luma(quality: int) -> Steps:
     """The standard luma table of a quality from 1 to 100, 64 steps."""
-    return _scaled(_LUMA, quality)
+    return _scale_table(_LUMA, quality)
 
 
 def standard_chroma(quality: int) -> Steps:
     """The standard chroma table of a quality from 1 to 100, 64 steps."""
-    return _scaled(_CHROMA, quality)
+    return _scale_table(_CHROMA, quality)
 
 
-def _scaled(table: str, quality: int) -> Steps:
+def _scale_table(table: str, quality: int) -> Steps:
     percent = 5000 // quality if quality < 50 else 200 - 2 * quality
     return np.clip((np.array(table.split(), dtype=int) * percent + 50) // 100, 1, 255).astype(np.float64)  # type: ignore[no-any-return]
 
 
-def _transposed(table: tuple[int, ...]) -> tuple[int, ...]:
+def _transpose_table(table: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(step) for step in np.array(table).reshape(BLOCK, BLOCK).T.reshape(-1))
 
 

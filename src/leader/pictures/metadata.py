@@ -83,12 +83,12 @@ def metadata_in(block: bytes, *more_notes: str) -> Metadata:
     found = read_block(block, MAIN, EXIF, GPS)
     total = sum(len(tag.data) for part in (found.main, found.exif, found.gps) for tag in part.values())
     if total > LONGEST_BLOCK:
-        return Metadata(notes=(_left_out("is absurdly long"), *more_notes))
-    notes = (_left_out("is damaged"),) if found.damaged else ()
+        return Metadata(notes=(_report_omitted("is absurdly long"), *more_notes))
+    notes = (_report_omitted("is damaged"),) if found.damaged else ()
     return Metadata(found.main, found.exif, found.gps, (*notes, *more_notes))
 
 
-def _left_out(why: str) -> str:
+def _report_omitted(why: str) -> str:
     return f"The EXIF of the file {why}; the unusable part is left out."
 
 
@@ -97,7 +97,7 @@ def metadata_of(image: Image.Image) -> Metadata:
     stored = image.info.get("exif")
     if isinstance(stored, bytes) and stored:
         return metadata_in(stored)
-    return _guarded(lambda: metadata_in(image.getexif().tobytes()) if len(image.getexif()) else Metadata())
+    return _read_guarded(lambda: metadata_in(image.getexif().tobytes()) if len(image.getexif()) else Metadata())
 
 
 def orientation_of(image: Image.Image) -> int:
@@ -109,8 +109,8 @@ def orientation_of(image: Image.Image) -> int:
     return found if isinstance(found, int) and 1 <= found <= 8 else 1
 
 
-def _guarded(read: Callable[[], Metadata]) -> Metadata:
+def _read_guarded(read: Callable[[], Metadata]) -> Metadata:
     try:
         return read()
     except Exception:  # Pillow raises errors of every kind for damaged EXIF
-        return Metadata(notes=(_left_out("is damaged"),))
+        return Metadata(notes=(_report_omitted("is damaged"),))

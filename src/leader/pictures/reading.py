@@ -39,7 +39,7 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
         kind = kind_of(path)
         if kind == HEIF:
             return _read_heif(path, name, most_pixels)
-        with _opened(path, name, kind) as image:
+        with _open_image(path, name, kind) as image:
             _check_header(image, name, most_pixels)
             with _within_reason(image):
                 if is_deep(image) and image.mode != "CMYK":  # asked before getexif, which decodes a PNG
@@ -49,7 +49,7 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
                 return _upright(_with_history(image, name), orientation_of(image))
 
 
-def _opened(path: Path, name: str, kind: str | None) -> Image.Image:
+def _open_image(path: Path, name: str, kind: str | None) -> Image.Image:
     """The image of a file other than HEIC, not yet decoded."""
     if kind != AVIF:
         return Image.open(path, formats=READ)
@@ -102,7 +102,7 @@ def _explaining(name: str, path: Path | None = None) -> Iterator[None]:
     except Image.DecompressionBombError as error:
         raise _too_large(name, "far too many", MOST_PIXELS) from error
     except UnidentifiedImageError as error:
-        raise LeaderError(_unidentified(name, None if path is None else _beginning(path))) from error
+        raise LeaderError(_describe_unknown(name, None if path is None else _beginning(path))) from error
     except Exception as error:  # decoders of damaged files raise errors of every kind
         raise LeaderError(f"{name} is damaged and cannot be decoded ({printable(str(error))}); get an intact copy.") from error
 
@@ -123,7 +123,7 @@ def _beginning(path: Path) -> bytes:
         return file.read(4)
 
 
-def _unidentified(name: str, begin: bytes | None) -> str:
+def _describe_unknown(name: str, begin: bytes | None) -> str:
     """The error for a file that no decoder accepts."""
     kind = None if begin is None else format_by_mark(begin)
     if kind is None:

@@ -213,7 +213,7 @@ def _walk(operations: Iterator[tuple[Any, Any]]) -> bool:
         if name in ("GET", "BINGET", "LONG_BINGET"):
             stack.append(memo.get(argument, 1))
             continue
-        taken = _taken(stack, operation.stack_before)
+        taken = _take_sizes(stack, operation.stack_before)
         if name in HASHING:
             hashed += sum(taken)
         size = 1 + sum(taken) if name in TUPLES else 1
@@ -223,7 +223,7 @@ def _walk(operations: Iterator[tuple[Any, Any]]) -> bool:
     return True
 
 
-def _taken(stack: list[int], before: list[Any]) -> list[int]:
+def _take_sizes(stack: list[int], before: list[Any]) -> list[int]:
     """The sizes that an operation takes from the stack: down to the last mark if it takes a slice, and the rest."""
     taken: list[int] = []
     for item in reversed(before):

@@ -161,11 +161,11 @@ class TiledPrior(WrappedPrior):
     def _tile(self, crop: Tensor, t: Tensor) -> Tensor:
         """Estimate and, if there is one, variance of a tile, stacked along the channels."""
         if torch.is_grad_enabled() and crop.requires_grad:
-            stacked: Tensor = checkpoint(self._stacked, crop, t, use_reentrant=False, preserve_rng_state=False)
+            stacked: Tensor = checkpoint(self._stack_prediction, crop, t, use_reentrant=False, preserve_rng_state=False)
             return stacked
-        return self._stacked(crop, t)
+        return self._stack_prediction(crop, t)
 
-    def _stacked(self, crop: Tensor, t: Tensor) -> Tensor:
+    def _stack_prediction(self, crop: Tensor, t: Tensor) -> Tensor:
         answer = self.base._predict(crop, t)
         return answer.x0 if answer.variance is None else torch.cat([answer.x0, answer.variance], 1)
 
