@@ -1,99 +1,133 @@
-"""Does `leader.restore` without a task do harm? Undamaged and mildly damaged photographs, and what becomes of them.
+"""Does `leader.restore` without a task do harm? 300 undamaged or mildly damaged photographs: their names, their losses.
 
-    python benchmarks/no_harm.py PHOTOGRAPHS [--count 25] [--side 192] [--out rows.jsonl]
+    python benchmarks/no_harm.py photos/val [--table]     runs what is not recorded; benchmarks/records/no-harm.jsonl
 
-Central crops of halved photographs (which hides what their own compression did) as they are, behind JPEG 92 and 75, soft
-(Gaussian, 0.6 pixels), enlarged twice, the same behind JPEG 85.
-Prints, for each kind, how many are advised which task, the mean gain in dB where something was done, and the largest
-loss; a picture that is left as it is gains and loses nothing. Rows that --out holds already are not made again.
+The twelve kinds of benchmarks/mild_kinds.py of every photograph. `leader.diagnose` says what it finds; where it advises a
+repair, `leader.restore` makes it. A picture is called something that it is not where it is said to show defects or a blur that
+are not there, to be noisy without grain, enlarged by another factor or without having been, drawn, or compressed before it was
+saved as pixels. A sentence with "may" is no call. A picture that is left as it is gains and loses nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import math
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageFilter
+from mild_kinds import KINDS, factor_of, read_crop, seed_of
+from PIL import Image
 
 import leader
+from leader.forensics.findings import Findings
 from leader.pictures import from_pil
-from leader.restoration.diagnose import NothingToRepairError
+from leader.restoration.diagnose import NothingToRepairError, perhaps_content
+
+RECORDS = Path(__file__).parent / "records" / "no-harm.jsonl"
+MOST_LOST = 0.5
+"""dB; a larger loss is harm."""
+Record = dict[str, Any]
 
 
-def compress(image: Image.Image, quality: int) -> Image.Image:
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality)
-    return Image.open(buffer)
+def list_calls(found: Findings) -> list[str]:
+    """What a picture is said to be."""
+    calls = [] if perhaps_content(found) else list(found.defects)
+    calls += ["noisy"] if found.noisy else []
+    calls += ["blurred"] if found.blur.blur is not None else []
+    calls += ["drawn"] if found.drawing else []
+    calls += [] if found.enlarged is None else [f"enlarged {found.enlarged:.2g}"]
+    return calls + (["JPEG"] if found.history is not None else [])
 
 
-def enlarge(image: Image.Image) -> Image.Image:
-    half = image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
-    return half.resize(image.size, Image.Resampling.BICUBIC)
-
-
-KINDS: dict[str, Callable[[Image.Image], Image.Image]] = {
-    "as it is": lambda image: image,
-    "JPEG 92": lambda image: compress(image, 92),
-    "JPEG 75": lambda image: compress(image, 75),
-    "soft": lambda image: image.filter(ImageFilter.GaussianBlur(0.6)),
-    "enlarged": enlarge,
-    "enlarged, JPEG 85": lambda image: compress(enlarge(image), 85),
-}
+def list_truths(kind: str, factor: float) -> set[str]:
+    """What a picture of a kind may be called."""
+    truths = {"JPEG"} if "JPEG" in kind else set()
+    truths |= {f"enlarged {factor:.2g}"} if kind.startswith("enlarged") else set()
+    return truths | {"old": {"noisy"}, "drawn": {"drawn"}}.get(kind, set())
 
 
 def measure_psnr(image: Any, truth: Any) -> float:
     return -10 * math.log10(float(((np.clip(image, 0, 1) - truth) ** 2).mean()) + 1e-9)
 
 
-def measure_picture(path: Path, kind: str, side: int) -> dict[str, Any]:
-    with Image.open(path) as opened:
-        whole = opened.convert("RGB")
-    image = whole.resize((whole.width // 2, whole.height // 2), Image.Resampling.LANCZOS)
-    left, top = (image.width - side) // 2, (image.height - side) // 2
-    truth = image.crop((left, top, left + side, top + side))
-    given = KINDS[kind](truth)
-    row: dict[str, Any] = {"photograph": path.name, "kind": kind, "task": None, "gain": 0.0}
+def measure_picture(path: Path, kind: str) -> Record:
+    truth = read_crop(path)
+    given = KINDS[kind](truth, seed_of(path, kind))
+    if kind in ("old", "drawn", "grey"):  # what is lost of these is lost of themselves
+        truth = given
+    picture = from_pil(given)
+    diagnosis = leader.diagnose(picture)
+    calls = list_calls(diagnosis.findings)
+    truths = list_truths(kind, factor_of(seed_of(path, kind)))
+    blur = diagnosis.findings.blur.blur
+    row: Record = {
+        "photograph": path.name,
+        "kind": kind,
+        "calls": calls,
+        "wrong": [call for call in calls if call not in truths],
+        "confidence": None if blur is None else round(blur.confidence, 3),
+        "task": diagnosis.task,
+        "gain": 0.0,
+    }
+    if diagnosis.task is not None:
+        row["gain"] = measure_gain(picture, given, truth)
+    return row
+
+
+def measure_gain(picture: Any, given: Image.Image, truth: Image.Image) -> float:
+    """dB that a restoration without a task gains; 0 where it leaves the picture as it is after all."""
     try:
-        done = leader.restore(from_pil(given))
+        done = leader.restore(picture)
     except NothingToRepairError:
-        return row
-    reference = np.asarray(truth, np.float64) / 255
-    before = measure_psnr(np.asarray(given.convert("RGB"), np.float64) / 255, reference)
-    return {**row, "task": done.task, "gain": round(measure_psnr(done.picture.pixels, reference) - min(before, 60.0), 2)}
+        return 0.0
+    reference, seen = (np.asarray(image.convert("RGB"), np.float64) / 255 for image in (truth, given))
+    return round(measure_psnr(done.picture.pixels, reference) - min(measure_psnr(seen, reference), 60.0), 2)
+
+
+def read_records() -> list[Record]:
+    return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()] if RECORDS.exists() else []
+
+
+def print_table(rows: list[Record]) -> None:
+    print("| kind | pictures | called | wrong | tasks | mean gain, dB | worst, dB |\n|---|---:|---|---:|---|---:|---:|")
+    for kind in KINDS:
+        chosen = [row for row in rows if row["kind"] == kind]
+        if not chosen:
+            continue
+        called, tasks = (
+            ", ".join(f"{name} {count}" for name, count in counts.most_common())
+            for counts in (
+                Counter(call for row in chosen for call in row["calls"]),
+                Counter(row["task"] or "left" for row in chosen),
+            )
+        )
+        wrong = sum(bool(row["wrong"]) for row in chosen)
+        gains = [row["gain"] for row in chosen if row["task"] is not None] or [0.0]
+        print(f"| {kind} | {len(chosen)} | {called} | {wrong} | {tasks} | {np.mean(gains):+.2f} | {min(gains):+.2f} |")
+    wrong, worse = sum(bool(row["wrong"]) for row in rows), sum(row["gain"] < -MOST_LOST for row in rows)
+    print(f"\n{len(rows)} pictures; called something that they are not: {wrong} ({100 * wrong / max(len(rows), 1):.1f} %)")
+    print(f"worse by more than {MOST_LOST} dB: {worse}; worst {min([row['gain'] for row in rows] or [0.0]):+.2f} dB")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("photographs", type=Path)
-    parser.add_argument("--count", type=int, default=25)
-    parser.add_argument("--side", type=int, default=192)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--table", action="store_true", help="run nothing: what is recorded")
     args = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    if args.out is not None and args.out.exists():
-        rows = [json.loads(line) for line in args.out.read_text(encoding="utf-8").splitlines()]
+    rows = read_records()
     made = {(row["photograph"], row["kind"]) for row in rows}
-    for path in sorted(args.photographs.iterdir())[: args.count]:
+    names = sorted(args.photographs.iterdir())
+    for path in [] if args.table else names:
         for kind in KINDS:
-            if (path.name, kind) in made:
-                continue
-            rows.append(measure_picture(path, kind, args.side))
-            if args.out is not None:
-                with args.out.open("a", encoding="utf-8") as file:
+            if (path.name, kind) not in made:
+                rows.append(measure_picture(path, kind))
+                with RECORDS.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
-    for kind in KINDS:
-        chosen = [row for row in rows if row["kind"] == kind]
-        tasks = Counter(row["task"] or "left" for row in chosen)
-        gains = [row["gain"] for row in chosen if row["task"] is not None] or [0.0]
-        said = ", ".join(f"{name} {count}" for name, count in tasks.most_common())
-        print(f"{kind}: {said}; mean gain {np.mean(gains):.2f} dB, worst {min(gains):.2f}")
+    asked = {path.name for path in names}
+    print_table([row for row in rows if row["photograph"] in asked])
 
 
 if __name__ == "__main__":

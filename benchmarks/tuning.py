@@ -3,6 +3,7 @@
     python benchmarks/tuning.py run metric --images photos/val --photographs 8      # what a round has no scores of
     python benchmarks/tuning.py table                                   # all trials by task, best first
     python benchmarks/tuning.py table --of screening                    # those of one round
+    python benchmarks/tuning.py compare settled cs                      # a round's trials of one task beside the first of them
 
 A line of benchmarks/records/tuning.jsonl is a trial: the rounds it belongs to, what is run (fields of `Trial`, without those
 that are as usual) and, by photograph, PSNR in dB, LPIPS and work in passes. A line without scores is a trial to be run; of two
@@ -10,7 +11,8 @@ lines of one trial all scores count. Crops, noise and scores are those of benchm
 
 Rounds: screening (hosts with and without UCPM and SATP), starts and settings (14 passes or less), lengths, relaxed, noisy and
 early (over-relaxed ProjDiff, late ends, means), others (further noise levels and masks), metric, sensing, closer, qualities and
-beyond (the data step in the metric of Sigma), hosts and softer (the same on the papers' own paths).
+beyond (the data step in the metric of Sigma), further and settled (where it left something open), hosts, softer and rows (the
+same on the papers' own paths).
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import typer
 from paths import OTHERS, PAPER, TASKS, measure
 
 from leader.bench.images import list_images
-from leader.errors import unknown_name
+from leader.errors import LeaderError, unknown_name
 
 RECORDS = Path(__file__).parent / "records" / "tuning.jsonl"
 WEIGHT = 20
@@ -133,6 +135,31 @@ def table(
             )
         for _, text in sorted(lines, reverse=True):
             typer.echo(text)
+
+
+@app.command()
+def compare(
+    name: Annotated[str, typer.Argument(help="A round.")],
+    task: Annotated[str, typer.Argument(help="One of its tasks.")],
+    method: Annotated[str | None, typer.Option(help="One method only.")] = None,
+    against: Annotated[int, typer.Option(help="Which trial the others are compared with; 0 is the first.")] = 0,
+) -> None:
+    """Trials of a round beside one of them, each pair on the photographs that both have."""
+    trials = [trial for trial in _of_round(name) if trial.task == task and method in (None, trial.method)]
+    if not 0 <= against < len(trials):
+        raise LeaderError(
+            f"The round '{name}' has {len(trials)} such trials of '{task}'; found {against} as the one to compare with."
+        )
+    typer.echo("| method | plug-ins | settings | photographs | PSNR | LPIPS | LPIPS in % |")
+    typer.echo("| --- | --- | --- | ---: | ---: | ---: | ---: |")
+    for trial in trials:
+        other = trials[against].scores
+        shared = sorted(trial.scores.keys() & other.keys())
+        if shared:
+            gain, price, _ = (mean(trial.scores[i][k] - other[i][k] for i in shared) for k in range(3))
+            words = f"{trial.method} | {'+'.join(trial.plugins) or '-'} | {json.dumps(trial.settings)} | {len(shared)}"
+            share = 100 * price / mean(other[i][1] for i in shared)
+            typer.echo(f"| {words} | {gain:+.2f} | {price:+.4f} | {share:+.1f} |")
 
 
 def _of_round(name: str | None) -> list[Trial]:

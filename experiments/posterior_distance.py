@@ -125,6 +125,8 @@ CAMERAS: dict[str, LinearOperator] = {
 }
 EXACT = UCDC(iterations=200, visible=2e-3, floor=1e-3)
 """Solves that leave 0.002 standard deviations."""
+TAKING = ("ddnm", "ddrm", "projdiff")
+"""They take the measured components from noisy data themselves."""
 WITH_DATA_STEP: tuple[tuple[str, Method], ...] = (
     *METHODS[:-1],
     ("PIRP", PIRP()),
@@ -192,6 +194,8 @@ def print_metrics() -> None:
         steps = 20 if isinstance(method, SITCOM) else 100  # as published: many calls a step
         print(f"| {name} | {cells(method, (), steps)} |", flush=True)
         print(f"| {name}, ucdc | {cells(method, (UCDC(),), steps)} |", flush=True)
+        if method.name in TAKING:
+            print(f"| {name}, ucdc, only unmeasured | {cells(method, (UCDC(only_unmeasured=True),), steps)} |", flush=True)
     print(f"\n| posterior | {head} |")
     print("| --- |" + " --- |" * len(CAMERAS))
     for steps, eta, plugin in (

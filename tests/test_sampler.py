@@ -190,3 +190,10 @@ def test_a_variance_that_is_not_a_number_is_told() -> None:
     problem, prior = make_problem(1, 0.1), mixture(SHAPE)
     with pytest.raises(LeaderError, match="NaN at time"):
         Sampler(prior, "ddnm", "satp", 5, use_presets=False, estimator=Broken(1)).run(problem)
+
+
+def test_a_method_that_needs_a_metric_gets_one_where_no_plug_in_has_it() -> None:
+    problem = Problem(torch.rand(1, *SHAPE), operators.Denoising(SHAPE), 0.1)
+    for given, wanted in (((), ["ucdc"]), (("satp",), ["satp", "ucdc"]), (("ucdc", "satp"), ["ucdc", "satp"])):
+        plan = Sampler(mixture(SHAPE), "posterior", given, 4).plan(problem)
+        assert [item.name for item in plan.plugins] == wanted

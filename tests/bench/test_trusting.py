@@ -89,6 +89,7 @@ def test_the_numbers_are_of_the_open_pixels_and_right() -> None:
     assert found["coverage_95"] == pytest.approx(inside[0.95], abs=1e-6)
     off = np.mean([abs(share - name) for name, share in inside.items()])
     assert found["calibration_error"] == pytest.approx(off, abs=1e-6)
+    assert found == {name: round(value, 6) for name, value in found.items()}, "as many decimals as records hold"
     error[:, ~is_open], std[~is_open] = 50, 1e-3
     again = judged(ErrorMap(torch.from_numpy(std), level, "calibrated"), torch.from_numpy(error), torch.from_numpy(is_open))
     assert again == found

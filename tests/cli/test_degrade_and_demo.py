@@ -48,6 +48,8 @@ def test_every_option_of_degrade(folder: Path) -> None:
         assert written == (folder / twin).read_bytes(), words
         assert written not in seen, f"{words} and {seen[written]} wrote the same"
         seen[written] = str(words)
+    for quality in ("0", "101"):
+        assert runner.invoke(app, ["degrade", "square.png", "no.jpg", "--task", "jpeg", "--quality", quality]).exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -183,10 +183,14 @@ def joined(monkeypatch: pytest.MonkeyPatch) -> Any:
     ("threads", "gpus", "workers", "count"),
     [(1, 0.0, None, 5), (2, 0.0, None, 2), (1, 1.0, None, 2), (1, 0.5, None, 4), (1, 0.0, 7, 7), (1, 0.0, 0, 1)],
 )
-def test_as_many_actors_as_there_is_room_for(joined: Any, threads: int, gpus: float, workers: int | None, count: int) -> None:
+def test_as_many_actors_as_there_is_room_for(
+    joined: Any, monkeypatch: pytest.MonkeyPatch, threads: int, gpus: float, workers: int | None, count: int
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr("torch.set_num_threads", told.append)
     assert len(list(RayEngine(workers, threads, None, gpus).each(double, range(20)))) == 20
     assert len(joined.actors) == count and all(actor.gone for actor in joined.actors), "leaving ends the workers"
-    assert joined.asked == {"num_cpus": threads, "num_gpus": gpus, "max_restarts": 0}
+    assert joined.asked == {"num_cpus": threads, "num_gpus": gpus, "max_restarts": 0} and told == [threads] * count
     few = RayEngine(workers, threads, None, gpus)
     joined.actors.clear()
     assert sorted(few.map(double, [1])) == [(0, 2)] and len(joined.actors) == 1, "no more actors than jobs"

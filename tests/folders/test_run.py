@@ -15,7 +15,7 @@ import leader
 from leader import defaults
 from leader.engines import LocalEngine, Lost
 from leader.errors import LeaderError, UsageError
-from leader.folders import disk
+from leader.folders import disk, work
 from leader.folders import run as run_module
 from leader.folders.choices import FolderChoices
 from leader.folders.disk import DiskTarget
@@ -439,3 +439,20 @@ def test_only_a_failed_picture_may_be_without_its_contents_hash(tmp_path: Path, 
     manifest.close()
     assert sorted(manifest.entries) == (["a.png", "b.png"] if status == "failed" else ["b.png"])
     assert manifest.damaged == ([] if status == "failed" else [1])
+
+
+@pytest.mark.parametrize("error", [LeaderError("It is damaged."), UsageError("It is damaged.")])
+def test_a_prior_that_cannot_be_used_ends_a_run_without_results_and_costs_the_rest_of_another(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: LeaderError
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise error
+
+    go(tree, tmp_path / "some")
+    save_picture(tree / "d.png")
+    work._models.clear()
+    monkeypatch.setattr(loading, "load_prior", refuse)
+    with pytest.raises(type(error), match="damaged"):
+        go(tree, tmp_path / "none")
+    outcome = go(tree, tmp_path / "some")
+    assert outcome.found == 3 and outcome.failed == [("d.png", "It is damaged.")]

@@ -55,11 +55,13 @@ def scene(name: str, sigma: float) -> tuple[Problem, World, Array]:
     return Problem.internal(y, op, sigma), world, x0
 
 
-def corrected(method: Method, name: str, sigma: float, trust: float = 1.0, u: int = NEXT) -> Array:
+def corrected(
+    method: Method, name: str, sigma: float, trust: float = 1.0, u: int = NEXT, only_unmeasured: bool = False
+) -> Array:
     """What the method makes of x0 with the metric of `correlated`."""
     problem, _, x0 = scene(name, sigma)
     S, full = correlated(SHAPE)
-    metric = Calibrated(S, problem.operator, float(full.diagonal().mean()), trust, 3000, 1e-10, FLOOR)
+    metric = Calibrated(S, problem.operator, float(full.diagonal().mean()), trust, 3000, 1e-10, FLOOR, only_unmeasured)
     here = replace(context(CheapPrior(), problem), given_metric=metric)
     image = torch.from_numpy(x0).reshape(1, *SHAPE)
     state, estimate = State(image + 0.1), Estimate(image + 0.1, Prediction(image, image - 0.3, None))
@@ -159,6 +161,29 @@ def test_methods_that_split_components_start_from_the_conditional_mean(host: str
     if equations is not None:
         answer = equations(world, **settings).correct(None, None, answer, NOW, NEXT)  # type: ignore[arg-type]
     assert np.abs(corrected(method, name, sigma, trust) - answer).max() < 1e-7
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("host", SPLIT)
+def test_only_what_is_not_measured_is_handed_on_where_that_is_asked_for(host: str, name: str) -> None:
+    """x0 + (1 - A^+ A) (E[x0 | x_t, y] - x0) where the method takes the rest from y; SITCOM, which does not, gets all of it."""
+    method, equations, settings = SPLIT[host]
+    _, world, x0 = scene(name, 0.9)
+    answer, whole = x0.copy(), expected(world, x0) - x0
+    answer += whole if host == "sitcom" else whole - world.pinv @ world.A @ whole
+    if equations is not None:
+        answer = equations(world, **settings).correct(None, None, answer, NOW, NEXT)  # type: ignore[arg-type]
+    found = corrected(method, name, 0.9, only_unmeasured=True)
+    assert np.abs(found - answer).max() < 1e-7
+    if name == "blur" and host == "projdiff":  # all is measured: the method is by itself
+        assert np.abs(found - x0).max() < 1e-7
+
+
+def test_methods_without_components_get_the_whole_expectation() -> None:
+    """DDNM's simple form and clean data know no components that would be taken twice."""
+    for method, sigma in ((DDNM(form="simple"), 0.9), (DDNM(), 0.0)):
+        plain, asked = (corrected(method, "inpaint", sigma, only_unmeasured=given) for given in (False, True))
+        assert np.array_equal(plain, asked)
 
 
 @pytest.mark.parametrize("name", ["inpaint", "average"])

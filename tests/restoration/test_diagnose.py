@@ -177,7 +177,7 @@ def test_commands_are_quoted_for_a_shell() -> None:
 @pytest.mark.parametrize(
     ("kinds", "share", "told"),
     [
-        *((("scratches",), 0.001, False), (("scratches",), 0.003, True), (("dead pixels",), 0.0001, True)),
+        *((("scratches",), 0.003, False), (("scratches",), 0.005, True), (("dead pixels",), 0.0001, True)),
         *((("salt and pepper", "scratches"), 0.001, True), (("salt and pepper",), 0.4, False)),
         *((("torn areas",), 0.4, True), (("torn areas",), 0.6, False)),
     ],
@@ -213,6 +213,20 @@ def test_without_a_task_there_is_nothing_to_do_for_a_clean_picture_and_no_option
         leader.prepare(clean, prior=CheapPrior(), factor=2)
 
 
+def test_small_areas_of_one_colour_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be lamps; a corner that is gone is larger."""
+    said = []
+    for rows in (8, 12):  # of 192
+        known = np.ones((192, 192), bool)
+        known[:rows] = False
+        monkeypatch.setattr(
+            "leader.forensics.examination.find_defects", lambda *_, known=known: Defects(known, ("torn areas",))
+        )
+        said.append(diagnose(image(scene())))
+    assert said[0].advice is None and "areas of one colour that may be torn out" in said[0].in_words()
+    assert said[1].advice == Advice("inpaint", {"mask": "auto"}) and "It shows torn areas" in said[1].in_words()
+
+
 def test_lines_in_a_jpeg_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """They may be wires; in a picture without compression a drawn line is a scratch."""
     known = np.ones((192, 192), bool)
@@ -225,15 +239,15 @@ def test_lines_in_a_jpeg_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPa
     assert not any("may be scratches" in said for said in plain.sentences())
 
 
-def test_lone_dots_in_a_jpeg_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They may be the dots of a text; salt and pepper all over is no text."""
+def test_lone_dots_are_told_and_not_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be lamps, or the dots of a text; salt and pepper all over is neither."""
     known = np.ones((192, 192), bool)
     known[::20, ::20] = False
     monkeypatch.setattr("leader.forensics.examination.find_defects", lambda *_: Defects(known, ("dead pixels",)))
     plain, compressed = diagnose(image(scene())), diagnose(jpeg(image(scene()), 50))
-    assert plain.advice == Advice("inpaint", {"mask": "auto"})
-    assert compressed.advice is not None and compressed.advice.task != "inpaint"
-    assert any("dots that may be dead pixels; use task='inpaint'" in said for said in compressed.sentences())
+    assert plain.advice is None and compressed.advice is not None and compressed.advice.task != "inpaint"
+    for found in (plain, compressed):
+        assert any("dots that may be dead pixels; use task='inpaint'" in said for said in found.sentences())
     monkeypatch.setattr("leader.forensics.examination.find_defects", lambda *_: Defects(known, ("salt and pepper",)))
     assert diagnose(jpeg(image(scene()), 50)).advice == Advice("inpaint", {"mask": "auto"})
 

@@ -23,6 +23,7 @@ from leader.restoration.restore import prepare, restore
 from leader.restoration.restored import Restoration
 from leader.restoration.whitening import Coloured
 from leader.schedule import Grid
+from leader.uncertainty.estimators import Difference
 from tests.cheap_prior import CheapPrior, photograph
 
 
@@ -67,6 +68,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("sr", {"method": "diffpir", "factor": 2, "settings": {"zeta": 0.7, "satp": {"budget": 0.2}}}),
     ("denoise", {"plugins": ("equs+", "ucpm"), "settings": {"estimator": "hutchinson", "probes": 2, "trust_time": 400}}),
     ("denoise", {"plugins": (), "settings": {"grid": "quadratic", "estimator": None}}),
+    ("denoise", {"plugins": ("satp",), "settings": {"estimator": Difference(0.25)}}),
     ("denoise", {"settings": {"grid": Grid((900, 500, 100, -1))}, "ids": [4, 6], "average": 2}),
     ("sr", {"method": "pirp", "plugins": ("ucpm", "satp"), "factor": 2, "settings": {"ucpm": {"phi": "pirp"}}, "sigma": 0.05}),
 ]

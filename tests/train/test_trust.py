@@ -97,7 +97,10 @@ def test_half_of_the_files_say_how_noisy_they_are_and_jpegs_never() -> None:
     assert all(not case.file["given"] for case in files if case.file and "jpeg" in case.file)
     assert all(case.file["given"] for case in files if case.file and case.options.get("factor") == 4), "too small to estimate"
     told = runs.file_cases(16, 3)
-    assert {case.noise for case in told if case.task == "denoise"} == {0.02, 0.05, 0.1}
+    assert {case.noise for case in told if case.task == "denoise"} == {0.02, 0.05, 0.1, 0.2}
+    exact = runs.calibration_cases(16, 2, ("denoise", "colourise"))
+    assert {case.noise for case in exact if case.task == "denoise"} == {0.02, 0.05, 0.1, 0.2}
+    assert {case.noise for case in exact if case.task == "colourise"} == {0.0, 0.02, 0.05, 0.1}
     assert len(told) == 16 * 3 * len(runs.FILE_TASKS) and {case.task for case in told} == set(runs.FILES)
 
 
@@ -134,7 +137,8 @@ def test_every_photograph_sees_every_noise_level_and_every_method() -> None:
 
 
 def test_factors_are_fitted_to_every_family_in_fair_parts() -> None:
-    cases = runs.every_family(4, 2)
+    cases = runs.every_family(4, 2, side=32)
+    assert {case.side for case in cases} == {32}, "whatever the task and the kind of file"
     assert [case.crop for case in cases] == sorted(case.crop for case in cases)
     kinds = {(case.task, case.file is not None) for case in cases[: len(cases) // 2]}
     assert kinds >= {("denoise", False), ("colourise", False), ("cs", False), ("sr", False)}

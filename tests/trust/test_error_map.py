@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from leader.errors import LeaderError
+from leader.operators import Denoising
 from leader.operators.base import LinearOperator
 from leader.operators.pointwise import box_mask
 from leader.problem import Problem
@@ -191,6 +192,15 @@ def test_a_path_with_few_late_steps_is_said_not_to_be_a_calibrated_one(tmp_path:
     assert one.source == source and (one.note is None) == (source == "calibrated")
 
 
+def test_a_run_that_changes_nothing_is_not_warned_of(tmp_path: Path) -> None:
+    """One step is no path that was calibrated, but where every pixel is handed over without noise there is no error to know."""
+    prior = prior_with(tmp_path, families={"denoise": (Node(0.0, (1.0, 1.0, 1.0, 1.0), 8),)})
+    for sigma, source in ((0.0, "calibrated"), (0.05, "other paths")):
+        problem = Problem(photograph(12, 20)[None], Denoising((3, 12, 20)), sigma)
+        _, (one,) = add_errors(prior, problem, *run(problem, prior, 1))
+        assert one.source == source
+
+
 def test_factors_are_those_of_the_noise_quoted_for_0_to_1(tmp_path: Path) -> None:
     nodes = tuple(Node(noise, (factor,) * 4, 8) for noise, factor in ((0.05, 1.6449), (0.1, 3 * 1.6449)))
     prior = prior_with(tmp_path, families={"inpaint": nodes, "hole": nodes})
@@ -209,8 +219,8 @@ def test_between_noise_levels_factors_are_log_linear_and_beyond_them_constant() 
 
 
 def test_a_level_that_was_found_counts_to_the_nearest_of_those_calibrated() -> None:
-    found = [calibration.nearest_level(noise) for noise in (0.0, 0.002, 0.011, 0.03, 0.033, 0.069, 0.072, 0.5)]
-    assert found == [0.0, 0.0, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1]
+    found = [calibration.nearest_level(noise) for noise in (0.0, 0.002, 0.011, 0.03, 0.033, 0.069, 0.072, 0.14, 0.15, 0.5)]
+    assert found == [0.0, 0.0, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1, 0.2, 0.2]
 
 
 def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from leader.operators import FromFunctions, Inpainting, LinearOperator, random_mask
+from leader.operators.base import SpectralOperator
 from leader.uncertainty.covariance import Covariance, independent
 from leader.uncertainty.metric import ByImage, Calibrated, Euclidean
 from tests.operators.cases import BUILDERS, dense, relative
@@ -40,9 +41,16 @@ def operator(name: str) -> LinearOperator:
 OPERATORS = [*BUILDERS, "functions"]
 
 
-def metric(op: LinearOperator, S: Covariance, full: Tensor, floor: float = NO_FLOOR, trust: float = 1.0) -> Calibrated:
+def metric(
+    op: LinearOperator,
+    S: Covariance,
+    full: Tensor,
+    floor: float = NO_FLOOR,
+    trust: float = 1.0,
+    only_unmeasured: bool = False,
+) -> Calibrated:
     """A metric whose solves go on until they are exact."""
-    return Calibrated(S, op, float(full.diagonal().mean()), trust, 3000, VISIBLE, floor)
+    return Calibrated(S, op, float(full.diagonal().mean()), trust, 3000, VISIBLE, floor, only_unmeasured)
 
 
 def misfit(op: LinearOperator, S: Covariance, sigma: float, seed: int = 0) -> Tensor:
@@ -76,6 +84,26 @@ def test_noisy_data_move_the_estimate_to_its_conditional_mean(name: str, sigma: 
     assert float((found.flatten() - expected).norm()) <= allowed(full)
     halved = metric(op, S, full, trust=0.5).expect(r, torch.tensor([sigma], dtype=torch.float64))
     assert float((halved.flatten() - gain(dense(op), full, 2 * sigma**2) @ r.flatten()).norm()) <= allowed(full)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_components_that_a_method_takes_itself_are_left_alone_where_asked(name: str) -> None:
+    """(1 - V V^T) (E[x0 | x_t, y] - x0) with V what is measured; an operator without an SVD has no components to take."""
+    op = operator(name)
+    S, full = correlated(op.image_shape)
+    r, sigma = misfit(op, S, 0.4), torch.tensor([0.4], dtype=torch.float64)
+    one = metric(op, S, full, only_unmeasured=True)
+    whole = metric(op, S, full).expect(r, sigma, taken=True)
+    assert torch.equal(one.expect(r, sigma), whole), "only where the method says that it takes them"
+    left = one.expect(r, sigma, taken=True)
+    if name == "functions":
+        assert torch.equal(left, whole)
+        return
+    assert isinstance(op, SpectralOperator)
+    seen = op.measured.to(left) * (op.measured.s > 0)
+    assert float(seen.norm()) <= 1e-9 * float(whole.norm()), "nothing of what is measured"
+    assert relative(left + op.measured.back(op.measured.to(whole) * (op.measured.s > 0)), whole) < 1e-9
+    assert torch.equal(ByImage([one, one]).expect(r.repeat(2, *[1] * (r.ndim - 1)), sigma.repeat(2), taken=True)[1:], left)
 
 
 @pytest.mark.parametrize("name", OPERATORS)

@@ -14,6 +14,7 @@ from leader.cli.folder import FolderOptions, is_folder, restore_folder
 from leader.cli.options import METHOD, option_names, with_options
 from leader.cli.results import Results
 from leader.errors import UsageError
+from leader.progress import Busyness, ProgressDisplay
 from leader.restoration.request import RestoreRequest
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ Examples:
 
     leader restore photos restored --task sr --jobs 2 --report
 """
+EXAMINED = "The picture is being examined."
 CONTEXT = {"allow_extra_args": True}
 """Lets the command see extra names, so that it can explain how to restore many pictures."""
 
@@ -69,6 +71,7 @@ def restore(
     ] = None,
 ) -> None:
     """Restores a degraded picture, or every picture of a folder."""
+    busyness = Busyness()  # before the heavy imports, which tell it as well as anything
     from leader.cli.results import existing_files
     from leader.cli.running import run_and_tell
     from leader.files import check_readable, printable
@@ -96,9 +99,10 @@ def restore(
         except NothingToRepairError as good:
             to_stderr(f"{printable(out)} was not written: {good}")
             return
-    ready = request.prepare(picture, examination=examination)
+    with ProgressDisplay(to_stderr, text=EXAMINED):
+        ready = request.prepare(picture, examination=examination)
     check_format(out, ready.given.alpha is not None, ready.size)
-    restored = run_and_tell(ready, results.check, ask=not results.yes)
+    restored = run_and_tell(ready, results.check, not results.yes, busyness.ratio)
     try:
         if advice is not None:
             check_advised(advice, restored)
@@ -148,7 +152,8 @@ def _follow_advice(picture: Path, request: RestoreRequest) -> tuple[RestoreReque
     of_tasks = request.arguments()
     of_tasks.pop("quality", None)  # the effort of the run; an option of the task jpeg has the same name
     refuse_options(of_tasks)
-    found = diagnose(picture)
+    with ProgressDisplay(to_stderr, text=EXAMINED):
+        found = diagnose(picture)
     for sentence in found.sentences():
         to_stderr(sentence)
     advice = found.advised()

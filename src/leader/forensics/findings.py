@@ -16,7 +16,8 @@ from leader.pictures.jpeg_history import JpegHistory
 _CONSTANTS = read_constants("findings")
 VISIBLE_NOISE, BEYOND_JPEG, VISIBLE_JPEG = _CONSTANTS.numbers("visible_noise", "beyond_jpeg", "visible_jpeg")
 REACHED_STEPS = _CONSTANTS.number("reached_steps")
-MOST_DEFECTS, LEAST_SCRATCHED = _CONSTANTS.numbers("most_defects", "least_scratched")
+SURE_UNASKED = _CONSTANTS.number("sure_unasked")
+MOST_DEFECTS, LEAST_SCRATCHED, LEAST_TORN = _CONSTANTS.numbers("most_defects", "least_scratched", "least_torn")
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,25 @@ def collect_findings(examination: Examination) -> Findings:
     """What an examination finds in the visible middle of a picture."""
     seen, picture, missing = examination.visible, examination.picture, examination.missing
     enlarged = None if missing else found_or_none(seen.enlargement)
-    blur = seen.blur if enlarged is None else BlurSearch(None, f"This picture was only enlarged, by about {enlarged:.2g}.")
+    blur = _doubt_blur(seen.blur) if enlarged is None else _describe_enlarged(seen, enlarged)
     kinds, share = ((), 0.0) if missing else _defects(seen)
     if seen is not examination and not missing and not seen.drawing and examination.torn.any():  # corners are not in the middle
         kinds, share = tuple(dict.fromkeys((TORN, *kinds))), max(share, float(examination.torn.mean()))
     noise = found_or_none(seen.noise)
     return Findings(picture.size, picture.bits, seen.grey, noise, blur, enlarged, kinds, share, missing, seen.drawing)
+
+
+def _doubt_blur(found: BlurSearch) -> BlurSearch:
+    """What is said of a blur that nobody spoke of: it is named where it is sure."""
+    if found.blur is None or found.blur.confidence >= SURE_UNASKED:
+        return found
+    return BlurSearch(None, f"There may be {found.blur.in_words()}.", True)
+
+
+def _describe_enlarged(examination: Examination, factor: float) -> BlurSearch:
+    """What is said in place of a blur of a picture that was enlarged."""
+    after = "" if examination.history is None else ", and compressed afterwards"
+    return BlurSearch(None, f"This picture was only enlarged, by about {factor:.2g}{after}.")
 
 
 def _defects(examination: Examination) -> tuple[tuple[str, ...], float]:

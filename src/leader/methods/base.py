@@ -125,11 +125,14 @@ class Context:
         """The metric of the data step: that of a plug-in, or else the Euclidean one."""
         return Euclidean(self.problem.operator) if self.given_metric is None else self.given_metric
 
-    def expected(self, x0: Tensor) -> Tensor:
-        """E[x0 | x_t, y] if a plug-in's metric knows how uncertain x0 is; otherwise x0 itself."""
+    def expected(self, x0: Tensor, taken: bool = False) -> Tensor:
+        """E[x0 | x_t, y] if a plug-in's metric knows how uncertain x0 is; otherwise x0 itself.
+
+        taken  whether the method then takes the measured components from y, each at its own noise
+        """
         if self.given_metric is None:
             return x0
-        return x0 + self.given_metric.expect(-self.problem.residual(x0), self.problem.sigma)
+        return x0 + self.given_metric.expect(-self.problem.residual(x0), self.problem.sigma, taken)
 
     def level(self, t: Tensor) -> Level:
         """Signal and noise at times t, in the dtype of the problem."""

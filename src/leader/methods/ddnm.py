@@ -91,7 +91,8 @@ class DDNM(Method):
         problem = context.problem
         if self._exact(problem):
             return x0 + context.metric.pinv(-problem.residual(x0))
-        operator, x0 = self._svd(problem), context.expected(x0)
+        operator = self._svd(problem)
+        x0 = context.expected(x0, taken=operator is not None)
         if operator is not None:
             return spectral_split(context, operator, u, self.eta).corrected(context, operator.measured, x0)
         correction, _ = _simple_split(context, u)

@@ -78,7 +78,7 @@ class DDRM(Method):
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         operator = spectral(context.problem, self.name)
         split = spectral_split(context, operator, u, self.eta, self.eta_b)
-        return split.corrected(context, operator.measured, context.expected(x0))
+        return split.corrected(context, operator.measured, context.expected(x0, taken=True))
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         operator = spectral(context.problem, self.name)

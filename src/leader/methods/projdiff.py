@@ -117,7 +117,7 @@ class ProjDiff(Method):
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         """With noise the data enter through x_o."""
         if not context.problem.noise_free:
-            return context.expected(x0)
+            return context.expected(x0, taken=True)
         return x0 + context.metric.pinv(-context.problem.residual(x0))
 
     def advance(

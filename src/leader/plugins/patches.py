@@ -44,9 +44,9 @@ class Patches(Plugin):
     label: ClassVar[str] = "Patches"
     summary: ClassVar[str] = "fills wide holes with patches of what is known of the picture"
     paper: ClassVar[str] = "this project: docs/holes.md"
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
-    wide: int = 16
+    wide: int = 15
     """Holes that no square of 2 wide + 1 pixels fits into are left to the network."""
     share: float = 0.5
     """Of the patches in the answer; the rest is the network's: errors that differ cancel, and little sharpness is lost."""

@@ -66,6 +66,10 @@ class UCDC(Plugin):
     """The smallest variance of data inside a solve, as a share of the mean of Sigma; clean data are met exactly afterwards."""
     share: float = 1.0
     """Of the correlation's variance: only the low frequencies that hold so much count. Below 1 high noise costs less."""
+    only_unmeasured: bool = False
+    """Whether DDNM+, DDRM and ProjDiff, which take measured components from noisy data themselves, get E[x0 | x_t, y] of the
+    others alone.
+    """
     map: str = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
 
@@ -94,7 +98,10 @@ class UCDC(Plugin):
             covariance = error_covariance(
                 prior, int(info.t[row]), spread, shifted=info.positions[row] % 2 == 1, share=self.share
             )
-        return Calibrated(covariance, operator, float(spread.mean()), self.trust, self.iterations, self.visible, self.floor)
+        mean = float(spread.mean())
+        return Calibrated(
+            covariance, operator, mean, self.trust, self.iterations, self.visible, self.floor, self.only_unmeasured
+        )
 
     def _shape_variance(self, sigma: Tensor) -> Tensor:
         """Sigma to the power asked for, the mean of every image kept."""

@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +53,11 @@ class Spectrum:
     def at(self, abar: float, height: int, width: int) -> Tensor:
         """Channel matrices [H, W, C, C] of the normalised error at abar; the mean of their diagonals is 1."""
         spread = (1 - abar) / abar
-        weights = _interpolate(torch.tensor([math.log(max(spread, 1e-12))], dtype=torch.float64), self.log_noise)[0]
+        weights = _interpolate(math.log(max(spread, 1e-12)), self.log_noise)
         power = _mix_matrices(weights, self.power)
         table = _spread_over_grid(power, self.radii, height, width)
         table[0, 0] = _mix_matrices(weights, self.mean) * height * width
-        return table / table.diagonal(dim1=-2, dim2=-1).mean()
+        return table.div_(table.diagonal(dim1=-2, dim2=-1).mean())
 
     def photographs(self, height: int, width: int) -> Tensor:
         """Channel matrices [H, W, C, C] of whole photographs about their mean colour, in [-1, 1] units."""
@@ -140,35 +141,55 @@ def dct_radius(height: int, width: int) -> Tensor:
 
 
 def _spread_over_grid(power: Tensor, radii: Tensor, height: int, width: int) -> Tensor:
-    """Matrices [R, C, C] over radii -> [H, W, C, C] over DCT coefficients."""
-    places = dct_radius(height, width).flatten().clamp_min(float(radii[0])).log()
+    """Matrices [R, C, C] over radii -> [H, W, C, C] over DCT coefficients, a view of one plane [H, W] after the other."""
+    left, share = _places_between(tuple(radii.tolist()), height, width)
+    trace, shape = _take_apart(power)
+    planes = torch.cat([trace.log()[None], shape.flatten(1).mT])
+    beside = planes[:, (torch.arange(len(radii)) + 1).clamp_max(len(radii) - 1)]
+    blended = torch.addcmul(planes[:, left], (beside - planes)[:, left], share)
     channels = power.shape[-1]
-    return _mix_matrices(_interpolate(places, radii.log()), power).reshape(height, width, channels, channels)
+    table = (blended[1:] * blended[0].exp()).reshape(channels, channels, height, width)
+    return table.permute(2, 3, 0, 1)
+
+
+@lru_cache(maxsize=8)
+def _places_between(radii: tuple[float, ...], height: int, width: int) -> tuple[Tensor, Tensor]:
+    """For every DCT coefficient, row by row: the radius below it, and how far it is on the way to the next, by logarithms."""
+    nodes = torch.tensor(radii, dtype=torch.float64).log()
+    places = dct_radius(height, width).flatten().clamp(radii[0], radii[-1]).log()
+    left = (torch.searchsorted(nodes, places) - 1).clamp(0, max(len(radii) - 2, 0))
+    step = nodes.diff().clamp_min(1e-300) if len(radii) > 1 else torch.ones(1, dtype=torch.float64)
+    return left, (places - nodes[left]) / step[left]
 
 
 def _mix_matrices(weights: Tensor, matrices: Tensor) -> Tensor:
-    """Matrices [K, ..., C, C] blended by weights [..., K]: traces geometrically, shapes linearly.
+    """Matrices [K, ..., C, C] blended by weights [K]: traces geometrically, shapes linearly.
 
     Powers span orders of magnitude between two nodes, where a straight line would bulge; shapes do not.
     """
-    trace = matrices.diagonal(dim1=-2, dim2=-1).sum(-1).clamp_min(1e-30)
-    shape = matrices / trace[..., None, None]
+    trace, shape = _take_apart(matrices)
     blended = torch.tensordot(weights, shape, 1)
     size = torch.tensordot(weights, trace.log(), 1).exp()
     mixed: Tensor = blended * size[..., None, None]
     return mixed
 
 
-def _interpolate(places: Tensor, nodes: Tensor) -> Tensor:
-    """Weights [N, K] of linear interpolation between ascending nodes [K]; constant beyond the ends."""
-    if len(nodes) == 1:
-        return torch.ones(len(places), 1, dtype=nodes.dtype)
-    clamped = places.clamp(float(nodes[0]), float(nodes[-1]))
-    right = torch.searchsorted(nodes, clamped).clamp(1, len(nodes) - 1)
-    share = (clamped - nodes[right - 1]) / (nodes[right] - nodes[right - 1])
-    weights = torch.zeros(len(places), len(nodes), dtype=nodes.dtype)
-    weights.scatter_(1, (right - 1)[:, None], (1 - share)[:, None])
-    return weights.scatter_add_(1, right[:, None], share[:, None])
+def _take_apart(matrices: Tensor) -> tuple[Tensor, Tensor]:
+    """Traces [...] and the matrices [..., C, C] of trace 1."""
+    trace = matrices.diagonal(dim1=-2, dim2=-1).sum(-1).clamp_min(1e-30)
+    return trace, matrices / trace[..., None, None]
+
+
+def _interpolate(place: float, nodes: Tensor) -> Tensor:
+    """Weights [K] of linear interpolation between ascending nodes [K]; constant beyond the ends."""
+    weights = torch.zeros_like(nodes)
+    right = int(torch.searchsorted(nodes, torch.tensor(place, dtype=nodes.dtype)))
+    if right in (0, len(nodes)):
+        weights[min(right, len(nodes) - 1)] = 1
+        return weights
+    share = (place - nodes[right - 1]) / (nodes[right] - nodes[right - 1])
+    weights[right - 1], weights[right] = 1 - share, share
+    return weights
 
 
 def _round_table(table: Tensor) -> Any:

@@ -21,7 +21,8 @@ from leader.errors import LeaderError, UsageError
 from leader.files import printable
 from leader.forensics import Examination, examine
 from leader.forensics.blur.search import is_upright
-from leader.forensics.findings import VISIBLE_NOISE, Findings, collect_findings
+from leader.forensics.defects.defects import TORN
+from leader.forensics.findings import LEAST_TORN, VISIBLE_NOISE, Findings, collect_findings
 from leader.forensics.noise.estimate import NoiseEstimate
 from leader.messages import Note, Reader, Remedy, render
 from leader.restoration.arguments import ImageLike, as_picture
@@ -249,7 +250,7 @@ def refuse_options(options: Mapping[str, Any]) -> None:
 
 def advise(found: Findings) -> Advice | None:
     """The most urgent repair of those that are sure; None: there is none."""
-    if found.defects and not _perhaps_content(found):
+    if found.defects and not perhaps_content(found):
         return Advice("inpaint", {"mask": "auto"})
     if found.noisy:
         return Advice("denoise")
@@ -273,10 +274,14 @@ def _list_repairs(found: Findings, advice: Advice | None) -> Iterator[Advice]:
         yield from _list_repairs(filled, advise(filled))
 
 
-def _perhaps_content(found: Findings) -> bool:
-    """Whether what looks like defects may belong to the scene: lines and lone dots of a JPEG, anything of a drawing."""
+def perhaps_content(found: Findings) -> bool:
+    """Whether what looks like defects may belong to the scene: lone dots, which lamps are too, lines of a JPEG, small areas of
+    one colour, anything of a drawing.
+    """
+    dots = found.defects == ("dead pixels",)
     lone = "salt and pepper" not in found.defects
-    return bool(found.defects) and (found.drawing or (lone and found.history is not None))
+    small = found.defects[:1] == (TORN,) and found.defect_share < LEAST_TORN
+    return bool(found.defects) and (found.drawing or dots or small or (lone and found.history is not None))
 
 
 def _sentences(found: Findings) -> list[str]:
@@ -288,7 +293,7 @@ def _sentences(found: Findings) -> list[str]:
         said.append(Note("transparent", fact, Remedy("fill them in", {"task": "inpaint"})))
     if found.drawing:
         said.append("It looks drawn rather than photographed; the networks here know photographs.")
-    if _perhaps_content(found):
+    if perhaps_content(found):
         words = " and ".join(CONTENT[kind] for kind in found.defects)
         said.append(Note("content", f"It has {words}.", Remedy("fill them in", {"task": "inpaint", "mask": "auto"})))
     elif found.defects:

@@ -34,7 +34,7 @@ from leader.restoration.tasks import TASKS
 from leader.sampler import Sampler
 from leader.train import defaults, trust_files
 from leader.train.data import Images, decode, halved, list_images
-from leader.trust.calibration import NODES
+from leader.trust.calibration import NODES, STRONG
 from leader.trust.evidence import Evidence, Watch, gather
 
 SIDE = 64
@@ -237,12 +237,18 @@ def calibration_cases(
         crop, picture = divmod(number, pictures)
         for place, name in enumerate(families):
             size = _cs_side(side) if name == "cs" else side
-            noise = nodes[(picture + crop + place) % len(nodes)]
+            levels = _find_levels(name, nodes)
+            noise = levels[(picture + crop + place) % len(levels)]
             method = methods[(picture // len(nodes) + crop // 2 + place) % len(methods)]
             task = _find_task(name)
             options = standard_options(name, number, size)
             cases.append(RunCase(task, noise, picture, crop, options, method, "standard", seed=number, side=size))
     return cases
+
+
+def _find_levels(family: str, nodes: Sequence[float]) -> Sequence[float]:
+    """The noise levels of a family: there is nothing to denoise without noise, and much where it is strong."""
+    return [*(node for node in nodes if node > 0), STRONG] if family == "denoise" else nodes
 
 
 def file_cases(
@@ -254,7 +260,7 @@ def file_cases(
         crop, picture = divmod(number, pictures)
         for place, task in enumerate(tasks):
             rng = np.random.default_rng((11, number, place))
-            levels = [node for node in nodes if node > 0 or task != "denoise"]
+            levels = _find_levels(task, nodes)
             noise = 0.0 if task == "jpeg" else levels[(picture + crop + place) % len(levels)]
             options = trust_files.draw_options(task, rng, side)
             told = options.get("factor", 1) > 2

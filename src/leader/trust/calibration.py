@@ -33,6 +33,8 @@ GAUSSIAN = {0.5: 0.6745, 0.8: 1.2816, 0.9: 1.6449, 0.95: 1.9600}
 """Standard deviations of a Gaussian within which these shares lie."""
 NODES = (0.0, 0.02, 0.05, 0.1)
 """Noise levels at which factors are fitted, for [0, 1] images."""
+STRONG = 0.2
+"""One more for denoising, whose pictures have such noise."""
 HOLE = 0.002
 """Share of a picture far from anything known above which inpainting fills a hole rather than scattered pixels."""
 LEAN = 8
@@ -134,8 +136,8 @@ def find_family(name: str, known: Tensor | None) -> str:
 
 
 def nearest_level(noise: float) -> float:
-    """The one of `NODES` that a noise level for [0, 1] images counts to, where it was found in a picture."""
-    return min(NODES, key=lambda node: abs(_locate(node) - _locate(noise)))
+    """The one of `NODES` or `STRONG` that a noise level for [0, 1] images counts to, where it was found in a picture."""
+    return min((*NODES, STRONG), key=lambda node: abs(_locate(node) - _locate(noise)))
 
 
 def _locate(noise: float) -> float:

@@ -162,8 +162,8 @@ def share_out(
     visible  the error of v at which the solve ends, root mean square: v is in standard deviations of S
     """
     misfit = r.clone()
-    residual = covariance.transposed(operator.AT(r)) / variance
-    direction, energy = residual, _energy(residual)
+    residual = covariance.transposed(operator.AT(r)).div_(variance)
+    direction, energy = residual.clone(), _energy(residual)
     change = torch.zeros(len(r), *operator.image_shape, dtype=r.dtype, device=r.device)
     for iteration in range(iterations):
         if energy <= visible**2 * residual.numel():
@@ -171,18 +171,20 @@ def share_out(
         along = covariance.root(direction)
         seen = operator.A(along)
         step = energy / (_energy(direction) + _energy(seen) / variance)
-        change += step * along
-        misfit -= step * seen
+        change.add_(along, alpha=step)
+        misfit.sub_(seen, alpha=step)
         if iteration + 1 == iterations:
             break
-        residual = residual - step * (direction + covariance.transposed(operator.AT(seen)) / variance)
+        residual.sub_(direction, alpha=step).sub_(covariance.transposed(operator.AT(seen)), alpha=step / variance)
         fresh = _energy(residual)
-        direction, energy = residual + fresh / energy * direction, fresh
+        direction.mul_(fresh / energy).add_(residual)
+        energy = fresh
     return change, misfit
 
 
 def _energy(v: Tensor) -> float:
-    return float(v.square().sum())
+    flat = v.flatten()
+    return float(torch.dot(flat, flat))
 
 
 def lanczos(apply: Map, probe: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -237,16 +239,28 @@ def _correlation(spectrum: Spectrum, abar: float, height: int, width: int, like:
             if share < 1 and float(power[:rows, :columns].sum()) >= share * float(power.sum()):
                 matrices = matrices[:rows, :columns]
                 break
-        values, vectors = torch.linalg.eigh(matrices)
-        return _frequency_table(vectors, values.clamp_min(0).sqrt(), like)
+        return _lower_roots(matrices.permute(2, 3, 0, 1)).to(like).contiguous()
 
     table = _TABLES.find((spectrum, abar, height, width, like.dtype, like.device, share), make)
     if tuple(table.shape[-2:]) == (height, width):
         return _by_frequency(table)
     rows, columns = int(table.shape[-2]), int(table.shape[-1])
     return Covariance(
-        lambda w: low_idct2(_multiply(table, w), height, width), lambda v: _multiply(table, low_dct2(v, rows, columns))
+        lambda w: low_idct2(_multiply(table, w), height, width),
+        lambda v: _multiply(table.transpose(0, 1), low_dct2(v, rows, columns)),
     )
+
+
+def _lower_roots(matrices: Tensor) -> Tensor:
+    """L with L L^T = S for S [C, C, ...] >= 0, L lower triangular: a few products of planes, where eigenvectors take a
+    decomposition of every matrix. Any root gives the same products with S.
+    """
+    roots = torch.zeros_like(matrices)
+    for k in range(len(matrices)):
+        left = matrices[k:, k] - (roots[k:, :k] * roots[k, :k]).sum(1)
+        pivot = left[0].clamp_min(0).sqrt()
+        roots[k:, k] = torch.where(pivot > 0, left / pivot, 0.0)
+    return roots
 
 
 def tile_covariance(tile: Covariance, size: tuple[int, int], side: tuple[int, int], shift: tuple[int, int]) -> Covariance:
@@ -291,8 +305,8 @@ def stationary(matrices: Tensor, like: Tensor) -> Covariance:
 
 
 def _by_frequency(table: Tensor, easing: Easing | None = None) -> Covariance:
-    """L and L^T from a table of roots."""
-    return Covariance(lambda w: idct2(_multiply(table, w)), lambda v: _multiply(table, dct2(v)), easing)
+    """L and L^T from a table of roots [C, C, H, W]."""
+    return Covariance(lambda w: idct2(_multiply(table, w)), lambda v: _multiply(table.transpose(0, 1), dct2(v)), easing)
 
 
 def _frequency_table(vectors: Tensor, gains: Tensor, like: Tensor) -> Tensor:
@@ -311,7 +325,7 @@ def _multiply(table: Tensor, c: Tensor) -> Tensor:
 def local(spread: Tensor, correlation: Covariance) -> Covariance:
     """D^(1/2) C D^(1/2) with D = diag `spread` [B, C, H, W]."""
     deviation = spread.clamp_min(0).sqrt()
-    return Covariance(lambda w: deviation * correlation.root(w), lambda v: correlation.transposed(deviation * v))
+    return Covariance(lambda w: correlation.root(w).mul_(deviation), lambda v: correlation.transposed(deviation * v))
 
 
 def independent(spread: Tensor) -> Covariance:

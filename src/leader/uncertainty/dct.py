@@ -1,7 +1,7 @@
 """The orthonormal discrete cosine transform (type II) of images.
 
-Short axes by a matrix product, long ones by a real FFT. Makhoul's reordering: the even samples, then the odd ones backwards,
-have a Fourier transform whose rotated real and imaginary parts are the cosine coefficients.
+Short sides by matrix products, long ones by one real FFT of both axes. Makhoul's reordering: the even samples, then the odd
+ones backwards, have a Fourier transform whose rotated real and imaginary parts are the cosine coefficients.
 """
 
 from __future__ import annotations
@@ -15,17 +15,46 @@ from torch import Tensor
 from leader.transforms import dct_matrix
 
 SHORT = 160
-"""Up to so many samples a matrix product is faster."""
+"""Where no side has more samples matrix products are faster."""
 
 
 def dct2(x: Tensor) -> Tensor:
     """The transform of the last two axes; orthonormal, so that white noise stays white."""
-    return _transform(_transform(x, -1), -2)
+    height, width = int(x.shape[-2]), int(x.shape[-1])
+    if max(height, width) <= SHORT:
+        return low_dct2(x, height, width)
+    kept, others = width // 2 + 1, (width - 1) // 2
+    across = torch.cat([x[..., 0::2], x[..., 1::2].flip(-1)], -1)
+    reordered = torch.cat([across[..., 0::2, :], across[..., 1::2, :].flip(-2)], -2)
+    turned = torch.fft.rfft2(reordered).mul_(_rotation(height, width, x.dtype, x.device))
+    below, beside = turned[..., 1:, :], turned[..., 1:, :].flip(-2)  # rows k and height - k
+    made, back = torch.empty_like(x), slice(1, others + 1)
+    made[..., 0, :kept] = turned[..., 0, :].real
+    torch.sub(below.real, beside.imag, out=made[..., 1:, :kept])
+    made[..., 0, kept:] = -turned[..., 0, back].imag.flip(-1)
+    made[..., 1:, kept:] = (below.imag[..., back] + beside.real[..., back]).neg_().flip(-1)
+    return made
 
 
 def idct2(c: Tensor) -> Tensor:
     """The inverse, which is the transpose, of `dct2`."""
-    return _invert(_invert(c, -2), -1)
+    height, width = int(c.shape[-2]), int(c.shape[-1])
+    if max(height, width) <= SHORT:
+        return low_idct2(c, height, width)
+    kept, others = width // 2 + 1, (width - 1) // 2
+    first = c[..., :kept]
+    middle = [c[..., kept - 1 : kept]] if width % 2 == 0 else []  # the middle coefficient is its own partner
+    second = torch.cat([torch.zeros_like(c[..., :1]), c[..., width - others :].flip(-1), *middle], -1)
+    real, imaginary = first.clone(), -second
+    real[..., 1:, :] -= second[..., 1:, :].flip(-2)
+    imaginary[..., 1:, :] -= first[..., 1:, :].flip(-2)
+    turned = torch.complex(real, imaginary).mul_(_rotation(height, width, c.dtype, c.device, True))
+    reordered = torch.fft.irfft2(turned, s=(height, width))
+    top, left = height - height // 2, width - width // 2
+    across, x = torch.empty_like(c), torch.empty_like(c)
+    across[..., 0::2, :], across[..., 1::2, :] = reordered[..., :top, :], reordered[..., top:, :].flip(-2)
+    x[..., 0::2], x[..., 1::2] = across[..., :left], across[..., left:].flip(-1)
+    return x
 
 
 def low_dct2(x: Tensor, rows: int, columns: int) -> Tensor:
@@ -40,52 +69,22 @@ def low_idct2(c: Tensor, height: int, width: int) -> Tensor:
     return vertical.mT @ c @ _matrix(width, c.dtype, c.device)[: c.shape[-1]]
 
 
-def _transform(x: Tensor, axis: int) -> Tensor:
-    length = x.shape[axis]
-    if length <= SHORT:
-        matrix = _matrix(length, x.dtype, x.device)
-        return x @ matrix.mT if axis == -1 else matrix @ x
-    even, odd = _every_second(x, axis, 0), _every_second(x, axis, 1)
-    turned = torch.fft.rfft(torch.cat([even, odd.flip(axis)], axis), dim=axis) * _rotation(length, axis, x.dtype, x.device)
-    beside = turned.imag.narrow(axis, 1, (length - 1) // 2).flip(axis)
-    return torch.cat([turned.real, -beside], axis)
+@lru_cache(maxsize=16)
+def _rotation(height: int, width: int, dtype: torch.dtype, device: torch.device, inverse: bool = False) -> Tensor:
+    """Factors [H, W // 2 + 1] of Fourier coefficients that turn them into cosine coefficients, or back."""
 
+    def turns(length: int, count: int) -> Tensor:
+        places = torch.arange(count, dtype=torch.float64)
+        size = torch.full_like(places, math.sqrt(2 / length))
+        size[0] = math.sqrt(1 / length)
+        return torch.polar(size, -math.pi * places / (2 * length))
 
-def _invert(c: Tensor, axis: int) -> Tensor:
-    length = c.shape[axis]
-    if length <= SHORT:
-        matrix = _matrix(length, c.dtype, c.device)
-        return c @ matrix if axis == -1 else matrix.mT @ c
-    half = length // 2
-    real, beside = c.narrow(axis, 0, half + 1), c.narrow(axis, half + 1, (length - 1) // 2).flip(axis)
-    edge = torch.zeros_like(c.narrow(axis, 0, 1))
-    tail = [-c.narrow(axis, half, 1)] if length % 2 == 0 else []  # the middle coefficient is its own partner
-    imaginary = torch.cat([edge, -beside, *tail], axis)
-    turned = torch.complex(real, imaginary) * _rotation(length, axis, c.dtype, c.device, True)
-    v = torch.fft.irfft(turned, n=length, dim=axis)
-    x = torch.empty_like(v)
-    _every_second(x, axis, 0).copy_(v.narrow(axis, 0, length - half))
-    _every_second(x, axis, 1).copy_(v.narrow(axis, length - half, half).flip(axis))
-    return x
-
-
-def _every_second(x: Tensor, axis: int, first: int) -> Tensor:
-    """A view of samples first, first + 2, ... along an axis."""
-    return x[..., first::2] if axis == -1 else x[..., first::2, :]
-
-
-@lru_cache(maxsize=64)
-def _rotation(length: int, axis: int, dtype: torch.dtype, device: torch.device, inverse: bool = False) -> Tensor:
-    """Factors of the Fourier coefficients 0 ... length // 2 that turn them into cosine coefficients, or back."""
-    places = torch.arange(length // 2 + 1, dtype=torch.float64)
-    size = torch.full_like(places, math.sqrt(2 / length))
-    size[0] = math.sqrt(1 / length)
-    factors = torch.polar(size, -math.pi * places / (2 * length))
+    factors = turns(height, height)[:, None] * turns(width, width // 2 + 1)
     if inverse:
         factors = 1 / factors
-    complex_dtype = torch.complex128 if dtype == torch.float64 else torch.complex64
-    factors = factors.to(complex_dtype).to(device)
-    return factors if axis == -1 else factors[:, None]
+    else:
+        factors[1:] /= 2  # two of them make a coefficient below the first row
+    return factors.to(torch.complex128 if dtype == torch.float64 else torch.complex64).to(device)
 
 
 @lru_cache(maxsize=64)

@@ -20,7 +20,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from leader.operators.base import Eta, LinearOperator
+from leader.operators.base import Eta, LinearOperator, SpectralOperator
 from leader.uncertainty.covariance import Covariance, share_out
 
 
@@ -35,8 +35,11 @@ class Metric(Protocol):
         """W A^T (A W A^T + eta)^{-1} r, W of mean 1 on its diagonal; eta a float or [B]."""
         ...
 
-    def expect(self, r: Tensor, sigma: Tensor) -> Tensor:
-        """E[x0 | x_t, y] - E[x0 | x_t] for noise of standard deviation sigma [B]; 0 where the metric knows no scale."""
+    def expect(self, r: Tensor, sigma: Tensor, taken: bool = False) -> Tensor:
+        """E[x0 | x_t, y] - E[x0 | x_t] for noise of standard deviation sigma [B]; 0 where the metric knows no scale.
+
+        taken  whether the method takes the measured components from y itself, so that a metric may leave them alone
+        """
         ...
 
 
@@ -52,7 +55,7 @@ class Euclidean:
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
         return self.operator.regularised_pinv(r, eta)
 
-    def expect(self, r: Tensor, sigma: Tensor) -> Tensor:
+    def expect(self, r: Tensor, sigma: Tensor, taken: bool = False) -> Tensor:
         return torch.zeros(len(r), *self.operator.image_shape, dtype=r.dtype, device=r.device)
 
 
@@ -65,6 +68,7 @@ class Calibrated:
     trust       of the data against the covariance: their variance is divided by it
     iterations  of a solve at most; it ends where its error is `visible` standard deviations, root mean square
     floor       the smallest variance of data inside a solve, as a share of the mean: an exact projection does the rest
+    only_unmeasured  whether methods that take measured components from y themselves are told of the others alone
     """
 
     covariance: Covariance
@@ -74,6 +78,7 @@ class Calibrated:
     iterations: int
     visible: float
     floor: float
+    only_unmeasured: bool = False
 
     def pinv(self, r: Tensor) -> Tensor:
         change, left = self._share_out(r, 0.0)
@@ -90,9 +95,16 @@ class Calibrated:
             return change
         return change + self.operator.regularised_pinv((1 - shift / self.floor) * left, shift)
 
-    def expect(self, r: Tensor, sigma: Tensor) -> Tensor:
+    def expect(self, r: Tensor, sigma: Tensor, taken: bool = False) -> Tensor:
+        """With `only_unmeasured`, of components that are `taken` by the method nothing: it weighs each of them against its own
+        noise, and would count y twice. Without correlations between measured components that is all that y says beyond it.
+        """
         variance = float(sigma.max()) ** 2
-        return self._share_out(r, variance / self.trust)[0] if variance > 0 else self.pinv(r)
+        change = self._share_out(r, variance / self.trust)[0] if variance > 0 else self.pinv(r)
+        if not (taken and self.only_unmeasured and isinstance(self.operator, SpectralOperator)):
+            return change
+        part = self.operator.measured
+        return change - part.back(part.to(change) * (part.s > 0).to(change))
 
     def _share_out(self, r: Tensor, variance: float) -> tuple[Tensor, Tensor]:
         """Sigma A^T (A Sigma A^T + variance)^{-1} r, and what it leaves of r; never below the floor."""
@@ -113,5 +125,5 @@ class ByImage:
         shifts = torch.as_tensor(eta, dtype=torch.float64).expand(len(r))
         return torch.cat([metric.regularised_pinv(r[i : i + 1], shifts[i : i + 1]) for i, metric in enumerate(self.metrics)])
 
-    def expect(self, r: Tensor, sigma: Tensor) -> Tensor:
-        return torch.cat([metric.expect(r[i : i + 1], sigma[i : i + 1]) for i, metric in enumerate(self.metrics)])
+    def expect(self, r: Tensor, sigma: Tensor, taken: bool = False) -> Tensor:
+        return torch.cat([metric.expect(r[i : i + 1], sigma[i : i + 1], taken) for i, metric in enumerate(self.metrics)])

@@ -42,6 +42,9 @@ WARNINGS = {
     "trust map: uncalibrated": "The trust map was not checked for this model: take it as a rough hint.",
 }
 """Code of a note that a visitor must see -> plain words."""
+RUN, DRAFT = "Restoring", "Making a draft"
+AGAIN = "Restoring again: the first result did not work, so more noise is assumed"
+"""What is under way."""
 DONE = {
     "missing": "Filled in",
     "noisy": "Noise removed",

@@ -6,11 +6,13 @@ import io
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
 
+from leader import defaults
 from leader.errors import LeaderError
 from leader.forensics import Examination, examine
 from leader.pictures import Picture
@@ -38,12 +40,8 @@ TELLING = 0.25
 LONG = 6.0
 """Runs longer than this many seconds get a draft first, if that takes less than QUICK of them."""
 QUICK = 0.4
-AROUND = 6.0
-"""The time to prepare a run, its verdict and its maps, in network calls: with them fifteen repairs of 256 x 256 pixels
-(five kinds, three qualities) took 1.1 to 1.8 microseconds per unit, without them 1.2 to 2.9.
-"""
-METRIC = 1.8
-"""Factor by which the solves of the plug-in `ucdc` lengthen a run of 256 x 256 pixels, on one core."""
+AROUND = 4.0
+"""The time to prepare a run and draw its maps, in network calls, on 256 x 256 pixels."""
 RESTORED, MAP, COVER, LEVELS, RUN = "restored.png", "map.png", "cover.png", "levels.png", "run.json"
 
 
@@ -68,20 +66,22 @@ def prepare_repair(
     return replace(made, origin=replace(made.origin, image=None))
 
 
-def predict_seconds(site: Site, entry: Entry, wish: Wish) -> dict[str, float]:
-    """The expected time of each quality on this machine; it does not depend on the painted mask.
+def predict_seconds(site: Site, entry: Entry, wish: Wish) -> dict[str, Any]:
+    """The expected time of each quality on this machine (`seconds`), and which ones are the `same` as the default one.
 
-    Every repair is prepared for the given picture: earlier repairs change its pixels but not its size.
+    Every repair is prepared for the given picture: earlier repairs change its pixels but not its size. The time does not depend
+    on the painted mask.
     """
-    return {quality: sum(seconds) for quality, seconds in predict_repairs(site, entry, wish).items()}
+    found, same = predict_repairs(site, entry, wish)
+    return {"seconds": {quality: sum(seconds) for quality, seconds in found.items()}, "same": same}
 
 
-def predict_repairs(site: Site, entry: Entry, wish: Wish, job: Job | None = None) -> dict[str, list[float]]:
+def predict_repairs(site: Site, entry: Entry, wish: Wish, job: Job | None = None) -> tuple[dict[str, list[float]], list[str]]:
     """The same for each repair; 0 for one that can only be prepared from the result of the previous repair.
 
     job  the job it belongs to, which may have been stopped
     """
-    examination, prior = site.examinations.take(entry), None
+    examination, prior, same = site.examinations.take(entry), None, set(QUALITIES)
     found = {quality: [0.0] * len(wish.repairs) for quality in QUALITIES}
     for number in range(len(wish.repairs)):
         sigma = None if number else wish.request.sigma
@@ -97,7 +97,9 @@ def predict_repairs(site: Site, entry: Entry, wish: Wish, job: Job | None = None
                 continue
             prior, sigma = made.sampler.prior, made.sigma if number == 0 and made.posed.noise is None else sigma
             found[quality][number] = site.pace.predict_seconds(count_cost(made), _kind_of_run(made))
-    return found
+            if quality == defaults.QUALITY:
+                same &= set(made.same)
+    return found, [quality for quality in QUALITIES if quality in same]
 
 
 def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[str, Any]]:
@@ -109,9 +111,9 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
     examination = site.examinations.take(entry)
     found = entry.about.get("findings", {}).get("found", ())
     job.check()
-    expected = predict_repairs(site, entry, wish, job)
+    expected, _ = predict_repairs(site, entry, wish, job)
     job.check()
-    quality = wish.request.quality or "standard"
+    quality = wish.request.quality or defaults.QUALITY
     if wish.draft_first and _is_worth_a_draft(sum(expected[quality]), sum(expected["draft"])):
         _show_draft(job, site, entry, wish, examination)
     outcomes: list[dict[str, Any]] = []
@@ -121,7 +123,7 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
         made = prepare_repair(site, wish, number, examination, entry)
         job.check()
         job.later = sum(expected[quality][number + 1 :])
-        restored = run_with_second_try(made, lambda one: _run(job, one, site))
+        restored = run_with_second_try(made, partial(_run_or_repeat, job, site, made))
         job.check()
         job.words = "Drawing the maps"
         after, outcome = lay_out(site, restored, entry.client)
@@ -139,6 +141,10 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
     return outcomes
 
 
+def _run_or_repeat(job: Job, site: Site, first: Preparation, one: Preparation) -> Restoration:
+    return _run(job, one, site, words.RUN if one is first else words.AGAIN)
+
+
 def _is_worth_a_draft(seconds: float, draft: float) -> bool:
     return seconds >= LONG and draft <= QUICK * seconds
 
@@ -149,16 +155,16 @@ def _show_draft(job: Job, site: Site, entry: Entry, wish: Wish, examination: Exa
     for number in range(len(draft.repairs)):
         job.step = number
         made = prepare_repair(site, draft, number, examination, entry)
-        restored = _run(job, made, site, check=False)
+        restored = _run(job, made, site, words.DRAFT, check=False)
         examination = examine(restored.picture)
     job.show(_draw_preview(restored.picture), draft=True)
 
 
-def _run(job: Job, one: Preparation, site: Site, check: bool = True) -> Restoration:
+def _run(job: Job, one: Preparation, site: Site, said: str, check: bool = True) -> Restoration:
     """Runs to the end. Earlier runs predict the time left better than the first steps, which are the cheap ones."""
     expected = site.pace.predict_seconds(count_cost(one), _kind_of_run(one))
     progress = RunProgress(one)
-    job.words, job.share = "Restoring" if check else "Making a draft", 0.0
+    job.words, job.share = said, 0.0
     last = 0.0
 
     def on_step(step: Step) -> None:
@@ -176,10 +182,9 @@ def _run(job: Job, one: Preparation, site: Site, check: bool = True) -> Restorat
 
 
 def count_cost(made: Preparation) -> float:
-    """The work of a repair, in pixels of network calls, including plug-ins and the work before and after the run."""
-    names = {str(item["name"]) for item in made.plan.settings["plugins"]}
+    """The work of a repair, in pixels of network calls, including the work before and after the run."""
     _, height, width = made.problem.image_shape
-    return count_work(made) * (METRIC if "ucdc" in names else 1.0) + AROUND * height * width
+    return count_work(made) + AROUND * height * width
 
 
 def _kind_of_run(made: Preparation) -> str:

@@ -8,7 +8,17 @@ import pytest
 from leader.forensics import examine
 from leader.forensics.blur.candidates import Found, candidates, peak
 from leader.forensics.blur.periodogram import plane
-from leader.forensics.blur.search import BlurSearch, find_blur, judge_candidates
+from leader.forensics.blur.search import (
+    LEAST_ODDS,
+    ODDS_BY_WIDTH,
+    SUREST,
+    BlurSearch,
+    choose_candidate,
+    describe_choice,
+    find_blur,
+    judge_candidates,
+    state_confidence,
+)
 from leader.forensics.blur.shapes import SHARP, Shape, coarse, softness, transfer
 from leader.pictures.picture import Picture
 from tests.forensics.blur.fields import SCENE, estimate, field, picture
@@ -84,6 +94,34 @@ def test_the_judgement_needs_evidence_a_width_and_a_narrow_error() -> None:
     assert judge_candidates((found_of("gaussian", 2.0, 30.0), found_of("disk", 3.0, 30.5))).blur is None  # one or the other
     tilted, upright = (judge_candidates((found_of("line", 9.0, 6.0, angle=angle),)) for angle in (40.0, 2.0))
     assert tilted.blur is not None and upright.blur is None
+
+
+def test_the_choice_is_the_likeliest_and_its_lead_is_over_all_others_together() -> None:
+    """Scores are evidence and odds before: 12 + log(0.3), 11 + log(0.1) and 0 for no blur."""
+    chosen, ahead = choose_candidate((found_of("disk", 3.0, 11.0), found_of("gaussian", 2.0, 12.0, error=0.01)))
+    assert chosen.shape.family == "gaussian"
+    assert ahead == pytest.approx(12 + np.log(0.3) - np.log(np.exp(11) * 0.1 + 1))
+    assert ahead is not None
+    share, above = describe_choice(chosen, ahead)
+    assert share == pytest.approx(1 / (1 + np.exp(-ahead))) and above == pytest.approx(np.log(2.0 / 0.9))
+    assert describe_choice(found_of("gaussian", 2.0, 12.0, error=0.2), 9.0)[0] == pytest.approx(0.6827, abs=1e-3), (
+        "one deviation"
+    )
+    assert (
+        choose_candidate((found_of("disk", 1.5, 50.0),))[1] is None
+        and choose_candidate((found_of("line", 9.0, 2.0),))[1] is None
+    )
+
+
+def test_the_confidence_is_that_of_the_map_and_never_more_than_was_counted() -> None:
+    assert state_confidence(0.8, 0.2) == pytest.approx(0.8 / (1 + np.exp(-LEAST_ODDS - 0.2 * ODDS_BY_WIDTH)))
+    assert state_confidence(1.0, 3.0) == SUREST < 1
+
+
+def test_a_narrow_kernel_is_less_sure_than_a_wide_one_with_the_same_lead() -> None:
+    """An enlarged picture looks like one behind a narrow Gaussian or a short motion, whatever the odds among blurs say."""
+    narrow, wide = (judge_candidates((found_of("gaussian", width, 15.0),)) for width in (1.0, 2.5))
+    assert narrow.blur is None and narrow.unsure and wide.blur is not None and wide.blur.confidence > 0.95
 
 
 def test_transfers_are_those_of_the_kernels() -> None:

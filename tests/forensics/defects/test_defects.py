@@ -54,6 +54,30 @@ def test_dead_pixels_of_both_signs_and_of_one_channel() -> None:
     assert find_in(from_pil(Image.fromarray(stuck))).known[10:150:20, 15:150:20].mean() < 0.2
 
 
+def test_lines_that_run_out_of_the_picture_end_in_no_specks() -> None:
+    lined = colour(SIDE, 2)
+    lined[20:150:11, :25] = lined[20:150:11, -25:] = 250  # their last pixel has one neighbour like itself
+    assert not find_specks(from_pil(Image.fromarray(lined)).pixels)[:, [0, -1]].any()
+    speckled, _ = peppered(colour(SIDE, 2), 0.0, 0)
+    speckled[20:150:11, 0] = 255
+    assert find_specks(from_pil(Image.fromarray(speckled)).pixels)[20:150:11, 0].all()
+
+
+def test_a_drawn_line_must_be_longer_in_grey_and_clearer_where_it_is_cut_off() -> None:
+    plain = np.full((60, 90, 3), (0.5, 0.52, 0.5), np.float32)
+    plain[..., 0] += np.random.default_rng(0).normal(0, 0.005, (60, 90)).astype(np.float32)
+    for length, value, base, channels, found in (
+        (24, 0.7, 0.5, 3, True),
+        (24, 0.7, 0.5, 1, False),
+        (40, 0.7, 0.5, 1, True),
+        (40, 1.0, 0.92, 3, False),
+        (40, 1.0, 0.7, 3, True),
+    ):
+        pixels = (plain + np.float32(base - 0.5))[..., :channels].copy()
+        pixels[30, 20 : 20 + length] = value
+        assert find_drawn(pixels).any() == found, (length, value, base, channels)
+
+
 @pytest.mark.parametrize(("shade", "width", "curved"), [(0, 1, False), (255, 3, True), (128, 2, True), (0, 2, True)])
 def test_scratches(shade: int, width: int, curved: bool) -> None:
     clean = colour(SIDE, 4)
@@ -119,7 +143,7 @@ def test_texture_stars_text_and_highlights_are_none() -> None:
     assert find_in(from_pil(Image.fromarray(bright))).known[40:60, 50:90].all()
 
 
-def test_speckness_is_the_second_smallest_distance() -> None:
+def test_speckness_is_the_second_smallest_distance_and_at_the_border_the_smallest() -> None:
     pixels = np.random.default_rng(2).random((6, 7, 3)).astype(np.float32)
     known = np.random.default_rng(3).random((6, 7)) < 0.8
     expected = np.zeros((6, 7))
@@ -131,7 +155,8 @@ def test_speckness_is_the_second_smallest_distance() -> None:
                 for c in range(max(0, column - 1), min(7, column + 2))
                 if (r, c) != (row, column) and known[r, c]
             ]
-            expected[row, column] = sorted(around)[1] if len(around) > 1 else 0
+            last = 0 if row in (0, 5) or column in (0, 6) else 1  # at the border one neighbour is enough
+            expected[row, column] = sorted(around)[last] if len(around) > last else 0
     assert np.allclose(speckness(pixels, known), expected)
 
 
@@ -151,8 +176,8 @@ def test_a_short_or_many_coloured_line_is_no_scratch() -> None:
     plain = np.full((60, 60, 1), 0.4, np.float32)
     plain[30, 10:24] = 0.9
     assert not find_drawn(plain).any()
-    plain[30, 24:40] = 0.9
-    assert find_drawn(plain)[30, 10:40].all()
+    plain[30, 24:44] = 0.9
+    assert find_drawn(plain)[30, 10:44].all()
     plain[30, 10:40, 0] = np.linspace(0.6, 0.95, 30)
     assert not find_drawn(plain).any()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -215,3 +217,16 @@ def test_blotches_behind_jpeg(quality: int) -> None:
     assert spectra[0] is not None and 0.025 < spectra[0].level < 0.075
     assert spectra[0].table[0, 2, 2] > 4 * spectra[0].table[0, -1, -1]
     assert spectra[1] is None and spectra[2] is None
+
+
+def test_colourful_detail_behind_jpeg_is_no_noise() -> None:
+    """Noise is a floor on which many blocks lie: here some have far more colour than the flattest, as flowers before black."""
+    rng = np.random.default_rng(0)
+    colours = ndimage.gaussian_filter(rng.standard_normal((192, 160, 3)), (1.5, 1.5, 0))
+    place = ndimage.gaussian_filter(rng.standard_normal((192, 160)), 12)
+    strength = 0.04 + np.clip(2 * (place - np.quantile(place, 0.08)) / place.std(), 0, 1)[..., None]
+    image = Image.fromarray((90 + 70 * strength * colours / colours.std()).round().clip(0, 255).astype(np.uint8))
+    file = jpeg(image, 92, subsampling=0)
+    found = measure_noise(unit(file), history=read_history(file))
+    assert noise_spectrum(unit(file), None, 0.3 * found.compression, math.inf) is not None, "by its power alone it would be"
+    assert found.spectrum is None

@@ -22,6 +22,7 @@ ODDS: dict[Family, float] = {"gaussian": math.log(0.3), "disk": math.log(0.1), "
 _CONSTANTS = read_constants("blur.search")
 UPRIGHT, NEARLY_UPRIGHT, SURE_OF_BLUR = _CONSTANTS.numbers("upright", "nearly_upright", "sure_of_blur")
 SUREST, SMALLEST_ERROR, FLAT_VARIANCE = _CONSTANTS.numbers("surest", "smallest_error", "flat_variance")
+LEAST_ODDS, ODDS_BY_WIDTH = _CONSTANTS.numbers("least_odds", "odds_by_width")
 TITLES: dict[Family, str] = {"gaussian": "a Gaussian blur", "disk": "a lens out of focus", "line": "a straight motion"}
 
 
@@ -47,7 +48,7 @@ class Blur:
         return f"line:{width}:{self.shape.angle:.0f}" if self.shape.family == "line" else f"{self.shape.family}:{width}"
 
     def in_words(self) -> str:
-        width, sure = self.shape.width, f"{100 * self.confidence:.0f} % sure"
+        width, sure = self.shape.width, f"{math.floor(100 * self.confidence)} % sure"
         if self.shape.family == "line":
             return f"a straight motion over {width:.0f} pixels at {self.shape.angle:.0f} degrees ({sure})"
         if self.shape.family == "disk":
@@ -85,20 +86,44 @@ def find_blur(pixels: NDArray[np.floating], noise: NoiseEstimate | NotExamined, 
 
 def judge_candidates(found: tuple[Found, ...]) -> BlurSearch:
     """The most likely of the families' best kernels, if one can be named."""
-    scores = np.array([one.evidence + ODDS[one.shape.family] - UPRIGHT * is_upright(one.shape) for one in found])
-    total = np.logaddexp.reduce(np.append(scores, 0.0))
-    best = int(scores.argmax())
-    chosen, share = found[best], float(np.exp(scores[best] - total))
+    chosen, ahead = choose_candidate(found)
     name, width = TITLES[chosen.shape.family], chosen.shape.width
-    if scores[best] <= 0 or width < SMALLEST[chosen.shape.family]:
+    if ahead is None:
         return BlurSearch(None, "No blur was found: the picture is as sharp as photographs are.")
-    error = max(chosen.width_error, SMALLEST_ERROR)
-    confidence = min(SUREST, share * math.erf(0.2 / error / math.sqrt(2)))
+    confidence = state_confidence(*describe_choice(chosen, ahead))
     if confidence < SURE_OF_BLUR:
-        seen = f"There may be {name} of about {width:.1f} pixels, but that is only {100 * confidence:.0f} % sure."
+        seen = f"There may be {name} of about {width:.1f} pixels, but that is only {math.floor(100 * confidence)} % sure."
         return BlurSearch(None, seen, True)
-    blur = Blur(chosen.shape, error, chosen.angle_error, confidence, chosen.scene)
+    blur = Blur(chosen.shape, max(chosen.width_error, SMALLEST_ERROR), chosen.angle_error, confidence, chosen.scene)
     return BlurSearch(blur, f"The picture shows {blur.in_words()}.")
+
+
+def choose_candidate(found: tuple[Found, ...]) -> tuple[Found, float | None]:
+    """The likeliest, and the log odds by which it is ahead of all others and of no blur; None where it is as good as none."""
+    scores = np.array([one.evidence + ODDS[one.shape.family] - UPRIGHT * is_upright(one.shape) for one in found])
+    best = int(scores.argmax())
+    chosen = found[best]
+    if scores[best] <= 0 or chosen.shape.width < SMALLEST[chosen.shape.family]:
+        return chosen, None
+    return chosen, float(scores[best] - np.logaddexp.reduce(np.append(np.delete(scores, best), 0.0)))
+
+
+def describe_choice(chosen: Found, ahead: float) -> tuple[float, float]:
+    """The probability, among blurs and none, that its family is right and its width within 20 %; and the logarithm of its width
+    over the least.
+    """
+    share = 1 / (1 + math.exp(-ahead))
+    error = max(chosen.width_error, SMALLEST_ERROR)
+    return share * math.erf(0.2 / error / math.sqrt(2)), math.log(chosen.shape.width / SMALLEST[chosen.shape.family])
+
+
+def state_confidence(share: float, above: float) -> float:
+    """That probability times the one that there is a blur at all, as often as it was on photographs; no more than their number
+    can tell.
+
+    Enlarging leaves what a narrow kernel leaves, and no odds among blurs tell.
+    """
+    return min(SUREST, share / (1 + math.exp(-LEAST_ODDS - ODDS_BY_WIDTH * above)))
 
 
 def is_upright(shape: Shape) -> bool:

@@ -24,7 +24,8 @@ ACROSS = ((0, 3), (3, 0), (2, 2), (2, -2), (0, 4), (4, 0), (3, 3), (3, -3))
 """From the middle of a scratch to beyond its border, in four directions, for thin and for wider ones."""
 _CONSTANTS = read_constants("defects.scratches")
 FAINT_RIDGE, SAME_COLOUR = _CONSTANTS.numbers("faint_ridge", "same_colour")
-SHORTEST_DRAWN = _CONSTANTS.count("shortest_drawn")
+SHORTEST_DRAWN, SHORTEST_GREY = _CONSTANTS.counts("shortest_drawn", "shortest_grey")
+PURE_RIDGE = _CONSTANTS.number("pure_ridge")
 RIDGE, RIDGE_SCALE, MOST_OF_A_SEGMENT = _CONSTANTS.numbers("ridge", "ridge_scale", "most_of_a_segment")
 SHADE = _CONSTANTS.number("shade")
 SHORTEST_LINE = _CONSTANTS.count("shortest_line")
@@ -51,10 +52,15 @@ def ridgeness(pixels: Floats) -> Floats:
 
 
 def find_drawn(pixels: Floats) -> Flags:
-    """[H, W], the scratches of pixels [H, W, C] whose colour is the same all along."""
+    """[H, W], the scratches of pixels [H, W, C] whose colour is the same all along.
+
+    One grey is the same by accident more often than three colours are, and black and white are where a picture was cut off.
+    """
     ridge = ridgeness(pixels)
-    chains = find_chains(ridge > FAINT_RIDGE, pixels, SAME_COLOUR)
-    return chains.mask((chains.length >= SHORTEST_DRAWN) & (chains.spread <= SAME_COLOUR), ridge.shape)
+    pure = (pixels <= 0).all(2) | (pixels >= 1).all(2)
+    chains = find_chains(ridge > np.where(pure, PURE_RIDGE, FAINT_RIDGE), pixels, SAME_COLOUR)
+    shortest = SHORTEST_GREY if (pixels == pixels[..., :1]).all() else SHORTEST_DRAWN
+    return chains.mask((chains.length >= shortest) & (chains.spread <= SAME_COLOUR), ridge.shape)
 
 
 def find_smeared(luma: Floats) -> Flags:

@@ -28,7 +28,10 @@ BESIDE = ((0, 1), (1, 0), (0, -1), (-1, 0))
 
 
 def speckness(pixels: Floats, known: Flags) -> Floats:
-    """[H, W], how far a pixel is from the second nearest, in colour, of its known neighbours; channels by their largest."""
+    """[H, W], how far a pixel is from the second nearest, in colour, of its known neighbours; channels by their largest.
+
+    At the border of the picture from the nearest: a line that runs out of it has its other neighbour outside.
+    """
     nearest = np.full(known.shape, np.inf, dtype=np.float32)
     second = nearest.copy()
     for down, right in NEIGHBOURS:
@@ -36,6 +39,7 @@ def speckness(pixels: Floats, known: Flags) -> Floats:
         distance = np.where(usable, np.abs(shift_values(pixels, down, right) - pixels).max(2), np.float32(np.inf))
         second = np.minimum(second, np.maximum(nearest, distance))
         nearest = np.minimum(nearest, distance)
+    second[[0, -1]], second[:, [0, -1]] = nearest[[0, -1]], nearest[:, [0, -1]]
     return np.where(np.isfinite(second), second, np.float32(0))
 
 

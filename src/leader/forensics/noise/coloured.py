@@ -53,7 +53,7 @@ def noise_spectrum(pixels: Array, known: Flags | None, least: float, uneven: flo
 
     known   [H, W] marks valid pixels
     least   standard deviation that the noise has at any frequency: that of rounding
-    uneven  how many times the colour of the flattest blocks others may have; infinite behind JPEG, which sets weak
+    uneven  how many times the colour of the flattest blocks others may have; more behind JPEG, which sets weak
             coefficients to zero in some of them
     """
     rings = None if pixels.shape[2] == 1 or min(pixels.shape[:2]) < SIDE else _rings(pixels, known)

@@ -51,7 +51,7 @@ _CONSTANTS = read_constants("noise.estimate")
 LONGEST_SIDE, LARGE_PICTURE, SIDE_OF_LARGE = _CONSTANTS.counts("longest_side", "large_picture", "side_of_large")
 ENLARGED_CHROMA, COUNTED_ERROR, BEYOND_WHITE = _CONSTANTS.numbers("enlarged_chroma", "counted_error", "beyond_white")
 BEYOND_COMPRESSION, BENEATH_COMPRESSION = _CONSTANTS.numbers("beyond_compression", "beneath_compression")
-PATCHY, COARSE_COLOUR = _CONSTANTS.numbers("patchy", "coarse_colour")
+PATCHY, COARSE_COLOUR, MOST_UNEVEN = _CONSTANTS.numbers("patchy", "coarse_colour", "most_uneven")
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def amplify_noise(found: NoiseEstimate, pixels: Array, known: Flags | None) -> N
 
 def _blotches(pixels: Array, white: float, compression: float) -> NoiseSpectrum | None:
     """The spectrum of noise behind JPEG that is much stronger than the white noise read from its finest detail."""
-    spectrum = noise_spectrum(pixels, None, BENEATH_COMPRESSION * compression, math.inf)
+    spectrum = noise_spectrum(pixels, None, BENEATH_COMPRESSION * compression, MOST_UNEVEN)
     if spectrum is None or spectrum.level < max(BEYOND_WHITE * white, BEYOND_COMPRESSION * compression):
         return None
     return spectrum

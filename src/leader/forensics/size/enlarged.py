@@ -26,8 +26,7 @@ SLOWEST = _CONSTANTS.number("slowest")
 TREND = _CONSTANTS.count("trend")
 STANDS_OUT, STRENGTH, REPEATED = _CONSTANTS.numbers("stands_out", "strength", "repeated")
 PHOTOGRAPH_SLOPE = _CONSTANTS.number("photograph_slope")
-NOTCH, COMPRESSED_NOTCH = 10**-1.8, 10**-1.0
-"""Power, against that of a photograph, below which a frequency is empty; compression fills it with its error."""
+NOTCH, COMPRESSED_NOTCH, AMONG_BLOCKS = _CONSTANTS.numbers("notch", "compressed_notch", "among_blocks")
 
 
 def find_enlargement(pixels: NDArray[np.floating], compressed: bool) -> float | None:
@@ -58,12 +57,21 @@ def _strongest(plane: Array, order: int, compressed: bool) -> tuple[float, float
     frequencies = np.arange(len(beats)) / TRANSFORM_LENGTH
     usable = frequencies >= SLOWEST
     if compressed:
-        usable &= np.abs(frequencies * BLOCK - np.round(frequencies * BLOCK)) / BLOCK > 2 / min(plane.shape)
+        near = 2 / min(plane.shape)
+        usable &= np.abs(frequencies * BLOCK - np.round(frequencies * BLOCK)) / BLOCK > near
     usual = float(np.median(beats[usable]))
+    if compressed:
+        usable |= (frequencies >= 0.5 - near / 2) & _twice_stands_out(beats, frequencies, near)
     best = int(np.where(usable, beats, 0).argmax())
     if beats[best] < max(STRENGTH, STANDS_OUT * usual):
         return None
     return float(beats[best] / (usual + 1e-12)), float(frequencies[best])
+
+
+def _twice_stands_out(beats: Array, frequencies: Array, near: float) -> bool:
+    """Whether the beat of twice enlarged pictures is more than what blocks add to every multiple of 1 / 8."""
+    every = [float(beats[np.abs(frequencies - number / BLOCK) < near / 2].max()) for number in range(1, BLOCK // 2 + 1)]
+    return every[-1] > AMONG_BLOCKS * max(every[:-1])
 
 
 def _beats(plane: Array, order: int) -> Array:
