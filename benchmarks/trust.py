@@ -21,21 +21,17 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from leader.metrics.uncertainty import block_rank_correlation, calibration_error, interval_coverage, sparsification_curve
-from leader.priors.base import Prior
-from leader.priors.loading import load_prior
-from leader.train.trust_runs import KeptRun, RunCase, read_run
+from leader.train.trust_runs import KeptRun, read_run
 from leader.trust.calibration import GAUSSIAN, LEVELS, SHOWN, Calibration, beside, find_family
 from leader.trust.error_map import keep_known_pixels
-from leader.trust.evidence import local_contrast
+from leader.trust.evidence import CLOCKS, local_contrast
 from leader.trust.referee import Referee
-from leader.uncertainty.covariance import error_covariance
 
 RECORDS = Path(__file__).parent / "records" / "trust.jsonl"
 WEIGHTS = Path(__file__).parents[1] / "src" / "leader" / "priors" / "weights" / "pyramid.referee"
 STEPS = 20
 """Points of a sparsification curve."""
 DRAWS = 2000
-PROBES = 4
 Map = tuple[Tensor, dict[float, float]]
 
 
@@ -44,26 +40,15 @@ def maps_of(run: KeptRun, referee: Referee, table: Calibration | None) -> dict[s
     sigma = run.evidence.sigma.sqrt()
     std, level = referee.std(run.evidence), dict(GAUSSIAN)
     if table is not None:
-        factors, _ = table.find_factors(find_family(str(run.case["task"]), run.evidence.known), run.noise)
+        factors, _ = table.find_factors(find_family(str(run.case["task"]), run.evidence.known, run.metric), run.noise)
         level = dict(zip(LEVELS, factors))
     return {
         "referee": (keep_known_pixels(std, run.evidence), level),
         "Sigma at t = 20": (sigma[0], dict(GAUSSIAN)),
         "Sigma at t = 120": (sigma[2], dict(GAUSSIAN)),
+        **{f"left by y at t = {time}": (left.sqrt(), dict(GAUSSIAN)) for time, left in zip(CLOCKS, run.evidence.left)},
         "local contrast": (local_contrast(run.evidence.restored), dict(GAUSSIAN)),
     }
-
-
-def covariance_given_y(run: KeptRun, prior: Prior) -> Map:
-    """The covariance given y with the prior's spectrum and Sigma at t = 60: `PROBES` solves, smoothed over 5 x 5 pixels."""
-    case = RunCase(**run.case)
-    spread = run.evidence.sigma[1].expand(1, 3, -1, -1).contiguous()
-    draw = torch.Generator().manual_seed(0)
-    probes = torch.randint(0, 2, (PROBES, *spread.shape[1:]), generator=draw).float() * 2 - 1
-    posterior = error_covariance(prior, prior.schedule.at_clock(60), spread).given(case.operator(), run.evidence.noise)
-    diagonal = (probes * posterior.product(probes, 1e-2)).mean((0, 1))
-    smooth = F.avg_pool2d(diagonal[None, None], 5, 1, 2, count_include_pad=False)[0, 0]
-    return smooth.clamp_min(1e-8).sqrt(), dict(GAUSSIAN)
 
 
 def scores(run: KeptRun, std: Tensor, level: dict[float, float]) -> dict[str, Any]:
@@ -108,19 +93,15 @@ def spread_of_many(files: Sequence[Path]) -> tuple[KeptRun, dict[str, Map]]:
     }
 
 
-def measure(store: Path, part: str, weights: Path, covariances: int = 0) -> list[dict[str, Any]]:
-    """The records of all kept runs of a part; of the first `covariances` runs also of the covariance given y."""
-    prior = load_prior("embedded") if covariances else None
+def measure(store: Path, part: str, weights: Path) -> list[dict[str, Any]]:
+    """The records of all kept runs of a part."""
     referee = Referee.load(weights)
     table = Calibration.load(beside(weights)) if beside(weights).is_file() else None
     found: list[dict[str, Any]] = []
-    for number, file in enumerate(sorted((store / part).glob("*.npz")) if part != "many" else ()):
+    for file in sorted((store / part).glob("*.npz")) if part != "many" else ():
         run = read_run(file)
-        maps = maps_of(run, referee, table)
-        if prior is not None and number < covariances:
-            maps["covariance given y"] = covariance_given_y(run, prior)
         if bool(run.open.any()):
-            found.extend(judged(run, part, maps))
+            found.extend(judged(run, part, maps_of(run, referee, table)))
     groups: dict[str, list[Path]] = {}
     for file in sorted((store / "many").glob("*.npz")) if part == "many" else ():
         groups.setdefault(file.stem.split("-")[0], []).append(file)
@@ -178,24 +159,8 @@ def tables(rows: Sequence[dict[str, Any]], part: str) -> str:
     return "\n".join(lines)
 
 
-def with_single_runs(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records with those of `test` for the problems of `many` whose single runs were not kept, by all maps of a single run.
-
-    Every problem of `many` is one of `test`: the spread of eight does not depend on the referee, and outlives it.
-    """
-    many = [row for row in rows if row["part"] == "many"]
-    missing = {_problem(row) for row in many} - {_problem(row) for row in many if row["map"] == "referee"}
-    single = [{**row, "part": "many"} for row in rows if row["part"] == "test" and _problem(row) in missing]
-    return [*(row for row in rows if row["part"] != "many"), *single, *many]
-
-
 def _problem(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["family"], row["photograph"], row["crop"], row["noise"], row["method"]
-
-
-def _outlives(row: dict[str, Any], part: str, problems: set[tuple[Any, ...]]) -> bool:
-    """Whether a kept record stays when others of a part are written: a spread does, of problems that were not run again."""
-    return row["part"] != part or (part == "many" and row["map"].startswith("spread") and _problem(row) not in problems)
 
 
 def _paired(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
@@ -213,18 +178,15 @@ def main() -> None:
     parser.add_argument("--store", type=Path)
     parser.add_argument("--referee", type=Path, default=WEIGHTS)
     parser.add_argument("--part", choices=["val", "calib", "paths", "test", "between", "files", "many"], default="paths")
-    parser.add_argument(
-        "--write", action="store_true", help="replace the kept records of this part; spreads of problems not run again stay"
-    )
-    parser.add_argument("--covariances", type=int, default=0, help="compare the covariance given y on so many runs")
+    parser.add_argument("--write", action="store_true", help="replace the kept records of this part")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     before = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
-    rows = before if chosen.store is None else measure(chosen.store, chosen.part, chosen.referee, chosen.covariances)
+    rows = before if chosen.store is None else measure(chosen.store, chosen.part, chosen.referee)
     if chosen.write and chosen.store is not None:
-        rows = [row for row in before if _outlives(row, chosen.part, {_problem(one) for one in rows})] + rows
+        rows = [row for row in before if row["part"] != chosen.part] + rows
         RECORDS.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
-    print(tables(with_single_runs(rows), chosen.part))
+    print(tables(rows, chosen.part))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import torch
 
 from leader.metrics.uncertainty import sparsification_error
 from leader.priors.loading import load_prior
+from leader.priors.tensor_files import read_safetensors
 from leader.problem import Problem
 from leader.result import Step
 from leader.train.trust_fit import FitSettings, fit_calibration, fit_referee, ratios, read_lessons
@@ -38,6 +39,16 @@ def read(store: Path, part: str) -> list[KeptRun]:
     """The kept runs of a part whose errors are a question."""
     runs = [read_run(file) for file in sorted((store / part).glob("*.npz"))]
     return [run for run in runs if bool(run.open.any())]
+
+
+def read_start(file: Path) -> Referee:
+    """A referee that is fitted further; maps that came after its time have no weight yet."""
+    referee = Referee()
+    weights = {name: torch.zeros_like(value) for name, value in referee.state_dict().items()}
+    for name, value in read_safetensors(file)[0].items():
+        weights[name][tuple(slice(size) for size in value.shape)] = value.float()
+    referee.load_state_dict(weights)
+    return referee
 
 
 def score(referee: Referee, runs: list[KeptRun]) -> str:
@@ -84,7 +95,7 @@ def timing(picture: Path) -> str:
             begin = time.process_time()
             result = sampler.run(problem, on_step=see)
             between = time.process_time()
-            evidence = gather(problem, result.images, watch)
+            evidence = gather(prior, problem, result.images, watch)
             assert evidence is not None
             error_map(prior, problem, evidence)
             spent = time.process_time() - between + watched
@@ -101,7 +112,7 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--seconds", type=float, default=FitSettings.seconds, help="for the fit")
     parser.add_argument("--steps", type=int, default=FitSettings.steps, help="of the fit, at most")
-    parser.add_argument("--start", type=Path, help="a referee that is fitted further, instead of a new one")
+    parser.add_argument("--start", type=Path, help="a referee that is fitted further, also one of fewer maps")
     parser.add_argument("--rate", type=float, default=FitSettings.rate, help="of learning, of the fit")
     parser.add_argument("--batch", type=int, default=FitSettings.batch, help="of runs in a step of the fit")
     parser.add_argument("--likely", type=float, default=FitSettings.likely, help="how much the likelihood counts in the fit")
@@ -113,7 +124,7 @@ def main() -> None:
         settings = FitSettings(
             chosen.steps, chosen.batch, rate=chosen.rate, likely=chosen.likely, seconds=chosen.seconds, seed=chosen.seed
         )
-        start = None if chosen.start is None else Referee.load(chosen.start)
+        start = None if chosen.start is None else read_start(chosen.start)
         fit_referee([one for one in lessons if bool(one.open.any())], settings, print, start).save(chosen.file)
         print(f"fitted to {len(lessons)} runs")
     if chosen.what == "time":

@@ -4,7 +4,7 @@
 
 DIR holds train/, val/, calib/ and test/. Each part is made from its own photographs, those that are named otherwise from
 test/; a stopped command goes on. `paths` runs what quality standard stands for, `test` DDNM and DiffPIR by name; `many` makes
-eight runs of each of some problems of `test`, with other seeds, for the spread of eight; `between` has noise levels and
+eight runs of each of some problems of `paths`, with other seeds, for the spread of eight; `between` has noise levels and
 kernels between those of `calib`; `files` are picture files as `leader.restore` treats them. `--task` leaves out all others.
 """
 
@@ -22,11 +22,10 @@ from leader.pictures import list_pictures
 from leader.priors.loading import load_prior
 from leader.train import trust_runs as runs
 
-PARTS = {"train": 3000, "val": 240, "calib": 640, "paths": 192, "test": 384, "between": 96, "many": 96, "files": 192}
+PARTS = {"train": 3000, "val": 240, "calib": 832, "paths": 192, "test": 384, "between": 96, "many": 96, "files": 192}
 VAL_SIDE = 96
 """Of the crops of val, in pixels: larger than those of the fit, so that what is chosen does not hang on their size."""
 REPETITIONS = 8
-METHODS = ("ddnm", "diffpir")
 BETWEEN = {
     "deblur-gaussian": {"std": 1.75},
     "deblur-motion": {"seed": 1005, "intensity": 0.3},
@@ -46,13 +45,13 @@ def cases(part: str, pictures: int) -> list[runs.RunCase]:
     if part == "files":
         return runs.file_cases(pictures)
     if part == "between":
-        found = runs.calibration_cases(pictures, crops=1, nodes=(0.01, 0.035, 0.07), methods=METHODS)
+        found = runs.calibration_cases(pictures, crops=1, nodes=(0.01, 0.035, 0.07), methods=runs.NAMED)
         return [replace(case, options=_between(case)) for case in found]
     if part == "paths":
-        return runs.calibration_cases(pictures, crops=2, nodes=(0.0, 0.05), methods=(None,))
+        return runs.calibration_cases(pictures, crops=2, nodes=(0.0, 0.05))
     if part == "many":
-        return runs.calibration_cases(pictures, crops=1, nodes=(0.0, 0.05), methods=METHODS)
-    return runs.calibration_cases(pictures, nodes=(0.0, 0.05), methods=METHODS)
+        return runs.calibration_cases(pictures, crops=1, nodes=(0.0, 0.05))
+    return runs.calibration_cases(pictures, nodes=(0.0, 0.05), methods=runs.NAMED)
 
 
 def _between(case: runs.RunCase) -> dict[str, Any]:

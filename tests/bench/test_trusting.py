@@ -124,7 +124,7 @@ def test_the_referee_and_its_factors_are_part_of_the_key_of_trust_alone(tmp_path
     before = identify(plain).key
     assert "referee" not in identify(plain).asked
     assert identify(trusted).asked["referee"] == "absent" and identify(trusted).revisions == identify(plain).revisions | {
-        "trust": 1
+        "trust": 2
     }
     file = with_referee(tmp_path)
     keys = {identify(trusted).key}

@@ -66,7 +66,7 @@ def evidence_of(prior: GaussianPrior, operator: LinearOperator, seed: int) -> Ev
     problem = Problem.internal(operator.A(truth) + SIGMA * noise, operator, SIGMA)
     watch = Watch(prior.schedule)
     result = Sampler(prior, "ddnm", (), 6, estimator="exact" if prior.source is None else "auto").run(problem, on_step=watch)
-    found = gather(problem, result.images, watch)
+    found = gather(prior, problem, result.images, watch)
     assert found is not None
     return found
 

@@ -95,3 +95,10 @@ def test_settings_that_mean_nothing_are_refused() -> None:
     for wrong in ({"wide": 0}, {"share": 0.0}, {"share": 1.5}, {"guess": 0.0}, {"fine_guess": -1.0}):
         with pytest.raises(LeaderError):
             Patches(**wrong)
+
+
+def test_where_no_patch_is_known_whole_at_half_the_size_the_network_answer_stays() -> None:
+    known = torch.zeros(64, 40, dtype=torch.bool)
+    known[::21, :], known[:, ::19] = True, True
+    image = torch.rand(3, 64, 40, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    torch.testing.assert_close(Patches().fill(image, known), image, atol=1e-5, rtol=0)

@@ -35,7 +35,7 @@ def found() -> Found:
         steps.append((int(step.t[0]), step.x0_hat[0].clone(), step.x0[0].clone()))
 
     result = Sampler(prior, "ddnm", (), 25).run(problem, on_step=both)
-    evidence = gather(problem, result.images, watch)
+    evidence = gather(CheapPrior(), problem, result.images, watch)
     assert evidence is not None
     return problem, result.images[0].clamp(-1, 1), evidence, steps
 
@@ -81,7 +81,7 @@ def test_channels_after_those_of_picture_sigma_and_way(found: Found) -> None:
     np.testing.assert_allclose(features[16:18], 2 * evidence.seen.double().numpy() - 1, atol=1e-5)
     np.testing.assert_allclose(features[18:20], 2 * float(evidence.seen[1, 0, 0]) - 1, atol=1e-4)
     assert features[20, 8, 6] == pytest.approx(log(evidence.misfit), abs=1e-4)
-    assert len(features) == 23
+    assert len(features) == 25
 
 
 def test_surroundings_say_how_deep_in_a_hole_a_pixel_lies() -> None:
@@ -91,7 +91,7 @@ def test_surroundings_say_how_deep_in_a_hole_a_pixel_lies() -> None:
     prior = CheapPrior()
     watch = Watch(prior.schedule)
     result = Sampler(prior, "ddnm", (), 5).run(problem, on_step=watch)
-    evidence = gather(problem, result.images, watch)
+    evidence = gather(CheapPrior(), problem, result.images, watch)
     assert evidence is not None
     near, far = evidence.features()[18:20].double()
     seen = float(evidence.seen[1, 0, 0])
@@ -111,12 +111,12 @@ def watched(operator: LinearOperator) -> tuple[Problem, Watch]:
 
 def test_an_answer_is_judged_as_it_is_shown() -> None:
     problem, watch = watched(Denoising((3, 8, 8)))
-    loud = gather(problem, torch.full((1, 3, 8, 8), 3.0), watch)
+    loud = gather(CheapPrior(), problem, torch.full((1, 3, 8, 8), 3.0), watch)
     assert loud is not None and float(loud.restored.max()) == 1 and loud.residual == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("beside", "known"), [(0.0, True), (0.01, False)])
 def test_a_camera_that_mixes_pixels_a_little_knows_none_of_them(beside: float, known: bool) -> None:
     problem, watch = watched(Blur((3, 8, 8), torch.tensor([[beside, 1 - 2 * beside, beside]])))
-    evidence = gather(problem, torch.zeros(1, 3, 8, 8), watch)
+    evidence = gather(CheapPrior(), problem, torch.zeros(1, 3, 8, 8), watch)
     assert evidence is not None and (evidence.known is not None) == known

@@ -25,7 +25,7 @@ from leader.uncertainty.estimators import REVISION as ESTIMATOR_REVISION
 
 HARNESS_REVISION = 1
 """Revision of what all runs share: how a picture is read, its noise, residuals and counts."""
-TRUST_REVISION = 1
+TRUST_REVISION = 2
 """Revision of the error map and its scores, in records that have them."""
 
 

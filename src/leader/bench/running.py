@@ -25,7 +25,7 @@ from leader.metrics.uncertainty import block_rank_correlation, calibration_error
 from leader.problem import Problem
 from leader.result import Step
 from leader.trust.calibration import SHOWN
-from leader.trust.error_map import ErrorMap, error_map
+from leader.trust.error_map import ErrorMap, error_map, is_in_metric
 from leader.trust.evidence import Watch, gather
 
 FRAMES = 8
@@ -186,8 +186,8 @@ def trusted_numbers(cell: Cell, metrics: tuple[str, ...]) -> Record:
     started = time.perf_counter()
     result = sampler_of(recipe, prior).run(problem, recipe.seed, ids=[cell.index], on_step=watch)
     between = time.perf_counter()
-    evidence = gather(problem, result.images, watch, cell.index)
-    found = None if evidence is None else error_map(prior, problem, evidence)
+    evidence = gather(prior, problem, result.images, watch, cell.index)
+    found = None if evidence is None else error_map(prior, problem, evidence, metric=is_in_metric(result))
     ended = time.perf_counter()
     if evidence is None or found is None:
         raise LeaderError(f"The prior '{recipe.prior}' has no referee, or estimated no Sigma; run `leader fit-trust` first.")

@@ -99,10 +99,9 @@ class Patches(Plugin):
             hole = F.max_pool2d(open_, 2**level)[0, 0] > 0
             if int(hole.sum()) <= MOST_FILLED:
                 mixture = collect_patches(guesses[level][0], halve(seen, level)[0, 0] >= 1, mirrored=level > 0)
-                if mixture is None:
-                    continue
-                widths = replace(Widths(), guess=self.guess if level else self.fine_guess)
-                answer = fill_from_border(answer[0], hole, mixture, widths)[None]
+                if mixture is not None:
+                    widths = replace(Widths(), guess=self.guess if level else self.fine_guess)
+                    answer = fill_from_border(answer[0], hole, mixture, widths)[None]
             if level:
                 finer = guesses[level - 1]
                 answer = finer + enlarge(answer - halve(finer))

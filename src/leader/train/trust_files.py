@@ -19,6 +19,7 @@ from leader.priors.base import Prior
 from leader.restoration.borders import Window
 from leader.restoration.degrade import degrade
 from leader.restoration.restore import prepare
+from leader.trust.error_map import is_in_metric
 from leader.trust.evidence import Evidence, Watch, gather
 
 SCRATCHES = 5
@@ -52,18 +53,18 @@ def degrade_picture(
 
 def restore_file(
     prior: Prior, given: Picture, task: str, noise: float | None, seed: int, name: int, look: str, options: Mapping[str, Any]
-) -> tuple[Evidence, Window | None]:
-    """The evidence of a restoration of quality standard, and the position of the picture in its frame; noise None is
-    estimated.
+) -> tuple[Evidence, Window | None, bool]:
+    """The evidence of a restoration of quality standard, the position of the picture in its frame, and whether its data step
+    was in the metric of Sigma; noise None is estimated.
     """
     chosen = {} if task == "jpeg" else _add_mask(options, given.pixels.shape[1])
     ready = prepare(given, task, sigma=noise, look=look, prior=prior, seed=seed, ids=name, **chosen)
     watch = Watch(prior.schedule)
     result = ready.sampler.run(ready.problem, ready.seed, ids=[name], plan=ready.plan, on_step=watch)
-    evidence = gather(ready.problem, result.images, watch, name)
+    evidence = gather(prior, ready.problem, result.images, watch, name)
     if evidence is None:
         raise LeaderError(f"The prior '{prior.name}' estimated no Sigma, which its referee needs; choose an estimator.")
-    return evidence, ready.posed.window
+    return evidence, ready.posed.window, is_in_metric(result)
 
 
 def _add_mask(options: Mapping[str, Any], side: int) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 
 import torch
@@ -17,10 +16,9 @@ from leader.train.trust_runs import KeptRun, read_run
 from leader.trust import calibration
 from leader.trust.calibration import GAUSSIAN, SHOWN, Calibration, find_family, nearest_level
 from leader.trust.error_map import keep_known_pixels
+from leader.trust.evidence import LEAST
 from leader.trust.referee import Referee
 
-LEAST_ERROR = 1e-3
-"""Errors below this count as zero, in [-1, 1] units: an eighth of a grey level."""
 STEEPNESS = 0.15
 """Width, in natural logarithms, of the transition from covered to not covered in a picture's own coverage."""
 FAR = 2.5
@@ -61,7 +59,7 @@ class Lesson:
 
 def make_lesson(run: KeptRun) -> Lesson:
     """What a referee learns from a run."""
-    return Lesson(run.evidence.features(), run.error.abs().clamp_min(LEAST_ERROR), run.open)
+    return Lesson(run.evidence.features(), run.error.abs().clamp_min(LEAST), run.open)
 
 
 def read_lessons(paths: Iterable[Path]) -> list[Lesson]:
@@ -162,7 +160,7 @@ def ratios(referee: Referee, runs: Iterable[KeptRun]) -> list[tuple[str, float, 
         std = keep_known_pixels(referee.std(run.evidence), run.evidence)
         is_open = run.open
         if bool(is_open.any()):
-            family = find_family(task_of(run), run.evidence.known)
+            family = find_family(task_of(run), run.evidence.known, run.metric)
             found.append((family, nearest_level(run.noise), (run.error.abs() / std)[:, is_open]))
     return found
 
@@ -173,12 +171,5 @@ def task_of(run: KeptRun) -> str:
 
 
 def fit_calibration(referee: Referee, runs: Iterable[KeptRun]) -> Calibration:
-    """Factors that give the referee's intervals their nominal coverage, on runs that it was not fitted to.
-
-    Unrounded measurements and picture files are covered separately: of two factors for one family the larger one is used.
-    """
-    kinds: dict[bool, list[tuple[str, float, Tensor]]] = {}
-    for run in runs:  # one by one: their evidence is large
-        kinds.setdefault(run.case["file"] is not None, []).extend(ratios(referee, [run]))
-    tables = [calibration.fit_factors(found) for found in kinds.values()]
-    return reduce(calibration.widen_factors, tables) if tables else calibration.fit_factors([])
+    """Factors that give the referee's intervals their nominal coverage, on runs that it was not fitted to."""
+    return calibration.fit_factors(ratios(referee, runs))

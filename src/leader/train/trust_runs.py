@@ -35,6 +35,7 @@ from leader.sampler import Sampler
 from leader.train import defaults, trust_files
 from leader.train.data import Images, decode, halved, list_images
 from leader.trust.calibration import NODES, STRONG
+from leader.trust.error_map import is_in_metric
 from leader.trust.evidence import Evidence, Watch, gather
 
 SIDE = 64
@@ -43,6 +44,10 @@ LOW_NOISE, HIGH_NOISE = 0.01, 0.1
 """Range of the noise of noisy training runs, for [0, 1] images."""
 NOISE_FREE = 0.4
 """Share of the training runs without noise."""
+NAMED = ("ddnm", "diffpir")
+"""Methods of the runs by name; the others use the method of a quality, which is what people run."""
+BY_NAME = 0.25
+"""Share of the runs by name among the training runs that are not picture files."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +94,14 @@ class KeptRun:
     """Evidence and truth [C, H, W] in [-1, 1] of one run, and its case.
 
     inside  the picture's part of the frame [H, W] bool, if the frame is larger
+    metric  whether its data step was in the metric of Sigma
     """
 
     case: dict[str, Any]
     evidence: Evidence
     truth: Tensor
     inside: Tensor | None = None
+    metric: bool = False
 
     @property
     def error(self) -> Tensor:
@@ -134,9 +141,9 @@ DRAWS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
 """Options of the operators of training runs; "hole" is inpainting with one large hole."""
 TURN = (
     *("cs", "deblur-motion", "sr", "hole", "deblur-gaussian", "inpaint", "cs", "deblur-motion", "colourise"),
-    *("sr", "deblur-gaussian", "hole", "cs", "deblur-motion"),
+    *("sr", "deblur-gaussian", "hole", "inpaint", "deblur-motion"),
 )
-"""Compressed sensing and motion blur, whose operators vary most between runs, occur more often than the others."""
+"""Motion blur, whose operators vary most between runs, occurs more often than the others."""
 RARE = ("denoise", "colourise")
 FILES = ("jpeg", "denoise", "deblur-gaussian", "denoise", "jpeg", "sr", "inpaint", "deblur-motion")
 """Tasks of picture files, `FILES_A_TURN` after every turn of the others."""
@@ -152,9 +159,9 @@ def _draw_case(rng: np.random.Generator, number: int, picture: int, side: int) -
     noise = 0.0 if rng.random() < NOISE_FREE and name != "denoise" else _log_uniform(rng, LOW_NOISE, HIGH_NOISE)
     size = _cs_side(side) if name == "cs" else side
     options = DRAWS[name](rng, size)
-    method = str(rng.choice(["ddnm", "diffpir"])) if rng.random() < 0.6 else None
-    quality = "draft" if rng.random() < 0.3 else "standard"
-    look = str(rng.choice(["natural", "faithful"]))
+    method = str(rng.choice(NAMED)) if rng.random() < BY_NAME else None
+    quality = "draft" if rng.random() < 0.2 else "standard"
+    look = str(rng.choice(["natural", "natural", "faithful"]))
     task = _find_task(name)
     halvings = int(rng.choice([0, 0, 1, 1, 2]))
     return RunCase(task, noise, picture, int(rng.integers(1 << 16)), options, method, quality, look, number, size, halvings)
@@ -194,10 +201,6 @@ def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(math.log(low), math.log(high))))
 
 
-METHODS = (None, "ddnm", "diffpir")
-"""Methods of calibration runs, in turn; None: the method of the quality."""
-
-
 def standard_options(name: str, number: int, side: int) -> dict[str, Any]:
     """The operator of a family for fitting and testing factors: kernels and masks differ between runs."""
     rng = np.random.default_rng((7, number))
@@ -225,10 +228,10 @@ def calibration_cases(
     crops: int = 4,
     families: Sequence[str] = FAMILIES,
     nodes: Sequence[float] = NODES,
-    methods: Sequence[str | None] = METHODS,
+    methods: Sequence[str | None] = (None,),
     side: int = SIDE,
 ) -> list[RunCase]:
-    """Every crop with every family once.
+    """Every crop with every family once, the methods in turn; None: the method of the quality.
 
     The crops of a photograph take the noise levels in turn, so every level covers all photographs.
     """
@@ -271,12 +274,13 @@ def file_cases(
 def every_family(pictures: int, crops: int = 4, side: int = SIDE) -> list[RunCase]:
     """The cases for fitting factors: all families, first crops first, so that any initial part is balanced.
 
-    A third of the runs of most families are picture files, which is what people have: with unrounded measurements only, errors
-    are underestimated.
+    For most families half of the runs are measurements on the paths of a quality, a quarter such runs of methods by name, and a
+    quarter picture files, which is what people have: with unrounded measurements only, errors are underestimated.
     """
     few = max(1, crops // 2)
     cases = (
         calibration_cases(pictures, crops, side=side)
+        + calibration_cases(pictures, few, methods=NAMED, side=side)
         + calibration_cases(pictures, few, SIMPLE, side=side)
         + file_cases(pictures, few, side=side)
     )
@@ -311,17 +315,19 @@ def run_case(prior: Prior, case: RunCase, picture: Tensor, name: int = 0) -> Kep
     problem = Problem.simulate(picture[None], case.operator(), case.noise, case.seed)
     watch = Watch(prior.schedule)
     result = case.sampler(prior, problem).run(problem, case.seed, ids=[name], on_step=watch)
-    evidence = gather(problem, result.images, watch, name)
+    evidence = gather(prior, problem, result.images, watch, name)
     if evidence is None:
         raise LeaderError(f"The prior '{prior.name}' estimated no Sigma, which its referee needs; choose an estimator.")
-    return KeptRun(vars(case), evidence, 2 * picture - 1)
+    return KeptRun(vars(case), evidence, 2 * picture - 1, metric=is_in_metric(result))
 
 
 def _run_file(prior: Prior, case: RunCase, picture: Tensor, name: int) -> KeptRun:
     assert case.file is not None
     given = trust_files.degrade_picture(picture, case.task, case.noise, case.seed, case.options, case.file.get("jpeg"))
     level = case.noise if case.file["given"] else None
-    evidence, window = trust_files.restore_file(prior, given, case.task, level, case.seed, name, case.look, case.options)
+    evidence, window, metric = trust_files.restore_file(
+        prior, given, case.task, level, case.seed, name, case.look, case.options
+    )
     truth, inside = 2 * picture - 1, None
     if window is not None:
         inside = torch.zeros_like(evidence.misfit, dtype=torch.bool)
@@ -329,15 +335,20 @@ def _run_file(prior: Prior, case: RunCase, picture: Tensor, name: int) -> KeptRu
         whole = torch.zeros_like(evidence.restored)
         window.crop(whole).copy_(truth)
         truth = whole
-    return KeptRun(vars(case), evidence, truth, inside)
+    return KeptRun(vars(case), evidence, truth, inside, metric)
+
+
+WHOLE = ("evidence_restored", "truth")
+"""Of a kept run, what is not rounded: errors may be far below the half precision of a picture."""
 
 
 def write_run(path: Path, run: KeptRun) -> None:
-    """Writes a run; half precision is enough."""
+    """Writes a run, with result and truth in full precision; half precision is enough for evidence."""
     evidence = {f"evidence_{k}": v for k, v in vars(run.evidence).items() if isinstance(v, Tensor)}
     maps = {**evidence, "truth": run.truth, **({} if run.inside is None else {"inside": run.inside})}
-    arrays = {name: _pack(value) for name, value in maps.items()}
-    header = json.dumps({"case": run.case, "noise": run.evidence.noise, "residual": run.evidence.residual})
+    arrays: dict[str, Any] = {name: value.numpy(force=True) if name in WHOLE else _pack(value) for name, value in maps.items()}
+    numbers = {"noise": run.evidence.noise, "residual": run.evidence.residual, "metric": run.metric}
+    header = json.dumps({"case": run.case, **numbers})
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, said=np.array(header), **arrays)
@@ -351,7 +362,7 @@ def read_run(path: Path) -> KeptRun:
     truth, inside = arrays.pop("truth"), arrays.pop("inside", None)
     maps: dict[str, Any] = {name.removeprefix("evidence_"): value for name, value in arrays.items()}
     evidence = Evidence(**{"known": None, "given": None, **maps}, noise=header["noise"], residual=header["residual"])
-    return KeptRun(header["case"], evidence, truth, inside)
+    return KeptRun(header["case"], evidence, truth, inside, header["metric"])
 
 
 def make_runs(

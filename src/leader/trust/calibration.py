@@ -1,8 +1,9 @@
 """The calibration of a referee: factors, by task and noise, that make its intervals cover what they say.
 
 Conformal: on photographs that neither trained nor chose the referee, the quantile of |error| / std at a level is the factor
-by which std is multiplied for an interval to cover that share of the pixels. Factors are kept by family of tasks and noise
-level, log-linear between the noise levels; a task that was never calibrated gets the widest factors of all, and a note says so.
+by which std is multiplied for an interval to cover that share of the pixels. Factors are kept by family of tasks,
+whether data steps are in the metric of Sigma, and noise level, log-linear between the noise levels; a task that was never
+calibrated gets the widest factors of all, and a note says so.
 """
 
 from __future__ import annotations
@@ -37,8 +38,12 @@ STRONG = 0.2
 """One more for denoising, whose pictures have such noise."""
 HOLE = 0.002
 """Share of a picture far from anything known above which inpainting fills a hole rather than scattered pixels."""
-LEAN = 8
-"""Runs of its whole family that count at a noise level beside its own."""
+LEAN = 32
+"""Runs of all families that count at a noise level beside a family's own: a referee says of all families much the same, and
+sixteen photographs fix a factor less well than that.
+"""
+METRIC = ", metric"
+"""Ends the name of a family whose runs take their data step in the metric of Sigma: their errors are smaller."""
 Factors = tuple[float, ...]
 
 
@@ -58,9 +63,11 @@ class Calibration:
     families: Mapping[str, tuple[Node, ...]]
 
     def find_factors(self, family: str, noise: float) -> tuple[Factors, bool]:
-        """The factors for a family at a noise level, and whether that family was calibrated."""
-        if family in self.families:
-            return _interpolate(self.families[family], noise), True
+        """The factors for a family at a noise level, and whether that family was calibrated, in its metric or in the other."""
+        task = family.removesuffix(METRIC)
+        for name in (family, task, task + METRIC):
+            if name in self.families:
+                return _interpolate(self.families[name], noise), True
         every = [_interpolate(nodes, noise) for nodes in self.families.values()]
         return tuple(max(values) for values in zip(*every)), False
 
@@ -124,15 +131,17 @@ def _blend(first: Factors, second: Factors, share: float) -> Factors:
     return tuple(a**share * b ** (1 - share) for a, b in zip(first, second))
 
 
-def find_family(name: str, known: Tensor | None) -> str:
-    """The family of an operator's task; a task may have another one for large holes (known: [H, W] bool)."""
+def find_family(name: str, known: Tensor | None, metric: bool = False) -> str:
+    """The family of an operator's task; a task may have another one for large holes (known: [H, W] bool), and each has one of
+    its own for data steps in the metric of Sigma.
+    """
     from leader.restoration.tasks import TASKS
 
     task = next((task for task in TASKS.values() if name in (task.name, *task.operators)), None)
     if task is None:
-        return name
+        return name + METRIC * metric
     has_hole = known is not None and measure_far_share(known[None]) > HOLE
-    return task.hole_family if task.hole_family and has_hole else task.trust_family or task.name
+    return (task.hole_family if task.hole_family and has_hole else task.trust_family or task.name) + METRIC * metric
 
 
 def nearest_level(noise: float) -> float:
@@ -148,40 +157,21 @@ def _locate(noise: float) -> float:
 def fit_factors(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
     """Factors from runs: (family, noise for [0, 1] images, |error| / std of its open pixels).
 
-    Every run has the same weight, however many pixels it has. A noise level with few runs leans on its family: as if `LEAN`
-    runs of all levels were among its own.
+    Every run has the same weight, however many pixels it has. A family with few runs at a noise level leans on the others
+    there: as if `LEAN` runs of all families were among its own.
     """
+    if not ratios:
+        raise LeaderError("There are no runs to calibrate with; give more pictures.")
+    whole = {level: quantiles([values for _, noise, values in ratios if noise == level]) for level in {r[1] for r in ratios}}
     families: dict[str, tuple[Node, ...]] = {}
     for family in sorted({name for name, _, _ in ratios}):
-        own = [(noise, values) for name, noise, values in ratios if name == family]
-        whole = quantiles([values for _, values in own])
         nodes = []
-        for level in sorted({noise for noise, _ in own}):
-            chosen = [values for noise, values in own if noise == level]
+        for level in sorted({noise for name, noise, _ in ratios if name == family}):
+            chosen = [values for name, noise, values in ratios if (name, noise) == (family, level)]
             share = len(chosen) / (len(chosen) + LEAN)
-            nodes.append(Node(level, _blend(quantiles(chosen), whole, share), len(chosen)))
+            nodes.append(Node(level, _blend(quantiles(chosen), whole[level], share), len(chosen)))
         families[family] = tuple(nodes)
-    if not families:
-        raise LeaderError("There are no runs to calibrate with; give more pictures.")
     return Calibration(families)
-
-
-def widen_factors(one: Calibration, other: Calibration) -> Calibration:
-    """Factors that cover what both are fitted to: the larger, at the noise levels of either; a family of one alone stays."""
-    both = [name for name in one.families if name in other.families]
-    return Calibration({**one.families, **other.families, **{name: _widen(one, other, name) for name in both}})
-
-
-def _widen(one: Calibration, other: Calibration, family: str) -> tuple[Node, ...]:
-    own, others = ({node.noise: node.runs for node in table.families[family]} for table in (one, other))
-    return tuple(
-        Node(
-            noise,
-            tuple(max(pair) for pair in zip(one.find_factors(family, noise)[0], other.find_factors(family, noise)[0])),
-            own.get(noise, 0) + others.get(noise, 0),
-        )
-        for noise in sorted({*own, *others})
-    )
 
 
 def quantiles(runs: Sequence[Tensor], levels: Sequence[float] = LEVELS) -> Factors:

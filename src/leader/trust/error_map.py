@@ -34,6 +34,8 @@ at most 0.63 on the paths of a quality, 1.6 with ten uniform steps of DDNM, wher
 """
 SHORT = ("cells", "direct")
 """Plug-ins of short paths that stay further away, on which their own tasks, jpeg and denoise, were calibrated."""
+IN_METRIC = "ucdc"
+"""The plug-in that takes data steps in the metric of Sigma."""
 
 
 NOTES = {
@@ -73,8 +75,12 @@ class ErrorMap:
         return Note(f"trust map: {self.source}", fact, remedy)
 
 
-def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float = 0.0) -> ErrorMap | None:
-    """The error map of one image; None where the prior has no referee. `apart` is that of the watch (`Watch.apart`)."""
+def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float = 0.0, metric: bool = False) -> ErrorMap | None:
+    """The error map of one image; None where the prior has no referee.
+
+    apart   that of the watch (`Watch.apart`)
+    metric  whether the data step was in the metric of Sigma (`is_in_metric`)
+    """
     referee, file = referee_of(prior), file_of(prior)
     if referee is None or file is None:
         return None
@@ -82,7 +88,7 @@ def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float =
     calibration = calibration_of(file)
     level, source = dict(GAUSSIAN), "uncalibrated"
     if calibration is not None:
-        family = find_family(problem.operator.task, evidence.known)
+        family = find_family(problem.operator.task, evidence.known, metric)
         factors, measured = calibration.find_factors(family, evidence.noise / 2)
         shown = factors[LEVELS.index(SHOWN)]
         std = std * shown / GAUSSIAN[SHOWN]
@@ -91,6 +97,11 @@ def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float =
         if apart > APART and bool(evidence.open.any()):
             source = "other paths"
     return ErrorMap(raise_invented(keep_known_pixels(std, evidence), evidence.known), level, source)
+
+
+def is_in_metric(result: Result) -> bool:
+    """Whether a run took its data step in the metric of Sigma."""
+    return any(plugin["name"] == IN_METRIC for plugin in result.settings["plugins"])
 
 
 def keep_known_pixels(std: Tensor, evidence: Evidence) -> Tensor:
@@ -131,7 +142,7 @@ def add_errors(prior: Prior, problem: Problem, result: Result, watch: Watch) -> 
     calibrated = any(plugin["name"] in SHORT for plugin in result.settings["plugins"])
     for row, name in enumerate(result.settings["ids"]):
         one = problem if problem.batch == 1 else problem.select(torch.tensor([row]))
-        evidence = gather(one, result.images[row : row + 1], watch, name)
+        evidence = gather(prior, one, result.images[row : row + 1], watch, name)
         if evidence is None:
             return result, []
         apart = 0.0 if calibrated else watch.apart(name)
@@ -139,7 +150,7 @@ def add_errors(prior: Prior, problem: Problem, result: Result, watch: Watch) -> 
             watch.forget(name)  # the room is needed
         if result.posterior_std is not None:
             spreads.append(narrow_spread(result.posterior_std[row], evidence))
-        found = error_map(prior, one, evidence, apart)
+        found = error_map(prior, one, evidence, apart, is_in_metric(result))
         if found is not None:
             maps.append(found)
             stds.append(found.std.expand(result.images.shape[1:]))

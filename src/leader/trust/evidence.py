@@ -1,4 +1,4 @@
-"""What a finished run leaves for its referee: the answer, Sigma at late times, its way there, what A sees, the misfit.
+"""What a finished run leaves for its referee: the answer, Sigma at late times, what y leaves of it, the way there, the misfit.
 
 Everything is of one image, in [-1, 1] units, over the frame of its problem. Nothing here asks the network: `Watch` keeps what
 the loop shows, the rest are a few products with A.
@@ -13,13 +13,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.result import Step
 from leader.schedule import Schedule
+from leader.trust.remaining import measure_remaining, measure_remaining_white
 from leader.trust.strips import LARGE
+from leader.uncertainty.covariance import error_covariance
 
 CLOCKS = (20, 60, 120, 200)
 """Times of the standard clock at which Sigma is looked at: of the visited ones, the nearest."""
+LATE = 2
+"""Of these times, from the first, those at which what y leaves of Sigma is looked at."""
 MOVES = (60, 200)
 """Times at which the way of the answer begins, of which both ends are looked at."""
 WAYS = (60, 200)
@@ -30,11 +35,17 @@ CONTRASTS = (3, 5)
 """Sides in pixels of the windows in which the answer's contrast is taken, of its grey and of its colours."""
 SURROUNDINGS = (5, 33)
 """Sides in pixels of the windows in which the seen share is averaged: how deep in a hole a pixel lies."""
+TILE = 64
+"""Pixels a side that are correlated with each other in Sigma: at late times errors are hardly so over a tenth of that."""
 PROBES = 2
 """Random signs that A is tried on; their answers are averaged over 7 x 7 pixels where A mixes them."""
 LEAST_NOISE = 0.01
 """Noise level assumed at least of a measurement, [-1, 1] units: about one grey level."""
-CHANNELS = 3 + len(CONTRASTS) + len(CLOCKS) + len(MOVES) + 2 * len(WAYS) + 1 + len(SCALES) + len(SURROUNDINGS) + 3
+LEAST = 2.5e-4
+"""Standard deviation that counts as none, [-1, 1] units, a thirtieth of a grey level: a blur without noise is undone nearly so
+well.
+"""
+CHANNELS = 3 + len(CONTRASTS) + len(CLOCKS) + len(MOVES) + 2 * len(WAYS) + 1 + len(SCALES) + len(SURROUNDINGS) + 3 + LATE
 """Of `Evidence.features`."""
 
 
@@ -42,7 +53,8 @@ CHANNELS = 3 + len(CONTRASTS) + len(CLOCKS) + len(MOVES) + 2 * len(WAYS) + 1 + l
 class Way:
     """What a run showed of one image on its way.
 
-    sigma    Sigma at `CLOCKS` [4, H, W], channels averaged
+    times    the visited times nearest to `CLOCKS`
+    sigma    Sigma there [4, H, W], channels averaged
     x0       the estimates at `MOVES` [2, C, H, W]
     walked   sum of squares, channels averaged, of what the estimate moved by from step to step, in the parts `WAYS` [2, H, W].
              For draws of the posterior its mean is what the step learns, as that of the way from end to end is, but it averages
@@ -51,6 +63,7 @@ class Way:
              [2, H, W]: where that is measured, the true error of the network at that time
     """
 
+    times: tuple[int, ...]
     sigma: Tensor
     x0: Tensor
     walked: Tensor
@@ -63,6 +76,7 @@ class Watch:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self._sigma: dict[tuple[int, int], tuple[float, Tensor]] = {}
+        self._times: dict[tuple[int, int], int] = {}
         self._x0: dict[tuple[int, int], tuple[float, Tensor]] = {}
         self._before: dict[int, tuple[int, Tensor]] = {}
         self._walked: dict[tuple[int, int], Tensor] = {}
@@ -75,6 +89,7 @@ class Watch:
             if step.sigma is not None and times:
                 sigma = _over_channels(step.sigma[row].clamp_min(0))  # once: early times are the nearest so far to all of them
                 self._sigma.update({(name, time): (_distance(clock, time), sigma) for time in times})
+                self._times.update({(name, time): int(step.t[row]) for time in times})
             times = _nearest(self._x0, name, MOVES, clock)
             if times:
                 x0 = step.x0_hat[row].half()  # a thousandth is plenty, and pictures may be large
@@ -110,6 +125,7 @@ class Watch:
         nothing = torch.zeros_like(sigma[0])
         pulled = [self._pulled.get((name, part), (1, nothing)) for part in range(len(WAYS))]
         return Way(
+            tuple(self._times[name, clock] for clock in CLOCKS),
             sigma,
             torch.stack([self._x0[name, clock][1] for clock in MOVES]),
             torch.stack([self._walked.get((name, part), nothing) for part in range(len(WAYS))]),
@@ -118,7 +134,7 @@ class Watch:
 
     def forget(self, name: int) -> None:
         """Lets go of what was kept of an image: several times its size."""
-        for kept in (self._sigma, self._x0, self._walked, self._pulled):
+        for kept in (self._sigma, self._times, self._x0, self._walked, self._pulled):
             for key in [key for key in kept if key[0] == name]:
                 del kept[key]
 
@@ -149,6 +165,7 @@ class Evidence:
               the network's estimates [2, H, W] (see `Way`)
     added     rms over channels of the answer minus what y alone gives, the regularised inverse of y [H, W]
     seen      share of a pixel's variance that A tells beside noise, at `SCALES` [2, H, W] in [0, 1]
+    left      what y leaves of Sigma, the diagonal of Cov[x0 | x_t, y], at the first `LATE` of `CLOCKS` [2, H, W]
     misfit    rms over channels of the back-projected residual [H, W]
     known     what an operator that acts pixel by pixel measures [H, W] bool; None for others
     given     A^+ y [C, H, W] where `known`
@@ -163,6 +180,7 @@ class Evidence:
     pulled: Tensor
     added: Tensor
     seen: Tensor
+    left: Tensor
     misfit: Tensor
     known: Tensor | None
     given: Tensor | None
@@ -194,6 +212,7 @@ class Evidence:
             *(2 * _mean(self.seen[1], side) - 1 for side in SURROUNDINGS),
             _log(_mean(self.misfit.square(), 5).sqrt()),
             *(torch.full_like(self.misfit, level) for level in levels),
+            *_log(self.left.sqrt()),
         ]
         return torch.stack(maps)
 
@@ -214,7 +233,7 @@ def local_contrast(picture: Tensor, side: int = 5) -> Tensor:
 
 
 @torch.no_grad()
-def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence | None:
+def gather(prior: Prior, problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence | None:
     """The evidence of a finished run of one image, x [1, C, H, W]; None where its loop estimated no Sigma."""
     inside = x.clamp(-1, 1).float()
     problem = problem.draw_censored(inside)
@@ -239,6 +258,7 @@ def gather(problem: Problem, x: Tensor, watch: Watch, name: int = 0) -> Evidence
         kept.pulled.float().sqrt(),
         (inside - plain)[0].square().mean(0).sqrt(),
         seen,
+        _find_left(prior, problem, kept, known, noise),
         back[0].square().mean(0).sqrt(),
         known,
         given,
@@ -282,6 +302,22 @@ def _find_seen_share(problem: Problem, like: Tensor, noise: float) -> tuple[Tens
     return torch.stack(shares), known
 
 
+def _find_left(prior: Prior, problem: Problem, way: Way, known: Tensor | None, noise: float) -> Tensor:
+    """What y leaves of Sigma at the late times [2, H, W]: one probe each, the same for every run. A large picture has no room
+    for a solve: there all pixels count as equally uncertain and independent.
+    """
+    shape, draw = (1, *problem.image_shape), torch.Generator().manual_seed(0)
+    signs = (torch.randint(0, 2, shape, generator=draw, dtype=torch.int8) * 2 - 1).to(problem.y)
+    found = []
+    for time, sigma in zip(way.times[:LATE], way.sigma.to(problem.y)):
+        if sigma.numel() > LARGE:
+            found.append(measure_remaining_white(sigma, problem.operator, noise, known, signs))
+        else:
+            covariance = error_covariance(prior, time, sigma.expand(shape), largest=TILE)
+            found.append(measure_remaining(covariance, sigma, problem.operator, noise, known, signs))
+    return torch.stack(found)
+
+
 def _mean(values: Tensor, side: int) -> Tensor:
     """The mean in a window of side x side over what lies inside, [..., H, W]."""
     flat = values.reshape(1, -1, *values.shape[-2:])
@@ -290,5 +326,5 @@ def _mean(values: Tensor, side: int) -> Tensor:
 
 
 def _log(values: Tensor) -> Tensor:
-    """A standard deviation on a scale of order one; a tenth of a grey level is the least."""
-    return values.clamp_min(1e-3).log() + 3
+    """A standard deviation on a scale of order one."""
+    return values.clamp_min(LEAST).log() + 3

@@ -26,7 +26,7 @@ from leader.priors.catalogue import ENTRIES
 from leader.priors.json_files import read_shape
 from leader.priors.pyramid import embedded_file
 from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, read_safetensors
-from leader.trust.evidence import CHANNELS, Evidence
+from leader.trust.evidence import CHANNELS, LEAST, Evidence
 from leader.trust.strips import LARGE
 
 SUFFIX = ".referee"
@@ -39,8 +39,8 @@ REACH = 96
 """Pixels around one that its answer depends on, by the convolutions and by the windows of the evidence: at most."""
 PIECE = 768
 """Rows and columns of a large picture that are judged at a time: its convolutions take 500 bytes a pixel."""
-LEAST, MOST = 1e-3, 2.0
-"""Standard deviations that it can give, [-1, 1] units: an eighth of a grey level, and the whole range."""
+MOST = 2.0
+"""The largest standard deviation that it can give, [-1, 1] units: the whole range. The smallest is `LEAST`."""
 
 
 @dataclass(frozen=True)
