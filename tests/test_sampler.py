@@ -63,16 +63,16 @@ def test_pruning_never_leaves_a_descending_run() -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"method": "dnnm"}, "did you mean 'ddnm'"),
-    ({"method": DDNM}, "a method is given by its name or as an object"),
+    ({"method": DDNM}, "a method must be a name or an object"),
     ({"method": "ddnm", "zeta": 1.0}, "no setting 'zeta'"),
     ({"method": "ddnm", "eta": "0.5"}, "'eta' of the method 'ddnm' is a finite number; found '0.5'"),
     ({"method": DDNM(), "eta": 0.3}, "'ddnm' was given as an object, which holds its settings; found eta"),
     ({"plugins": ("leeder",)}, "did you mean 'leader'"),
     ({"plugins": (3,)}, "a plug-in is given by its name"),
     ({"plugins": None}, "plug-ins are given by name"),
-    ({"plugins": (), "satp": {"budget": 0.1}}, "settings for the plug-in 'satp', which does not take part"),
+    ({"plugins": (), "satp": {"budget": 0.1}}, "settings for the plug-in 'satp', which is not used"),
     ({"plugins": (SATP(),), "satp": {"budget": 0.1}}, "'satp' was given as an object"),
-    ({"satp": "x"}, "settings of the plug-in 'satp' are names and values; found 'x'"),
+    ({"satp": "x"}, "settings of the plug-in 'satp' must be names with values; found 'x'"),
     ({"satp": {"budget": "x"}}, "'budget' of the plug-in 'satp' is a finite number"),
     ({"plugins": ("ucpm",), "ucpm": {"phi": "tw"}}, "Unknown image prior"),
     ({"grid": "unifrm"}, "did you mean 'uniform'"),
@@ -130,7 +130,7 @@ def test_an_estimator_must_answer_in_the_shape_of_the_image() -> None:
     def flat(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
         return torch.ones(len(x), 1, 1, 1)
 
-    with pytest.raises(LeaderError, match=r"answered \[1, 1, 1, 1\]; expected \[1, 1, 16, 12\]"):
+    with pytest.raises(LeaderError, match=r"returned the shape \[1, 1, 1, 1\]; expected \[1, 1, 16, 12\]"):
         Sampler(mixture(SHAPE), "ddnm", (), 5, estimator=flat).run(make_problem(1))
 
 
@@ -191,7 +191,7 @@ def test_a_variance_that_is_not_a_number_is_told() -> None:
             return super().__call__(*arguments, **named) * float("nan")
 
     problem, prior = make_problem(1, 0.1), mixture(SHAPE)
-    with pytest.raises(LeaderError, match="not a number at time"):
+    with pytest.raises(LeaderError, match="NaN at time"):
         Sampler(prior, "ddnm", "satp", 5, use_presets=False, estimator=Broken(1)).run(problem)
 
 

@@ -179,7 +179,7 @@ def test_a_job_that_is_stopped_or_too_large_leaves_nothing(site: Site) -> None:
     late.began = 0.0
     with pytest.raises(LeaderError, match="longer than"):
         work.repair_picture(late, site, entry, WISH)
-    with pytest.raises(LeaderError, match=r"128 x 96 pixels; at most 0.01 million"):
+    with pytest.raises(LeaderError, match=r"128 x 96 pixels; the limit here is 0.01 million"):
         run(site, Wish((Repair("small", 4.0),), request=REQUEST), entry)
     assert len(site.store) == kept
 

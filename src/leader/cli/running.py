@@ -1,4 +1,4 @@
-"""A restoration at the terminal: what was chosen, how long it will take, how far it is, what it took."""
+"""A restoration in the terminal: its choices, expected time, progress and cost."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from leader.trust.maps import in_words
 SHORT = 2.0
 """A run that will take less than this many seconds is not announced."""
 LONG = 60.0
-"""With one that will take longer than this many seconds goes what would take less."""
+"""For a run that will take longer than this many seconds, faster alternatives are suggested."""
 TOO_LONG = 600.0
-"""A run that will take longer than this many seconds is begun on a terminal only after a question."""
+"""On a terminal, a run that will take longer than this many seconds starts only after confirmation."""
 
 _ORIGINS = {
     "estimated": "estimated from the picture",
@@ -29,13 +29,13 @@ _ORIGINS = {
     "container": "from the container",
 }
 _DONE = "all steps are done, the result is examined"
-_RAISED = ", raised by the doubt of the kernel"
+_RAISED = ", raised because of the kernel's uncertainty"
 _STYLES = {"fine": None, "doubtful": "yellow", "failed": "bold red"}
 
 
 def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False, busy: float | None = None) -> Restoration:
-    """Runs a restoration; notes, noise level, time, progress, cost and verdict go to stderr. `ask` before a very long run;
-    `busy`: seconds that pass for one of the processor.
+    """Runs a restoration; notes, noise level, time, progress, cost and verdict go to stderr. `ask`: confirm a very long run;
+    `busy`: wall-clock seconds per processor second.
     """
     for note in ready.notes:
         to_stderr(note)
@@ -57,7 +57,9 @@ def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False, busy
 
 
 def announce(ready: Preparation, ask: bool, busy: float | None) -> float:
-    """Says how long a run will take; `ask` wants an answer on a terminal beyond ten minutes. Seconds of a network call."""
+    """Announces the time of a run; with `ask`, a terminal must confirm more than ten minutes. Returns seconds per network
+    call.
+    """
     forecast = forecast_run(ready, busy)
     seconds = forecast.seconds
     if seconds >= SHORT:
@@ -65,7 +67,7 @@ def announce(ready: Preparation, ask: bool, busy: float | None) -> float:
         advice = f"; {', '.join(less)} or a smaller picture take less" if seconds > LONG else ""
         to_stderr(f"This will take {'at most' if forecast.most else 'about'} {format_duration(seconds)}{advice}.")
     if ask and seconds > TOO_LONG and at_terminal() and not typer.confirm("Begin?", default=False, err=True):
-        to_stderr("Nothing was done; --yes begins without a question.")
+        to_stderr("Nothing was done; --yes starts without asking.")
         raise typer.Exit(INTERRUPTED)
     return forecast.call
 
@@ -76,7 +78,7 @@ def at_terminal() -> bool:
 
 
 def _tell_trust(restored: Restoration) -> None:
-    """How much of the picture is known how well, where that was measured."""
+    """Summarises the trust map, if there is one."""
     spread = restored.uncertainty
     if restored.trust is None or spread is None:
         return

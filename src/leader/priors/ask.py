@@ -1,6 +1,6 @@
-"""Ask: what the loop, the methods and the estimators may ask of a prior, plug-ins applied, everything counted.
+"""Ask: the interface to a prior for the loop, methods and estimators, with plug-ins applied and every call counted.
 
-Counts go to the ledger of the run that asks (`leader.priors.ledger.recording`).
+Counts go to the ledger of the current run (`leader.priors.ledger.recording`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from leader.priors.base import Prediction, Prior
 from leader.priors.ledger import Counts, record, uncounted
 
 _FORWARD_MODE = threading.Lock()
-"""Torch keeps the level of forward-mode differentiation once a process: threads take turns."""
+"""Torch has one forward-mode differentiation level per process: threads take turns."""
 
 Predict = Callable[[Tensor, Tensor], Prediction]
 

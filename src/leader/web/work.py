@@ -1,4 +1,4 @@
-"""The work behind the button: a picture that was handed in is repaired, step by step, and laid out as files."""
+"""The work behind the button: repairs an uploaded picture step by step and writes the files."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ if TYPE_CHECKING:
 
 PREVIEW_SIDE = 960
 PREVIEW_PAUSE = 0.4
-"""Seconds between two previews at least: nobody sees more."""
+"""Minimum seconds between two previews: more would not be noticed."""
 TELLING = 0.25
-"""Share of the work after which the run itself tells how long it will take."""
+"""Share of the work after which the run itself is used to estimate the time left."""
 LONG = 6.0
-"""Seconds from which on a run is worth a draft before it, if that takes less than QUICK of them."""
+"""Runs longer than this many seconds get a draft first, if that takes less than QUICK of them."""
 QUICK = 0.4
 AROUND = 4.0
-"""Network calls that preparing a run and drawing its maps take the time of, on 256 x 256 pixels."""
+"""The time to prepare a run and draw its maps, in network calls, on 256 x 256 pixels."""
 RESTORED, MAP, COVER, LEVELS, RUN = "restored.png", "map.png", "cover.png", "levels.png", "run.json"
 
 
 def prepare_repair(
     site: Site, wish: Wish, number: int, examination: Examination, entry: Entry, prior: Prior | None = None
 ) -> Preparation:
-    """Repair `number` of a wish with every choice made; its origin holds the hash of the file, and no name.
+    """Repair `number` of a wish with every choice made; its origin holds the hash of the file, not its name.
 
-    entry  whose picture the examination is of
-    prior  the one that the wish names, where it is loaded already
+    entry  the entry whose picture is examined
+    prior  the one that the wish names, if it is already loaded
     """
     size, limits = examination.picture.size, site.limits
     request = build_request(wish, number, size, entry.about.get("advised", {}))
     width, height = request.find_size(size)
     if width * height > limits.pixels:
         raise LeaderError(
-            f"The result would have {width} x {height} pixels; at most {limits.pixels / 1e6:.3g} million are served here, "
+            f"The result would have {width} x {height} pixels; the limit here is {limits.pixels / 1e6:.3g} million, "
             "so choose a smaller size or crop the picture."
         )
     more: dict[str, Any] = {} if prior is None else {"prior": prior}
@@ -67,19 +67,19 @@ def prepare_repair(
 
 
 def predict_seconds(site: Site, entry: Entry, wish: Wish) -> dict[str, Any]:
-    """How long each quality will take on this machine (`seconds`), and which ones do the `same` as the default one.
+    """The expected time of each quality on this machine (`seconds`), and which ones are the `same` as the default one.
 
-    Every repair is prepared for the picture as it was given: those before it change its pixels, and not their number. The time
-    does not depend on what will be painted.
+    Every repair is prepared for the given picture: earlier repairs change its pixels but not its size. The time does not depend
+    on the painted mask.
     """
     found, same = predict_repairs(site, entry, wish)
     return {"seconds": {quality: sum(seconds) for quality, seconds in found.items()}, "same": same}
 
 
 def predict_repairs(site: Site, entry: Entry, wish: Wish, job: Job | None = None) -> tuple[dict[str, list[float]], list[str]]:
-    """The same for each repair; 0 for one that can be prepared only for what the repair before it makes.
+    """The same for each repair; 0 for one that can only be prepared from the result of the previous repair.
 
-    job  the one that it is a part of, which may have been stopped
+    job  the job it belongs to, which may have been stopped
     """
     examination, prior, same = site.examinations.take(entry), None, set(QUALITIES)
     found = {quality: [0.0] * len(wish.repairs) for quality in QUALITIES}
@@ -103,9 +103,9 @@ def predict_repairs(site: Site, entry: Entry, wish: Wish, job: Job | None = None
 
 
 def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[str, Any]]:
-    """Does the work of a job: previews, share and seconds left appear in the job while it runs, and what is done so far.
+    """Does the work of a job: updates its previews, share, seconds left and outcomes while it runs.
 
-    The result of a repair is kept as an entry of its own, which the next repair begins with.
+    The result of each repair is kept as an entry of its own, from which the next repair starts.
     """
     job.words = "Looking at the picture"
     examination = site.examinations.take(entry)
@@ -150,7 +150,7 @@ def _is_worth_a_draft(seconds: float, draft: float) -> bool:
 
 
 def _show_draft(job: Job, site: Site, entry: Entry, wish: Wish, examination: Examination) -> None:
-    """Runs the whole wish as a draft, whose picture is shown while the real run goes on."""
+    """Runs the whole wish as a draft, whose picture is shown during the real run."""
     draft = wish.change(quality="draft")
     for number in range(len(draft.repairs)):
         job.step = number
@@ -161,7 +161,7 @@ def _show_draft(job: Job, site: Site, entry: Entry, wish: Wish, examination: Exa
 
 
 def _run(job: Job, one: Preparation, site: Site, said: str, check: bool = True) -> Restoration:
-    """Runs to the end. What other runs took tells more of the time left than the first steps, which are the cheap ones."""
+    """Runs to the end. Earlier runs predict the time left better than the first steps, which are the cheap ones."""
     expected = site.pace.predict_seconds(count_cost(one), _kind_of_run(one))
     progress = RunProgress(one)
     job.words, job.share = said, 0.0
@@ -182,20 +182,20 @@ def _run(job: Job, one: Preparation, site: Site, said: str, check: bool = True) 
 
 
 def count_cost(made: Preparation) -> float:
-    """The work of a repair, in pixels of network calls, with what comes before and after the run."""
+    """The work of a repair, in pixels of network calls, including the work before and after the run."""
     _, height, width = made.problem.image_shape
     return count_work(made) + AROUND * height * width
 
 
 def _kind_of_run(made: Preparation) -> str:
-    """What runs have in common that take the same share of the work that may lie ahead: task, method, plug-ins, grid."""
+    """A key for runs that take the same share of the maximal work: task, method, plug-ins, grid."""
     settings = made.plan.settings
     plugins = "+".join(str(item["name"]) for item in settings["plugins"])
     return f"{made.task} {settings['method']['name']} {plugins} {len(made.plan.grid.times)}"
 
 
 def choose_seconds(share: float, own: float | None, expected: float) -> float | None:
-    """Seconds left: at first what other runs took, later what this one says itself; None before the first step."""
+    """Seconds left: at first based on other runs, later on this one; None before the first step."""
     if own is None:
         return None
     return own if share >= TELLING else max(own, (1 - share) * expected)
@@ -217,7 +217,7 @@ def _draw_preview(picture: Picture) -> bytes:
 
 
 def lay_out(site: Site, restored: Restoration, client: str) -> tuple[Entry, dict[str, Any]]:
-    """Writes everything that can be shown or taken away; the entry, and what the page says of it."""
+    """Writes everything that can be shown or downloaded; returns the entry, and what the page says about it."""
     entry = site.store.new(client, RESTORED)
     restored.save(entry.picture)
     (entry.folder / RUN).write_text(json.dumps(restored.summary(), indent=2, default=str) + "\n", encoding="utf-8")
