@@ -52,7 +52,7 @@ class Sampler:
     steps       T, from 1 to the length of the prior's schedule; not used where `grid` is a Grid
     grid        None for the method's own, a name ("uniform", "linspace", "quadratic", "respaced"), or a Grid
     estimator   how Sigma is estimated: "auto", a name, an object (Hutchinson(4)) or a table of its settings ({"name":
-                "hutchinson", "probes": 4}), or None to skip it if no plug-in needs it; `probes` applies to the name "hutchinson"
+                "hutchinson", "probes": 4}), or None to skip it if no plug-in needs it; `probes` applies to that name
     trust_time  the spread is stored in the Result at the first visited time at or below it
     settings    settings of a method by name; a dict under a plug-in's name holds that plug-in's settings
                 Settings that are not given come from the prior's presets for the problem's task and noise.
