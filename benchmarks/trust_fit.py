@@ -2,7 +2,8 @@
 
     python benchmarks/trust_fit.py --store DIR fit FILE [--seconds S] [--steps N]  on the runs of train, scored on val
     python benchmarks/trust_fit.py --store DIR score FILE                           scored on val again
-    python benchmarks/trust_fit.py --store DIR calibrate FILE                       factors from the runs of calib, beside FILE
+    python benchmarks/trust_fit.py --store DIR calibrate FILE                       factors from the runs of calib, beside FILE;
+                                                                                    families without runs keep theirs
     python benchmarks/trust_fit.py --store DIR time PICTURE                         the map's share of a run's time, one thread
 
 DIR holds the runs of benchmarks/trust_runs.py. On val, half of the photographs give the factors by family of tasks and the
@@ -25,7 +26,7 @@ from leader.problem import Problem
 from leader.result import Step
 from leader.train.trust_fit import FitSettings, fit_calibration, fit_referee, ratios, read_lessons
 from leader.train.trust_runs import KeptRun, RunCase, crop_of, read_run
-from leader.trust.calibration import LEVELS, SHOWN, beside, quantiles
+from leader.trust.calibration import LEVELS, SHOWN, Calibration, beside, calibration_of, quantiles
 from leader.trust.error_map import error_map
 from leader.trust.evidence import Watch, gather
 from leader.trust.referee import Referee
@@ -129,7 +130,8 @@ def main() -> None:
     if chosen.what == "time":
         print(timing(chosen.file))
     elif chosen.what == "calibrate":
-        fit_calibration(Referee.load(chosen.file), read(chosen.store, "calib")).save(beside(chosen.file))
+        fitted, kept = fit_calibration(Referee.load(chosen.file), read(chosen.store, "calib")), calibration_of(chosen.file)
+        Calibration({**({} if kept is None else kept.families), **fitted.families}).save(beside(chosen.file))
     else:
         print(score(Referee.load(chosen.file), read(chosen.store, "val")))
 

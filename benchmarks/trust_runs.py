@@ -5,7 +5,7 @@
 DIR holds train/, val/, calib/ and test/. Each part is made from its own photographs, those that are named otherwise from
 test/; a stopped command goes on. `paths` runs what quality standard stands for, `test` DDNM and DiffPIR by name; `many` makes
 eight runs of each of some problems of `paths`, with other seeds, for the spread of eight; `between` has noise levels and
-kernels between those of `calib`; `files` are picture files as `leader.restore` treats them.
+kernels between those of `calib`; `files` are picture files as `leader.restore` treats them. `--task` leaves out all others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from leader.pictures import list_pictures
 from leader.priors.loading import load_prior
 from leader.train import trust_runs as runs
 
-PARTS = {"train": 3000, "val": 240, "calib": 864, "paths": 192, "test": 384, "between": 96, "many": 96, "files": 192}
+PARTS = {"train": 3000, "val": 240, "calib": 832, "paths": 192, "test": 384, "between": 96, "many": 96, "files": 192}
 VAL_SIDE = 96
 """Of the crops of val, in pixels: larger than those of the fit, so that what is chosen does not hang on their size."""
 REPETITIONS = 8
@@ -69,6 +69,7 @@ def main() -> None:
     parser.add_argument(
         "--turn", type=int, nargs=2, default=(0, 1), metavar=("K", "N"), help="only every Nth run, from the Kth"
     )
+    parser.add_argument("--task", nargs="+", help="only these tasks")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     begin = time.monotonic()
@@ -77,7 +78,7 @@ def main() -> None:
     files = list_pictures(folder)
     made = 0
     for number, case in enumerate(cases(chosen.part, len(files))):
-        if number % chosen.turn[1] != chosen.turn[0]:
+        if number % chosen.turn[1] != chosen.turn[0] or (chosen.task and case.task not in chosen.task):
             continue
         for name in range(REPETITIONS if chosen.part == "many" else 1):
             path = chosen.store / chosen.part / (f"{number:05d}.npz" if chosen.part != "many" else f"{number:05d}-{name}.npz")

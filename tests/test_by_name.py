@@ -68,7 +68,7 @@ def test_values_that_fit_are_taken(settings: dict[str, Any]) -> None:
         ({"mode": 1.5}, "whole number below 2\\^31 or nothing"),
         ({"thing": 3}, "a word or an object Thing"),
         ({"size": 3}, "no setting 'size'; it has count, flag"),
-        ("x", "names and values; found 'x'"),
+        ("x", "names with values; found 'x'"),
     ],
 )
 def test_values_that_do_not_fit_are_refused(settings: Any, message: str) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from leader import LeaderError, Problem, Sampler
 from leader.censoring import Censored, mean_beyond
 from leader.methods import METHODS, Context
-from leader.methods.shared import seen
+from leader.methods.shared import scale_data
 from leader.operators import AveragePoolSR, Blur, Denoising, Inpainting, LinearOperator, gaussian_kernel
 from leader.operators.base import SpectralOperator
 from leader.plugins import Direct
@@ -142,7 +142,7 @@ def test_direct_denoising_ends_near_the_fixed_point() -> None:
     for _ in range(60):
         x = mean + ((problem.impute(x).y - mean).flatten(1) @ gain).reshape(x.shape)
     spread = float(after.diagonal().mean().sqrt())
-    sampler = Sampler(model, "ddnm", Direct(calls=1, share=0.0), 21, eta=0.0, estimator=None, use_presets=False)
+    sampler = Sampler(model, "ddnm", Direct(calls=1), 21, eta=0.0, estimator=None, use_presets=False)
     run, blind = sampler.run(problem), sampler.run(dataclasses.replace(problem, censored=None))
     error = float((run.images.double() - x).square().mean().sqrt())
     assert error < 0.1 * spread
@@ -185,10 +185,10 @@ def test_what_is_kept_of_a_measurement_follows_it() -> None:
     assert isinstance(operator, SpectralOperator)
     first = Context(Ask(model, model.predict), problem.impute(), model.schedule, lambda name: problem.y)
     second = dataclasses.replace(first, problem=problem.impute(torch.zeros(2, *SHAPE)))
-    before = seen(first, operator.measured)
-    assert seen(first, operator.measured) is before
-    assert not torch.equal(seen(second, operator.measured), before)
-    assert torch.equal(seen(first, operator.measured), before)
+    before = scale_data(first, operator.measured)
+    assert scale_data(first, operator.measured) is before
+    assert not torch.equal(scale_data(second, operator.measured), before)
+    assert torch.equal(scale_data(first, operator.measured), before)
 
 
 # The problem

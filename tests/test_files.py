@@ -32,7 +32,7 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     assert check_readable(tmp_path / "link").st_size == 3
     for name, says in (
         ("pipe", "pipe or a device"),
-        ("loop", "leads back to itself"),
+        ("loop", "symbolic link to itself"),
         (".", "is a folder"),
         ("none", "no file"),
         ("good/inside", "no file"),
@@ -53,10 +53,10 @@ def test_names_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     for name, says in (
         ("x" * 256, "256 bytes; at most 255"),
         ("\u00e4" * 128, "256 bytes"),
-        ("loop", "leads back to itself"),
+        ("loop", "symbolic link to itself"),
         ("pipe", "pipe or a device"),
         (".", "is a folder"),
-        ("file/inside", "is no folder"),
+        ("file/inside", "is not a folder"),
         ("none/inside", "does not exist"),
         (os.fsdecode(b"latin-\xe4.png"), "not valid UTF-8"),
     ):

@@ -94,7 +94,7 @@ def test_wrong_noise_levels_are_refused(sigma: float) -> None:
 def test_a_batch_that_masks_do_not_fit_is_refused() -> None:
     masks = torch.stack([random_mask(16, 16, 0.5, seed) for seed in range(3)])[:, None]
     for count in (1, 2):  # one image would otherwise be repeated three times without a word
-        with pytest.raises(LeaderError, match=f"one of 3 images; the measurement holds {count}"):
+        with pytest.raises(LeaderError, match=f"for 3 images; the measurement holds {count}"):
             Problem(picture(count), Inpainting(SHAPE, masks))
     assert Problem(picture(3), Inpainting(SHAPE, masks)).batch == 3
 
@@ -143,7 +143,7 @@ def test_six_sigma_is_the_limit(sign: int) -> None:
 
 
 def test_a_noise_level_of_bytes_is_refused() -> None:
-    with pytest.raises(LeaderError, match=r"noise level of 25 drowns every image.*divide by 255"):
+    with pytest.raises(LeaderError, match=r"noise level of 25 hides any image.*divide by 255"):
         Problem(100 * picture(), Denoising(SHAPE), 25.0)  # its own range would excuse all bytes up to 151
 
 
@@ -295,7 +295,7 @@ def test_noise_is_loud_by_the_size_of_what_is_measured() -> None:
     faint = FromFunctions(SHAPE, lambda x: 0.1 * x, lambda y: 0.1 * y)
     y = torch.full((1, *SHAPE), 0.05)
     assert Problem(y, faint, 0.49).batch == 1
-    with pytest.raises(LeaderError, match="drowns every image"):
+    with pytest.raises(LeaderError, match="hides any image"):
         Problem(y, faint, 0.51)
 
 
@@ -323,5 +323,5 @@ def test_simulated_noise_has_its_level_per_image() -> None:
 def test_two_kernels_serve_two_pictures(count: int) -> None:
     operator = Blur((1, 4, 4), torch.rand(2, 1, 3, 3) + 0.1)
     assert Problem(torch.full((2, 1, 4, 4), 0.5), operator).batch == 2
-    with pytest.raises(LeaderError, match=f"one of 2 images; the measurement holds {count}"):
+    with pytest.raises(LeaderError, match=f"for 2 images; the measurement holds {count}"):
         Problem(torch.full((count, 1, 4, 4), 0.5), operator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from leader.folders.meter import FolderMeter
-from leader.progress import MachinePace, ProgressDisplay, TimeLeft, format_clock, format_duration
+from leader.progress import Busyness, MachinePace, ProgressDisplay, TimeLeft, format_clock, format_duration
 
 
 class Clock:
@@ -135,3 +136,11 @@ def test_a_pace_prefers_runs_of_its_own_kind() -> None:
         200.0, "quick"
     ) == pytest.approx(20.0)
     assert pace.predict_seconds(200.0, "other") == pytest.approx(100.0), "at most what others take"
+
+
+def test_busyness_is_what_passes_for_a_second_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "perf_counter", itertools.count(0.0, 6.0).__next__)
+    monkeypatch.setattr(time, "thread_time", itertools.count(0.0, 2.0).__next__)
+    assert Busyness().ratio == pytest.approx(3.0)
+    monkeypatch.setattr(time, "perf_counter", itertools.count(0.0, 1.0).__next__)
+    assert Busyness().ratio == 1.0, "never faster than alone"

@@ -63,16 +63,16 @@ def test_pruning_never_leaves_a_descending_run() -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"method": "dnnm"}, "did you mean 'ddnm'"),
-    ({"method": DDNM}, "a method is given by its name or as an object"),
+    ({"method": DDNM}, "a method must be a name or an object"),
     ({"method": "ddnm", "zeta": 1.0}, "no setting 'zeta'"),
     ({"method": "ddnm", "eta": "0.5"}, "'eta' of the method 'ddnm' is a finite number; found '0.5'"),
     ({"method": DDNM(), "eta": 0.3}, "'ddnm' was given as an object, which holds its settings; found eta"),
     ({"plugins": ("leeder",)}, "did you mean 'leader'"),
     ({"plugins": (3,)}, "a plug-in is given by its name"),
     ({"plugins": None}, "plug-ins are given by name"),
-    ({"plugins": (), "satp": {"budget": 0.1}}, "settings for the plug-in 'satp', which does not take part"),
+    ({"plugins": (), "satp": {"budget": 0.1}}, "settings for the plug-in 'satp', which is not used"),
     ({"plugins": (SATP(),), "satp": {"budget": 0.1}}, "'satp' was given as an object"),
-    ({"satp": "x"}, "settings of the plug-in 'satp' are names and values; found 'x'"),
+    ({"satp": "x"}, "settings of the plug-in 'satp' must be names with values; found 'x'"),
     ({"satp": {"budget": "x"}}, "'budget' of the plug-in 'satp' is a finite number"),
     ({"plugins": ("ucpm",), "ucpm": {"phi": "tw"}}, "Unknown image prior"),
     ({"grid": "unifrm"}, "did you mean 'uniform'"),
@@ -116,7 +116,10 @@ def test_objects_and_names_are_the_same() -> None:
     by_object = Sampler(prior, DDNM(eta=0.5), objects, 8, estimator=Hutchinson(3))
     first, second = by_name.run(problem), by_object.run(problem)
     assert torch.equal(first.images, second.images) and first.ledger.rows == second.ledger.rows
-    assert second.settings["estimator"] == {"name": "hutchinson", "probes": 3, "window": 7, "seed": 0}
+    described = {"name": "hutchinson", "probes": 3, "window": 7, "seed": 0, "every": 1, "memory": 0.0, "reverse": False}
+    assert second.settings["estimator"] == described
+    again = Sampler(prior, DDNM(eta=0.5), objects, 8, estimator=described).run(problem)
+    assert torch.equal(again.images, second.images), "a table, as a run describes its estimator"
     assert second.settings["plugins"][0]["phi"] == "tv"
     assert json.loads(json.dumps(second.settings))["method"] == {**first.settings["method"]}
     fewer = Sampler(prior, DDNM(eta=0.5), objects, 8, estimator=Hutchinson(1)).run(problem)
@@ -127,7 +130,7 @@ def test_an_estimator_must_answer_in_the_shape_of_the_image() -> None:
     def flat(ask: Ask, x: Tensor, t: Tensor, prediction: Prediction, ids: Sequence[int]) -> Tensor:
         return torch.ones(len(x), 1, 1, 1)
 
-    with pytest.raises(LeaderError, match=r"answered \[1, 1, 1, 1\]; expected \[1, 1, 16, 12\]"):
+    with pytest.raises(LeaderError, match=r"returned the shape \[1, 1, 1, 1\]; expected \[1, 1, 16, 12\]"):
         Sampler(mixture(SHAPE), "ddnm", (), 5, estimator=flat).run(make_problem(1))
 
 
@@ -188,5 +191,12 @@ def test_a_variance_that_is_not_a_number_is_told() -> None:
             return super().__call__(*arguments, **named) * float("nan")
 
     problem, prior = make_problem(1, 0.1), mixture(SHAPE)
-    with pytest.raises(LeaderError, match="not a number at time"):
+    with pytest.raises(LeaderError, match="NaN at time"):
         Sampler(prior, "ddnm", "satp", 5, use_presets=False, estimator=Broken(1)).run(problem)
+
+
+def test_a_method_that_needs_a_metric_gets_one_where_no_plug_in_has_it() -> None:
+    problem = Problem(torch.rand(1, *SHAPE), operators.Denoising(SHAPE), 0.1)
+    for given, wanted in (((), ["ucdc"]), (("satp",), ["satp", "ucdc"]), (("ucdc", "satp"), ["ucdc", "satp"])):
+        plan = Sampler(mixture(SHAPE), "posterior", given, 4).plan(problem)
+        assert [item.name for item in plan.plugins] == wanted

@@ -1,7 +1,7 @@
-"""Names and values that people give: what a name stands for, and wrong values refused before anything is built.
+"""Names and values given by users: looks up names and rejects wrong values before anything is built.
 
-A name is that of a part of this package, one that an installed package announces under an entry point of the group, or
-`module:Class` for a class in a file of one's own.
+A name refers to a part of this package, to an entry point that an installed package registers in the group, or, as
+`module:Class`, to a class in a file of your own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REFERENCE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 """module:Class, as in mine:Blend or mine.methods:Blend."""
 
 LARGEST_INTEGER = 2**31 - 1
-"""No setting counts further than this; beyond it arithmetic elsewhere would overflow."""
+"""The largest value of an integer setting; above it arithmetic elsewhere would overflow."""
 WORDS = {
     float: "a finite number",
     int: "a whole number below 2^31",
@@ -41,13 +41,14 @@ WORDS = {
 
 
 class Registry(Mapping[str, V], Generic[V]):
-    """What names stand for. It lists the package's own and those that installed packages announce; `module:Class` is found
-    when it is asked for, with the current folder on the path. Whatever cannot be had is one sentence.
+    """A mapping from names to values. It lists the package's own names and those that installed packages register;
+    `module:Class` is looked up on request, with the current folder on the path. A name that cannot be loaded raises a
+    one-sentence error.
 
-    kind   what it holds, in a word
+    kind   what it holds, in one word
     groups of entry points, as in "leader.methods"; several with a comma
-    own    those of this package
-    adapt  what a module holds -> the value that is registered; refuses, by a TypeError that says what was expected
+    own    the entries of this package
+    adapt  converts the object found in a module to the registered value; raises a TypeError that says what was expected
     """
 
     def __init__(self, kind: str, groups: str, own: Mapping[str, V], adapt: Callable[[Any, str], V]) -> None:
@@ -70,12 +71,12 @@ class Registry(Mapping[str, V], Generic[V]):
         return len({**self.own, **self._announced})
 
     def name_of(self, value: V, otherwise: str) -> str:
-        """The name under which a value can be had again; `otherwise` for one that came as an object."""
+        """The name of a registered value; `otherwise` for a value that was given as an object."""
         return next((name for name, found in {**self._found, **self.own}.items() if found is value), otherwise)
 
     @cached_property
     def _announced(self) -> dict[str, str]:
-        """References by the names of entry points; the package's own names cannot be taken."""
+        """References by entry point name; the package's own names cannot be overridden."""
         found = (item for group in self.groups for item in entry_points(group=group))
         return {item.name: item.value for item in found if item.name not in self.own}
 
@@ -96,13 +97,13 @@ def import_reference(reference: str, kind: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
             where = f"there is no module '{error.name}' here or among the installed packages"
-            raise UsageError(f"The {kind} '{reference}' cannot be had: {where}.") from error
+            raise UsageError(f"The {kind} '{reference}' cannot be loaded: {where}.") from error
         raise LeaderError(
-            f"The {kind} '{reference}' cannot be had: its module needs '{error.name}', which is missing."
+            f"The {kind} '{reference}' cannot be loaded: its module needs '{error.name}', which is missing."
         ) from error
-    except Exception as error:  # whatever a stranger's file does when it is read
+    except Exception as error:  # importing a foreign file may raise anything
         reason = f"{type(error).__name__}: {error}"
-        raise LeaderError(f"The {kind} '{reference}' cannot be had: importing '{module}' ended with {reason}.") from error
+        raise LeaderError(f"The {kind} '{reference}' cannot be loaded: importing '{module}' ended with {reason}.") from error
     if not hasattr(found, name):
         classes = (key for key, item in vars(found).items() if isinstance(item, type) and item.__module__ == found.__name__)
         raise unknown_name(f"class of the module '{module}'", name, classes)
@@ -110,7 +111,7 @@ def import_reference(reference: str, kind: str) -> Any:
 
 
 def accept_class(base: type[T]) -> Callable[[Any, str], type[T]]:
-    """An `adapt` of a Registry of classes: subclasses of `base` that have a name."""
+    """An `adapt` for a Registry of classes: accepts subclasses of `base` that have a name."""
 
     def adapt(found: Any, name: str) -> type[T]:
         if not (isinstance(found, type) and issubclass(found, base)):
@@ -125,13 +126,13 @@ def accept_class(base: type[T]) -> Callable[[Any, str], type[T]]:
 
 
 def label_of(cls: type) -> str:
-    """How a table calls a method or plug-in: its `label`, else the name of its class."""
+    """The name of a method or plug-in in tables: its `label`, else its class name."""
     return getattr(cls, "label", None) or cls.__name__
 
 
 def revision_of(cls: type) -> int:
-    """What the key of a record knows a class by: the revision that its authors raise, where it is of this package; the text
-    of the class elsewhere, so that nobody who edits a method is shown numbers of the one before.
+    """What identifies a class in the key of a record: its `revision` for classes of this package; the source text for other
+    classes, so that an edited method never gets the numbers of its previous version.
     """
     revision: int = cls.revision  # type: ignore[attr-defined]
     if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
@@ -144,7 +145,7 @@ def revision_of(cls: type) -> int:
 
 
 def present_name(name: T, former: Mapping[Any, T], kind: str) -> T:
-    """A name as it is today; one of the `former` names is told of by a DeprecationWarning."""
+    """The current name; one of the `former` names gives a DeprecationWarning."""
     if not isinstance(name, str) or name not in former:
         return name
     warn_deprecated(f"the {kind} '{name}'", f"'{former[name]}'")
@@ -152,12 +153,12 @@ def present_name(name: T, former: Mapping[Any, T], kind: str) -> T:
 
 
 def warn_deprecated(what: str, instead: str) -> None:
-    """Warns that a public name will go with the next minor version but one; see docs/stability.md."""
-    warnings.warn(f"leader: {what} has another name now, {instead}; the old one will be removed.", DeprecationWarning, 3)
+    """Warns that a public name will be removed in the next minor version but one; see docs/stability.md."""
+    warnings.warn(f"leader: {what} was renamed to {instead}; the old name will be removed.", DeprecationWarning, 3)
 
 
 def settings_of(cls: type) -> list[str]:
-    """The names of the settings of a class: its fields, where it is a dataclass."""
+    """The names of the settings of a class: its fields if it is a dataclass."""
     return sorted(item.name for item in fields(cls) if item.init) if is_dataclass(cls) else []
 
 
@@ -166,7 +167,7 @@ def build(kind: str, registry: Mapping[str, type[T]], name: str, settings: Mappi
     if not isinstance(name, str) or name not in registry:
         raise unknown_name(kind, name, registry)
     if not isinstance(settings, Mapping):
-        raise UsageError(f"The settings of the {kind} '{name}' are names and values; found {show_value(settings)}.")
+        raise UsageError(f"The settings of the {kind} '{name}' must be names with values; found {show_value(settings)}.")
     known = settings_of(registry[name])
     for key in settings:
         if key not in known:
@@ -175,16 +176,16 @@ def build(kind: str, registry: Mapping[str, type[T]], name: str, settings: Mappi
 
 
 def check_settings(item: object, kind: str, name: str) -> None:
-    """Refuses a dataclass whose fields hold values that do not fit them; see `check_values`."""
+    """Rejects a dataclass instance with field values of the wrong type; see `check_values`."""
     if is_dataclass(item):
         check_values(type(item), {field.name: getattr(item, field.name) for field in fields(item)}, kind, name)
 
 
 def check_values(cls: type, values: Mapping[str, Any], kind: str, name: str) -> None:
-    """Refuses values of other types than the fields of the dataclass `cls` declare, and numbers that are not finite.
+    """Rejects values whose type differs from the declared field of the dataclass `cls`, and numbers that are not finite.
 
-    A float field takes whole numbers too; true and false are no numbers. Types other than numbers, words, truth values,
-    tuples of them and classes are not looked into, and names that are no fields are left to `build`.
+    A float field also takes integers; booleans are not numbers. Types other than numbers, strings, booleans, tuples of them and
+    classes are not checked, and names that are not fields are left to `build`.
     """
     hints = _read_hints(cls)
     for key, value in values.items():
@@ -204,7 +205,7 @@ def check_count(what: str, value: object, least: int, most: int) -> int:
 def _read_hints(cls: type) -> dict[str, Any]:
     try:
         return get_type_hints(cls)
-    except NameError:  # a class of the user's whose annotations are not in reach: its own business
+    except NameError:  # a user's class whose annotations cannot be resolved is not checked
         return {}
 
 
@@ -219,7 +220,7 @@ def _fits(value: object, hint: Any) -> bool:
 def _fits_one(value: object, kind: Any) -> bool:
     if kind is Any:
         return True
-    if get_origin(kind) is tuple:  # of any length or of a fixed one; files give lists
+    if get_origin(kind) is tuple:  # of variable or fixed length; files give lists
         parts = get_args(kind)
         if not isinstance(value, (tuple, list)):
             return False
@@ -237,7 +238,7 @@ def _fits_one(value: object, kind: Any) -> bool:
 def _finite(value: numbers.Real) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer too large for a float
         return False
 
 
@@ -253,9 +254,9 @@ def _describe_member(kind: Any) -> str:
 
 
 def show_value(value: object) -> str:
-    """A value for an error message, however long it is."""
+    """A value for an error message, shortened if it is long."""
     try:
         text = repr(value)
-    except ValueError:  # whole numbers of thousands of digits are not written out
+    except ValueError:  # integers with thousands of digits are not written out
         text = "a very large number"
     return text if len(text) <= 60 else f"{text[:57]}..."

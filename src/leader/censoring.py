@@ -1,12 +1,13 @@
-"""Censored: the entries of a measurement that are limits, not values.
+"""Censored: entries of a measurement that are bounds, not values.
 
-A file ends at black and at white. Noise that went beyond was cut off there: an entry at the limit c says y <= c (or y >= c) and
-no more. Given the clean value m of the entry and noise of standard deviation sigma, what was cut off has the mean
+Pixel values in a file end at black and at white, and noise beyond these limits is cut off: an entry at the limit c only tells
+us that y <= c (or y >= c). Given the clean value m of the entry and noise of standard deviation sigma, what was cut off has the
+mean
 
     E[y | y <= c] = c - sigma g(a),    a = (c - m) / sigma,    g(a) = a + phi(a) / Phi(a) > 0
 
-and its mirror image at white. With that in its place the measurement is an ordinary one. Repeated with m from the answer this
-is expectation-maximisation: under a Gaussian prior it ends at the most likely image, given the limits.
+and the mirror image of this at white. With that mean in its place, the measurement is an ordinary one. Repeated with m from the
+answer, this is expectation-maximisation: under a Gaussian prior it converges to the most likely image given the limits.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _Beyond = Callable[[Tensor, Tensor], Tensor]
 class Censored:
     """Which entries of a measurement y [B, ...] were clipped; their limit is the value that y has there.
 
-    low, high  bool, the shape of y: at most, or at least, what y says; no entry is both
+    low, high  bool, the shape of y: the true value is at most (low) or at least (high) the value of y; no entry is both
     """
 
     low: Tensor
@@ -42,13 +43,13 @@ class Censored:
     def __post_init__(self) -> None:
         for mask in (self.low, self.high):
             if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != self.low.shape:
-                raise LeaderError("Censored entries are marked by two bool tensors of the shape of the measurement.")
+                raise LeaderError("Censored entries must be marked by two bool tensors with the shape of the measurement.")
         if bool((self.low & self.high).any()):
             raise LeaderError("An entry is marked as clipped at both ends; mark each at one.")
 
     @staticmethod
     def at_limits(y: Tensor, low: float = 0.0, high: float = 1.0) -> Censored | None:
-        """The entries of y that stand at a limit; None where there are none."""
+        """The entries of y that are at a limit; None if there are none."""
         found = Censored(y <= low, y >= high)
         return found if found.count else None
 
@@ -62,7 +63,7 @@ class Censored:
         return int(self.any.sum())
 
     def where(self, reached: Tensor) -> Censored | None:
-        """Only the entries that `reached` marks; None where none is left."""
+        """Only the entries marked by `reached`; None if none are left."""
         kept = Censored(self.low & reached, self.high & reached)
         return kept if kept.count else None
 
@@ -74,7 +75,7 @@ class Censored:
 
     @staticmethod
     def join(parts: Sequence[Censored | None], measurements: Sequence[Tensor]) -> Censored | None:
-        """That of the batch of several measurements, of which some may be whole."""
+        """Concatenates the censored entries of several measurements, some of which may have none."""
         if all(part is None for part in parts):
             return None
         none = [torch.zeros_like(y, dtype=torch.bool) for y in measurements]
@@ -86,14 +87,14 @@ class Censored:
     def impute(self, y: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
         """y with the mean of what was cut off in place of its limits.
 
-        mean   A x of the clean image x that is believed, the shape of y
-        sigma  standard deviation of the noise, float64 and broadcastable over y; without noise y is mean, or the limit where
+        mean   A x of the assumed clean image x, the shape of y
+        sigma  standard deviation of the noise, float64 and broadcastable over y; without noise, y is mean, or the limit where
                mean does not reach it
         """
         return self._replace(y, mean, sigma, lambda a, index: mean_beyond(a))
 
     def draw(self, y: Tensor, mean: Tensor, sigma: Tensor, uniform: Tensor) -> Tensor:
-        """y with draws of what was cut off in place of its limits; `uniform` in (0, 1], the shape of y, chooses them.
+        """y with draws of what was cut off in place of its limits; `uniform` in (0, 1], the shape of y, determines them.
 
         If mean is right, y - mean is then Gaussian noise again.
         """
@@ -117,7 +118,7 @@ def mean_beyond(a: Tensor) -> Tensor:
 
 
 def draw_beyond(a: Tensor, uniform: Tensor) -> Tensor:
-    """A draw of the same distance, float64, that grows as `uniform` in (0, 1] falls."""
+    """A draw of the same distance, float64, which grows as `uniform` in (0, 1] falls."""
     inner = a.clamp_min(TAIL)
     drawn = inner - torch.special.ndtri(uniform * torch.special.ndtr(inner))
     return torch.where(a < TAIL, uniform.log() / a.clamp_max(TAIL), drawn).clamp_min(0)

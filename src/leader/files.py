@@ -1,4 +1,4 @@
-"""Files: judged before they are opened, written whole or not at all."""
+"""Files: checked before they are opened, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from typing import IO
 from leader.errors import LeaderError
 
 LONGEST_NAME = 255
-"""Bytes of a file name that every usual file system can hold."""
+"""The longest file name, in bytes, that common file systems support."""
 
 
 def printable(path: str | Path) -> str:
-    """A file name as text that every terminal can show: bytes that are no UTF-8 and control characters are escaped."""
+    """A file name as text that every terminal can show: invalid UTF-8 bytes and control characters are escaped."""
     text = str(path).encode("utf-8", "backslashreplace").decode("utf-8")
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text)
 
 
 def check_readable(path: Path, what: str = "file") -> os.stat_result:
-    """Refuses what is no regular file before it is opened: a folder, a missing file, a pipe or device that would never end."""
+    """Rejects anything but a regular file before it is opened: a folder, a missing file, a pipe or device that never ends."""
     try:
         found = os.stat(path)
     except (OSError, ValueError) as error:
@@ -40,16 +40,16 @@ def check_readable(path: Path, what: str = "file") -> os.stat_result:
     if not stat.S_ISREG(found.st_mode):
         raise LeaderError(f"{printable(path)} is a pipe or a device, not a {what}; give the name of a regular file.")
     if not os.access(path, os.R_OK):
-        raise LeaderError(f"{printable(path)} may not be read; change its permissions.")
+        raise LeaderError(f"{printable(path)} cannot be read; change its permissions.")
     return found
 
 
 def check_writable(path: Path) -> None:
-    """Refuses, before any work is done, a place where no file can be written."""
+    """Rejects, before any work is done, a path where no file can be written."""
     shown = printable(path)
     length = len(path.name.encode("utf-8", "surrogatepass"))
     if length > LONGEST_NAME:
-        raise LeaderError(f"The file name '{shown[:40]}...' has {length} bytes; at most {LONGEST_NAME} are possible.")
+        raise LeaderError(f"The file name '{shown[:40]}...' has {length} bytes; at most {LONGEST_NAME} are allowed.")
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError as error:
@@ -60,7 +60,7 @@ def check_writable(path: Path) -> None:
         missing = f"The folder {printable(path.parent)} does not exist; create it first."
         raise LeaderError(_unreachable(path.parent, error, missing)) from error
     if not stat.S_ISDIR(parent.st_mode):
-        raise LeaderError(f"{printable(path.parent)} is no folder; choose another place for '{printable(path.name)}'.")
+        raise LeaderError(f"{printable(path.parent)} is not a folder; choose another place for '{printable(path.name)}'.")
     try:
         kind: int | None = os.stat(path).st_mode
     except FileNotFoundError:
@@ -76,7 +76,7 @@ def check_writable(path: Path) -> None:
 
 
 def _takes_files(folder: Path) -> bool:
-    """Whether a file can be made in a folder: permissions do not tell of /proc, of quotas or of a file system's own rules."""
+    """Whether a file can be created in a folder: permissions do not cover /proc, quotas or a file system's own rules."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return True
@@ -85,27 +85,27 @@ def _takes_files(folder: Path) -> bool:
 
 
 def _unreachable(path: Path, error: Exception, missing: str) -> str:
-    """The sentence for a name that leads nowhere."""
+    """The error for a path that cannot be resolved."""
     number = error.errno if isinstance(error, OSError) else None
     shown = printable(path)
     if number == errno.ENAMETOOLONG:
         return f"The file name '{shown[:40]}...' is too long; use a shorter one."
     if number == errno.ELOOP:
-        return f"{shown} is a symbolic link that leads back to itself; give the file it should lead to."
+        return f"{shown} is a symbolic link to itself; give the file it should point to."
     if number == errno.EACCES:
-        return f"{shown} may not be looked at; change the permissions of its folder."
+        return f"{shown} cannot be accessed; change the permissions of its folder."
     return missing
 
 
 _TEMPORARY = re.compile(r"\.leader-(?P<machine>[0-9a-f]{12})-(?P<pid>\d+)-(?P<start>\d+)-")
-"""How temporary files are called: by the boot of the machine, the process and when that one started."""
+"""The name pattern of temporary files: boot of the machine, process, and start time of the process."""
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Removes temporary files of `replacing` that a process of this machine left when it was killed.
+    """Removes temporary files of `replacing` left behind by killed processes of this machine.
 
-    Only what is provably nobody's goes: the name tells this boot of this machine and a process of ours that is gone. Those of
-    other machines, which may share the disk, stay.
+    Only files that provably have no owner are removed: the name identifies this boot of this machine and a process that no
+    longer exists. Files of other machines, which may share the disk, stay.
     """
     machine = _name_machine()
     if machine is None:
@@ -132,7 +132,7 @@ def _own_prefix() -> str:
 
 @lru_cache(maxsize=1)
 def _name_machine() -> str | None:
-    """A name for this boot of this machine and the processes that see each other on it; None where the system tells none."""
+    """An identifier of this boot of this machine and its process namespace; None if the system has none."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
         return hashlib.sha256(boot + os.readlink("/proc/self/ns/pid").encode()).hexdigest()[:12]
@@ -141,7 +141,7 @@ def _name_machine() -> str | None:
 
 
 def _started_at(pid: int) -> int | None:
-    """When a process started, in ticks since the boot; None where there is none. A number is given to a later process too."""
+    """When a process started, in ticks since boot; None if there is no such process. Process numbers are reused."""
     try:
         about = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -151,15 +151,15 @@ def _started_at(pid: int) -> int | None:
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
-    """A temporary file in the folder of `path` that takes its place when the block ends well and vanishes otherwise.
+    """A temporary file in the folder of `path` that replaces it if the block succeeds and is removed otherwise.
 
-    durable  the content is on the disk before it takes the place, so that even a power failure leaves one of both
+    durable  the content is on disk before the file is replaced, so even a power failure leaves either the old or the new file
     """
     check_writable(path)
     shown = printable(path)
     try:
         _sweep_once(path.parent.resolve())
-        # a short name of its own: one made from a long `path` would be too long
+        # a short name: one derived from a long `path` would be too long
         handle, name = tempfile.mkstemp(prefix=_own_prefix(), suffix=path.suffix[:16], dir=path.parent)
     except OSError as error:
         raise LeaderError(f"{shown} cannot be written ({error.strerror}); choose another place.") from error
@@ -167,7 +167,7 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(usual_mode())  # temporary files are private; the finished one is like any other
+        temporary.chmod(usual_mode())  # temporary files are private; the finished file gets the usual permissions
         if durable:
             flush_to_disk(temporary)
         os.replace(temporary, path)
@@ -184,7 +184,7 @@ def sha256_of(path: Path) -> str:
 
 
 def sha256_once(path: Path) -> str:
-    """`sha256_of`, computed again only after the file has changed: a second question costs a look at its date."""
+    """`sha256_of`, cached until the date of the file changes."""
     state = path.stat()
     return _hash_version(path, state.st_size, state.st_mtime_ns)
 
@@ -195,7 +195,7 @@ def _hash_version(path: Path, size: int, changed: int) -> str:
 
 
 def hash_blocks(file: IO[bytes], copy: IO[bytes] | None = None, most: int | None = None, what: str = "The file") -> str:
-    """The SHA-256 of what an open file still holds, in hexadecimal; `copy` gets the same bytes, `most` limits them."""
+    """The SHA-256 of the rest of an open file, in hexadecimal; `copy` gets the same bytes, `most` limits their number."""
     digest, count = hashlib.sha256(), 0
     while block := file.read(1 << 20):
         count += len(block)
@@ -208,7 +208,7 @@ def hash_blocks(file: IO[bytes], copy: IO[bytes] | None = None, most: int | None
 
 
 def flush_to_disk(path: Path) -> None:
-    """Returns when the content of a file is on the disk."""
+    """Returns when the content of a file is on disk."""
     handle = os.open(path, os.O_RDWR)
     try:
         os.fsync(handle)
@@ -217,7 +217,7 @@ def flush_to_disk(path: Path) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Returns when the names in a folder are on the disk, where the system can promise that."""
+    """Returns when the names in a folder are on disk, if the system can guarantee that."""
     if sys.platform == "win32":
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -228,7 +228,7 @@ def flush_folder(folder: Path) -> None:
 
 
 def claim(handle: int, path: Path) -> None:
-    """Makes this process the only one that writes an open file, until it closes it or dies; refuses where another does."""
+    """Makes this process the only writer of an open file until it closes it or dies; fails if another process is writing."""
     if sys.platform == "win32":
         return
     import fcntl
@@ -240,7 +240,7 @@ def claim(handle: int, path: Path) -> None:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Adds a line to a file: it is on the disk when this returns, and nothing of it is left where OSError is raised."""
+    """Appends a line to a file: it is on disk when this returns, and no part of it is left if OSError is raised."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         end = os.fstat(handle).st_size
@@ -256,7 +256,7 @@ def append_line(path: Path, line: bytes) -> None:
 
 
 def drop_torn_end(path: Path) -> None:
-    """Cuts off what follows the last line end of a file, where there is one: the rest of a line that a crash cut short."""
+    """Removes everything after the last line end of a file: the rest of a line that a crash cut short."""
     if not path.exists():
         return
     with path.open("rb+") as file:
@@ -274,7 +274,7 @@ def drop_torn_end(path: Path) -> None:
 
 
 def usual_mode() -> int:
-    """The permissions of a file that any program would make here."""
+    """The default permissions of a new file."""
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

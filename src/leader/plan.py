@@ -1,4 +1,4 @@
-"""Plan: a run with every choice made. What the caller gave comes first, then the presets, then the defaults."""
+"""Plan: a run with every choice made. The caller's settings come first, then the presets, then the defaults."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from leader.plugins.image_priors import ImagePrior
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.schedule import Grid, Schedule, make_grid
-from leader.uncertainty.estimators import Estimator, check_cost, check_estimator, describe, present_name
+from leader.uncertainty.estimators import Estimator, check_cost, check_estimator, describe, present_name, read_estimator
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run with every choice made, for one prior and one problem; `settings` holds all of them as plain values.
+    """A run with every choice made, for one prior and one problem; `settings` holds all choices as plain values.
 
     grids  the times each image of the problem visits
     """
@@ -42,7 +42,7 @@ class Plan:
 
 
 class Choices:
-    """What a caller chose for a Sampler, checked as far as it can be before a problem is there. Arguments as there."""
+    """The caller's choices for a Sampler, checked as far as possible without a problem. Same arguments as Sampler."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Choices:
         plugins: Sequence[str | Plugin] | str | Plugin,
         steps: int,
         grid: str | Grid | None,
-        estimator: str | Estimator | None,
+        estimator: str | Estimator | Mapping[str, Any] | None,
         probes: int,
         trust_time: int,
         use_presets: bool,
@@ -61,8 +61,9 @@ class Choices:
         self.plugins = expand(plugins)
         self.own = {key: value for key, value in settings.items() if key not in PLUGINS}
         self.of_plugins = {key: value for key, value in settings.items() if key in PLUGINS}
-        check_estimator(estimator, probes)
-        self.estimator = present_name(estimator)
+        chosen = read_estimator(estimator)
+        check_estimator(chosen, probes)
+        self.estimator = present_name(chosen)
         self.probes, self.trust_time = int(probes), check_count("The trust time", trust_time, 0, 2**31 - 1)
         self.steps = steps if isinstance(grid, Grid) else check_count("The number of steps", steps, 1, len(schedule))
         self._check_method()
@@ -74,7 +75,7 @@ class Choices:
         if isinstance(self.method, str):
             make_method(self.method, self.own)
         elif not isinstance(self.method, Method):
-            raise UsageError(f"A method is given by its name or as an object such as DDNM(); found {self.method!r}.")
+            raise UsageError(f"A method must be a name or an object such as DDNM(); found {self.method!r}.")
         elif self.own:
             raise UsageError(
                 f"The method '{self.method.name}' was given as an object, which holds its settings; found "
@@ -82,7 +83,7 @@ class Choices:
             )
 
     def _add_metric(self) -> None:
-        """A method that cannot do without a metric gets that of `ucdc`, where no plug-in has one."""
+        """Adds `ucdc` for a method that needs a metric if no plug-in provides one."""
         method = METHODS[self.method] if isinstance(self.method, str) else self.method
         kinds = (PLUGINS[item] if isinstance(item, str) else item for item in self.plugins)
         if method.needs_metric and not any(item.gives_metric for item in kinds):
@@ -94,9 +95,9 @@ class Choices:
             if name in named:
                 make_plugin(name, given)
             elif any(item.name == name for item in self.plugins if isinstance(item, Plugin)):
-                raise UsageError(f"The plug-in '{name}' was given as an object, which holds its settings; leave out others.")
+                raise UsageError(f"The plug-in '{name}' was given as an object, which holds its settings; give none beside it.")
             else:
-                raise UsageError(f"There are settings for the plug-in '{name}', which does not take part; add it to plugins.")
+                raise UsageError(f"There are settings for the plug-in '{name}', which is not used; add it to plugins.")
 
     def _check_grid(self, schedule: Schedule) -> None:
         if isinstance(self.grid, Grid):
@@ -108,7 +109,7 @@ class Choices:
             make_grid(self.grid, self.steps, schedule)
 
     def plan(self, prior: Prior, problem: Problem) -> Plan:
-        """Every choice made for this problem. Refuses what the method or a plug-in cannot serve."""
+        """Makes every choice for this problem. Rejects problems that the method or a plug-in does not support."""
         name = self.method if isinstance(self.method, str) else self.method.name
         where = (prior.name, name, problem.operator.task, problem.noise_level)
         found = presets.find(*where, prior.home) if self.use_presets else {}
@@ -141,12 +142,13 @@ class Choices:
         return Plan(method, plugins, grids, estimator, settings)
 
     def _estimator(self, prior: Prior, read: bool) -> str | Estimator | None:
-        """Where a plug-in reads Sigma there is one; where none does, no network is differentiated for a map alone."""
+        """Always provides an estimator to plug-ins that read Sigma; without them, never differentiates a network for a map
+        alone."""
         estimator = "auto" if self.estimator is None and read else self.estimator
         return "noise-energy" if estimator == "auto" and prior.source is None and not read else estimator
 
     def _grids(self, method: Method, plugins: Sequence[Plugin], prior: Prior, problem: Problem) -> tuple[Grid, ...]:
-        """The times of each image: plug-ins see one at a time."""
+        """The times of each image: plug-ins see one image at a time."""
         first = self._grid(method, prior.schedule)
         grids = []
         for row in range(problem.batch):
@@ -166,7 +168,7 @@ class Choices:
 
 
 def _describe_addresses(grids: Sequence[Grid]) -> dict[str, Any]:
-    """The clock and the labels of the grids, where these are not simply times and positions."""
+    """The clock and the labels of the grids, if they differ from times and positions."""
     found: dict[str, Any] = {}
     if any(grid.clock != grid.times for grid in grids):
         found["grid_clock"] = [list(grid.clock) for grid in grids]
@@ -176,13 +178,13 @@ def _describe_addresses(grids: Sequence[Grid]) -> dict[str, Any]:
 
 
 def _describe(item: Method | Plugin, registry: Registry[Any]) -> dict[str, Any]:
-    """Name, by which it can be had again, and settings in plain values."""
+    """The name from which the object can be rebuilt, and its settings as plain values."""
     values: dict[str, Any] = {field.name: getattr(item, field.name) for field in fields(item)} if is_dataclass(item) else {}
     return {"name": registry.name_of(type(item), item.name), **{key: _make_plain(value) for key, value in values.items()}}
 
 
 def _make_plain(value: Any) -> Any:
-    """A setting ready for JSON: an image prior by its name, NumPy's numbers as Python's."""
+    """A setting ready for JSON: an image prior as its name, NumPy numbers as Python numbers."""
     if isinstance(value, ImagePrior):
         return value.name
     return value.item() if isinstance(value, np.generic) else value

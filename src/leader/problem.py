@@ -1,15 +1,16 @@
-"""Problem: a measurement, the operator that made it and its noise. The single place where ranges are converted.
+"""Problem: a measurement, the operator that made it and its noise. The only place where ranges are converted.
 
-And the single place where a measurement is judged. Refused, each with a sentence:
+It is also the only place where a measurement is validated. Rejected, each with a one-sentence error:
 
-- what is no tensor of float32 or float64 with values, or has NaN or infinite ones
+- anything but a float32 or float64 tensor with finite values
 - a shape other than that of A x with a leading batch axis, or a batch that the operator's kernels or masks do not fit
 - noise levels that are negative, not finite, neither one nor one per image, or partly 0
-- operators of the user's own whose A^T is not the adjoint of A (one random trial per operator)
-- [0, 1] measurements with values beyond what A gives to [0, 1] images by more than 6 sigma and rounding: bytes, [-1, 1] images
+- user-defined operators whose A^T is not the adjoint of A (one random trial per operator)
+- [0, 1] measurements more than 6 sigma plus rounding outside the range of A on [0, 1] images: bytes, [-1, 1] images
 
-Entries that A cannot reach (masked pixels) say nothing about the image: they are set to zero here, so that no misfit sees them.
-Entries that were clipped at black or white are limits, not values (`leader.censoring`): the loop replaces them at every step.
+Entries that A cannot reach (masked pixels) carry no information about the image: they are set to zero here, so no misfit sees
+them. Entries that were clipped at black or white are limits, not values (`leader.censoring`): the loop replaces them at every
+step.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ UNIT, INTERNAL = "[0, 1]", "[-1, 1]"
 ROUNDING = 1 / 255
 """How far rounding may carry a value out of range, for entries of size 1: that of a measurement kept in 8 bits."""
 LOUDEST = 5.0
-"""Noise levels beyond this many times the largest value of a measurement are those of other units."""
+"""Noise levels above this multiple of the largest value of a measurement must be in other units."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,16 +40,16 @@ class Problem:
     """y = A x + sigma z for images x in [-1, 1].
 
     `Problem(y, operator, sigma)` takes the measurement of a [0, 1] image and the noise level quoted for [0, 1], as papers do;
-    `Problem.internal` takes both in [-1, 1] units; `Problem.simulate` makes y. Either way the fields hold [-1, 1] units, and
-    `dataclasses.replace` exchanges a field in these:
+    `Problem.internal` takes both in [-1, 1] units; `Problem.simulate` makes y. In all cases the fields are in [-1, 1] units,
+    and so are the values passed to `dataclasses.replace`:
 
     y         [B, ...]: 2 y - A(1), not 2 y - 1; zero where A reaches nothing
     sigma     noise standard deviation per image, float64 [B] on the CPU: doubled
     operator  A
     units     of the arguments; "[-1, 1]" once the problem is made
-    censored  entries of y that were clipped, so that y is only a limit of them; None: all are measured
+    censored  entries of y that were clipped, for which y is only a bound; None: all are measured
 
-    in_range = False accepts values that no image gives, as where a photograph was continued beyond its frame.
+    in_range = False accepts values that no image can produce, for example in a photograph extended beyond its frame.
 
     >>> leader.Problem(torch.rand(1, 3, 8, 8), leader.operators.AveragePoolSR((3, 16, 16), 2), sigma=0.05)
     Problem('sr-average', y [1, 3, 8, 8], sigma 0.1 in [-1, 1] units)
@@ -77,7 +78,7 @@ class Problem:
         spread = _check_sigma(sigma, y.shape[0])
         white = operator.A(torch.ones(1, *operator.image_shape, dtype=y.dtype, device=y.device))
         if white.shape[0] not in (1, y.shape[0]):
-            raise LeaderError(f"The operator is one of {white.shape[0]} images; the measurement holds {y.shape[0]}.")
+            raise LeaderError(f"The operator is for {white.shape[0]} images; the measurement holds {y.shape[0]}.")
         try_adjoint(operator, y)
         reached = operator.reached(y)
         if units == UNIT:
@@ -90,7 +91,7 @@ class Problem:
 
     @classmethod
     def internal(cls, y: Tensor, operator: LinearOperator, sigma: float | Tensor = 0.0) -> Problem:
-        """A problem whose measurement and noise are already those of a [-1, 1] image; its range is not looked at."""
+        """A problem whose measurement and noise are already in [-1, 1] units; its range is not checked."""
         return cls(y, operator, sigma, INTERNAL)
 
     @classmethod
@@ -106,9 +107,9 @@ class Problem:
         """The problem of restoring images x [B, C, H, W] in [0, 1] from A x + sigma z.
 
         sigma  quoted for [0, 1], one number or one per image
-        clip   whether y is held in [0, 1], as by a file; entries at 0 and 1 are then censored
-        ids    names of the images, which with `seed` choose their noise; 0, 1, ... by default: an image gets the same noise
-               alone and in any batch
+        clip   whether y is clipped to [0, 1], as in a file; entries at 0 and 1 are then censored
+        ids    names of the images, which together with `seed` determine their noise; 0, 1, ... by default: an image gets the
+               same noise alone and in any batch
         """
         _check_kinds(x, operator, "image")
         if x.ndim != 4:
@@ -161,14 +162,14 @@ class Problem:
         return self.operator.A(x) - self.y
 
     def find_known_pixels(self) -> Tensor | None:
-        """The pixels [B, H, W] bool that a measurement of the image's size with holes leaves known; None for others."""
+        """The known pixels, bool [B, H, W], of a measurement with holes that has the image's size; None for others."""
         if tuple(self.y.shape[1:]) != tuple(self.image_shape):
             return None
         reached = self.operator.reached(self.y)
         return None if bool(reached.all()) else reached.expand_as(self.y).all(1)
 
     def select(self, keep: Tensor) -> Problem:
-        """The problem of the images `keep` (LongTensor) of the batch; itself where these are all of them, in order."""
+        """The problem of the images `keep` (LongTensor) of the batch; the same object if these are all of them, in order."""
         if torch.equal(keep.cpu(), torch.arange(self.batch)):
             return self  # large pictures have no room for copies
         censored = None if self.censored is None else self.censored.select(keep)
@@ -179,10 +180,10 @@ class Problem:
         return self if self.y.dtype == dtype else self._with(self.y.to(dtype), self.operator, self.sigma, self.censored)
 
     def impute(self, x: Tensor | None = None) -> Problem:
-        """The problem with an ordinary measurement: in censored entries the mean of what was cut off, if the image is x.
+        """The problem with an ordinary measurement: censored entries get the mean of what was cut off, assuming the image is x.
 
-        x  [B, C, H, W] in [-1, 1]: the prior's estimate, not one that was made to agree with y, which would enter twice; None
-           where nothing is known yet: the image is taken to lie at the limits
+        x  [B, C, H, W] in [-1, 1]: the prior's estimate, not one already made to agree with y, which would count y twice; None
+           if nothing is known yet: the image is then assumed to lie at the limits
         """
         if self.censored is None:
             return self
@@ -190,7 +191,7 @@ class Problem:
         return self._whole(self.censored.impute(self.y, mean, self.sigma_column(self.y)))
 
     def draw_censored(self, x: Tensor, seed: int = 0) -> Problem:
-        """The same with draws, so that y - A x looks like noise where x [B, C, H, W] is right: for judging x."""
+        """The same with draws, so that y - A x looks like noise where x [B, C, H, W] is right: for evaluating x."""
         if self.censored is None:
             return self
         draw = torch.Generator().manual_seed(seed)
@@ -201,7 +202,7 @@ class Problem:
         return self._with(y, self.operator, self.sigma, None)
 
     def _with(self, y: Tensor, operator: LinearOperator, sigma: Tensor, censored: Censored | None) -> Problem:
-        """A problem of parts of this one: what was judged is not judged again."""
+        """A problem made of parts of this one: what was validated is not validated again."""
         problem = object.__new__(type(self))
         problem._fill(y, operator, sigma, censored)
         return problem
@@ -216,7 +217,7 @@ def _check_kinds(values: Tensor, operator: LinearOperator, what: str = "measurem
         hint = ": divide bytes by 255" if values.dtype == torch.uint8 else ": convert it first"
         raise LeaderError(f"The {what} must be float32 or float64; found {str(values.dtype).removeprefix('torch.')}{hint}.")
     if values.is_meta:
-        raise LeaderError(f"The {what} lies on the device 'meta' and has no values; give one that has.")
+        raise LeaderError(f"The {what} is on the device 'meta' and has no values; give a tensor with values.")
     if values.numel() == 0:
         raise LeaderError(f"The {what} is empty: its shape is {list(values.shape)}.")
     if not bool(torch.isfinite(values).all()):
@@ -242,25 +243,25 @@ def _check_sigma(sigma: float | Tensor, batch: int) -> Tensor:
 
 
 def _check_censored(censored: Censored | None, y: Tensor, reached: Tensor) -> Censored | None:
-    """Without what A cannot reach, on the device of y."""
+    """The censored entries that A can reach, on the device of y."""
     if censored is None:
         return None
     if censored.low.shape != y.shape:
         raise LeaderError(
-            f"Censored entries are marked in the shape of the measurement, {list(y.shape)}; found {list(censored.low.shape)}."
+            f"Censored entries need the shape of the measurement, {list(y.shape)}; found {list(censored.low.shape)}."
         )
     return censored.to(y.device).where(reached)
 
 
 def _check_range(y: Tensor, operator: LinearOperator, sigma: Tensor, white: Tensor) -> None:
-    """Refuses y that A and noise of `sigma` cannot make of [0, 1] images; white = A(1)."""
+    """Rejects y that A and noise of `sigma` cannot produce from [0, 1] images; white = A(1)."""
     known = operator.unit_range()
     bounds = (white, torch.tensor(operator.norm_like(y))) if known is None else known
     scale = max(float(bound.abs().max()) for bound in bounds)
     loudest = float(sigma.max())
     if scale > 0 and loudest > LOUDEST * scale:
         raise LeaderError(
-            f"A noise level of {loudest:g} drowns every image in [0, 1]; divide by 255 if it is quoted for images of 0 to 255."
+            f"A noise level of {loudest:g} hides any image in [0, 1]; divide by 255 if it is quoted for values from 0 to 255."
         )
     if known is None:
         outside = _beyond_norm(y, sigma, white, operator.norm_like(y), math.prod(operator.image_shape))
@@ -278,7 +279,7 @@ def _check_range(y: Tensor, operator: LinearOperator, sigma: Tensor, white: Tens
 def _beyond_entries(y: Tensor, sigma: Tensor, low: Tensor, high: Tensor) -> bool:
     """Whether an entry of y lies out of its own range by more than noise and rounding."""
     values = y.to("cpu", torch.float64)
-    # Six standard deviations, and a little more where chance alone goes further: among many millions of entries.
+    # Six standard deviations, and a little more for many millions of entries, among which chance alone goes further.
     reach = max(6.0, math.sqrt(2 * math.log(values[0].numel())) + 1)
     slack = ROUNDING * torch.maximum(low.abs(), high.abs()).clamp_min(1.0)
     allowed = reach * sigma.reshape(-1, *[1] * (y.ndim - 1)) + slack
@@ -286,9 +287,9 @@ def _beyond_entries(y: Tensor, sigma: Tensor, low: Tensor, high: Tensor) -> bool
 
 
 def _beyond_norm(y: Tensor, sigma: Tensor, white: Tensor, norm: float, pixels: int) -> bool:
-    """The same for operators of which only the largest singular value is known: |A x - A(1/2)| <= norm |x - 1/2|.
+    """The same for operators with only the largest singular value known: |A x - A(1/2)| <= norm |x - 1/2|.
 
-    The norm comes from a power iteration, which may stop a little below: a quarter is granted.
+    The norm comes from a power iteration, which may stop a little low: a quarter is added as tolerance.
     """
     entries = math.sqrt(y[0].numel())
     distance = (y - white / 2).flatten(1).to("cpu", torch.float64).norm(dim=1)
@@ -297,7 +298,7 @@ def _beyond_norm(y: Tensor, sigma: Tensor, white: Tensor, norm: float, pixels: i
 
 
 def _hint(low: float, high: float, scale: float, internal: str = "use Problem.internal") -> str:
-    """What values of other units look like, for entries that should not exceed `scale`."""
+    """Guesses the units of values that should not exceed `scale`."""
     ratio = max(high, -low) / scale if scale > 0 else 0.0
     if 2 < ratio <= 256:
         return "it looks like 0 to 255, so divide by 255"
@@ -305,4 +306,4 @@ def _hint(low: float, high: float, scale: float, internal: str = "use Problem.in
         return "it looks like 0 to 65535, so divide by 65535"
     if low < 0 < ratio:
         return f"it looks like [-1, 1], so {internal}"
-    return "give that of an image in [0, 1]"
+    return "give the measurement of an image in [0, 1]"

@@ -36,11 +36,15 @@ class TimeLeft:
     def finish(self, cost: float) -> None:
         """An item that was done since the last one."""
         now = self._clock()
-        seconds, self._last = now - self._last, now
+        self.learn(cost, now - self._last)
+        self._last = now
+        self.drop(cost)
+
+    def learn(self, cost: float, seconds: float) -> None:
+        """What an item took that is none of those ahead."""
         self._n += 1
         self._w, self._ww = self._w + cost, self._ww + cost * cost
         self._s, self._ws = self._s + seconds, self._ws + cost * seconds
-        self.drop(cost)
 
     def drop(self, cost: float, count: int = 1) -> None:
         """Items that are no longer ahead, and say nothing of the pace."""
@@ -74,6 +78,18 @@ class TimeLeft:
             return fixed, per_cost
         ratio = self._s / (usual * self._n + self._w)
         return usual * ratio, ratio
+
+
+class Busyness:
+    """How many seconds pass for a second of the processor, since it was made: what else the machine does, 1 where nothing."""
+
+    def __init__(self) -> None:
+        self._begun = time.perf_counter(), time.thread_time()
+
+    @property
+    def ratio(self) -> float:
+        passed, used = time.perf_counter() - self._begun[0], time.thread_time() - self._begun[1]
+        return max(1.0, passed / used) if used > 0 else 1.0
 
 
 class MachinePace:
@@ -110,13 +126,18 @@ class ProgressDisplay:
 
     say    writes a line where there is no terminal
     every  seconds between two such lines; None for neither lines nor a bar
+    text   the line until something is shown
     """
 
     def __init__(
-        self, say: Callable[[str], None], every: float | None = SILENCE, clock: Callable[[], float] = time.monotonic
+        self,
+        say: Callable[[str], None],
+        every: float | None = SILENCE,
+        clock: Callable[[], float] = time.monotonic,
+        text: str = "The work has begun; its first step is not done yet.",
     ) -> None:
         self._say, self._every, self._clock = say, every, clock
-        self._last, self._text = clock(), "The work has begun; its first step is not done yet."
+        self._last, self._text = clock(), text
         self._bar: Any = None
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._reminder: threading.Thread | None = None
@@ -128,7 +149,7 @@ class ProgressDisplay:
         console = Console(stderr=True)
         if self._every is not None and console.is_terminal:
             self._bar = Progress(BarColumn(), TextColumn("{task.description}"), console=console, transient=True)
-            self._task = self._bar.add_task("", total=1.0)
+            self._task = self._bar.add_task(self._text, total=1.0)
             self._bar.start()
         elif self._every:
             self._ended.clear()

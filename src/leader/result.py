@@ -1,4 +1,4 @@
-"""What a run yields on the way (Step) and at the end (Result)."""
+"""What a run yields: a Step for each evaluation, and a Result at the end."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SHOWN = 8
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Step:
-    """One evaluation of every image that is still under way.
+    """One evaluation of every image that is not finished.
 
     ids         image ids, [B] as a tuple
-    index       how many steps the loop has yielded before
+    index       number of steps the loop has yielded before
     t, u        times now and next, LongTensor [B]
     state       the state after the step
     x0          the network's estimate after plug-ins, [B, C, H, W]
@@ -48,7 +48,7 @@ class Step:
     jump: Tensor
 
     def visit(self, row: int) -> Visit:
-        """The line that the image in `row` of this step adds to its trace."""
+        """The entry of this step in the trace of the image in `row`."""
         mean = None if self.U is None else float(self.U[row])
         return Visit(int(self.t[row]), int(self.u[row]), mean, int(self.jump[row]))
 
@@ -59,7 +59,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Visit:
-    """One line of an image's trace."""
+    """One entry of an image's trace."""
 
     t: int
     u: int
@@ -73,14 +73,14 @@ OnStep = Callable[[Step], None]
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result:
-    """The restored images and everything needed to run it again.
+    """The restored images and everything needed to repeat the run.
 
     images         [B, C, H, W] in [-1, 1], not clamped, in the order of the problem
     posterior_std  square root of Sigma at the first visited time at or below `trust_time`, [B, C, H, W] in [-1, 1] units: the
-                   model's own spread there, not calibrated; None where no estimator ran
-    error_std      a calibrated standard deviation of the error, where a calibration exists, else None
-    trace          per image id the visits
-    ledger         what was asked of the network
+                   model's own spread there, not calibrated; None if no estimator ran
+    error_std      a calibrated standard deviation of the error, or None if there is no calibration
+    trace          the visits of each image id
+    ledger         counts of network calls
 
     >>> problem = leader.Problem(torch.rand(1, 3, 8, 8), leader.operators.Denoising((3, 8, 8)), 0.1)
     >>> leader.Sampler("embedded", "ddnm", (), 5).run(problem)
@@ -115,12 +115,12 @@ class Result:
 
 
 def to_unit_range(images: Tensor) -> Tensor:
-    """Images in [-1, 1], as the package works with them, in [0, 1], as pictures have it; clamped."""
+    """Converts images from the internal range [-1, 1] to [0, 1], clamped."""
     return ((images + 1) / 2).clamp(0, 1)
 
 
 def drain(steps: Generator[Step, None, Result], on_step: OnStep | None = None) -> Result:
-    """Runs a loop to its end, shows every Step to `on_step`, and returns the Result."""
+    """Runs a loop to its end, calls `on_step` with every Step, and returns the Result."""
     while True:
         try:
             step = next(steps)

@@ -9,13 +9,13 @@
     x0_hat = method.correct(state, pred, x0, t, u)
     state  = method.advance(state, pred, x0_hat, t, u)
 
-Each image walks its own times and leaves when it is done. On the CPU images are taken one by one, so that an image gives the
+Each image follows its own times and leaves when it is done. On the CPU images are processed one by one, so an image gives the
 same bits alone, in any batch and in any order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ from leader.schedule import Grid
 from leader.uncertainty.estimators import Estimator, make_estimator
 
 TRUST_TIME = 100
-"""Default time at which the posterior spread is kept for the Result."""
+"""Default time at which the posterior spread is stored in the Result."""
 
 DIVERGED = "The restoration diverged to NaN or infinite values; use smaller step sizes or more steps."
 
@@ -47,17 +47,17 @@ class Sampler:
     """A prior, a method, plug-ins and the number of steps; `run` a problem or `iterate` over its Steps.
 
     prior       a Prior, or the name or path of one
-    method      a name, or an object (DDNM(eta=0.5)), which holds its settings and gets none from presets
+    method      a name, or an object (DDNM(eta=0.5)), which holds its own settings and ignores presets
     plugins     names ("leader", "ucpm", "satp", ...) or objects, one or several, applied in order
     steps       T, from 1 to the length of the prior's schedule; not used where `grid` is a Grid
     grid        None for the method's own, a name ("uniform", "linspace", "quadratic", "respaced"), or a Grid
-    estimator   how Sigma is estimated: "auto", a name, an object (Hutchinson(4)), or None to leave it out where no plug-in
-                needs it; `probes` are those of the name "hutchinson"
-    trust_time  at the first visited time at or below it the spread is kept for the Result
+    estimator   how Sigma is estimated: "auto", a name, an object (Hutchinson(4)) or a table of its settings ({"name":
+                "hutchinson", "probes": 4}), or None to skip it if no plug-in needs it; `probes` applies to that name
+    trust_time  the spread is stored in the Result at the first visited time at or below it
     settings    settings of a method by name; a dict under a plug-in's name holds that plug-in's settings
-                What is not given comes from the presets of the prior for the problem's task and noise.
+                Settings that are not given come from the prior's presets for the problem's task and noise.
 
-    One sampler, and one prior, may serve several threads at a time.
+    A sampler and a prior may be shared between threads.
 
     >>> problem = leader.Problem(torch.rand(1, 3, 8, 8), leader.operators.Denoising((3, 8, 8)), 0.1)
     >>> leader.Sampler("embedded", "diffpir", plugins=(), steps=5).run(problem).images.shape
@@ -65,7 +65,7 @@ class Sampler:
     """
 
     revision: ClassVar[int] = 1
-    """Raised by one whenever the loop gives other numbers; part of the keys of benchmark records."""
+    """Raised by one whenever the numbers of the loop change; part of the keys of benchmark records."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Sampler:
         steps: int = 100,
         *,
         grid: str | Grid | None = None,
-        estimator: str | Estimator | None = "auto",
+        estimator: str | Estimator | Mapping[str, Any] | None = "auto",
         probes: int = 1,
         trust_time: int = TRUST_TIME,
         use_presets: bool = True,
@@ -97,7 +97,7 @@ class Sampler:
         return self.choices.steps
 
     def plan(self, problem: Problem) -> Plan:
-        """Every choice made for this problem: settings, presets, grid. `run` and `iterate` take it, so that it is made once."""
+        """Every choice for this problem: settings, presets, grid. Pass it to `run` and `iterate` to make it only once."""
         return self.choices.plan(self.prior, problem)
 
     def run(
@@ -111,7 +111,7 @@ class Sampler:
         plan: Plan | None = None,
         on_step: OnStep | None = None,
     ) -> Result:
-        """Restores the problem. `on_step` is called with every Step; the other arguments are those of `iterate`."""
+        """Restores the problem. `on_step` is called with every Step; the other arguments are the same as in `iterate`."""
         return drain(self.iterate(problem, seed, ids=ids, x_T=x_T, noise=noise, plan=plan), on_step)
 
     def iterate(
@@ -126,10 +126,10 @@ class Sampler:
     ) -> Generator[Step, None, Result]:
         """The loop. Yields a Step per round; its return value is the Result (`leader.result.drain` fetches it).
 
-        ids    names of the images, which choose their noise; 0, 1, ... by default
+        ids    names of the images, which determine their noise; 0, 1, ... by default
         x_T    the starting noise [B, C, H, W] instead of a draw
         noise  a source of draws instead of the seeded one
-        plan   that of `plan(problem)`, where it is made already
+        plan   the result of `plan(problem)`, if it was already made
         """
         if not isinstance(problem, Problem):
             raise UsageError(f"A sampler restores a Problem(y, operator, sigma); found {type(problem).__name__}.")
@@ -171,11 +171,11 @@ def _check_start(x_T: Tensor | None, problem: Problem) -> Tensor | None:
 
 @dataclass(frozen=True)
 class _Image:
-    """Where one image of a run stands.
+    """The progress of one image of a run.
 
-    name      its id, which chooses its noise
-    row       its place in the problem
-    position  that of its time in the grid
+    name      its id, which determines its noise
+    row       its index in the problem
+    position  the index of its time in the grid
     visits    how many times it has been evaluated
     """
 
@@ -224,11 +224,11 @@ def _not_a_number(x0: Tensor, t: int) -> LeaderError:
     """Why Sigma at time t is not finite: the run itself, or the prior's variance alone."""
     if not bool(torch.isfinite(x0).all()):
         return LeaderError(DIVERGED)
-    return LeaderError(f"The prior's variance is not a number at time {t}; check its head, or choose another estimator.")
+    return LeaderError(f"The prior's variance is NaN at time {t}; check its variance head, or choose another estimator.")
 
 
 class _Run:
-    """What stays the same during a run, and the work of one round."""
+    """Everything that is constant during a run, and the work of one round."""
 
     def __init__(self, prior: Prior, plan: Plan, problem: Problem, noise: Noise, x_T: Tensor | None) -> None:
         self.prior, self.plan, self.problem, self.noise, self.x_T = prior, plan, problem, noise, x_T
@@ -242,20 +242,20 @@ class _Run:
     def start(self, images: Sequence[_Image]) -> State:
         parts = []
         for group in self._groups(images):
-            with self._counted(group):
+            with self._count_calls(group):
                 context = self._context(group)
                 first = torch.tensor([self._grid(image).times[0] for image in group])
                 parts.append(self.plan.method.start(replace(context, origin=self._origin(context)), first))
         return State.join(parts)
 
     def travel(self, images: Sequence[_Image], state: State) -> tuple[list[_Image], State]:
-        """Takes every image whose next move is upward back up."""
+        """Moves every image whose next move is upward back up."""
         moved = list(images)
         for i, image in enumerate(images):
             times = self._grid(image).times
             while times[image.position + 1] > times[image.position]:
                 now, up = (torch.tensor([times[image.position + k]]) for k in (0, 1))
-                with self._counted([image]):
+                with self._count_calls([image]):
                     one = self.plan.method.travel(self._context([image]), state.select(torch.tensor([i])), now, up)
                 state = _put(state, i, one)
                 image = replace(image, position=image.position + 1)
@@ -266,14 +266,14 @@ class _Run:
         """One evaluation of every image."""
         parts, first = [], 0
         for group in self._groups(images):
-            with self._counted(group):
+            with self._count_calls(group):
                 parts.append(self._step(group, state.select(torch.arange(first, first + len(group))), index))
             first += len(group)
         return _join(parts)
 
     def finish(self, image: _Image, state: State) -> Tensor:
         """The restored image [C, H, W]."""
-        with self._counted([image]):
+        with self._count_calls([image]):
             context = self._context([image])
             restored = self.plan.method.finish(context, state)
             for item in self.plan.plugins:
@@ -292,8 +292,8 @@ class _Run:
         if self.estimator is not None:
             sigma = self.estimator(context.ask, estimate.x, t, estimate.prediction, names).clamp(0, 1)
             if sigma.shape != x0.shape:
-                raise LeaderError(f"The estimator of Sigma answered {list(sigma.shape)}; expected {list(x0.shape)}.")
-            mean = sigma.mean((1, 2, 3)).cpu()  # the one transfer of a step: what follows reads it here
+                raise LeaderError(f"The estimator of Sigma returned the shape {list(sigma.shape)}; expected {list(x0.shape)}.")
+            mean = sigma.mean((1, 2, 3)).cpu()  # the only device transfer of a step: the rest reads it here
             if not bool(torch.isfinite(mean).all()):
                 raise _not_a_number(x0, int(t.max()))
         there = [self._pace(grids[i], position, None if mean is None else float(mean[i])) for i, position in enumerate(here)]
@@ -301,7 +301,7 @@ class _Run:
         if sigma is not None:
             for item in plan.plugins:
                 x0 = item.modulate(x0, sigma, info, context.problem)
-            context = self._measured_by(context, sigma, info)
+            context = self._pose_problem(context, sigma, info)
         x0_hat = plan.method.correct(context, state, estimate, x0, t, u)
         for item in plan.plugins:
             x0_hat = item.settle(x0, x0_hat, self.prior, context.problem)
@@ -310,7 +310,7 @@ class _Run:
         return Step(tuple(names), index, t, u, moved, x0, x0_hat, sigma, mean, jump)
 
     def _believe(self, context: Context, images: Sequence[_Image], x0: Tensor) -> Context:
-        """The context with what x0 says of censored entries; it holds until the next answer of the network."""
+        """The context with censored entries filled in from x0; valid until the next network call."""
         if self.problem.censored is None:
             return context
         self._believed.update((image.row, one) for image, one in zip(images, x0.detach(), strict=True))
@@ -323,7 +323,7 @@ class _Run:
             return problem.impute()
         return problem.impute(torch.stack([self._believed[row] for row in rows]))
 
-    def _measured_by(self, context: Context, sigma: Tensor, info: StepInfo) -> Context:
+    def _pose_problem(self, context: Context, sigma: Tensor, info: StepInfo) -> Context:
         """The context with the metric of the first plug-in that has one."""
         for item in self.plan.plugins:
             metric = item.metric(self.prior, sigma, info, context.problem)
@@ -380,7 +380,7 @@ class _Run:
         return [[image] for image in images] if self.prior.takes_one_by_one(self.problem.y.device) else [images]
 
     @contextmanager
-    def _counted(self, images: Sequence[_Image]) -> Iterator[None]:
+    def _count_calls(self, images: Sequence[_Image]) -> Iterator[None]:
         """What a method does for these images: counted in this run's ledger, without gradients unless it asks for them."""
         with torch.no_grad(), recording(self.ledger, [image.name for image in images]):
             yield

@@ -3,8 +3,9 @@
 A schedule is the table abar_t = prod (1 - beta_s), kept in float64. A time of -1 means abar = 1, the clean image.
 A grid lists the times in visiting order and ends in -1; a move upward in it is time travel (re-noising).
 
-Times mean noise levels. Papers quote them on the linear schedule of 1000 steps, the standard clock here: on a prior with
-another schedule the grids visit the times of the same noise (`grid_on`), so that "t = 100" says the same of every prior.
+Times stand for noise levels. Papers quote them on the linear schedule of 1000 steps, called the standard clock here. For a
+prior with a different schedule, grids visit the times with the same noise (`grid_on`), so "t = 100" means the same noise for
+every prior.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ Builder = Callable[[int, int], "Grid"]
 class Level:
     """Signal and noise of x_t = sqrt(abar) x_0 + sqrt(1 - abar) z at one time per image.
 
-    `abar` is float64 [B, 1, 1, 1] on the CPU (not every device has float64); the factors are computed there and handed out
-    on the device and in the dtype of the images.
+    `abar` is float64 [B, 1, 1, 1] on the CPU (not every device has float64); the factors are computed there and returned on the
+    device and in the dtype of the images.
     """
 
     abar: Tensor
@@ -57,7 +58,7 @@ class Level:
 
 
 class Schedule:
-    """A table of betas (float64, [T]) and what follows from it.
+    """A table of betas (float64, [T]) and the quantities derived from it.
 
     >>> len(leader.Schedule.linear())
     1000
@@ -112,7 +113,7 @@ class Schedule:
 
     @cached_property
     def standard(self) -> bool:
-        """Whether its times are the standard clock."""
+        """Whether this schedule is the standard clock."""
         clock = _clock().abar_table
         return len(self) == len(clock) and bool(((self.abar_table - clock).abs() <= 1e-9).all())
 
@@ -142,8 +143,8 @@ class Grid:
     """Times in visiting order, the last one -1.
 
     uniform  SATP may count in grid steps
-    clock    the times on the standard clock, where the schedule is another one; the times themselves by default
-    labels   what addresses the draws at each position; the positions by default, kept when a grid is cut
+    clock    the times on the standard clock, for a different schedule; the times themselves by default
+    labels   keys of the random draws at each position; the positions by default, kept when a grid is cut
 
     >>> leader.Grid((900, 400, 50, -1)).visits
     3
@@ -160,12 +161,11 @@ class Grid:
         object.__setattr__(self, "clock", self.clock or self.times)
         object.__setattr__(self, "labels", self.labels or tuple(range(len(self.times))))
         if not len(self.times) == len(self.clock) == len(self.labels):
-            raise LeaderError("The times, the clock and the labels of a grid must be equally many.")
+            raise LeaderError("The times, the clock and the labels of a grid must have equal lengths.")
 
     def cut(self, first: int) -> Grid:
-        """The grid from the last time that is not below `first` (in its own schedule): nothing above it is visited again.
-
-        Draws stay those of the whole grid at the same times.
+        """The grid from the last time that is not below `first` (in its own schedule): nothing above it is visited again. Draws
+        at each time are the same as in the whole grid.
         """
         top = min((time for time in self.times[:-1] if time >= first), default=max(self.times))
         kept: list[int] = []
@@ -183,9 +183,9 @@ class Grid:
 
     @cached_property
     def run_ends(self) -> tuple[int, ...]:
-        """For each position the last position of its descending run, short of the final -1.
+        """For each position, the last position of its descending run, not counting the final -1.
 
-        It is where time travel turns, or the last time before -1.
+        This is where time travel turns, or the last time before -1.
         """
         last = len(self.times) - 2
         ends = [last] * len(self.times)
@@ -194,7 +194,7 @@ class Grid:
         return tuple(ends)
 
     def farthest(self, position: int) -> int:
-        """The position a pacer may jump to at most: where time travel turns, or, after all of it, the final -1."""
+        """The farthest position a pacer may jump to: where time travel turns or, after the last turn, the final -1."""
         end = self.run_ends[position]
         return end + 1 if end == len(self.times) - 2 else max(end, position + 1)
 
@@ -260,7 +260,7 @@ def travel_grid(count: int, length: int, repeats: int, total: int = 1000) -> Gri
 def noise_grid(count: int, total: int = 1000, first: int | None = None) -> Grid:
     """Times of the standard clock whose noise levels s_t have equally spaced cube roots, from `first` down to 0.
 
-    Dense where little noise is left, as samplers of continuous noise levels space theirs.
+    Dense where little noise is left, like the grids of samplers with continuous noise levels.
     """
     _check(count, total)
     clock = _clock()
@@ -293,7 +293,8 @@ def make_grid(name: str, count: int, schedule: Schedule) -> Grid:
 def grid_on(schedule: Schedule, count: int, build: Builder) -> Grid:
     """The grid build(count, 1000) of the standard clock at the times of `schedule` that have its noise levels.
 
-    Times that coincide there are visited once. More steps than the clock has times are counted on the schedule itself.
+    Times that coincide are visited once. If there are more steps than the clock has times, they are counted on the schedule
+    itself.
     """
     if schedule.standard or count > len(_clock()):
         return build(count, len(schedule))

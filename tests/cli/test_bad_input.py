@@ -43,7 +43,7 @@ BAD = [
     (["in.png", "."], 2, "written as"),
     (["in.png", "out.xyz"], 2, "written as"),
     (["in.png", LONG], 1, "300 bytes"),
-    (["in.png", "loop.png"], 1, "leads back to itself"),
+    (["in.png", "loop.png"], 1, "symbolic link to itself"),
     (["in.png", "out.png", "--json", "fifo.json"], 1, "pipe"),
     (["in.png", "out.png", "--map", "map.xyz"], 2, "figures are written"),
     (["in.png", "a.png", "b.png"], 2, "one picture or folder IN and one name OUT; found 3 names"),
@@ -62,7 +62,7 @@ SETTINGS: list[tuple[str, bytes, str]] = [
     ("s.json", b'{"satp": "x"}', "table"),
     ("s.json", b'{"satp": {"budget": "x"}}', "budget"),
     ("s.json", b'{"self": 1}', "self"),
-    ("s.json", b'{"eta": null}', "nothing"),
+    ("s.json", b'{"eta": null}', "null"),
     ("s.json", b'{"steps": 3}', "--steps"),
     ("s.json", b'{"leader": "run 99"}', "run 1"),
 ]

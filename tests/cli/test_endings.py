@@ -38,7 +38,7 @@ def failing(error: BaseException) -> Callable[..., None]:
     [
         *((KeyboardInterrupt(), 130, "Interrupted"), (MemoryError(), 1, "not enough memory")),
         (OSError(errno.ENOSPC, "No space left on device", "/some/file"), 1, "/some/file"),
-        *((KeyError("x"), 70, "KeyError"), (RecursionError("deep"), 70, "this is a bug of leader")),
+        *((KeyError("x"), 70, "KeyError"), (RecursionError("deep"), 70, "this is a bug in leader")),
         *((AssertionError(), 70, "LEADER_TRACEBACK=1"), (RuntimeError("first\nsecond"), 70, "first second")),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,

@@ -173,7 +173,9 @@ def test_bench_shows_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.Monk
     run("bench", "compare", *common, "--partial", "DDNM + EquS+", "DDRM")
     assert reached.words[1:] == ("DDNM + EquS+", "DDRM")
     run("bench", "compare", *common, "DDNM + EquS+")
-    assert reached.words[2] == "DDNM" and [partial for *_, partial in asked] == [True, True, True, False]
+    assert reached.words[2] == "DDNM"
+    run("bench", "figure", *common)
+    assert [partial for *_, partial in asked] == [True, True, True, False, False]
     for experiment, store, _ in asked:
         check_bench(experiment, pictures)
         assert store.path.is_relative_to(tmp_path / "kept")
@@ -182,6 +184,7 @@ def test_bench_shows_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.Monk
     assert (
         "2 records were made by another revision of 'ddnm'" in result.stderr and (tmp_path / "t.md").read_text() == "a table\n"
     )
+    assert not asked[-1][2]
 
 
 def test_bench_run_goes_where_it_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

@@ -42,7 +42,7 @@ def test_the_options_of_restore_are_grouped() -> None:
     ("topic", "said"),
     [
         *(("restore", "Usage: leader restore"), ("bench table", "Usage: leader bench table"), ("inpaint", "inpaint:")),
-        *(("diffpir", "paper:"), ("leader", "stands for"), ("hutchinson", "--estimator hutchinson")),
+        *(("diffpir", "paper:"), ("leader", "short for"), ("hutchinson", "--estimator hutchinson")),
         *(("ffhq-256", "name: ffhq-256"), ("noise", "0.05 is 5 %"), ("", "Topics: blur")),
     ],
 )

@@ -61,7 +61,7 @@ def test_what_exists_is_kept_unless_forced(folder: Path, option: str) -> None:
     names = ["in.png", "kept.png"] if option == "OUT" else ["in.png", "out.png", option, "kept.png"]
     words = [*RESTORE, *names, "--mask", "known.png"]
     result = runner.invoke(app, words)
-    assert result.exit_code == 2 and "exists already" in result.stderr and "--force" in result.stderr
+    assert result.exit_code == 2 and "already exists" in result.stderr and "--force" in result.stderr
     assert Path("kept.png").read_bytes() == b"kept" and not Path("out.png").exists()
     assert runner.invoke(app, [*words, "--force"]).exit_code == 0
     assert Path("kept.png").read_bytes() != b"kept"
@@ -70,7 +70,7 @@ def test_what_exists_is_kept_unless_forced(folder: Path, option: str) -> None:
 def test_a_link_to_nothing_counts_as_a_file(folder: Path) -> None:
     Path("link.png").symlink_to("nothing.png")
     words = [*RESTORE, "in.png", "link.png", "--mask", "known.png"]
-    assert "exists already" in runner.invoke(app, words).stderr
+    assert "already exists" in runner.invoke(app, words).stderr
     assert runner.invoke(app, [*words, "--force"]).exit_code == 0
     assert not Path("nothing.png").exists() and not Path("link.png").is_symlink()
 
@@ -79,7 +79,7 @@ def test_degrade_keeps_what_exists(folder: Path) -> None:
     Path("kept.png").write_bytes(b"kept")
     words = ["degrade", "in.png", "kept.png", "--task", "sr"]
     result = runner.invoke(app, words)
-    assert result.exit_code == 2 and "exists already" in result.stderr and Path("kept.png").read_bytes() == b"kept"
+    assert result.exit_code == 2 and "already exists" in result.stderr and Path("kept.png").read_bytes() == b"kept"
     assert runner.invoke(app, [*words, "--force"]).exit_code == 0
     assert Path("kept.png").read_bytes() != b"kept"
     for extra in (["in.png", "in.png", "--task", "sr"], ["in.png", "known.png", "--task", "inpaint", "--mask", "known.png"]):
@@ -101,7 +101,7 @@ def test_demo_writes_over_its_own_files_only(tmp_path: Path, monkeypatch: pytest
     (out / "run.json").unlink()
     (out / "restored.png").write_bytes(b"mine")
     result = runner.invoke(app, words)
-    assert result.exit_code == 2 and "exists already" in result.stderr
+    assert result.exit_code == 2 and "already exists" in result.stderr
     assert (out / "restored.png").read_bytes() == b"mine"
     assert runner.invoke(app, [*words, "--force"]).exit_code == 0
     assert (out / "restored.png").read_bytes() != b"mine"

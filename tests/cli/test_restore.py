@@ -87,7 +87,10 @@ def test_what_was_chosen_is_told(folder: Path) -> None:
     words = ["--task", "deblur", "--kernel", "gaussian:1", "--sigma", "0.25", "--kernel-doubt", "0.3", "--force"]
     doubted = runner.invoke(app, [*BASE, *words, "--json", "run.json"])
     used = json.loads(Path("run.json").read_text())["sigma"]
-    assert f"Noise level sigma = {used:.4f} (as given, raised by the doubt of the kernel)." in doubted.stderr and used > 0.25
+    assert (
+        f"Noise level sigma = {used:.4f} (as given, raised because of the kernel's uncertainty)." in doubted.stderr
+        and used > 0.25
+    )
 
 
 @pytest.mark.parametrize("device", ["cuda:7", "toaster"])

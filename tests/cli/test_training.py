@@ -46,7 +46,7 @@ def test_mistakes_are_told_before_any_work(tmp_path: Path) -> None:
         train(images=pictures, state=tmp_path / "run", start="nothing")
     with pytest.raises(LeaderError, match="absent is not a folder"):
         publish(state=tmp_path / "absent", images=pictures, calibration=pictures, out=tmp_path / "mine.safetensors")
-    with pytest.raises(LeaderError, match="say with --out"):
+    with pytest.raises(LeaderError, match="use --out"):
         fit_variance(prior="embedded", images=pictures)
     with pytest.raises(LeaderError, match="absent"):
         fit_variance(prior=str(tmp_path / "absent"), images=pictures)

@@ -90,7 +90,7 @@ def test_jobs_survive_their_workers_and_their_node(cluster: Any, tmp_path: Path)
     assert isinstance(last, Lost) and "died 3 times" in last.reason
     with pytest.raises(LeaderError, match="99 is too many"):
         list(engine().map(placed, [(str(tmp_path), 99)]))
-    with pytest.raises(LeaderError, match="could not be done"):
+    with pytest.raises(LeaderError, match="could not be finished"):
         list(engine().map(placed, [(str(tmp_path), -7)]))
 
 

@@ -121,7 +121,7 @@ def test_every_job_is_answered_and_none_is_fetched_early() -> None:
 
 @pytest.mark.parametrize("after", range(1, 10))
 def test_a_machine_that_goes_keeps_no_job_waiting(after: int) -> None:
-    """The actor that would take its place finds no room; its job goes to one that is there."""
+    """The actor that would take its place finds does not fit; its job goes to one that is there."""
     cluster, found = Cluster(3), {}
     for index, answer in pool(cluster, 3).answers(enumerate(range(10))):
         found[index] = answer
@@ -200,7 +200,7 @@ def test_what_a_job_raises_and_a_cluster_without_room_end_the_run(joined: Any) -
     with pytest.raises(LeaderError, match="99 is too many"):
         list(RayEngine(2).map(double, [1, 99, 2]))
     assert all(actor.gone for actor in joined.actors)
-    with pytest.raises(LeaderError, match="no room"):
+    with pytest.raises(LeaderError, match="does not fit"):
         list(RayEngine(None, 8).each(double, [1]))
 
 

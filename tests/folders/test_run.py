@@ -15,7 +15,7 @@ import leader
 from leader import defaults
 from leader.engines import LocalEngine, Lost
 from leader.errors import LeaderError, UsageError
-from leader.folders import disk
+from leader.folders import disk, work
 from leader.folders import run as run_module
 from leader.folders.choices import FolderChoices
 from leader.folders.disk import DiskTarget
@@ -259,7 +259,7 @@ def test_a_folder_without_pictures_leaves_nothing_behind(tmp_path: Path) -> None
     told: list[str] = []
     with pytest.raises(LeaderError, match="No pictures were found"):
         go(tmp_path / "in", tmp_path / "out", watcher=run_module.Watcher(note=told.append))
-    assert not (tmp_path / "out").exists() and len(told) == 1 and "leads nowhere" in told[0]
+    assert not (tmp_path / "out").exists() and len(told) == 1 and "broken symbolic link" in told[0]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes")
@@ -365,11 +365,11 @@ def test_masks_and_kernels_are_read_once(tree: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a\\x.png", "C:/x.png", "a\0.png"])
 def test_names_of_other_systems(name: str) -> None:
-    with pytest.raises(LeaderError, match="means a folder or a drive"):
+    with pytest.raises(LeaderError, match="separates folders or drives"):
         check_name(name)
     check_name("a/b:c.png")
     for ours in ("leader-manifest.jsonl", "leader-report.html"):
-        with pytest.raises(LeaderError, match="is kept for what leader itself writes"):
+        with pytest.raises(LeaderError, match="is reserved for leader's own files"):
             check_name(ours)
 
 
@@ -408,7 +408,7 @@ def test_a_worker_cannot_name_its_results(tree: Path, tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(run_module, "restore_some", lying)
     outcome = go(tree, tmp_path / "out")
-    assert len(outcome.failed) == 3 and "not asked for" in outcome.failed[0][1]
+    assert len(outcome.failed) == 3 and "not requested" in outcome.failed[0][1]
     assert not (tmp_path / "evil.png").exists() and results(tmp_path / "out") == {}
 
 
@@ -439,3 +439,20 @@ def test_only_a_failed_picture_may_be_without_its_contents_hash(tmp_path: Path, 
     manifest.close()
     assert sorted(manifest.entries) == (["a.png", "b.png"] if status == "failed" else ["b.png"])
     assert manifest.damaged == ([] if status == "failed" else [1])
+
+
+@pytest.mark.parametrize("error", [LeaderError("It is damaged."), UsageError("It is damaged.")])
+def test_a_prior_that_cannot_be_used_ends_a_run_without_results_and_costs_the_rest_of_another(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: LeaderError
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise error
+
+    go(tree, tmp_path / "some")
+    save_picture(tree / "d.png")
+    work._models.clear()
+    monkeypatch.setattr(loading, "load_prior", refuse)
+    with pytest.raises(type(error), match="damaged"):
+        go(tree, tmp_path / "none")
+    outcome = go(tree, tmp_path / "some")
+    assert outcome.found == 3 and outcome.failed == [("d.png", "It is damaged.")]

@@ -94,7 +94,7 @@ def test_a_selection_keeps_its_order_also_where_it_holds_all() -> None:
 @pytest.mark.parametrize("name", sorted(set(METHODS) - {"ddnm", "ddrm", "repaint"}))
 def test_methods_that_cannot_travel_say_so(name: str) -> None:
     sampler = Sampler(gaussian("white", SHAPE), name, (), grid=Grid((300, 200, 300, -1)), estimator=None)
-    with pytest.raises(LeaderError, match=f"'{name}' has no time travel"):
+    with pytest.raises(LeaderError, match=f"'{name}' does not support time travel"):
         sampler.run(noisy_problem())
 
 

@@ -64,6 +64,8 @@ def test_wrong_maps_are_refused() -> None:
         coverage(maps, maps, maps - 1)
     with pytest.raises(LeaderError, match="fewer than two blocks"):
         block_rank_correlation(maps, maps)
+    two = torch.rand(1, 1, 4, 9)
+    assert float(block_rank_correlation(two, two, block=4)) == pytest.approx(1), "two blocks of four are enough"
 
 
 def test_interval_coverage_counts_and_calibration_error_is_the_mean_distance() -> None:

@@ -69,7 +69,7 @@ def test_operators_compose_and_stack() -> None:
         pair = torch.cat([X, 1 - X])
         assert torch.equal(each.select(torch.tensor([1]))(pair[1:]), each(pair)[1:])
     assert both.select(torch.tensor([0])) is both
-    with pytest.raises(LeaderError, match="are added"):
+    with pytest.raises(LeaderError, match="Operators to add"):
         known + Colourisation((3, 8, 8))
     with pytest.raises(LeaderError, match="built for images"):
         small(X[..., :8])

@@ -167,7 +167,7 @@ def test_what_is_refused() -> None:
         table[3, 5] = wrong
         with pytest.raises(LeaderError, match="8 x 8 positive steps"):
             Jpeg((1, 16, 16), table)
-    with pytest.raises(LeaderError, match="64 flags of what was measured"):
+    with pytest.raises(LeaderError, match="64 flags for measured coefficients"):
         Jpeg((1, 8, 8), LUMA, measured=torch.ones(3, dtype=torch.bool))
     with pytest.raises(LeaderError, match="64 doubts"):
         Jpeg((1, 8, 8), LUMA, doubt=-torch.ones(64))

@@ -47,7 +47,7 @@ def test_values_are_judged_in_whitened_units() -> None:
 
 
 def test_wrong_noise_is_refused() -> None:
-    with pytest.raises(LeaderError, match="their shape"):
+    with pytest.raises(LeaderError, match="the same shape"):
         WeightedPixels(SHAPE, NOISE[:1])
-    with pytest.raises(LeaderError, match="above 0"):
+    with pytest.raises(LeaderError, match="greater than 0"):
         WeightedPixels(SHAPE, 0 * NOISE)

@@ -151,7 +151,7 @@ def test_hostile_blocks_are_left_out_with_a_note(tmp_path: Path, what: str, bloc
     """Also through files: the picture comes back, upright as stored, with one sentence."""
     found = metadata_in(block)
     assert found.main == found.exif == found.gps == {}
-    assert found.notes == ("The EXIF of the file is damaged; what could not be used of it is left out.",)
+    assert found.notes == ("The EXIF of the file is damaged; the unusable part is left out.",)
     for suffix in (".jpg", ".png", ".webp"):
         Image.new("RGB", (20, 10), "red").save(tmp_path / f"a{suffix}", exif=b"Exif\0\0" + block)
         picture = read_picture(tmp_path / f"a{suffix}")
@@ -171,9 +171,7 @@ def test_directories_that_point_at_themselves(tmp_path: Path) -> None:
 def test_many_long_values_are_left_out_together() -> None:
     long = Tag(UNDEFINED, b"x" * LONGEST)
     block = block_of({271: Tag(ASCII, b"Maker\0"), 34665: dict.fromkeys(sorted(EXIF)[:20], long)})
-    assert metadata_in(block) == Metadata(
-        notes=("The EXIF of the file is absurdly long; what could not be used of it is left out.",)
-    )
+    assert metadata_in(block) == Metadata(notes=("The EXIF of the file is absurdly long; the unusable part is left out.",))
     most = dict.fromkeys(sorted(EXIF)[:14], long)
     kept = metadata_in(block_of({34665: most}))
     assert kept.exif == most and kept.notes == ()

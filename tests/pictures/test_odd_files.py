@@ -34,8 +34,8 @@ def twelve_bits() -> bytes:
 
 SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 REFUSED = {
-    "twelve.jpg": (twelve_bits(), "begins as a JPEG file, but it is damaged or of a kind that is not served"),
-    "floats.tif": (b"II*\0\x08\0\0\0\0\0", "begins as a TIFF file"),
+    "twelve.jpg": (twelve_bits(), "starts as a JPEG file, but it is damaged or of an unsupported variant"),
+    "floats.tif": (b"II*\0\x08\0\0\0\0\0", "starts as a TIFF file"),
     "page.jpg": (b"<html>404</html>", "is not a picture in a known format"),
     "half.jpg": (jpeg(PICTURE)[:1500], "is damaged and cannot be decoded"),
     "cmyk.jpg": (jpeg(PICTURE.convert("CMYK")), "CMYK without a colour profile"),

@@ -127,7 +127,7 @@ def test_numbers_without_end_in_a_container_are_told(wrong: str, tmp_path: Path)
     about = json.loads(str(arrays["about"]))
     arrays["about"] = np.array(json.dumps({key: value for key, value in about.items() if key != name})[:-1] + f", {wrong}}}")
     np.savez(tmp_path / "m.npz", **arrays)
-    with pytest.raises(LeaderError, match="misstates"):
+    with pytest.raises(LeaderError, match="missing or wrong entries"):
         read_container(tmp_path / "m.npz")
 
 

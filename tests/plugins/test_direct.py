@@ -29,7 +29,7 @@ def test_one_call_is_the_posterior_mean(sigma: float) -> None:
     prior, problem = GaussianPrior(stationary(SHAPE, 0.5)), noisy(sigma)
     mean, covariance = prior.gaussian.posterior(problem.operator, problem.y[0], sigma)
     for before in ((), (200, 120)):
-        plugin = Direct(calls=1, share=0.0, before=before)
+        plugin = Direct(calls=1, before=before)
         run = Sampler(prior, "ddnm", plugin, 21, eta=0.0, estimator=None, use_presets=False).run(problem)
         error = float((run.images[0].double() - mean).square().mean().sqrt())
         # the nearest time below has up to 2 % less noise, a quarter less at 0.02, where times lie far apart

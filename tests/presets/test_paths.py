@@ -8,10 +8,21 @@ from leader.errors import LeaderError
 from leader.methods import METHODS, make_method
 from leader.plugins import expand, make_plugin
 from leader.presets import paths
-from leader.presets.paths import LOOKS, QUALITIES, _entries, find_path
+from leader.presets.paths import LOOKS, QUALITIES, _entries, find_path, list_same
 from leader.schedule import GRIDS, Grid
 
-TASKS = ("sr-bicubic", "sr-average", "deblur-gaussian", "deblur-motion", "deblur", "inpaint", "colourise", "denoise", "cs")
+TASKS = (
+    "sr-bicubic",
+    "sr-average",
+    "deblur-gaussian",
+    "deblur-motion",
+    "deblur",
+    "inpaint",
+    "colourise",
+    "denoise",
+    "cs",
+    "jpeg",
+)
 
 
 def test_every_entry_can_run_and_says_where_it_comes_from() -> None:
@@ -23,7 +34,7 @@ def test_every_entry_can_run_and_says_where_it_comes_from() -> None:
             make_plugin(str(name), settings.get(name, {}))
         times = entry.get("times", [])
         assert not times or (times == sorted(set(times), reverse=True) and len(times) == entry["steps"] + 1 and times[-1] == -1)
-        assert entry.get("average", 1) in (1, 2, 4)
+        assert entry.get("average", 1) in (1, 2, 4, 8)
         assert entry["source"] and entry["quality"] in (*QUALITIES, "any") and entry["look"] in (*LOOKS, "any")
 
 
@@ -33,7 +44,24 @@ def test_more_quality_never_means_less_work(task: str, sigma: float) -> None:
     for look in LOOKS:
         found = [find_path("embedded", task, sigma, quality, look) for quality in QUALITIES]
         calls = [path.steps * path.average for path in found]
-        assert (calls == sorted(calls) and calls[0] < calls[2]) or task == "deblur-motion"
+        one_word = task == "denoise" and sigma > 0
+        assert one_word or (calls == sorted(calls) and calls[0] < calls[2]) or task == "deblur-motion"
+
+
+def test_words_that_stand_for_the_same_path_are_known() -> None:
+    """The qualities of denoising are one and its looks are two; best enlarges as standard does; other looks share a path."""
+    for sigma in (0.004, 0.06, 0.2):
+        for quality in QUALITIES:
+            assert list_same("embedded", "denoise", sigma, quality, "faithful") == (QUALITIES, ("faithful",))
+    assert list_same("embedded", "sr-bicubic", 0.0, "best", "natural") == (("standard", "best"), ("natural",))
+    assert list_same("embedded", "sr-bicubic", 0.0, "draft", "natural") == (("draft",), ("natural",))
+    assert list_same("embedded", "deblur", 0.03, "best", "faithful") == (("best",), LOOKS)
+
+
+@pytest.mark.parametrize("sigma", [0.01, 0.1, 0.3])
+def test_the_looks_of_denoising_differ_by_the_calls_below_the_noise_level(sigma: float) -> None:
+    calls = {look: find_path("embedded", "denoise", sigma, "standard", look).settings["direct"]["calls"] for look in LOOKS}
+    assert calls == {"natural": 3, "faithful": 1}
 
 
 def test_the_most_specific_entry_wins() -> None:

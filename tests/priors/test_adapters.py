@@ -93,7 +93,7 @@ def test_learned_variance_inverts_the_reverse_variance(schedule: Schedule, raw: 
 def test_channels_that_do_not_fit_are_refused() -> None:
     with pytest.raises(LeaderError, match="6 channels where 3"):
         NetworkPrior(Fixed(0), SCHEDULE).predict(torch.zeros(1, 3, 4, 4), torch.tensor([5]))
-    with pytest.raises(LeaderError, match="knows images of 3 channels"):
+    with pytest.raises(LeaderError, match="takes images with 3 channels"):
         NetworkPrior(Fixed(0), SCHEDULE, learned_variance=True).predict(torch.zeros(1, 2, 4, 4), torch.tensor([5]))
 
 

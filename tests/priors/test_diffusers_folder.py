@@ -111,7 +111,7 @@ def edit(file: Path, **values: Any) -> None:
 
 def test_folders_that_cannot_serve(tmp_path: Path) -> None:
     write(tmp_path / "a", scheduler=False)
-    assert "says nothing of the noise schedule" in refused(tmp_path / "a")
+    assert "has no noise schedule" in refused(tmp_path / "a")
     write(tmp_path / "b", classes=3)
     assert "class-conditional" in refused(tmp_path / "b")
     write(tmp_path / "c")
@@ -147,9 +147,9 @@ def test_the_hub_is_asked_only_by_its_prefix_and_says_so(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(hub, "snapshot_download", offline)
-    assert "name it hub:somebody/some-model" in refused(Path("somebody/some-model"))
+    assert "use hub:somebody/some-model" in refused(Path("somebody/some-model"))
     assert not asked and not caplog.messages
-    assert "could not be had" in refused("hub:somebody/some-model")
+    assert "could not be downloaded" in refused("hub:somebody/some-model")
     assert asked == ["somebody/some-model"] and "Downloading the prior somebody/some-model" in caplog.text
     for name in ("hub:", "hub:alone", "hub:a/b/c", "hub:../up", "hub:https://host/name"):
         assert "hub:OWNER/NAME" in refused(name)
@@ -162,6 +162,6 @@ def test_the_hub_is_asked_only_by_its_prefix_and_says_so(
 def test_a_learned_embedding_must_know_every_time_of_the_schedule(tmp_path: Path) -> None:
     for times in (10, 1000):
         write(tmp_path / str(times), network={"time_embedding_type": "learned", "num_train_timesteps": times})
-    assert "knows 10 times, its schedule 1000" in refused(tmp_path / "10")
+    assert "has 10 times, its schedule 1000" in refused(tmp_path / "10")
     assert load_prior(tmp_path / "1000", whole=True).size == (16, 16)
     assert load_prior(tmp_path / "10", whole=True, schedule={"type": "linear", "steps": 10}).size == (16, 16)

@@ -84,7 +84,7 @@ def test_a_bare_prior_of_one_size_refuses_others_in_a_run(side: int) -> None:
     prior = NetworkPrior(network, Schedule.linear(), size=(16, 16), name="tied")
     with pytest.raises(LeaderError) as error:
         Sampler(load_prior(prior, whole=True), "ddnm", (), steps=4).run(problem(side))
-    assert f"tied to 16 x 16 pixels; found {side} x {side}" in sentence(error) and network.calls == 0
+    assert f"takes only 16 x 16 pixels; found {side} x {side}" in sentence(error) and network.calls == 0
     tiled = load_prior(prior)
     assert isinstance(tiled, TiledPrior)
     assert Sampler(tiled, "ddnm", (), steps=4).run(problem(side)).images.shape == (1, 3, side, side)
@@ -159,7 +159,7 @@ def test_sides_that_are_no_multiples_are_refused_or_padded() -> None:
         prior.predict(x, t)
     padded = load_prior(prior)
     assert isinstance(padded, PaddedPrior) and padded.predict(x, t).x0.shape == x.shape
-    with pytest.raises(LeaderError, match="tied to 8 x 8"):
+    with pytest.raises(LeaderError, match="takes only 8 x 8"):
         GaussianPrior(white((3, 8, 8), 1.0)).predict(x, t)
 
 

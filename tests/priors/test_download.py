@@ -89,7 +89,7 @@ def test_download_reports_progress_and_checks_the_hash(address: str, monkeypatch
 def test_download_resumes(address: str, monkeypatch: pytest.MonkeyPatch, ranges: bool) -> None:
     entry = register(monkeypatch, f"{address}/file")
     Server.ranges, Server.cut = ranges, 1000
-    with pytest.raises(LeaderError, match=r"what came is kept|IncompleteRead"):
+    with pytest.raises(LeaderError, match=r"which are kept|IncompleteRead"):
         download("local")
     assert not entry.on_disk
     Server.cut = 0
@@ -116,7 +116,7 @@ def test_an_unknown_hash_is_said_to_be_unknown(address: str, monkeypatch: pytest
 def test_another_file_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = replace(register(monkeypatch, f"{address}/file"), sha256="0" * 64)
     monkeypatch.setitem(catalogue.ENTRIES, "local", entry)
-    with pytest.raises(LeaderError, match="damaged or another file"):
+    with pytest.raises(LeaderError, match="damaged or a different file"):
         download("local")
     assert not entry.on_disk
 

@@ -176,7 +176,7 @@ def test_tuples_without_end_are_refused_before_they_are_hashed(use: str, legacy:
         with zipfile.ZipFile(checkpoint, "w") as archive:
             for name, data in content.items():
                 archive.writestr(name, pickled if name.endswith("data.pkl") else data)
-    assert "tuples inside tuples" in refused(checkpoint)
+    assert "excessively nested tuples" in refused(checkpoint)
 
 
 def test_a_key_that_is_named_too_often_is_refused() -> None:

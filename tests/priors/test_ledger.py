@@ -57,7 +57,7 @@ def test_calls_inside_a_derivative_are_part_of_it() -> None:
 
 
 def test_a_call_for_others_is_refused() -> None:
-    with recording(Ledger(), [1]), pytest.raises(LeaderError, match="2 images on behalf of 1"):
+    with recording(Ledger(), [1]), pytest.raises(LeaderError, match="2 images for 1 ids"):
         record([Counts(calls=1)] * 2)
 
 

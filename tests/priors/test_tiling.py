@@ -134,7 +134,7 @@ def test_any_size_chooses() -> None:
     assert tiled.size is None and tiled.multiple == 1
     asked = any_size(free, tile=48, overlap=8)
     assert isinstance(asked, TiledPrior) and asked.tile == (48, 48)
-    with pytest.raises(LeaderError, match="tied to 64 x 32"):
+    with pytest.raises(LeaderError, match="takes only 64 x 32"):
         TiledPrior(tied, 64)
     with pytest.raises(LeaderError, match="overlap by 1 to 32"):
         TiledPrior(free, 64, 40)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from leader.restoration import progress
-from leader.restoration.progress import RunProgress, count_work, predict_seconds
+from leader.restoration.progress import RunProgress, count_work, forecast_run
 from leader.restoration.restore import Preparation, prepare
 from tests.cheap_prior import CheapPrior, photograph
 
@@ -44,7 +44,7 @@ def test_time_left_follows_the_work() -> None:
     left = RunProgress(made, clock=lambda: now[0])
     assert left.seconds_left is None and left.share == 0
     pixels = 16 * 24
-    costs = [cost + 0.3 * pixels for _, cost in made.work()]  # not quite the ratio the bar starts from
+    costs = [cost + 0.15 * pixels for _, cost in made.work()]  # not quite the ratio the bar starts from
     for done, step in enumerate(made.sampler.iterate(made.problem), 1):
         now[0] += costs[done - 1] / pixels  # a clock that ticks with the work
         left.add(step)
@@ -67,17 +67,66 @@ def test_a_jump_takes_all_that_it_leaves_out() -> None:
     assert left.share == pytest.approx(1) and left.seconds_left == pytest.approx(0)
 
 
-def test_the_prediction_is_work_times_pace(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert predict_seconds(ready()) is None, "short runs are not measured"
-    monkeypatch.setattr(progress, "WORTH_MEASURING", 1)
-    assert count_work(ready()) == pytest.approx(1.2 * 10 * 16 * 24) and count_work(ready(average=3)) == 3 * count_work(ready())
-    seconds = 2.0 / 256**2 * count_work(ready())  # the call on 256 x 256 pixels takes two seconds
-    assert predict_seconds(ready(), tick(2.0)) == pytest.approx(seconds)
-    assert predict_seconds(ready(average=3), tick(2.0)) == pytest.approx(3 * seconds)
+def test_the_forecast_is_work_times_pace() -> None:
+    """A call on all of the small picture takes two seconds, three of which a run of as many averaged ones needs."""
+    calls = 10 * (1 + progress.OVERHEAD) + progress.AROUND
+    assert count_work(ready()) == pytest.approx(calls * 16 * 24) and count_work(ready(average=3)) == 3 * count_work(ready())
+    found = forecast_run(ready(), clock=tick(2.0))
+    assert found.seconds == pytest.approx(2.0 * calls) and found.call == pytest.approx(2.0) and not found.most
+    assert forecast_run(ready(average=3), clock=tick(2.0)).seconds == pytest.approx(6.0 * calls)
 
 
-def test_the_pace_is_measured_with_the_threads_of_the_run_at_the_size_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "WORTH_MEASURING", 1)
+def test_what_passed_lately_for_a_second_of_the_processor_counts_as_much_as_the_calls() -> None:
+    """Two calls in 1.8 seconds, each 0.3 of the processor: where three pass for one, the pace is between 0.9 and 0.9."""
+    calls = 10 * (1 + progress.OVERHEAD) + progress.AROUND
+    for busy, pace in ((3.0, 0.9), (12.0, 1.8), (None, 0.9)):
+        assert forecast_run(ready(), busy, tick(0.9), tick(0.3)).seconds == pytest.approx(pace * calls)
+
+
+def test_the_first_call_which_takes_longer_does_not_count_for_the_processor() -> None:
+    calls = 100 * (1 + progress.OVERHEAD) + progress.AROUND
+    times = iter([0.0, 8.0, 8.0, 10.0, *[value for k in range(9) for value in (10.0 + 2 * k, 12.0 + 2 * k)]])
+    assert forecast_run(ready(steps=100), 4.5, tick(1.0), lambda: next(times)).seconds == pytest.approx(3.0 * calls)
+
+
+def test_the_pace_is_measured_for_a_twentieth_of_the_run_and_two_seconds_at_most() -> None:
+    class Noted(CheapPrior):
+        calls = 0
+
+        def _predict(self, x: torch.Tensor, t: torch.Tensor) -> Any:
+            self.calls += 1
+            return super()._predict(x, t)
+
+    def count(steps: int, seconds: float) -> int:
+        prior = Noted()
+        made = ready(prior, steps)
+        prior.calls = 0
+        forecast_run(made, clock=tick(seconds))
+        return prior.calls
+
+    assert count(10, 1.0) == 1, "a twentieth of 13 calls"
+    assert count(100, 0.1) == 6, "a twentieth of 114 calls"
+    assert count(100, 1.0) == 2, "two seconds"
+    assert count(1, 0.03) == 4, "a tenth of a second"
+
+
+def test_a_run_that_may_leave_out_steps_is_told_at_most() -> None:
+    assert forecast_run(ready(plugins=("satp",)), clock=tick(1.0)).most
+    assert not forecast_run(ready(plugins=("ucdc",)), clock=tick(1.0)).most
+
+
+def test_methods_that_ask_more_of_the_network_and_solves_take_longer() -> None:
+    def calls(method: str, plugins: Any = (), **settings: Any) -> float:
+        return count_work(ready(steps=4, method=method, plugins=plugins, settings=settings)) / (16 * 24)
+
+    around = 4 * progress.OVERHEAD + progress.AROUND
+    assert calls("ddnm") == pytest.approx(4 + around) and calls("dps") == pytest.approx(4 * (1 + progress.DERIVATIVE) + around)
+    solves = 4 * 9 * progress.SOLVE
+    assert calls("ddnm", ("ucdc",), ucdc={"iterations": 9}) == pytest.approx(4 + around + solves)
+    assert calls("ddnm", ("ucdc",), ucdc={"iterations": 9, "covariance": "diagonal"}) == pytest.approx(4 + around)
+
+
+def test_the_pace_is_measured_with_the_threads_of_the_run_at_the_size_of_the_network() -> None:
     used: list[tuple[int, tuple[int, ...]]] = []
 
     class Noted(CheapPrior):
@@ -87,10 +136,37 @@ def test_the_pace_is_measured_with_the_threads_of_the_run_at_the_size_of_the_net
 
     before = torch.get_num_threads()
     made = ready(Noted(), threads=before + 1)
-    predict_seconds(made)
-    made.sampler.prior.size = (16, 24)
-    predict_seconds(made)
-    assert used == [(before + 1, (1, 3, 256, 256)), (before + 1, (1, 3, 16, 24))] and torch.get_num_threads() == before
+    forecast_run(made, clock=tick(9.0))
+    made.sampler.prior.size = (8, 40)
+    forecast_run(made, clock=tick(9.0))
+    wide = prepare(photograph(16, 300), "denoise", sigma=0.1, prior=made.sampler.prior, plugins=(), threads=before + 1)
+    wide.sampler.prior.size = None
+    forecast_run(wide, clock=tick(9.0))
+    assert used == [(before + 1, (1, 3, *side)) for side in ((16, 24), (8, 40), (16, 256))]
+    assert torch.get_num_threads() == before
+
+
+def test_a_measured_call_tells_what_the_cheap_first_steps_do_not() -> None:
+    class Uneven(CheapPrior):
+        def work(self, t: int, height: int, width: int) -> float:
+            return height * width * (1.0 if t < 500 else 0.01)
+
+    made = ready(Uneven())
+    now = [0.0]
+    first = next(made.sampler.iterate(made.problem))
+    told = []
+    for call in (None, 4.0):
+        left = RunProgress(made, clock=lambda: now[0], call=call)
+        now[0] += 4.0 * (0.01 + progress.OVERHEAD)
+        left.add(first)
+        assert left.seconds_left is not None
+        told.append(left.seconds_left)
+    truth = 4.0 * (5 + 4 * 0.01 + 9 * progress.OVERHEAD)
+    assert told[1] == pytest.approx(truth, rel=0.05)
+    slower = RunProgress(made, clock=lambda: now[0], call=8.0)
+    now[0] += 4.0 * (0.01 + progress.OVERHEAD)
+    slower.add(first)
+    assert slower.seconds_left is not None and slower.seconds_left > 1.5 * told[1]
 
 
 def test_derivatives_for_the_uncertainty_are_part_of_the_work() -> None:
@@ -100,6 +176,6 @@ def test_derivatives_for_the_uncertainty_are_part_of_the_work() -> None:
         return count_work(ready(steps=3, method="ddnm", settings=settings))
 
     plain = count(estimator="noise-energy")
-    calls = plain / (1 + progress.OVERHEAD)
+    calls = 3 * 16 * 24
     assert count(estimator="hutchinson", probes=5) == pytest.approx(plain + 5 * progress.DERIVATIVE * calls)
     assert count(estimator="exact") == pytest.approx(plain + 1152 * progress.DERIVATIVE * calls)

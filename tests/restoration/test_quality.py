@@ -30,10 +30,26 @@ def coloured(**choices: Any) -> Preparation:
     return prepare(photograph(24, 32), "colourise", sigma=0.05, prior=Named(), **choices)
 
 
-def test_noise_is_removed_directly_and_more_steps_are_more_steps() -> None:
-    assert [ready(quality=quality).plan.grid.visits for quality in ("draft", "standard", "best")] == [5, 5, 9]
-    assert ready(steps=80).plan.grid.visits == 3 + 8
+def test_noise_is_removed_directly_by_every_quality_and_the_look_says_how_far() -> None:
+    for quality in ("draft", "standard", "best"):
+        assert ready(quality=quality).plan.grid.visits == 3 + 3
+        assert ready(quality=quality, look="faithful").plan.grid.visits == 3 + 1
+        assert ready(quality=quality).same == ("draft", "standard", "best")
     assert ready(plugins=()).plan.grid.visits == 21
+
+
+def test_who_asks_for_a_word_that_changes_nothing_is_told() -> None:
+    same = "The qualities draft, standard and best are the same for denoising here."
+    assert [ready(quality=quality).notes for quality in (None, "draft", "standard", "best")] == [(), (same,), (), (same,)]
+    assert ready(look="faithful").notes == ready(look="natural").notes == () == ready(quality="best", steps=5).notes
+    assert ready(method="ddnm").notes == () == ready(method="ddnm").same
+    small = prepare(photograph(24, 32), "sr", sigma=0.05, prior=Named(), quality="best", down="bicubic")
+    assert small.notes[-1] == "The qualities standard and best are the same for super-resolution here."
+    grey = prepare(photograph(24, 32), "colourise", sigma=0.05, prior=Named(), quality="draft", look="faithful")
+    assert grey.notes[1:] == ("The looks natural and faithful are the same for colourisation here.",)
+    assert grey.same == ("draft",)
+    clean = prepare(photograph(24, 32), "denoise", sigma=0.0, prior=Named(), quality="best")
+    assert clean.notes == () and clean.plan.settings["steps"] == 1, "nothing is to be done, whatever the words"
 
 
 def test_quality_and_look_choose_method_grid_and_steps() -> None:

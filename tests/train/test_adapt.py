@@ -109,7 +109,7 @@ def test_what_was_begun_with_another_seed_is_forgotten(place: Path) -> None:
     (store / "fitting").mkdir()
     (store / "fitting" / "00000.npz").write_bytes(b"of other pictures")
     found = run("--seed", "4")
-    assert found.exit_code == 0 and "is forgotten" in found.output and "done before" not in found.output
+    assert found.exit_code == 0 and "is discarded" in found.output and "done before" not in found.output
 
 
 def test_a_long_adaptation_is_told_as_such(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

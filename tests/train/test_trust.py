@@ -97,7 +97,10 @@ def test_half_of_the_files_say_how_noisy_they_are_and_jpegs_never() -> None:
     assert all(not case.file["given"] for case in files if case.file and "jpeg" in case.file)
     assert all(case.file["given"] for case in files if case.file and case.options.get("factor") == 4), "too small to estimate"
     told = runs.file_cases(16, 3)
-    assert {case.noise for case in told if case.task == "denoise"} == {0.02, 0.05, 0.1}
+    assert {case.noise for case in told if case.task == "denoise"} == {0.02, 0.05, 0.1, 0.2}
+    exact = runs.calibration_cases(16, 2, ("denoise", "colourise"))
+    assert {case.noise for case in exact if case.task == "denoise"} == {0.02, 0.05, 0.1, 0.2}
+    assert {case.noise for case in exact if case.task == "colourise"} == {0.0, 0.02, 0.05, 0.1}
     assert len(told) == 16 * 3 * len(runs.FILE_TASKS) and {case.task for case in told} == set(runs.FILES)
 
 
@@ -142,7 +145,7 @@ def test_factors_are_fitted_to_every_family_in_fair_parts() -> None:
     assert kinds >= {(task, True) for task in runs.FILES}, "what people have are files"
     named = [case for case in cases if case.method is not None]
     assert len(named) == 4 * len(runs.FAMILIES) and {case.method for case in named} == set(runs.NAMED)
-    assert len(cases) == 4 * (3 * len(runs.FAMILIES) + len(runs.SIMPLE) + 1 + len(runs.FILE_TASKS))
+    assert len(cases) == 4 * (3 * len(runs.FAMILIES) + len(runs.SIMPLE) + len(runs.FILE_TASKS))
 
 
 def test_a_photograph_is_halved_as_often_as_asked_while_it_is_large_enough(folder: Path) -> None:

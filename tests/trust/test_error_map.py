@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from leader.errors import LeaderError
+from leader.operators import Denoising
 from leader.operators.base import LinearOperator
 from leader.operators.pointwise import box_mask
 from leader.problem import Problem
@@ -192,6 +193,15 @@ def test_a_path_with_few_late_steps_is_said_not_to_be_a_calibrated_one(tmp_path:
     assert one.source == source and (one.note is None) == (source == "calibrated")
 
 
+def test_a_run_that_changes_nothing_is_not_warned_of(tmp_path: Path) -> None:
+    """One step is no path that was calibrated, but where every pixel is handed over without noise there is no error to know."""
+    prior = prior_with(tmp_path, families={"denoise": (Node(0.0, (1.0, 1.0, 1.0, 1.0), 8),)})
+    for sigma, source in ((0.0, "calibrated"), (0.05, "other paths")):
+        problem = Problem(photograph(12, 20)[None], Denoising((3, 12, 20)), sigma)
+        _, (one,) = add_errors(prior, problem, *run(problem, prior, 1))
+        assert one.source == source
+
+
 def test_runs_in_the_metric_have_factors_of_their_own_where_there_are_any(tmp_path: Path) -> None:
     plain, inside = ((Node(0.0, (factor,) * 4, 8),) for factor in (1.6449, 2 * 1.6449))
     table = Calibration({"inpaint": plain, "inpaint, metric": inside, "sr": plain, "cs, metric": inside})
@@ -227,8 +237,8 @@ def test_between_noise_levels_factors_are_log_linear_and_beyond_them_constant() 
 
 
 def test_a_level_that_was_found_counts_to_the_nearest_of_those_calibrated() -> None:
-    found = [calibration.nearest_level(noise) for noise in (0.0, 0.002, 0.011, 0.03, 0.033, 0.069, 0.072, 0.13, 0.5)]
-    assert found == [0.0, 0.0, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1, 0.2]
+    found = [calibration.nearest_level(noise) for noise in (0.0, 0.002, 0.011, 0.03, 0.033, 0.069, 0.072, 0.14, 0.15, 0.5)]
+    assert found == [0.0, 0.0, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1, 0.2, 0.2]
 
 
 def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> None:

@@ -162,7 +162,7 @@ def test_a_brush_is_needed_where_nothing_else_says_what_is_missing() -> None:
     with pytest.raises(LeaderError, match=choices.ALL_PAINTED):
         ask(Repair("missing"), painted=paint(np.ones((4, 5))))
     large = paint(np.tile([[True, False]], (2100, 1050)))
-    with pytest.raises(LeaderError, match="larger than the page's own canvas"):
+    with pytest.raises(LeaderError, match="larger than the page's canvas"):
         mask_of(large, SIZE)
     assert ask(Repair("missing"), advised={"missing": ("inpaint", {})}).mask is None  # transparent parts need no brush
     assert ask(Repair("missing"), advised={"missing": ("inpaint", {"mask": "auto"})}).mask == "auto"

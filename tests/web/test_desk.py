@@ -47,7 +47,7 @@ def test_one_job_per_client_and_a_line_of_limited_length() -> None:
     with pytest.raises(LeaderError, match="One picture at a time") as told:
         desk.submit("a", lambda one: None)
     assert str(told.value) == BUSY
-    with pytest.raises(LeaderError, match="2 pictures are waiting"):
+    with pytest.raises(LeaderError, match="2 pictures are already waiting"):
         desk.submit("d", lambda one: None)
     gate.set()
     for job in (first, *others):

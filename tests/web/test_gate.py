@@ -134,8 +134,8 @@ def test_an_upload_is_kept_for_its_client_under_no_name_of_theirs(site: Site) ->
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        *((bytes(100_001), "more than the 0.0954 MB"), (png(101, 100), "101 x 100 pixels")),
-        *((header_only(100_000, 100_000), "at most 0.01 million"), (b"GIF89a", "picture"), (b"", "empty")),
+        *((bytes(100_001), "the limit of 0.0954 MB"), (png(101, 100), "101 x 100 pixels")),
+        *((header_only(100_000, 100_000), "limit here is 0.01 million"), (b"GIF89a", "picture"), (b"", "empty")),
     ],
 )
 def test_what_is_refused_leaves_nothing_behind(site: Site, content: bytes, told: str) -> None:
@@ -176,7 +176,7 @@ def test_a_wish_of_another_form_is_refused_in_a_sentence(site: Site, content: by
         answer = client.post(path, content=content)
         assert answer.status_code in (400, 404) and answer.json()["error"].endswith(".")
     assert (
-        client.post("/api/restore", content=b" " * (MOST_BODY + 1)).json()["error"].startswith("What was painted is too large")
+        client.post("/api/restore", content=b" " * (MOST_BODY + 1)).json()["error"].startswith("The painted mask is too large")
     )
 
 

@@ -179,7 +179,7 @@ def test_a_job_that_is_stopped_or_too_large_leaves_nothing(site: Site) -> None:
     late.began = 0.0
     with pytest.raises(LeaderError, match="longer than"):
         work.repair_picture(late, site, entry, WISH)
-    with pytest.raises(LeaderError, match=r"128 x 96 pixels; at most 0.01 million"):
+    with pytest.raises(LeaderError, match=r"128 x 96 pixels; the limit here is 0.01 million"):
         run(site, Wish((Repair("small", 4.0),), request=REQUEST), entry)
     assert len(site.store) == kept
 
@@ -257,16 +257,48 @@ def test_scratches_are_proposed_as_a_mask(site: Site) -> None:
 def test_seconds_are_told_for_every_quality_from_the_runs_of_this_machine(site: Site) -> None:
     wish = Wish((Repair("noisy"),), request=RestoreRequest(quality="standard", sigma=0.1))
     entry = given(site)
-    first = work.predict_seconds(site, entry, wish)
+    first = work.predict_seconds(site, entry, wish)["seconds"]
     assert sorted(first, key=lambda name: first[name]) == ["draft", "standard", "best"]
     made = work.prepare_repair(site, wish, 0, site.examinations.take(entry), entry)
     site.pace.learn(work.count_cost(made), 10 * first["standard"], work._kind_of_run(made))
-    again = work.predict_seconds(site, entry, wish)
+    again = work.predict_seconds(site, entry, wish)["seconds"]
     assert again["standard"] == pytest.approx(10 * first["standard"])
     chain = work.predict_seconds(site, entry, Wish((Repair("noisy"), Repair("small", 2.0)), request=wish.request))
-    assert chain["standard"] > again["standard"], "every repair counts"
-    unknown = work.predict_repairs(site, entry, Wish((Repair("noisy"), Repair("blurred")), request=wish.request))
+    assert chain["seconds"]["standard"] > again["standard"], "every repair counts"
+    unknown, _ = work.predict_repairs(site, entry, Wish((Repair("noisy"), Repair("blurred")), request=wish.request))
     assert unknown["standard"] == [again["standard"], 0.0], "but for one of which nothing can be said yet"
+
+
+def test_qualities_that_do_the_same_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several repairs all must do the same; where a method was chosen there is no quality."""
+    entry, request = given(site), RestoreRequest(quality="draft", sigma=0.1)
+    assert work.predict_seconds(site, entry, Wish((Repair("noisy"),), request=request))["same"] == ["standard", "best"]
+    monkeypatch.setattr(CheapPrior, "name", "embedded")
+    assert work.predict_seconds(site, entry, Wish((Repair("noisy"),), request=request))["same"] == list(QUALITIES)
+    both = Wish((Repair("noisy"), Repair("grey")), request=request)
+    assert work.predict_seconds(site, entry, both)["same"] == ["standard"]
+    named = Wish((Repair("noisy"),), request=RestoreRequest(method="ddnm", sigma=0.1))
+    assert work.predict_seconds(site, entry, named)["same"] == []
+
+
+def test_a_second_try_says_that_it_is_one(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def run(job: object, one: object, site: Site, words: str, check: bool = True) -> object:
+        said.append(words)
+        return one
+
+    def twice(made: Any, run: Any) -> Any:
+        run(made)
+        run(replace(made))
+        raise LeaderError("enough")
+
+    monkeypatch.setattr(work, "_run", run)
+    monkeypatch.setattr(work, "run_with_second_try", twice)
+    wish = Wish((Repair("noisy"),), request=RestoreRequest(sigma=0.1), draft_first=False)
+    with pytest.raises(LeaderError, match="enough"):
+        work.repair_picture(Job("c", 60.0), site, given(site), wish)
+    assert said == [words.RUN, words.AGAIN]
 
 
 def test_the_time_left_trusts_other_runs_at_first_and_this_run_later() -> None:
@@ -313,8 +345,8 @@ def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path) -> 
     assert client.get(f"/api/pictures/{token}/damage").status_code == 404
     expert = {"method": "ddnm", "plugins": "none", "steps": "6", "sigma": "0.1", "seed": "3"}
     wish = {"picture": token, "repairs": [{"kind": "noisy"}], **expert}
-    seconds = client.post("/api/estimate", json=wish).json()
-    assert set(seconds) == set(QUALITIES) and min(seconds.values()) > 0
+    told = client.post("/api/estimate", json=wish).json()
+    assert set(told["seconds"]) == set(QUALITIES) and min(told["seconds"].values()) > 0 and told["same"] == []
     *_, last = (json.loads(line) for line in client.post("/api/restore", json=wish).text.splitlines())
     assert last["state"] == "done" and len(last["outcomes"]) == 1, last["error"]
     (outcome,) = last["outcomes"]

@@ -1,1 +1,1 @@
-"""The referee: experiments as data, one stored record per run, tables and figures made from the records."""
+"""Benchmarks: experiments as data, one stored record per run, tables and figures made from the records."""

@@ -1,7 +1,6 @@
-"""What to run: a cell is one image, one task, one method with its plug-ins, one seed.
+"""Cells: a cell is one image, one task, one method with its plug-ins, one seed.
 
-What the cells of all images share is their `Recipe`: frozen and hashable, so that plans, costs and versions are
-kept by it.
+The cells of all images share a `Recipe`: frozen and hashable, so that plans, costs and versions can be cached by it.
 """
 
 from __future__ import annotations
@@ -12,26 +11,26 @@ from pathlib import Path
 from typing import Any
 
 BASELINES = {"reference": "Reference", "measurement": "Measurement", "pinv": "A⁺ y"}
-"""Not methods, with their names in tables: the picture itself, the measurement as a picture (A^+ y where it is none), A^+ y."""
+"""Baselines that are not methods, with their names in tables: the picture, the measurement as a picture (or A^+ y), A^+ y."""
 KEEP = ("restored", "path", "trace", "trust")
-"""What a record can keep besides numbers: the restored picture, x0_hat and Sigma along the way, every step's (t, jump, U_t); or
-what the trust map is worth.
+"""What a record can hold besides numbers: the restored picture, x0_hat and Sigma during the run, every step's (t, jump, U_t),
+or scores of the trust map.
 """
 
 Place = tuple[str, str, int, int]
-"""Where a number goes in a table: row, task, image, seed."""
+"""The place of a number in a table: row, task, image, seed."""
 
 
 class Frozen(Mapping[str, Any]):
     """A mapping that can be hashed; lists in it become tuples, mappings Frozen.
 
-    Two are equal when their values are, types included: 1 and 1.0 are different settings, since their texts in a
-    record are.
+    Two are equal if their values and types are: 1 and 1.0 are different settings, since they are written differently in a
+    record.
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self._values = {key: _frozen(value) for key, value in sorted((values or {}).items())}
-        self._key = tuple((key, _typed(value)) for key, value in self._values.items())
+        self._key = tuple((key, _add_types(value)) for key, value in self._values.items())
         self._hash = hash(self._key)
 
     def __getitem__(self, key: str) -> Any:
@@ -55,7 +54,7 @@ class Frozen(Mapping[str, Any]):
         return repr(self.plain())
 
     def plain(self) -> dict[str, Any]:
-        """As dictionaries and lists, which JSON and settings are made of."""
+        """The same as dictionaries and lists, for JSON and settings."""
         return {key: _plain(value) for key, value in self._values.items()}
 
 
@@ -65,10 +64,10 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, (list, tuple)) else value
 
 
-def _typed(value: Any) -> Any:
+def _add_types(value: Any) -> Any:
     if isinstance(value, Frozen):
         return value
-    return tuple(_typed(item) for item in value) if isinstance(value, tuple) else (type(value).__name__, value)
+    return tuple(_add_types(item) for item in value) if isinstance(value, tuple) else (type(value).__name__, value)
 
 
 def _plain(value: Any) -> Any:
@@ -82,15 +81,15 @@ NOTHING = Frozen()
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a cell shares with those of other images.
+    """The part of a cell that is the same for all images.
 
     options   of the task; the word "image" stands for the image's position
-    steps     T; None in a row that takes the calls of another row's record as its steps
+    steps     T; None in a row whose steps are the calls of another row's record
     settings  of the method; under a plug-in's name a table with that plug-in's
     precision of the network, as in `load_prior`
-    timing    whether seconds are stored; memory: whether peak memory is, each cell in a process of its own
+    timing    whether seconds are stored; memory: whether peak memory is, with each cell in its own process
     keep      what is stored besides numbers, of KEEP
-    metrics   by `module:name` or of installed packages, besides the package's own, which every record holds
+    metrics   by `module:name` or from installed packages, in addition to the package's own, which every record holds
     """
 
     fit: str
@@ -104,7 +103,7 @@ class Recipe:
     settings: Frozen = NOTHING
     steps: int | None = 100
     grid: str | None = None
-    estimator: str | None = None
+    estimator: str | Frozen | None = None
     seed: int = 0
     device: str = "cpu"
     precision: str = "float32"
@@ -124,10 +123,10 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Cell:
-    """A recipe and the image it is for. `row` and `title` are the experiment's names and do not determine its numbers.
+    """A recipe and its image. `row` and `title` are the experiment's names and do not affect its numbers.
 
-    image     the file, or None where a dry run has no folder
-    index     position of the image: it chooses the image's noise and, with options seed = "image", its kernel
+    image     the file, or None in a dry run without a folder
+    index     position of the image: it determines the image's noise and, with options seed = "image", its kernel
     calls_of  the row whose record's calls become its steps
     """
 

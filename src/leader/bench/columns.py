@@ -1,4 +1,4 @@
-"""The columns of tables and figures: each number of a record has one entry, which says all about how it is shown."""
+"""The columns of tables and figures: one entry for each number of a record, with everything about how it is shown."""
 
 from __future__ import annotations
 
@@ -30,4 +30,4 @@ _OWN: dict[str, Column] = {
 COLUMNS: Registry[Column] = Registry("number", "leader.metrics", _OWN, lambda _, name: METRICS[name].column)
 """By the name in a record."""
 DEFAULT = ("psnr", "lpips", "calls", "work", "seconds")
-"""What a table or figure shows that names no numbers itself."""
+"""The default columns of a table or figure."""

@@ -1,8 +1,8 @@
 """Distances between sets of restored and reference pictures (FID, KID), from the pictures that records keep.
 
 For experiments with [table] kind = "distances", whose form keeps "restored" and which have a row of the baseline "reference".
-Sets of fewer pictures than FID takes are cut into parts, and get intervals by the jackknife: every picture is left out once,
-with all of its parts, on both sides. What was computed is kept beside the records (`StoredDistances`).
+Sets with too few pictures for FID are cut into parts, and get jackknife intervals: every picture is left out once, with all of
+its parts, on both sides. Results are stored beside the records (`StoredDistances`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REVISION = 1
 
 @dataclass(frozen=True)
 class Estimate:
-    """A distance. left_out: the same without each picture in turn, empty where that was not done."""
+    """A distance. left_out: the same without each picture in turn, empty if not computed."""
 
     value: float
     left_out: NDArray[np.float64]
@@ -46,7 +46,7 @@ class Estimate:
         return Estimate(self.value - other.value, self.left_out - other.left_out)
 
     def text(self, scale: float = 1.0, sign: str = "") -> str:
-        """With its 95 % interval where pictures are enough for one."""
+        """The value as text, with its 95 % interval if there are enough pictures."""
         shown = f"{scale * self.value:{sign}.2f}"
         if len(self.left_out) < FEWEST_IMAGES:
             return shown
@@ -57,7 +57,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Distances:
-    """KID and FID of a row and task from so many pictures or parts of them."""
+    """KID and FID of a row and task from `count` pictures or parts of them."""
 
     count: int
     kid: Estimate
@@ -72,7 +72,7 @@ class Distances:
 
 def render_distances(experiment: Experiment, records: Mapping[Place, Record], store: Store) -> str:
     """KID and FID of every row and task against the reference, their averages over the tasks, and what plug-ins change, as
-    Markdown. [table] parts = P cuts each picture into P x P parts where there are too few for FID.
+    Markdown. [table] parts = P cuts each picture into P x P parts if there are too few for FID.
     """
     references = [row for row in experiment.rows if row.method == "reference"]
     if not references:
@@ -89,9 +89,9 @@ def render_distances(experiment: Experiment, records: Mapping[Place, Record], st
     found: dict[str, list[Distances]] = {row.label: [] for row in compared}
     kept = StoredDistances(store.folder, experiment.name)
     for task in experiment.tasks:
-        truth = _of_place(references[0].label, task.label, records)
+        truth = _find_records(references[0].label, task.label, records)
         for row in compared:
-            mine = _of_place(row.label, task.label, records)
+            mine = _find_records(row.label, task.label, records)
             found[row.label].append(_distances((mine, truth), parts, few, store, kept))
             host = found[row.against][-1] if row.against in found else None
             lines.append(f"| {row.label} | {task.label} | {found[row.label][-1].text(host)} |")
@@ -104,7 +104,7 @@ def render_distances(experiment: Experiment, records: Mapping[Place, Record], st
 
 
 def distances_of(found: Tensor, truth: Tensor, parts: int, few: bool) -> Distances:
-    """Of features [N, D] and [M, D]. few: too few for FID and its usual estimates; `parts` rows are of one picture."""
+    """Distances of features [N, D] and [M, D]. few: too few for FID and its usual estimates; each picture has `parts` rows."""
     count = min(len(found), len(truth))
     if not few:
         return Distances(count, Estimate(kid(found, truth).mean, np.empty(0)), Estimate(fid(found, truth), np.empty(0)))
@@ -119,7 +119,7 @@ def distances_of(found: Tensor, truth: Tensor, parts: int, few: bool) -> Distanc
 
 
 def average(each: Sequence[Distances]) -> Distances:
-    """The mean over tasks, left-out pictures averaged alike: the tasks share them."""
+    """The mean over tasks; left-out values are averaged too, since the tasks share their pictures."""
     return Distances(min(item.count for item in each), _mean([item.kid for item in each]), _mean([item.fid for item in each]))
 
 
@@ -147,7 +147,7 @@ def _notes(experiment: Experiment, few: bool, found: list[Distances]) -> list[st
     return said
 
 
-def _of_place(row: str, task: str, records: Mapping[Place, Record]) -> list[Record]:
+def _find_records(row: str, task: str, records: Mapping[Place, Record]) -> list[Record]:
     """The records of a row and task, by picture; runs that failed are left out."""
     return [record for place, record in sorted(records.items()) if place[:2] == (row, task) and "error" not in record]
 
@@ -155,7 +155,7 @@ def _of_place(row: str, task: str, records: Mapping[Place, Record]) -> list[Reco
 def _distances(
     sets: tuple[list[Record], list[Record]], parts: int, few: bool, store: Store, kept: StoredDistances
 ) -> Distances:
-    """Between the pictures of records and of their references: those kept, or computed."""
+    """Distances between the pictures of records and their references, stored or computed."""
     key = key_of(sets, parts, REVISION)
     stored = kept.find(key)
     if stored is None:
@@ -166,7 +166,7 @@ def _distances(
     return Distances(int(stored[0][0]), near, far)
 
 
-@lru_cache(maxsize=2)  # the reference of a task serves every row of it
+@lru_cache(maxsize=2)  # all rows of a task share its reference
 def _features(files: tuple[Path, ...], parts: int) -> Tensor:
     pictures = []
     for path in files:
@@ -177,7 +177,7 @@ def _features(files: tuple[Path, ...], parts: int) -> Tensor:
 
 
 def cut(picture: Tensor, parts: int) -> list[Tensor]:
-    """A picture [C, H, W] as parts x parts equal ones, row by row; what is left over at the bottom and right is dropped."""
+    """Cuts a picture [C, H, W] into parts x parts equal ones, row by row; the remainder at the bottom and right is dropped."""
     height, width = (size // parts for size in picture.shape[1:])
     corners = [(i * height, j * width) for i in range(parts) for j in range(parts)]
     return [picture[:, top : top + height, left : left + width] for top, left in corners]
@@ -185,15 +185,15 @@ def cut(picture: Tensor, parts: int) -> list[Tensor]:
 
 FOLDER = "distances"
 _SCORES = ("psnr", "ssim", "lpips", "residual", "residual_raw")
-"""What tells one restored picture of a cell from another."""
+"""The identity of a restored picture of a cell."""
 
 
 class StoredDistances:
-    """Distances that were computed before, in `folder`/distances/`name`.json: a table is printed again without the pictures.
+    """Stored distances, in `folder`/distances/`name`.json: a table can be printed again without the pictures.
 
-    The restored pictures of a table take megabytes and are not shipped; what the table needs of them are a few numbers a row.
-    They are kept by what made them: the requests of both sets, with the scores of their pictures, and the revision of the
-    distances. So a record that is run again with the same outcome keeps its distances, one whose picture changed does not.
+    The restored pictures of a table take megabytes and are not shipped; the table needs only a few numbers per row. The key is
+    made of the requests of both sets, the scores of their pictures, and the revision of the distances. So a record that is run
+    again with the same outcome keeps its distances, and one whose picture changed does not.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -210,14 +210,14 @@ class StoredDistances:
         return self._found.get(key)
 
     def keep(self, key: str, numbers: Sequence[Sequence[float]]) -> list[list[float]]:
-        """Writes lists of numbers down at once, and returns them as the file tells them: to nine digits."""
+        """Writes lists of numbers at once, and returns them as stored: to nine digits."""
         rounded = [[float(f"{value:.9g}") for value in values] for values in numbers]
         self._found[key] = self._asked[key] = rounded
         self._write(self._found)
         return rounded
 
     def finish(self) -> None:
-        """Writes the file anew: what was asked for, in that order, then the rest by key, which other tasks may ask for."""
+        """Rewrites the file: the requested entries in order, then the rest by key, which other tasks may need."""
         self._write({**self._asked, **dict(sorted(self._found.items()))})
 
     def _write(self, numbers: Mapping[str, list[list[float]]]) -> None:
@@ -238,4 +238,4 @@ def _read(path: Path) -> dict[str, list[list[float]]]:
         found: Any = json.loads(path.read_bytes())
         return {str(key): [[float(value) for value in values] for values in lists] for key, lists in found.items()}
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise LeaderError(f"'{path}' does not hold stored distances; remove it, and the table computes them again.") from error
+        raise LeaderError(f"'{path}' does not hold stored distances; remove it, and they will be computed again.") from error

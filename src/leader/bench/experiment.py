@@ -11,14 +11,14 @@ from typing import Any
 from leader.bench.cell import Cell, Frozen, Recipe
 from leader.bench.images import list_images
 from leader.errors import LeaderError, unknown_name
-from leader.methods import METHODS
+from leader.methods import METHODS, SITCOM
 from leader.metrics import METRICS
 from leader.plugins import PLUGINS, expand
 
 
 @dataclass(frozen=True)
 class Task:
-    """A degradation as an experiment asks for it; sigma is quoted for [0, 1] images."""
+    """A degradation of an experiment; sigma is quoted for [0, 1] images."""
 
     label: str
     name: str
@@ -28,7 +28,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: a method with its plug-ins and settings; `count` images of the form's, None for all.
+    """One line of a table: a method with its plug-ins and settings; `count`: the first images of the form, None for all.
 
     only  the labels of the tasks that have it; None for all
     """
@@ -39,7 +39,7 @@ class Row:
     settings: dict[str, Any] = field(default_factory=dict)
     steps: int | None = None
     grid: str | None = None
-    estimator: str | None = None
+    estimator: str | Frozen | None = None
     calls_of: str | None = None
     against: str | None = None
     count: int | None = None
@@ -52,15 +52,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Form:
-    """Where an experiment runs, and on what.
+    """Where an experiment runs, and on which images.
 
-    images     "test" (the shipped crops) or a folder; "" where the user must name one
-    count      how many images, from the first
-    precision  of the network on a GPU; methods that differentiate it, and the CPU, take float32
-    batch      images that go through a run together on a GPU
-    timed      so many of the first images run one by one with one worker, and store their seconds; None: all, as they come
-    pace       seconds of a full-resolution pass where it is known, for the bill of a dry run
-    settings   of plug-ins, for every row: tables by their names, below a row's own
+    images     "test" (the shipped crops) or a folder; "" if the user must name one
+    count      number of images, from the first
+    precision  of the network on a GPU; methods that differentiate it, and the CPU, use float32
+    batch      images per run on a GPU
+    timed      this many of the first images run one by one with one worker, and store their seconds; None: all, in any order
+    pace       seconds per full-resolution pass, if known, for the estimate of a dry run
+    settings   of plug-ins, for every row: tables by plug-in name; a row's own settings take precedence
     """
 
     prior: str = "embedded"
@@ -114,17 +114,20 @@ class Experiment:
         return replace(self, rows=kept, tasks=named)
 
     def shortened(self, steps: int) -> Experiment:
-        """With at most so many steps in every row: a trial of everything else."""
+        """The experiment with at most `steps` steps in every row and in the inner loop of SITCOM, to test everything else."""
         methods = {
             name: {**own, "steps": min(steps, own["steps"])} if "steps" in own else own
             for name, own in self.form.methods.items()
         }
+        sitcom = methods.get("sitcom", {})
+        inner = min(steps, sitcom.get("settings", {}).get("inner", SITCOM().inner))
+        methods["sitcom"] = {**sitcom, "settings": {**sitcom.get("settings", {}), "inner": inner}}
         rows = tuple(replace(row, steps=None if row.steps is None else min(steps, row.steps)) for row in self.rows)
         form = replace(self.form, steps=min(steps, self.form.steps), methods=methods)
         return replace(self, name=f"{self.name}-{steps}-steps", rows=rows, form=form)
 
     def cells(self, *, dry: bool = False) -> list[Cell]:
-        """All cells, task by task, image by image, so that comparable ones run close in time.
+        """All cells, task by task, image by image, so comparable cells run close in time.
 
         dry: without its folder of pictures, cells have no image.
         """
@@ -136,7 +139,7 @@ class Experiment:
             found = list_images(form.images)
             if len(found) < form.count:
                 raise LeaderError(
-                    f"'{form.images}' holds {len(found)} pictures and '{self.name}' takes {form.count}; ask for fewer."
+                    f"'{form.images}' holds {len(found)} pictures and '{self.name}' needs {form.count}; ask for fewer."
                 )
             images = list(found[: form.count])
         recipes = {  # made once: an experiment may have a thousand images
@@ -183,18 +186,18 @@ class Experiment:
 
 
 def _settings_of(row: Row, settings: dict[str, Any]) -> dict[str, Any]:
-    """Those of the method and of the row's own plug-ins: rows of one block share a table, not their plug-ins."""
+    """The settings of the method and of the row's own plug-ins: rows of one block share a table, not their plug-ins."""
     own = expand(row.plugins)
     return {key: value for key, value in settings.items() if key not in PLUGINS or key in own}
 
 
 def _differentiates(method: str) -> bool:
-    """Whether a method takes gradients through the network, which half precision would round away."""
+    """Whether a method takes gradients through the network, which half precision would lose."""
     return method in METHODS and METHODS[method]().cost.backward > 0
 
 
 def merge_settings(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Settings with those of `second` on top, plug-in tables merged one level deep."""
+    """Settings of `first` overridden by `second`, with plug-in tables merged one level deep."""
     out = dict(first)
     for key, value in second.items():
         before = out.get(key)

@@ -2,25 +2,26 @@
 
 title = "..."
 tasks = ["sr-clean", "sr"]              names of [task.NAME] tables, of tasks.toml beside the file or of the package's
-                                        own; elsewhere too `module:Class` names a class in one's own file
+                                        own; here and elsewhere `module:Class` names a class in your own file
 
-[[rows]]                                every combination of what is a list becomes one row
+[[rows]]                                every combination of the lists becomes one row
 methods = ["ddnm", "ddpg"]
 plugins = [[], ["equs"], ["leader"]]
 settings = { satp = { budget = 0.01 } } of the method; tables named after plug-ins hold theirs
-vary = { "satp.budget" = [0.0, 0.01] }  a setting that takes several values
+vary = { "satp.budget" = [0.0, 0.01] }  a setting with several values
 steps = [10, 100]                       T; by default the form's
 grid = "quadratic"
-calls_of = "DDNM + SATP"                as many steps, image by image, as that row made calls
+calls_of = "DDNM + SATP"                as many steps as that row made calls, image by image
+estimator = "hutchinson"                or a table with its settings: { name = "hutchinson", probes = 8, every = 4 }
 label = "..."                           the row's name, with {} for the varied value
-against = "DDNM"                        the row it is compared with; by default the same without plug-ins
+against = "DDNM"                        the row to compare with; by default the same without plug-ins
 forms = ["full"]                        the forms that have these rows; by default all
 only = ["sr"]                           the tasks that have these rows; by default all
 count = 8                               the first images only; by default all of the form's
 
-[form.small]                            where it runs and on what: the fields of Form, on top of the package's forms.toml
+[form.small]                            where it runs and on which images: fields of Form, on top of the package's forms.toml
 [form.small.methods.sitcom]             steps and settings of one method in this form
-[table] and [figure]                    what is made of the records; see tables.py and figures.py
+[table] and [figure]                    how the records are shown; see tables.py and figures.py
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from leader.bench.cell import BASELINES, KEEP
+from leader.bench.cell import BASELINES, KEEP, Frozen
 from leader.bench.columns import COLUMNS
 from leader.bench.experiment import Experiment, Form, Row, Task, merge_settings
 from leader.bench.images import FITS
@@ -43,10 +44,11 @@ from leader.errors import LeaderError, UsageError, unknown_name
 from leader.methods import METHODS, make_method
 from leader.plugins import BUNDLES, PLUGINS, label_plugin, make_plugin
 from leader.schedule import GRIDS
+from leader.uncertainty.estimators import read_estimator
 
 HOME = Path(__file__).parent
 OF_THE_RUN = ("probes", "trust_time", "use_presets")
-"""Settings of a row that are neither the method's nor a plug-in's."""
+"""Settings of a row that belong to neither the method nor a plug-in."""
 _TOP = ("title", "note", "tasks", "task", "rows", "form", "table", "figure")
 _ROWS = (
     "methods",
@@ -76,7 +78,7 @@ _MOST_CELLS = 1_000_000
 def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
     """The file of an experiment given by its path or its name in `folder`."""
     for path in (Path(name), folder / f"{name}.toml"):
-        if os.path.isfile(path):  # False also for a name that no file can have
+        if os.path.isfile(path):  # also False for an invalid file name
             return path
     known = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in ("tasks", "forms", "search"))
     if not known:
@@ -85,14 +87,15 @@ def find_experiment(name: str, folder: Path = Path("experiments")) -> Path:
 
 
 def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experiment:
-    """An experiment in the form asked for; `changes` replace fields of the form (None: as it is)."""
+    """An experiment in the given form; `changes` replace fields of the form (None: unchanged)."""
     where = f"'{path.name}'"
     document = Table(parse_toml(path), where, _TOP)
     definitions = {**read_shared("tasks.toml", path), **document.named_tables("task")}
     shared = read_shared("forms.toml", path)
     named = document.named_tables("form") or {"small": {}}
     forms = {
-        name: merge_settings(_shared_form(shared, name), own) if isinstance(own, dict) else own for name, own in named.items()
+        name: merge_settings(_read_shared_form(shared, name), own) if isinstance(own, dict) else own
+        for name, own in named.items()
     }
     if form not in forms:
         raise unknown_name(f"form of '{path.stem}'", form, forms)
@@ -106,7 +109,7 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
     if not labels or len(set(labels)) != len(labels):
         raise UsageError(f"{where} needs tasks with distinct labels; found {', '.join(labels) or 'none'}.")
     if (total := len(tasks) * len(rows) * chosen.count * len(chosen.seeds)) > _MOST_CELLS:
-        raise LeaderError(f"{where} asks for {total} cells; at most {_MOST_CELLS} are served, so lower its count or seeds.")
+        raise LeaderError(f"{where} asks for {total} cells; at most {_MOST_CELLS} are allowed, so lower its count or seeds.")
     return Experiment(
         name=f"{path.stem}-{form}",
         title=document.text("title", path.stem),
@@ -114,18 +117,18 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
         tasks=tasks,
         rows=rows,
         form=chosen,
-        table=_shown(Table(document.values.get("table", {}), f"[table] of {where}", _TABLE)),
-        figure=_shown(Table(document.values.get("figure", {}), f"[figure] of {where}", _FIGURE)),
+        table=_read_shown(Table(document.values.get("table", {}), f"[table] of {where}", _TABLE)),
+        figure=_read_shown(Table(document.values.get("figure", {}), f"[figure] of {where}", _FIGURE)),
     )
 
 
 def read_shared(name: str, path: Path | None = None) -> dict[str, Any]:
-    """The package's tasks.toml or forms.toml, with the one beside an experiment's file on top."""
+    """The package's tasks.toml or forms.toml, overridden by the one beside an experiment's file."""
     return {**parse_toml(HOME / name), **({} if path is None else parse_toml(path.with_name(name)))}
 
 
-def _shared_form(shared: dict[str, Any], name: str) -> dict[str, Any]:
-    """The form that experiments share under a name, with what it is `like` below it; empty where there is none."""
+def _read_shared_form(shared: dict[str, Any], name: str) -> dict[str, Any]:
+    """The shared form of a name, which overrides the form it is `like`; empty if there is none."""
     form = shared.get(name, {})
     if not isinstance(form, dict):
         raise UsageError(f"The shared form '{name}' must be a table; found {show_value(form)}.")
@@ -135,7 +138,7 @@ def _shared_form(shared: dict[str, Any], name: str) -> dict[str, Any]:
         return own
     if base not in shared or base == name:
         raise unknown_name(f"form that '{name}' is like", str(base), shared)
-    return merge_settings(_shared_form({key: value for key, value in shared.items() if key != name}, base), own)
+    return merge_settings(_read_shared_form({key: value for key, value in shared.items() if key != name}, base), own)
 
 
 def load_tasks(names: list[str] | None = None) -> list[Task]:
@@ -153,7 +156,7 @@ def _forms_of_rows(block: Table, forms: Collection[str]) -> Collection[str]:
 
 
 def _form(table: Table, changes: dict[str, Any]) -> Form:
-    """The form of a table, with `changes` that are not None on top: both are checked."""
+    """The form of a table, overridden by the `changes` that are not None: both are checked."""
     values = {**table.values, **{key: value for key, value in changes.items() if value is not None}}
     given, default = Table(values, table.where, values), Form()
     for item in given.texts("keep", ()):
@@ -184,7 +187,7 @@ def _form(table: Table, changes: dict[str, Any]) -> Form:
 
 
 def _plugin_settings(settings: dict[str, Any], where: str) -> dict[str, Any]:
-    """Settings that serve every row: those of plug-ins, since each method has its own."""
+    """Settings for every row: only those of plug-ins, since each method has its own."""
     for name in settings:
         if name not in PLUGINS:
             raise unknown_name(f"plug-in among the settings of {where}", name, PLUGINS)
@@ -203,8 +206,8 @@ def _own(method: str, entry: Any, where: str) -> dict[str, Any]:
     return {**steps, "settings": settings}
 
 
-def _shown(table: Table) -> dict[str, Any]:
-    """What [table] and [figure] ask for, checked."""
+def _read_shown(table: Table) -> dict[str, Any]:
+    """The entries of [table] and [figure], checked."""
     for name in ("kind", "baseline"):
         table.text_or_none(name)
     if table.text("kind", "distances") not in ("distances", "grid", "path", "sweep", "bars", "uncertainty"):
@@ -241,8 +244,9 @@ def _expand(block: Table, tasks: Mapping[str, str]) -> Iterator[Row]:
     listed = isinstance(block.values.get("steps"), list)
     counts: tuple[int | None, ...] = block.integers("steps", (1,), 1, _MOST_STEPS) if "steps" in block else (None,)
     given, grid = block.plain("settings", PLUGINS), block.text_or_none("grid")
+    estimator = _estimator(block)
     if (combinations := math.prod(len(values) for values in vary)) > _MOST_ROWS:
-        raise LeaderError(f"{block.where} vary over {combinations} combinations; at most {_MOST_ROWS} are served.")
+        raise LeaderError(f"{block.where} vary over {combinations} combinations; at most {_MOST_ROWS} are allowed.")
     for method in block.texts("methods"):
         for count, plugins in itertools.product(counts, block.lists("plugins", [[]])):
             _check_names(method, plugins, grid)
@@ -252,7 +256,7 @@ def _expand(block: Table, tasks: Mapping[str, str]) -> Iterator[Row]:
             for chosen in itertools.product(*vary):
                 settings = given
                 for key, value in chosen:
-                    settings = merge_settings(settings, _nested(key, value))
+                    settings = merge_settings(settings, _nest_settings(key, value))
                 _check_settings(method, settings)
                 label = _label(block.text_or_none("label"), plain, chosen, block.where)
                 host = block.text("against", base + tail)
@@ -263,7 +267,7 @@ def _expand(block: Table, tasks: Mapping[str, str]) -> Iterator[Row]:
                     settings=settings,
                     steps=count,
                     grid=grid,
-                    estimator=block.text_or_none("estimator"),
+                    estimator=estimator,
                     calls_of=block.text_or_none("calls_of"),
                     against=None if host == label else host,
                     count=block.integer("count", None, 1, _MOST_IMAGES) if "count" in block else None,
@@ -271,8 +275,17 @@ def _expand(block: Table, tasks: Mapping[str, str]) -> Iterator[Row]:
                 )
 
 
+def _estimator(block: Table) -> str | Frozen | None:
+    """How Sigma is estimated: a name, or a table of settings."""
+    if not isinstance(block.values.get("estimator"), dict):
+        return block.text_or_none("estimator")
+    table = block.plain("estimator")
+    read_estimator(table)
+    return Frozen(table)
+
+
 def _check_settings(method: str, settings: dict[str, Any]) -> None:
-    """Refuses settings that the method or a plug-in cannot be built with."""
+    """Rejects settings with which the method or a plug-in cannot be built."""
     if method in METHODS:
         make_method(method, {key: value for key, value in settings.items() if key not in OF_THE_RUN and key not in PLUGINS})
     for name in PLUGINS.keys() & settings.keys():
@@ -280,7 +293,7 @@ def _check_settings(method: str, settings: dict[str, Any]) -> None:
 
 
 def _label(wanted: str | None, plain: str, chosen: tuple[tuple[str, Any], ...], where: str) -> str:
-    """A row's name: the wanted one with varied values for its braces, else the plain one with their names and values."""
+    """A row's name: the given label with the varied values in its braces, else the default name with their names and values."""
     values = [f"{value:g}" if isinstance(value, float) else str(value) for _, value in chosen]
     if wanted is None:
         return ", ".join([plain, *(f"{key} = {value}" for (key, _), value in zip(chosen, values, strict=True))])
@@ -292,7 +305,7 @@ def _label(wanted: str | None, plain: str, chosen: tuple[tuple[str, Any], ...], 
     return wanted.format(*values)
 
 
-def _nested(key: str, value: Any) -> dict[str, Any]:
+def _nest_settings(key: str, value: Any) -> dict[str, Any]:
     """{"satp.budget": 1} as {"satp": {"budget": 1}}."""
     head, _, tail = key.partition(".")
     return {head: {tail: value} if tail else value}

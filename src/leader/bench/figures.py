@@ -1,12 +1,12 @@
 """Figures from records. [figure] in an experiment says which, by its `kind`.
 
 grid         restored pictures: a line per task and image, a column per row; `images` limits the images
-path         x0 along the way: a line per row of the experiment, and one for the spread sqrt(Sigma)
+path         x0 during the run: a line per row of the experiment, and one for the spread sqrt(Sigma)
 sweep        numbers against T: a panel per metric, a curve per method and set of plug-ins
 bars         numbers per task: a panel per metric, a bar per row, with 95 % intervals of the mean from 5 images on
 uncertainty  U_t and the jumps against t: a column per task, mean and range over images
 
-What exactly is drawn is put together in panels.py. The same records give the same bytes: no dates, fixed identifiers.
+panels.py prepares the content. The same records give the same bytes: no dates, fixed identifiers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STYLE = {
 }
 
 BLANK: dict[str, dict[str, None]] = {".png": {"Software": None}, ".jpg": {}, ".svg": {"Date": None, "Creator": None}}
-"""The formats of a figure, and what matplotlib would write into each that differs from day to day."""
+"""The formats of a figure, and the metadata to blank in each because it changes from day to day."""
 
 
 def draw_figure(experiment: Experiment, records: Records, store: Store, out: Path) -> None:
@@ -49,7 +49,7 @@ def draw_figure(experiment: Experiment, records: Records, store: Store, out: Pat
 
 
 def save_figure(make: Callable[[], Any], out: Path) -> None:
-    """Makes a figure of matplotlib in the style of all figures and writes it, without dates, to a .png, .jpg or .svg file."""
+    """Makes a matplotlib figure in the common style and writes it, without dates, to a .png, .jpg or .svg file."""
     if out.suffix not in BLANK:
         raise LeaderError(f"A figure is written as {', '.join(BLANK)}; found '{out.name}'.")
     buffer = io.BytesIO()
@@ -69,7 +69,7 @@ def make_figure(experiment: Experiment, records: Records, store: Store) -> Any:
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """matplotlib without a screen, in the style of all figures."""
+    """matplotlib without a display, in the common style."""
     try:
         import matplotlib
     except ImportError:
@@ -178,7 +178,7 @@ def _axes(lines: int, columns: int, width: float, height: float) -> tuple[Any, A
 
 
 def _tight(figure: Any, explained: Any = None) -> None:
-    """Close the gaps; the legend of the axis `explained`, if any, goes below everything, where it hides nothing."""
+    """Tightens the layout; the legend of the axis `explained`, if any, goes below everything, where it covers nothing."""
     bottom = 0.0
     if explained is not None:
         handles, labels = explained.get_legend_handles_labels()
@@ -200,7 +200,7 @@ def _broken(label: str) -> str:
 
 
 def _pixels(path: Path) -> NDArray[np.uint8]:
-    with Image.open(path, formats=("PNG",)) as file:  # records keep nothing else
+    with Image.open(path, formats=("PNG",)) as file:  # records hold nothing else
         return np.array(file.convert("RGB"), dtype=np.uint8)
 
 

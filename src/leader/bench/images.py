@@ -17,19 +17,19 @@ from leader.pictures import list_pictures, read_picture
 
 FITS = ("crop", "half", "square", "host")
 """crop: the central crop; half: half size (Lanczos), then the central crop; square: the central square, resized (Lanczos);
-host: the same with Pillow's bilinear filter, as DDNM, DDRM, DDPG and those that build on them bring pictures to size.
+host: the same with Pillow's bilinear filter, as in DDNM, DDRM, DDPG and methods built on them.
 """
 _FILTERS = {"square": Image.Resampling.LANCZOS, "host": Image.Resampling.BILINEAR}
 
 
 def list_images(source: str) -> list[Path]:
-    """The pictures of a folder in the order of their names; "test" stands for the shipped crops."""
+    """The pictures of a folder, sorted by name; "test" means the shipped crops."""
     return list_pictures(Path(str(resources.files("leader") / "samples" / "test")) if source == "test" else source)
 
 
 @lru_cache(maxsize=64)
 def load_image(path: Path, fit: str, size: int) -> Tensor:
-    """A picture as [1, 3, size, size] float32 in [0, 1]; grey is repeated, transparency left out, 8 bits a sample."""
+    """A picture as [1, 3, size, size] float32 in [0, 1]; grey is repeated, transparency dropped, 8 bits per sample."""
     if fit not in FITS:
         raise unknown_name("way of bringing pictures to size", fit, FITS)
     picture = read_picture(path).rgb()

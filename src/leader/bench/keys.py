@@ -1,7 +1,7 @@
-"""The key of a record: what was asked, and the revision of everything that took part.
+"""The key of a record: the request, and the revision of every part that took part.
 
-A revision is a whole number that a method, plug-in, operator, prior or metric carries, raised by hand whenever its numbers
-change. Tidying the code changes no key; `tests/canaries.py` notices a revision that should have been raised.
+A revision is an integer of a method, plug-in, operator, prior or metric, raised by hand whenever its numbers change.
+Refactoring changes no key; `tests/canaries.py` detects a revision that should have been raised.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from leader.sampler import Sampler
 from leader.uncertainty.estimators import REVISION as ESTIMATOR_REVISION
 
 HARNESS_REVISION = 1
-"""Of what all runs share: how a picture is read, its noise, residuals and counts."""
+"""Revision of what all runs share: how a picture is read, its noise, residuals and counts."""
 TRUST_REVISION = 2
-"""Of the error map and its scores, in records that judge one."""
+"""Revision of the error map and its scores, in records that have them."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What determines a record. asked: settings, picture, seed, weights; revisions: of the parts that ran, by name."""
+    """The identity of a record. asked: settings, picture, seed, weights; revisions: of the parts that ran, by name."""
 
     asked: Record
     revisions: dict[str, int]
@@ -74,19 +74,19 @@ def metrics_of_record(recipe: Recipe) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _choices(recipe: Recipe) -> Record:
-    """The part of what was asked that follows from the plan: resolved settings and weights."""
+    """The part of the request that follows from the plan: resolved settings and weights."""
     if recipe.method in BASELINES:
         return {"method": {"name": recipe.method}}
     plan, _ = plan_of(recipe)
     settings = {name: plan.settings[name] for name in ("method", "plugins", "estimator", "probes")}
     times = plan.grid.times
     settings["grid"] = f"{plan.grid.visits} times from {times[0]} to {times[-2]}, {digest(times)[:8]}"
-    return {**settings, "prior": {"name": recipe.prior, "weights": fingerprint(recipe.prior)}}
+    return {**settings, "prior": {"name": recipe.prior, "weights": fingerprint(recipe.prior, recipe.size)}}
 
 
 @lru_cache(maxsize=4096)
 def _revisions(recipe: Recipe) -> dict[str, int]:
-    """The revisions of all that runs a recipe, but for its operator."""
+    """The revisions of all parts of a recipe except its operator."""
     found = {"harness": HARNESS_REVISION}
     found |= {name: METRICS[name].revision for name in metrics_of_record(recipe)}
     if "trust" in recipe.keep:
@@ -113,7 +113,7 @@ def provenance() -> Record:
         command = ["git", "-C", str(home), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
         try:
             said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-        except (OSError, subprocess.TimeoutExpired):  # no git here: the commit is not known
+        except (OSError, subprocess.TimeoutExpired):  # without git the commit is unknown
             return found
         if said.returncode == 0:
             found["commit"] = said.stdout.strip()

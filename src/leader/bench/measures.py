@@ -21,14 +21,14 @@ from leader.result import Result, to_unit_range
 DIGITS = 6
 """Decimals of a stored score."""
 STATUS = Path("/proc/self/status")
-"""The kernel's report on this process, where there is one."""
+"""The kernel's report on this process, if there is one."""
 
 
 def scores(restored: Tensor, picture: Tensor, problem: Problem, names: Iterable[str]) -> Record:
     """The metrics `names` of the restored image [1, 3, H, W] in [-1, 1] against the picture in [0, 1], and its residuals.
 
     residual is that of the clamped picture, residual_raw that of the sampler's output before clamping, both in units
-    of [0, 1] pictures. What is not finite is None.
+    of [0, 1] pictures. Values that are not finite become None.
     """
     if not bool(torch.isfinite(restored).all()):
         raise LeaderError("The restored image holds values that are not finite; use smaller steps.")
@@ -41,7 +41,7 @@ def scores(restored: Tensor, picture: Tensor, problem: Problem, names: Iterable[
 
 
 def counts(result: Result, image: int, size: int) -> Record:
-    """What the run asked of the network for one image; work is in passes over an image of size x size, calls alone."""
+    """The network calls of a run for one image; work counts only calls, in passes over an image of size x size."""
     total = result.ledger.rows.get(image, Counts())
     return {
         "calls": int(total.calls),
@@ -52,14 +52,14 @@ def counts(result: Result, image: int, size: int) -> Record:
 
 
 def memory_now(device: str = "cpu") -> float:
-    """Resident memory of this process in MB of 2^20 bytes, or on a GPU what torch has allocated there."""
+    """Resident memory of this process in MB of 2^20 bytes, or on a GPU the memory allocated by torch."""
     if device.startswith("cuda"):
         return torch.cuda.memory_allocated() / 2**20
     return _resident("VmRSS")
 
 
 def memory_peak(device: str = "cpu") -> float:
-    """The largest it ever was in this process."""
+    """Peak memory of this process."""
     if device.startswith("cuda"):
         return torch.cuda.max_memory_allocated() / 2**20
     return _resident("VmHWM")
@@ -68,7 +68,7 @@ def memory_peak(device: str = "cpu") -> float:
 def _resident(line: str) -> float:
     """A line of the kernel's report, which counts in kB of 2^10 bytes.
 
-    Its ru_maxrss, used where there is no report, survives exec and so contains the parent's size.
+    ru_maxrss, used if there is no report, survives exec and so includes the parent's size.
     """
     if STATUS.is_file():
         for text in STATUS.read_text().splitlines():

@@ -1,6 +1,6 @@
-"""What figures draw: the pictures and numbers of every panel, taken from the records.
+"""The content of figures: the pictures and numbers of every panel, taken from the records.
 
-`figures.py` draws exactly these, so that a figure can be checked by its data.
+`figures.py` draws exactly these, so a figure can be tested by its data.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Records = Mapping[Place, Record]
 
 @dataclass(frozen=True)
 class Shot:
-    """A restored picture. picture: its file, None where the run failed; caption: "PSNR / LPIPS" or nothing."""
+    """A restored picture. picture: its file, None if the run failed; caption: "PSNR / LPIPS" or empty."""
 
     task: str
     row: str
@@ -53,7 +53,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Bar:
-    """A mean over images, with its 95 % interval where there are images enough."""
+    """A mean over images, with its 95 % interval if there are enough images."""
 
     row: str
     task: str
@@ -64,7 +64,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Band:
-    """A value along t, in the order of visits: its mean, smallest and largest over the images that were there."""
+    """A value along t, in the order of visits: its mean, smallest and largest over the images that visited t."""
 
     row: str
     times: tuple[int, ...]
@@ -94,7 +94,7 @@ def grid_shots(experiment: Experiment, records: Records, store: Store) -> list[l
 
 
 def path_strips(experiment: Experiment, records: Records, store: Store) -> list[Strip]:
-    """x0_hat along the way of each row, followed by its spread sqrt(Sigma) if that was kept."""
+    """x0_hat during the run of each row, followed by its spread sqrt(Sigma) if that was stored."""
     task, seed = experiment.tasks[0], experiment.form.seeds[0]
     index = int(experiment.figure.get("image", 0))
     strips: list[Strip] = []

@@ -1,4 +1,4 @@
-"""The priors of experiments: opened once a process, and identified by what is in their files."""
+"""The priors of experiments: opened once per process, and identified by the content of their files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from leader.priors.loading import PRIORS, find_head, list_files, load_prior
 from leader.schedule import Schedule
 
 GAUSSIAN = "gaussian"
-"""A photo-like Gaussian of closed form: no network, for trials of the harness itself."""
+"""A photo-like Gaussian in closed form: no network, for tests of the benchmark code itself."""
 _GAUSSIAN_STD = 0.5
 
 
@@ -28,7 +28,7 @@ def open_prior(name: str, size: int, device: str = "cpu", precision: str = "floa
 
 
 def check_present(name: str) -> None:
-    """Refuses a published prior whose file is not on this machine, or not the published one."""
+    """Rejects a published prior whose file is not on this machine, or differs from the published one."""
     if name not in ENTRIES:
         return
     entry = ENTRIES[name]
@@ -37,17 +37,18 @@ def check_present(name: str) -> None:
     check_hash(entry, entry.path)
 
 
-def fingerprint(name: str) -> str:
-    """What identifies a prior's weights: hashes of its files; "absent" where they are not on this machine."""
+def fingerprint(name: str, size: int) -> str:
+    """The identity of a prior's weights: hashes of its files; "absent" if they are not on this machine."""
     if name == GAUSSIAN:
         return f"closed form, std {_GAUSSIAN_STD}"
     if name in PRIORS:
-        return f"{revision_of(PRIORS[name]):x}"
+        home, revision = open_prior(name, size).home, f"{revision_of(PRIORS[name]):x}"
+        return "+".join([revision, *(file_hash(path) for path in ([] if home is None else list_files(home)))])
     return "+".join(file_hash(path) for path in list_files(name)) or "absent"
 
 
 def referee_fingerprint(name: str, size: int) -> str:
-    """What identifies the referee of a prior and its factors: hashes of their files; "absent" where there is none."""
+    """The identity of a prior's referee and its factors: hashes of their files; "absent" if there is none."""
     from leader.trust import calibration, referee
 
     file = referee.file_of(stand_in(name, size))
@@ -64,7 +65,9 @@ def priors_within(name: str, prior: Prior) -> list[type[Prior]]:
 
 
 def stand_in(name: str, size: int) -> Prior:
-    """A prior to plan with: what is known of a published one without its weights, which are large or absent; else itself."""
+    """A prior for planning: a stand-in without weights for a published prior, whose weights are large or absent; else
+    itself.
+    """
     if name in ENTRIES:
         entry, prior = ENTRIES[name], Prior(Schedule.linear())
         prior.name, prior.home = name, entry.path

@@ -1,8 +1,8 @@
-"""The store of records: JSON lines, one a cell, that survives being killed at any moment.
+"""The store of records: JSON lines, one per cell, that survives being killed at any moment.
 
-A record is appended as one whole line and synced. A line cut short by a crash is recognised by its missing
-end and dropped. When a run is complete the file is written anew in the order of the experiment, so that its
-bytes do not depend on the way there.
+A record is appended as one whole line and synced. A line cut short by a crash is recognised by its missing end and dropped.
+When a run is complete the file is rewritten in the order of the experiment, so its bytes do not depend on how the run
+proceeded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from leader.errors import LeaderError
 from leader.files import append_line, claim, drop_torn_end, replacing
 
 Record = dict[str, Any]
-"""A cell's record. Always there: "asked" (what was asked), "revisions" (of the parts that took part), "key" (the hash of both),
+"""A cell's record. Always present: "asked" (the request), "revisions" (of the parts that took part), "key" (the hash of both),
 "package" (the version that made it); then its numbers. See keys.py.
 """
 
@@ -41,9 +41,9 @@ def digest(value: Any) -> str:
 
 
 class Store:
-    """The records of one experiment, in `folder`/`name`.jsonl; those of its neighbours serve as well.
+    """The records of one experiment, in `folder`/`name`.jsonl; those of other experiments in the folder are reused.
 
-    Pictures that records refer to lie in `folder`/pictures, each named by its record's key.
+    Pictures of records are in `folder`/pictures, each named by its record's key.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -53,12 +53,12 @@ class Store:
         self._others: dict[str, Record] = {}
         self._by_asked: dict[str, Record] | None = None
         if folder.is_dir():
-            for path in sorted(folder.glob("[!.]*.jsonl")):  # a dot begins what was not finished
+            for path in sorted(folder.glob("[!.]*.jsonl")):  # unfinished files start with a dot
                 target, state = self.own if path == self.path else self._others, path.stat()
-                target.update((record["key"], record) for record in _stored(path, state.st_mtime_ns, state.st_size))
+                target.update((record["key"], record) for record in _read_stored(path, state.st_mtime_ns, state.st_size))
 
     def find(self, key: str) -> Record | None:
-        """The record of exactly this key."""
+        """The record with exactly this key."""
         return self.own.get(key) or self._others.get(key)
 
     def all(self) -> Iterator[Record]:
@@ -67,14 +67,14 @@ class Store:
         yield from (record for key, record in self._others.items() if key not in self.own)
 
     def find_earlier(self, asked: Record) -> Record | None:
-        """A record of the same request made by other revisions."""
+        """A record of the same request with other revisions."""
         if self._by_asked is None:
             self._by_asked = {digest(record["asked"]): record for record in self.all()}
         return self._by_asked.get(digest(asked))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Makes the file ready to be appended to, and refuses a second writer."""
+        """Prepares the file for appending, and rejects a second writer."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o644)
@@ -88,25 +88,25 @@ class Store:
             os.close(lock)
 
     def append(self, record: Record, pictures: Mapping[str, bytes] | None = None) -> None:
-        """Adds a record; its pictures are on disk before it is."""
+        """Appends a record after its pictures are on disk."""
         for name, data in (pictures or {}).items():
             write_atomically(self.folder / PICTURES / name, data)
         try:
             append_line(self.path, (canonical(record) + "\n").encode())
         except OSError as error:
             raise LeaderError(
-                f"'{self.path}' cannot be written any more ({error.strerror}); make room and run the same command again, which "
-                "goes on where this one stopped."
+                f"'{self.path}' can no longer be written ({error.strerror}); make room and run the same command again: it "
+                "continues where this one stopped."
             ) from error
         self._remember(record)
 
     def finish(self, keys: Sequence[str], *, prune: bool = False) -> None:
-        """Writes the file anew: the records of `keys` in that order, then the rest by key.
+        """Rewrites the file: the records of `keys` in that order, then the rest by key.
 
-        Records whose request has one of `keys` by newer revisions go; with `prune` all others go too. Of several records of a
-        request that no key names, the last one stored stays.
+        Records superseded by one of `keys` with newer revisions are dropped; with `prune` all others are dropped too. Of
+        several records of the same request outside `keys`, only the last one is kept.
         """
-        chosen = [self.own[key] for key in keys if key in self.own]  # the others are a neighbour's
+        chosen = [self.own[key] for key in keys if key in self.own]  # the others belong to another experiment
         last = {digest(record["asked"]): key for key, record in self.own.items()}
         for record in chosen:
             last.pop(digest(record["asked"]), None)
@@ -116,7 +116,7 @@ class Store:
         write_atomically(self.path, text.encode())
 
     def picture(self, record: Record, kind: str) -> Path:
-        """The file of a picture that the record refers to."""
+        """The file of a record's picture."""
         if kind not in record.get("pictures", {}):
             raise LeaderError(f"The record {record['key']} has no picture '{kind}'; run its experiment with 'keep' set.")
         path = self.folder / PICTURES / str(record["pictures"][kind])
@@ -125,7 +125,7 @@ class Store:
         return path
 
     def has_pictures(self, record: Record) -> bool:
-        """Whether all pictures that the record refers to are on disk."""
+        """Whether all pictures of the record are on disk."""
         return all((self.folder / PICTURES / name).is_file() for name in record.get("pictures", {}).values())
 
     def _remember(self, record: Record) -> None:
@@ -134,13 +134,13 @@ class Store:
 
 
 @lru_cache(maxsize=64)
-def _stored(path: Path, changed: int, size: int) -> tuple[Record, ...]:
-    """The records of a file, read once while it stays as it is: each experiment looks at all files of the folder."""
+def _read_stored(path: Path, changed: int, size: int) -> tuple[Record, ...]:
+    """The records of a file, cached while it is unchanged: each experiment reads all files of the folder."""
     return tuple(read_lines(path))
 
 
 def read_lines(path: Path) -> Iterable[Record]:
-    """The whole records of a file; a torn last line is left out, a broken one elsewhere is refused."""
+    """The complete records of a file; a torn last line is dropped, a broken line elsewhere is an error."""
     lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines[:-1], 1):  # what follows the last line end is torn, or empty
         try:
@@ -157,11 +157,11 @@ _KINDS = {
     **dict.fromkeys(("asked", "revisions", "pictures"), "table"),
     **dict.fromkeys(("trace", "frames", "frame_calls"), "list"),
 }
-"""Entries of a record that are no numbers."""
+"""Entries of a record that are not numbers."""
 
 
 def _wrong(record: Any) -> str | None:
-    """What keeps a JSON value from being a record; None if nothing does."""
+    """Why a JSON value is not a valid record; None if it is."""
     if not isinstance(record, dict):
         return "it is not a table"
     for name in ("key", "asked", "revisions", "package"):
@@ -192,7 +192,7 @@ def _is_visit(t: Any, jump: Any, mean: Any) -> bool:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The file either keeps its old content or has all of the new; its folder is made if it is not there."""
+    """Replaces the content of a file completely or not at all; creates its folder if needed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

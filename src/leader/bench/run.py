@@ -1,4 +1,4 @@
-"""Running an experiment: what is missing, in waves, each record stored as soon as it is there."""
+"""Running an experiment: computes missing records in waves, and stores each record at once."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from leader.errors import LeaderError
 from leader.progress import ProgressDisplay, TimeLeft, format_clock
 
 MOST_FAILURES = 10
-"""So many cells may fail before the first one succeeds."""
+"""This many cells may fail before the first one succeeds."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did: cells run now, found stored, and ended in an error; the first of the errors."""
+    """The outcome of a run: cells run, found in the store, and failed; the first error."""
 
     ran: int
     found: int
@@ -41,9 +41,9 @@ def run_experiment(
     prune: bool = False,
     quiet: bool = False,
 ) -> Outcome:
-    """Runs the cells whose records or kept pictures are missing, then writes the records in the experiment's order.
+    """Runs the cells whose records or pictures are missing, then writes the records in the experiment's order.
 
-    alone  an engine of one worker, for the cells whose seconds count where the form times only some
+    alone  an engine with one worker for the timed cells, if the form times only some
     """
     check_present(experiment.form.prior)
     cells = experiment.cells()
@@ -80,7 +80,7 @@ def run_experiment(
 def _jobs(
     experiment: Experiment, cells: Sequence[Cell], engine: Engine, alone: Engine | None
 ) -> list[tuple[Engine, list[tuple[Cell, ...]]]]:
-    """Who runs which cells together: those that are timed go one by one, in an engine of their own where there is one."""
+    """Which engine runs which cells together: timed cells run one by one, in an engine of their own if there is one."""
     timed: list[tuple[Cell, ...]] = [(cell,) for cell in cells if cell.recipe.timing]
     batches: dict[Recipe, list[Cell]] = {}
     for cell in cells:
@@ -92,20 +92,20 @@ def _jobs(
 
 
 def _check_hope(places: Mapping[Place, Record]) -> None:
-    """Ends a run that only fails, before it has stored an error for every cell."""
+    """Ends a run in which every cell fails, before it has stored an error for each."""
     if len(places) >= MOST_FAILURES and all("error" in record for record in places.values()):
         first = next(iter(places.values()))
         raise LeaderError(f"All of the first {len(places)} cells failed, such as: {first['error']}")
 
 
 def _complete(store: Store, key: str) -> Record | None:
-    """The record of a key, None where it or one of its pictures is missing."""
+    """The record of a key, None if it or one of its pictures is missing."""
     record = store.find(key)
     return record if record is not None and store.has_pictures(record) else None
 
 
 def waves(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Cells that can run at once, then those that take their steps from the calls of earlier ones."""
+    """Cells that can run immediately, then those whose steps are the calls of earlier ones."""
     out: list[list[Cell]] = []
     waiting = list(cells)
     settled: set[str] = set()
@@ -120,7 +120,7 @@ def waves(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 
 def resolved(cell: Cell, places: dict[Place, Record]) -> Cell:
-    """A cell whose steps are the calls of another row's record gets them."""
+    """Fills in the steps of a cell that takes them from the calls of another row's record."""
     if cell.calls_of is None:
         return cell
     source = places[(cell.calls_of, *cell.place[1:])]
@@ -143,7 +143,7 @@ class Gathered:
 
 
 def gather(experiment: Experiment, store: Store, *, partial: bool = False) -> Gathered:
-    """The records of an experiment; partial: leave out what is missing instead of refusing."""
+    """The records of an experiment; partial: skip missing ones instead of failing."""
     places: dict[Place, Record] = {}
     earlier: dict[str, int] = {}
     total = missing = 0
@@ -166,7 +166,7 @@ def gather(experiment: Experiment, store: Store, *, partial: bool = False) -> Ga
 
 
 def resolved_cells(experiment: Experiment, places: dict[Place, Record]) -> Iterator[tuple[Cell, Identity | None]]:
-    """Every cell with its identity; None where it waits for the calls of a record that is not in `places`.
+    """Every cell with its identity; None if it depends on the calls of a record that is not in `places`.
 
     The caller fills `places` as it goes.
     """
@@ -180,7 +180,7 @@ def resolved_cells(experiment: Experiment, places: dict[Place, Record]) -> Itera
 
 
 def dry_run(experiment: Experiment, store: Store, write: Callable[[str], None]) -> Bill:
-    """Writes a line per row and task with the cost of what has no record yet; returns the total."""
+    """Writes a line per row and task with the cost of the missing records; returns the total."""
     total, todo = Bill(), 0
     by_line: dict[tuple[str, str], list[Bill]] = {}
     for cell in experiment.cells(dry=True):
@@ -198,16 +198,16 @@ def dry_run(experiment: Experiment, store: Store, write: Callable[[str], None]) 
 
 
 def _say_time(experiment: Experiment, store: Store, passes: float) -> str:
-    """The time that passes take: by stored runs of this prior, else by the pace that the form states."""
+    """The expected time of the passes: from stored runs of this prior, else from the form's pace."""
     stored = seconds_per_pass(store, experiment)
     if stored is not None:
-        return f"; about {stored * passes / 60:.0f} min of one worker, judging by stored runs"
+        return f"; about {stored * passes / 60:.0f} min of one worker, estimated from stored runs"
     pace = experiment.form.pace
     return "" if pace is None else f"; about {pace * passes / 3600:.0f} hours of one GPU at {pace:g} s a pass"
 
 
 def seconds_per_pass(store: Store, experiment: Experiment) -> float | None:
-    """Time of a full-resolution pass in the stored runs of this prior and size on this device; None if there are none."""
+    """Seconds per full-resolution pass in stored runs of this prior and size on this device; None if there are none."""
     seconds = passes = 0.0
     form = experiment.form
     for record in store.all():
@@ -224,7 +224,7 @@ LOG_EVERY = 30.0
 
 
 class Meter:
-    """Counts cells and the passes they cost.
+    """Counts cells and their passes.
 
     cells, passes  all that will be reported by `done`
     """

@@ -1,4 +1,4 @@
-"""Running cells in this process: each gives a record."""
+"""Running cells in this process; each gives a record."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from leader.trust.error_map import ErrorMap, error_map, is_in_metric
 from leader.trust.evidence import Watch, gather
 
 FRAMES = 8
-"""Pictures along the way."""
+"""Pictures taken during a run."""
 Found = tuple[Record, dict[str, bytes]]
-"""What was measured of a cell, and the pictures that it keeps (kind -> PNG)."""
+"""The measured numbers of a cell, and its pictures (kind -> PNG)."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a worker sends back: the record, and the pictures it refers to (file name -> PNG)."""
+    """The result of a worker: the record and its pictures (file name -> PNG)."""
 
     record: Record
     pictures: dict[str, bytes]
@@ -48,10 +48,10 @@ def run_cell(cell: Cell) -> Answer:
 
 
 def run_cells(cells: Sequence[Cell]) -> list[Answer]:
-    """Runs cells of one recipe, together where their operators can be put together.
+    """Runs cells of one recipe, in one batch if their operators can be combined.
 
-    A request that cannot be served, or diverges, gives a record with an "error" instead of numbers; where one of several
-    images does so, each is run alone.
+    A run that fails or diverges gives a record with an "error" instead of numbers; if one of several images fails, each is run
+    alone.
     """
     recipe = cells[0].recipe
     if len(cells) > 1 and operator_for(recipe, [cell.index for cell in cells]) is None:
@@ -84,7 +84,7 @@ def open_cell(cell: Cell) -> tuple[Tensor, Problem]:
 
 
 def open_picture(cell: Cell) -> Tensor:
-    """The picture of a cell, [1, 3, H, W] in [0, 1], where it is run."""
+    """The picture of a cell, [1, 3, H, W] in [0, 1], on its device."""
     if cell.image is None:
         raise LeaderError("A cell without an image can be planned but not run; give the experiment a folder of pictures.")
     return load_image(cell.image, cell.recipe.fit, cell.recipe.size).to(cell.recipe.device)
@@ -97,7 +97,7 @@ def measure(cell: Cell, picture: Tensor) -> Problem:
 
 
 def measure_cells(cells: Sequence[Cell], metrics: tuple[str, ...]) -> list[Found]:
-    """All that is measured of cells of one recipe, run together, with the scores of `metrics`, and the pictures they keep."""
+    """The measured numbers of cells of one recipe, run together, with the scores of `metrics`, and their pictures."""
     first, recipe, ids = cells[0], cells[0].recipe, [cell.index for cell in cells]
     clean = [open_picture(cell) for cell in cells]
     operator = operator_for(recipe, ids)
@@ -158,7 +158,7 @@ def _baseline(name: str, picture: Tensor, problem: Problem) -> Tensor:
 
 
 def _measurement_picture(problem: Problem) -> Tensor:
-    """y as an image [1, 3, H, W] in [-1, 1]: itself, enlarged by repetition if it is small, A^+ y if it is no image."""
+    """y as an image [1, 3, H, W] in [-1, 1]: itself, enlarged by repetition if it is small, A^+ y if it is not an image."""
     height, width = problem.image_shape[1:]
     y = problem.y
     if y.ndim == 4 and y.shape[1] == problem.image_shape[0] and not y.is_complex():
@@ -173,13 +173,13 @@ def _png(pixels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> bytes:
 
 
 def trusted_numbers(cell: Cell, metrics: tuple[str, ...]) -> Record:
-    """All that is measured of a cell whose error map is judged (`keep = ["trust"]`), with the scores of `metrics`; no pictures.
+    """The measured numbers of a cell with scores of its error map (`keep = ["trust"]`) and of `metrics`; no pictures.
 
-    Records of experiments that do not ask for it have no revision of the trust map in their keys.
+    Other experiments have no revision of the trust map in their keys.
     """
     recipe = cell.recipe
     if recipe.method in BASELINES:
-        raise LeaderError(f"The baseline '{recipe.method}' has no error map; leave its row out, or 'trust' out of keep.")
+        raise LeaderError(f"The baseline '{recipe.method}' has no error map; remove its row, or 'trust' from keep.")
     picture, problem = open_cell(cell)
     prior = open_prior(recipe.prior, recipe.size, recipe.device)
     watch = Watch(prior.schedule)
@@ -200,7 +200,7 @@ def trusted_numbers(cell: Cell, metrics: tuple[str, ...]) -> Record:
 def judged(found: ErrorMap, error: Tensor, is_open: Tensor) -> Record:
     """Coverage, calibration error, AUSE and rank of an error map, of an error [C, H, W], over the open pixels [H, W] bool."""
     if not bool(is_open.any()):
-        raise LeaderError("Every pixel is known, so there is no error map to judge; choose another task.")
+        raise LeaderError("Every pixel is known, so there is no error map to score; choose another task.")
     std = found.std
     errors = error[:, is_open][None, :, None]
     stds = std[is_open].expand_as(errors)

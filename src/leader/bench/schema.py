@@ -1,4 +1,4 @@
-"""Reading a TOML table entry by entry: what is wrong in it ends in one sentence that says where."""
+"""Reads a TOML table entry by entry: an error is one sentence that says where."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leader.errors import LeaderError, unknown_name
 from leader.toml import parse_toml_text
 
 LARGEST_FILE = 1_000_000
-"""Bytes of the largest experiment file that is read: they are written by hand."""
+"""Largest experiment file in bytes: they are written by hand."""
 
 
 def parse_toml(path: Path) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def parse_toml(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     if not path.is_file() or path.stat().st_size > LARGEST_FILE:
-        raise LeaderError(f"'{path}' is no file of at most {LARGEST_FILE // 1000} kB; give a TOML file written by hand.")
+        raise LeaderError(f"'{path}' is not a file of at most {LARGEST_FILE // 1000} kB; give a TOML file written by hand.")
     try:
         return parse_toml_text(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
@@ -75,7 +75,7 @@ class Table:
         return tuple(self._one(name, default, _are_texts, "a list of texts"))
 
     def integers(self, name: str, default: tuple[int, ...], low: int, high: int) -> tuple[int, ...]:
-        """A list of at least one whole number from low to high; a number alone counts as such a list."""
+        """A non-empty list of integers from low to high; a single number counts as a list."""
 
         def fits(value: Any) -> bool:
             return isinstance(value, (list, tuple)) and len(value) > 0 and all(_is_integer(item, low, high) for item in value)
@@ -95,15 +95,15 @@ class Table:
         return list(self._one(name, default, fits, "a list of lists of texts"))
 
     def tables(self, name: str) -> list[Any]:
-        """A list of tables, whose content is not looked at."""
+        """A list of tables, whose content is not checked."""
         return list(self._one(name, [], lambda value: isinstance(value, list), "a list of tables"))
 
     def named_tables(self, name: str) -> dict[str, Any]:
-        """A table of tables, whose content is not looked at."""
+        """A table of tables, whose content is not checked."""
         return dict(self._one(name, {}, lambda value: isinstance(value, dict), "a table of tables"))
 
     def plain(self, name: str, tables: Container[str] = ()) -> dict[str, Any]:
-        """A table of texts, finite numbers, flags and lists of them; under the names `tables`, tables of such."""
+        """A table of texts, finite numbers, flags and lists of them; the names in `tables` hold tables of the same kind."""
         found = self._one(name, {}, lambda value: isinstance(value, dict), "a table")
         for key, value in found.items():
             inner = value.items() if isinstance(value, dict) and key in tables else [(key, value)]
@@ -146,7 +146,7 @@ def _is_integer(value: Any, low: int, high: int) -> bool:
 def _is_plain(value: Any) -> bool:
     if isinstance(value, list):
         return all(_is_plain(item) and not isinstance(item, list) for item in value)
-    if isinstance(value, int):  # flags too; a record is JSON, whose integers others read as 64 bits
+    if isinstance(value, int):  # flags too; records are JSON, whose integers other programs read as 64 bits
         return abs(value) < 2**63
     return isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
 

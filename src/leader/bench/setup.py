@@ -1,4 +1,4 @@
-"""From a recipe to the objects that run it (operator, sampler, plan), and what that will cost."""
+"""Builds the objects that run a recipe (operator, sampler, plan), and estimates the cost."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from leader.uncertainty.estimators import count_derivatives
 BACKWARD_PASSES = 2.0
 """A backward pass costs about as much as two forward passes."""
 JVP_PASSES = 2.0
-"""So does a forward-mode derivative, which computes the value again beside it."""
+"""So does a forward-mode derivative, which also recomputes the value."""
 
 
 @lru_cache(maxsize=512)
 def plan_of(recipe: Recipe) -> tuple[Plan, Prior]:
-    """The resolved settings of a recipe, without running it, and the prior they hold for."""
+    """The resolved settings of a recipe, without running it, and their prior."""
     prior = stand_in(recipe.prior, recipe.size)
     problem = _blank_problem(recipe.task, recipe.shape, recipe.options_at(0), recipe.sigma)
     with _explaining(f"The method '{recipe.method}' cannot run with the settings {recipe.settings}"):
@@ -45,27 +45,27 @@ def _blank_problem(task: str, shape: tuple[int, int, int], options: Frozen, sigm
 
 
 def sampler_of(recipe: Recipe, prior: Prior) -> Sampler:
-    """The sampler that a recipe asks for."""
+    """The sampler of a recipe."""
     if recipe.steps is None:
-        raise LeaderError("A row that takes its steps from another one's calls was asked for alone; run that row first.")
+        raise LeaderError("This row takes its steps from the calls of another row, which has no record; run that row first.")
     return Sampler(
         prior,
         recipe.method,
         recipe.plugins,
         recipe.steps,
         grid=recipe.grid,
-        estimator=recipe.estimator,
+        estimator=recipe.estimator.plain() if isinstance(recipe.estimator, Frozen) else recipe.estimator,
         **recipe.settings.plain(),
     )
 
 
 def operator_of(recipe: Recipe, index: int) -> LinearOperator:
-    """The operator for the image at that position; a process keeps the last few."""
+    """The operator for the image at that position; the last few are cached."""
     return _operator(recipe.task, recipe.shape, recipe.options_at(index))
 
 
 def operator_for(recipe: Recipe, indices: Sequence[int]) -> LinearOperator | None:
-    """One operator for several images at once; None where each image has its own and they cannot be put together."""
+    """One operator for several images; None if each image has its own and they cannot be combined."""
     ones = [operator_of(recipe, index) for index in indices]
     first = ones[0]
     if all(one is first for one in ones):
@@ -85,7 +85,7 @@ def _operator(task: str, shape: tuple[int, int, int], options: Frozen) -> Linear
 
 @contextmanager
 def _explaining(what: str) -> Iterator[None]:
-    """Turns what wrong values in an experiment's file lead to into one sentence."""
+    """Converts errors caused by wrong values in an experiment's file to one sentence."""
     try:
         yield
     except LeaderError:
@@ -96,12 +96,12 @@ def _explaining(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Bill:
-    """The cost of a whole run, or of several: upper bounds, a pacer or an early stop may save some.
+    """The cost of one or several runs: upper bounds, since a pacer or an early stop may save some.
 
     calls      forward evaluations of the network
-    jvps       forward-mode derivatives, for Sigma where the prior predicts no variance
+    jvps       forward-mode derivatives, for Sigma if the prior predicts no variance
     backwards  reverse-mode passes
-    passes     full-resolution forward passes that all of it amounts to (calls x prior.work / pixels)
+    passes     equivalent full-resolution forward passes (calls x prior.work / pixels)
     """
 
     calls: int = 0
@@ -114,7 +114,7 @@ class Bill:
 
 
 def cost_of(cell: Cell, fallback_steps: int = 100) -> Bill:
-    """The cost of a cell; where its steps depend on another's calls, that of `fallback_steps`."""
+    """The cost of a cell; if its steps depend on another cell's calls, with `fallback_steps`."""
     if cell.recipe.method in BASELINES:
         return Bill()
     return _cost(cell.recipe if cell.recipe.steps is not None else replace(cell.recipe, steps=fallback_steps))
@@ -127,20 +127,22 @@ def _cost(recipe: Recipe) -> Bill:
     visited = [now for now, after in itertools.pairwise(times) if after <= now]
     each = plan.method.cost
     share = [prior.work(t, recipe.size, recipe.size) / recipe.size**2 for t in visited]
-    jvps = count_derivatives(plan.estimator, prior, math.prod(recipe.shape), plan.settings["probes"])
-    passes = count_passes(each.forward, jvps, each.backward) * sum(share) + each.start * share[0]
-    return Bill(each.forward * len(visited) + each.start, jvps * len(visited), each.backward * len(visited), passes)
+    own = count_derivatives(plan.estimator, prior, math.prod(recipe.shape), len(visited), plan.settings["probes"])
+    passes = count_passes(each.forward, 0, each.backward) * sum(share) + each.start * share[0]
+    passes += count_passes(own.calls, own.jvps, own.backwards) * sum(share) / len(share)
+    calls, backwards = each.forward * len(visited) + each.start + own.calls, each.backward * len(visited) + own.backwards
+    return Bill(calls, own.jvps, backwards, passes)
 
 
 def count_passes(calls: float, jvps: float, backwards: float) -> float:
-    """Forward passes that evaluations and derivatives of the network amount to."""
+    """Evaluations and derivatives of the network as equivalent forward passes."""
     return calls + JVP_PASSES * jvps + BACKWARD_PASSES * backwards
 
 
 def work_of(record: Mapping[str, Any]) -> float | None:
-    """Full-resolution passes of a record's run, derivatives included; a derivative is as large as the run's mean call.
+    """Full-resolution passes of a record's run, derivatives included; a derivative has the size of the run's mean call.
 
-    A record's own "work" counts the calls alone.
+    A record's own "work" counts only calls.
     """
     work = record.get("work")
     if work is None or not record.get("calls"):

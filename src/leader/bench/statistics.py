@@ -16,7 +16,7 @@ from leader.bench.setup import work_of
 RESAMPLES = 10_000
 LEVEL = 0.95
 FEWEST_IMAGES = 5
-"""An interval, and the word "clear", need at least so many images: resampling fewer says nothing about others."""
+"""Fewest images for an interval, and for the word "clear": resampling fewer says nothing about other images."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Numbers:
         return sum(changes) / len(changes) if changes else None
 
     def average_interval(self, row: Row, metric: str) -> tuple[float, float] | None:
-        """The 95 % interval of `average_change`, by resampling the images that all tasks have; None from too few."""
+        """The 95 % interval of `average_change`, by resampling the images that all tasks have; None if there are too few."""
         if row.against is None:
             return None
         pairs = [
@@ -165,7 +165,7 @@ def bootstrap_interval(values: Sequence[float] | NDArray[np.float64], seed: int 
 
 
 NOT_INFERIOR = {"psnr": (-0.15, -0.3), "lpips": (0.01, 0.02)}
-"""How much worse than another a path may be, on average and at its 95 % bound, and still stand for it."""
+"""How much worse than another a path may be, on average and at its 95 % bound, and still replace it."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Change:
 
 
 def change_of(measure: str, differences: Sequence[float]) -> Change:
-    """What became of PSNR (higher is better) or LPIPS (lower is): the mean difference with its interval over pictures."""
+    """The change of PSNR (higher is better) or LPIPS (lower is better): the mean difference with its interval over pictures."""
     (most, bound), (sign, digits) = NOT_INFERIOR[measure], {"psnr": (1, 2), "lpips": (-1, 3)}[measure]
     middle, (low, high) = sum(differences) / len(differences), bootstrap_interval(differences)
     worst = low if sign > 0 else high

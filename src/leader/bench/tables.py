@@ -2,10 +2,10 @@
 
 A table has three parts: the means with standard deviations per row and task, with the average change
 against the host in % (the last columns of the paper's Table 1); the paired differences against the host
-with 95 % intervals, where there are images enough; the conventions behind the numbers. The CSV is tidy instead: one line
-per row, task and number. [table] in an experiment may name the `metrics`, a `std` = false, a `baseline`: a row that the
-hosts are compared with in one more part; and what was `published` of a row's average changes, in %, with the `data` it is for,
-to stand beside our changes of the numbers named in `beside`.
+with 95 % intervals, if there are enough images; the conventions behind the numbers. The CSV is tidy instead: one line per row,
+task and number. [table] in an experiment may set the `metrics`; `std` = false; a `baseline`: a row with which the hosts are
+compared in an additional part; and the `published` average changes of a row, in %, with the `data` they are for, to show beside
+our changes of the numbers in `beside`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Document:
-    """What a table prints: sheets and notes."""
+    """The content of a table: sheets and notes."""
 
     title: str
     sheets: list[Sheet]
@@ -52,14 +52,14 @@ def render_table(numbers: Numbers, form: str = "md") -> str:
 
 
 def metrics_of(numbers: Numbers) -> list[str]:
-    """The numbers the experiment's table shows, those that no record has left out."""
+    """The numbers that the experiment's table shows, without those that no record has."""
     asked = numbers.experiment.table.get("metrics", DEFAULT)
     rows, tasks = numbers.experiment.rows, numbers.experiment.tasks
     return [name for name in asked if any(numbers.per_image(row.label, task.label, name) for row in rows for task in tasks)]
 
 
 def document(numbers: Numbers) -> Document:
-    """The parts of a table: means, average changes, paired differences, and what the hosts gain over a baseline."""
+    """The parts of a table: means, average changes, paired differences, and differences of the hosts from a baseline."""
     experiment, metrics = numbers.experiment, metrics_of(numbers)
     form = experiment.form
     seeds = "1 seed" if len(form.seeds) == 1 else f"{len(form.seeds)} seeds"
@@ -117,7 +117,7 @@ def _changes(numbers: Numbers, metrics: list[str]) -> Sheet:
 
 
 def beside_published(numbers: Numbers, metrics: list[str]) -> Sheet:
-    """What plug-ins change on average over the tasks, with intervals, beside what was published: [table.published]."""
+    """The average change by plug-ins over the tasks, with intervals, beside the published ones: [table.published]."""
     published = numbers.experiment.table["published"]
     compared = numbers.compared()
     hosts = list(dict.fromkeys(row.against for row in compared if row.label in published))
@@ -168,7 +168,7 @@ def _differences(numbers: Numbers, metrics: list[str], caption: str, pairs: list
 
 
 def _pairs(numbers: Numbers, metrics: list[str], pairs: list[tuple[str, str]]) -> list[Difference]:
-    """Every difference of a sheet that there is."""
+    """All available differences of a sheet."""
     tasks = numbers.experiment.tasks
     found = [numbers.difference(*pair, task.label, name) for pair in pairs for task in tasks for name in metrics]
     return [item for item in found if item is not None]
@@ -188,7 +188,7 @@ def _arrow(name: str) -> str:
 
 
 def _markdown(numbers: Numbers) -> str:
-    """One sheet per task where there are several groups: Markdown has no two-level head."""
+    """One sheet per task if there are several groups: Markdown has no two-level head."""
     text = document(numbers)
     parts = [f"## {text.title}", ""]
     for sheet in text.sheets:
@@ -265,13 +265,13 @@ def _html(numbers: Numbers) -> str:
         columns = "".join(f"<th>{html.escape(column)}</th>" for column in sheet.columns)
         parts += [f"<h2>{html.escape(sheet.caption)}</h2>", "<div><table>"]
         parts += [f"<tr><th></th>{groups}</tr>", f"<tr><th>method</th>{columns}</tr>"]
-        parts += ["<tr>" + "".join(f"<td>{_marked(value)}</td>" for value in line) + "</tr>" for line in sheet.lines]
+        parts += ["<tr>" + "".join(f"<td>{_mark_clear(value)}</td>" for value in line) + "</tr>" for line in sheet.lines]
         parts.append("</table></div>")
     parts += ["<ul>", *(f"<li>{html.escape(note)}</li>" for note in text.notes), "</ul>", "</body></html>", ""]
     return "\n".join(parts)
 
 
-def _marked(value: str) -> str:
+def _mark_clear(value: str) -> str:
     bold = value.startswith("**")
     safe = html.escape(value[2:-2] if bold else value)
     return f"<b>{safe}</b>" if bold else safe

@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints. Heavy imports happen inside commands, so that --help is fast."""
+"""The command line: parses, calls, prints. Heavy imports happen inside commands, so --help is fast."""
 
 from __future__ import annotations
 

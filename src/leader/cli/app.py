@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Restores degraded pictures with a diffusion prior and says, pixel by pixel, how far to trust the answer.",
+    help="Restores degraded pictures with a diffusion prior and estimates, pixel by pixel, how far to trust the result.",
     epilog="Try it: leader demo. Then: leader diagnose photo.jpg. More: leader help COMMAND, leader help TOPIC.",
 )
 

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="bench",
-    help="Compares methods: the same operators, noise and metrics for every one.",
+    help="Compares methods with the same operators, noise and metrics.",
     no_args_is_help=True,
 )
 
 Name = Annotated[str, typer.Argument(help="An experiment: its name in experiments/, or the path of its file.")]
 Rows = Annotated[str | None, typer.Option(help="Only rows whose name contains this.")]
 Tasks = Annotated[str | None, typer.Option(help="Only tasks whose name contains this.")]
-Partial = Annotated[bool, typer.Option("--partial", help="Take the records there are, though some are missing.")]
+Partial = Annotated[bool, typer.Option("--partial", help="Use the existing records even if some are missing.")]
 
 
 @dataclass(frozen=True)
 class FormChoice:
-    """Which form of an experiment, what is given in place of its own entries, and where its records lie."""
+    """The form of an experiment, replacements for its entries, and the folder of its records."""
 
-    form: str = word("small", "Which form: small runs here, full needs public checkpoints.")
+    form: str = word("small", "The form: small runs anywhere, full needs public checkpoints.")
     images: str | None = word(None, "A folder of pictures instead of the form's.", metavar="FOLDER")
     fit: str | None = word(None, "crop, half (half size, then crop), square, or host (square, bilinear).")
     count: int | None = word(None, "How many images.", int)
@@ -64,13 +64,13 @@ def run(
     choice: FormChoice,
     rows: Rows = None,
     tasks: Tasks = None,
-    workers: Annotated[int | None, typer.Option(help="Processes; 2 by default, on GPUs one for each.", min=1, max=256)] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; 2 by default, one per GPU on GPUs.", min=1, max=256)] = None,
     engine_name: Annotated[str, typer.Option("--engine", help="local, or ray for a Ray cluster.")] = "local",
-    address: Annotated[str | None, typer.Option("--address", help="Of the Ray cluster: auto, or HOST:PORT.")] = None,
-    prune: Annotated[bool, typer.Option("--prune", help="Drop records this experiment does not ask for.")] = False,
+    address: Annotated[str | None, typer.Option("--address", help="Address of the Ray cluster: auto, or HOST:PORT.")] = None,
+    prune: Annotated[bool, typer.Option("--prune", help="Drop records that this experiment does not use.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List every cell and its cost; run nothing.")] = False,
 ) -> None:
-    """Run what is missing of an experiment; interrupted runs go on where they were."""
+    """Run the missing part of an experiment; interrupted runs continue where they stopped."""
     import torch
 
     from leader.bench.run import dry_run as list_cells
@@ -95,7 +95,7 @@ def run(
         err=True,
     )
     if outcome.reason is not None:
-        typer.echo(f"The first that failed: {outcome.reason}", err=True)
+        typer.echo(f"The first failure: {outcome.reason}", err=True)
     if outcome.failed:
         raise typer.Exit(1)
 
@@ -118,7 +118,7 @@ def table(
 
     whole, store = choice.load(experiment)
     chosen = whole.restricted(rows, tasks)
-    found = _gathered(chosen, store, partial=partial)
+    found = _gather_records(chosen, store, partial=partial)
     if chosen.table.get("kind") == "distances":
         text = render_distances(chosen, found.places, store)
     else:
@@ -141,7 +141,7 @@ def figure(
     from leader.bench.figures import draw_figure
 
     chosen, store = choice.load(experiment)
-    draw_figure(chosen, _gathered(chosen, store, partial=partial).places, store, out)
+    draw_figure(chosen, _gather_records(chosen, store, partial=partial).places, store, out)
     typer.echo(f"{out}", err=True)
 
 
@@ -151,10 +151,10 @@ def compare(
     experiment: Name,
     row: Annotated[str, typer.Argument(help="A row of the experiment, such as 'DDNM + LEADer'.")],
     choice: FormChoice,
-    against: Annotated[str | None, typer.Argument(help="The row it is compared with; by default its host.")] = None,
+    against: Annotated[str | None, typer.Argument(help="The row to compare with; by default its host.")] = None,
     partial: Partial = False,
 ) -> None:
-    """Compare two rows image by image: differences with 95 % intervals, and the images won."""
+    """Compare two rows image by image: differences with 95 % intervals, and how often each row wins."""
     from leader.bench.statistics import Numbers
     from leader.bench.tables import render_comparison
 
@@ -163,11 +163,11 @@ def compare(
     if host is None:
         raise UsageError(f"The row '{row}' has no host; name the row to compare it with.")
     chosen.row(host)
-    found = _gathered(chosen, store, partial=partial)
+    found = _gather_records(chosen, store, partial=partial)
     typer.echo(render_comparison(Numbers(chosen, found.places), chosen.row(row).label, host), nl=False)
 
 
-def _gathered(experiment: Experiment, store: Store, *, partial: bool) -> Gathered:
+def _gather_records(experiment: Experiment, store: Store, *, partial: bool) -> Gathered:
     """The records of an experiment; those made by earlier revisions are reported."""
     from leader.bench.run import gather
 

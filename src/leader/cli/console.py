@@ -1,6 +1,4 @@
-"""Where the command line writes: results to stdout, progress, notes and errors to stderr. NO_COLOR and pipes
-are respected by rich.
-"""
+"""Output of the command line: results to stdout; progress, notes and errors to stderr. rich respects NO_COLOR and pipes."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ def to_stderr(text: str, style: str | None = None) -> None:
     try:
         Console(stderr=True, soft_wrap=True).print(Text(render(text, "terminal"), style=style or ""))
     except OSError:
-        let_go(sys.stderr)  # a full disk behind stderr is no reason to lose a restoration, and there is nowhere left to tell
+        let_go(sys.stderr)  # a full disk behind stderr must not lose a restoration, and there is nowhere left to report it
 
 
 def to_stdout(text: str) -> None:
@@ -28,10 +26,10 @@ def to_stdout(text: str) -> None:
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        raise  # the reader has seen enough: no error to tell
+        raise  # the reader closed the pipe: not an error
     except OSError as error:
         let_go(sys.stdout)
-        raise LeaderError(f"The results cannot be printed ({error.strerror}); files named before are complete.") from error
+        raise LeaderError(f"The results cannot be printed ({error.strerror}); the files already named are complete.") from error
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -54,14 +52,14 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def accept_any_letter() -> None:
-    """Lets stdout print letters its encoding does not have, escaped, as stderr does by itself."""
+    """Makes stdout escape characters outside its encoding, as stderr does by default."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
 
 
 def let_go(stream: object) -> None:
-    """Sends what a stream still holds to nowhere, so that Python's farewell flush cannot fail on it."""
+    """Discards what a stream still buffers, so that Python's final flush cannot fail."""
     fileno = getattr(stream, "fileno", None)
     if fileno is None:
         return
@@ -69,6 +67,6 @@ def let_go(stream: object) -> None:
     try:
         os.dup2(nowhere, fileno())
     except OSError:
-        return  # a stream without a file behind it (io.UnsupportedOperation is an OSError) has no farewell flush either
+        return  # a stream without a file (io.UnsupportedOperation is an OSError) has no final flush either
     finally:
         os.close(nowhere)

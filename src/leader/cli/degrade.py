@@ -1,4 +1,4 @@
-"""leader degrade: what a bad camera would have made of a good picture."""
+"""leader degrade: degrades a good picture as a bad camera would."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Examples:
 
 @dataclass(frozen=True)
 class Degradation:
-    """What is done to a picture."""
+    """The degradation of a picture."""
 
     task: str = borrow("task", default=MISSING, help="What to do to the picture: see leader tasks.")
     sigma: float = borrow("sigma", default=0.0, help="Noise to add, 0.05 = 5 % of the range.")
@@ -41,7 +41,7 @@ class Degradation:
     down: str | None = borrow("down")
     ratio: float | None = word(None, "Share of coefficients cs measures (0.25).", float)
     order: str | None = word(None, "Which ones: random, sequency or published.")
-    quality: int | None = word(None, "Of the JPEG that jpeg makes (75).", int, least=1, most=100)
+    quality: int | None = word(None, "Quality of the JPEG for the task jpeg (75).", int, least=1, most=100)
 
 
 @with_options
@@ -51,7 +51,7 @@ def degrade(
     degradation: Degradation,
     force: Force = False,
 ) -> None:
-    """Degrades a good picture, to try a restoration on known ground."""
+    """Degrades a good picture, to test a restoration against a known original."""
     from leader.cli.results import check_outputs, existing_files
     from leader.files import check_readable
     from leader.restoration.degrade import degrade_file as spoil

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 PICTURES = ("degraded", "restored", "uncertainty", "figure", "path")
 RUN = "run.json"
-"""Kept beside the pictures: the mark of a folder that a demo made, which the next one may write into."""
+"""Stored beside the pictures: marks a folder as made by a demo, so that the next one may write into it."""
 
 
 def demo(
     out: Annotated[Path, typer.Option("--out", help="The folder to write into; created if missing.")] = Path("out"),
     steps: Annotated[int | None, typer.Option("--steps", "-n", help="Network steps; fewer are faster.")] = defaults.STEPS,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed, another draw.")] = defaults.SEED,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random draw.")] = defaults.SEED,
     force: Force = False,
 ) -> None:
     """Degrades and restores a photograph that comes with the package, and draws every figure."""
@@ -67,7 +67,7 @@ def demo(
 
 
 def _scores(restored: NDArray[np.float32], truth: NDArray[np.float32]) -> str:
-    """How near the picture is to the original, which a demo knows."""
+    """How close the picture is to the original, which a demo knows."""
     import torch
 
     from leader import metrics

@@ -1,9 +1,9 @@
-"""How the command line ends when something is wrong: one sentence on stderr and an exit code, no traceback.
+"""How the command line reports errors: one sentence on stderr and an exit code, no traceback.
 
-1    the request could not be served (LeaderError): a damaged picture, a full disk, too little memory
-2    the words of the command are wrong (UsageError, and what the parser refuses)
-3    a picture was restored and judged to have failed, so it was not written (`leader restore` without --keep-failed)
-70   a bug of this package; LEADER_TRACEBACK=1 shows where
+1    the request failed (LeaderError): a damaged picture, a full disk, too little memory
+2    the command is wrong (UsageError, and errors of the parser)
+3    the verdict of a restored picture is failed, so it was not written (`leader restore` without --keep-failed)
+70   a bug in this package; LEADER_TRACEBACK=1 shows where
 130  interrupted
 """
 
@@ -28,10 +28,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class OneSentenceGroup(TyperGroup):
-    """The commands; whatever goes wrong in them, or before or after them, becomes one sentence."""
+    """The commands; any error in, before or after them becomes one sentence."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Runs a command line; leaves by SystemExit with the exit code."""
+        """Runs a command line; exits through SystemExit with the exit code."""
         accept_any_letter()
         try:
             super().main(*args, **options)
@@ -52,13 +52,13 @@ class OneSentenceGroup(TyperGroup):
         """Runs a command inside typer's own handling of its usage errors."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt as error:  # typer would leave without a word
+        except KeyboardInterrupt as error:  # typer would exit without a message
             to_stderr("Interrupted; files are written whole or not at all.")
             raise typer.Exit(INTERRUPTED) from error
 
 
 def _tell(error: Exception) -> int:
-    """Tells what went wrong; the exit code."""
+    """Reports an error and returns the exit code."""
     if isinstance(error, LeaderError):
         to_stderr(f"Error: {error}", style="bold red")
         return WRONG_USAGE if isinstance(error, UsageError) else FAILED
@@ -74,7 +74,7 @@ def _tell(error: Exception) -> int:
         traceback.print_exception(error)
     words = " ".join(str(error).split())[:300]
     to_stderr(
-        f"Error: {type(error).__name__}: {words} (this is a bug of leader, please report it; run with {TRACEBACK}=1 for the "
+        f"Error: {type(error).__name__}: {words} (this is a bug in leader, please report it; run with {TRACEBACK}=1 for the "
         "traceback).",
         style="bold red",
     )
@@ -82,7 +82,7 @@ def _tell(error: Exception) -> int:
 
 
 def _flush_stdout(code: Any) -> Any:
-    """Writes out what stdout still holds; a failure there must not end in silence and exit code 0."""
+    """Flushes stdout; a failure there must not end silently with exit code 0."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""leader restore FOLDER OUT_FOLDER: what is told while a folder is restored, and how it ends."""
+"""leader restore FOLDER OUT_FOLDER: progress messages and exit code."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ TERMINATED = 143
 
 @dataclass(frozen=True)
 class FolderOptions:
-    """The options that only folders have."""
+    """The options for folders only."""
 
     heading: ClassVar[str] = "For folders"
 
     jobs: int | None = word(
         None, "Worker processes (1), which share the cores; 0 for none.", int, "--jobs", "-j", least=0, most=4096
     )
-    engine: str = word("local", "Who restores: local, or ray for a Ray cluster.")
-    address: str | None = word(None, "Of the Ray cluster: auto, or HOST:PORT.")
-    maps: str | None = word(None, "The uncertainty of every picture beside it (NAME.map.png).", metavar="png|npy")
-    report: bool = word(False, "One page with all pictures, before and after.", bool, "--report")
+    engine: str = word("local", "Where to restore: local, or ray for a Ray cluster.")
+    address: str | None = word(None, "Address of the Ray cluster: auto, or HOST:PORT.")
+    maps: str | None = word(None, "Write the trust map of every picture beside it (NAME.map.png).", metavar="png|npy")
+    report: bool = word(False, "Write one page with all pictures, before and after.", bool, "--report")
 
     def refuse(self, picture: Path) -> None:
-        """Refuses them where one picture is restored."""
+        """Rejects these options for a single picture."""
         for item in fields(self):
             if getattr(self, item.name) == item.default:
                 continue
@@ -56,14 +56,14 @@ class FolderOptions:
 
 
 def is_folder(word: Path) -> bool:
-    """Whether IN is a folder, here or at an address."""
+    """Whether IN is a folder, local or at an address."""
     from leader.folders.places import is_address
 
     return os.path.isdir(word) or is_address(address_of(word))
 
 
 def address_of(word: Path) -> str:
-    """The word as it was typed: a Path has one slash where an address has two."""
+    """The argument as typed: a Path has one slash where an address has two."""
     text = str(word)
     scheme, colon, rest = text.partition(":/")
     if colon and scheme.isalnum() and len(scheme) > 1 and not rest.startswith("/"):
@@ -74,7 +74,7 @@ def address_of(word: Path) -> str:
 def restore_folder(
     source: Path, out: Path, request: RestoreRequest, run: dict[str, Any] | None, results: Results, folder: FolderOptions
 ) -> None:
-    """Restores a folder, tells how it goes, and leaves with the exit code that says how it went."""
+    """Restores a folder, reports its progress, and exits with the matching exit code."""
     from leader.engines import make_engine
     from leader.folders.choices import FolderChoices
     from leader.folders.names import REPORT, read_map_suffix
@@ -113,19 +113,19 @@ def count_pictures(pictures: int) -> str:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, dealt with like Ctrl-C."""
+    """SIGTERM, handled like Ctrl-C."""
 
 
 @contextmanager
 def terminate_as_interrupt() -> Iterator[None]:
-    """While the block runs, SIGTERM raises `Terminated`: the run ends as after Ctrl-C."""
+    """During the block, SIGTERM raises `Terminated`: the run ends as after Ctrl-C."""
 
     def stop(*_: Any) -> None:
         raise Terminated
 
     try:
         before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not the main thread: signals are somebody else's
+    except ValueError:  # not the main thread, which handles signals
         yield
         return
     try:
@@ -135,7 +135,7 @@ def terminate_as_interrupt() -> Iterator[None]:
 
 
 class _Teller:
-    """Progress on stderr; what failed at once."""
+    """Progress on stderr; failures are printed at once."""
 
     def __init__(self) -> None:
         self.meter: FolderMeter | None = None
@@ -155,7 +155,7 @@ class _Teller:
 def _tell(outcome: FolderOutcome) -> None:
     parts = [f"{outcome.restored} restored", f"{outcome.found} found done"]
     if outcome.refused:
-        parts.append(f"{outcome.refused} not written, since their verdict was failed (--keep-failed writes them)")
+        parts.append(f"{outcome.refused} not written because their verdict was failed (--keep-failed writes them)")
     if outcome.failed:
         parts.append(f"{len(outcome.failed)} without a result")
     to_stderr(f"{count_pictures(outcome.total)}: {', '.join(parts)}.")
@@ -165,7 +165,7 @@ def _tell(outcome: FolderOutcome) -> None:
 
 
 def _command() -> str:
-    """The command line as it could be typed again."""
+    """The command line, quoted so that it can be typed again."""
     name = Path(sys.argv[0]).name
     first = "leader" if name in ("-c", "__main__.py", "") else name
     return shlex.join([first, *sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""`leader --help` and `leader help TOPIC`: the commands by group, and a few lines on what people ask."""
+"""`leader --help` and `leader help TOPIC`: the commands by group, and short answers to common questions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read_topics() -> dict[str, str]:
 
 
 def _print_details(name: str, others: list[str]) -> None:
-    """What a task, method, plug-in, estimator or prior is."""
+    """The description of a task, method, plug-in, estimator or prior."""
     from leader.cli import lists, priors
     from leader.methods import METHODS
     from leader.plugins import BUNDLES, PLUGINS

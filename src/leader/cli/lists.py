@@ -1,4 +1,4 @@
-"""leader methods | tasks | plugins | estimators: what there is, and the details of one."""
+"""leader methods | tasks | plugins | estimators: lists them, and shows the details of one."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import typer
 from leader.cli.console import table, to_stdout
 from leader.errors import unknown_name
 
-Name = Annotated[str | None, typer.Argument(help="One of them, for details.")]
+Name = Annotated[str | None, typer.Argument(help="A name, for details.")]
 
 
 def list_estimators() -> dict[str, str]:
-    """What may be named as an estimator, with a line on each: those of leader.uncertainty, and auto and none."""
+    """The names of estimators, with a line on each: those of leader.uncertainty, auto and none."""
     from leader.uncertainty import ESTIMATORS
 
     return {
         "auto": "the variance the prior predicts; else a Hutchinson probe for plug-ins, noise-energy for the map; the default",
         **{name: entry.summary for name, entry in ESTIMATORS.items()},
-        "none": "no uncertainty, where no plug-in needs one",
+        "none": "no uncertainty, if no plug-in needs one",
     }
 
 
@@ -54,7 +54,7 @@ def plugins(name: Name = None) -> None:
         )
         return
     if name in BUNDLES:
-        to_stdout(f"{name}: stands for {' and '.join(BUNDLES[name])}")
+        to_stdout(f"{name}: short for {' and '.join(BUNDLES[name])}")
         return
     if name not in PLUGINS:
         raise unknown_name("plug-in", name, [*PLUGINS, *BUNDLES])
@@ -80,7 +80,7 @@ def tasks(name: Name = None) -> None:
 
 
 def estimators(name: Name = None) -> None:
-    """Lists the ways of estimating the uncertainty, or says what one does."""
+    """Lists the estimators of uncertainty, or explains one."""
     from leader.uncertainty import ESTIMATORS
 
     known = list_estimators()

@@ -1,4 +1,4 @@
-"""Options of commands from dataclasses of choices, so that a choice is written once."""
+"""Command options generated from dataclasses of choices, so that each choice is defined once."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ HEADINGS = {
     METHOD: ["method", "plugins", "steps", "budget", "estimator", "prior"],
     "The machine": ["device", "dtype", "threads"],
 }
-"""Choices of a restoration by the headings of its help; other dataclasses of choices have one, their `heading`."""
+"""Choices of a restoration by help heading; other dataclasses of choices have one heading, their `heading`."""
 METAVARS: dict[type, str] = {str: "NAME", int: "N", float: "NUMBER", Path: "FILE", bool: ""}
-"""What stands for a value where the choice itself does not say."""
+"""Default placeholders for values in the help."""
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
 
 
 def borrow(name: str, **changes: Any) -> Any:
-    """A field that is asked for as that of a restoration."""
+    """A field with the same option as in a restoration."""
     default = changes.pop("default", None)
     return field(default=default, metadata={"word": Word(**{**vars(word_of(RestoreRequest, name)), **changes})})
 
 
 def option_names(name: str, about: Word) -> tuple[str, ...]:
-    """What is typed for a choice, the long name first."""
+    """The option names of a choice, the long name first."""
     return about.options or (f"--{name.replace('_', '-')}",)
 
 

@@ -1,4 +1,4 @@
-"""leader priors: what is known, what is on disk, fetching one, looking into a checkpoint."""
+"""leader priors: lists and downloads priors, and inspects checkpoints."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from leader.errors import LeaderError, unknown_name
 EMBEDDED = "embedded"
 INSPECT_EXAMPLE = "Example: leader inspect my-model.safetensors"
 NO_HASH = (
-    "No SHA-256 is known for this file, so a download cannot be checked against what its authors published: a damaged file is "
-    "refused when it is opened, and nothing in a file is ever executed, but whether its weights are the published ones is for "
-    "you to compare; leader priors get prints the hash of what came."
+    "No SHA-256 is known for this file, so a download cannot be checked against the published one: a damaged file is "
+    "rejected when it is opened, and nothing in a file is ever executed, but whether its weights are the published ones is for "
+    "you to compare; leader priors get prints the hash of the downloaded file."
 )
 
 
@@ -27,7 +27,7 @@ Checkpoint = Annotated[str, typer.Argument(help="A checkpoint, a diffusers folde
 
 
 class NameOrCommand(TyperGroup):
-    """`leader priors NAME` shows NAME, so that priors are asked for like methods and tasks."""
+    """`leader priors NAME` shows NAME, as for methods and tasks."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         known = args and args[0] in self.commands
@@ -99,14 +99,14 @@ def get(name: Annotated[str, typer.Argument(help="A registered prior's name.")])
 
 @app.command("inspect")
 def inspect_file(file: Annotated[Path, typer.Argument(help="A checkpoint file (.pt, .pth, .ckpt, .safetensors).")]) -> None:
-    """Prints what a checkpoint file holds, as JSON, without running anything in it."""
+    """Prints the content of a checkpoint file as JSON, without running anything in it."""
     print(json.dumps(_look_into(file), indent=2, default=str))
 
 
 def inspect_checkpoint(
     checkpoint: Checkpoint,
 ) -> None:
-    """Says what a checkpoint is, what is fitted to it, and what to do next. Nothing in it is executed."""
+    """Describes a checkpoint, what is fitted to it, and the next step. Nothing in it is executed."""
     from leader.priors.loading import load_prior
     from leader.train.adapt import list_companions
 
@@ -133,5 +133,5 @@ def _look_into(file: Path) -> dict[str, Any]:
 
     try:
         return inspect(file)
-    except OSError as error:  # a name no file can have, a file that may not be read
+    except OSError as error:  # an invalid file name, or a file without read permission
         raise LeaderError(f"{str(file)[:60]} cannot be read ({error.strerror}); check its name.") from error

@@ -1,4 +1,4 @@
-"""leader restore: a degraded picture in; a restored one, its trust map and the run itself out."""
+"""leader restore: restores a degraded picture and writes the result, its trust map and the run itself."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from leader.cli.folder import FolderOptions, is_folder, restore_folder
 from leader.cli.options import METHOD, option_names, with_options
 from leader.cli.results import Results
 from leader.errors import UsageError
+from leader.progress import Busyness, ProgressDisplay
 from leader.restoration.request import RestoreRequest
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ Examples:
 
     leader restore photos restored --task sr --jobs 2 --report
 """
+EXAMINED = "The picture is being examined."
 CONTEXT = {"allow_extra_args": True}
-"""More names than two reach the command, which says what to do with many pictures."""
+"""Lets the command see extra names, so that it can explain how to restore many pictures."""
 
 
 @with_options
@@ -69,6 +71,7 @@ def restore(
     ] = None,
 ) -> None:
     """Restores a degraded picture, or every picture of a folder."""
+    busyness = Busyness()  # before the heavy imports, which tell it as well as anything
     from leader.cli.results import existing_files
     from leader.cli.running import run_and_tell
     from leader.files import check_readable, printable
@@ -96,9 +99,10 @@ def restore(
         except NothingToRepairError as good:
             to_stderr(f"{printable(out)} was not written: {good}")
             return
-    ready = request.prepare(picture, examination=examination)
+    with ProgressDisplay(to_stderr, text=EXAMINED):
+        ready = request.prepare(picture, examination=examination)
     check_format(out, ready.given.alpha is not None, ready.size)
-    restored = run_and_tell(ready, results.check, ask=not results.yes)
+    restored = run_and_tell(ready, results.check, not results.yes, busyness.ratio)
     try:
         if advice is not None:
             check_advised(advice, restored)
@@ -109,7 +113,7 @@ def restore(
         return
     if restored.verdict is not None and restored.verdict.level == "failed" and not results.keep_failed:
         results.write_run(restored)
-        to_stderr(f"{printable(out)} was not written; see what was said of the picture, or use --keep-failed to look at it.")
+        to_stderr(f"{printable(out)} was not written; see the messages above, or use --keep-failed to look at it.")
         raise typer.Exit(NO_ANSWER)
     results.write(out, restored)
 
@@ -117,7 +121,7 @@ def restore(
 def _add_settings(
     ctx: typer.Context, request: RestoreRequest, settings: Path | None
 ) -> tuple[RestoreRequest, dict[str, Any] | None]:
-    """The request with a file of settings; or the one of a run kept by --json, and that run."""
+    """The request with a settings file applied; or the request of a run kept by --json, and that run."""
     from leader.cli.settings import is_run, read_settings
 
     content = read_settings(settings)
@@ -131,7 +135,7 @@ def _add_settings(
     ]
     if given:
         raise UsageError(
-            f"The settings file is a kept run, which says everything itself; leave out {', '.join(given)} or the file."
+            f"The settings file is a kept run, which holds every choice; leave out {', '.join(given)} or the file."
         )
     return repeated, content
 
@@ -142,13 +146,14 @@ def _was_given(ctx: typer.Context, name: str) -> bool:
 
 
 def _follow_advice(picture: Path, request: RestoreRequest) -> tuple[RestoreRequest, Examination | None, Advice]:
-    """The request with what the diagnosis of a picture advises, told on stderr; the examination that it rests on."""
+    """The request with the advice of the picture's diagnosis, printed on stderr; and the examination behind it."""
     from leader.restoration.diagnose import diagnose, refuse_options
 
     of_tasks = request.arguments()
-    of_tasks.pop("quality", None)  # here the effort; an option of the task jpeg has the same name
+    of_tasks.pop("quality", None)  # the effort of the run; an option of the task jpeg has the same name
     refuse_options(of_tasks)
-    found = diagnose(picture)
+    with ProgressDisplay(to_stderr, text=EXAMINED):
+        found = diagnose(picture)
     for sentence in found.sentences():
         to_stderr(sentence)
     advice = found.advised()
@@ -157,7 +162,7 @@ def _follow_advice(picture: Path, request: RestoreRequest) -> tuple[RestoreReque
 
 
 def _refuse_of_one(results: Results) -> None:
-    """Refuses the files of one restoration where a folder is restored."""
+    """Rejects the files of a single restoration if IN is a folder."""
     instead = {
         "--map": (results.map_files, "--maps png"),
         "--figure": (results.figure, "--report"),
@@ -165,7 +170,7 @@ def _refuse_of_one(results: Results) -> None:
     }
     for option, (given, other) in instead.items():
         if given:
-            raise UsageError(f"{option} is a file of one restoration; IN is a folder, for which there is {other}.")
+            raise UsageError(f"{option} is for a single picture; IN is a folder, so use {other}.")
 
 
 def _refuse_more_names(ctx: typer.Context, picture: Path, out: Path) -> None:
@@ -183,6 +188,6 @@ def _no_task(picture: Path, out: Path) -> UsageError:
     from leader.restoration.tasks import TASKS
 
     return UsageError(
-        f"What happened to {picture} must be said with --task, one of {', '.join(TASKS)}; for example: "
+        f"Say what happened to {picture} with --task, one of {', '.join(TASKS)}; for example: "
         f"leader restore {picture} {out} --task sr"
     )

@@ -1,6 +1,6 @@
-"""What becomes of a restoration at the command line: its files, and whether they are judged, kept and replaced.
+"""The output of a restoration on the command line: its files, and whether they are checked, kept and replaced.
 
-No result of any command takes the place of something else unasked (`check_outputs`).
+No command replaces an existing file without being asked (`check_outputs`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STDOUT = Path("-")
 
 @dataclass(frozen=True)
 class Results:
-    """The files besides OUT, None where none was asked for, and what may be written."""
+    """The files besides OUT, None if not requested, and what may be written."""
 
     heading: ClassVar[str] = "Files and verdict"
 
@@ -40,18 +40,18 @@ class Results:
     )
     figure: Path | None = word(None, "Write before, after and the trust map side by side.", Path)
     json: Path | None = word(None, "Write the whole run: --settings repeats it; - for stdout.", Path)
-    check: bool = word(True, "Judge the result: is it plausible, and explained by the noise?", bool, "--check/--no-check")
+    check: bool = word(True, "Check the result: is it plausible, and explained by the noise?", bool, "--check/--no-check")
     keep_failed: bool = word(
-        False, "Write OUT even where the verdict is failed, which otherwise ends with exit code 3.", bool, "--keep-failed"
+        False, "Write OUT even if the verdict is failed, which otherwise ends with exit code 3.", bool, "--keep-failed"
     )
     keep_location: bool = word(
-        False, "Keep where the picture was taken (GPS), which is left out otherwise.", bool, "--keep-location"
+        False, "Keep the location of the picture (GPS), which is removed by default.", bool, "--keep-location"
     )
-    yes: bool = word(False, "Begin runs of more than ten minutes without a question.", bool, "--yes", "-y")
+    yes: bool = word(False, "Start runs of more than ten minutes without asking.", bool, "--yes", "-y")
     force: bool = word(False, "Replace files that exist.", bool, "--force", "-f")
 
     def check_files(self, out: Path, inputs: dict[str, Path]) -> None:
-        """Refuses, before any work is done, what could not or must not be written."""
+        """Rejects, before any work is done, files that cannot or must not be written."""
         from leader.pictures import check_format
         from leader.pictures.figures import check_figure, check_map
 
@@ -65,11 +65,11 @@ class Results:
             check_figure(self.figure)
 
     def write(self, out: Path, restored: Restoration) -> None:
-        """Writes all of them, and names each on stdout as soon as it is there."""
+        """Writes all files, and prints each name on stdout once it is complete."""
         restored.save(out, self.keep_location)
         self._name(out)
         if restored.picture.metadata.gps and not self.keep_location:
-            to_stderr("Where the picture was taken is left out of the result; --keep-location keeps it.")
+            to_stderr("The location of the picture was removed from the result; --keep-location keeps it.")
         for path in self.map_files or ():
             restored.save_map(path)
             self._name(path)
@@ -86,7 +86,7 @@ class Results:
         self.write_run(restored)
 
     def write_run(self, restored: Restoration) -> None:
-        """Writes the run alone, where it was asked for."""
+        """Writes only the run, if requested."""
         if self.json is None:
             return
         if self.json == STDOUT:
@@ -100,7 +100,7 @@ class Results:
 
 
 def write_run(path: Path, restored: Restoration) -> None:
-    """Everything about a run, which --settings repeats."""
+    """Everything about a run, so that --settings can repeat it."""
     from leader.files import replacing
 
     with replacing(path) as temporary:
@@ -115,16 +115,16 @@ Identity = tuple[int, int, str]
 
 
 def existing_files(words: Mapping[str, str | Path | None]) -> dict[str, Path]:
-    """Those words (option -> its value) that name a file or folder; others (gaussian:2, embedded) name none."""
+    """The values (option -> value) that name a file or folder, unlike gaussian:2 or embedded."""
     return {option: Path(word) for option, word in words.items() if word is not None and os.path.exists(word)}
 
 
 def check_outputs(inputs: Mapping[str, Path], outputs: Mapping[str, Path | None], force: bool = False) -> None:
-    """Refuses, before any work is done, outputs that cannot be written, are one file by two names, are files
-    the command reads, or exist already (unless `force`).
+    """Rejects, before any work is done, outputs that cannot be written, name the same file twice, are inputs of the command, or
+    already exist (unless `force`).
 
     inputs   what each file is ("IN", "--mask") -> its path
-    outputs  the same for the files to write; None where none was asked for
+    outputs  the same for the files to write; None if not requested
     """
     seen = {_identity(path): (name, path) for name, path in inputs.items()}
     for name, path in outputs.items():
@@ -139,16 +139,16 @@ def check_outputs(inputs: Mapping[str, Path], outputs: Mapping[str, Path | None]
                 "its own."
             )
         if not force and os.path.lexists(path):
-            raise UsageError(f"{printable(path)} exists already; choose another name, or add --force to replace it.")
+            raise UsageError(f"{printable(path)} already exists; choose another name, or add --force to replace it.")
         seen[identity] = (name, path)
 
 
 def _identity(path: Path) -> Identity:
-    """Equal for two names of one file: links, ./a and a, A and a where the system does not tell them apart."""
+    """A key that is equal for two names of one file: links, ./a and a, A and a on case-insensitive systems."""
     try:
         found = os.stat(path)
         return found.st_dev, found.st_ino, ""
-    except FileNotFoundError:  # nothing there yet, or a link to nothing: the folder and the name tell
+    except FileNotFoundError:  # no file yet, or a broken link: use the folder and the name
         folder = os.stat(path.parent)
     name = path.name.casefold() if sys.platform in ("win32", "darwin") else path.name
     return folder.st_dev, folder.st_ino, name

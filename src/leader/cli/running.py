@@ -1,4 +1,4 @@
-"""A restoration at the terminal: what was chosen, how long it will take, how far it is, what it took."""
+"""A restoration in the terminal: its choices, expected time, progress and cost."""
 
 from __future__ import annotations
 
@@ -9,37 +9,45 @@ import typer
 from leader.cli.console import to_stderr
 from leader.cli.errors import INTERRUPTED
 from leader.progress import ProgressDisplay, format_duration
-from leader.restoration.progress import RunProgress, predict_seconds
+from leader.restoration.progress import RunProgress, forecast_run
 from leader.restoration.restore import Preparation
 from leader.restoration.restored import Restoration
 from leader.restoration.second_try import run_with_second_try
 from leader.result import Step
 from leader.trust.maps import in_words
 
+SHORT = 2.0
+"""A run that will take less than this many seconds is not announced."""
 LONG = 60.0
-"""A run that will take longer than this many seconds is announced."""
+"""For a run that will take longer than this many seconds, faster alternatives are suggested."""
 TOO_LONG = 600.0
-"""A run that will take longer than this many seconds is begun on a terminal only after a question."""
+"""On a terminal, a run that will take longer than this many seconds starts only after confirmation."""
 
 _ORIGINS = {
     "estimated": "estimated from the picture",
     "given": "as given",
     "container": "from the container",
 }
-_RAISED = ", raised by the doubt of the kernel"
+_DONE = "all steps are done, the result is examined"
+_RAISED = ", raised because of the kernel's uncertainty"
 _STYLES = {"fine": None, "doubtful": "yellow", "failed": "bold red"}
 
 
-def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False) -> Restoration:
-    """Runs a restoration; notes, noise level, time, progress, cost and verdict go to stderr. `ask` before a very long run."""
+def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False, busy: float | None = None) -> Restoration:
+    """Runs a restoration; notes, noise level, time, progress, cost and verdict go to stderr. `ask`: confirm a very long run;
+    `busy`: wall-clock seconds per processor second.
+    """
     for note in ready.notes:
         to_stderr(note)
-    announce(ready, ask)
+    call, took = announce(ready, ask, busy), 0.0
 
     def run(one: Preparation) -> Restoration:
+        nonlocal took
         if one is not ready:
-            to_stderr(f"It is run again: {one.notes[-1]}")
-        return _run(one, check)
+            to_stderr(f"It is run again, which takes about {format_duration(took)}: {one.notes[-1]}")
+        restored = _run(one, check, call)
+        took = restored.seconds
+        return restored
 
     restored = run_with_second_try(ready, run)
     _tell_trust(restored)
@@ -48,17 +56,20 @@ def run_and_tell(ready: Preparation, check: bool = True, ask: bool = False) -> R
     return restored
 
 
-def announce(ready: Preparation, ask: bool) -> None:
-    """Says how long a long run will take; `ask` wants an answer on a terminal beyond ten minutes."""
-    seconds = predict_seconds(ready)
-    if seconds is None or seconds <= LONG:
-        return
-    to_stderr(
-        f"This will take about {format_duration(seconds)}; fewer --steps, --quality draft or a smaller picture take less."
-    )
+def announce(ready: Preparation, ask: bool, busy: float | None) -> float:
+    """Announces the time of a run; with `ask`, a terminal must confirm more than ten minutes. Returns seconds per network
+    call.
+    """
+    forecast = forecast_run(ready, busy)
+    seconds = forecast.seconds
+    if seconds >= SHORT:
+        less = ["fewer --steps", *(["--quality draft"] if ready.same and "draft" not in ready.same else [])]
+        advice = f"; {', '.join(less)} or a smaller picture take less" if seconds > LONG else ""
+        to_stderr(f"This will take {'at most' if forecast.most else 'about'} {format_duration(seconds)}{advice}.")
     if ask and seconds > TOO_LONG and at_terminal() and not typer.confirm("Begin?", default=False, err=True):
-        to_stderr("Nothing was done; --yes begins without a question.")
+        to_stderr("Nothing was done; --yes starts without asking.")
         raise typer.Exit(INTERRUPTED)
+    return forecast.call
 
 
 def at_terminal() -> bool:
@@ -67,7 +78,7 @@ def at_terminal() -> bool:
 
 
 def _tell_trust(restored: Restoration) -> None:
-    """How much of the picture is known how well, where that was measured."""
+    """Summarises the trust map, if there is one."""
     spread = restored.uncertainty
     if restored.trust is None or spread is None:
         return
@@ -76,15 +87,15 @@ def _tell_trust(restored: Restoration) -> None:
         to_stderr(restored.trust.note)
 
 
-def _run(ready: Preparation, check: bool) -> Restoration:
+def _run(ready: Preparation, check: bool, call: float) -> Restoration:
     raised = ready.sigma_from == "given" and ready.posed.noise is not None
     to_stderr(f"Noise level sigma = {ready.sigma:.4f} ({_ORIGINS[ready.sigma_from]}{_RAISED if raised else ''}).")
-    progress = RunProgress(ready)
+    progress = RunProgress(ready, call=call)
     with ProgressDisplay(to_stderr) as display:
 
         def show(step: Step) -> None:
             progress.add(step)
-            display.show(progress.share, f"Restoring ({ready.task}): {progress}")
+            display.show(progress.share, f"Restoring ({ready.task}): {progress if progress.share < 1 else _DONE}")
 
         restored = ready.run(show, check)
     calls = restored.result.ledger.total.calls

@@ -13,9 +13,9 @@ from leader.files import check_readable
 from leader.toml import parse_toml_text
 
 RUN = "leader"
-"""The key that tells a run kept by --json from settings; its value is the version of the format."""
+"""The key that distinguishes a run kept by --json from settings; its value is the version of the format."""
 MOST_BYTES = 256 << 20
-"""A kept run holds its masks and kernels; no settings file is larger."""
+"""Largest settings file in bytes: a kept run holds its masks and kernels."""
 
 _OWN_OPTIONS = {"prior": "--prior", "method": "--method", "plugins": "--plugin", "steps": "--steps", "self": None}
 
@@ -31,7 +31,7 @@ def read_settings(path: Path | None) -> dict[str, Any]:
         raise LeaderError(f"{path} has {size} bytes; settings files have at most {MOST_BYTES}.")
     content = _parse(path)
     if not isinstance(content, dict):
-        raise LeaderError(f"{path} must hold names and values; found a {type(content).__name__}.")
+        raise LeaderError(f"{path} must contain names and values; found a {type(content).__name__}.")
     if not is_run(content):
         _check_names(content, path)
     return content
@@ -65,4 +65,4 @@ def _check_names(content: Mapping[str, Any], path: Path) -> None:
         if name in PLUGINS and not isinstance(value, dict):
             raise UsageError(f"{path} sets {name} = {show_value(value)}; the settings of a plug-in are a table under its name.")
         if value is None:
-            raise UsageError(f"{path} sets '{name}' to nothing; leave the name out instead.")
+            raise UsageError(f"{path} sets '{name}' to null; leave the name out instead.")

@@ -28,11 +28,11 @@ Images = Annotated[Path, typer.Option(help="A folder of photographs.")]
 
 def train(
     images: Images,
-    state: Annotated[Path, typer.Option(help="The folder for checkpoints, cache and log; an existing run goes on.")],
+    state: Annotated[Path, typer.Option(help="The folder for checkpoints, cache and log; an existing run is continued.")],
     validation: Annotated[Path | None, typer.Option(help="A folder of held-out photographs.")] = None,
     start: Annotated[str, typer.Option(help="Where to start: embedded, scratch, or the weights of another run.")] = "embedded",
     start_ffdnet: Annotated[Path | None, typer.Option(help="FFDNet's colour weights, for the low-noise expert.")] = None,
-    hours: Annotated[float, typer.Option(help="Training time; the learning rate falls over it.", min=0.0)] = defaults.HOURS,
+    hours: Annotated[float, typer.Option(help="Training time, over which the learning rate falls.", min=0.0)] = defaults.HOURS,
     parts: Annotated[str, typer.Option(help="Train these, freeze the others.")] = ",".join(defaults.PARTS),
     rate: Annotated[float, typer.Option(help=RATE, min=0.0)] = defaults.RATE,
     expert_rate: Annotated[float, typer.Option(help="Peak rate of the low-noise expert.", min=0.0)] = defaults.EXPERT_RATE,
@@ -41,7 +41,7 @@ def train(
     ] = defaults.SHARE_RATE,
     batch: Annotated[int | None, typer.Option(help=BATCH, min=1, max=4096)] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads; 1 is best beside other work.", min=1, max=1024)] = None,
-    seed: Annotated[int, typer.Option(help="Chooses crops and noise.", min=0)] = defaults.SEED,
+    seed: Annotated[int, typer.Option(help="Seed of crops and noise.", min=0)] = defaults.SEED,
     device: Annotated[str, typer.Option(help="cpu, cuda or mps.")] = defaults.DEVICE,
     autocast: Annotated[bool, typer.Option("--autocast", help="Mixed precision, for GPUs.")] = False,
     compile: Annotated[bool, typer.Option("--compile", help="torch.compile the networks.")] = False,
@@ -76,7 +76,7 @@ def train(
     try:
         train(config, say=lambda record: to_stderr(training_line(record, config.seconds)))
     except KeyboardInterrupt as error:
-        to_stderr("Interrupted: the same command goes on from the last checkpoint, if one was saved.")
+        to_stderr("Interrupted: the same command continues from the last checkpoint, if one was saved.")
         raise typer.Exit(INTERRUPTED) from error
     to_stdout(str(state))
 
@@ -101,9 +101,9 @@ def fit_variance(
     images: Images,
     out: Annotated[Path | None, typer.Option(help="The head's file; beside the checkpoint by default.")] = None,
     minutes: Annotated[float, typer.Option(help="Fitting time.", min=0.0)] = defaults.FIT_MINUTES,
-    seed: Annotated[int, typer.Option(help="Chooses crops and noise.", min=0)] = defaults.SEED,
+    seed: Annotated[int, typer.Option(help="Seed of crops and noise.", min=0)] = defaults.SEED,
 ) -> None:
-    """Fits a variance head to a frozen network, which the estimator `head` uses from then on."""
+    """Fits a variance head to a frozen network, for the estimator `head`."""
     from leader.files import check_writable
     from leader.priors import catalogue
     from leader.priors.loading import load_prior
@@ -118,9 +118,9 @@ def fit_variance(
     source = catalogue.ENTRIES[prior].path if prior in catalogue.ENTRIES else Path(prior)
     if out is not None and out.suffix != ".safetensors":
         raise LeaderError(f"The head's file must end in .safetensors, best in {SUFFIX}; found {out}.")
-    network = load_prior(prior, whole=True, head=False)  # also where a damaged head lies beside it
+    network = load_prior(prior, whole=True, head=False)  # even with a damaged head beside it
     if out is None and not source.exists():
-        raise LeaderError(f"'{prior}' is not a file or folder of its own: say with --out where the head shall be written.")
+        raise LeaderError(f"'{prior}' is not a file or folder: use --out to say where to write the head.")
     target = out or head_file(source)
     if target.exists() and not target.name.endswith(SUFFIX) and not is_head(target):
         raise LeaderError(f"{target} exists and is not a variance head: give another name with --out.")
@@ -130,9 +130,9 @@ def fit_variance(
     checkpoint = source if out is None else target.with_name(target.name.removesuffix(SUFFIX))
     crops = fit_tables(network, head, images, checkpoint, 30 * minutes)
     if crops == 0:
-        to_stderr("There was no time for a spectrum, which 'start' and 'ucdc' need; give more --minutes for one.")
+        to_stderr("There was no time for a spectrum, which 'start' and 'ucdc' need; give more --minutes.")
     else:
-        to_stderr(f"The spectrum of {crops} crops and the rounding in half precision lie beside it.")
+        to_stderr(f"The spectrum of {crops} crops and the rounding in half precision are beside it.")
     to_stderr(
         f"{report.answers} answers of the network and {report.steps} steps in {report.seconds:.0f} s; squared error over "
         f"predicted variance on held-out pictures: {report.ratio:.2f}."
@@ -147,13 +147,13 @@ def _start_weights(name: str) -> Path | None:
     if name == "scratch":
         return None
     path = shipped_weights() if name == "embedded" else Path(name)
-    if not os.path.isfile(path):  # says no to names that no file can have, where Path.is_file raises
+    if not os.path.isfile(path):  # False for invalid file names, where Path.is_file raises
         raise LeaderError(f"--start takes 'embedded', 'scratch' or a .safetensors file; found '{name}'.")
     return path
 
 
 def check_folder(folder: Path) -> None:
-    """Refuses what is no folder."""
+    """Rejects anything but a folder."""
     if not os.path.isdir(folder):
         raise LeaderError(f"{folder} is not a folder: give an existing one.")
 

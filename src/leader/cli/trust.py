@@ -1,4 +1,4 @@
-"""What is fitted to a prior: `leader fit-trust` and `calibrate`, `leader calibrate-satp`, and all of it by `leader adapt`."""
+"""Commands that fit parts to a prior: `leader fit-trust`, `calibrate`, `calibrate-satp`, and `adapt` for all of it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ ADAPT_EXAMPLE = "Example: leader adapt my-model.safetensors --data photos"
 
 PriorName = Annotated[str, typer.Option("--prior", help="A checkpoint, a diffusers folder or a registered name.")]
 Store = Annotated[
-    Path | None, typer.Option(help="Keep the runs in this folder, so that a stopped command goes on; else they are forgotten.")
+    Path | None,
+    typer.Option(help="Keep the runs in this folder, to continue a stopped command; otherwise they are discarded."),
 ]
 Jobs = Annotated[int | None, typer.Option(help="Worker processes that make the runs; 0, the default: none.", min=0)]
-EngineName = Annotated[str, typer.Option("--engine", help="Who makes the runs: local, or ray for a Ray cluster.")]
-Address = Annotated[str | None, typer.Option(help="Of the Ray cluster: auto, or HOST:PORT.")]
+EngineName = Annotated[str, typer.Option("--engine", help="Where to make the runs: local, or ray for a Ray cluster.")]
+Address = Annotated[str | None, typer.Option(help="Address of the Ray cluster: auto, or HOST:PORT.")]
 
 
 def fit_trust(
@@ -43,12 +44,12 @@ def fit_trust(
     out: Annotated[Path | None, typer.Option(help="The referee's file; beside the prior's weights by default.")] = None,
     minutes: Annotated[float, typer.Option(help="Time for runs; the fit takes a third.", min=0.0)] = defaults.TRUST_MINUTES,
     store: Store = None,
-    seed: Annotated[int, typer.Option(help="Chooses crops, tasks and noise.", min=0)] = defaults.SEED,
+    seed: Annotated[int, typer.Option(help="Seed of crops, tasks and noise.", min=0)] = defaults.SEED,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
 ) -> None:
-    """Fits the referee that says how large the errors of a prior's restorations are."""
+    """Fits the referee that estimates the errors of a prior's restorations."""
     from leader.files import check_writable
     from leader.pictures import list_pictures
     from leader.priors.loading import load_prior
@@ -81,7 +82,7 @@ def calibrate(
     engine: EngineName = "local",
     address: Address = None,
 ) -> None:
-    """Measures, on pictures of your own, by how much the trust map must be scaled for every task and noise level."""
+    """Measures, on your own pictures, how much to scale the trust map for every task and noise level."""
     from leader.files import check_writable
     from leader.pictures import list_pictures
     from leader.priors.loading import load_prior
@@ -107,7 +108,7 @@ def calibrate(
     table.save(target)
     for family, nodes in table.families.items():
         said = ", ".join(f"{node.noise:g}: {node.factors[LEVELS.index(SHOWN)]:.2f} ({node.runs} runs)" for node in nodes)
-        to_stderr(f"{family}: nine of ten errors lie within so many of the referee's standard deviations, by noise: {said}.")
+        to_stderr(f"{family}: 90 % of errors lie within this many of the referee's standard deviations, by noise: {said}.")
     to_stdout(str(target))
 
 
@@ -121,12 +122,12 @@ def _referee_file(name: str, given: Path | None) -> Path:
         return given
     weights = weights_of(name)
     if weights is None:
-        raise UsageError(f"'{name}' is not a file or folder of its own: say where its referee lies.")
+        raise UsageError(f"'{name}' is not a file or folder: say where its referee is.")
     return beside(weights)
 
 
 def make_run_engine(jobs: int | None, engine: str = "local", address: str | None = None) -> Engine | None:
-    """Where the runs are made; None for this process, which has the prior already."""
+    """The engine for the runs; None for this process, which already has the prior."""
     from leader.engines import make_engine
 
     if engine == "local" and address is None and not jobs:
@@ -146,7 +147,7 @@ def _make_runs(
 
 @contextmanager
 def _folder(store: Path | None) -> Iterator[Path]:
-    """The folder of the runs: the one named, or one that goes away."""
+    """The folder of the runs: the given one, or a temporary one."""
     if store is not None:
         yield store
         return
@@ -155,7 +156,7 @@ def _folder(store: Path | None) -> Iterator[Path]:
 
 
 def check_minutes(minutes: float) -> None:
-    """Refuses a time that is none."""
+    """Rejects a time that is not positive."""
     if not 0 < minutes < float("inf"):
         raise UsageError(f"--minutes must be above 0; found {minutes}.")
 
@@ -169,7 +170,9 @@ def calibrate_satp(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:0 or mps.")] = "cpu",
     store: Annotated[bool, typer.Option("--store", help="Store it beside the prior's weights, for every later run.")] = False,
 ) -> None:
-    """Finds SATP's eta for a prior: the calls that the paper's budgets shall leave of 100. Prints a file for --settings."""
+    """Finds SATP's eta for a prior, so that the paper's budgets leave the right number of 100 calls. Prints a --settings
+    file.
+    """
     from leader.presets.stored import add_stored
     from leader.priors.loading import load_prior
     from leader.train.calibrate import central_crops
@@ -178,7 +181,7 @@ def calibrate_satp(
     check_folder(images)
     model = load_prior(prior, device=device)
     if store and model.home is None:
-        raise UsageError(f"The prior '{prior}' has no weights file, beside which --store would write; leave it out.")
+        raise UsageError(f"The prior '{prior}' has no weights file beside which --store could write; leave --store out.")
     side = size or (128 if model.size is None else min(model.size))
     crops = central_crops(images, side)[:count].to(device)
     seconds = predict_seconds(model, crops, estimator)
@@ -190,19 +193,21 @@ def calibrate_satp(
         to_stderr(f"B = {budget:g}: {mean:.1f} calls of 100, wanted {low:g} to {high:g}{missed}")
     if store and model.home is not None:
         file = add_stored(model.home, [eta_entry(found)])
-        to_stderr(f"eta = {found.eta:g} is stored in {file}, where every run with this prior finds it.")
+        to_stderr(f"eta = {found.eta:g} is stored in {file}, and every run with this prior uses it.")
     to_stdout(f"satp = {{ eta = {found.eta:g} }}\nsatp-paper = {{ eta = {found.eta:g} }}")
 
 
 def adapt(
     checkpoint: Checkpoint,
-    data: Annotated[Path, typer.Option(help="A folder of pictures of the kind it knows, 30 or more.")],
+    data: Annotated[Path, typer.Option(help="A folder of 30 or more pictures like its training data.")],
     minutes: Annotated[float, typer.Option(help="Time for everything; more is better.", min=0.0)] = defaults.ADAPT_MINUTES,
-    seed: Annotated[int, typer.Option(help="Chooses crops, tasks and noise.", min=0)] = defaults.SEED,
+    seed: Annotated[int, typer.Option(help="Seed of crops, tasks and noise.", min=0)] = defaults.SEED,
     jobs: Jobs = None,
-    again: Annotated[bool, typer.Option("--again", help="Begin anew; by default a stopped command goes on.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Start over; by default a stopped command continues.")] = False,
 ) -> None:
-    """Fits to a checkpoint what restoring with it needs: variance, spectrum, precision, SATP's eta, referee and factors."""
+    """Fits everything that restoration needs to a checkpoint: variance, spectrum, precision, SATP's eta, referee and
+    factors.
+    """
     from leader.train.adapt import adapt as fit
     from leader.train.adapt import plan_adaptation
 
@@ -212,7 +217,7 @@ def adapt(
     try:
         fit(plan, lambda: make_run_engine(jobs), to_stderr, again)
     except KeyboardInterrupt as error:
-        to_stderr("Interrupted: what is done is kept, and the same command goes on.")
+        to_stderr("Interrupted: finished work is kept, and the same command continues.")
         raise typer.Exit(INTERRUPTED) from error
     to_stderr(f"Restore with it: leader restore IN OUT --prior {checkpoint}")
     to_stdout(str(plan.home))

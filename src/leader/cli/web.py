@@ -24,33 +24,35 @@ AUTH = "LEADER_WEB_AUTH"
 
 def web(
     host: Annotated[
-        str, typer.Option("--host", help="The address to listen on; 127.0.0.1 is this machine alone.")
+        str, typer.Option("--host", help="The address to listen on; 127.0.0.1 is only this machine.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to listen on.")] = 7860,
     auth: Annotated[
         str | None,
         typer.Option(
-            "--auth", metavar="NAME:PASSWORD", envvar=AUTH, help="Asked of every visitor; better given in LEADER_WEB_AUTH."
+            "--auth", metavar="NAME:PASSWORD", envvar=AUTH, help="Required of every visitor; better set in LEADER_WEB_AUTH."
         ),
     ] = None,
-    max_megabytes: Annotated[float, typer.Option("--max-megabytes", help="Of a file that is handed in.")] = 64.0,
-    max_pixels: Annotated[int, typer.Option("--max-pixels", help="Of a picture, given or restored.")] = 16_000_000,
-    queue: Annotated[int, typer.Option("--queue", help="Pictures that may wait.")] = 64,
-    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds that one picture may take.")] = 3600.0,
-    keep: Annotated[float, typer.Option("--keep", help="Seconds that pictures and results are kept.")] = 3600.0,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Pictures at once; by default as the cores allow.")] = None,
+    max_megabytes: Annotated[float, typer.Option("--max-megabytes", help="Largest uploaded file.")] = 64.0,
+    max_pixels: Annotated[int, typer.Option("--max-pixels", help="Largest picture, given or restored.")] = 16_000_000,
+    queue: Annotated[int, typer.Option("--queue", help="Length of the queue.")] = 64,
+    time_limit: Annotated[float, typer.Option("--time-limit", help="Time limit per picture, in seconds.")] = 3600.0,
+    keep: Annotated[float, typer.Option("--keep", help="How long pictures and results are kept, in seconds.")] = 3600.0,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Simultaneous pictures; by default set by the cores.")
+    ] = None,
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, max=1024, help="Threads for each; the bits depend on them.")
+        int | None, typer.Option("--threads", min=1, max=1024, help="Threads per picture; the bits depend on it.")
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", help="A name under which visitors reach the page from elsewhere; others are not answered."),
+        typer.Option("--name", help="A host name that remote visitors use; others are not answered."),
     ] = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="Believe the proxy before the page how it was reached.")
+        bool, typer.Option("--behind-proxy", help="Trust the headers of a proxy in front of the page.")
     ] = False,
 ) -> None:
-    """Opens a page on this machine: drop a picture in and watch it come back."""
+    """Serves a page on this machine: drop a picture in and watch its restoration."""
     from leader.web.limits import fit_limits
     from leader.web.reach import Reach
     from leader.web.server import check_extra, serve
@@ -77,13 +79,13 @@ def _parse_auth(auth: str | None) -> tuple[str, str] | None:
         return None
     name, colon, password = auth.partition(":")
     if not (name and colon and password):
-        raise UsageError(f"A visitor's name and password are given as NAME:PASSWORD, in --auth or in {AUTH}.")
+        raise UsageError(f"Give a visitor's name and password as NAME:PASSWORD, in --auth or in {AUTH}.")
     os.environ.pop(AUTH, None)
     return name, password
 
 
 def _check_port(host: str, port: int) -> None:
-    """Refuses an address that cannot be had, before anything is loaded."""
+    """Rejects an unavailable address before anything is loaded."""
     import socket
 
     from leader.errors import LeaderError
@@ -92,6 +94,4 @@ def _check_port(host: str, port: int) -> None:
         with socket.create_server((host, port)):
             pass
     except OSError as error:
-        raise LeaderError(
-            f"{host}:{port} cannot be listened on ({error.strerror}); choose another --port or --host."
-        ) from error
+        raise LeaderError(f"Cannot listen on {host}:{port} ({error.strerror}); choose another --port or --host.") from error

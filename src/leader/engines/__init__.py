@@ -20,11 +20,11 @@ def make_engine(
     address: str | None = None,
     gpus: float = 0.0,
 ) -> Engine:
-    """The engine that these words ask for.
+    """Creates an engine.
 
-    workers  processes of this machine, 0 for this one; actors where `engine` is "ray". None: one process, or as many actors as
-             the cluster has room for
-    fresh    a new process per job, one after the other, for peak memory
+    workers  processes on this machine, 0 for the current process; actors if `engine` is "ray". None: one process, or as many
+             actors as the cluster has room for
+    fresh    a new process per job, one after the other, to measure peak memory
     threads  torch threads of each worker; None: its share of the cores here, 1 on a cluster
     address  of the Ray cluster, "auto" or HOST:PORT
     gpus     GPUs of each actor
@@ -45,7 +45,7 @@ def make_engine(
 
 
 def count_cores() -> int:
-    """Cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

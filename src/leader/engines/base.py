@@ -1,4 +1,6 @@
-"""The contract of an engine: a function applied to jobs, answers as they come; and the simplest one, this process."""
+"""The interface of an engine: a function applied to jobs, results in order of completion; and the simplest engine, this
+process.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Lost:
-    """Stands for the answer of a job whose worker died every time it was tried.
+    """The result of a job whose worker died on every attempt.
 
     reason  the end of a sentence: "the worker process died (signal 9), ..."
     """
@@ -27,9 +29,9 @@ class Lost:
 
 
 class Engine(ABC):
-    """Runs any number of jobs that do not depend on one another; some of them may kill their worker.
+    """Runs any number of independent jobs; some of them may kill their worker.
 
-    threads  torch threads each job gets: an image gives the same bits wherever this number is the same
+    threads  torch threads per job: an image gives the same bits wherever this number is the same
     """
 
     threads: int
@@ -39,21 +41,21 @@ class Engine(ABC):
         """(position of the job, its answer or Lost) in the order of completion.
 
         `function` and jobs must be picklable (a module's function, plain data); every worker gets `function` once. Jobs are
-        taken from the iterable only when a worker is about to be free, so that any number of them takes no memory. A worker
-        that dies costs its own job alone, which is tried again. An exception of a job ends the iteration; what came before it
-        has been handed out. Leaving the iteration ends the workers that are busy.
+        taken from the iterable only when a worker is about to be free, so memory does not grow with their number. If a worker
+        dies, only its own job is affected, and it is tried again. An exception in a job ends the iteration; earlier results
+        have been yielded. Leaving the iteration terminates busy workers.
         """
 
     def map(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[tuple[int, Answer]]:
-        """`each` for callers that need every answer: a lost job raises."""
+        """`each` for callers that need every result: a lost job raises."""
         for index, answer in self.each(function, jobs):
             if isinstance(answer, Lost):
-                raise LeaderError(f"A job could not be done: {answer.reason}.")
+                raise LeaderError(f"A job could not be finished: {answer.reason}.")
             yield index, answer
 
     @abstractmethod
     def close(self) -> None:
-        """Ends what the engine keeps running; it may be used again afterwards."""
+        """Stops everything the engine keeps running; it can be used again afterwards."""
 
 
 class LocalEngine(Engine):

@@ -1,39 +1,39 @@
-"""How the C library of a worker deals with memory that is freed."""
+"""How the C library of a worker handles freed memory."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of options in glibc's malloc.h; 2^25 is the largest it takes for the latter
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # option names in glibc's malloc.h; 2^25 is the largest value of the latter
 
 
 def keep_freed_memory() -> bool:
-    """Makes the C library keep what is freed instead of handing it back; False where it is not glibc.
+    """Makes the C library keep freed memory instead of returning it to the system; False if it is not glibc.
 
-    A network frees and asks for the same megabytes at every layer. Fetching them from the kernel each time took a third of a
+    A network frees and allocates the same megabytes in every layer. Getting them from the kernel each time took a third of a
     worker's time. Not for processes whose peak memory is measured.
     """
     return _tune_malloc(2**25, 2**30)
 
 
 def return_freed_memory() -> bool:
-    """Makes the C library hand back what is freed at once; False where it is not glibc.
+    """Makes the C library return freed memory to the system at once; False if it is not glibc.
 
-    A peak is then that of what was in use. Left to itself, malloc's reuse of freed blocks moves it by several per cent between
-    runs that differ in a few small tensors.
+    The peak is then that of the memory in use. By default, malloc's reuse of freed blocks changes it by several per cent
+    between runs that differ in a few small tensors.
     """
     return _tune_malloc(2**16, 2**16)
 
 
 def trim_memory() -> bool:
-    """Hands back to the system what is free now; False where the C library is not glibc, or nothing was."""
+    """Returns free memory to the system; False if the C library is not glibc or nothing was free."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     return bool(trim is not None and trim(0))
 
 
 def _tune_malloc(mapped: int, trimmed: int) -> bool:
-    """Blocks from `mapped` bytes on are fetched and returned one by one; the heap's end is returned from `trimmed` bytes on."""
+    """Blocks of at least `mapped` bytes are allocated and returned one by one; the heap is trimmed at `trimmed` free bytes."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is None:
         return False

@@ -1,7 +1,7 @@
-"""How long a job may take before its worker is taken for frozen: many times what the longest so far took.
+"""How long a job may take before its worker counts as frozen: many times the longest job so far.
 
-A worker that was stopped, or whose machine hangs, does not die and never answers. Its job is given to another one as well, and
-the first answer counts: a job that is only slow loses nothing by it.
+A worker that was stopped, or whose machine hangs, does not die and never answers. Its job is also given to another worker, and
+the first answer counts: a job that is merely slow loses nothing.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import time
 from collections.abc import Callable, Iterable
 
 TIMES = 6.0
-"""Times the longest job so far, beyond which one is overdue."""
+"""A job is overdue after this multiple of the longest job so far."""
 LEAST_SECONDS = 60.0
-"""No job is overdue before."""
+"""No job is overdue before this many seconds."""
 MOST_COPIES = 2
-"""How often a job is given to another worker: one that is slow by its nature must not occupy them all."""
+"""How often a job is given to another worker: a slow job must not occupy all of them."""
 
 
 class Patience:
-    """What the jobs of a run have taken, and when one of them is overdue."""
+    """The durations of the jobs of a run, and when a job is overdue."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.now = clock
@@ -26,20 +26,20 @@ class Patience:
         self._copies: dict[int, int] = {}
 
     def finish(self, seconds: float) -> None:
-        """Takes note of what a job took, without the start of its worker."""
+        """Records the duration of a job, without the start of its worker."""
         self._longest = max(self._longest or 0.0, seconds)
 
     def is_overdue(self, since: float) -> bool:
-        """Whether a job that was given at `since` should have been answered; never before another one was."""
+        """Whether a job started at `since` is overdue; never before another job has finished."""
         return self._longest is not None and self.now() - since >= self._limit()
 
     def may_copy(self, index: int) -> bool:
-        """Whether the overdue job at this position may be given to another worker; counts it."""
+        """Whether the overdue job at this position may be given to another worker; counts the attempt."""
         self._copies[index] = self._copies.get(index, 0) + 1
         return self._copies[index] <= MOST_COPIES
 
     def seconds_left(self, since: Iterable[float]) -> float | None:
-        """Until the first of the jobs that were given at these times is overdue; None where that cannot be told."""
+        """Seconds until the first of the jobs started at these times is overdue; None if unknown."""
         first = min(since, default=None)
         return None if first is None or self._longest is None else max(0.0, first + self._limit() - self.now())
 

@@ -1,7 +1,7 @@
-"""Jobs in processes that may die: each takes one job at a time, so that a death costs one job and no other.
+"""Jobs in processes that may die: each takes one job at a time, so a death affects only one job.
 
-A job whose worker died is tried once more when all others are done, alone: most such deaths are want of memory. A worker that
-is frozen never answers: its job is given to another one too when it is long overdue (see patience.py).
+A job whose worker died is tried once more, alone, after all others: most such deaths are due to lack of memory. A frozen worker
+never answers: when its job is long overdue, it is also given to another worker (see patience.py).
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ from leader.engines.patience import Patience
 from leader.errors import LeaderError
 
 MOST_DEATHS = 3
-"""So many more jobs in a row than there are workers may kill their worker at the first try; then it is not the jobs."""
+"""This many consecutive jobs, plus one per worker, may kill their worker on the first attempt; then the jobs are not to
+blame.
+"""
 _WATCH_SECONDS = 1.0
 
 
 class ProcessEngine(Engine):
     """`workers` processes with `threads` torch threads each, started when they are needed and kept until `close`.
 
-    fresh  every process ends with its job: a process's peak memory never falls, so that a measured one needs its own
+    fresh  every process ends with its job: a process's peak memory never falls, so each measurement needs its own process
     """
 
     def __init__(self, workers: int = 2, threads: int = 1, *, fresh: bool = False) -> None:
@@ -71,7 +73,7 @@ class ProcessEngine(Engine):
                             overdue.append(worker.current_job())
                 for worker in ready:
                     if worker not in self._members:
-                        continue  # ended just now: another one had its job
+                        continue  # just terminated: another worker had its job
                     index, job, last = worker.current_job()
                     others = [other for other in self._members if other.has(index) and other is not worker]
                     try:
@@ -81,7 +83,7 @@ class ProcessEngine(Engine):
                         reason = worker.explain_death()
                         if others:
                             continue
-                        if last:  # the job's own fault: it was tried alone
+                        if last:  # the job itself is to blame: it was tried alone
                             yield index, Lost(reason)
                             continue
                         again.append((index, job))
@@ -109,7 +111,7 @@ class ProcessEngine(Engine):
             worker.end()
 
     def _find_idle(self) -> _Worker:
-        """A worker without a job; a new one where there is none."""
+        """A worker without a job; a new one if there is none."""
         for worker in self._members:
             if not worker.busy:
                 return worker
@@ -120,7 +122,7 @@ class ProcessEngine(Engine):
 
 
 class _Worker:
-    """A worker process, and the job it has; slot: its number among those that are there, which chooses its GPU."""
+    """A worker process and its current job; slot: its number among the workers, which determines its GPU."""
 
     def __init__(self, slot: int, threads: int, tune_memory: Callable[[], bool]) -> None:
         # Spawned, not forked: a fork of a process with torch threads can hang, and it inherits the parent's memory.
@@ -129,8 +131,8 @@ class _Worker:
         self.pipe, other = context.Pipe()
         self._function: Callable[[Any], Any] | None = None
         self._job: tuple[int, Any, bool] | None = None
-        self.since = self.took = 0.0  # when its job was given, and the seconds that its last one took
-        self.counts = False  # among the workers at work: busy, and not overdue
+        self.since = self.took = 0.0  # when its job was started, and the duration of its last job in seconds
+        self.counts = False  # busy and not overdue
         self._process: SpawnProcess = context.Process(
             target=_work, args=(other, slot, threads, tune_memory, os.getpid()), name="leader-worker", daemon=True
         )
@@ -146,22 +148,22 @@ class _Worker:
         return self._job is not None and self._job[0] == index
 
     def give(self, function: Callable[[Job], Any], index: int, job: Job, last: bool = False) -> None:
-        """Hands over a job, and the function where it is not the one of the job before; `last`: it was tried before."""
+        """Sends a job, and the function if it differs from that of the previous job; `last`: the job was tried before."""
         message = (None if function is self._function else function, job)
         self._function, self._job = function, (index, job, last)
         self.since, self.counts = time.monotonic(), True
         try:
             self.pipe.send(message)
         except (BrokenPipeError, ConnectionResetError):
-            return  # dead already: the answer will tell
+            return  # already dead: `receive` will report it
 
     def current_job(self) -> tuple[int, Any, bool]:
-        """The job it has: position, job, whether it was tried before."""
+        """Its current job: position, job, whether it was tried before."""
         assert self._job is not None
         return self._job
 
     def receive(self) -> Any:
-        """The answer it sent. Raises EOFError where it died, and what its job raised."""
+        """The result it sent. Raises EOFError if the worker died, and any exception of its job."""
         try:
             kind, value, self.took = self.pipe.recv()
         except ConnectionResetError as error:
@@ -177,11 +179,11 @@ class _Worker:
         self._process.join()
         code = self._process.exitcode or 0
         if code == -getattr(signal, "SIGKILL", 9):
-            return "its worker process was killed, most likely for want of memory"
+            return "its worker process was killed, most likely for lack of memory"
         return f"its worker process died ({_name_signal(-code) if code < 0 else f'exit code {code}'})"
 
     def end(self) -> None:
-        """Ends the process at once: an idle one has nothing to lose, and what a busy one makes is not wanted any more."""
+        """Terminates the process at once: an idle one has nothing to lose, and the result of a busy one is no longer needed."""
         self.pipe.close()
         self._process.kill()
         self._process.join()
@@ -189,7 +191,7 @@ class _Worker:
 
 
 def _wait_for_any(busy: list[_Worker], seconds: float | None) -> list[_Worker]:
-    """Those of the workers that have answered or died; waits for the first, so many seconds where they are given."""
+    """The workers that have answered or died; waits for the first one, with an optional timeout in seconds."""
     ready = wait([worker.pipe for worker in busy], seconds)
     return [worker for worker in busy if worker.pipe in ready]
 
@@ -202,13 +204,13 @@ def _name_signal(number: int) -> str:
 
 
 def take_gpu(slot: int) -> None:
-    """Makes "cuda" mean another GPU for each worker, as far as there are GPUs."""
+    """Makes "cuda" mean a different GPU for each worker, as far as there are GPUs."""
     if torch.cuda.is_available():
         torch.cuda.set_device(slot % torch.cuda.device_count())
 
 
 def _work(pipe: Connection, slot: int, threads: int, tune_memory: Callable[[], bool], parent: int) -> None:
-    """The life of a worker: job after job until the pipe ends."""
+    """The main loop of a worker: job after job until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the parent decides
     torch.set_num_threads(threads)
     tune_memory()
@@ -234,7 +236,7 @@ def _work(pipe: Connection, slot: int, threads: int, tune_memory: Callable[[], b
 
 
 def _exit_with_parent(parent: int) -> None:
-    """Ends this worker when its parent is gone: one killed outright cannot tell its workers."""
+    """Ends this worker when its parent is gone: a killed parent cannot notify its workers."""
     while os.getppid() == parent:
         time.sleep(_WATCH_SECONDS)
     os._exit(1)

@@ -1,9 +1,9 @@
-"""Jobs on the machines of a Ray cluster: actors that stay, so that each loads its prior once.
+"""Jobs on the machines of a Ray cluster: long-lived actors, so each loads its prior once.
 
-An actor has one job at a time and the next is handed out when it answers: any number of jobs takes no memory. A job whose
-actor or machine died is given to another actor, up to three times in all. An actor gets its first job when it has started:
-one that waits for room, since a machine is gone, keeps no job waiting. An actor that is frozen keeps none either: a job that is
-long overdue is given to another one too (see patience.py).
+An actor has one job at a time and gets the next one when it answers, so memory does not grow with the number of jobs. A job
+whose actor or machine died is given to another actor, up to three times in all. An actor gets its first job after it has
+started: an actor that waits for room because a machine is gone does not block a job. Neither does a frozen actor: a job that is
+long overdue is also given to another one (see patience.py).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from leader.engines.patience import Patience
 from leader.errors import LeaderError
 
 ATTEMPTS = 3
-"""How often a job may lose its actor."""
+"""How many times a job may lose its actor."""
 WAIT_SECONDS = 600.0
-"""How long the run waits while no actor has a job: a cluster without free room would let it wait for ever."""
+"""How long the run waits while no actor has a job: on a full cluster it would wait forever."""
 CONNECT_SECONDS = 10.0
 """How long a cluster may take to answer at all."""
 MOST_DEATHS = 12
-"""So many more deaths in a row than there are actors end the run; a job that kills several actors counts once."""
+"""This many consecutive deaths, plus one per actor, end the run; a job that kills several actors counts once."""
 
 
 class RayEngine(Engine):
@@ -50,18 +50,18 @@ class RayEngine(Engine):
             pool.end()
 
     def close(self) -> None:
-        """Leaves the cluster where this engine joined it; the actors ended with the iteration."""
+        """Leaves the cluster if this engine joined it; the actors ended with the iteration."""
         if self._joined:
             _ray().shutdown()
             self._joined = False
 
     def _connect(self, ray: Any) -> None:
-        """Joins the cluster, where this process is not in one already."""
+        """Joins the cluster, unless this process is already in one."""
         if ray.is_initialized():
             return
         if self.address:
             _check_address(self.address)
-        own = {} if self.address else {"include_dashboard": False}  # a running cluster takes no options about itself
+        own = {} if self.address else {"include_dashboard": False}  # a running cluster takes no options
         try:
             ray.init(address=self.address, log_to_driver=False, logging_level="ERROR", **own)
         except ConnectionError as error:
@@ -82,7 +82,7 @@ class RayEngine(Engine):
         if min(by_cores, by_gpus) < 1:
             raise LeaderError(
                 f"The cluster has {there.get('CPU', 0):g} cores and {there.get('GPU', 0):g} GPUs; a worker with {self.threads} "
-                f"threads and {self.gpus:g} GPUs has no room there."
+                f"threads and {self.gpus:g} GPUs does not fit."
             )
         return min(by_cores, by_gpus)
 
@@ -91,7 +91,7 @@ class RayEngine(Engine):
 
 
 class _Actor:
-    """What runs on the machines of the cluster."""
+    """The actor that runs on the machines of the cluster."""
 
     def __init__(self, function: Callable[[Any], Any], threads: int) -> None:
         import torch
@@ -103,11 +103,11 @@ class _Actor:
         self._function = function
 
     def is_started(self) -> bool:
-        """Answers when it is there."""
+        """Returns once the actor has started."""
         return True
 
     def do(self, job: Any) -> Any:
-        """(answer, None), or (None, what the job raised): an exception of a job is no death of its actor."""
+        """(result, None), or (None, exception): an exception in a job does not kill its actor."""
         try:
             return self._function(job), None
         except Exception as error:
@@ -116,7 +116,7 @@ class _Actor:
 
 @dataclass
 class _Given:
-    """A job that an actor has: its position, how often its actor died, since when, and whether it is overdue."""
+    """A job held by an actor: its position, how often its actor died, since when, and whether it is overdue."""
 
     actor: Any
     index: int
@@ -127,7 +127,7 @@ class _Given:
 
 
 class _Pool:
-    """The actors, and the job each has."""
+    """The actors and their jobs."""
 
     def __init__(
         self, ray: Any, kind: Any, function: Callable[[Any], Any], threads: int, count: int, patience: Patience | None = None
@@ -198,12 +198,12 @@ class _Pool:
         return found
 
     def _drop_copies(self, index: int) -> None:
-        """Ends the actors that have a job which another one has answered."""
+        """Terminates actors whose job was answered by another actor."""
         for reference in [key for key, given in self._has.items() if given.index == index]:
             self._kill(self._has.pop(reference).actor)
 
     def _give_jobs(self, waiting: deque[tuple[int, Any, int]]) -> None:
-        """Gives jobs to those who have none, and starts as many actors as there are jobs."""
+        """Gives jobs to idle actors, and starts as many actors as there are jobs."""
         while waiting and self._idle:
             index, job, died = waiting.popleft()
             actor = self._idle.pop()
@@ -213,19 +213,19 @@ class _Pool:
             self._starting[actor.is_started.remote()] = actor
 
     def _wait_for_any(self) -> Any:
-        """The reference of what has come, an answer, a start or a death; None where a job is overdue."""
+        """The reference of the next event (an answer, a start or a death); None if a job is overdue."""
         alone = not self._has
         left = self._patience.seconds_left(given.since for given in self._has.values() if not given.overdue)
         ready, _ = self._ray.wait([*self._starting, *self._has], num_returns=1, timeout=WAIT_SECONDS if alone else left)
         if not ready and alone:
             raise LeaderError(
-                f"No worker of the cluster answered within {WAIT_SECONDS:.0f} seconds: it has no free room for them, or "
+                f"No worker of the cluster answered within {WAIT_SECONDS:.0f} seconds: the cluster has no free room, or "
                 "leader is not installed on its machines."
             )
         return ready[0] if ready else None
 
     def _take_in(self, reference: Any) -> None:
-        """An actor that has started, or died on the way."""
+        """An actor that has started, or died while starting."""
         actor = self._starting.pop(reference)
         try:
             self._ray.get(reference)
@@ -235,7 +235,7 @@ class _Pool:
             self._idle.append(actor)
 
     def _count_death(self, actor: Any, error: Exception, first: bool) -> None:
-        """Counts a death, of a job only the `first` one; too many in a row end the run."""
+        """Counts a death, only the `first` one of a job; too many in a row end the run."""
         self._deaths += first
         self._kill(actor)
         if self._deaths > MOST_DEATHS + self._count:
@@ -254,7 +254,7 @@ class _Pool:
 
 
 def _check_address(address: str) -> None:
-    """Refuses HOST:PORT where nobody answers: Ray itself would try for many minutes."""
+    """Rejects HOST:PORT if nothing answers there: Ray itself would try for many minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not host or not port.isdigit():
         return
@@ -269,7 +269,7 @@ def _no_cluster(address: str | None) -> LeaderError:
 
 
 def _name_error(error: BaseException) -> str:
-    """NodeDiedError, OutOfMemoryError, ...: the name tells most."""
+    """NodeDiedError, OutOfMemoryError, ...: the name says enough."""
     cause = getattr(error, "cause", None)
     name = type(cause if isinstance(cause, BaseException) else error).__name__
     return name if name != "ActorUnavailableError" else "the machine does not answer"

@@ -1,1 +1,1 @@
-"""Whole folders: every picture of a tree restored once, whatever happens on the way."""
+"""Whole folders: restores every picture of a tree exactly once, even across crashes."""

@@ -1,4 +1,4 @@
-"""What a folder is restored with: the same request for every picture, and a digest that changes with any choice."""
+"""The settings of a folder: the same request for every picture, and a digest that changes with any choice."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from leader.priors.loading import ABSENT, fingerprint
 from leader.restoration.request import RestoreRequest
 
 MOST_TOGETHER = 16
-"""Pictures that a worker with a GPU is given at a time."""
+"""Pictures per job for a worker with a GPU."""
 _NO_RESULT = ("threads",)
-"""Choices that change roundings at most: a folder may be finished with other ones."""
+"""Choices that change at most the rounding: a folder may be finished with different ones."""
 
 
 @dataclass(frozen=True)
 class FolderChoices:
-    """Plain data, so that it can be sent to workers.
+    """The choices of a run over a folder, as plain data that can be sent to workers.
 
-    request      what is asked for; kernels and masks as tables
+    request      the request; kernels and masks as tables
     run          the kept run that the request repeats, or None
-    check        whether results are judged
-    keep_failed  whether a result that was judged to have failed is written
-    location     whether results keep where their picture was taken
+    check        whether results get a verdict
+    keep_failed  whether a result whose verdict is "failed" is written
+    location     whether results keep the location of their picture
     """
 
     request: RestoreRequest = field(default_factory=RestoreRequest)
@@ -50,11 +50,11 @@ class FolderChoices:
 
     @property
     def together(self) -> int:
-        """How many pictures a worker is given at a time: several where one pass of the network can serve them."""
+        """Pictures per job: several if they can share a pass of the network."""
         return MOST_TOGETHER if self.on_gpu else 1
 
     def describe(self) -> dict[str, Any]:
-        """Everything that decides what a picture becomes, as JSON values; tables by their hash."""
+        """Everything that determines the result, as JSON values; tables by their hash."""
         words: dict[str, Any] = {}
         if self.run is None:
             given = self.request.arguments()

@@ -1,5 +1,5 @@
-"""Folders on a disk. Results are moved into place by one process, folder by folder from the output folder down, without
-following a symbolic link: no name can lead out of it.
+"""Folders on a disk. One process moves results into place, folder by folder from the output folder down, without following
+symbolic links: no name can escape the output folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BY_HANDLE = os.open in os.supports_dir_fd and os.rename in os.supports_dir_fd a
 
 
 class DiskSource:
-    """A folder of pictures; `without` is a folder inside it that is no part of it (the output)."""
+    """A folder of pictures; `without` is a folder inside it to leave out (the output)."""
 
     def __init__(self, folder: Path, without: Path | None = None) -> None:
         if not folder.is_dir():
@@ -32,7 +32,7 @@ class DiskSource:
         self.notes: list[str] = []
 
     def holds_any(self) -> bool:
-        """Whether there is a picture; the notes are then those of `walk` alone."""
+        """Whether there is a picture; notes come only from `walk`."""
         if next(self.walk(), None) is None:
             return False
         self.notes.clear()
@@ -57,16 +57,16 @@ class DiskSource:
                 self.notes.append(f"{printable(prefix or self.folder)} cannot be read ({error.strerror}); it was left out.")
 
     def _look_at(self, item: os.DirEntry[str], name: str) -> FoundFile | None:
-        """A picture of the folder; one that cannot be looked at costs itself alone, not the rest of its folder."""
+        """A picture of the folder; one that cannot be accessed does not affect the rest of its folder."""
         try:
             if item.is_symlink() and item.is_dir():
                 self.notes.append(f"{printable(name)} is a symbolic link to a folder; it was not entered.")
             elif is_source_name(name) and item.is_file():
                 return FoundFile(name, item.stat().st_size)
             elif is_source_name(name):
-                kind = "a symbolic link that leads nowhere" if item.is_symlink() else "a pipe or a device"
+                kind = "a broken symbolic link" if item.is_symlink() else "a pipe or a device"
                 self.notes.append(f"{printable(name)} is {kind}; it was left out.")
-        except OSError as error:  # a link that leads to itself
+        except OSError as error:  # a link to itself
             self.notes.append(f"{printable(name)} cannot be read ({error.strerror}); it was left out.")
         return None
 
@@ -77,7 +77,7 @@ class DiskSource:
         return sha256_of(self.folder / name)
 
     def fetch(self, name: str, to: Path) -> str:
-        # not blocking: a pipe that took the place of a picture would wait for its writer for ever
+        # not blocking: a pipe in place of a picture would wait for its writer forever
         handle = os.open(self.folder / name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb") as source, to.open("wb") as copy:
             if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
@@ -86,7 +86,7 @@ class DiskSource:
 
 
 class DiskTarget:
-    """An output folder on a disk of this machine, or on one that all machines of a cluster see."""
+    """An output folder on a disk of this machine, or on one shared by all machines of a cluster."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -101,11 +101,11 @@ class DiskTarget:
                 f"{printable(self.folder)} cannot be written ({error.strerror}); choose another folder."
             ) from error
         if (self.folder / HOME).is_symlink() or (self.folder / MANIFEST).is_symlink():
-            raise LeaderError(f"{printable(self.folder)} holds symbolic links where leader keeps its own files; remove them.")
+            raise LeaderError(f"{printable(self.folder)} has symbolic links where leader keeps its own files; remove them.")
         self.folder = self.folder.resolve()
         manifest = LocalManifest(self.folder / MANIFEST)
         try:
-            self.sweep()  # what a killed run left; no other run is here
+            self.sweep()  # left over from a killed run; no other run is active
             self._staging.mkdir()
         except OSError as error:
             manifest.close()
@@ -149,13 +149,13 @@ class DiskTarget:
 
     @contextmanager
     def _parent(self, name: str) -> Iterator[tuple[int | None, str]]:
-        """(handle of the folder of a result, its last name); folders that are missing are made."""
+        """(handle of the folder of a result, its file name); missing folders are created."""
         *folders, last = name.split("/")
         if not _BY_HANDLE:
             place = self.folder.joinpath(*folders)
             place.mkdir(parents=True, exist_ok=True)
             if not place.resolve().is_relative_to(self.folder):
-                raise LeaderError(f"{printable(place)} leads out of the output folder; remove that link.")
+                raise LeaderError(f"{printable(place)} points outside the output folder; remove that link.")
             yield None, last
             return
         handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -173,7 +173,7 @@ class DiskTarget:
 
 
 def _enter_folder(parent: int, folder: str, name: str) -> int:
-    """The handle of a folder in `parent`, made where it is missing; a link or a file in its place is refused."""
+    """The handle of a folder in `parent`, created if missing; a link or a file in its place is rejected."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
     try:
         return os.open(folder, flags, dir_fd=parent)
@@ -193,11 +193,11 @@ def _enter_folder(parent: int, folder: str, name: str) -> int:
 
 
 def check_apart(source: Path, out: Path) -> None:
-    """Refuses an output folder that is the source, or holds it: results would take the place of pictures."""
+    """Rejects an output folder that is or contains the source: results would replace pictures."""
     pictures, results = source.resolve(), out.resolve()
     if pictures == results:
-        raise UsageError("The results would take the place of the pictures; give another output folder.")
+        raise UsageError("The results would replace the pictures; give another output folder.")
     if pictures.is_relative_to(results):
         raise UsageError(
-            f"The pictures lie inside the output folder {printable(out)}, where results could take their place; give another."
+            f"The pictures are inside the output folder {printable(out)}, where results could replace them; give another."
         )

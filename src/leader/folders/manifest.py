@@ -1,8 +1,8 @@
-"""The manifest of an output folder: a line of JSON for every picture that was dealt with, only ever added to.
+"""The manifest of an output folder: an append-only file with a line of JSON for every processed picture.
 
-A line is written whole and synced before the next picture counts as done. The rest of a line that a crash cut short is
-cut off; a line that cannot be read any more costs its picture alone, which is restored again. The last line about a
-picture counts. The settings have a line of their own, once, named by their digest.
+A line is written whole and synced before the next picture counts as done. A line that a crash cut short is removed; a line that
+can no longer be read affects only its own picture, which is restored again. The last line about a picture counts. Each set of
+settings has one line of its own, named by its digest.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PictureEntry:
-    """What is kept in memory of a picture's last line.
+    """The part of a picture's last line that is kept in memory.
 
-    status    "done", "refused" (its verdict was failed and it was not to be kept) or "failed" (no result; tried again)
-    content   SHA-256 of the source; stamp: what its store said of it, or None
+    status    "done", "refused" (its verdict was failed, so it was not kept) or "failed" (no result; tried again)
+    content   SHA-256 of the source; stamp: the hash or date given by its store, or None
     settings  digest of the choices
     files     kind -> (name, SHA-256, bytes)
     level     the word of its verdict, or None
@@ -47,9 +47,9 @@ class PictureEntry:
 class Manifest(ABC):
     """The lines of an output folder.
 
-    entries  source name -> what its last line says
+    entries  source name -> its last line
     settings digests that have a line
-    fresh    whether there was none before
+    fresh    whether the manifest is new
     damaged  numbers of the lines that cannot be read
     """
 
@@ -61,7 +61,7 @@ class Manifest(ABC):
 
     @abstractmethod
     def append(self, line: Line) -> None:
-        """Adds a line; it is safe when this returns (for an object store: when `flush` does)."""
+        """Appends a line; it is safe when this returns (for an object store: when `flush` returns)."""
 
     @abstractmethod
     def line(self, name: str) -> Line:
@@ -74,7 +74,7 @@ class Manifest(ABC):
     def close(self) -> None: ...
 
     def _index(self, line: Line | None, place: tuple[int, int]) -> bool:
-        """Enters a line; False where it says nothing that could be used."""
+        """Adds a line to the entries; False if it has no usable content."""
         if line is None:
             return False
         if line.get("kind") == "settings":
@@ -91,7 +91,7 @@ class Manifest(ABC):
 
 
 class LocalManifest(Manifest):
-    """A file that this process alone writes."""
+    """A manifest file that only this process writes."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(fresh=not path.exists() or path.stat().st_size == 0)
@@ -104,7 +104,7 @@ class LocalManifest(Manifest):
             claim(self._lock, path)
             drop_torn_end(path)
             if self.fresh:
-                flush_folder(path.parent)  # results without their manifest would be somebody else's
+                flush_folder(path.parent)  # results without a manifest count as foreign files
             self._end = 0
             with path.open("rb") as file:
                 for number, text in enumerate(file, 1):
@@ -129,8 +129,8 @@ class LocalManifest(Manifest):
         except OSError as error:
             os.ftruncate(self._lock, self._end)  # never a torn line in the middle
             raise LeaderError(
-                f"{printable(self.path)} cannot be written any more ({error.strerror}); put that right and run the same "
-                "command again, which goes on where this one stopped."
+                f"{printable(self.path)} can no longer be written ({error.strerror}); fix that and run the same "
+                "command again: it continues where this one stopped."
             ) from error
         self._index(line, (self._end, len(text)))
         self._end += len(text)
@@ -157,7 +157,7 @@ def encode_line(line: Line) -> bytes:
 
 
 def parse_line(text: bytes) -> Line | None:
-    """The line in some bytes; None where it is none."""
+    """Parses the bytes of a line; None if they are not a valid line."""
     try:
         line = json.loads(text)
     except (ValueError, RecursionError):
@@ -176,7 +176,7 @@ def _entry(line: Line, place: tuple[int, int]) -> PictureEntry | None:
         return None
     try:
         kept = {kind: (str(item["name"]), str(item["sha256"]), int(item["bytes"])) for kind, item in files.items()}
-    except (KeyError, TypeError, ValueError, OverflowError):  # JSON may say Infinity
+    except (KeyError, TypeError, ValueError, OverflowError):  # JSON may contain Infinity
         return None
     if status == DONE and "picture" not in kept:
         return None
@@ -184,7 +184,7 @@ def _entry(line: Line, place: tuple[int, int]) -> PictureEntry | None:
 
 
 def read_level(line: Line) -> str | None:
-    """The word of the verdict in a line; None where there is none."""
+    """The level of the verdict in a line; None if there is none."""
     run = line.get("run")
     verdict = run.get("verdict") if isinstance(run, dict) else None
     return str(verdict.get("level")) if isinstance(verdict, dict) else None

@@ -1,4 +1,4 @@
-"""How far a folder is."""
+"""The progress of a folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from leader.progress import TimeLeft, format_clock
 
 
 class FolderMeter(TimeLeft):
-    """Counts pictures. What one takes grows with its size, which only its file tells without decoding.
+    """Counts pictures. The time of a picture grows with its size, which is estimated from its file without decoding.
 
     sizes  bytes of every picture that will be reported by `settle`
     """
@@ -19,11 +19,11 @@ class FolderMeter(TimeLeft):
         self.total = len(listed)
         self.settled = self.failed = 0
         self._mean = sum(listed) / max(1, self.total) or 1.0
-        # a picture of no bytes would usually take half as long as one of the mean size
+        # an empty file is assumed to take half as long as one of mean size
         super().__init__(self.total, sum(listed) / self._mean, 1.0, clock)
 
     def settle(self, size: int, failed: bool = False) -> None:
-        """A picture that was dealt with; those that fail do so early, mostly, and say nothing of the pace."""
+        """Counts a finished picture; failures mostly happen early and say nothing about the pace."""
         self.settled += 1
         self.failed += failed
         (self.drop if failed else self.finish)(size / self._mean)

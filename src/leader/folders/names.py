@@ -1,4 +1,4 @@
-"""The names of results: those of the pictures, never a way out of the output folder."""
+"""The names of results: those of the pictures, always inside the output folder."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from leader.pictures.container import SUFFIX
 from leader.pictures.formats import FORMATS, is_picture_name
 
 HOME = ".leader"
-"""The folder inside an output folder that holds what is no result; hidden, so that no walk enters it."""
+"""The folder inside an output folder for files that are not results; hidden, so no walk enters it."""
 MANIFEST = "leader-manifest.jsonl"
 REPORT = "leader-report.html"
 MAPS = (".png", ".npy", ".pdf", ".svg", ".jpg")
 
 
 def is_source_name(name: str) -> bool:
-    """Whether a file is one to restore: a picture or a container, neither hidden nor in a hidden folder."""
+    """Whether a file should be restored: a picture or a container, neither hidden nor in a hidden folder."""
     parts = name.split("/")
     if any(part.startswith(".") for part in parts):
         return False
@@ -27,16 +27,16 @@ def is_source_name(name: str) -> bool:
 
 
 def check_name(name: str) -> None:
-    """Refuses a name that could lead out of the output folder, or that no file can have."""
+    """Rejects a name that could escape the output folder, or that is not a valid file name."""
     parts = name.split("/")
     if not name or any(part in ("", ".", "..") for part in parts):
-        raise LeaderError(f"The name '{printable(name)}' leads out of its folder; rename it.")
+        raise LeaderError(f"The name '{printable(name)}' points outside its folder; rename it.")
     if "\0" in name or "\\" in name or ":" in parts[0]:
         raise LeaderError(
-            f"The name '{printable(name)}' holds a character that means a folder or a drive elsewhere; rename it."
+            f"The name '{printable(name)}' has a character that separates folders or drives on other systems; rename it."
         )
     if parts[0] == HOME or name in (MANIFEST, REPORT):
-        raise LeaderError(f"The name '{printable(name)}' is kept for what leader itself writes; rename it.")
+        raise LeaderError(f"The name '{printable(name)}' is reserved for leader's own files; rename it.")
     try:
         name.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -44,7 +44,7 @@ def check_name(name: str) -> None:
 
 
 def name_results(name: str, maps: str | None) -> dict[str, str]:
-    """What is written for a source: kind ("picture", "map") -> name; `maps` is a suffix or None.
+    """The files written for a source: kind ("picture", "map") -> name; `maps` is a suffix or None.
 
     Containers, and pictures of formats that cannot be written, give PNG.
     """
@@ -53,7 +53,7 @@ def name_results(name: str, maps: str | None) -> dict[str, str]:
 
 
 def order_files(kinds: Iterable[str]) -> list[str]:
-    """The order in which the files of a result are put into place: where the picture is, all is."""
+    """The order in which the files of a result are moved into place: once the picture is there, the result is complete."""
     return sorted(kinds, key=lambda kind: kind == "picture")
 
 
@@ -63,7 +63,7 @@ def name_strip(name: str) -> str:
 
 
 def read_map_suffix(word: str | None) -> str | None:
-    """The word for maps as the suffix of the maps' files."""
+    """The file suffix for the value of --maps."""
     if word is None:
         return None
     suffix = "." + word.lower().lstrip(".")
@@ -73,7 +73,7 @@ def read_map_suffix(word: str | None) -> str | None:
 
 
 def find_clashes(names: Iterable[str], maps: str | None) -> dict[str, str]:
-    """Sources whose results would take the name of an earlier one's, with the sentence that says so."""
+    """Sources whose result would have the same name as an earlier one's, with the error message."""
     owner: dict[str, str] = {}
     wrong: dict[str, str] = {}
     for name in names:
@@ -82,5 +82,5 @@ def find_clashes(names: Iterable[str], maps: str | None) -> dict[str, str]:
         if taken is None:
             owner.update(dict.fromkeys(results, name))
         else:
-            wrong[name] = f"Its result would have the name of that of {printable(taken)}; rename one of them."
+            wrong[name] = f"Its result would have the same name as that of {printable(taken)}; rename one of them."
     return wrong

@@ -1,4 +1,4 @@
-"""Where folders are: on a disk here, or behind an address that fsspec knows (s3://, gs://, memory://, ...)."""
+"""The location of folders: on a local disk, or at an address that fsspec supports (s3://, gs://, memory://, ...)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from leader.folders.manifest import Manifest
 
 MOST_BYTES = 1 << 30
-"""A picture file is no larger."""
+"""The largest picture file, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -20,7 +20,7 @@ class FoundFile:
 
     name   relative, with "/" between folders
     size   in bytes
-    stamp  what the store says of its content (a hash or a date), or None where the content itself has to be read
+    stamp  a hash or a date from the store that identifies its content, or None if the content itself has to be read
     """
 
     name: str
@@ -35,13 +35,13 @@ class Source(Protocol):
     notes: list[str]
 
     def walk(self) -> Iterator[FoundFile]:
-        """Its pictures, in no order; what was left out is told in `notes`."""
+        """Its pictures, in no particular order; `notes` lists what was left out."""
         ...
 
     def sha256(self, name: str) -> str: ...
 
     def fetch(self, name: str, to: Path) -> str:
-        """Copies a file; the SHA-256 of what was copied."""
+        """Copies a file and returns the SHA-256 of the copy."""
         ...
 
 
@@ -51,15 +51,15 @@ class Target(Protocol):
     address: str
 
     def open(self) -> Manifest:
-        """Makes the folder ready for one run, and refuses a second one."""
+        """Prepares the folder for one run, and rejects a second one."""
         ...
 
     def staging(self) -> Path | None:
-        """A folder here where workers leave results for `keep`; None where workers send them with `send`."""
+        """A local folder where workers leave results for `keep`; None if workers send them with `send`."""
         ...
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file; None where there is none."""
+        """The size of a file in bytes; None if there is none."""
         ...
 
     def sha256(self, name: str) -> str: ...
@@ -80,13 +80,13 @@ class Target(Protocol):
 
 
 def is_address(word: str) -> bool:
-    """Whether a word is an address rather than a path."""
+    """Whether a string is an address rather than a path."""
     scheme, separator, _ = word.partition("://")
     return bool(separator) and len(scheme) > 1 and scheme.replace("+", "").isalnum()
 
 
 def local_path(word: str) -> Path | None:
-    """The path that a word means; None for an address elsewhere."""
+    """The local path of a string; None for a remote address."""
     if not is_address(word):
         return Path(word)
     parts = urlsplit(word)

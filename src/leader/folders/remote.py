@@ -1,8 +1,8 @@
-"""Folders behind an address: object stores and whatever else fsspec knows.
+"""Folders at an address: object stores and everything else that fsspec supports.
 
-A store of objects writes an object whole or not at all, but cannot add to one and has no lock. So workers send results
-to their place themselves, and the manifest is a row of small objects, each with the lines of a few seconds. A run that
-is killed restores again what its last object would have held. Two runs into one address at a time are not noticed.
+An object store writes an object whole or not at all, but cannot append to one and has no lock. So workers upload results
+directly, and the manifest is a series of small objects, each with the lines of a few seconds. After a kill, the pictures of the
+last, unwritten object are restored again. Two simultaneous runs into one address are not detected.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from leader.folders.places import MOST_BYTES, FoundFile
 
 SEGMENT_LINES = 64
 SEGMENT_SECONDS = 5.0
-"""A segment of the manifest is sent when it has so many lines, or its first line is so old."""
+"""A segment of the manifest is sent when it has this many lines, or when its first line is this old."""
 _STAMPS = ("ETag", "etag", "md5Hash", "crc32c", "mtime", "LastModified", "last_modified", "updated", "created")
 
 
 class _Remote:
-    """A folder behind an address."""
+    """A folder at an address."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -40,11 +40,11 @@ class _Remote:
             self.store, root = url_to_fs(address)
         self.root = str(root).rstrip("/")
 
-    def _at(self, name: str) -> str:
+    def _join_address(self, name: str) -> str:
         return f"{self.root}/{name}"
 
     def sha256(self, name: str) -> str:
-        with _explain_errors(self.address), self.store.open(self._at(name), "rb") as file:
+        with _explain_errors(self.address), self.store.open(self._join_address(name), "rb") as file:
             return hash_blocks(file)
 
 
@@ -60,7 +60,7 @@ class RemoteSource(_Remote):
             self.store.invalidate_cache()
             try:
                 listed = self.store.find(self.root, detail=True)
-            except FileNotFoundError as error:  # of a bucket; an empty folder is told by having no pictures
+            except FileNotFoundError as error:  # of a bucket; an empty folder shows up as one without pictures
                 raise _no_such_place(self.address) from error
         start = f"{self.root}/"
         for path, about in listed.items():
@@ -70,7 +70,7 @@ class RemoteSource(_Remote):
                 yield FoundFile(name, size, _stamp(about, size))
 
     def fetch(self, name: str, to: Path) -> str:
-        with _explain_errors(self.address), self.store.open(self._at(name), "rb") as source, to.open("wb") as copy:
+        with _explain_errors(self.address), self.store.open(self._join_address(name), "rb") as source, to.open("wb") as copy:
             return hash_blocks(source, copy, MOST_BYTES, printable(name))
 
 
@@ -98,12 +98,12 @@ class RemoteTarget(_Remote):
         return None
 
     def size(self, name: str) -> int | None:
-        """As listed when the run began: asking for each of a million objects would take hours."""
+        """As listed when the run started: a query for each of a million objects would take hours."""
         return self._sizes.get(name)
 
     def read(self, name: str) -> bytes:
         with _explain_errors(self.address):
-            data: bytes = self.store.cat_file(self._at(name))
+            data: bytes = self.store.cat_file(self._join_address(name))
         return data
 
     def keep(self, file: Path, name: str) -> None:
@@ -115,7 +115,7 @@ class RemoteTarget(_Remote):
     def write(self, data: bytes, name: str) -> None:
         """An object, whole or not at all."""
         with _explain_errors(self.address):
-            place = self._at(name)
+            place = self._join_address(name)
             try:
                 self.store.makedirs(place.rsplit("/", 1)[0], exist_ok=True)
                 self.store.pipe_file(place, data)
@@ -123,7 +123,7 @@ class RemoteTarget(_Remote):
                 raise _no_such_place(self.address) from error
 
     def sweep(self) -> None:
-        """Objects appear when they are complete: nothing is temporary."""
+        """Objects appear only when complete: there are no temporary files."""
 
 
 class _SegmentManifest(Manifest):
@@ -136,7 +136,7 @@ class _SegmentManifest(Manifest):
         self._waiting: list[bytes] = []
         self._since = 0.0
         numbers = (name.rsplit("/", 1)[-1].split(".")[0] for name, _ in segments)
-        self._next = 1 + max((int(text) for text in numbers if text.isdecimal()), default=0)  # after the last, gaps or not
+        self._next = 1 + max((int(text) for text in numbers if text.isdecimal()), default=0)  # after the last, even with gaps
         number = 0
         for _, data in segments:
             for text in data.splitlines():
@@ -169,18 +169,18 @@ class _SegmentManifest(Manifest):
 
 
 def _stamp(about: dict[str, Any], size: int) -> str | None:
-    """What a store says of an object's content; None where it says nothing that would change with it."""
+    """The hash or date that a store gives for an object's content; None if it gives neither."""
     found = next((about[key] for key in _STAMPS if about.get(key) is not None), None)
     return None if found is None else f"{size} {found}"
 
 
 def _no_such_place(address: str) -> LeaderError:
-    return LeaderError(f"There is no {printable(address)}; check the address, or make its bucket first.")
+    return LeaderError(f"There is no {printable(address)}; check the address, or create its bucket first.")
 
 
 @contextmanager
 def _explain_errors(address: str) -> Iterator[None]:
-    """One sentence for whatever a store raises; files that are not there and disks here keep their own errors."""
+    """Converts any error of a store to one sentence; missing files and local disks keep their own errors."""
     try:
         yield
     except (LeaderError, FileNotFoundError, MemoryError):
@@ -189,7 +189,7 @@ def _explain_errors(address: str) -> Iterator[None]:
         if error.errno is not None and error.strerror:
             raise
         raise LeaderError(f"{printable(address)} cannot be used ({_short(error)}); check it, and your right to it.") from error
-    except Exception as error:  # every store has errors of its own
+    except Exception as error:  # every store has its own error types
         raise LeaderError(f"{printable(address)} cannot be used ({_short(error)}); check it, and your right to it.") from error
 
 

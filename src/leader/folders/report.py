@@ -1,7 +1,7 @@
-"""The contact sheet: one HTML page with every picture before and after, its map and its verdict, sorted by a click.
+"""The contact sheet: one HTML page with every picture before and after, its map and its verdict; click to sort.
 
-The page holds everything itself, asks nothing of any server and runs no script but its own few lines. It is written
-picture by picture, so that its size takes no memory.
+The page is self-contained: it makes no requests and runs only its own short script. It is written picture by picture, so memory
+does not grow with its size.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from leader.folders.places import Source, Target
 SIDE = 112
 GAP = 4
 WHITE_AT = 0.2
-"""The end of the colour scale of maps: a standard deviation of a fifth of the range. Fixed, so that rows compare."""
+"""The end of the colour scale of maps: a standard deviation of a fifth of the range. Fixed, so that rows are comparable."""
 
 _STOPS = np.array([[0, 0, 4], [81, 18, 124], [183, 55, 121], [252, 137, 97], [252, 253, 191]], np.float32)
 
 
 def write_strip(path: Path, before: Image.Image, after: Image.Image, spread: NDArray[np.float32] | None) -> None:
-    """Writes the strip: three squares beside each other, the last one empty where there is no map."""
+    """Writes the strip: three squares side by side, the last one empty if there is no map."""
     strip = Image.new("RGB", (3 * SIDE + 2 * GAP, SIDE), "white")
     views = [before, after, *([] if spread is None else [colour_map(spread)])]
     for position, view in enumerate(views):
@@ -51,7 +51,7 @@ def colour_map(spread: NDArray[np.float32]) -> Image.Image:
 
 
 def _fit(view: Image.Image) -> Image.Image:
-    """The view made as large as a square allows; pixels of small pictures stay pixels."""
+    """The view scaled to fit the square; small pictures are enlarged without smoothing."""
     scale = SIDE / max(view.size)
     size = (max(1, round(view.width * scale)), max(1, round(view.height * scale)))
     return view.resize(size, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS)
@@ -118,7 +118,7 @@ def write_report(source: Source, target: Target, manifest: Manifest, names: Iter
 
 
 def page_text(lines: Iterable[Line], strip: Any) -> Iterator[str]:
-    """The page in pieces. strip: a picture's line -> WebP bytes of its thumbnails, or None."""
+    """Yields the page in pieces. strip: a picture's line -> WebP bytes of its thumbnails, or None."""
     yield _HEAD
     yield "<h1>Restored pictures</h1>\n<p>Click a heading to sort. The map shows the standard deviation of every pixel on a "
     yield f"fixed scale: black is 0, pale yellow {WHITE_AT:.0%} of the range or more.</p>\n<table><thead><tr>"
@@ -162,7 +162,7 @@ def _table(value: Any) -> Mapping[str, Any]:
 
 
 def _level(line: Line, verdict: Mapping[str, Any]) -> tuple[str, str]:
-    """The word of a row, and why."""
+    """The status of a row, and the reason."""
     if line.get("status") == FAILED:
         return "error", str(line.get("error", ""))
     found = verdict.get("reasons")
@@ -173,19 +173,19 @@ def _level(line: Line, verdict: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _address(name: Any) -> str:
-    """A file name as the address of a link."""
+    """A file name as a link target."""
     return quote(str(name).encode("utf-8", "surrogatepass"))
 
 
 def _size(value: Any) -> tuple[int, int]:
-    """Width and height that a line tells, (0, 0) where it does not."""
+    """Width and height in a line, (0, 0) if missing."""
     if isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
         return int(value[0]), int(value[1])
     return 0, 0
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it can be told as one: lines may be edited, and JSON has whole numbers that no float can hold."""
+    """Whether the value is a usable number: lines may be edited, and JSON has integers that no float can hold."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e300 < value < 1e300
 
 
@@ -196,7 +196,7 @@ def _number(value: Any, pattern: str) -> str:
 
 
 def _strip(line: Line, source: Source, target: Target, folder: Path) -> bytes | None:
-    """The thumbnails of a picture: those kept with its result, or new ones, without map, where none were kept."""
+    """The thumbnails of a picture: those kept with its result, or else new ones without a map."""
     if line.get("status") != DONE:
         return None
     files = line.get("files", {})
@@ -214,7 +214,7 @@ def _strip(line: Line, source: Source, target: Target, folder: Path) -> bytes | 
         write_strip(strip, before, after, None)
         return strip.read_bytes()
     except (OSError, ValueError):
-        return None  # a picture that was moved away since has no thumbnail, nor has a name that no file can have
+        return None  # no thumbnail for a picture that was moved since, or for an invalid file name
 
 
 def _save(data: bytes, folder: Path, name: str) -> Path:

@@ -1,8 +1,7 @@
-"""A folder restored: what is to do, who does it, what is kept.
+"""A run over a folder: lists the pictures to restore, distributes them, keeps the results.
 
-One process decides and keeps: it alone moves results into place and writes the manifest, a result first and its line
-after. Killed between the two, it finds a file without a line next time, restores the picture again and sees that the
-bytes are the same.
+Only one process moves results into place and writes the manifest, first the result and then its line. If it is killed between
+the two, the next run finds a file without a line, restores the picture again and sees that the bytes are the same.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from leader.folders.report import write_report
 from leader.folders.work import FolderTask, PictureAnswer, restore_some
 
 MOST_JOB_BYTES = 4 << 20
-"""Of the files of a job of several pictures, which a worker holds at once."""
+"""Total size of the files of a job with several pictures, which a worker holds in memory together."""
 MOST_WRITE_FAILURES = 3
-"""After so many results in a row that could not be written the run ends: the next ones would be computed in vain."""
+"""The run ends after this many consecutive results that could not be written: further ones would be computed in vain."""
 
 
 @dataclass
 class FolderOutcome:
-    """What a run did: how many pictures were restored, found done, refused by their verdict, and failed (name, why)."""
+    """The outcome of a run: how many pictures were restored, already done, refused by their verdict, and failed (name, why)."""
 
     restored: int = 0
     found: int = 0
@@ -50,10 +49,10 @@ class FolderOutcome:
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who is told what happens.
+    """Callbacks for the progress of a run.
 
     note      one sentence about the folder
-    listed    what lies ahead, once
+    listed    the pictures to restore, once
     finished  after every picture: its name, and what is wrong with it or None
     """
 
@@ -83,7 +82,7 @@ def run_folder(
     if isinstance(given, DiskSource) and not given.holds_any():
         for text in given.notes:
             (watcher or Watcher()).note(text)
-        raise _no_pictures(given)  # before anything is made in the place of the results
+        raise _no_pictures(given)  # before anything is created in the output folder
     with closing(target.open()) as manifest:
         try:
             run = _FolderRun(given, target, manifest, choices, maps, report, force, watcher or Watcher())
@@ -104,20 +103,20 @@ def _open_both(source: str, out: str) -> tuple[Source, Target]:
         given.without = results
         given.address = str(pictures.resolve())
     elif given.address.rstrip("/") == target.address.rstrip("/"):
-        raise UsageError("The results would take the place of the pictures; give another output folder.")
+        raise UsageError("The results would replace the pictures; give another output folder.")
     return given, target
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A picture to restore. unsure: a file without a line lies where its result belongs."""
+    """A picture to restore. unsure: there is a file without a line where its result belongs."""
 
     found: FoundFile
     unsure: bool
 
 
 def share_out(work: list[_Work], count: int) -> list[list[_Work]]:
-    """The pictures in jobs of at most `count`, whose files are small together: a large one is a job of its own."""
+    """Groups pictures into jobs of at most `count`, limited in total file size: a large picture is a job of its own."""
     jobs: list[list[_Work]] = []
     size = 0
     for item in work:
@@ -151,7 +150,7 @@ class _FolderRun:
 
     def go(self, workers: Engine) -> None:
         for number in self.manifest.damaged:
-            self.watcher.note(f"Line {number} of the manifest cannot be read; what it alone was about is restored again.")
+            self.watcher.note(f"Line {number} of the manifest cannot be read; a picture that only it covers is restored again.")
         work = self._list_work()
         if self.choices.digest not in self.manifest.settings:
             self.manifest.append({"kind": "settings", "digest": self.choices.digest, "choices": self.choices.describe()})
@@ -169,7 +168,7 @@ class _FolderRun:
         lost: list[_Work] = []
         for items, answers in self._answers(workers, task, share_out(work, self.choices.together)):
             if isinstance(answers, Lost) and len(items) > 1:
-                lost += items  # one of them was too much for its worker: each alone
+                lost += items  # one of them was too much for its worker: try each alone
                 continue
             self._settle(items, answers, workers.threads, meter)
         for items, answers in self._answers(workers, task, [[item] for item in lost]):
@@ -192,7 +191,7 @@ class _FolderRun:
             self.watcher.finished(item.found.name, error)
 
     def _list_work(self) -> list[_Work]:
-        """What is to be restored, in the order of names; the rest is counted, and told where it is wrong."""
+        """The pictures to restore, sorted by name; the others are counted, and errors are reported."""
         files = sorted(self.source.walk())
         for text in self.source.notes:
             self.watcher.note(text)
@@ -208,7 +207,7 @@ class _FolderRun:
                 decided = self._decide(item)
             except (LeaderError, OSError) as error:
                 known = isinstance(error, LeaderError)
-                words = str(error) if known else f"It cannot be looked at ({getattr(error, 'strerror', None) or error})."
+                words = str(error) if known else f"It cannot be accessed ({getattr(error, 'strerror', None) or error})."
                 self._fail(item, words)
                 self.watcher.finished(item.name, words)
             else:
@@ -218,14 +217,14 @@ class _FolderRun:
         return work
 
     def _decide(self, item: FoundFile) -> _Work | None:
-        """None where a picture is done: the same content, the same settings, and its results are there."""
+        """None if a picture is done: same content, same settings, and its results are there."""
         entry = self.manifest.entries.get(item.name)
         names = name_results(item.name, self.maps)
         if entry is not None and entry.status != FAILED and entry.settings == self.choices.digest:
             there = entry.status == REFUSED or all(self._is_there(entry, kind, name) for kind, name in names.items())
             if there and self._same_content(item, entry):
                 if entry.status == REFUSED:
-                    self.outcome.refused += 1  # the same command ends as it did: there is no result
+                    self.outcome.refused += 1  # the same command would end the same way: without a result
                 else:
                     self.outcome.found += 1
                     self._count(entry.level)
@@ -259,7 +258,7 @@ class _FolderRun:
         return self.source.sha256(item.name) == entry.content
 
     def _settle_one(self, item: _Work, answer: PictureAnswer, threads: int) -> str | None:
-        """Keeps what a worker made, or tells why not; the sentence where there is no result."""
+        """Keeps the result of a worker; returns the error message if there is no result."""
         found = item.found
         error = answer.error
         if answer.wrong in ("words", "prior") and not self.outcome.restored and not self.outcome.found:
@@ -279,8 +278,8 @@ class _FolderRun:
             self._unwritable = self._unwritable + 1 if failed_to_write else 0
             if self._unwritable >= MOST_WRITE_FAILURES:
                 raise LeaderError(
-                    f"{self._unwritable} results in a row could not be written, the last one because: {error} Put that right "
-                    "and run the same command again, which goes on where this one stopped."
+                    f"{self._unwritable} results in a row could not be written, the last one because: {error} Fix that "
+                    "and run the same command again: it continues where this one stopped."
                 )
             return error
         self._unwritable = 0
@@ -305,7 +304,7 @@ class _FolderRun:
         return None
 
     def _keep(self, item: _Work, answer: PictureAnswer) -> None:
-        """Moves the files of a result into place, the picture last: where it is, all is."""
+        """Moves the files of a result into place, the picture last: once it is there, the result is complete."""
         if answer.folder is None:
             return
         for kind in order_files(answer.files):
@@ -313,7 +312,7 @@ class _FolderRun:
             file = Path(answer.folder) / about["file"]
             expected = {**name_results(item.found.name, self.maps), "strip": name_strip(item.found.name)}
             if about["name"] != expected.get(kind):
-                raise LeaderError(f"A worker named a result '{printable(about['name'])}' that was not asked for.")
+                raise LeaderError(f"A worker returned a result '{printable(about['name'])}' that was not requested.")
             size = self.target.size(about["name"]) if item.unsure and kind != "strip" else None
             if size is not None and self.target.sha256(about["name"]) != sha256_of(file):
                 raise LeaderError(
@@ -334,7 +333,7 @@ class _FolderRun:
             "name": item.name,
             "status": FAILED,
             "settings": self.choices.digest,
-            "files": files,  # what an earlier run wrote is still ours
+            "files": files,  # files of an earlier run are still ours
             "error": error,
         }
         self.manifest.append(line)

@@ -1,4 +1,4 @@
-"""What a worker does: pictures fetched, restored, and left as finished files. It never raises for a picture's sake."""
+"""The work of a worker: fetches and restores pictures, and leaves finished files. It never raises because of a picture."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FolderTask:
-    """What all pictures of a run have in common; every worker gets it once.
+    """The part that all pictures of a run share; sent once to every worker.
 
-    source, out  addresses; staging: the folder here for finished files, or None where they are sent
+    source, out  addresses; staging: the local folder for finished files, or None if they are sent
     maps         suffix of the uncertainty maps, or None for none
     strips       whether thumbnails are kept
     """
@@ -46,15 +46,15 @@ class FolderTask:
 
 @dataclass(frozen=True)
 class PictureAnswer:
-    """What became of a picture.
+    """The outcome of a picture.
 
     status   "done", "refused" or "failed"
-    error    the sentence where it failed
-    content  SHA-256 of what was read
+    error    the error message if it failed
+    content  SHA-256 of the bytes read
     files    kind -> name, sha256, bytes
-    folder   where the files lie, where they were not sent; the receiver removes it
-    wrong    "words" where the request itself is wrong, "prior" where that cannot be used, "output" where results cannot be
-             written: the next picture will fare the same
+    folder   the folder of the files if they were not sent; the receiver removes it
+    wrong    "words" if the request itself is wrong, "prior" if the prior cannot be used, "output" if results cannot be written:
+             the next picture would fail too
     """
 
     status: str
@@ -68,11 +68,11 @@ class PictureAnswer:
 
 
 class _OutputError(LeaderError):
-    """The place of results, not the picture, is at fault."""
+    """The output folder, not the picture, is at fault."""
 
 
 def restore_some(task: FolderTask, names: Sequence[str]) -> list[PictureAnswer]:
-    """Restores pictures of the source: one, or several of which alike ones share a pass of the network."""
+    """Restores pictures of the source: one, or several, where those of equal size share a pass of the network."""
     from leader.restoration.together import run_all
 
     begin = time.perf_counter()
@@ -87,7 +87,7 @@ def restore_some(task: FolderTask, names: Sequence[str]) -> list[PictureAnswer]:
 
 
 class _Item:
-    """A picture on its way: its folder, what was read, what became of it."""
+    """A picture in progress: its folder, its data, its outcome."""
 
     def __init__(self, task: FolderTask, name: str) -> None:
         self.task, self.name = task, name
@@ -97,14 +97,14 @@ class _Item:
         self._answer: PictureAnswer | None = None
 
     def attempt(self, part: Callable[[], None]) -> None:
-        """Does a part of the work; what it raises is this picture's answer."""
+        """Does a part of the work; an exception becomes this picture's outcome."""
         try:
             part()
         except Exception as error:
             self._answer = PictureAnswer(FAILED, _explain_error(error, self.name, self.folder), wrong=_classify_error(error))
 
     def answer(self, seconds: float) -> PictureAnswer:
-        """What became of it; where that is no result nothing is left of it."""
+        """The outcome; without a result, all files of the picture are removed."""
         answer = self._answer
         assert answer is not None
         if self.folder is not None and (answer.status != DONE or self.task.staging is None):
@@ -126,7 +126,7 @@ class _Item:
         self.ready = ready
 
     def finish(self, made: Restoration | Exception) -> None:
-        """Writes what the first run gave, or what a second try did."""
+        """Writes the result of the first run, or of a second attempt."""
         from leader.restoration.second_try import run_with_second_try
 
         if isinstance(made, Exception):
@@ -142,7 +142,7 @@ class _Item:
             self._answer = PictureAnswer(DONE, content=self.content, files=self._keep(restored), folder=folder, run=run)
 
     def _keep(self, restored: Restoration) -> dict[str, dict[str, Any]]:
-        """Leaves the files of a result, or sends them: kind -> name, sha256, bytes."""
+        """Leaves or sends the files of a result: kind -> name, sha256, bytes."""
         assert self.folder is not None
         names, strip = name_results(self.name, self.task.maps), name_strip(self.name) if self.task.strips else None
         files = {}
@@ -167,7 +167,7 @@ def _make_folder(task: FolderTask) -> Path:
         (folder / "in").mkdir()
     except FileNotFoundError as error:
         raise _OutputError(
-            f"This machine does not see the folder {printable(task.out)}; share it with all machines, or give an address such "
+            f"This machine cannot see the folder {printable(task.out)}; share it with all machines, or give an address such "
             "as s3://BUCKET/NAME."
         ) from error
     except OSError as error:
@@ -179,7 +179,7 @@ def _fetch(source: Source, name: str, copy: Path) -> str:
     try:
         return source.fetch(name, copy)
     except FileNotFoundError as error:
-        raise LeaderError("It vanished since the folder was listed.") from error
+        raise LeaderError("It vanished after the folder was listed.") from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
             raise _OutputError(f"It could not be copied ({error.strerror}).") from error
@@ -189,7 +189,7 @@ def _fetch(source: Source, name: str, copy: Path) -> str:
 def _write_files(
     task: FolderTask, restored: Restoration, names: Mapping[str, str], strip: str | None, folder: Path
 ) -> dict[str, tuple[Path, str]]:
-    """The files of a result, complete and on the disk: kind -> (file, the name it will have)."""
+    """The files of a result, complete and on disk: kind -> (file, its final name)."""
     from leader.folders.report import write_strip
 
     made = {kind: (folder / f"{kind}{Path(final).suffix.lower()}", final) for kind, final in names.items()}
@@ -205,7 +205,7 @@ def _write_files(
 
 
 def _describe_run(restored: Restoration) -> dict[str, Any]:
-    """The summary of a run without its path and without tables, which are those of the settings."""
+    """The summary of a run without its path and without tables, which the settings already hold."""
     summary = restored.summary()
     summary["options"] = {key: value for key, value in summary["options"].items() if not isinstance(value, Mapping)}
     del summary["trace"], summary["versions"]
@@ -213,7 +213,7 @@ def _describe_run(restored: Restoration) -> dict[str, Any]:
 
 
 class _Model:
-    """A prior that was loaded once, for all pictures of this process."""
+    """A prior, loaded once for all pictures of this process."""
 
     def __init__(self, choices: FolderChoices) -> None:
         from leader.priors import loading
@@ -228,7 +228,7 @@ class _Model:
         self.dtype = name_precision(dtype, self.prior)
 
     def prepare(self, copy: Path) -> Preparation:
-        """The Preparation of a picture, as `prepare` with the prior by name would make it."""
+        """The Preparation of a picture, the same as `prepare` makes with the prior by name."""
         ready = self.request.prepare(copy, prior=self.prior, dtype=None)
         origin = replace(ready.origin, prior=self.source, prior_sha256=self.sha256, dtype=self.dtype)
         return replace(ready, origin=origin)
@@ -259,13 +259,13 @@ def _classify_error(error: Exception) -> str | None:
 
 
 def _explain_error(error: Exception, name: str, folder: Path | None) -> str:
-    """What went wrong, with the name of the source instead of that of its copy."""
+    """The error message, with the name of the source instead of its copy."""
     if isinstance(error, MemoryError):
         return str(no_memory())
     if isinstance(error, (LeaderError, OSError)):
         text = str(error)
     else:
-        text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]} (this is a bug of leader, please report it)."
+        text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]} (this is a bug in leader, please report it)."
     if folder is not None:
         text = text.replace(f"{printable(folder)}{os.sep}in{os.sep}", "")
     return text

@@ -1,4 +1,4 @@
-"""Good company: this package's parts as those of other libraries, and theirs as parts here. Each library has a module."""
+"""Adapters between this package and other libraries, in both directions; one module per library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["deepinv"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a module when it is first used: the other library may take seconds."""
+    """Imports a module on first use: the other library may take seconds to import."""
     if name not in __all__:
         raise AttributeError(f"module 'leader.interop' has no attribute '{name}'")
     return import_module(f"leader.interop.{name}")

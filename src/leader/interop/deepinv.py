@@ -1,6 +1,6 @@
-"""deepinv both ways: its linear physics as operators, its denoisers as priors, methods of here as its reconstructors.
+"""deepinv in both directions: its linear physics as operators, its denoisers as priors, our methods as its reconstructors.
 
-deepinv's images are in [0, 1], as pictures are at the doors of this package.
+deepinv's images are in [0, 1], like those of this package's public interface.
 
     model = leader.interop.deepinv.Reconstructor("ddnm", steps=20)   # in place of one of deepinv's
     x_hat = model(y, physics)
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 else:
     try:
         from deepinv.models import Reconstructor as _Base
-    except (ImportError, RuntimeError):  # not there, or not with this torch; its interface is that of a Module
+    except (ImportError, RuntimeError):  # not installed, or incompatible with this torch; its interface is that of a Module
         _Base = nn.Module
 
 
@@ -37,13 +37,13 @@ class PhysicsOperator(LinearOperator):
     """A linear physics of deepinv (`A`, `A_adjoint`) as an operator, without its noise.
 
     image_shape  (C, H, W) of the images it measures
-    params       of the physics, such as a mask, handed to both functions
+    params       of the physics, such as a mask, passed to both functions
     """
 
     def __init__(self, physics: Any, image_shape: tuple[int, int, int], **params: Any) -> None:
         super().__init__(image_shape)
         if not (callable(getattr(physics, "A", None)) and callable(getattr(physics, "A_adjoint", None))):
-            raise LeaderError(f"A linear physics has A and A_adjoint; found {type(physics).__name__}: use one of deepinv's.")
+            raise LeaderError(f"A linear physics has A and A_adjoint; found {type(physics).__name__}: use a deepinv physics.")
         self.physics, self.params, self.task = physics, params, type(physics).__name__.lower()
 
     def A(self, x: Tensor) -> Tensor:
@@ -56,10 +56,10 @@ class PhysicsOperator(LinearOperator):
 
 
 def as_operator(physics: Any, image_shape: tuple[int, int, int], **params: Any) -> LinearOperator:
-    """A linear physics of deepinv as an operator; refused where A_adjoint is not the adjoint of A.
+    """A linear physics of deepinv as an operator; rejected if A_adjoint is not the adjoint of A.
 
-    Circular blurs, masks and the identity become operators of here, whose singular values every method can use; of others the
-    inverses are found by conjugate gradients.
+    Circular blurs, masks and the identity become operators of this package, whose singular values every method can use; for
+    others the inverses are found by conjugate gradients.
     """
     from leader.operators.adjoint import check_adjoint
 
@@ -72,7 +72,7 @@ def as_operator(physics: Any, image_shape: tuple[int, int, int], **params: Any) 
 
 
 def _find_twin(operator: PhysicsOperator, like: Tensor) -> LinearOperator | None:
-    """The operator of here that measures the same; None where there is none."""
+    """The equivalent operator of this package; None if there is none."""
     shape = operator.image_shape
     makers: list[Callable[[], LinearOperator]] = [lambda: Denoising(shape)]
     for name, kind in (("filter", Blur), ("mask", Inpainting)):
@@ -85,7 +85,7 @@ def _find_twin(operator: PhysicsOperator, like: Tensor) -> LinearOperator | None
         try:
             twin = make()
             found = twin.A(x)
-        except LeaderError:  # a filter or mask that is none of the kind
+        except LeaderError:  # an unsupported filter or mask
             continue
         if found.shape == wanted.shape and torch.allclose(found, wanted, atol=1e-5):
             return twin
@@ -98,11 +98,11 @@ def as_prior(denoiser: nn.Module, **about: Any) -> DenoiserPrior:
 
 
 class Reconstructor(_Base):  # type: ignore[misc, unused-ignore]
-    """A method of this package called as deepinv calls its reconstructors: `model(y, physics)` -> images in [0, 1].
+    """A method of this package with the interface of a deepinv reconstructor: `model(y, physics)` -> images in [0, 1].
 
     method, choices  as in `leader.Sampler`: plugins, steps, settings
     prior            as in `leader.load_prior`, or a denoiser of deepinv
-    sigma            noise level for [0, 1] images; None: that of the physics' noise model, 0 where it has none
+    sigma            noise level for [0, 1] images; None: that of the physics' noise model, 0 if it has none
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Reconstructor(_Base):  # type: ignore[misc, unused-ignore]
 
 
 def _read_sigma(physics: Any, batch: int) -> float | Tensor:
-    """The noise level of the physics' Gaussian noise; 0 where it has no noise."""
+    """The noise level of the physics' Gaussian noise; 0 if it has no noise."""
     model = getattr(physics, "noise_model", None)
     sigma = getattr(model, "sigma", None)
     if sigma is None:

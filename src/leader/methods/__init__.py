@@ -1,4 +1,4 @@
-"""The methods, one file a paper, and their registry."""
+"""The methods, one file per paper, and their registry."""
 
 from __future__ import annotations
 

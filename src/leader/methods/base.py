@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class State:
-    """Where a batch of images stands: tensors with leading B. Methods add fields of their own.
+    """The state of a batch of images: tensors with leading B. Methods add fields of their own.
 
     >>> State(torch.zeros(4, 3, 8, 8)).select(torch.tensor([0, 2])).x.shape
     torch.Size([2, 3, 8, 8])
@@ -37,7 +37,7 @@ class State:
     x: Tensor
 
     def select(self: S, keep: Tensor) -> S:
-        """The state of the images `keep`; itself where these are all of them, in order."""
+        """The state of the images `keep`; the same object if these are all of them, in order."""
         if torch.equal(keep.cpu(), torch.arange(len(self.x))):
             return self  # large pictures have no room for copies
         return replace(self, **{item.name: getattr(self, item.name)[keep] for item in fields(self)})
@@ -67,7 +67,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a method asks of the network: upper bounds, an early stop may save some.
+    """The network calls of a method: upper bounds, since an early stop may save some.
 
     forward   evaluations per visited time
     backward  reverse-mode passes per visited time
@@ -86,10 +86,10 @@ class Cost:
 class Context:
     """What is fixed during one step: the network, the problem, the schedule and the draws of these images.
 
-    noise(name) -> standard normal [B, C, H, W], the same whenever it is asked again.
-    origin      the clean image a run begins from, [B, C, H, W], where a plug-in knows one; else it begins from noise
-    lasting     what holds for these images during the whole run, by key
-    given_metric  in which a plug-in wants the data step to be the smallest, where one does
+    noise(name) -> standard normal [B, C, H, W], the same on every call.
+    origin      the clean image a run starts from, [B, C, H, W], if a plug-in provides one; otherwise it starts from noise
+    lasting     values that are valid for these images during the whole run, by key
+    given_metric  the metric of the data step, if a plug-in provides one
 
     >>> Context.__dataclass_fields__.keys() >= {'ask', 'problem', 'schedule', 'noise'}
     True
@@ -105,15 +105,15 @@ class Context:
     _known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, key: Hashable, make: Callable[[], V]) -> V:
-        """make() the first time `key` is asked for in this step, and the same answer from then on."""
-        return _kept(self._known, key, make)
+        """The result of make(), computed once per step for each `key`."""
+        return _compute_once(self._known, key, make)
 
     def always(self, key: Hashable, make: Callable[[], V]) -> V:
-        """make() the first time `key` is asked for in this run, for what depends on the operator and the noise level alone."""
-        return _kept(self.lasting, key, make)
+        """The result of make(), computed once per run for each `key`, if it depends only on operator and noise level."""
+        return _compute_once(self.lasting, key, make)
 
     def per_measurement(self, key: Hashable, make: Callable[[], V]) -> V:
-        """make() whenever y is another one, for what depends on it: once a run, or a step where entries are censored."""
+        """The result of make(), computed again when y changes: once per run, or once per step if entries are censored."""
         known = self.lasting.get(key)
         if known is None or known[0] is not self.problem.y:
             known = self.lasting[key] = (self.problem.y, make())
@@ -122,13 +122,13 @@ class Context:
 
     @property
     def metric(self) -> Metric:
-        """In which a data step is the smallest: that of a plug-in, else all pixels alike."""
+        """The metric of the data step: that of a plug-in, or else the Euclidean one."""
         return Euclidean(self.problem.operator) if self.given_metric is None else self.given_metric
 
     def expected(self, x0: Tensor, taken: bool = False) -> Tensor:
-        """E[x0 | x_t, y] where a plug-in's metric knows how uncertain x0 is; else x0 itself.
+        """E[x0 | x_t, y] if a plug-in's metric knows how uncertain x0 is; otherwise x0 itself.
 
-        taken  whether the method goes on to take the measured components from y, each at its own noise
+        taken  whether the method then takes the measured components from y, each at its own noise
         """
         if self.given_metric is None:
             return x0
@@ -147,7 +147,7 @@ class Context:
         return level.signal * self.origin + level.noise * noise
 
 
-def _kept(known: dict[Hashable, Any], key: Hashable, make: Callable[[], V]) -> V:
+def _compute_once(known: dict[Hashable, Any], key: Hashable, make: Callable[[], V]) -> V:
     if key not in known:
         known[key] = make()
     value: V = known[key]
@@ -155,14 +155,14 @@ def _kept(known: dict[Hashable, Any], key: Hashable, make: Callable[[], V]) -> V
 
 
 class Method:
-    """A zero-shot restoration method. Subclasses are frozen dataclasses whose fields are the settings.
+    """A zero-shot restoration method. Subclasses are frozen dataclasses whose fields are their settings.
 
-    name, paper, summary  for humans; label: the name in tables, by default that of the class
-    needs                 what it asks of the operator
+    name, paper, summary  for humans; label: the name in tables, the class name by default
+    needs                 what it needs from the operator
     calls_per_step        network calls per visited time, for humans
     draws                 names of its random draws besides those of `leader.noise`
-    needs_metric          whether its data step needs a plug-in's metric: the plan adds `ucdc` where none has one
-    takes_origin          whether a run may begin late, from a clean image that a plug-in knows
+    needs_metric          whether its data step needs a plug-in's metric: the plan adds `ucdc` if no plug-in has one
+    takes_origin          whether a run may start late, from a clean image that a plug-in provides
     revision              raised by one whenever the numbers of the method change; part of the keys of benchmark records
     term                  an image prior the method applies itself, which a plug-in may take over ("pirp")
 
@@ -186,23 +186,23 @@ class Method:
         check_settings(self, "method", self.name)
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
-        """The times it visits when nobody says otherwise."""
+        """The default grid."""
         return grid_on(schedule, steps, uniform_grid)
 
     @property
     def cost(self) -> Cost:
-        """What a run asks of the network, so that it can be known before it starts."""
+        """The network calls of a run, known before it starts."""
         return Cost()
 
     def check(self, problem: Problem) -> None:
-        """Refuses, before the first network call, a problem the method cannot serve."""
+        """Rejects, before the first network call, a problem that the method does not support."""
 
     def without_term(self) -> Method:
         """The method with its own image prior switched off, for a plug-in that takes it over."""
         return self
 
     def start(self, context: Context, t: Tensor) -> State:
-        """The state at the first time: noise, around the clean image a plug-in knows, if one does."""
+        """The state at the first time: noise, centred on a plug-in's clean image if there is one."""
         return State(context.beginning(t))
 
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
@@ -218,8 +218,8 @@ class Method:
         raise NotImplementedError(f"{type(self).__name__} must implement advance")
 
     def travel(self, context: Context, state: State, t: Tensor, u: Tensor) -> State:
-        """The state taken back up from times t to times u > t."""
-        raise LeaderError(f"The method '{self.name}' has no time travel; use a grid that only descends.")
+        """The state moved back up from times t to times u > t."""
+        raise LeaderError(f"The method '{self.name}' does not support time travel; use a grid that only descends.")
 
     def finish(self, context: Context, state: State) -> Tensor:
         """The restored image, [B, C, H, W], not clamped."""

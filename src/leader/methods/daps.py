@@ -4,15 +4,15 @@ Needs A and A^T. From x_t the probability flow is followed to a clean image x0, 
 
     exp(-|A x - y|^2 / (2 tau^2) - |x - x0|^2 / (2 s_t^2)),   s_t^2 = (1 - abar_t) / abar_t
 
-beginning at x0, and what they reach is noised to the next time. They are few and small: where y says nothing they do not come
-as far as s_t, which is meant. tau is smaller than the noise of the data, so that y is taken as it is; its noise is removed by
-what follows: from s_t = 2 sigma on (`end`) the flow is followed to the clean image.
+starting at x0, and their result is noised to the next time. The steps are few and small: where y carries no information they do
+not reach a distance of s_t, which is intended. tau is smaller than the noise of the data, so y is taken at face value; its
+noise is removed afterwards: from s_t = 2 sigma on (`end`) the flow is followed to the clean image.
 
-Differs from the authors' code: theirs ends by the flow from a noise level of 0.1, whatever sigma, which is 2 sigma for their
-data; ours does so at 2 sigma, and goes on to the last time where data are clean. No Langevin step is longer than is stable,
-1 / (|A|^2 / tau^2 + 1 / s_t^2), and its length falls with time, not with the count of steps, so that runs that skip steps take
-the same ones. The flow's times are equally spaced, theirs by the 7th root of the noise; those of the run are a uniform grid.
-In the metric of a plug-in the chain begins at E[x0 | x_t, y], which it may not reach by itself; what it draws from stays the
+Differs from the authors' code: theirs finishes with the flow from a noise level of 0.1 for any sigma, which is 2 sigma for
+their data; ours does so at 2 sigma, and continues to the last time if the data are clean. No Langevin step exceeds the stable
+length, 1 / (|A|^2 / tau^2 + 1 / s_t^2), and the length falls with time, not with the step count, so runs that skip steps take
+the same ones. The flow's times are equally spaced (theirs by the 7th root of the noise); the run uses a uniform grid. In the
+metric of a plug-in the chain starts at E[x0 | x_t, y], which it may not reach by itself; the target distribution stays the
 same.
 """
 
@@ -55,11 +55,11 @@ class DAPS(Method):
     rate: float = 1e-4
     """Their length at the highest noise, in [-1, 1] units squared."""
     fall: float = 0.01
-    """What is left of the length at the end."""
+    """Fraction of the length that remains at the end."""
     tau: float = 0.01
-    """Standard deviation the data are taken to have, in [-1, 1] units."""
+    """Assumed standard deviation of the data, in [-1, 1] units."""
     end: float = 2.0
-    """Noisy data are taken while s_t is at least so many times their noise; then the flow is followed to the end."""
+    """Noisy data are used while s_t is at least this multiple of their noise; then the flow is followed to the end."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,7 +102,7 @@ class DAPS(Method):
         return x
 
     def _takes_data(self, context: Context, t: Tensor, like: Tensor) -> Tensor:
-        """Whose noise at times t is still so high that the data are taken, bool [B, 1, 1, 1] where `like` lives."""
+        """Images whose noise at times t is high enough to use the data, bool [B, 1, 1, 1] on the device of `like`."""
         abar = context.level(t).abar
         limit = self.end * context.problem.sigma_column(abar)
         return ((1 - abar) / abar >= limit**2).to(like.device)

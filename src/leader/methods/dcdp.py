@@ -1,14 +1,14 @@
 """DCDP. Li et al., "Decoupled data consistency with diffusion purification for image restoration", 2024.
 
 Needs A and A^T. Two phases in turn: a few steps of gradient descent with momentum on |A x - y|^2 from the current image, then
-purification, noise of time t and the probability flow back to a clean image. Times fall linearly from `first`; the run begins
-with the data alone, from mid-grey, and ends with a purification.
+purification, noise of time t and the probability flow back to a clean image. Times fall linearly from `first`; the run starts
+from mid-grey with a data phase and ends with a purification.
 
-Differs from the authors' code: the length of a gradient step is in units of 1 / |A|^2, where they tune one of the mean square
-error for every task (0.01 to 1 in these units); noisy data are fitted with the paper's proximity term, lam sigma^2 / s_t^2
-times |x - x0|^2, which their code has as an option and leaves off (`lam = 0`); x0 is not clamped inside the flow; the last
-purification is that of the last time. `flow = 1` is their second version, the network's estimate in the place of the flow.
-In the metric of a plug-in the descent begins at E[x0 | x_t, y]; what it minimises stays the same.
+Differs from the authors' code: the length of a gradient step is in units of 1 / |A|^2, while theirs is that of the mean square
+error, tuned for every task (0.01 to 1 in these units); noisy data are fitted with the paper's proximity term, lam sigma^2 /
+s_t^2 times |x - x0|^2, which is off by default in their code (`lam = 0`); x0 is not clamped inside the flow; the last
+purification is that of the last time. `flow = 1` is their second version, with the network's estimate instead of the flow. In
+the metric of a plug-in the descent starts at E[x0 | x_t, y]; its objective stays the same.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class DCDP(Method):
         return grid_on(schedule, steps, lambda count, total: linspace_grid(count, total, round(self.first * total / 1000)))
 
     def start(self, context: Context, t: Tensor) -> State:
-        """What the data alone say, from mid-grey, at the noise of t."""
+        """A fit to the data alone, from mid-grey, at the noise of t."""
         if context.origin is not None:
             return State(context.beginning(t))
         noise, level = context.noise("start"), context.level(t)

@@ -1,13 +1,13 @@
 """DDNM and DDNM+. Wang, Yu, Zhang, "Zero-shot image restoration using denoising diffusion null-space model", ICLR 2023.
 
 Noise-free data: the range-space part of x0 is replaced by A^+ y. Noisy data: DDNM+, component by component in the SVD of A;
-operators without one get the paper's simplified form, which assumes that A^+ y carries noise of standard deviation sigma.
+operators without one use the paper's simplified form, which assumes that A^+ y has noise of standard deviation sigma.
 
 Differs from the authors' code: V^T is applied to the predicted noise; the noise split uses the truncated spectrum, and
 components that are cut off count as unmeasured (`noise = "published"` gives theirs); the simplified form uses sqrt(abar) and
-sqrt(1 - abar), with the noise factor applied once; equality of the two noise levels belongs to the clean branch; every
-spectral operator is served when noisy. Their Gaussian blur loses a tap and its singular values sit at the wrong places; ours
-has all five taps, each value in its place (the task's form "published" gives theirs).
+sqrt(1 - abar), with the noise factor applied once; equality of the two noise levels belongs to the clean branch; all spectral
+operators are supported with noise. Their Gaussian blur loses a tap and its singular values are in the wrong places; ours has
+all five taps and every value in the right place (the task's form "published" gives theirs).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class DDNM(Method):
         return DDNMState(up.signal * state.x0 + up.noise * context.noise("travel"), state.x0)
 
     def _exact(self, problem: Problem) -> bool:
-        """Whether the data are taken as they are."""
+        """Whether the data are treated as noise-free."""
         return problem.noise_free or self.form == "plain"
 
     def _svd(self, problem: Problem) -> SpectralOperator | None:

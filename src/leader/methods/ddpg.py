@@ -5,10 +5,10 @@ Needs A, A^T and the regularised inverse. The data step blends back-projection, 
 noise with least squares, A^T r, near the end. DDPG renews noise at every step; IDPG carries none and is an optimiser.
 
 Differs from the authors' code: settings out of range are refused, where theirs assert a constant; their legacy
-formula for eta is left out. (A A^T + eta)^{-1} sees the whole spectrum of A, also what A^+ cuts off, as their FFT
-operators do; their SVD operators invert the cut spectrum, and their Gaussian blur has all taps but singular values at
-the wrong places (the form "published" of the task has both slips of DDNM's). Their motion blur is circular like ours.
-As there, noisy data end in the un-guided estimate of the last step and clean data in the back-projected one.
+formula for eta is left out. (A A^T + eta)^{-1} uses the whole spectrum of A, including what A^+ cuts off, as their FFT
+operators do; their SVD operators invert the cut spectrum, and their Gaussian blur has all taps but singular values in the wrong
+places (the form "published" of the task has both errors of DDNM). Their motion blur is circular like ours. As in their code,
+noisy data end in the unguided estimate of the last step and clean data in the back-projected one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DDPG(Method):
     needs: ClassVar[str] = "A, A^T and A^T (A A^T + eta)^{-1}"
 
     gamma: float = 8.0
-    """With noise, delta = abar_u^gamma: larger keeps back-projection longer."""
+    """With noise, delta = abar_u^gamma: larger values keep back-projection longer."""
     zeta: float = 0.5
     """Share of the noise that is renewed."""
     eta_tilde: float = 0.7
@@ -93,14 +93,14 @@ class DDPG(Method):
         return torch.zeros_like(abar) if context.problem.noise_free else abar**self.gamma
 
     def _trust(self, context: Context, u: Tensor) -> Tensor:
-        """How much of the effective noise is carried on, float64 [B, 1, 1, 1]: damped while noisy data are
+        """The share of the effective noise that is carried over, float64 [B, 1, 1, 1]: damped while noisy data are
         back-projected.
         """
         abar = context.level(u).abar
         return torch.ones_like(abar) if context.problem.noise_free else abar**self.gamma
 
     def _unguided(self, context: Context, u: Tensor, like: Tensor) -> Tensor:
-        """Whose answer this step is, taken without the data step: noisy data at their last step."""
+        """Images for which this step gives the answer, without the data step: noisy data at their last step."""
         last = is_last(u, like)
         return torch.zeros_like(last) if context.problem.noise_free else last
 

@@ -1,15 +1,14 @@
 """DDRM. Kawar, Elad, Ermon, Song, "Denoising diffusion restoration models", NeurIPS 2022.
 
-Needs the SVD of the operator. Each spectral component is treated by comparing the noise it brings from y with that of
-the next time: where y is cleaner it replaces the estimate (share eta_b), where it is noisier it enters as a noise
-direction, and where nothing is measured the step is DDIM's. It starts from y.
+Needs the SVD of the operator. For each spectral component the noise of y is compared with that of the next time: where y is
+cleaner it replaces the estimate (share eta_b), where it is noisier it enters as a noise direction, and where nothing is
+measured the step is DDIM's. It starts from y.
 
-Differs from the authors' code: components that are cut off count as unmeasured (there they enter as noise directions,
-which is right only if y was made by the truncated operator); the start is scaled by sqrt(abar), not by 1/s_T, so that
-its variance is exactly that of the forward process (2e-5 apart at 100 steps); equality of the two noise levels
-belongs to the clean branch; their blur loses a tap and its singular values sit at the wrong places (the form
-"published" of the task gives theirs). As there, the answer is the last estimate, not projected onto the data.
-Time travel, RePaint's, is an option that theirs has not.
+Differs from the authors' code: components that are cut off count as unmeasured (theirs enter as noise directions, which is
+right only if y was made by the truncated operator); the start is scaled by sqrt(abar), not by 1/s_T, so its variance is exactly
+that of the forward process (2e-5 apart at 100 steps); equality of the two noise levels belongs to the clean branch; their blur
+loses a tap and its singular values are in the wrong places (the form "published" of the task gives theirs). As in their code,
+the answer is the last estimate, not projected onto the data. RePaint's time travel is an option that theirs does not have.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class DDRM(Method):
 
     def start(self, context: Context, t: Tensor) -> State:
         """y at the noise level of t where it is cleaner than that, noise elsewhere."""
-        if context.origin is not None:  # components with sigma / s above the noise of t would have no signal
+        if context.origin is not None:  # components with sigma / s above the noise of t have no signal
             return State(context.beginning(t))
         problem = context.problem
         operator = spectral(problem, self.name)

@@ -4,14 +4,14 @@ Needs the regularised inverse of the operator: the proximal map argmin |A x - y|
 A^T (A A^T + rho)^{-1} (y - A x0), which holds for every A and stays accurate for tiny rho.
 
 Differs from the authors' code: their algebraically equal closed form divides by rho and cancels in single precision; the last
-evaluation is returned (`return_noisy` gives their x, which still carries noise of 0.01); the start is y, or A^+ y where y is
-no image, brought to the noise of the first time by its own noise level, not that of the nearest time, and masked pixels start
-mid-grey, not black; the optional DDIM noise uses the beta between the two grid times, not that of one training step; times
-that the grid's rounding repeats are visited once. Kept, so that published lambdas mean what they meant: rho is formed with the
-noise level quoted for [0, 1] images (`published_units`), a quarter of its consistent value. The regularised inverse uses the
-whole spectrum of A, also what A^+ cuts off. Their blurs are circular like ours, with other kernels: a Gaussian of a random
-width from 3 to 9 pixels, and blurred 8-bit images that lose their fractions before noise is added; their bicubic downsampling
-is inverted as if it were circular.
+evaluation is returned (`return_noisy` gives their x, which still has noise of 0.01); the start is y, or A^+ y if y is not an
+image, brought to the noise of the first time by its own noise level, not that of the nearest time, and masked pixels start at
+mid-grey, not black; the optional DDIM noise uses the beta between the two grid times, not that of one training step; times that
+the grid's rounding repeats are visited once. Kept, so that published lambdas keep their meaning: rho is computed with the noise
+level quoted for [0, 1] images (`published_units`), a quarter of its consistent value. The regularised inverse uses the whole
+spectrum of A, including what A^+ cuts off. Their blurs are circular like ours, with other kernels: a Gaussian of a random width
+from 3 to 9 pixels, and blurred 8-bit images that lose their fractions before noise is added; their bicubic downsampling is
+inverted as if it were circular.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class DiffPIR(Method):
     clamp: bool = True
     """Hold x0 in [-1, 1]."""
     published_units: bool = True
-    """Form rho with sigma as quoted for [0, 1] images; False: with sigma of the [-1, 1] images it acts on."""
+    """Compute rho with sigma as quoted for [0, 1] images; False: with sigma of the [-1, 1] images it acts on."""
     return_noisy: bool = False
     """Return the state before the last evaluation, as the authors do."""
 
@@ -79,13 +79,13 @@ class DiffPIR(Method):
         return grid_on(schedule, steps, early_coarse_grid)
 
     def start(self, context: Context, t: Tensor) -> State:
-        """y at the noise level of t; a y that is no image enters through A^+, as if it were clean."""
+        """y at the noise level of t; if y is not an image, A^+ y is used as if it were clean."""
         if context.origin is not None:
             return State(context.beginning(t))
         problem, level, noise = context.problem, context.level(t), context.noise("start")
         if tuple(problem.y.shape[1:]) != problem.image_shape:
             return State(level.signal * problem.operator.pinv(problem.y) + level.noise * noise)
-        brought = level.abar * problem.sigma_column(level.abar) ** 2  # noise that y brings along
+        brought = level.abar * problem.sigma_column(level.abar) ** 2  # the noise of y itself
         fresh = (1 - level.abar - brought).clamp_min(0).sqrt()
         return State(level.signal * problem.y + level.cast(fresh) * noise)
 

@@ -1,17 +1,16 @@
 """DPS. Chung, Kim, McCann, Klasky, Ye, "Diffusion posterior sampling for general noisy inverse problems", ICLR 2023.
 
-Needs A and its gradient only; differentiates the misfit |A x0(x_t) - y| (the norm, not its square) through the
-network. The step is the ancestral one of DDPM between any two grid times, minus `scale` times that gradient, the last
-step included.
+Needs only A and its gradient; differentiates the misfit |A x0(x_t) - y| (the norm, not its square) through the network. The
+step is DDPM's ancestral step between any two grid times, minus `scale` times that gradient, including the last step.
 
-Differs from the authors' code: one norm per image, so that the images of a batch do not couple; entries of y that A
-cannot reach are zero on both sides and do not dilute the norm; y carries the noise it is said to carry. The variance
-is the network's own where it was trained to predict one, else the posterior variance beta_tilde (fixed small), which
-the authors never ran. On a shortened grid the network's own variance is that of the move between its two times,
-beta_tilde + c^2 Var[x0 | x_t]; theirs interpolates within the shortened schedule (`variance = "respaced"`). Their
-blurs correlate with the image reflected at its borders (the option boundary = "reflected" of our tasks), ours
-convolve in a circle. The image prior of a plug-in enters the posterior mean only: the gradient is that of the raw
-estimate. `guidance = "annealed"` is not theirs: the misfit as a likelihood, which needs no scale for each task.
+Differs from the authors' code: one norm per image, so images of a batch are independent; entries of y that A cannot reach are
+zero on both sides and do not dilute the norm; y has the stated noise. The variance is the network's own if it was trained to
+predict one, else the posterior variance beta_tilde (fixed small), which the authors never ran. On a shortened grid the
+network's own variance is that of the step between its two times, beta_tilde + c^2 Var[x0 | x_t]; theirs interpolates within the
+shortened schedule (`variance = "respaced"`). Their blurs correlate with the image reflected at its borders (the option boundary
+= "reflected" of our tasks), ours are circular convolutions. The image prior of a plug-in enters only the posterior mean: the
+gradient is that of the raw estimate. `guidance = "annealed"` is ours: the misfit as a likelihood, which needs no scale per
+task.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class DPS(Method):
     summary: ClassVar[str] = "guides each step by the gradient of the misfit through the network"
     needs: ClassVar[str] = "A, differentiable"
     calls_per_step: ClassVar[str] = "1, and 1 backward pass"
-    takes_origin: ClassVar[bool] = False  # its scale is tuned to whole paths
+    takes_origin: ClassVar[bool] = False  # its scale is tuned for whole paths
 
     scale: float | None = None
     """Strength of the guidance; None: the published one of the task (presets/published.toml), 1 for a likelihood."""

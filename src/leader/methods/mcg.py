@@ -1,14 +1,14 @@
 """MCG. Chung, Sim, Ryu, Ye, "Improving diffusion models for inverse problems using manifold constraints", NeurIPS 2022.
 
-Needs A, its gradient and A^+. DPS's guidance, the gradient of |A x0(x_t) - y| through the network, and after it a projection:
-what is measured in x_u is replaced by y at the noise of u, in the metric of a plug-in where one has one.
+Needs A, its gradient and A^+. DPS's guidance, the gradient of |A x0(x_t) - y| through the network, followed by a projection:
+the measured part of x_u is replaced by y at the noise of u, in the metric of a plug-in if there is one.
 
 Differs from the authors' code: one norm per image; their W is the identity (inpainting) or A^T and A^+ (colourisation, CT),
-which for their operators weigh all measured components alike, and is the identity here; their gradient is cut to the part that
-is not measured, which the projection does by itself. Their y is at the noise of t when x is at that of the step after, ours at
-that of u, and y itself at the end, so that clean data are met. Noisy data, which they take as they are (`damping = 0`), enter
-as far as their noise allows. Their CT alternates with a corrector and takes gradient steps in the place of the projection. 1000
-steps there; where steps are fewer the scale has to be larger, as with DPS.
+which for their operators weigh all measured components equally, and is the identity here; their gradient is restricted to the
+unmeasured part, which the projection does anyway. Their y is at the noise of t when x is at that of the next step, ours at that
+of u, and y itself at the end, so clean data are matched exactly. Noisy data, which they use as they are (`damping = 0`), enter
+as far as their noise allows. Their CT alternates with a corrector and takes gradient steps instead of the projection. They use
+1000 steps; with fewer steps the scale has to be larger, as with DPS.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class MCG(DPS):
 
     name: ClassVar[str] = "mcg"
     paper: ClassVar[str] = "Chung, Sim, Ryu, Ye: Diffusion models with manifold constraints (NeurIPS 2022)"
-    summary: ClassVar[str] = "guides each step by the gradient of the misfit, then replaces what is measured"
+    summary: ClassVar[str] = "guides each step by the gradient of the misfit, then replaces the measured part"
     needs: ClassVar[str] = "A, differentiable, and A^+; with noise A^T (A A^T + eta)^{-1}"
 
     scale: float | None = 1.0
     """Strength of the guidance; None: that published for DPS on the task."""
     damping: float = 4.0
-    """Of noisy data, against their noise; 0: taken as they are."""
+    """Damping of noisy data; 0: they are used as they are."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

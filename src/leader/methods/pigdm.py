@@ -2,18 +2,18 @@
 
     g = r_t^2 J^T A^T (r_t^2 A A^T + sigma^2)^{-1} (y - A x0),   J = dx0/dx_t,   r_t^2 = 1 - abar_t
 
-Needs the regularised inverse, for clean data A^+, and a product with the network's transposed Jacobian. It is the score of y
-if x0 | x_t ~ N(x0, r_t^2): r_t^2 is exact for independent pixels of variance 1; `variance` sets another. DDIM's step then goes
-on around x0 + sqrt(abar_t) g, the adaptive weights of the paper, or with the score as it is (`weights = "score"`).
+Needs the regularised inverse, for clean data A^+, and a product with the network's transposed Jacobian. It is the score of y if
+x0 | x_t ~ N(x0, r_t^2): r_t^2 is exact for independent pixels of variance 1; `variance` sets another one. DDIM's step then
+continues from x0 + sqrt(abar_t) g, the adaptive weights of the paper, or with the unweighted score (`weights = "score"`).
 
-Differs from the authors' code (that of RED-diff, whose authors are the same): their guidance knows no sigma, ours has the
-paper's noisy form; x0 is A^+ y at the first noise level there and pure noise here, which abar_T = 4e-5 does not tell apart;
-their inpainting overwrites known pixels of x0, ours leaves them to the guidance; their share of fresh noise is 0 by default,
-the paper's tables and ours have 1.
+Differs from the authors' code (that of RED-diff, whose authors are the same): their guidance ignores sigma, ours has the
+paper's noisy form; they start from A^+ y at the first noise level and we start from pure noise, which is indistinguishable at
+abar_T = 4e-5; their inpainting overwrites known pixels of x0, ours leaves them to the guidance; their share of fresh noise is 0
+by default, the paper's tables and ours use 1.
 
-A plug-in's metric is not used: J is abar_t^(1/2) / (1 - abar_t) Cov[x0 | x_t] by Tweedie's formula, so that g lies in that
-metric already, and the host `posterior` with `ucdc` is what PiGDM becomes where r_t^2 is that covariance too. The image prior
-of a plug-in enters x0, not the guidance.
+A plug-in's metric is not used: J is abar_t^(1/2) / (1 - abar_t) Cov[x0 | x_t] by Tweedie's formula, so g is already in that
+metric, and PiGDM becomes the host `posterior` with `ucdc` if r_t^2 is that covariance too. The image prior of a plug-in enters
+x0, not the guidance.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class PiGDM(DDIM):
     calls_per_step: ClassVar[str] = "1, and 1 backward pass"
 
     eta: float = 1.0
-    """Share of the noise that is drawn anew: 1 the ancestral process, 0 the probability flow."""
+    """Share of fresh noise: 1 is the ancestral process, 0 the probability flow."""
     variance: float = 1.0
-    """v, that of clean pixels: r_t^2 = v (1 - abar) / (1 - abar + v abar)."""
+    """v, the variance of clean pixels: r_t^2 = v (1 - abar) / (1 - abar + v abar)."""
     weights: str = "adaptive"
     """"adaptive", as published: x0 moves by sqrt(abar_t) g and the predicted noise stays; "score": both follow the score of y,
     exact for a white Gaussian prior of that variance.
@@ -65,7 +65,7 @@ class PiGDM(DDIM):
         return Cost(backward=1)
 
     def left(self, context: Context, t: Tensor) -> Tensor:
-        """r_t^2, the variance that x_t leaves to a clean pixel, float64 [B, 1, 1, 1]."""
+        """r_t^2, the variance of a clean pixel given x_t, float64 [B, 1, 1, 1]."""
         abar = context.level(t).abar
         return self.variance * (1 - abar) / (1 - abar + self.variance * abar)
 

@@ -1,15 +1,15 @@
 """PIRP. Yang, Zhang, Zhang, Zeng, "Parameterized image restoration with diffusion and gradient priors",
 Knowledge-Based Systems 338, 2026.
 
-Needs what DDPG needs, and differs where DDPG differs. To DDPG's data step it adds lam R(x0), R(x) = sum_d D_d^T (w_d
-D_d x) with w_d = exp(-L_d^2 / (2 g^2)) and L_d = D_d^T D_d x. lam > 0 sharpens (G_-, better LPIPS), lam < 0 smooths
-(G_+, better PSNR). Variant "lb" (F_lb) blends least squares and back-projection, "b" (F_b) back-projects only;
-`inject = False` gives the starred variants.
+Needs the same as DDPG, and differs from the authors' code where DDPG does. It adds to DDPG's data step lam R(x0), R(x) = sum_d
+D_d^T (w_d D_d x) with w_d = exp(-L_d^2 / (2 g^2)) and L_d = D_d^T D_d x. lam > 0 sharpens (G_-, better LPIPS), lam < 0 smooths
+(G_+, better PSNR). Variant "lb" (F_lb) blends least squares and back-projection, "b" (F_b) back-projects only; `inject = False`
+gives the starred variants.
 
-Differs from the authors' code: colour channels keep their own weights (there red is weighted by blue's and the
-reverse); each image of a batch has its own term; the strength is read from the setting that exists. With the weight
-taken of the curvature, as released, R is no gradient of an energy; `argument = "gradient"` makes it one (Welsch's
-penalty). F_b with noise keeps DDPG's damping of the carried noise, on which the published text is silent.
+Differs from the authors' code: colour channels keep their own weights (theirs swaps the weights of red and blue); each image of
+a batch has its own term; the strength is read from the existing setting. With the weight computed from the curvature, as
+released, R is not the gradient of an energy; `argument = "gradient"` makes it one (Welsch's penalty). F_b with noise keeps
+DDPG's damping of the carried noise, on which the published text is silent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from leader.methods.ddpg import DDPG
 def gradient_term(x: Tensor, width: float, argument: str = "curvature") -> Tensor:
     """R(x) for images [B, C, H, W] with periodic differences; `width` g in [-1, 1] units.
 
-    argument  what the Gaussian weight sees: the "curvature" L = D^T D x, as released, or the "gradient" D x.
+    argument  the argument of the Gaussian weight: the "curvature" L = D^T D x, as released, or the "gradient" D x.
     """
     total = torch.zeros_like(x)
     for axis in (-1, -2):
@@ -59,7 +59,7 @@ class PIRP(DDPG):
     variant: str = "lb"
     """"lb": DDPG's blend; "b": back-projection only."""
     argument: str = "curvature"
-    """What the weight sees: "curvature" or "gradient"."""
+    """The argument of the weight: "curvature" or "gradient"."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

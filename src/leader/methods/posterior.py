@@ -2,8 +2,8 @@
 
     x_hat = E[x0 | x_t, y],   eps = (x_t - sqrt(abar) x_hat) / sqrt(1 - abar),   x_u = DDIM's step with both
 
-(sqrt(abar) x_hat - x_t) / (1 - abar) is the score of p(x_t | y), so that the steps follow the posterior's own reverse process:
-where x0 | x_t is Gaussian with the metric's Sigma the law of the answer goes to p(x0 | y) as the steps become many. It needs a
+(sqrt(abar) x_hat - x_t) / (1 - abar) is the score of p(x_t | y), so the steps follow the posterior's own reverse process: if x0
+| x_t is Gaussian with the metric's Sigma, the law of the answer converges to p(x0 | y) as the number of steps grows. It needs a
 metric that knows how uncertain x0 is (the plug-in `ucdc`); for networks, whose covariance is a model, it is a reference rather
 than the best host: with few steps it commits early where much is measured with noise.
 """
@@ -21,7 +21,7 @@ from leader.methods.ddim import DDIM
 
 @dataclass(frozen=True)
 class Posterior(DDIM):
-    """DDIM with E[x0 | x_t, y] in the place of E[x0 | x_t].
+    """DDIM with E[x0 | x_t, y] instead of E[x0 | x_t].
 
     >>> Posterior().cost
     Cost(forward=1, backward=0, start=0)
@@ -34,7 +34,7 @@ class Posterior(DDIM):
     needs_metric: ClassVar[bool] = True
 
     eta: float = 1.0
-    """Share of the noise that is drawn anew: 1 the ancestral process, 0 the probability flow."""
+    """Share of fresh noise: 1 is the ancestral process, 0 the probability flow."""
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         return context.expected(x0)

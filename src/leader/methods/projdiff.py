@@ -9,8 +9,8 @@ Differs from the authors' code: components with s_i = 0 are never divided by; th
 coordinates, unmeasured ones included) runs in the same coordinates and projects x_o at every step, which matters only
 if the grid starts below the noise level of y; the inner repeats and the momentum, whose published values are 1 and 0,
 are left out. Their Gaussian blur is DDNM's, with a tap lost and singular values at the wrong places (the task's form
-"published"); their "sr4" averages where ours is bicubic. As there, the start costs one call, has no signal part, and
-the step size acts in the late phase only when there is noise; `early_step`, which the paper does not have, is that of the early
+"published"); their "sr4" averages where ours is bicubic. As in their code, the start costs one call and has no signal part, and
+with noise the step size acts only in the late phase; `early_step`, which the paper does not have, is the step size of the early
 phase.
 """
 
@@ -24,7 +24,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.methods.base import Context, Cost, Estimate, Method, State, per_image, spectral
-from leader.methods.shared import seen
+from leader.methods.shared import scale_data
 from leader.operators.base import SpectralOperator
 from leader.operators.components import Components
 from leader.problem import Problem
@@ -32,8 +32,8 @@ from leader.problem import Problem
 
 @dataclass(frozen=True)
 class ProjDiffState(State):
-    """x: the point last asked about; x0: the clean variable; observed: the components of x_o that have observations of
-    their own (for clean data x0 made consistent with them).
+    """x: the last input of the network; x0: the clean variable; observed: the components of x_o that have observations of their
+    own (for clean data, x0 made consistent with them).
     """
 
     x0: Tensor
@@ -57,8 +57,8 @@ class ProjDiff(Method):
     step: float = 1.0
     """mu, the step of x0 towards the estimate; above 1 over-relaxes. With noise it acts where y is noisier than x_t."""
     early_step: float = 1.0
-    """With noise, the step where y is not, and where nothing is measured. Published: 1. Above 1 over-relaxes, from 2 on runs
-    diverge.
+    """With noise, the step for components where y is not noisier than x_t or nothing is measured. Published: 1. Above 1
+    over-relaxes; at 2 and above runs diverge.
     """
     form: str = "spectral"
     """With noise: "spectral", a level per component, or "simple", one level, for operators of one singular
@@ -91,7 +91,7 @@ class ProjDiff(Method):
             )
 
     def start(self, context: Context, t: Tensor) -> ProjDiffState:
-        """Asks the network once about pure noise; a run that begins from a known image takes x_o from y at once."""
+        """Evaluates the network once on pure noise; a run that starts from a known image takes x_o from y directly."""
         problem = context.problem
         if context.origin is not None:
             x, x0 = context.beginning(t), context.origin
@@ -102,8 +102,8 @@ class ProjDiff(Method):
             return ProjDiffState(x, x0, _consistent(problem, x0))
         part = self._part(problem)
         if context.origin is not None:
-            return ProjDiffState(x, x0, self._projected(context, part, part.to(x0)))
-        return ProjDiffState(x, x0, self._observed(context, part, x0, "extra"))
+            return ProjDiffState(x, x0, self._project_observation(context, part, part.to(x0)))
+        return ProjDiffState(x, x0, self._draw_observation(context, part, x0, "extra"))
 
     def estimate(self, context: Context, state: State, t: Tensor) -> Estimate:
         assert isinstance(state, ProjDiffState)
@@ -129,16 +129,18 @@ class ProjDiff(Method):
             moved = observed + self.step * (x0_hat - observed)
             return ProjDiffState(estimate.x, moved, moved)
         part = self._part(problem)
-        moved = self._moved(context, part, state, x0_hat, t, u)
-        if self.form == "simple":  # elsewhere y takes the place of all that is measured, and nothing else is looked at
+        moved = self._move_estimate(context, part, state, x0_hat, t, u)
+        if self.form == "simple":  # otherwise y replaces everything measured, and nothing else is read
             early = self._early(context, part, t).to(observed.device)
-            observed = torch.where(early, self._observed(context, part, moved, "observation"), observed)
-        return ProjDiffState(estimate.x, moved, self._projected(context, part, observed))
+            observed = torch.where(early, self._draw_observation(context, part, moved, "observation"), observed)
+        return ProjDiffState(estimate.x, moved, self._project_observation(context, part, observed))
 
-    def _moved(self, context: Context, part: Components, state: ProjDiffState, x0_hat: Tensor, t: Tensor, u: Tensor) -> Tensor:
-        """x0 on its way to the estimate, or beyond it: by `step` in late components, by `early_step` in all others.
+    def _move_estimate(
+        self, context: Context, part: Components, state: ProjDiffState, x0_hat: Tensor, t: Tensor, u: Tensor
+    ) -> Tensor:
+        """x0 moved towards the estimate, or beyond it: by `step` in late components, by `early_step` in all others.
 
-        At the end early components that are measured are the estimate's own: no step follows that would bring them back to y.
+        At the end, measured early components are set to the estimate: no later step would bring them back to y.
         """
         change = x0_hat - state.x0
         moved = x0_hat if self.early_step == 1 else state.x0 + self.early_step * change
@@ -157,12 +159,12 @@ class ProjDiff(Method):
         return state.x0
 
     def _part(self, problem: Problem) -> Components:
-        """The components that have an observation of their own: the measured ones, in the simple form all."""
+        """The components that have an observation of their own: the measured ones, or all in the simple form."""
         operator = spectral(problem, self.name)
         return operator if self.form == "simple" else operator.measured
 
     def _aside(self, context: Context, part: Components, state: ProjDiffState, t: Tensor, fresh: Tensor) -> Tensor:
-        """By how much the components of the point to ask about lie beside those of x0 at the noise level of t.
+        """The offset of the components of the next network input from those of x0 at the noise level of t.
 
         Early, that point climbs from the observation up to t; late, it follows the noise that x_o and x0 imply.
         """
@@ -179,17 +181,17 @@ class ProjDiff(Method):
         aside = torch.where(early, climbed, implied)
         return aside if self.form == "simple" else torch.where(self._measured(context, part, noise), aside, 0.0)
 
-    def _observed(self, context: Context, part: Components, x0: Tensor, draw: str) -> Tensor:
-        """x_o of a clean image: its components with noise of their own levels."""
+    def _draw_observation(self, context: Context, part: Components, x0: Tensor, draw: str) -> Tensor:
+        """x_o of a clean image: its components, each with noise of its own level."""
         level, noise = self._level(context, part), part.to(context.noise(draw))
         cast = SpectralOperator.cast
         return cast(level.sqrt(), noise) * part.to(x0) + cast((1 - level).sqrt(), noise) * noise
 
-    def _projected(self, context: Context, part: Components, observed: Tensor) -> Tensor:
+    def _project_observation(self, context: Context, part: Components, observed: Tensor) -> Tensor:
         """x_o with y, at its level of the forward process, where something is measured."""
 
         def at_its_level() -> Tensor:
-            return SpectralOperator.cast(self._level(context, part).sqrt(), observed) * seen(context, part)
+            return SpectralOperator.cast(self._level(context, part).sqrt(), observed) * scale_data(context, part)
 
         known = context.per_measurement("seen at its level", at_its_level)
         return torch.where(self._measured(context, part, observed), known, observed)
@@ -200,12 +202,10 @@ class ProjDiff(Method):
         return context.always("measured", lambda: (part.s > 0).to(like.device))
 
     def _level(self, context: Context, part: Components) -> Tensor:
-        """a_i: abar at which the forward process has the noise of component i, float64; 1 where nothing is
-        measured.
-        """
-        return context.always("level", lambda: self._made_level(part.s.cpu(), context.problem))
+        """a_i: the abar at which the forward process has the noise of component i, float64; 1 where nothing is measured."""
+        return context.always("level", lambda: self._compute_level(part.s.cpu(), context.problem))
 
-    def _made_level(self, s: Tensor, problem: Problem) -> Tensor:
+    def _compute_level(self, s: Tensor, problem: Problem) -> Tensor:
         sigma = per_image(problem.sigma, s)
         if self.form == "simple":
             s = s.amax(tuple(range(1, s.ndim)), keepdim=True).expand_as(s)

@@ -1,17 +1,17 @@
 """RED-diff. Mardani, Song, Kautz, Vahdat, "A variational perspective on solving inverse problems with diffusion models", ICLR
 2024.
 
-Needs A and A^T, and A^+ for the beginning. A clean image mu is optimised by Adam, one step a time, from high noise to low. It
-is noised to x_t with noise z; the network's eps gives the gradient of a regulariser, and y that of a least-squares term,
+Needs A and A^T, and A^+ to start. A clean image mu is optimised by Adam, one step per time, from high noise to low. It is
+noised to x_t with noise z; the network's eps gives the gradient of a regulariser, and y that of a least-squares term,
 
     w_t (eps(x_t) - z) + c A^T (A mu - y),   w_t = lam s_t^power,   s_t^2 = (1 - abar_t) / abar_t
 
-With power = 1 the first term is lam (mu - x0(x_t)), and that is how the image prior of a plug-in enters it: through x0. In a
-plug-in's metric E[x0 | x_t, y] stands for x0; the least-squares term has no inverse that a metric could change.
+With power = 1 the first term is lam (mu - x0(x_t)), so the image prior of a plug-in enters through x0. In a plug-in's metric
+E[x0 | x_t, y] replaces x0; the least-squares term has no inverse that a metric could change.
 
 Differs from the authors' code: c counts the entries of y that A can reach, as theirs does by leaving out the others; noisy data
-begin at A^T (A A^T + sigma^2)^{-1} y, theirs at A^+ y; the images of a batch do not share a mean. Their spread of mu, 0 by
-default, is left out. 1000 steps there: with fewer, Adam's rate of 0.1 still reaches the data.
+start at A^T (A A^T + sigma^2)^{-1} y, theirs at A^+ y; the images of a batch do not share a mean. Their spread of mu, 0 by
+default, is left out. They use 1000 steps; with fewer, Adam's rate of 0.1 still reaches the data.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from leader.methods.shared import Adam, measured_entries
 
 @dataclass(frozen=True)
 class REDDiffState(State):
-    """x, the point last asked about; mu, the clean image that is optimised; and Adam's state for it, count [B, 1, 1, 1]."""
+    """x, the last input of the network; mu, the clean image that is optimised; and Adam's state for it, count [B, 1, 1, 1]."""
 
     mu: Tensor
     first: Tensor
@@ -49,12 +49,12 @@ class REDDiff(Method):
     label: ClassVar[str] = "RED-diff"
     paper: ClassVar[str] = "Mardani, Song, Kautz, Vahdat: A variational perspective on solving inverse problems (ICLR 2024)"
     summary: ClassVar[str] = "optimises a clean image with the network's noise residual as its regulariser"
-    needs: ClassVar[str] = "A and A^T, and A^+ to begin with"
+    needs: ClassVar[str] = "A and A^T, and A^+ to start"
 
     lam: float = 0.25
     """Weight of the noise residual."""
     power: float = 1.0
-    """Of s_t in that weight: 1 as published; 0: constant."""
+    """Exponent of s_t in that weight: 1 as published; 0: constant."""
     rate: float = 0.1
     """Adam's learning rate."""
 

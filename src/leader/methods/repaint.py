@@ -1,17 +1,16 @@
 """RePaint. Lugmayr et al., "RePaint: inpainting using denoising diffusion probabilistic models", CVPR 2022.
 
-Needs A and A^+. After every step of DDPM what is measured is replaced by y at the noise of the next time, and from every
-`travel_length`-th step the run goes back up by as many, `travel_repeats` - 1 times, so that the rest can agree with it: the
-grid of DDNM's time travel, with x itself noised up, x_u = sqrt(abar_u / abar_t) x_t + sqrt(1 - abar_u / abar_t) z.
+Needs A and A^+. After every DDPM step the measured part is replaced by y at the noise of the next time, and from every
+`travel_length`-th step the run goes back up by as many steps, `travel_repeats` - 1 times, so that the rest can adapt to it: the
+grid of DDNM's time travel, with x itself re-noised, x_u = sqrt(abar_u / abar_t) x_t + sqrt(1 - abar_u / abar_t) z.
 
-Published for masks, where A^+ is the mask itself. Other operators get the same step with their A^+, in the metric of a plug-in
-where one has one (for a downsampling this is ILVR's).
+Published for masks, where A^+ is the mask itself. Other operators use the same step with their A^+, in the metric of a plug-in
+if there is one (for downsampling this is ILVR's step).
 
-Differs from the authors' code: known pixels are replaced at the end of a step and once more at the very end, as the paper's
-algorithm says, so that the answer has those of y; theirs replaces at the beginning of a step, never at the end. Noisy data,
-which it was not published for, enter as far as their noise allows (`damping = 0` takes them as they are). Moves up and down
-use the betas between the times of the grid. The variance is the network's own where it was trained to predict one, else
-beta_tilde.
+Differs from the authors' code: known pixels are replaced at the end of a step and once more at the very end, as in the paper's
+algorithm, so the answer has the pixels of y; theirs replaces at the beginning of a step, never at the end. Noisy data, which
+the paper does not cover, enter as far as their noise allows (`damping = 0` uses them as they are). Moves up and down use the
+betas between the times of the grid. The variance is the network's own if it was trained to predict one, else beta_tilde.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class RePaint(Method):
 
     name: ClassVar[str] = "repaint"
     paper: ClassVar[str] = "Lugmayr et al.: RePaint, inpainting using denoising diffusion probabilistic models (CVPR 2022)"
-    summary: ClassVar[str] = "replaces what is measured in every state, and goes back up in time to harmonise the rest"
+    summary: ClassVar[str] = "replaces the measured part of every state, and goes back up in time to harmonise the rest"
     needs: ClassVar[str] = "A and A^+; with noise A^T (A A^T + eta)^{-1}"
 
     travel_length: int = 10
@@ -53,7 +52,7 @@ class RePaint(Method):
     clamp: bool = True
     """Hold x0 in [-1, 1]."""
     damping: float = 4.0
-    """Of noisy data, against their noise; 0: taken as they are."""
+    """Damping of noisy data; 0: they are used as they are."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

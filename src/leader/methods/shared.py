@@ -1,4 +1,4 @@
-"""What several methods share: the spectral noise split, steps between times, clamps, what guidance differentiates, Adam."""
+"""Code shared by several methods: the spectral noise split, steps between times, clamps, the misfit for guidance, Adam."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SpectralSplit:
 
     def corrected(self, context: Context, part: Components, x0: Tensor) -> Tensor:
         """x0 moved towards the data, component by component."""
-        return x0 - part.back(self.correction * (part.to(x0) - seen(context, part)))
+        return x0 - part.back(self.correction * (part.to(x0) - scale_data(context, part)))
 
     def noise(self, part: Components, fresh: Tensor, predicted: Tensor) -> Tensor:
         """The noise to add, [B, C, H, W], from a fresh draw and the predicted noise in pixel space."""
@@ -44,8 +44,8 @@ class SpectralSplit:
         return total
 
 
-def seen(context: Context, part: Components) -> Tensor:
-    """y / s in the coordinates of the components, zero where nothing is measured; built once a measurement."""
+def scale_data(context: Context, part: Components) -> Tensor:
+    """y / s in the coordinates of the components, zero where nothing is measured; built once per measurement."""
     y = context.problem.y
 
     def make() -> Tensor:
@@ -57,23 +57,23 @@ def seen(context: Context, part: Components) -> Tensor:
 def spectral_split(
     context: Context, operator: SpectralOperator, u: Tensor, eta: float, eta_b: float = 1.0, *, whole: bool = False
 ) -> SpectralSplit:
-    """The table of DDRM, which with eta_b = 1 is that of DDNM+, for the step to times u; built once a step.
+    """The table of DDRM, which with eta_b = 1 is that of DDNM+, for the step to times u; built once per step.
 
     Where y is cleaner than the target level the share eta_b of the misfit is corrected; where it is noisier,
-    as much as keeps signal and noise together at the variance 1 - abar_u of the forward process. It is of the measured
-    components, and what is cut off counts as unmeasured, unless `whole`, which takes all components and their whole spectrum.
-    At u = -1 nothing is corrected: the answer is the estimate itself.
+    as much as keeps signal and noise together at the variance 1 - abar_u of the forward process. The table covers the measured
+    components, and those cut off count as unmeasured; with `whole` it covers all components and their whole spectrum. At u = -1
+    nothing is corrected: the answer is the estimate itself.
     """
     key = ("spectral split", tuple(u.tolist()), eta, eta_b, whole)
     return context.once(key, lambda: _split(context, operator.spectrum if whole else operator.measured.s, u, eta, eta_b))
 
 
 STRIP = 1 << 20
-"""Components whose table is made at a time: it is made in float64, and an operator may have one for every pixel."""
+"""Components processed at a time: the table is computed in float64, and an operator may have a component per pixel."""
 
 
 def _split(context: Context, values: Tensor, u: Tensor, eta: float, eta_b: float) -> SpectralSplit:
-    """The table, a few rows at a time; every component is made by itself."""
+    """The table, computed a few rows at a time; components are independent."""
     level = context.level(u)
     elsewhere = (eta * level.noise, (1 - eta**2) ** 0.5 * level.noise)
     rows = max(1, STRIP * values.shape[2] // max(1, values.numel())) if values.ndim == 4 else values.shape[-1]
@@ -95,7 +95,7 @@ def _table(context: Context, values: Tensor, u: Tensor, eta: float, eta_b: float
     abar = per_image(context.level(u).abar, s)
     noise = (1 - abar).sqrt()
     measured = s > 0
-    carried = abar.sqrt() * per_image(context.problem.sigma, s) / torch.where(measured, s, 1.0)  # noise that y brings along
+    carried = abar.sqrt() * per_image(context.problem.sigma, s) / torch.where(measured, s, 1.0)  # the noise of y itself
     cleaner = measured & (noise >= carried) & (noise > 0)
     kept = (1 - eta**2) ** 0.5
     correction = torch.where(cleaner, eta_b, kept * noise / carried.clamp_min(1e-300)) * measured
@@ -105,7 +105,7 @@ def _table(context: Context, values: Tensor, u: Tensor, eta: float, eta_b: float
 
 
 def clamp_x0(prediction: Prediction) -> Prediction:
-    """The prediction with x0 held in [-1, 1]; eps stays what the network said."""
+    """The prediction with x0 clamped to [-1, 1]; eps is unchanged."""
     return replace(prediction, x0=prediction.x0.clamp(-1, 1))
 
 
@@ -119,7 +119,7 @@ def misfit(context: Context, v: Tensor, t: Tensor, clamp: bool) -> tuple[Predict
     """The prediction at v and |A x0(v) - y| per image [B], differentiable with respect to v where gradients
     are on.
 
-    With `clamp` x0 is held in [-1, 1] inside the graph, so that saturated pixels pass no gradient.
+    With `clamp`, x0 is clamped to [-1, 1] inside the graph, so saturated pixels pass no gradient.
     """
     prediction = context.ask(v, t)
     if clamp:
@@ -173,7 +173,7 @@ def ancestral_step(
 
 
 def travelling_grid(schedule: Schedule, steps: int, length: int, repeats: int) -> Grid:
-    """The uniform grid of so many steps; from every length-th one it goes back up by as many, repeats - 1 times."""
+    """The uniform grid of `steps` steps; from every length-th one it goes back up by as many, repeats - 1 times."""
     return grid_on(schedule, steps, lambda count, total: travel_grid(count, length, repeats, total))
 
 
@@ -190,16 +190,16 @@ def noise_up(context: Context, x: Tensor, t: Tensor, u: Tensor) -> Tensor:
 
 
 def check_damping(value: float) -> None:
-    """Refuses what `replace_measured` cannot take."""
+    """Rejects values that `replace_measured` does not accept."""
     if value < 0:
         raise LeaderError(f"The damping of noisy data must be >= 0; found {value}.")
 
 
 def replace_measured(context: Context, x: Tensor, t: Tensor, u: Tensor, damping: float) -> Tensor:
-    """x at times u with what is measured taken from y, brought to the noise of u by the draw "observation".
+    """x at times u with the measured part taken from y, brought to the noise of u by the draw "observation".
 
-    Clean data, or damping = 0: A x is that of y. Noisy data: as far as damping sigma^2 against the variance 1 - abar_t that x_t
-    left to x0 allows, so that y enters whole at high noise and not at all at the end.
+    Clean data, or damping = 0: A x is that of y. Noisy data: weighted by damping sigma^2 against the variance 1 - abar_t of x0
+    given x_t, so y enters fully at high noise and not at all at the end.
     """
     problem, now, after = context.problem, context.level(t), context.level(u)
     operator, y = problem.operator, problem.y
@@ -213,7 +213,8 @@ def replace_measured(context: Context, x: Tensor, t: Tensor, u: Tensor, damping:
 def follow_flow(context: Context, x: Tensor, t: Tensor, steps: int) -> Prediction:
     """The clean image at the end of the probability flow from x at times t, by `steps` DDIM steps of equal length in time.
 
-    The variance is that at times t. One step is the network's own estimate; every step asks, also where few times are left.
+    The variance is that at times t. One step is the network's own estimate; every step calls the network, even if few times are
+    left.
     """
     here, variance = x, None
     for k in range(steps, 0, -1):

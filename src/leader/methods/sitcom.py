@@ -1,16 +1,16 @@
 """SITCOM. Alkhouri et al., "SITCOM: step-wise triple-consistent diffusion sampling for inverse problems", ICML 2025.
 
-Needs A and its gradient only. At each of a few times the *input* of the network is optimised by Adam until the
-estimate fits the data, then that estimate is noised to the next time. Noisy data: squared misfit, stopped at |A x0 -
-y| < (sigma + margin) sqrt(m); clean data: the norm itself, all K iterations.
+Needs only A and its gradient. At each of a few times the *input* of the network is optimised by Adam until the estimate fits
+the data; that estimate is then noised to the next time. Noisy data: squared misfit, stopped at |A x0 - y| < (sigma + margin)
+sqrt(m); clean data: the norm itself, all K iterations.
 
 Differs from the authors' code: m counts the entries A can reach, so masked ones do not raise the threshold, and the
 margin is 0.002 in [-1, 1] units, 0.001 for [0, 1] images (theirs is 0.001 on [-1, 1] images that carry half the noise
-others call 0.05: the same share of sigma); each image stops for itself; the answer is that of the last time, not the
-best one against the truth; the backward pass after the last forward pass, which nobody reads, is not made;
-overwriting known pixels after the loop, which their noisy inpainting does, is an option, `overwrite`; their blurs
-correlate with the image reflected at its borders (boundary = "reflected" of our tasks), ours convolve in a circle. In
-a batch images that have stopped are still evaluated until all have: the ledger counts that work.
+others call 0.05: the same share of sigma); each image stops independently; the answer is that of the last time, not the best
+one against the truth; the unused backward pass after the last forward pass is skipped; overwriting known pixels after the loop,
+as in their noisy inpainting, is an option, `overwrite`; their blurs correlate with the image reflected at its borders (boundary
+= "reflected" of our tasks), ours are circular convolutions. In a batch, images that have stopped are still evaluated until all
+have: the ledger counts that work.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SITCOM(Method):
     paper: ClassVar[str] = "Alkhouri et al.: SITCOM, step-wise triple-consistent diffusion sampling (ICML 2025)"
     summary: ClassVar[str] = "optimises the input of the network at each time until its estimate fits the data"
     needs: ClassVar[str] = "A, differentiable"
-    calls_per_step: ClassVar[str] = "up to `inner`, with as many backward passes less one"
+    calls_per_step: ClassVar[str] = "up to `inner`, with one backward pass fewer"
 
     inner: int = 30
     """K, Adam iterations per time."""
@@ -110,7 +110,7 @@ class SITCOM(Method):
         return Estimate(asked, best)
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
-        if not context.problem.noise_free:  # clean data: the inner loop fits them as far as it wants to
+        if not context.problem.noise_free:  # clean data: the inner loop fits them as far as it can
             x0 = context.expected(x0)
         if not self.overwrite:
             return x0

@@ -1,4 +1,4 @@
-"""Metrics: pure functions of pictures in [0, 1], one number per image, each with its conventions written down."""
+"""Metrics: pure functions of pictures in [0, 1], one number per image, each with documented conventions."""
 
 from leader.metrics.distribution import Kid, fid, frechet_distance, kid
 from leader.metrics.fidelity import data_consistency, psnr, ssim

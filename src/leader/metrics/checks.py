@@ -1,4 +1,4 @@
-"""What every metric demands of its pictures, checked in one place."""
+"""Checks of the pictures given to metrics, in one place."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import torch
 from leader.errors import LeaderError
 
 _ROUNDING = 1e-3
-"""How far outside [0, 1] a reference may lie: rounding, not another scale."""
+"""How far outside [0, 1] a reference may lie: enough for rounding, too little for a different scale."""
 
 
 def check_pair(restored: torch.Tensor, reference: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """A restored and a reference batch [B, C, H, W] of pictures in [0, 1], checked and clamped to that
     range.
 
-    The restored one's overshoot is cut, however large, because a picture is saved with its overshoot cut:
-    the metric judges what a viewer sees. The reference is a picture already, so one that leaves [0, 1]
-    shows that the two are on another scale (8 bits, or [-1, 1]) and is refused.
+    Overshoot of the restored pictures is clipped, however large, because saving a picture clips it: the metric judges what a
+    viewer sees. The reference is already a picture, so one outside [0, 1] shows that both are on a different scale (8 bits, or
+    [-1, 1]) and is rejected.
     """
     if restored.shape != reference.shape:
         raise LeaderError(
-            f"The pictures compared have shapes {list(restored.shape)} and {list(reference.shape)}; "
+            f"The pictures to compare have shapes {list(restored.shape)} and {list(reference.shape)}; "
             "give two batches of one shape [B, C, H, W]."
         )
     restored, clamped = check_pictures(restored, "restored"), check_pictures(reference, "reference")

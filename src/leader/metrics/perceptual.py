@@ -2,9 +2,8 @@
 
 Both pictures go through a network trained for classification; the activations after five of its layers are
 scaled to unit length per pixel, and their squared differences are weighted per channel, averaged over space
-and summed. The AlexNet weights come with the package (float16, where the published ones are float32: it
-moves a distance by less than 1e-3); VGG16's are 29 MB and are read from a file that the user gives, made by
-`tools/convert_lpips.py`.
+and summed. The AlexNet weights come with the package (float16, while the published ones are float32: this changes a distance by
+less than 1e-3); VGG16's are 29 MB and are read from a file given by the user, made by `tools/convert_lpips.py`.
 """
 
 from __future__ import annotations
@@ -44,9 +43,7 @@ class Conv:
 
 @dataclass(frozen=True)
 class Trunk:
-    """A feature network as far as LPIPS looks: its convolutions and the smallest side it can digest
-    (pixels).
-    """
+    """The part of a feature network that LPIPS uses: its convolutions and the smallest side it can process (pixels)."""
 
     layers: tuple[Conv, ...]
     smallest: int
@@ -81,8 +78,8 @@ def lpips(
     """LPIPS distance, [B] float32, 0 for equal pictures.
 
     Pictures [B, C, H, W] in [0, 1], clamped, mapped to [-1, 1]; grey ones are repeated over three channels.
-    No resizing. network: 'alex' (weights shipped) or 'vgg' (weights: a safetensors file). Each pair is
-    evaluated by itself, so that an image scores the same alone and in any batch.
+    No resizing. network: 'alex' (weights shipped) or 'vgg' (weights: a safetensors file). Each pair is evaluated separately, so
+    an image gets the same score alone and in any batch.
     """
     if network not in TRUNKS:
         raise unknown_name("LPIPS network", network, TRUNKS)

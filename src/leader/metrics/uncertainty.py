@@ -18,7 +18,7 @@ from leader.errors import LeaderError
 def coverage(truth: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:
     """Share of pixels whose truth lies in [lower, upper], ends included, [B] in [0, 1].
 
-    Intervals that mean what they say cover their nominal level, on average over images: no more and no less.
+    Calibrated intervals cover exactly their nominal level, on average over images.
     """
     _same_shape(truth, lower, upper)
     if bool((lower > upper).any()):
@@ -33,7 +33,7 @@ def interval_coverage(error: torch.Tensor, std: torch.Tensor, multiple: float) -
 
 
 def calibration_error(error: torch.Tensor, std: torch.Tensor, multiples: Mapping[float, float]) -> torch.Tensor:
-    """Mean distance of coverage from nominal level, [B] in [0, 1]; 0 where every interval covers what it says.
+    """Mean distance of coverage from nominal level, [B] in [0, 1]; 0 if every interval covers its nominal level.
 
     multiples  nominal level -> standard deviations to either side, as {0.5: 0.6745, 0.9: 1.6449} for a Gaussian
     """
@@ -44,11 +44,10 @@ def calibration_error(error: torch.Tensor, std: torch.Tensor, multiples: Mapping
 
 
 def sparsification_curve(error: torch.Tensor, std: torch.Tensor, steps: int = 20) -> torch.Tensor:
-    """Root mean square error of what is left when the pixels of largest `std` are removed, [B, steps].
+    """Root mean square error of the pixels left after removing those of largest `std`, [B, steps].
 
-    Entry k has the share k / steps removed, so entry 0 is the error of the entire image. Pixels of equal
-    `std` share their fate (each keeps the mean square error of its group), so the curve does not depend on
-    the order of pixels.
+    Entry k has the share k / steps removed, so entry 0 is the error of the entire image. Pixels of equal `std` are treated as a
+    group (each gets the mean square error of its group), so the curve does not depend on the order of pixels.
     """
     _same_shape(error, std)
     square = error.double().square().flatten(1)
@@ -73,9 +72,9 @@ def block_rank_correlation(error: torch.Tensor, std: torch.Tensor, block: int = 
     """Spearman correlation, over blocks of `block` x `block` pixels, of mean square error and mean
     variance, [B] in [-1, 1].
 
-    A single pixel's error is one draw from its distribution and ranks badly under the best prediction; a
-    block's mean square comes near its variance. Channels are averaged, rows and columns beyond the last
-    full block are left out, ties get their mean rank. Where either side is constant no order exists: NaN.
+    A single pixel's error is one draw from its distribution and ranks badly even under the best prediction; a block's mean
+    square is close to its variance. Channels are averaged, rows and columns beyond the last full block are left out, ties get
+    their mean rank. NaN if either side is constant, since no order exists.
     """
     _same_shape(error, std)
     height, width = error.shape[-2:]
@@ -103,7 +102,7 @@ def _kept_error(square: torch.Tensor, key: torch.Tensor, steps: int) -> torch.Te
 def _block_sums(values: torch.Tensor, block: int) -> torch.Tensor:
     """Sums over channels and blocks, [B, C, H, W] -> [B, blocks]; they rank as the means do.
 
-    Rounded to float32, the precision of the maps: a tie must not be broken by the last bits of a sum.
+    Rounded to float32, the precision of the maps, so that the last bits of a sum do not break ties.
     """
     return F.avg_pool2d(values.sum(dim=1, keepdim=True), block, divisor_override=1).flatten(1).float()
 

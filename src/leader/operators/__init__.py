@@ -1,4 +1,4 @@
-"""What the camera did: linear degradations y = A x, their adjoints, inverses and spectra."""
+"""Linear degradations y = A x, their adjoints, inverses and spectra."""
 
 from leader.operators.base import Eta, LinearOperator, SpectralOperator
 from leader.operators.blur import Blur

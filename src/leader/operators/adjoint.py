@@ -1,4 +1,4 @@
-"""Trying whether A^T is the adjoint of A, with random images and measurements: for operators that others wrote."""
+"""Tests whether A^T is the adjoint of A with random images and measurements, for user-defined operators."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TRIED = "_adjoint_tried"
 
 
 def try_adjoint(operator: LinearOperator, like: Tensor) -> None:
-    """Tries, once each, the parts of an operator whose classes are not of this package.
+    """Tests, once each, the parts of an operator whose classes are not from this package.
 
-    like  a measurement [B, ...]: its batch, dtype and device are those of the trial
+    like  a measurement [B, ...] that sets the batch, dtype and device of the test
     """
     for part in operator.parts():
         if not type(part).__module__.startswith(f"{OURS}.") and not getattr(part, TRIED, False):
@@ -23,9 +23,9 @@ def try_adjoint(operator: LinearOperator, like: Tensor) -> None:
 
 
 def check_adjoint(operator: LinearOperator, like: Tensor) -> Tensor:
-    """Refuses an operator whose AT is not the adjoint of A; returns a measurement that A made.
+    """Rejects an operator whose AT is not the adjoint of A; returns a measurement made by A.
 
-    <A x, y> = <x, A^T y> is tried with a random y and with y = A x, which alone would miss little and a lost factor never.
+    <A x, y> = <x, A^T y> is tested with a random y and with y = A x, which alone would miss little and never a lost factor.
     """
     generator = torch.Generator().manual_seed(0)
     shape = (like.shape[0], *operator.image_shape)

@@ -1,4 +1,4 @@
-"""The contract of a degradation: y = A x + noise, with A linear.
+"""The interface of a degradation: y = A x + noise, with A linear.
 
 `A` is the physical operator. `pinv` cuts singular values below `rcond` times the largest; `truncated()` is
 the operator whose exact pseudo-inverse `pinv` is. Where an SVD A = U S V^T is known the operator is a
@@ -25,12 +25,12 @@ Eta = float | Tensor
 
 
 class LinearOperator:
-    """A, A^T and the inverses that follow; A^T by autograd and inverses by conjugate gradients unless a subclass knows better.
+    """A, A^T and the inverses; A^T by autograd and inverses by conjugate gradients unless a subclass overrides them.
 
     `operator(x)` is A x, `outer @ inner` one after the other, `first + second` the measurements of both.
 
     image_shape  (C, H, W) of x
-    task         the name under which presets and the command line know it
+    task         its name in presets and on the command line
     rcond        singular values below rcond * largest are not inverted
     residual     relative residual of the last conjugate-gradient solve (0 for closed forms)
     revision     raised by one whenever the numbers of the operator change; part of the keys of benchmark records
@@ -56,14 +56,14 @@ class LinearOperator:
         raise NotImplementedError(f"{type(self).__name__} must implement A")
 
     def AT(self, y: Tensor) -> Tensor:
-        """The adjoint: <A x, y> = <x, A^T y>. By autograd, as the derivative of A, where a subclass has none of its own."""
+        """The adjoint: <A x, y> = <x, A^T y>. By autograd, as the derivative of A, unless a subclass overrides it."""
         with torch.enable_grad():
             x = torch.zeros(y.shape[0], *self.image_shape, dtype=y.dtype, device=y.device, requires_grad=True)
             (image,) = torch.autograd.grad(self.A(x), x, y, create_graph=y.requires_grad)
         return image
 
     def __call__(self, x: Tensor) -> Tensor:
-        """A x for images x [B, C, H, W], [0, 1] or [-1, 1] alike: what the camera sees, without noise."""
+        """A x for images x [B, C, H, W] in [0, 1] or [-1, 1]: the noise-free measurement."""
         self.check_image(x)
         return self.A(x)
 
@@ -96,7 +96,7 @@ class LinearOperator:
         return x
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
-        """A^T (A A^T + eta)^{-1} r; eta = 0 is allowed and inverts all that is measured."""
+        """A^T (A A^T + eta)^{-1} r; eta = 0 is allowed and inverts everything that is measured."""
         solution, self.residual = damped_least_squares(self.A, self.AT, r, _column(eta, self.AT(r)))
         return solution
 
@@ -109,7 +109,7 @@ class LinearOperator:
         return self
 
     def select(self, keep: Tensor) -> LinearOperator:
-        """The operator of the images `keep` (LongTensor) of a batch; itself unless it differs by image."""
+        """The operator for the images `keep` (LongTensor) of a batch; the same object unless it differs by image."""
         return self
 
     @property
@@ -118,7 +118,7 @@ class LinearOperator:
         return self.norm_like(torch.empty(0))
 
     def norm_like(self, like: Tensor) -> float:
-        """`norm`, computed where `like` lives if it is not known yet."""
+        """`norm`, computed on the device of `like` if it is not known yet."""
         if self._norm is None:
             generator = torch.Generator().manual_seed(0)
             v = torch.randn(1, *self.image_shape, generator=generator).to(like.device, like.dtype)
@@ -130,13 +130,13 @@ class LinearOperator:
     def unit_range(self) -> tuple[Tensor, Tensor] | None:
         """Bounds of every entry of A x over images x in [0, 1]: the sums of its negative and of its positive weights.
 
-        Two float64 tensors on the CPU that broadcast over measurements, both 0 where A reaches nothing; None where A itself is
-        all that is known.
+        Two float64 tensors on the CPU that broadcast over measurements, both 0 where A reaches nothing; None if only A itself
+        is known.
         """
         return None
 
     def reached(self, y: Tensor) -> Tensor:
-        """Which entries of measurements like y [B, ...] depend on the image: bool, broadcastable to y, where y lives."""
+        """Which entries of measurements like y [B, ...] depend on the image: bool, broadcastable to y, on its device."""
         known = self.unit_range()
         if known is None:
             return self._reached_by_trial(y)
@@ -153,7 +153,7 @@ class LinearOperator:
         return found
 
     def parts(self) -> tuple[LinearOperator, ...]:
-        """The operators it is made of: itself, unless it is one after another."""
+        """The operators it is composed of: only itself, unless it is a composition."""
         return (self,)
 
     @cached_property
@@ -162,14 +162,14 @@ class LinearOperator:
         return tuple(self.A(torch.zeros(1, *self.image_shape)).shape[1:])
 
     def check_image(self, x: Tensor) -> None:
-        """Refuses images of another shape."""
+        """Rejects images of another shape."""
         if tuple(x.shape[1:]) != self.image_shape:
             raise LeaderError(
                 f"The operator '{self.task}' was built for images {list(self.image_shape)}; found {list(x.shape[1:])}."
             )
 
     def check_measurement(self, y: Tensor) -> None:
-        """Refuses measurements of another shape."""
+        """Rejects measurements of another shape."""
         if tuple(y.shape) == self.measurement_shape:
             raise LeaderError(f"The measurement {list(y.shape)} lacks the leading batch axis; use y[None].")
         if tuple(y.shape[1:]) != self.measurement_shape:
@@ -182,8 +182,8 @@ class SpectralOperator(LinearOperator):
     """An operator with a known SVD. Subclasses give `to`, `back`, `data`, `measure` and `spectrum`.
 
     spectrum  all singular values, float64, broadcastable to c; zero where nothing is measured
-    s         the spectrum with what lies below the cut set to zero: what methods regard as measured; the
-              default cut is rcond times the largest value of all
+    s         the spectrum with values below the cut set to zero: what methods regard as measured; the default cut is rcond
+              times the largest value
 
     >>> Colourisation((3, 8, 8)).spectrum.flatten()
     tensor([0.5774, 0.0000, 0.0000], dtype=torch.float64)
@@ -201,7 +201,7 @@ class SpectralOperator(LinearOperator):
 
     @property
     def measured(self) -> Components:
-        """The components that are measured: all of them where leaving out the others would save nothing."""
+        """The measured components; all components if leaving out the others would save nothing."""
         return self
 
     def to(self, x: Tensor) -> Tensor:

@@ -4,9 +4,9 @@ c = F x with the orthonormal 2-D FFT; with K the transform of the centred kernel
 and the phase of K belongs to U: A x = F^{-1} (phase |K| c). The kernel is rolled by -(size - 1) // 2 and
 the adjoint conjugates in frequency, which is exact for even sizes too (a flipped kernel is not).
 
-Of a large frame c holds one half of the frequencies, the other being its mirror image, and tables are kept in the precision of
-images: an eighth of the memory. What is done to c component by component, with gains that are the same at f and -f, as all
-methods do it, gives the same image; lengths in c are not those of images there.
+For a large frame c holds one half of the frequencies, since the other is its mirror image, and tables are kept in the precision
+of images: an eighth of the memory. Componentwise operations on c with equal gains at f and -f, as in all methods, give the same
+image; norms in c then differ from those of images.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from leader.operators.caches import CastCache
 from leader.operators.kernels import load_kernel
 
 LARGE_FRAME = 4_000_000
-"""Pixels of a frame beyond which c holds half of the frequencies."""
+"""For larger frames, in pixels, c holds half of the frequencies."""
 
 
 class Blur(SpectralOperator):
@@ -46,7 +46,7 @@ class Blur(SpectralOperator):
         transfer = torch.fft.rfft2(spread) if self.halved else torch.fft.fft2(spread)
         spectrum = transfer.abs()
         largest = spectrum.amax(dim=(1, 2, 3), keepdim=True)
-        # What rounding left of an exact zero has no phase and is no measurement.
+        # The rounding residue of an exact zero has no phase and is not a measurement.
         seen = spectrum > 1e-13 * largest
         spectrum = torch.where(seen, spectrum, 0.0)
         phase = torch.where(seen, transfer / torch.where(seen, spectrum, 1.0), 0.0)
@@ -58,7 +58,7 @@ class Blur(SpectralOperator):
         self._keep_gains()
 
     def _keep_gains(self) -> None:
-        """Keeps what A and A^+ multiply by, where there is room for it."""
+        """Caches the gains of A and A^+ if there is room."""
         self._gains: dict[str, CastCache] = {}
         if not self.halved:
             self._gains = {name: CastCache(make(self._phase.constant)) for name, make in self._makers().items()}

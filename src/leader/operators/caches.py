@@ -1,4 +1,4 @@
-"""Constants of an operator in the dtypes and on the devices where they were asked for."""
+"""Constants of an operator in the dtypes and on the devices in use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def real_dtype(like: Tensor) -> torch.dtype:
 
 
 class CastCache:
-    """One constant, built in float64 or complex128, kept in every precision and on every device it served."""
+    """One constant, built in float64 or complex128, cached in every precision and on every device in use."""
 
     def __init__(self, constant: Tensor) -> None:
         self.constant = constant

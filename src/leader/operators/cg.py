@@ -1,4 +1,4 @@
-"""Conjugate gradients for a batch, each image on its own: systems and damped least squares."""
+"""Conjugate gradients for a batch, each image independently: linear systems and damped least squares."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def conjugate_gradients(
     right [B, ...]. Stops when every image has a relative residual below `tolerance`. Returns the solution and
     the largest relative residual reached.
 
-    visible  stops where the root mean square of every image's residual is below it, instead of `tolerance`
+    visible  stops when the root mean square of every image's residual is below it, instead of `tolerance`
     """
     rows = tuple(range(1, right.ndim))
 
@@ -40,7 +40,7 @@ def conjugate_gradients(
             break
         image = apply(direction)
         curvature = dot(direction, image)
-        # An image that has converged exactly has a zero direction: leave it where it is.
+        # An image that has converged exactly has a zero direction: leave it unchanged.
         step = torch.where(curvature > 0, energy / curvature.clamp_min(torch.finfo(right.dtype).tiny), 0)
         solution = solution + step * direction
         residual = residual - step * image
@@ -63,7 +63,7 @@ def damped_least_squares(
     The minimum is x = A^T (A A^T + eta)^{-1} right, A^+ right for eta = 0.
 
     right [B, ...]; eta broadcastable to x. The residual is kept in the space of the measurement (CGLS),
-    which keeps float32 useful where A A^T would square the condition number. Stops when, for every image,
+    which keeps float32 usable, while A A^T would square the condition number. Stops when, for every image,
     the last ten steps lowered the objective by less than tolerance^2 of all that was gained: then |A (x -
     x*)| is about tolerance |A x*|. Returns x and the largest relative residual |A^T (right - A x) - eta x|
     / |A^T right|.
@@ -85,7 +85,7 @@ def damped_least_squares(
     total = torch.zeros_like(slope)
     gains: list[Tensor] = []
     for _ in range(iterations):
-        # A gradient that is all rounding of A^T residual leads nowhere, and following it on diverges.
+        # A gradient that consists only of the rounding of A^T residual is useless, and following it diverges.
         active = slope > (4 * unit) ** 2 * largest * energy(residual) + tiny
         settled = torch.stack(gains[-10:]).sum(0) <= tolerance**2 * total if len(gains) >= 10 else ~active
         if bool((~active | settled).all()):

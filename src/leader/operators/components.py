@@ -1,11 +1,11 @@
-"""What methods use of an SVD: the components of an image that are measured, and nothing of the rest.
+"""The part of an SVD that methods use: the measured components of an image.
 
 A function of the singular values that has the value f(0) where nothing is measured acts on an image x as
 
     f(0) x + V (f(s) - f(0)) V^T x
 
-with V the measured components alone. Super-resolution by four measures a sixteenth of all components, so that this costs a
-sixth of a change to all of them and back.
+with V the measured components only. Super-resolution by four measures a sixteenth of all components, so this costs a sixth of a
+transform to all of them and back.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Columns:
 
 
 class MirroredColumns(Columns):
-    """Columns of which each is even or odd under reversal: sums and differences of the two halves take half of the products.
+    """Columns that are each even or odd under reversal: sums and differences of the two halves need half of the products.
 
     even, odd  the first halves [n / 2, r] of the columns of either kind; coordinates of even ones come first
     """
@@ -79,7 +79,7 @@ def _multiply_along(axis: int, matrix: Tensor, x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class MeasuredAxis:
-    """What a matrix B [m, n] along one axis measures: U^T B = diag(values) V^T, values [r] above the cut, float64."""
+    """The measured part of a matrix B [m, n] along one axis: U^T B = diag(values) V^T, values [r] above the cut, float64."""
 
     values: Tensor
     left: CastCache
@@ -92,7 +92,7 @@ def measured_axis(matrix: Tensor, cut: float) -> MeasuredAxis:
     if size % 2 or not torch.equal(matrix, matrix.flip(0, 1)):
         left, values, right = _decompose_above(matrix, cut)
         return MeasuredAxis(values, CastCache(left), Columns(right))
-    # A matrix that is the same backwards takes even vectors to even ones, and odd to odd.
+    # A matrix that is symmetric under reversal maps even vectors to even ones, and odd to odd.
     first, second = matrix[:, : size // 2], matrix[:, size // 2 :].flip(1)
     even, odd = (_decompose_above(part / 2**0.5, cut) for part in (first + second, first - second))
     left, values = (torch.cat([one, other], -1) for one, other in zip(even[:2], odd[:2], strict=True))
@@ -107,7 +107,7 @@ def _decompose_above(matrix: Tensor, cut: float) -> tuple[Tensor, Tensor, Tensor
 
 
 class SeparableComponents:
-    """Products of what is measured along columns and along rows; c [B, C, r1, r2]."""
+    """Products of the measured components along columns and along rows; c [B, C, r1, r2]."""
 
     def __init__(self, vertical: MeasuredAxis, horizontal: MeasuredAxis) -> None:
         self._vertical, self._horizontal = vertical, horizontal

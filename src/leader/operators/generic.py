@@ -1,4 +1,4 @@
-"""Operators known by what they do alone: your own functions, one operator after another, two side by side.
+"""Operators defined only by their action: your own functions, compositions, and stacks of two operators.
 
 Their inverses are found by conjugate gradients.
 """
@@ -19,7 +19,7 @@ from leader.operators.base import LinearOperator
 class FromFunctions(LinearOperator):
     """A degradation given by its functions.
 
-    A, AT   images [B, C, H, W] to measurements [B, ...] and back; that AT is the adjoint is tried once. None: by autograd
+    A, AT   images [B, C, H, W] to measurements [B, ...] and back; whether AT is the adjoint is tested once. None: by autograd
     rcond   singular values below rcond * largest are damped by `pinv`
     device  where the functions can be called
 
@@ -42,7 +42,7 @@ class FromFunctions(LinearOperator):
         self._forward = A
         self._adjoint = AT
         measured = check_adjoint(self, torch.empty(1, device=torch.device(device)))
-        self.measurement_shape = tuple(measured.shape[1:])  # known where the functions can be called, which may be no CPU
+        self.measurement_shape = tuple(measured.shape[1:])  # computed on the functions' device, which may not be the CPU
 
     def A(self, x: Tensor) -> Tensor:
         self.check_image(x)
@@ -82,11 +82,11 @@ class Composition(LinearOperator):
         if inner is None or outer is None:
             return None
         least, most = float(inner[0].min()), float(inner[1].max())
-        shift = least * (outer[0] + outer[1])  # of the constant image `least`, which all others exceed
+        shift = least * (outer[0] + outer[1])  # of the constant image `least`, a lower bound of all others
         return shift + (most - least) * outer[0], shift + (most - least) * outer[1]
 
     def reached(self, y: Tensor) -> Tensor:
-        return self._reached_by_trial(y)  # what the inner operator never reaches is lost for the outer one
+        return self._reached_by_trial(y)  # entries that the inner operator never reaches are lost for the outer one
 
     def parts(self) -> tuple[LinearOperator, ...]:
         return *self.inner.parts(), *self.outer.parts()
@@ -109,7 +109,7 @@ class Stacked(LinearOperator):
         super().__init__(first.image_shape)
         if first.image_shape != second.image_shape:
             raise LeaderError(
-                f"Operators of one image are added; these take {list(first.image_shape)} and {list(second.image_shape)}."
+                f"Operators to add must share an image shape; found {list(first.image_shape)} and {list(second.image_shape)}."
             )
         self.first, self.second, self.task = first, second, task
         self._cut = math.prod(first.measurement_shape)

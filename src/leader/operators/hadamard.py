@@ -28,8 +28,8 @@ class WalshHadamard(SpectralOperator):
     ratio          part of the coefficients that is measured, in (0, 1]
     seed           of the random sets; drawn on the CPU, so equal on every device
     order          "random"; "sequency": coarsest patterns first; "published": random, constant not forced
-    keep_constant  whether the random set always holds the constant pattern (the mean of the image)
-    indices        the measured coefficients themselves; then the other options are not used
+    keep_constant  whether the random set always includes the constant pattern (the mean of the image)
+    indices        the measured coefficients themselves; the other options are then ignored
 
     >>> WalshHadamard((3, 8, 8), 0.25).measurement_shape
     (3, 16)

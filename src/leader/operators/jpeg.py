@@ -1,19 +1,19 @@
-"""What JPEG measures: coefficients of 8 x 8 blocks of luma and of subsampled chroma, rounded to multiples of their steps.
+"""JPEG as a measurement: coefficients of 8 x 8 blocks of luma and of subsampled chroma, rounded to multiples of their steps.
 
     A = W P G      G: RGB -> YCbCr (not orthonormal), chroma averaged over some pixels, orthonormal DCT of 8 x 8 blocks
-                   P: 1 for what was measured, 0 for coefficients that were rounded to zero, which may be any small number
+                   P: 1 for measured coefficients, 0 for those that were rounded to zero, which may be any small number
                    W: level / (noise of the row), so that the noise of every row is `level`
 
 Rounding to a multiple of q is noise of q / sqrt(12); that of samples to 8 bits before it adds a little. The level is free: it
-is taken as the error that the compression made in the picture, so that the sigma of a problem means what it means elsewhere.
+is set to the error that the compression caused in the picture, so that the sigma of a problem has its usual meaning.
 
-Every coefficient of the true picture also lies in its cell, within q / 2 of the stored multiple: `confine` holds it there,
-the zeros included.
+Every coefficient of the true picture also lies in its cell, within q / 2 of the stored multiple: `confine` keeps it there,
+zeros included.
 
 Inverses: (A A^T + eta)^-1 acts on P G G^T P + eta W^-2. G G^T is the same in every unit of blocks, and the rows of luma and
 chroma meet at an angle (cosines -0.45, -0.24 and 0.03), so that with unit diagonal its condition number is 3, at any picture
-size and for any eta and P: conjugate gradients gain a factor 3.7 a step, 1e-6 in about eleven. A decomposition would have to
-be made anew for every pattern of zeros, which differs from unit to unit, and a dense one of 4:2:0 has 384 rows a unit.
+size and for any eta and P: conjugate gradients gain a factor of 3.7 per step, 1e-6 in about eleven. A decomposition would have
+to be recomputed for every pattern of zeros, which differs between units, and a dense one of 4:2:0 has 384 rows per unit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from leader.operators.cg import conjugate_gradients
 from leader.transforms import BLOCK, YCBCR, dct_matrix
 
 ROUNDED = 2 / 12
-"""Variance, in grey levels, of rounding to 8 bits twice: luma and chroma before the compression, the picture behind it."""
+"""Variance, in grey levels, of rounding to 8 bits twice: luma and chroma before the compression, the picture after it."""
 SLACK = 0.5
 """Grey levels by which a coefficient may leave its cell: encoders round luma and chroma to 8 bits first."""
 
@@ -44,7 +44,7 @@ class Jpeg(LinearOperator):
     sampling     (rows, columns) of luma for one of chroma
     level        the noise level of [0, 1] images that every row is scaled to; None: that of rounding every coefficient
     measured     [N] bool, False for coefficients that were rounded to zero; None: all were measured
-    doubt        [N] in grey levels, by how much more a coefficient may leave its cell, >= 0; None: by nothing
+    doubt        [N] in grey levels, additional distance by which a coefficient may leave its cell, >= 0; None: zero
 
     >>> Jpeg((1, 16, 16), torch.full((8, 8), 16.0))
     Jpeg('jpeg', [1, 16, 16])
@@ -80,7 +80,7 @@ class Jpeg(LinearOperator):
         known = torch.ones(len(steps), dtype=torch.bool) if measured is None else measured
         if known.dtype != torch.bool or known.shape != steps.shape:
             raise LeaderError(
-                f"JPEG needs {len(steps)} flags of what was measured; found {list(known.shape)} of {known.dtype}."
+                f"JPEG needs {len(steps)} flags for measured coefficients; found {list(known.shape)} of {known.dtype}."
             )
         self.level = rounding_error(tables, channels) if level is None else float(level)
         if not (self.level > 0 and math.isfinite(self.level)):
@@ -126,10 +126,10 @@ class Jpeg(LinearOperator):
         return self._spread(scale * solution)
 
     def confine(self, x: Tensor, y: Tensor, share: float | Tensor = 1.0) -> Tensor:
-        """Images x [B, C, H, W] in [-1, 1] with every coefficient taken into its cell around measurements y of such images, or
-        into the inner `share` of it, one number or [B, 1].
+        """Images x [B, C, H, W] in [-1, 1] with every coefficient clamped to its cell around measurements y of such images, or
+        to the inner `share` of it, one number or [B, 1].
 
-        Luma is changed by what luma lacks, chroma by what chroma lacks, alike over the pixels it was averaged over.
+        Luma and chroma are corrected separately, chroma equally over the pixels it was averaged over.
         """
         middle, reach, now = self._stored(y), share * self._reach.like(y), self.coefficients(x)
         return x + self.lift(torch.clamp(now, middle - reach, middle + reach) - now)

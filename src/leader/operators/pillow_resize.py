@@ -1,14 +1,14 @@
-"""Thumbnails as Pillow makes them: nearest neighbour, box, bilinear, bicubic and Lanczos, to the rounding of 8 bits.
+"""Thumbnails as made by Pillow: nearest neighbour, box, bilinear, bicubic and Lanczos, up to the rounding to 8 bits.
 
 `resize` of Pillow widens every kernel by the factor when it shrinks (nearest neighbour excepted, which takes the pixel in
-the middle of the cell) and gives the weights that would fall beyond the border to the pixels that are there. Bicubic
-differs from `BicubicSR` at the border alone, box from `AveragePoolSR` in partial cells alone: Pillow has none, its scale is
-that of the whole sides, n / ceil(n / factor). The smooth ones are to presets what bicubic is: kinds of "sr-bicubic".
+the middle of the cell) and moves weights beyond the border to the pixels inside. Bicubic differs from `BicubicSR` only at the
+border, box from `AveragePoolSR` only in partial cells: Pillow has none, its scale is that of the whole sides, n / ceil(n /
+factor). Presets treat the smooth ones as variants of "sr-bicubic".
 
-Where nobody knows which it was, the operator is their mean, by shares ("box:30+lanczos:70"). The mean of separable operators,
-sum p_k B_k x B_k, is not separable, and a sampler needs its decomposition. That of the factors' means, M x M with
-M = sum p_k B_k, is: it leaves out sum p_k (B_k - M) x (B_k - M), which is of second order and lives where both axes carry fine
-detail, and whatever it leaves out is part of the doubt that counts as noise (`leader.forensics.size.thumbnails`).
+If the kernel is unknown, the operator is a weighted mean ("box:30+lanczos:70"). The mean of separable operators, sum p_k B_k x
+B_k, is not separable, and a sampler needs its decomposition. The product of the factors' means, M x M with M = sum p_k B_k, is
+separable: it leaves out sum p_k (B_k - M) x (B_k - M), which is of second order and matters only where both axes have fine
+detail, and the omitted part is included in the uncertainty that counts as noise (`leader.forensics.size.thumbnails`).
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ class NearestSR(PillowSR):
 
 
 class SoftNearestSR(PillowSR):
-    """Around the pixel that nearest neighbour takes, the mean of those within half a cell, the nearer the heavier.
+    """The mean of the pixels within half a cell around the one that nearest neighbour takes, with larger weights for nearer
+    pixels.
 
-    A single pixel in four or sixteen leaves a prior too little to begin with; that it is no mean counts as noise. Where half a
-    cell holds that pixel alone, at factors up to 2, three quarters of a cell are taken.
+    A single pixel in four or sixteen gives a prior too little to start with; the difference from a mean counts as noise. If
+    half a cell holds only that pixel, at factors up to 2, three quarters of a cell are used.
     """
 
     task = "sr-nearest"
@@ -74,7 +75,7 @@ class LanczosSR(PillowSR):
 
 
 class MixedSR(SeparableOperator):
-    """The mean of several of PILLOW_DOWNSAMPLING along each axis, where it is not known which of them it was.
+    """The mean of several kernels of PILLOW_DOWNSAMPLING along each axis, for an unknown kernel.
 
     mixture  names and shares in per cent, which sum to 100
 
@@ -86,7 +87,9 @@ class MixedSR(SeparableOperator):
 
     def __init__(self, image_shape: tuple[int, int, int], factor: float, small: tuple[int, int] | None, mixture: str) -> None:
         if read_mixture(mixture) is None:
-            raise LeaderError(f"A mixture of kernels is like box:30+lanczos:70, in shares that sum to 100; found '{mixture}'.")
+            raise LeaderError(
+                f"A mixture of kernels is written box:30+lanczos:70, with shares that sum to 100; found '{mixture}'."
+            )
         rows, columns = count_samples(image_shape, factor, small)
         _, height, width = image_shape
         super().__init__(image_shape, _mix_factor(height, rows, mixture), _mix_factor(width, columns, mixture))
@@ -109,7 +112,7 @@ PILLOW_DOWNSAMPLING: dict[str, type[PillowSR]] = {
 
 
 def read_mixture(text: str) -> dict[str, float] | None:
-    """The shares, which sum to 1, of a mixture such as "box:30+lanczos:70"; None where the text is none."""
+    """The shares, which sum to 1, of a mixture such as "box:30+lanczos:70"; None if the text is not a mixture."""
     parts = [part.split(":") for part in text.split("+")]
     if any(len(part) != 2 or part[0] not in PILLOW_DOWNSAMPLING or not part[1].isdecimal() for part in parts):
         return None
@@ -149,7 +152,10 @@ def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
         return torch.stack(means).sum(0)
     scale = size / rows
     pixel = torch.arange(size, dtype=torch.float64)
-    if kernel in ("nearest", "soft-nearest"):  # Pillow adds up its places, which decides where they fall between two pixels
+    if kernel in (
+        "nearest",
+        "soft-nearest",
+    ):  # Pillow accumulates its positions, which determines how they round
         places = torch.tensor(list(accumulate([scale] * (rows - 1), initial=scale / 2)), dtype=torch.float64)
         taken = places.floor()[:, None]
         if kernel == "nearest":

@@ -1,4 +1,4 @@
-"""Operators that act pixel by pixel, and masks: denoising, also of noise that differs by pixel, inpainting, colourisation."""
+"""Pixelwise operators and masks: denoising (also with noise that varies by pixel), inpainting, colourisation."""
 
 from __future__ import annotations
 
@@ -190,14 +190,14 @@ def check_mask(mask: Tensor, height: int, width: int) -> Tensor:
 
 
 class WeightedPixels(DiagonalOperator):
-    """Denoising where the noise differs from pixel to pixel: A x = W x; y [B, C, H, W] is a picture that was `whiten`ed.
+    """Denoising with noise that varies from pixel to pixel: A x = W x; y [B, C, H, W] is a picture after `whiten`.
 
     With W = reference / (standard deviation of the noise of a pixel), y has white noise of standard deviation `reference`, and
     the singular values are the weights. Only ratios of noise to singular values enter the methods; the reference, the geometric
-    mean of the standard deviation, chooses the presets.
+    mean of the standard deviation, determines the presets.
 
     noise  [C, H, W] > 0, the standard deviation of the noise of every pixel, for [0, 1] images
-    task   under which presets know it
+    task   its name in presets
 
     >>> noise = torch.tensor([[[0.1, 0.4]]])
     >>> WeightedPixels((1, 1, 2), noise).whiten(noise[None])
@@ -207,9 +207,9 @@ class WeightedPixels(DiagonalOperator):
     def __init__(self, image_shape: tuple[int, int, int], noise: Tensor, task: str = "denoise") -> None:
         values = torch.as_tensor(noise).detach().to("cpu", torch.float64)
         if tuple(values.shape) != tuple(image_shape):
-            raise LeaderError(f"The noise of images {list(image_shape)} has their shape; found {list(values.shape)}.")
+            raise LeaderError(f"The noise of images {list(image_shape)} must have the same shape; found {list(values.shape)}.")
         if not bool(torch.isfinite(values).all()) or not float(values.min()) > 0:
-            raise LeaderError("The noise of every pixel must be finite and above 0.")
+            raise LeaderError("The noise of every pixel must be finite and greater than 0.")
         self.reference = float(values.log().mean().exp())
         super().__init__(image_shape, (self.reference / values)[None], rcond=0.0)  # every pixel is measured
         self.task = task

@@ -1,6 +1,6 @@
-"""Operators as other projects released them, for numbers that were published with them. Ours are corrected; see each class.
+"""Operators as released by other projects, to reproduce published numbers. Ours are corrected; see each class.
 
-They are asked for by an option of their task whose value is "published" (or, for the boundary, "reflected").
+They are selected by an option of their task with the value "published" (or, for the boundary, "reflected").
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GREY_ROW = (0.3333, 0.3334, 0.3333)
 
 
 def released_blur_matrix(size: int, taps: Sequence[float], every_tap: bool = False) -> Tensor:
-    """The 1-D blur [size, size] of DDRM and DDNM, float64: of an odd number of taps the last is dropped.
+    """The 1-D blur [size, size] of DDRM and DDNM, float64: the last of an odd number of taps is dropped.
 
     Row i holds taps 0 .. 2 (L // 2) - 1 at columns i - L // 2 onwards, without renormalising, nothing outside: of the papers'
     five taps four remain, with a gain of 0.80 and half a pixel of shift. DDPG's release has every tap.
@@ -35,13 +35,13 @@ def released_blur_matrix(size: int, taps: Sequence[float], every_tap: bool = Fal
 
 
 class ReleasedBlur(SpectralOperator):
-    """The separable blur of DDRM, DDNM, ProjDiff and EquS as they released it, with every tap that of DDPG; y [B, C, H, W].
+    """The separable blur as released by DDRM, DDNM, ProjDiff and EquS, and with every tap by DDPG; y [B, C, H, W].
 
-    Two slips make it no blur: the dropped tap of `released_blur_matrix`, not in DDPG's, and singular values at the wrong
-    places. The products of 1-D values are sorted, the coefficients of an image are numbered component by component with the C
-    channels of each together, but the values are C copies of the sorted list one after the other: coefficient n of channel c
-    gets value number (C n + c) mod (H W). Equal products are kept in the order of their rows and columns, which the release
-    leaves open. A and A^+ fit each other, and what lies below the cut is zero in both.
+    Two errors make it differ from a blur: the dropped tap of `released_blur_matrix`, except in DDPG's, and singular values in
+    the wrong places. The products of 1-D values are sorted, the coefficients of an image are numbered component by component
+    with the C channels of each together, but the values are C copies of the sorted list one after the other: coefficient n of
+    channel c gets value number (C n + c) mod (H W). Equal products are kept in the order of their rows and columns, which the
+    release does not specify. A and A^+ are consistent, and values below the cut are zero in both.
 
     >>> ReleasedBlur((3, 8, 8), paper_gaussian_taps())
     ReleasedBlur('deblur-gaussian', [3, 8, 8])
@@ -81,8 +81,8 @@ class ReleasedBlur(SpectralOperator):
 class ReflectedBlur(LinearOperator):
     """Correlation of every channel with a kernel, the image reflected at its borders, as in DPS and SITCOM; y [B, C, H, W].
 
-    The pixel at the border is not repeated. A correlation mirrors the kernel where `Blur` convolves. It has no known
-    SVD: inverses are found by conjugate gradients, and methods that need one refuse it.
+    The pixel at the border is not repeated. A correlation mirrors the kernel where `Blur` convolves. It has no known SVD:
+    inverses are found by conjugate gradients, and methods that need an SVD reject it.
 
     kernel  [kh, kw], or [B, 1, kh, kw] for one per image; made to sum to 1
 
@@ -98,7 +98,9 @@ class ReflectedBlur(LinearOperator):
         sides = tuple(self.kernel.shape[-2:])
         for size, side in zip(image_shape[1:], sides):
             if side // 2 >= size:
-                raise LeaderError(f"A kernel of {side} pixels reflects more than an image of {size} has; give a larger image.")
+                raise LeaderError(
+                    f"A kernel of {side} pixels needs an image larger than {size} pixels to reflect; give a larger image."
+                )
         self._index = [_reflection(size, side) for size, side in zip(image_shape[1:], sides)]
         self._frame = tuple(len(index) for index in self._index)
         self._transfer = CastCache(torch.fft.rfft2(self.kernel, s=self._frame))

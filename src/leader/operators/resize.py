@@ -1,8 +1,8 @@
-"""Super-resolution: what a camera of fewer pixels would have seen. Bicubic (antialiased) and average pooling.
+"""Super-resolution: the image of a camera with fewer pixels. Bicubic (antialiased) and average pooling.
 
-Both are separable. The output has ceil(n / factor) samples along an axis of n pixels, or as many as `small` says; sample r sits
-in the middle of the cell of pixels scale*r ... scale*(r+1)-1. The scale is a whole factor, whose last cell may be partial, and
-otherwise n over the number of samples, so that cells fill the axis.
+Both are separable. The output has ceil(n / factor) samples along an axis of n pixels, or as many as in `small`; sample r is in
+the middle of the cell of pixels scale*r ... scale*(r+1)-1. The scale is an integer factor, whose last cell may be partial, or
+else n over the number of samples, so that cells fill the axis.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from leader.operators.separable import Factor, SeparableOperator, check_side
 
 
 class ResizeOperator(SeparableOperator):
-    """An image made smaller along both axes; `small` (rows, columns) wins over the factor."""
+    """Downsampling along both axes; `small` (rows, columns) takes precedence over the factor."""
 
     def __init__(self, image_shape: tuple[int, int, int], factor: float = 4, small: tuple[int, int] | None = None) -> None:
         rows, columns = count_samples(image_shape, factor, small)
@@ -33,7 +33,7 @@ class ResizeOperator(SeparableOperator):
 
     @classmethod
     def make_matrix(cls, size: int, count: int, scale: float) -> Tensor:
-        """The 1-D factor [count, size], float64; scale: the factor where it is a whole one, else size / count."""
+        """The 1-D factor [count, size], float64; scale: the factor if it is an integer, else size / count."""
         raise NotImplementedError
 
 
@@ -74,9 +74,9 @@ class AveragePoolSR(ResizeOperator):
 
 
 def count_samples(image_shape: tuple[int, int, int], factor: float, small: tuple[int, int] | None = None) -> tuple[int, int]:
-    """(rows, columns) of an image made smaller: those given, or ceil(side / factor).
+    """(rows, columns) of a downsampled image: those given, or ceil(side / factor).
 
-    Refuses factors that are no number from 1 to the smaller side of the image, and sizes that are larger than the image.
+    Rejects factors outside 1 to the smaller side of the image, and sizes larger than the image.
     """
     _, height, width = image_shape
     if small is not None:
@@ -114,7 +114,7 @@ def bicubic_matrix(size: int, scale: float, rows: int | None = None) -> Tensor:
 
 
 def average_matrix(size: int, scale: float, rows: int | None = None) -> Tensor:
-    """The 1-D factor [rows, size] of means over cells, in float64: pixels count by the share of them that lies in a cell."""
+    """The 1-D factor [rows, size] of means over cells, in float64: pixels are weighted by the share of them inside a cell."""
     count = math.ceil(size / scale) if rows is None else rows
     start = scale * torch.arange(count, dtype=torch.float64)[:, None]
     pixel = torch.arange(size, dtype=torch.float64)

@@ -20,7 +20,7 @@ _BLOCKS = 8
 
 
 class BandedMatrix(CastCache):
-    """M [m, n], built in float64. Entries below 1 % of the rounding of the largest are left out.
+    """M [m, n], built in float64. Entries below 1 % of the rounding of the largest are dropped.
 
     The factors of resizing and blur are exactly zero away from the diagonal, and the inverses of well-conditioned ones decay
     exponentially. Multiplying only the columns that matter, block of rows by block of rows, is several times cheaper than a
@@ -59,20 +59,20 @@ class BandedMatrix(CastCache):
 
 
 LONGEST_SIDE = 20_000
-"""Pixels of a side whose matrix is decomposed: at twice as many that takes the better part of an hour and 13 GB."""
+"""Longest side in pixels whose matrix is decomposed: twice as many pixels take most of an hour and 13 GB."""
 
 
 def check_side(size: int) -> None:
-    """Refuses, before it is made, a matrix over so many pixels that its decomposition would not end."""
+    """Rejects, before it is built, a matrix that is too large to decompose."""
     if size > LONGEST_SIDE:
         raise LeaderError(
             f"The picture has a side of {size} pixels, and this operator needs the decomposition of a matrix over it; at most "
-            f"{LONGEST_SIDE} are served, so cut the picture into parts."
+            f"{LONGEST_SIDE} are supported, so cut the picture into parts."
         )
 
 
 class Factor:
-    """A 1-D factor B [m, n] in float64; decompositions are made when first asked for.
+    """A 1-D factor B [m, n] in float64; decompositions are computed on first use.
 
     singular  its n values (those beyond the rank are 0), descending
     kept      the same with those below rcond * largest set to 0
@@ -91,7 +91,7 @@ class Factor:
 
     @property
     def rank(self) -> int:
-        """How many values can differ from zero: min(m, n)."""
+        """The number of values that can be non-zero: min(m, n)."""
         return int(self._thin[1].shape[0])
 
     @cached_property
@@ -128,7 +128,7 @@ class Factor:
 
     @cached_property
     def seen(self) -> CastCache:
-        """The first `rank` columns of V [n, rank]: what B sees."""
+        """The first `rank` columns of V [n, rank]: the row space of B."""
         return CastCache(self._thin[2])
 
     @cached_property
@@ -140,7 +140,7 @@ class Factor:
 
     @cached_property
     def measured(self) -> MeasuredAxis:
-        """What is kept, by itself."""
+        """Only the kept part."""
         return measured_axis(self.matrix.constant, self.rcond * float(self.singular[0]))
 
 
@@ -182,7 +182,7 @@ class SeparableOperator(SpectralOperator):
         return self.vertical.right.like(c) @ c @ self.horizontal.right.like(c).mT
 
     def data(self, y: Tensor) -> Tensor:
-        w = self._seen_data(y)
+        w = self._transform_data(y)
         _, height, width = self.image_shape
         return torch.nn.functional.pad(w, (0, width - w.shape[-1], 0, height - w.shape[-2]))
 
@@ -190,14 +190,14 @@ class SeparableOperator(SpectralOperator):
         seen = w[..., : self.vertical.rank, : self.horizontal.rank]
         return self.vertical.left.like(w) @ seen @ self.horizontal.left.like(w).mT
 
-    def _seen_data(self, y: Tensor) -> Tensor:
+    def _transform_data(self, y: Tensor) -> Tensor:
         """`data` without the zeros: [B, C, rank, rank]."""
         return self.vertical.left.like(y).mT @ y @ self.horizontal.left.like(y)
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
-        # The full V, cubic in the side of the image, is not needed for what the factors see.
+        # The full V, cubic in the side of the image, is not needed for the measured part.
         gain = self.tikhonov(eta, r)[..., : self.vertical.rank, : self.horizontal.rank]
-        return self.vertical.seen.like(r) @ (gain * self._seen_data(r)) @ self.horizontal.seen.like(r).mT
+        return self.vertical.seen.like(r) @ (gain * self._transform_data(r)) @ self.horizontal.seen.like(r).mT
 
     def A(self, x: Tensor) -> Tensor:
         self.check_image(x)

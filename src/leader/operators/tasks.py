@@ -1,8 +1,7 @@
-"""The operators of the tasks by name, with numbers for options, as experiments, containers and Python ask for them.
+"""The operators of the tasks by name, with numeric options, for experiments, containers and Python.
 
-What a task means for a picture, and its words for people, is in `leader.restoration.tasks`. An operator's own `task` is
-the name by which presets know it: that of the task, or of its variant ("sr-bicubic", "sr-average"), which can be asked
-for by name as well.
+The meaning of a task for a picture, and its descriptions, are in `leader.restoration.tasks`. An operator's own `task` is its
+name in presets: that of the task, or of its variant ("sr-bicubic", "sr-average"), which is also a valid name.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ SAMPLINGS = {"4:4:4": (1, 1), "4:2:2": (1, 2), "4:4:0": (2, 1), "4:2:0": (2, 2),
 """Rows and columns of luma for one of chroma."""
 DOWNSAMPLING: dict[str, Callable[..., LinearOperator]] = {"bicubic": BicubicSR, "average": AveragePoolSR, **PILLOW_DOWNSAMPLING}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {f"sr-{down}": ("sr", {"down": down}) for down in ("bicubic", "average")}
-"""Names that stand for a task with some of its options fixed."""
+"""Names for a task with some of its options fixed."""
 
 
 def resolve_task(name: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The task that a name or the name of a variant stands for, and its options; None counts as not given."""
+    """The task and options of a name or variant name; None counts as not given."""
     given = {key: value for key, value in options.items() if value is not None}
     if name in VARIANTS:
         task, fixed = VARIANTS[name]
         for key, value in fixed.items():
             if given.get(key, value) != value:
-                raise UsageError(f"The task '{name}' means {key} = {value}; found {given[key]}, so ask for '{task}' instead.")
+                raise UsageError(f"The task '{name}' means {key} = {value}; found {given[key]}, so use '{task}' instead.")
         return task, {**given, **fixed}
     if name not in TASKS:
         raise unknown_name("task", name, [*TASKS, *VARIANTS])
@@ -55,7 +54,7 @@ def resolve_task(name: str, options: Mapping[str, Any]) -> tuple[str, dict[str, 
 
 
 def build_task(name: str, image_shape: Shape, **options: Option) -> LinearOperator:
-    """The operator of a named task for images (C, H, W); unknown names and options are refused with the nearest valid one.
+    """The operator of a named task for images (C, H, W); errors for unknown names and options suggest the nearest valid one.
 
     >>> build_task("sr", (3, 8, 8), factor=2)
     BicubicSR('sr-bicubic', [3, 8, 8])
@@ -71,14 +70,14 @@ def build_task(name: str, image_shape: Shape, **options: Option) -> LinearOperat
 
 
 def list_options(task: str) -> tuple[str, ...]:
-    """The options of a task's operator: what its builder takes beside the shape."""
+    """The options of a task's operator: the arguments of its builder besides the shape."""
     return tuple(inspect.signature(TASKS[task]).parameters)[1:]
 
 
 def _super_resolution(
     shape: Shape, factor: float = 4, down: str = "bicubic", small: tuple[int, int] | None = None
 ) -> LinearOperator:
-    """small: rows and columns of the measurement, in place of the factor; down: also a mixture, as in "box:30+lanczos:70"."""
+    """small: rows and columns of the measurement, instead of the factor; down: also a mixture, as in "box:30+lanczos:70"."""
     if read_mixture(down) is not None:
         return MixedSR(shape, factor, small, down)
     if down not in DOWNSAMPLING:
@@ -89,7 +88,7 @@ def _super_resolution(
 def _gaussian_blur(
     shape: Shape, std: float | None = None, size: int | None = None, boundary: str = "circular", form: str = "corrected"
 ) -> LinearOperator:
-    """form: of the papers' five taps, "published" with the slips of the released classes, "published-ddpg" as DDPG has it."""
+    """form: of the papers' five taps, "published" with the errors of the released classes, "published-ddpg" as in DDPG."""
     every_tap = form == "published-ddpg"
     published = every_tap or _is_published(form)
     if std is not None:
@@ -139,7 +138,7 @@ def _inpainting(
 
 
 def draw_mask(size: tuple[int, int], keep: float, seed: int = 0) -> Tensor:
-    """1 with the chance `keep`, pixel by pixel, else 0: [H, W]."""
+    """1 with probability `keep`, pixel by pixel, else 0: [H, W]."""
     if not 0 < keep < 1:
         raise UsageError(f"The share of known pixels must lie between 0 and 1; found {keep}.")
     known: Tensor = torch.rand(size, generator=torch.Generator().manual_seed(seed)) < keep
@@ -147,7 +146,7 @@ def draw_mask(size: tuple[int, int], keep: float, seed: int = 0) -> Tensor:
 
 
 def cut_hole(size: tuple[int, int], box: Sequence[int]) -> Tensor:
-    """1 but for a rectangle of 0, box = (top, left, height, width) in pixels: [H, W]."""
+    """1 except for a rectangle of 0, box = (top, left, height, width) in pixels: [H, W]."""
     numbers = [value for value in box if isinstance(value, int) and value >= 0] if isinstance(box, Sequence) else []
     if len(numbers) != 4 or len(box) != 4 or 0 in numbers[2:] or any(numbers[k] + numbers[k + 2] > size[k] for k in (0, 1)):
         raise UsageError(f"A hole is top, left, height and width inside {size[1]} x {size[0]} pixels; found {box}.")
@@ -196,7 +195,7 @@ _OWN: dict[str, Callable[..., LinearOperator]] = {
 
 
 def _adapt(found: Any, name: str) -> Callable[..., LinearOperator]:
-    """An operator of one's own, called with a shape and options; or a task of one's own that has one as `operator`."""
+    """A user-defined operator, called with a shape and options; or a user-defined task with such an `operator`."""
     operator = getattr(found, "operator", found)
     if not (isinstance(operator, type) and issubclass(operator, LinearOperator)):
         raise TypeError(f"expected a subclass of leader.operators.LinearOperator, found {show_value(found)}")

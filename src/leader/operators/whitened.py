@@ -1,15 +1,15 @@
-"""A circular blur whose measurement was whitened: coloured noise, for methods that know one noise level.
+"""A circular blur with a whitened measurement: coloured noise, for methods with a single noise level.
 
 Noise whose power depends on frequency and on colour is diagonal in Fourier and along three opponent axes, and so is the
 blur: with W = reference / (standard deviation of the noise there), the whitened measurement y_w = W y has the operator
 A = W blur and white noise of standard deviation `reference`. Its SVD is known: singular values |K(f)| w_k(f), V the
 orthonormal FFT of the opponent colours, the phase of K in U.
 
-Only ratios of noise to singular values enter the steps of the methods, so any reference gives the same run; what it chooses
-are presets and paths, which are known by a noise level. It is therefore the level that a person would quote: the geometric
-mean of the standard deviation over the frequencies that the blur passes, weighted by |K|^2. That is sigma itself where the
-noise is white, moves by no more than the share of what is noisier or cleaner elsewhere (a mean of W^2 = 1 would follow the few
-cleanest frequencies down to where clean presets begin, W <= 1 all the way), and ignores what the blur has removed anyway.
+Only ratios of noise to singular values enter the steps of the methods, so any reference gives the same run; it only determines
+presets and paths, which are looked up by noise level. It is therefore the level that a person would quote: the geometric mean
+of the standard deviation over the frequencies that the blur passes, weighted by |K|^2. For white noise that is sigma itself; it
+moves by no more than the share of noisier or cleaner frequencies (a mean of W^2 = 1 would follow the few cleanest frequencies
+down to clean presets, W <= 1 all the way), and ignores what the blur has removed anyway.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class WhitenedBlur(Blur):
     power      [K, H, W] float64 > 0, the same at f and -f: the noise power of the blurred image at each frequency of its
                orthonormal FFT, for [0, 1] images (white noise of sigma has sigma^2 everywhere); K = 1 for channels alike, 3
                along the rows of OPPONENT
-    task       under which presets know it: "deblur" and its kinds, or "denoise"
-    rcond      frequencies that the blur passes with less than rcond * largest are not inverted, however clean they are; no
-               others, however noisy
-    reference  the noise level of whitened measurements, for [0, 1] images; None chooses it, see above
+    task       its name in presets: "deblur" and its variants, or "denoise"
+    rcond      frequencies at which the blur's gain is below rcond * largest are not inverted, however clean; all others are,
+               however noisy
+    reference  the noise level of whitened measurements, for [0, 1] images; None: chosen as above
 
     >>> WhitenedBlur((1, 4, 4), torch.ones(1, 1), torch.full((1, 4, 4), 0.25)).whiten(torch.ones(1, 1, 4, 4)).max()
     tensor(1.)
@@ -56,14 +56,14 @@ class WhitenedBlur(Blur):
         reference: float | None = None,
     ) -> None:
         if torch.as_tensor(kernel).ndim != 2:
-            raise LeaderError(f"A whitened blur has one kernel [kh, kw]; found {list(torch.as_tensor(kernel).shape)}.")
+            raise LeaderError(f"A whitened blur takes one kernel [kh, kw]; found {list(torch.as_tensor(kernel).shape)}.")
         super().__init__(image_shape, kernel, rcond)
         self._range: tuple[Tensor, Tensor] | None = None
         self.task = task
         checked = check_power(power, self.image_shape)
         self.reference = _reference(self.spectrum, checked) if reference is None else reference
         if not (math.isfinite(self.reference) and self.reference > 0):
-            raise LeaderError(f"The reference of a whitened blur is a noise level above 0; found {self.reference}.")
+            raise LeaderError(f"The reference of a whitened blur must be a noise level above 0; found {self.reference}.")
         gain = self.reference / checked[..., : self.spectrum.shape[-1]].sqrt()[None]
         if self.halved:
             gain = gain.float()
@@ -84,24 +84,24 @@ class WhitenedBlur(Blur):
         return self._filtered(y, self._whitening.like(y))
 
     def to(self, x: Tensor) -> Tensor:
-        return super().to(self._turned(x))
+        return super().to(self._rotate_channels(x))
 
     def back(self, c: Tensor) -> Tensor:
-        return self._turned_back(super().back(c))
+        return self._rotate_back(super().back(c))
 
     def data(self, y: Tensor) -> Tensor:
-        return super().data(self._turned(y))
+        return super().data(self._rotate_channels(y))
 
     def unit_range(self) -> tuple[Tensor, Tensor]:
         """The sums of the negative and of the positive weights of every channel, from the answers to single pixels."""
         if self._range is None:
-            self._range = self._made_range()
+            self._range = self._compute_range()
         return self._range
 
-    def _made_range(self) -> tuple[Tensor, Tensor]:
+    def _compute_range(self) -> tuple[Tensor, Tensor]:
         channels, height, width = self.image_shape
         low, high = torch.zeros(2, 1, channels, 1, 1, dtype=torch.float64)
-        for channel in range(channels):  # one by one: a large frame has room for no more
+        for channel in range(channels):  # one by one, to save memory on a large frame
             point = torch.zeros(1, channels, height, width, dtype=torch.float32 if self.halved else torch.float64)
             point[0, channel, 0, 0] = 1
             answer = self.A(point)
@@ -113,23 +113,23 @@ class WhitenedBlur(Blur):
         return self
 
     def _filtered(self, x: Tensor, gain: Tensor) -> Tensor:
-        return self._turned_back(super()._filtered(self._turned(x), gain))
+        return self._rotate_back(super()._filtered(self._rotate_channels(x), gain))
 
-    def _turned(self, x: Tensor) -> Tensor:
+    def _rotate_channels(self, x: Tensor) -> Tensor:
         """x [B, C, H, W] along the axes of the power."""
         return x if self._rotation is None else torch.einsum("dc,bchw->bdhw", self._rotation.like(x), x)
 
-    def _turned_back(self, x: Tensor) -> Tensor:
+    def _rotate_back(self, x: Tensor) -> Tensor:
         return x if self._rotation is None else torch.einsum("dc,bdhw->bchw", self._rotation.like(x), x)
 
 
 def check_power(power: Tensor, image_shape: tuple[int, int, int]) -> Tensor:
-    """power [1 or 3, H, W] on the CPU in float64; refused where it is not that of real noise on such images."""
+    """power [1 or 3, H, W] on the CPU in float64; rejected if it is not that of real noise on such images."""
     values = torch.as_tensor(power).detach().to("cpu", torch.float64)
     channels, height, width = image_shape
     if tuple(values.shape) not in {(1, height, width), (channels if channels == 3 else 1, height, width)}:
         raise LeaderError(
-            f"The noise power of images {list(image_shape)} has shape [1, {height}, {width}], or 3 axes for colours; "
+            f"The noise power of images {list(image_shape)} must have shape [1, {height}, {width}], or 3 axes for colours; "
             f"found {list(values.shape)}."
         )
     if not bool(torch.isfinite(values).all()) or not float(values.min()) > 0:
@@ -143,14 +143,14 @@ def check_power(power: Tensor, image_shape: tuple[int, int, int]) -> Tensor:
 def _reference(passed: Tensor, power: Tensor) -> float:
     """The geometric mean of the noise's standard deviation [K, H, W], weighted by the square of `passed` [1, 1, H, W]."""
     weights, width = passed[0].double().square(), power.shape[-1]
-    if weights.shape[-1] < power.shape[-1]:  # half of the frequencies: all but the first and the last column stand for two
+    if weights.shape[-1] < power.shape[-1]:  # half of the frequencies: all but the first and the last column count twice
         power = power[..., : weights.shape[-1]]
         weights[..., 1 : (width + 1) // 2] *= 2
     return float(torch.exp((weights * power.log()).sum() / (len(power) * weights.sum()) / 2))
 
 
 def find_physical(operator: LinearOperator) -> LinearOperator:
-    """What the camera did, where an operator holds whitened measurements; any other operator itself."""
+    """The blur behind an operator with whitened measurements; any other operator itself."""
     if isinstance(operator, WhitenedBlur):
         return Blur(operator.image_shape, operator.kernel, operator.rcond)
     return Denoising(operator.image_shape) if isinstance(operator, WeightedPixels) else operator

@@ -1,4 +1,4 @@
-"""Pictures as people have them: files, arrays, and figures of what was made of them."""
+"""Pictures: files, arrays, and figures of the results."""
 
 from leader.pictures.formats import FORMATS, SUFFIXES, list_pictures
 from leader.pictures.picture import MOST_PIXELS, Picture

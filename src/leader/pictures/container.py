@@ -1,4 +1,4 @@
-"""Measurements that are no picture, in a file: what was measured, by which operator, with which noise.
+"""Files for measurements that are not pictures: the measurement, its operator and its noise.
 
 A container is a NumPy .npz archive of plain arrays (nothing in it can be executed):
 
@@ -33,9 +33,9 @@ from leader.pictures import MOST_PIXELS
 FORMAT = "leader-measurement 1"
 SUFFIX = ".npz"
 WIDEST_KERNEL = 1025
-"""Pixels of a kernel's side. A wider blur leaves nothing to restore, and its tables would fill the memory."""
+"""Largest side of a kernel in pixels. A wider blur leaves nothing to restore, and its tables would fill the memory."""
 MOST_BYTES = 2 << 30
-"""Containers that would unpack to more than this are refused before they are read."""
+"""Containers that would unpack to more bytes than this are rejected before they are read."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -59,7 +59,7 @@ class Measurement:
         except LeaderError:
             raise
         except (TypeError, ValueError, ArithmeticError, RuntimeError, IndexError) as error:
-            raise LeaderError(f"The container misstates the options of its operator ({error}).") from error
+            raise LeaderError(f"The container has wrong options for its operator ({error}).") from error
 
     def __repr__(self) -> str:
         channels, height, width = self.image_shape
@@ -92,14 +92,14 @@ def write_container(path: Path, measurement: Measurement) -> None:
 
 
 def read_container(path: Path) -> Measurement:
-    """Reads a measurement; a file that is none, or is damaged, is refused."""
+    """Reads a measurement; a damaged file, or one that is not a container, is rejected."""
     check_readable(path, "container")
     name = printable(path)
     try:
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(item.file_size for item in archive.infolist())
             if unpacked > MOST_BYTES:
-                raise LeaderError(f"{name} would unpack to {unpacked} bytes; at most {MOST_BYTES} are served.")
+                raise LeaderError(f"{name} would unpack to {unpacked} bytes; at most {MOST_BYTES} are supported.")
             for item in archive.infolist():
                 _check_header(archive, item)
         with np.load(path, allow_pickle=False) as loaded:
@@ -109,17 +109,17 @@ def read_container(path: Path) -> Measurement:
     except Exception as error:  # a damaged archive raises errors of every kind
         raise LeaderError(f"{name} is not a container that can be read; write one with `leader degrade`.") from error
     if "format" not in arrays or str(arrays["format"]) != FORMAT:
-        raise LeaderError(f"{name} is an .npz file but no '{FORMAT}'; write one with `leader degrade`.")
+        raise LeaderError(f"{name} is an .npz file but not a '{FORMAT}'; write one with `leader degrade`.")
     try:
-        return _assembled(arrays)
+        return _assemble_measurement(arrays)
     except RecursionError as error:
-        raise LeaderError(f"{name} describes itself in too many levels; write it again with `leader degrade`.") from error
+        raise LeaderError(f"{name} has a description nested too deeply; write it again with `leader degrade`.") from error
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise LeaderError(f"{name} lacks or misstates what a container needs ({error}); write it again.") from error
+        raise LeaderError(f"{name} has missing or wrong entries ({error}); write it again.") from error
 
 
 def _check_header(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> None:
-    """Refuses an array whose header asks for more memory than the archive holds of it."""
+    """Rejects an array whose header asks for more memory than its data in the archive."""
     with archive.open(item) as file:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -129,17 +129,17 @@ def _check_header(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> None:
 
 
 def _check_options(options: dict[str, Any]) -> None:
-    """Refuses kernels that are absurdly large, or would become so."""
+    """Rejects kernels that are, or would become, absurdly large."""
     for key, most in (("std", WIDEST_KERNEL / 8), ("size", WIDEST_KERNEL)):
         value = options.get(key, 0)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
             raise LeaderError(f"The container's operator has {key} = {str(value)[:40]}; expected a number up to {most:g}.")
     kernel = options.get("kernel")
     if isinstance(kernel, Tensor) and any(side > WIDEST_KERNEL for side in kernel.shape):
-        raise LeaderError(f"The container's kernel has shape {list(kernel.shape)}; at most {WIDEST_KERNEL} pixels are served.")
+        raise LeaderError(f"The container's kernel has shape {list(kernel.shape)}; at most {WIDEST_KERNEL} pixels are allowed.")
 
 
-def _assembled(arrays: dict[str, NDArray[Any]]) -> Measurement:
+def _assemble_measurement(arrays: dict[str, NDArray[Any]]) -> Measurement:
     about = json.loads(str(arrays["about"]))
     channels, height, width = (int(n) for n in about["image_shape"])
     if channels not in (1, 3) or min(height, width) < 1 or height * width > MOST_PIXELS:

@@ -1,6 +1,6 @@
-"""Colour pictures of 16 bits a channel, which Pillow reads and writes in 8 bits only.
+"""Colour pictures with 16 bits per channel, which Pillow reads and writes only in 8 bits.
 
-Reading: Pillow's decoders keep one byte of each 16-bit sample, chosen by the byte order they are told.
+Reading: Pillow's decoders keep one byte of each 16-bit sample, chosen by the byte order they are given.
 Decoding a file twice, with the true and with the swapped order, gives the high and the low bytes. Writing:
 PNG and TIFF, deflated, without a library; TIFF of 8 bits too.
 """

@@ -1,7 +1,7 @@
-"""EXIF blocks as they lie in files: TIFF directories of tags, read with doubt and written plainly.
+"""EXIF blocks as stored in files: TIFF directories of tags, read defensively and written in the simplest form.
 
-Values are never interpreted: the bytes of a tag go from one file to the next as they are, in little-endian order. A directory
-is read once, by its offset, so that nothing in a hostile block can lead in circles.
+Values are never interpreted: the bytes of a tag are copied unchanged, in little-endian order. A directory is read only once per
+offset, so a hostile block cannot cause a loop.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ ASCII, SHORT, LONG, UNDEFINED = 2, 3, 4, 7
 _SIZES = {1: 1, ASCII: 1, SHORT: 2, LONG: 4, 5: 8, 6: 1, UNDEFINED: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8}
 """Bytes of one value, by the kind's number; 5 and 10 are fractions of two numbers of four bytes."""
 _WORDS = {**_SIZES, 5: 4, 10: 4}
-"""Bytes that turn round together between the two byte orders."""
+"""Bytes that are swapped together between the two byte orders."""
 PREFIX = b"Exif\0\0"
-"""With which JPEG announces a block."""
+"""The prefix of a block in JPEG files."""
 _ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
 EXIF_AT, GPS_AT = 34665, 34853
-"""The tags of the main directory that lead to the other two."""
+"""The tags of the main directory that point to the other two."""
 LONGEST = 4096
-"""Bytes of a value; camera, date and exposure take less than a hundred."""
+"""Largest value in bytes; camera, date and exposure take less than a hundred."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ Tree = Mapping[int, Union[Tag, "Tree"]]
 
 
 def text(words: str) -> Tag:
-    """Words as a tag; letters beyond ASCII as UTF-8, which readers understand."""
+    """Text as a tag; non-ASCII characters as UTF-8, which readers understand."""
     return Tag(ASCII, words.encode("utf-8") + b"\0")
 
 
 @dataclass(frozen=True)
 class Block:
-    """An EXIF block with the offsets of its directories. `damaged` is set where something could not be read."""
+    """An EXIF block with the offsets of its directories. `damaged` is set if something could not be read."""
 
     main: Directory
     exif: Directory
@@ -60,7 +60,7 @@ class Block:
 def read_block(
     block: bytes, main: frozenset[int] = frozenset(), exif: frozenset[int] = frozenset(), gps: frozenset[int] = frozenset()
 ) -> Block:
-    """The tags named for each directory that can be read; everything else in the block is left alone."""
+    """The wanted tags of each directory that can be read; everything else in the block is ignored."""
     body = block.removeprefix(PREFIX)
     order = _ORDERS.get(body[:4])
     if order is None or len(body) < 8:
@@ -77,7 +77,7 @@ def read_block(
 
 
 def _directory(body: bytes, at: int, order: str, wanted: frozenset[int]) -> tuple[dict[int, Tag], bool]:
-    """The wanted tags of the directory at an offset, and whether none of them was out of reach."""
+    """The wanted tags of the directory at an offset, and whether all of them could be read."""
     if at + 2 > len(body):
         return {}, False
     (declared,) = struct.unpack_from(order + "H", body, at)
@@ -108,7 +108,7 @@ def block_of(tree: Tree) -> bytes:
 
 
 def directory_bytes(tree: Tree, at: int) -> bytes:
-    """A little-endian directory that will lie at byte `at`; longer values and directories inside it follow it."""
+    """A little-endian directory to be placed at byte `at`, followed by its longer values and nested directories."""
     entries, overflow = b"", b""
     overflow_at = at + 2 + 12 * len(tree) + 4
     for number, value in sorted(tree.items()):

@@ -1,6 +1,6 @@
 """Figures of a restoration: side by side, the trust map with its scale, the path of U_t and jumps.
 
-Each is made by a function that returns it, so that a notebook can show it and a test can read the numbers it draws.
+Each function returns its figure, so a notebook can show it and a test can read its numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DRAWN = (".pdf", ".svg")
 
 
 def check_figure(path: Path) -> None:
-    """Refuses, before any work is done, a figure that could not be drawn."""
+    """Rejects, before any work is done, a figure that cannot be drawn."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{printable(path)} ends in '{printable(path.suffix)}'; figures are written as {', '.join(FORMATS)}.")
     try:
@@ -35,7 +35,7 @@ def check_figure(path: Path) -> None:
 
 
 def check_map(path: Path) -> None:
-    """Refuses, before any work is done, a trust map that could not be written."""
+    """Rejects, before any work is done, a trust map that cannot be written."""
     suffix = path.suffix.lower()
     if suffix not in (*FORMATS, ".npy"):
         raise UsageError(
@@ -101,7 +101,7 @@ def map_figure(spread: NDArray[np.float32]) -> Any:
 def side_by_side_figure(
     pictures: Sequence[tuple[str, NDArray[np.float32]]], spread: NDArray[np.float32] | None = None, words: str = ""
 ) -> Any:
-    """Titled pictures [H, W, C] in [0, 1] of any size beside each other, the trust map last, `words` below."""
+    """Titled pictures [H, W, C] in [0, 1] of any size side by side, the trust map last, `words` below."""
     count = len(pictures) + (spread is not None)
     height, width = pictures[-1][1].shape[:2]
     figure = _new(4.2 * count, max(2.0, 4.0 * height / width + 0.4))
@@ -116,7 +116,7 @@ def side_by_side_figure(
 
 
 def with_holes(pixels: NDArray[np.float32], known: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Pixels [H, W, C] in colour, with those that known [H, W] leaves out in a colour that no picture is full of."""
+    """Pixels [H, W, C] in colour, with the pixels outside known [H, W] in a colour that is rare in pictures."""
     shown: NDArray[np.float32] = np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels.copy()
     shown[~known] = HOLES
     return shown
@@ -141,7 +141,7 @@ def path_figure(visits: Sequence[Visit]) -> Any:
 
 
 def draw_map(path: Path, spread: NDArray[np.float32], pixels: NDArray[np.float32] | None = None) -> None:
-    """Writes the trust map [H, W] of a picture [H, W, C], which a faded picture needs; the name's ending says as what.
+    """Writes the trust map [H, W] of a picture [H, W, C], which a faded picture needs; the suffix determines the format.
 
     .npy       numbers: standard deviations, of the range 0 to 1
     .16.png    the same in 16 bits: 65535 is 1
@@ -162,7 +162,7 @@ def draw_map(path: Path, spread: NDArray[np.float32], pixels: NDArray[np.float32
             image = maps.numbers(spread)
         elif name.endswith(".fade.png"):
             if pixels is None:
-                raise LeaderError("A faded picture needs the picture besides its map.")
+                raise LeaderError("A faded picture needs the picture as well as its map.")
             image = maps.fade(pixels, spread)
         else:
             image = maps.heat(spread)

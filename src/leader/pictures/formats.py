@@ -1,4 +1,4 @@
-"""The formats of picture files: one row each says what a file ends in, how it is read and written, and what it can hold."""
+"""The formats of picture files: one row each, with its suffixes, how it is read and written, and what it can hold."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Format:
 
     name      as Pillow calls it
     suffixes  of its files, in lower case
-    title     as people call it, where it is told to them among the formats that are served
-    sniffed   whether Pillow may try it on a file of any name; AVIF and HEIC files are told by their first bytes
-    marks     how its files begin, where not every kind of it is served
-    written   whether it is written; then, whether it holds alpha, 16 bits, colour profiles, and EXIF by way of Pillow
-    side      pixels that a side can have at most, where the format is what limits it
-    options   of Pillow, by which it is written
+    title     its common name, if it is listed among the supported formats
+    sniffed   whether Pillow may try it on a file of any name; AVIF and HEIC files are recognised by their first bytes
+    marks     the first bytes of its files, if not every variant is supported
+    written   whether it can be written; then whether it holds alpha, 16 bits, colour profiles, and EXIF through Pillow
+    side      largest side in pixels, if the format limits it
+    options   of Pillow for writing
     """
 
     name: str
@@ -73,11 +73,11 @@ TABLE = (
     Format(HEIF, (".heic", ".heif", ".hif"), "HEIC", sniffed=False, written=False),
 )
 READ = tuple(row.name for row in TABLE if row.sniffed)
-"""Those that are opened, whatever a file is called; among Pillow's others is one that starts a program (EPS)."""
+"""Formats that are opened whatever the file name; one of Pillow's other formats starts a program (EPS)."""
 FORMATS = {suffix: row for row in TABLE if row.written for suffix in row.suffixes}
-"""What can be written, by suffix."""
+"""Formats that can be written, by suffix."""
 SUFFIXES = tuple(suffix for row in TABLE for suffix in row.suffixes)
-"""What a picture file may end in."""
+"""Suffixes of picture files."""
 _TITLES = [row.title for row in TABLE if row.title is not None]
 SERVED = f"{', '.join(_TITLES[:-1])} or {_TITLES[-1]}"
 
@@ -88,7 +88,7 @@ def format_by_mark(begin: bytes) -> str | None:
 
 
 def list_pictures(folder: str | Path) -> list[Path]:
-    """The picture files of a folder in the order of their names; hidden files and sub-folders are left out."""
+    """The picture files of a folder, sorted by name; hidden files and sub-folders are left out."""
     path = Path(folder)
     if not path.is_dir():
         raise LeaderError(f"There is no folder of pictures '{printable(path)}'; give an existing one.")
@@ -101,5 +101,5 @@ def list_pictures(folder: str | Path) -> list[Path]:
 
 
 def is_picture_name(path: Path) -> bool:
-    """Whether a file name is that of a picture; names that start with a dot are other programs' notes."""
+    """Whether a file name is that of a picture; names that start with a dot belong to other programs."""
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")

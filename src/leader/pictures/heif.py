@@ -20,14 +20,14 @@ _BRANDS = {
 }
 _EITHER = (b"mif1", b"msf1")
 _HEAD = 512
-"""Bytes in which a file says what it is."""
+"""Bytes that identify the format of a file."""
 _WIDE = {9, 11, 12}
 _BRIGHT = {16, 18}
 """Numbers of the standard for primaries beyond sRGB and for curves of bright displays."""
 
 
 def kind_of(path: Path) -> str | None:
-    """HEIF or AVIF where a file begins as one, whatever it is called; None for all others."""
+    """HEIF or AVIF if a file starts as one, whatever its name; None for all others."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     if head[4:8] != b"ftyp":
@@ -41,7 +41,7 @@ def kind_of(path: Path) -> str | None:
 def can_avif() -> bool:
     """Whether this Pillow reads and writes AVIF."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # older ones do not know the question
+        warnings.simplefilter("ignore")  # older versions do not have this feature name
         return bool(features.check("avif"))
 
 
@@ -57,7 +57,7 @@ class Still:
     notes: tuple[str, ...]
 
     def decode(self) -> NDArray[Any]:
-        """Samples [H, W, 1, 3 or 4], upright: what a HEIC file says of turning is part of decoding it."""
+        """Samples [H, W, 1, 3 or 4], upright: decoding a HEIC file includes its rotation."""
         samples = np.asarray(self.image)
         return samples[..., None] if samples.ndim == 2 else samples
 
@@ -68,12 +68,12 @@ def open_still(path: Path, name: str) -> Still:
         import pillow_heif
     except ImportError as error:
         raise LeaderError(
-            f"{name} is a HEIC file, which an extra reads: pip install 'leader-ir[heic]', or convert it to JPEG or PNG."
+            f"{name} is a HEIC file, which needs an extra: pip install 'leader-ir[heic]', or convert it to JPEG or PNG."
         ) from error
     file = pillow_heif.open_heif(path, convert_hdr_to_8bit=False, hdr_to_16bit=False)
     image = file[file.primary_index]
     if image.premultiplied_alpha:
-        raise LeaderError(f"{name} stores its transparency mixed into its colours, which is not served; convert it to PNG.")
+        raise LeaderError(f"{name} has premultiplied transparency, which is not supported; convert it to PNG.")
     icc, colours = image.info.get("icc_profile"), image.info.get("nclx_profile") or {}
     notes: tuple[str, ...] = ()
     if not icc and (colours.get("color_primaries") in _WIDE or colours.get("transfer_characteristics") in _BRIGHT):

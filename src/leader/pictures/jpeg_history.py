@@ -1,4 +1,4 @@
-"""What JPEG compression did to a picture: its quantisation tables, its chroma sampling, where its blocks lie."""
+"""The JPEG compression of a picture: its quantisation tables, its chroma sampling, the position of its blocks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class JpegHistory:
     luma      64 quantisation steps, rows of vertical frequency, in grey levels of 0..255
     chroma    the same for the colour differences, or None for a grey file
     sampling  (rows, columns) of luma for one of chroma: (2, 2) is 4:2:0
-    offset    (row, column) where a first unit of blocks begins
+    offset    (row, column) where the first unit of blocks starts
     found     whether this was found in the pixels, rather than read from the file
     """
 
@@ -60,10 +60,10 @@ class JpegHistory:
         return np.array(self.chroma or self.luma, dtype=np.float64).reshape(BLOCK, BLOCK)
 
     def turned(self, orientation: int, height: int, width: int) -> JpegHistory:
-        """The history of a picture of height x width that is turned as EXIF's orientation (1 to 8) asks."""
+        """The history of a picture of height x width after applying the EXIF orientation (1 to 8)."""
         luma, chroma, sampling, (top, left) = self.luma, self.chroma, self.sampling, self.offset
         if orientation in (5, 6, 7, 8):
-            luma, chroma = _transposed(luma), None if chroma is None else _transposed(chroma)
+            luma, chroma = _transpose_table(luma), None if chroma is None else _transpose_table(chroma)
             sampling, (top, left), (height, width) = sampling[::-1], (left, top), (width, height)
         if orientation in (3, 4, 7, 8):
             top = (height - top) % LARGEST_UNIT
@@ -74,25 +74,25 @@ class JpegHistory:
 
 def standard_luma(quality: int) -> Steps:
     """The standard luma table of a quality from 1 to 100, 64 steps."""
-    return _scaled(_LUMA, quality)
+    return _scale_table(_LUMA, quality)
 
 
 def standard_chroma(quality: int) -> Steps:
     """The standard chroma table of a quality from 1 to 100, 64 steps."""
-    return _scaled(_CHROMA, quality)
+    return _scale_table(_CHROMA, quality)
 
 
-def _scaled(table: str, quality: int) -> Steps:
+def _scale_table(table: str, quality: int) -> Steps:
     percent = 5000 // quality if quality < 50 else 200 - 2 * quality
     return np.clip((np.array(table.split(), dtype=int) * percent + 50) // 100, 1, 255).astype(np.float64)  # type: ignore[no-any-return]
 
 
-def _transposed(table: tuple[int, ...]) -> tuple[int, ...]:
+def _transpose_table(table: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(step) for step in np.array(table).reshape(BLOCK, BLOCK).T.reshape(-1))
 
 
 def read_history(image: Image.Image) -> JpegHistory | None:
-    """What a freshly opened JPEG file says of its compression; None for other images, and for CMYK."""
+    """The compression of a freshly opened JPEG file; None for other images, and for CMYK."""
     tables: dict[int, Sequence[int]] = getattr(image, "quantization", None) or {}
     layers: list[Any] = getattr(image, "layer", None) or []
     if image.format not in ("JPEG", "MPO") or len(layers) not in (1, 3):

@@ -1,8 +1,8 @@
-"""What a file says of its photograph: which of it a restored picture inherits, and what is added.
+"""The metadata of a photograph: what a restored picture inherits, and what is added.
 
-Kept are the tags that describe the photograph: camera, lens, dates, exposure, caption, author and copyright. The place (GPS)
-is kept only where it is asked for. Left out is what is no longer true of other pixels (orientation, size, thumbnail), what
-only the camera's maker can read, serial numbers, and everything beside EXIF (XMP, IPTC, comments).
+Kept are the tags that describe the photograph: camera, lens, dates, exposure, caption, author and copyright. The location (GPS)
+is kept only on request. Left out are tags that no longer apply to the new pixels (orientation, size, thumbnail), maker notes,
+serial numbers, and everything besides EXIF (XMP, IPTC, comments).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ EXIF = frozenset(
 )
 GPS = frozenset(range(32))
 OURS = "Restored with leader"
-"""How the caption begins that a restoration gives itself."""
+"""The beginning of the caption that a restoration adds."""
 LONGEST_BLOCK = 60_000
-"""Bytes; JPEG has room for 65,000."""
+"""Largest size in bytes; JPEG has room for 65,000."""
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """What a restoration says of itself: the program with its version, a sentence, and the same for machines."""
+    """The metadata that a restoration adds: the program with its version, a sentence, and the same in machine-readable form."""
 
     program: str
     sentence: str
@@ -49,7 +49,7 @@ class Metadata:
     """The tags of a picture that may be kept.
 
     main, exif, gps  by directory
-    notes            what was left out since it could not be read, one sentence each
+    notes            one sentence for each tag left out because it could not be read
     """
 
     main: Directory = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Metadata:
     notes: tuple[str, ...] = ()
 
     def tree(self, location: bool = False, stamp: Stamp | None = None) -> Tree:
-        """The directories to write; `location` adds the place. Empty where there is nothing to say."""
+        """The directories to write; `location` adds GPS. Empty if there is nothing to write."""
         main, exif = dict(self.main), dict(self.exif)
         if stamp is not None:
             main[SOFTWARE] = text(stamp.program)
@@ -73,35 +73,35 @@ class Metadata:
         return tree
 
     def block(self, location: bool = False, stamp: Stamp | None = None) -> bytes | None:
-        """The EXIF block to write, with its prefix, or None where there is nothing to say."""
+        """The EXIF block to write, with its prefix, or None if there is nothing to write."""
         tree = self.tree(location, stamp)
         return PREFIX + block_of(tree) if tree else None
 
 
 def metadata_in(block: bytes, *more_notes: str) -> Metadata:
-    """What may be kept of an EXIF block."""
+    """The tags of an EXIF block that may be kept."""
     found = read_block(block, MAIN, EXIF, GPS)
     total = sum(len(tag.data) for part in (found.main, found.exif, found.gps) for tag in part.values())
     if total > LONGEST_BLOCK:
-        return Metadata(notes=(_left_out("is absurdly long"), *more_notes))
-    notes = (_left_out("is damaged"),) if found.damaged else ()
+        return Metadata(notes=(_report_omitted("is absurdly long"), *more_notes))
+    notes = (_report_omitted("is damaged"),) if found.damaged else ()
     return Metadata(found.main, found.exif, found.gps, (*notes, *more_notes))
 
 
-def _left_out(why: str) -> str:
-    return f"The EXIF of the file {why}; what could not be used of it is left out."
+def _report_omitted(why: str) -> str:
+    return f"The EXIF of the file {why}; the unusable part is left out."
 
 
 def metadata_of(image: Image.Image) -> Metadata:
-    """What may be kept of a decoded image; damaged EXIF never raises."""
+    """The metadata of a decoded image that may be kept; damaged EXIF never raises."""
     stored = image.info.get("exif")
     if isinstance(stored, bytes) and stored:
         return metadata_in(stored)
-    return _guarded(lambda: metadata_in(image.getexif().tobytes()) if len(image.getexif()) else Metadata())
+    return _read_guarded(lambda: metadata_in(image.getexif().tobytes()) if len(image.getexif()) else Metadata())
 
 
 def orientation_of(image: Image.Image) -> int:
-    """EXIF's number from 1 (upright) to 8; 1 where it cannot be read."""
+    """The EXIF orientation from 1 (upright) to 8; 1 if it cannot be read."""
     try:
         found = image.getexif().get(ORIENTATION, 1)
     except Exception:  # Pillow raises errors of every kind for damaged EXIF
@@ -109,8 +109,8 @@ def orientation_of(image: Image.Image) -> int:
     return found if isinstance(found, int) and 1 <= found <= 8 else 1
 
 
-def _guarded(read: Callable[[], Metadata]) -> Metadata:
+def _read_guarded(read: Callable[[], Metadata]) -> Metadata:
     try:
         return read()
     except Exception:  # Pillow raises errors of every kind for damaged EXIF
-        return Metadata(notes=(_left_out("is damaged"),))
+        return Metadata(notes=(_report_omitted("is damaged"),))

@@ -1,4 +1,4 @@
-"""Picture: pixels in [0, 1], upright, with what belongs to them: transparency, bits, colour profile, metadata."""
+"""Picture: pixels in [0, 1], upright, with transparency, bits, colour profile and metadata."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from leader.pictures.metadata import Metadata
 Floats = NDArray[np.float32]
 
 MOST_PIXELS = 64_000_000
-"""Pictures that declare more pixels than this are refused before they are decoded."""
+"""Pictures that declare more pixels than this are rejected before they are decoded."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,8 +27,8 @@ class Picture:
     alpha     [H, W] float32 in [0, 1], or None
     bits      8 or 16 per sample in the file it came from
     icc       its colour profile, or None
-    history   how its file was compressed, where that is known and the pixels are as decoded
-    metadata  what its file says of the photograph
+    history   the compression of its file, if it is known and the pixels are unchanged
+    metadata  of its file
     """
 
     pixels: Floats
@@ -48,7 +48,7 @@ class Picture:
         return f"<Picture {self.size[0]} x {self.size[1]}, {kind}, {self.bits} bits>"
 
     def _repr_png_(self) -> bytes:
-        """How a notebook shows the picture."""
+        """The picture as a notebook shows it."""
         buffer = io.BytesIO()
         self.to_pil().save(buffer, "PNG")
         return buffer.getvalue()
@@ -67,8 +67,8 @@ class Picture:
         return image
 
     def with_pixels(self, pixels: Floats) -> Picture:
-        """The picture with other pixels of any size; its alpha follows the size, its profile the number of
-        channels, and its metadata stays.
+        """The picture with new pixels of any size; its alpha is resized, its profile depends on the number of channels, and its
+        metadata is kept.
         """
         alpha = self.alpha
         if alpha is not None and alpha.shape != pixels.shape[:2]:

@@ -1,8 +1,8 @@
 """Reading picture files: upright, as numbers in [0, 1].
 
-Grey, colour, palette, alpha, 16 bits, EXIF and its orientation and colour profiles are served; CMYK is converted with
-its own profile. What cannot be served faithfully (animations, CMYK without a profile, absurd sizes, damaged
-files) is refused in one sentence.
+Grey, colour, palette, alpha, 16 bits, EXIF and its orientation and colour profiles are supported; CMYK is converted with its
+own profile. Files that cannot be read faithfully (animations, CMYK without a profile, absurd sizes, damaged files) are rejected
+with a one-sentence error.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from leader.pictures.metadata import metadata_in, metadata_of, orientation_of
 from leader.pictures.picture import MOST_PIXELS, Floats, Picture, from_samples
 
 SMALL = 1_000_000
-"""Pixels of a picture that fits into any memory."""
+"""A picture with this many pixels fits into any memory."""
 
 
 def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
-    """The picture in a file; one that declares more than `most_pixels` is refused before it is decoded."""
+    """The picture in a file; one that declares more than `most_pixels` is rejected before it is decoded."""
     name = printable(path)
     if check_readable(path, "picture file").st_size == 0:
         raise LeaderError(f"{name} is empty; give a {SERVED} file.")
@@ -39,7 +39,7 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
         kind = kind_of(path)
         if kind == HEIF:
             return _read_heif(path, name, most_pixels)
-        with _opened(path, name, kind) as image:
+        with _open_image(path, name, kind) as image:
             _check_header(image, name, most_pixels)
             with _within_reason(image):
                 if is_deep(image) and image.mode != "CMYK":  # asked before getexif, which decodes a PNG
@@ -49,8 +49,8 @@ def read_picture(path: Path, most_pixels: int = MOST_PIXELS) -> Picture:
                 return _upright(_with_history(image, name), orientation_of(image))
 
 
-def _opened(path: Path, name: str, kind: str | None) -> Image.Image:
-    """The image of a file that is no HEIC file, not yet decoded."""
+def _open_image(path: Path, name: str, kind: str | None) -> Image.Image:
+    """The image of a file other than HEIC, not yet decoded."""
     if kind != AVIF:
         return Image.open(path, formats=READ)
     if not can_avif():
@@ -62,7 +62,7 @@ def _opened(path: Path, name: str, kind: str | None) -> Image.Image:
 
 
 def _without_exif(content: bytes) -> Image.Image:
-    """The image of an AVIF file that the decoder refuses, perhaps for its EXIF: that part gets a name nobody knows."""
+    """The image of an AVIF file that the decoder rejects, perhaps because of its EXIF: that part is renamed to be ignored."""
     try:
         image = Image.open(io.BytesIO(content.replace(b"Exif", b"skip")), formats=(AVIF,))
     except UnidentifiedImageError as error:
@@ -72,7 +72,7 @@ def _without_exif(content: bytes) -> Image.Image:
 
 
 def _read_heif(path: Path, name: str, most_pixels: int) -> Picture:
-    """The photograph of a HEIC file; what it says of its size is judged first, and its decoder holds it to that."""
+    """The photograph of a HEIC file; its declared size is checked first, and the decoder enforces it."""
     still = open_still(path, name)
     _check_size(still.size, name, most_pixels)
     picture = from_samples(still.decode(), still.depth, still.icc)
@@ -88,10 +88,10 @@ def from_pil(image: Image.Image) -> Picture:
 
 @contextmanager
 def _explaining(name: str, path: Path | None = None) -> Iterator[None]:
-    """Turns whatever a decoder raises into one sentence."""
+    """Converts any error of a decoder to one sentence."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # decoders warn of oddities they survive, and of sizes below our own limit
+            warnings.simplefilter("ignore")  # decoders warn about harmless oddities, and about sizes below our own limit
             yield
     except LeaderError:
         raise
@@ -102,13 +102,13 @@ def _explaining(name: str, path: Path | None = None) -> Iterator[None]:
     except Image.DecompressionBombError as error:
         raise _too_large(name, "far too many", MOST_PIXELS) from error
     except UnidentifiedImageError as error:
-        raise LeaderError(_unidentified(name, None if path is None else _beginning(path))) from error
+        raise LeaderError(_describe_unknown(name, None if path is None else _beginning(path))) from error
     except Exception as error:  # decoders of damaged files raise errors of every kind
         raise LeaderError(f"{name} is damaged and cannot be decoded ({printable(str(error))}); get an intact copy.") from error
 
 
 def _opens(path: Path) -> bool:
-    """Whether memory suffices to open a file, which decodes nothing."""
+    """Whether there is enough memory to open a file, which decodes nothing."""
     try:
         Image.open(path, formats=READ).close()
     except MemoryError:
@@ -123,20 +123,20 @@ def _beginning(path: Path) -> bytes:
         return file.read(4)
 
 
-def _unidentified(name: str, begin: bytes | None) -> str:
-    """One sentence for a file that no decoder takes."""
+def _describe_unknown(name: str, begin: bytes | None) -> str:
+    """The error for a file that no decoder accepts."""
     kind = None if begin is None else format_by_mark(begin)
     if kind is None:
         return f"{name} is not a picture in a known format; give a {SERVED} file."
     return (
-        f"{name} begins as a {kind} file, but it is damaged or of a kind that is not served (such as decimal colours, or "
+        f"{name} starts as a {kind} file, but it is damaged or of an unsupported variant (such as floating-point colours, or "
         "12 bits); save it again as an ordinary PNG, JPEG or TIFF file."
     )
 
 
 @contextmanager
 def _within_reason(image: Image.Image) -> Iterator[None]:
-    """A small picture that wants all the memory there is has a damaged length somewhere."""
+    """A small picture that needs all available memory has a damaged length somewhere."""
     try:
         yield
     except MemoryError as error:
@@ -160,11 +160,11 @@ def _check_size(size: tuple[int, int], name: str, most_pixels: int) -> None:
 
 def _too_large(name: str, found: str, most: int) -> LeaderError:
     limit = f"{most // 10**6} million" if most >= 10**6 else str(most)
-    return LeaderError(f"{name} declares {found} pixels; at most {limit} are served, so crop it first.")
+    return LeaderError(f"{name} declares {found} pixels; at most {limit} are supported, so crop it first.")
 
 
 def _with_history(image: Image.Image, name: str) -> Picture:
-    """The picture as stored, with what its file says of its compression."""
+    """The picture as stored, with the compression recorded in its file."""
     return replace(_from_loaded(image, name), history=read_history(image), metadata=metadata_of(image))
 
 
@@ -199,7 +199,7 @@ def _from_loaded(image: Image.Image, name: str) -> Picture:
         "YCbCr": "RGB",
     }.get(mode)
     if target is None:
-        raise LeaderError(f"{name} stores colours as {mode}, which is not served; convert it to RGB first.")
+        raise LeaderError(f"{name} stores colours as {mode}, which is not supported; convert it to RGB first.")
     samples = np.asarray(image if mode == target else image.convert(target))
     return from_samples(samples[..., None] if samples.ndim == 2 else samples, 8, icc)
 
@@ -212,7 +212,7 @@ def _from_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Picture:
     target = ImageCms.createProfile("sRGB")
     try:
         converted = ImageCms.profileToProfile(image, ImageCms.ImageCmsProfile(io.BytesIO(icc)), target, outputMode="RGB")
-    except (ImageCms.PyCMSError, OSError):  # a profile of other colours, or none at all
+    except (ImageCms.PyCMSError, OSError):  # a profile for another colour space, or none at all
         converted = None
     if converted is None:
         raise LeaderError(f"{name} is CMYK with a colour profile that cannot be applied; convert it to RGB first.")
@@ -220,7 +220,7 @@ def _from_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Picture:
 
 
 def _upright(picture: Picture, orientation: int) -> Picture:
-    """The picture turned as its EXIF orientation (1 to 8) asks."""
+    """The picture turned upright according to its EXIF orientation (1 to 8)."""
 
     def turn(array: Floats) -> Floats:
         if orientation in (5, 6, 7, 8):

@@ -1,4 +1,4 @@
-"""Writing picture files without loss of what the picture has: 16 bits, transparency, colour profile, metadata."""
+"""Writing picture files without losing 16 bits, transparency, colour profile or metadata."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SUBSAMPLINGS = {(1, 1): 0, (1, 2): 1, (2, 2): 2}
 
 
 def check_format(path: Path, alpha: bool = False, size: tuple[int, int] | None = None) -> Format:
-    """The format a file name asks for; refuses what cannot be written, or cannot hold an alpha channel or a picture's size.
+    """The format of a file name; rejects formats that cannot be written, or cannot hold an alpha channel or the picture's size.
 
-    size  (width, height) of the picture, where it is known
+    size  (width, height) of the picture, if known
     """
     if path.suffix.lower() not in FORMATS:
         found = f"'{printable(path.suffix)}'" if path.suffix else "no suffix"
@@ -49,11 +49,11 @@ def check_format(path: Path, alpha: bool = False, size: tuple[int, int] | None =
 def write_picture(
     path: Path, picture: Picture, location: bool = False, stamp: Stamp | None = None, quality: int | None = None
 ) -> None:
-    """Writes the picture whole or not at all, with 16 bits where it has them and the format can hold them.
+    """Writes the picture whole or not at all, with 16 bits if it has them and the format can hold them.
 
-    location  whether the place where it was taken goes with it
-    stamp     what is added to its metadata
-    quality   1 to 100, of formats that trade it for size; None: WebP keeps everything, the others nearly
+    location  whether to keep where it was taken
+    stamp     additional metadata
+    quality   1 to 100, for lossy formats; None: WebP is lossless, the others nearly so
     """
     chosen = check_format(path, picture.alpha is not None, picture.size)
     with replacing(path) as temporary:
@@ -86,7 +86,7 @@ def write_picture(
 
 
 def _without_profile(image: Image.Image, icc: bytes) -> Image.Image:
-    """An 8-bit image in the colours that a file without a profile is taken to have (sRGB): wide colours would come out pale."""
+    """An 8-bit image in sRGB, which is assumed for files without a profile: wide colours would come out pale."""
     if image.mode not in ("RGB", "RGBA"):
         return image
     try:
@@ -98,7 +98,7 @@ def _without_profile(image: Image.Image, icc: bytes) -> Image.Image:
 
 
 def _as_before(history: JpegHistory) -> dict[str, Any]:
-    """Options by which pixels as decoded from a JPEG become that JPEG again, but for rounding."""
+    """Options with which pixels decoded from a JPEG give the same JPEG again, up to rounding."""
     tables = [history.luma] if history.chroma is None else [history.luma, history.chroma]
     options: dict[str, Any] = {"qtables": [list(table) for table in tables]}
     if history.chroma is not None and history.sampling in _SUBSAMPLINGS:

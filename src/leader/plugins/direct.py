@@ -42,11 +42,10 @@ class Direct(Plugin):
     summary: ClassVar[str] = "denoises in one call, from the noisy picture at its own noise level"
     paper: ClassVar[str] = "this project: docs/noise.md"
     begins: ClassVar[bool] = True
+    revision: ClassVar[int] = 2
 
     calls: int = 2
-    """Steps from there on at least, spaced by noise level; one gives the mean, many a draw."""
-    share: float = 0.1
-    """Of the steps that the host would make, which are taken from there on where they are more."""
+    """Steps from there on, spaced by noise level: one gives the mean, three bring texture back, many give a draw."""
     before: tuple[int, ...] = (200, 120)
     """Times of the standard clock that are visited first, where they lie above, for what they say of the uncertainty; then one
     just above the picture's own.
@@ -55,34 +54,32 @@ class Direct(Plugin):
     def __post_init__(self) -> None:
         super().__post_init__()
         falling = all(0 < after < first < 1000 for first, after in pairwise((*self.before, 1)))
-        if self.calls < 1 or not 0 <= self.share <= 1 or not falling:
+        if self.calls < 1 or not falling:
             raise LeaderError(
-                "Direct denoising needs calls >= 1, a share in [0, 1] and falling times below 1000; "
-                f"found {self.calls}, {self.share} and {self.before}."
+                f"Direct denoising needs calls >= 1 and falling times below 1000; found {self.calls} and {self.before}."
             )
 
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
         if not _plain(problem):
             return grid
-        count = max(self.calls, round(self.share * grid.visits))
-        return by_time(Grid(self._times(prior.schedule, float(problem.sigma[0]), count)))
+        return by_time(Grid(self._times(prior.schedule, float(problem.sigma[0]))))
 
     def origin(self, prior: Prior, problem: Problem, noise: Callable[[str], Tensor]) -> Tensor | None:
         """y, with so much less noise that what the host adds makes it that of the first time."""
         if not _plain(problem):
             return None
-        first = torch.tensor([self._times(prior.schedule, sigma, self.calls)[0] for sigma in problem.sigma.tolist()])
+        first = torch.tensor([self._times(prior.schedule, sigma)[0] for sigma in problem.sigma.tolist()])
         level = prior.schedule.level(first, problem.y)
         lacking = (level.sigma**2 - problem.sigma_column(level.sigma) ** 2).clamp_min(0).sqrt()
         return problem.y + (lacking - level.sigma).to(problem.y) * noise("start")
 
-    def _times(self, schedule: Schedule, sigma: float, count: int) -> tuple[int, ...]:
-        """The times of one image with noise of sigma, in [-1, 1] units: `count` from its own on, and the end."""
+    def _times(self, schedule: Schedule, sigma: float) -> tuple[int, ...]:
+        """The times of one image with noise of sigma, in [-1, 1] units."""
         own = schedule.nearest(sigma)
         if float(schedule.log_noise[own]) / 2 > math.log(sigma) and own > 0:
             own -= 1  # above its noise level some would be drawn
         clock = schedule.clock_of(own)
-        below = grid_on(schedule, min(count, clock + 1), lambda steps, total: noise_grid(steps, total, clock))
+        below = grid_on(schedule, min(self.calls, clock + 1), lambda steps, total: noise_grid(steps, total, clock))
         last = max(schedule.nearest(LAST_BEFORE * sigma), own + 1)
         above = [time for time in map(schedule.at_clock, self.before) if time > last]
         return (*above, *([last] if self.before and last < len(schedule) else []), *below.times)

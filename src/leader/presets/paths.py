@@ -76,6 +76,14 @@ def find_path(prior: str, task: str, sigma: float, quality: str, look: str) -> R
     return RunPath(**{key: _frozen(chosen[key]) for key in fields if key in chosen})
 
 
+def list_same(prior: str, task: str, sigma: float, quality: str, look: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The qualities, then the looks, that stand for the same path as these two words, themselves included."""
+    own = replace(find_path(prior, task, sigma, quality, look), source="")
+    qualities = [word for word in QUALITIES if replace(find_path(prior, task, sigma, word, look), source="") == own]
+    looks = [word for word in LOOKS if replace(find_path(prior, task, sigma, quality, word), source="") == own]
+    return tuple(qualities), tuple(looks)
+
+
 @cache
 def _entries() -> tuple[dict[str, Any], ...]:
     return tuple(expand_rows(parsed(resources.files("leader.presets") / "paths.toml")["path"]))

@@ -1,4 +1,4 @@
-"""What a clean image looks like: networks, checkpoints, denoisers and analytic priors behind one contract, `Prior`."""
+"""Priors over clean images: networks, checkpoints, denoisers and analytic priors behind one interface, `Prior`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from leader.priors.tiling import PaddedPrior, TiledPrior, any_size
     from leader.priors.variance_head import VarianceHead
 
-# Names are imported when they are used: the command line lists priors without loading torch.
+# Names are imported on first use: the command line lists priors without loading torch.
 _HOMES = {
     "DenoiserPrior": "adapters",
     "GaussianMixturePrior": "gaussian",

@@ -1,7 +1,7 @@
-"""Networks of every convention as priors: what they predict, in which dtype, with which variance.
+"""Adapters from networks of different conventions to priors: their prediction, dtype and variance.
 
-A network answers in its own terms (noise, v, clean image, denoised image); these classes turn that into a
-`Prediction`. State and answers stay in the dtype of x (float32); only the network runs in half precision.
+A network predicts noise, v, a clean image or a denoised image; these classes convert that to a `Prediction`. States and
+predictions stay in the dtype of x (float32); only the network runs in half precision.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ def learned_variance(raw: Tensor, t: Tensor, schedule: Schedule) -> Tensor:
     """diag Cov[x0 | x_t] from the variance channels of a network trained with a learned range.
 
     Such a network interpolates the logarithm of its reverse variance between beta_tilde and beta with the
-    share v = (raw + 1) / 2. Since that variance is beta_tilde + c^2 Sigma, it follows without cancellation
-    that Sigma = (1 - abar) expm1(v L) / expm1(L) with L = log(beta / beta_tilde). `schedule` must hold the
-    betas of training.
+    share v = (raw + 1) / 2. Since that variance is beta_tilde + c^2 Sigma, without cancellation Sigma = (1 - abar) expm1(v L) /
+    expm1(L) with L = log(beta / beta_tilde). `schedule` must hold the betas of training.
     """
     length, largest = _learned_range(t, schedule, raw)
     share = ((raw + 1) / 2).clamp(0, 1)
@@ -53,7 +52,7 @@ def _learned_range(t: Tensor, schedule: Schedule, like: Tensor) -> tuple[Tensor,
     abar = schedule.abar_table
     before = torch.cat([abar.new_ones(1), abar[:-1]])
     smallest = schedule.betas * (1 - before) / (1 - abar)
-    smallest[0] = smallest[1]  # beta_tilde_0 = 0 has no logarithm: training uses the next one
+    smallest[0] = smallest[1]  # beta_tilde_0 = 0 has no logarithm: training uses the next value
     range_ = (schedule.betas / smallest).log()
     times = t.cpu()
     length = range_[times].to(like.device, like.dtype).reshape(-1, 1, 1, 1)
@@ -63,10 +62,10 @@ def _learned_range(t: Tensor, schedule: Schedule, like: Tensor) -> tuple[Tensor,
 class NetworkPrior(Prior):
     """A network(x [B, C, H, W], t [B]) -> [B, C or 2C, H, W] as a prior.
 
-    predicts          what the first C channels are: the noise, v or the clean image
+    predicts          meaning of the first C channels: the noise, v or the clean image
     learned_variance  whether C more channels hold a learned-range variance
     size, multiple    see `Prior`
-    dtype             the dtype the network wants its input in; None leaves that to the network
+    dtype             the dtype of the network's input; None leaves that to the network
     time_factor       the network is called at t * time_factor (1000 / T for rescaled times)
 
     Grey images pass through a three-channel network as three equal channels; the answers are averaged.
@@ -114,7 +113,7 @@ class NetworkPrior(Prior):
         wanted = self.image_channels * (2 if self.learned else 1)
         if answer.shape[1] != wanted:
             raise LeaderError(
-                f"The network of '{self.name}' answers with {answer.shape[1]} channels where {wanted} were "
+                f"The network of '{self.name}' returned {answer.shape[1]} channels where {wanted} were "
                 "expected: check whether it learned its variance."
             )
         if not self.learned:
@@ -124,9 +123,9 @@ class NetworkPrior(Prior):
 
 
 class DenoiserPrior(Prior):
-    """A denoiser told its noise level, network(x0 + sigma z, sigma [B]) -> x0, as a prior (Tweedie's formula).
+    """A denoiser for known noise levels, network(x0 + sigma z, sigma [B]) -> x0, as a prior (Tweedie's formula).
 
-    unit_range      the network lives in [0, 1]: images and sigma are converted on the way in and out
+    unit_range      the network works in [0, 1]: images and sigma are converted before and after it
     schedule        the noise levels a sampler walks through; linear betas by default
     size, multiple  see `Prior`; `load_prior(prior)` tiles or pads images of any other size
 
@@ -175,7 +174,7 @@ class DenoiserPrior(Prior):
 
 
 def _grey(prediction: Prediction) -> Prediction:
-    """The mean over channels: linear in x0 and eps, so the two still belong together."""
+    """The mean over channels: linear in x0 and eps, so the two stay consistent."""
     variance = prediction.variance
     return Prediction(
         prediction.x0.mean(1, keepdim=True),
@@ -185,7 +184,7 @@ def _grey(prediction: Prediction) -> Prediction:
 
 
 class LabelledNetwork(nn.Module):
-    """A class-conditional network at one class."""
+    """A class-conditional network with a fixed class."""
 
     def __init__(self, network: nn.Module, label: int) -> None:
         super().__init__()
@@ -199,7 +198,7 @@ class LabelledNetwork(nn.Module):
 
 
 class WrappedPrior(Prior):
-    """A prior around another one, `base`, from which it takes everything it does not change."""
+    """A prior around another one, `base`, which provides everything it does not change."""
 
     def __init__(self, base: Prior) -> None:
         super().__init__(base.schedule)
@@ -216,7 +215,7 @@ class WrappedPrior(Prior):
 
 
 class AutocastPrior(WrappedPrior):
-    """A prior whose network runs in half precision where torch deems it safe; answers in float32."""
+    """A prior whose network runs in half precision where torch considers it safe; predictions are float32."""
 
     def __init__(self, base: Prior, dtype: torch.dtype) -> None:
         super().__init__(base)

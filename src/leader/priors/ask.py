@@ -1,12 +1,12 @@
-"""Ask: what the loop, the methods and the estimators may ask of a prior, plug-ins applied, everything counted.
+"""Ask: the interface to a prior for the loop, methods and estimators, with plug-ins applied and every call counted.
 
-Counts go to the ledger of the run that asks (`leader.priors.ledger.recording`).
+Counts go to the ledger of the current run (`leader.priors.ledger.recording`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from leader.priors.base import Prediction, Prior
 from leader.priors.ledger import Counts, record, uncounted
 
 _FORWARD_MODE = threading.Lock()
-"""Torch keeps the level of forward-mode differentiation once a process: threads take turns."""
+"""Torch has one forward-mode differentiation level per process: threads take turns."""
 
 Predict = Callable[[Tensor, Tensor], Prediction]
 
@@ -42,3 +42,13 @@ class Ask:
             tangent: Tensor = torch.func.jvp(lambda v: self.function(v, t).x0, (x,), (direction,))[1]
         record([Counts(jvps=1)] * x.shape[0])
         return tangent
+
+    def transposed_products(self, x: Tensor, t: Tensor, directions: Sequence[Tensor]) -> list[Tensor]:
+        """(d x0 / d x)^T direction for each of them, by reverse mode; counted as a call, and a backward pass each."""
+        with torch.enable_grad():
+            point = x.detach().requires_grad_()
+            x0 = self.function(point, t).x0
+        last = len(directions) - 1
+        products = [torch.autograd.grad(x0, point, one, retain_graph=number < last)[0] for number, one in enumerate(directions)]
+        record([Counts(backwards=len(directions))] * x.shape[0])
+        return products

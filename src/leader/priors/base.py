@@ -1,4 +1,4 @@
-"""The contract of a prior: predict(x, t) -> Prediction, with every call counted by the run that makes it."""
+"""The interface of a prior: predict(x, t) -> Prediction, with every call counted by the run that makes it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from leader.schedule import Schedule
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a prior says of x_t.
+    """A prior's prediction for x_t.
 
     x0        E[x_0 | x_t], [B, C, H, W] in [-1, 1] units, not clamped
     eps       the noise that goes with it: x_t = sqrt(abar) x0 + sqrt(1 - abar) eps
-    variance  diag Cov[x_0 | x_t] where the prior has an estimate of its own, else None
+    variance  diag Cov[x_0 | x_t] if the prior has its own estimate, else None
 
     >>> leader.Prediction(x0=torch.zeros(1, 3, 8, 8), eps=torch.ones(1, 3, 8, 8)).variance is None
     True
@@ -34,19 +34,19 @@ class Prediction:
 
 
 class Prior(nn.Module):
-    """What a clean image looks like. Subclasses implement `_predict`; everybody else calls `predict`.
+    """A prior over clean images. Subclasses implement `_predict`; callers use `predict`.
 
     schedule   the noise schedule the times t refer to
-    channels   channels of the images it knows, or None for any
+    channels   channels of its images, or None for any
     multiple   sides must be multiples of this, or 1 for any size
-    size       the one size (H, W) the network is tied to, or None
-    one_by_one evaluate the images of a batch one after the other, so that an image gives the same bits alone and in any
-               batch; the default on the CPU
-    spectrum   how its errors hang together between pixels and channels, where that was fitted
+    size       the only size (H, W) that the network accepts, or None
+    one_by_one evaluate the images of a batch one by one, so that an image gives the same bits alone and in any batch; the
+    default on the CPU
+    spectrum   the correlation of its errors between pixels and channels, if fitted
     source     where the variance of its predictions comes from: "head", "learned", "exact" or None
-    precision  how its network computes: "float32", "float16", "bfloat16" or "mixed"
-    half_from  of a mixed one: the time from which on it computes in half precision
-    home       the file or folder of its weights, beside which lies what was fitted to it; None for a prior made by hand
+    precision  of its network: "float32", "float16", "bfloat16" or "mixed"
+    half_from  with mixed precision: the lowest time computed in half precision
+    home       the file or folder of its weights, beside which fitted files are stored; None for a prior built in Python
     revision   raised by one whenever its predictions change for the same weights; part of the keys of benchmark records
 
     >>> leader.load_prior("embedded").predict(torch.randn(1, 3, 16, 16), torch.tensor([500])).x0.shape
@@ -74,17 +74,17 @@ class Prior(nn.Module):
         return f"<{type(self).__name__} '{self.name}': {size}, {len(self.schedule)} times>"
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
-        """The prediction for x [B, C, H, W] at times t [B]; neither counted nor checked."""
+        """The prediction for x [B, C, H, W] at times t [B], without counting or checking."""
         raise NotImplementedError(f"{type(self).__name__} must implement _predict")
 
     def work(self, t: int, height: int, width: int) -> float:
-        """Pixels one call at time t processes, in pixels of the full-resolution network."""
+        """The pixels processed by one call at time t, in pixels of the full-resolution network."""
         return float(height * width)
 
     def predict(self, x: Tensor, t: Tensor) -> Prediction:
         """x [B, C, H, W] at times t (LongTensor [B]) -> Prediction. Differentiable with respect to x.
 
-        Counted in the ledger that is open (`leader.priors.ledger.recording`), if one is.
+        Counted in the open ledger (`leader.priors.ledger.recording`), if there is one.
         """
         self._check(x, t)
         height, width = int(x.shape[-2]), int(x.shape[-1])
@@ -101,11 +101,11 @@ class Prior(nn.Module):
         )
 
     def takes_one_by_one(self, device: torch.device) -> bool:
-        """Whether images on `device` are evaluated one after the other: the one place where that is decided."""
+        """Whether images on `device` are evaluated one by one: the only place where that is decided."""
         return device.type == "cpu" if self.one_by_one is None else self.one_by_one
 
     def weights_device(self) -> torch.device | None:
-        """Where its weights lie; None for a prior without tensors of its own, which answers where it is asked."""
+        """The device of its weights; None for a prior without tensors, which works on any device."""
         first = next(chain(self.parameters(), self.buffers()), None)
         return None if first is None else first.device
 
@@ -124,7 +124,7 @@ class Prior(nn.Module):
                 f"A prior takes images [B, C, H, W] and integer times [B]; found {list(x.shape)} and {t.dtype} {list(t.shape)}."
             )
         if self.channels is not None and x.shape[1] not in (self.channels, 1):
-            raise LeaderError(f"The prior '{self.name}' knows images of {self.channels} channels; found {x.shape[1]}.")
+            raise LeaderError(f"The prior '{self.name}' takes images with {self.channels} channels; found {x.shape[1]}.")
         if bool((t < 0).any()) or bool((t >= len(self.schedule)).any()):
             raise LeaderError(f"Times must lie in 0..{len(self.schedule) - 1}; found {t.tolist()}.")
 
@@ -142,15 +142,15 @@ def from_eps(x: Tensor, t: Tensor, eps: Tensor, schedule: Schedule, variance: Te
 
 
 LARGEST_SIDE = 1024
-"""Pixels on a side that a network may be tied to: images are padded to it, so that it decides the memory of a run."""
+"""Largest fixed side of a network in pixels: images are padded to it, so it determines the memory of a run."""
 
 
 def check_size(x: Tensor, name: str, size: tuple[int, int] | None, multiple: int = 1) -> None:
-    """Refuses images [B, C, H, W] that the bare prior `name` cannot take."""
+    """Rejects images [B, C, H, W] that the bare prior `name` does not accept."""
     height, width = x.shape[-2:]
     if size is not None and (height, width) != size:
         raise LeaderError(
-            f"The prior '{name}' is tied to {size[0]} x {size[1]} pixels; found {height} x {width}: give images of that "
+            f"The prior '{name}' takes only {size[0]} x {size[1]} pixels; found {height} x {width}: give images of that "
             "size, or open it with load_prior, which tiles others."
         )
     if height % multiple or width % multiple:

@@ -1,4 +1,4 @@
-"""The one place where a noise schedule is read: from checkpoints' options, side-cars, diffusers folders and pyramids.
+"""Reads noise schedules from checkpoint options, side-car files, diffusers folders and pyramids; the only place that does.
 
 A schedule is a name ("linear", "scaled_linear", "cosine"), or an object with "type" and its settings:
 
@@ -20,7 +20,7 @@ from leader.schedule import Schedule
 
 MOST_STEPS = 100_000
 LEAST_SIGNAL = 1e-20
-"""abar at the last time; below it x0 cannot be told from x_t in float32."""
+"""Smallest abar at the last time; below it x0 cannot be recovered from x_t in float32."""
 
 LINEAR = {"beta_start": 1e-4, "beta_end": 2e-2, "steps": 1000}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -29,13 +29,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "cosine": {"steps": 1000},
     "table": {"betas": None},
 }
-"""What each type of schedule takes, and what holds where nothing is said."""
+"""The settings of each type of schedule, with their defaults."""
 
 DIFFUSERS = {"linear": "linear", "scaled_linear": "scaled_linear", "squaredcos_cap_v2": "cosine"}
 
 
 def make_schedule(spec: Any, origin: str = "the option 'schedule'") -> Schedule:
-    """A schedule from its description, or as it is; errors name `origin`."""
+    """A schedule from its description; a Schedule is returned unchanged. Errors name `origin`."""
     if isinstance(spec, Schedule):
         return spec
     if not isinstance(spec, (str, Mapping)):
@@ -62,16 +62,16 @@ def _usable(schedule: Schedule, origin: str) -> Schedule:
     last = float(schedule.abar_table[-1])
     if last < LEAST_SIGNAL:
         raise LeaderError(
-            f"The schedule of {origin} leaves a signal of {last:.1g} at its last time, at which x0 cannot be told: "
+            f"The schedule of {origin} leaves a signal of {last:.1g} at its last time, too little to recover x0: "
             "check its betas and its number of times."
         )
     return schedule
 
 
 def from_diffusers(config: Mapping[str, Any], origin: str) -> Schedule:
-    """The schedule that a scheduler's configuration, as diffusers writes it, describes."""
+    """The schedule of a diffusers scheduler configuration."""
     if config.get("rescale_betas_zero_snr"):
-        raise LeaderError(f"{origin} asks for a last step without signal, at which x0 cannot be told; it is not supported.")
+        raise LeaderError(f"{origin} has a last step without signal, at which x0 cannot be recovered; it is not supported.")
     if config.get("trained_betas") is not None:
         return make_schedule({"type": "table", "betas": config["trained_betas"]}, origin)
     kind = config.get("beta_schedule")

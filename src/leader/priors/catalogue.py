@@ -1,4 +1,4 @@
-"""Published checkpoints by name: their source, their licence, and what their tensors do not tell."""
+"""Published checkpoints by name: their source, their licence, and the settings not implied by their tensors."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class CatalogueEntry:
     """A published checkpoint.
 
     filename  the name it is published and cached under
-    urls      where it can be had, tried in order
+    urls      download addresses, tried in order
     page      the page that publishes it
-    licence   what is known of the licence of the weights
+    licence   the known licence of the weights
     config    the network, complete
     size      side of the images it was trained on
     schedule  its noise schedule, as in a side-car file
-    bytes     size of the file, or None where it is not known; the tensors alone take 4 bytes a parameter
-    sha256    of the file, or None where no hash is published
+    bytes     size of the file, or None if unknown; the tensors alone take 4 bytes per parameter
+    sha256    of the file, or None if no hash is published
     """
 
     name: str
@@ -44,7 +44,7 @@ class CatalogueEntry:
 
     @property
     def options(self) -> dict[str, object]:
-        """What a side-car file beside this checkpoint would say."""
+        """The content of a side-car file for this checkpoint."""
         options: dict[str, object] = {"size": self.size, "schedule": self.schedule}
         if isinstance(self.config, ADMConfig):
             order = "new" if self.config.new_attention_order else "legacy"
@@ -56,7 +56,7 @@ class CatalogueEntry:
 
     @property
     def path(self) -> Path:
-        """Where the file is cached, whether or not it is there."""
+        """The path of the cached file, whether or not it exists."""
         return cache_folder() / self.filename
 
     @property
@@ -120,17 +120,17 @@ ENTRIES: dict[str, CatalogueEntry] = {
 
 
 def check_hash(entry: CatalogueEntry, path: Path) -> None:
-    """Refuses a file whose SHA-256 is known and another one's; where none is published there is nothing to compare."""
+    """Rejects a file whose SHA-256 differs from the published one, if there is one."""
     if entry.sha256 is not None and (found := sha256_once(path)) != entry.sha256:
         raise LeaderError(
-            f"{path} has the SHA-256 {found} where {entry.sha256} was expected: it is damaged or another "
+            f"{path} has the SHA-256 {found} where {entry.sha256} was expected: it is damaged or a different "
             "file; delete it and download it again."
         )
 
 
 def is_published(entry: CatalogueEntry, path: Path) -> bool:
-    """Whether a file of the entry's shapes is the published one, wherever it lies: by its SHA-256, or where none is known by
-    being equal to the copy in the cache folder or by its published name.
+    """Whether a file of the entry's shapes is the published one, wherever it is: by its SHA-256 or, if none is known, by
+    equality with the copy in the cache folder or by its published name.
     """
     if entry.sha256 is not None:
         return sha256_once(path) == entry.sha256
@@ -141,7 +141,7 @@ def is_published(entry: CatalogueEntry, path: Path) -> bool:
 
 
 def cache_folder() -> Path:
-    """Where checkpoints are kept: the folder of the environment variable LEADER_CACHE, or ~/.cache/leader."""
+    """The folder of downloaded checkpoints: the environment variable LEADER_CACHE, or ~/.cache/leader."""
     chosen = os.environ.get("LEADER_CACHE")
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "leader"
 

@@ -1,8 +1,7 @@
-"""Opening a checkpoint file as a prior. Nothing in it is executed, nothing about the network is guessed.
+"""Opens a checkpoint file as a prior. Nothing in it is executed, and nothing about the network is guessed.
 
-Names and shapes tell the architecture. What they cannot tell comes, each overriding the one before, from the
-registry (for a published file, or with `like`), from a side-car `<stem>.json`, or
-from options:
+Names and shapes determine the architecture. Other settings come, each overriding the previous, from the registry (for a
+published file, or with `like`), from a side-car `<stem>.json`, or from options:
 
     size               side of the training images, or [height, width]
     schedule           "linear", "scaled_linear", "cosine", or an object with "type" and its settings: see
@@ -52,11 +51,11 @@ OPTIONS = (
 )
 Options = Mapping[str, Any]
 MOST_PARTS = 32
-"""Networks looked for in one file."""
+"""Largest number of networks to look for in one file."""
 
 
 def _list_parts(content: Any) -> Iterator[tuple[str, dict[str, Tensor]]]:
-    """Every set of tensors in the file: the whole, and its entries one level down, by name."""
+    """Every set of tensors in the file: the top level, and its entries one level down, by name."""
     if isinstance(content, Mapping):
         items = [(str(key), value) for key, value in content.items()]
     elif isinstance(content, (list, tuple)):
@@ -98,13 +97,13 @@ def network_tensors(content: Any, origin: str, part: str | None = None) -> dict[
 
 
 def read_side_car(path: Path) -> dict[str, Any]:
-    """The settings in the `.json` beside a checkpoint; empty where there is none."""
+    """The settings in the `.json` beside a checkpoint; empty if there is none."""
     file = path.with_suffix(".json")
     return read_json(file, "the checkpoint's options", "correct it or remove it") if file.exists() else {}
 
 
 def settle_settings(path: Path, config: Config, options: Options) -> dict[str, Any]:
-    """All settings of a checkpoint from registry, side-car and options; what nobody says is missing."""
+    """All settings of a checkpoint from registry, side-car and options; unknown ones are missing."""
     layers: list[Options] = [read_side_car(path), options]
     for layer in layers:
         for key in layer:
@@ -114,7 +113,7 @@ def settle_settings(path: Path, config: Config, options: Options) -> dict[str, A
     if like is not None:
         model = catalogue.find_entry(str(like))
         if drop_untold_settings(model.config) != drop_untold_settings(config):
-            raise LeaderError(f"{path.name} has not the shapes of '{like}': give its own options instead of 'like'.")
+            raise LeaderError(f"{path.name} does not have the shapes of '{like}': give its own options instead of 'like'.")
         layers.insert(0, model.options)
     else:
         published = find_published(path, config)
@@ -122,7 +121,7 @@ def settle_settings(path: Path, config: Config, options: Options) -> dict[str, A
     settled: dict[str, Any] = {}
     for layer in layers:
         for one, other in (("heads", "head_channels"), ("head_channels", "heads")):
-            if layer.get(one) is not None:  # one excludes the other, also when a later layer overrides
+            if layer.get(one) is not None:  # they exclude each other, even if a later source overrides
                 settled.pop(other, None)
         settled |= {key: value for key, value in layer.items() if value is not None}
     return settled
@@ -134,12 +133,12 @@ def find_twins(config: Config) -> list[catalogue.CatalogueEntry]:
 
 
 def find_published(path: Path, config: Config) -> catalogue.CatalogueEntry | None:
-    """The registered checkpoint that a file of these shapes is, whatever its name and place."""
+    """The registered checkpoint that equals a file of these shapes, whatever its name and location."""
     return next((entry for entry in find_twins(config) if catalogue.is_published(entry, path)), None)
 
 
 def find_missing(config: Config, settings: Options) -> list[str]:
-    """The settings that tensors do not tell and nobody has given."""
+    """The settings that are neither implied by the tensors nor given."""
     needed = [key for key in ("size", "schedule") if settings.get(key) is None]
     if isinstance(config, ADMConfig):
         if settings.get("head_channels") is None and settings.get("heads") is None:
@@ -161,7 +160,7 @@ def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
         same = find_twins(config)
         hint = f", or like='{same[0].name}' if it is a relative of that one" if same else ""
         raise LeaderError(
-            f"The tensors of {path.name} do not tell {', '.join(lacking)}: give them as options or in "
+            f"The tensors of {path.name} do not determine {', '.join(lacking)}: give them as options or in "
             f"{path.with_suffix('.json').name} beside it{hint}."
         )
     config = _complete_config(config, settings, path.name)
@@ -182,12 +181,12 @@ def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
         size=size,
         multiple=config.multiple,
         time_factor=1000 / len(schedule) if rescaled else 1.0,
-        name=path.stem if published is None else published.name,  # presets are found by it
+        name=path.stem if published is None else published.name,  # presets are looked up by it
     )
 
 
 def find_part(path: Path, options: Options) -> str | None:
-    """Which of several networks in the file is asked for, by the options or the side-car."""
+    """Which of several networks in the file to use, from the options or the side-car."""
     part = options.get("part", read_side_car(path).get("part"))
     return None if part is None else str(part)
 
@@ -202,7 +201,7 @@ def _check_size(value: Any, multiple: int, origin: str) -> tuple[int, int]:
 
 
 def _complete_config(config: Config, settings: Options, origin: str) -> Config:
-    """The configuration with what shapes could not tell."""
+    """The configuration with the settings that shapes do not determine."""
     if config.out_channels not in (config.in_channels, 2 * config.in_channels):
         raise LeaderError(
             f"The network in {origin} turns {config.in_channels} channels into {config.out_channels}, where "
@@ -226,13 +225,13 @@ def _complete_config(config: Config, settings: Options, origin: str) -> Config:
 
 
 def _load_network(config: Config, tensors: Mapping[str, Tensor], path: Path) -> nn.Module:
-    """The network, built without memory and given the tensors where all of them fit."""
+    """The network, built without memory and then given the tensors if all of them fit."""
     network = build_on_meta(lambda: build_network(config), path.name)
     wrong = find_differing(network, tensors)
     if wrong:
         raise LeaderError(
-            f"{path.name} has not the tensors of the {len(network.state_dict())}-tensor network that its first ones "
-            f"describe ({len(wrong)} differ, such as {wrong[0][:80]}): it is incomplete or another one."
+            f"{path.name} does not have the tensors of the {len(network.state_dict())}-tensor network that its first ones "
+            f"describe ({len(wrong)} differ, such as {wrong[0][:80]}): it is incomplete or of another architecture."
         )
     check_weights(tensors, path)
     return place_tensors(network, tensors, path.name)

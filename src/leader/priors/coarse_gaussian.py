@@ -1,10 +1,9 @@
-"""A Gaussian prior for tiny level images: exact answers where the noise is too strong for the network.
+"""A Gaussian prior for tiny level images: exact answers if the noise is too strong for the network.
 
-When a picture cannot be averaged any further and the noise still exceeds the network's range, coarse
-structure is all that is left to find, and second-order statistics say almost everything there is to say about
-it. The prior is stationary with symmetric boundaries, so the DCT-II diagonalises it: posterior mean and
-variance are closed forms, for any size. Colours are taken apart by a fixed orthonormal opponent basis, each
-component with its own power spectrum.
+When a picture cannot be averaged any further and the noise still exceeds the network's range, only coarse structure is left to
+find, and second-order statistics describe it almost completely. The prior is stationary with symmetric boundaries, so the
+DCT-II diagonalises it: posterior mean and variance are closed forms, for any size. Colours are separated by a fixed orthonormal
+opponent basis, each component with its own power spectrum.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class CoarseGaussian:
         return spectrum
 
     def posterior(self, noisy: Tensor, sigma: float, level: int) -> tuple[Tensor, Tensor]:
-        """Posterior mean and variance [B, 3, H, W] of a level image seen with noise sigma.
+        """Posterior mean and variance [B, 3, H, W] of a level image observed with noise sigma.
 
         The variance is that of a full-resolution pixel: the level's posterior variance plus the detail inside
         a block.

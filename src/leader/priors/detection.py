@@ -1,6 +1,6 @@
-"""Which network a set of tensors belongs to, from names and shapes alone.
+"""Detects the network of a set of tensors from names and shapes alone.
 
-Shapes do not tell the image size, the width of attention heads, the order of q, k and v, or the schedule.
+Shapes do not determine the image size, the width of attention heads, the order of q, k and v, or the schedule.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Tensors = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Family:
-    """A kind of network that checkpoints hold: to add one, write its network and a row of FAMILIES.
+    """A supported kind of network: to add one, write its network and a row of FAMILIES.
 
     name     as `leader priors inspect` shows it
     article  "a" or "an", before its name in capitals
-    marks    names of tensors that every checkpoint of the family has, and no other family's
+    marks    names of tensors that every checkpoint of the family has, and no other family
     config   the class of its configurations
-    read     a configuration from names and shapes; raises KeyError and the like where tensors are missing
+    read     a configuration from names and shapes; raises KeyError and the like if tensors are missing
     build    the network of a configuration
-    untold   what shapes do not tell, at the values that stand for "not known"
+    untold   settings that shapes do not determine, with the values that mean "unknown"
     """
 
     name: str
@@ -52,7 +52,7 @@ def build_network(config: Config) -> ADM | DDPM:
 
 
 def is_known_network(tensors: Tensors) -> bool:
-    """Whether the names look like those of a network we know."""
+    """Whether the names look like those of a supported network."""
     return _guess_family(tensors) is not None
 
 
@@ -61,7 +61,7 @@ def _guess_family(tensors: Tensors) -> Family | None:
 
 
 def detect_config(tensors: Tensors, origin: str) -> Config:
-    """The configuration behind the tensors; what shapes cannot tell is left at its default.
+    """The configuration of the tensors; settings that shapes do not determine keep their defaults.
 
     `origin` names the file in errors.
     """
@@ -85,7 +85,9 @@ def detect_config(tensors: Tensors, origin: str) -> Config:
             f"{origin} begins like {family.article} {family.name.upper()} network but lacks {error}: "
             "the file is incomplete or of another architecture."
         ) from error
-    if config.blocks < 1 or config.blocks * len(config.multipliers) > len(tensors):  # numbers in names cost nothing to invent
+    if config.blocks < 1 or config.blocks * len(config.multipliers) > len(
+        tensors
+    ):  # hostile files can use any numbers in names
         raise LeaderError(
             f"{origin} numbers {config.blocks} blocks on each of {len(config.multipliers)} levels and holds {len(tensors)} "
             "tensors: the file is incomplete or of another architecture."
@@ -152,7 +154,7 @@ FAMILIES = (
 
 
 def drop_untold_settings(config: Config) -> Config:
-    """The configuration without what shapes cannot tell."""
+    """The configuration without the settings that shapes do not determine."""
     return replace(config, **find_family(config).untold)
 
 

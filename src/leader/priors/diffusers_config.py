@@ -1,7 +1,7 @@
-"""The configuration of a diffusers network, judged by the tensors it comes with before anything is built.
+"""Checks the configuration of a diffusers network against its tensors before anything is built.
 
-No layer, width or table of a network can exceed what its weights hold: so the number of tensors bounds the layers, and
-the longest side of a tensor every width. What is left is built without memory and compared name by name.
+No layer, width or table of a network can exceed its weights: the number of tensors bounds the layers, and the longest side of a
+tensor bounds every width. The network is then built without memory and compared name by name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _row(each: Check) -> Check:
 
 
 def _checks(tensors: Mapping[str, Tensor]) -> dict[str, Check]:
-    """What each setting of a UNet2DModel may be, for a network of these tensors."""
+    """The valid values of each setting of a UNet2DModel, for a network of these tensors."""
     width = _whole(1, max((side for tensor in tensors.values() for side in tensor.shape), default=1))
     return {
         "sample_size": _optional(sides),
@@ -97,7 +97,7 @@ def network_settings(config: Mapping[str, Any], tensors: Mapping[str, Tensor], f
         if key in checks:
             try:
                 settings[key] = checks[key](value, f"{key} in {file}")
-            except UsageError as error:  # an unknown word in a stranger's file is no wrong use
+            except UsageError as error:  # an unknown value in a foreign file is not a usage error
                 raise LeaderError(str(error)) from error
         elif not key.startswith("_") and value is not None:
             raise LeaderError(f"{file} sets {show(key)}, which is not supported: only plain UNet2DModel networks are.")

@@ -1,6 +1,6 @@
 """A diffusers UNet2DModel with its scheduler's configuration as a prior, from a folder, a hub id or objects.
 
-The weights of files are read by our own reader; diffusers builds the network only. Needs the extra `diffusers`.
+Weights are read by our own reader; diffusers only builds the network. Needs the extra `diffusers`.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def is_folder(path: Path) -> bool:
 
 
 def looks_like_an_id(name: str) -> bool:
-    """Whether a name could be that of a repository on the Hugging Face Hub, OWNER/NAME."""
+    """Whether a name could be a repository on the Hugging Face Hub, OWNER/NAME."""
     return len(name) <= 200 and re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", name, re.ASCII) is not None
 
 
 def fetch(name: str, *, offline: bool = False) -> Path:
-    """The local copy of the network and scheduler of `hub:OWNER/NAME`; says so before it asks the Hub.
+    """The local copy of the network and scheduler of `hub:OWNER/NAME`; logs a message before it contacts the Hub.
 
-    offline  only what was downloaded before
+    offline  use only earlier downloads
     """
     hub_id = name.removeprefix(HUB)
     if not looks_like_an_id(hub_id):
@@ -56,16 +56,16 @@ def fetch(name: str, *, offline: bool = False) -> Path:
 
     wanted = ["*.json", "unet/*.json", "scheduler/*.json", *WEIGHTS, *(f"unet/{name}" for name in WEIGHTS)]
     if not offline:
-        # a warning is shown unless the program that uses this package says otherwise
+        # warnings are shown by default
         logging.getLogger("leader").warning(
-            "Downloading the prior %s from the Hugging Face Hub, unless its newest version is in the Hub's cache already.",
+            "Downloading the prior %s from the Hugging Face Hub, unless its newest version is already in the Hub's cache.",
             hub_id,
         )
     try:
         return Path(snapshot_download(hub_id, allow_patterns=wanted, local_files_only=offline))
     except (OSError, ValueError, RuntimeError) as error:
         raise LeaderError(
-            f"The hub repository '{hub_id}' could not be had ({type(error).__name__}): check its name and "
+            f"The hub repository '{hub_id}' could not be downloaded ({type(error).__name__}): check its name and "
             "the network, or give a folder."
         ) from error
 
@@ -88,14 +88,14 @@ def open_folder(folder: Path, options: Options, name: str | None = None) -> Netw
 
 
 def is_object(given: object) -> bool:
-    """Whether something is a pipeline or a network of diffusers."""
+    """Whether an object is a pipeline or a network of diffusers."""
     return type(given).__module__.partition(".")[0] == "diffusers"
 
 
 def open_object(given: Any, options: Options) -> NetworkPrior:
     """The prior in a DDPM or DDIM pipeline, or in a UNet2DModel with its scheduler as the option `scheduler`.
 
-    The network is copied: what happens to the prior does not change the pipeline.
+    The network is copied: changes to the prior do not affect the pipeline.
     """
     from diffusers import UNet2DModel
 
@@ -107,7 +107,7 @@ def open_object(given: Any, options: Options) -> NetworkPrior:
             f"A {kind} has no UNet2DModel, a network on pixels: only DDPM and DDIM pipelines can serve as a prior."
         )
     if scheduler is None and told.get("schedule") is None:
-        raise LeaderError(f"A {kind} says nothing of the noise schedule: give its scheduler as the option 'scheduler'.")
+        raise LeaderError(f"A {kind} has no noise schedule: give its scheduler as the option 'scheduler'.")
     for key in told:
         if key not in OPTIONS:
             raise unknown_name("option of a diffusers network", key, (*OPTIONS, "scheduler"))
@@ -132,11 +132,11 @@ def _make_prior(
     channels, outputs, classes = int(known["in_channels"]), int(known["out_channels"]), known["num_class_embeds"]
     if outputs != channels * (2 if learned else 1):
         raise LeaderError(
-            f"The network of '{name}' turns {channels} channels into {outputs}, where as many were expected, or twice as many "
+            f"The network of '{name}' turns {channels} channels into {outputs}; expected as many, or twice as many "
             "and a scheduler with the variance_type learned_range."
         )
     if known["time_embedding_type"] == "learned" and len(table) > int(known["num_train_timesteps"] or 0):
-        raise LeaderError(f"The network of '{name}' knows {known['num_train_timesteps']} times, its schedule {len(table)}.")
+        raise LeaderError(f"The network of '{name}' has {known['num_train_timesteps']} times, its schedule {len(table)}.")
     if classes is not None:
         if options.get("label") is None:
             raise LeaderError(f"'{name}' is class-conditional: give the class to use with the option 'label'.")
@@ -156,9 +156,7 @@ def _scheduler(folder: Path, options: Options) -> tuple[Schedule, str, bool]:
     if not file.exists():
         file = folder / "scheduler_config.json"
     if not file.exists() and options.get("schedule") is None:
-        raise LeaderError(
-            f"{folder} says nothing of the noise schedule: add scheduler/scheduler_config.json or give the option 'schedule'."
-        )
+        raise LeaderError(f"{folder} has no noise schedule: add scheduler/scheduler_config.json or give the option 'schedule'.")
     config = read_json(file, "the schedule", REMEDY) if file.exists() else {}
     return _read_scheduler(config, options, str(file))
 
@@ -174,7 +172,7 @@ def _read_scheduler(config: Mapping[str, Any], options: Options, origin: str) ->
 
 
 class DiffusersNetwork(nn.Module):
-    """A UNet2DModel called like every other network."""
+    """A UNet2DModel with the common calling convention."""
 
     def __init__(self, unet: Any) -> None:
         super().__init__()
@@ -215,7 +213,7 @@ def _tensors(file: Path) -> dict[str, Tensor]:
 
 
 def _network(settings: dict[str, Any], tensors: dict[str, Tensor], config: Path, weights: Path) -> DiffusersNetwork:
-    """The network: built without memory, compared with its weights, and only then given them."""
+    """The network: built without memory, compared with its weights, and only then loaded."""
     _require()
     from diffusers import UNet2DModel
 
@@ -230,7 +228,7 @@ def _network(settings: dict[str, Any], tensors: dict[str, Tensor], config: Path,
 
 
 def _prepare_network(unet: Any) -> DiffusersNetwork:
-    """The network with layers that all derivatives pass through."""
+    """The network with layers that support all derivatives."""
     from diffusers.models.attention_processor import Attention, AttnProcessor
 
     for module in unet.modules():

@@ -1,4 +1,4 @@
-"""Fetching a registered checkpoint: resumed where it stopped, checked by hash, whole or not at all."""
+"""Downloads a registered checkpoint: resumed where it stopped, checked by hash, whole or not at all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Download:
 
 
 def download(name: str, progress: Progress | None = None, *, timeout: float = 30.0) -> Download:
-    """Fetch a registered checkpoint into the cache folder; one that is there already is only checked.
+    """Downloads a registered checkpoint into the cache folder; an existing one is only checked.
 
     progress  called with (bytes so far, bytes in total or None)
     """
@@ -59,7 +59,7 @@ def download(name: str, progress: Progress | None = None, *, timeout: float = 30
 
 
 def _fetch(url: str, part: Path, progress: Progress | None, timeout: float) -> None:
-    """Append to `part` what it lacks of `url`."""
+    """Appends the missing rest of `url` to `part`."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"User-Agent": "leader"})
     if have:
@@ -67,13 +67,13 @@ def _fetch(url: str, part: Path, progress: Progress | None, timeout: float) -> N
     try:
         answer = urllib.request.urlopen(request, timeout=timeout)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # nothing lies beyond what we have: the file is complete
+        if error.code == 416 and have:  # nothing left to download: the file is complete
             return
         raise
     with answer:
         if answer.headers.get_content_type() == "text/html":
             raise OSError(f"{url} answered with a page instead of the file")
-        if answer.status != 206:  # the server starts from the beginning, so do we
+        if answer.status != 206:  # the server restarts from the beginning, so do we
             have = 0
         length = answer.headers.get("Content-Length")
         total = have + int(length) if length else None
@@ -84,7 +84,7 @@ def _fetch(url: str, part: Path, progress: Progress | None, timeout: float) -> N
                 if progress is not None:
                     progress(have, total)
     if total is not None and have < total:
-        raise OSError(f"the connection ended after {have} of {total} bytes; what came is kept")
+        raise OSError(f"the connection ended after {have} of {total} bytes, which are kept")
 
 
 def _check_download(item: CatalogueEntry, path: Path) -> Download:

@@ -1,6 +1,6 @@
-"""Whether this machine computes faster in half precision: a short timing, kept in the user's cache folder.
+"""Whether this machine is faster in half precision: a short timing, stored in the user's cache folder.
 
-The answer decides bits, so that it must not change from run to run: it is measured once for a processor and a version of torch.
+The answer affects bits, so it must not change between runs: it is measured once per processor and torch version.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from leader.files import replacing
 from leader.priors.mixed import half_dtype
 
 FAST = 0.75
-"""Time in half precision over that in float32 from which on it pays."""
+"""Largest ratio of the time in half precision to that in float32 at which it pays off."""
 ROUNDS = 7
 
 
 def cache_file() -> Path:
-    """Where the answers are kept: under XDG_CACHE_HOME, or ~/.cache."""
+    """The file of the answers: under XDG_CACHE_HOME, or ~/.cache."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "leader" / "half-precision.json"
 
@@ -45,7 +45,7 @@ def _ask(file: str, processor: str, device: str) -> bool:
 
 
 def _read(path: Path) -> dict[str, bool]:
-    """The answers so far; a file that is absent or broken has none."""
+    """The stored answers; none if the file is missing or broken."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -56,7 +56,7 @@ def _read(path: Path) -> dict[str, bool]:
 
 
 def _write(path: Path, known: dict[str, bool]) -> None:
-    """Keeps the answers; where that is not possible each process asks again."""
+    """Stores the answers; if that fails, each process measures again."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
@@ -66,7 +66,7 @@ def _write(path: Path, known: dict[str, bool]) -> None:
 
 
 def _name_processor(device: torch.device) -> str:
-    """The processor: a home folder may serve machines of several kinds."""
+    """The processor: machines of several kinds may share a home folder."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     try:
@@ -81,7 +81,7 @@ def _name_processor(device: torch.device) -> str:
 
 @torch.no_grad()
 def _time(device: torch.device) -> float:
-    """The time of a convolution in half precision over that in float32, the fastest of several, taken in turns."""
+    """The time of a convolution in half precision over that in float32, the fastest of several, alternating."""
     kinds = (torch.float32, half_dtype(device))
     images = [torch.ones(1, 96, 48, 48, device=device, dtype=kind) for kind in kinds]
     weights = [torch.full((96, 96, 3, 3), 1e-3, device=device, dtype=kind) for kind in kinds]
@@ -92,5 +92,5 @@ def _time(device: torch.device) -> float:
             answer = torch.nn.functional.conv2d(image, weight, padding=1)
             answer[0, 0, 0, 0].item()  # waits for a GPU
             taken.append(time.perf_counter() - begin)
-    full, half = (min(taken[1:]) for taken in seconds)  # the first one also builds what the others use
+    full, half = (min(taken[1:]) for taken in seconds)  # the first one also fills caches
     return half / full

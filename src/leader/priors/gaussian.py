@@ -1,6 +1,6 @@
 """Analytic priors: Gaussians and mixtures of Gaussians, with closed-form x0, Sigma_t and posteriors.
 
-They are the oracle: every method, estimator and plug-in is tested against them. A Gaussian is diagonal in an orthonormal basis,
+Every method, estimator and plug-in is tested against them. A Gaussian is diagonal in an orthonormal basis,
 either the pixels (independent pixels, any variances) or the Fourier basis (stationary, a power spectrum).
 """
 

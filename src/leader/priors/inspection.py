@@ -1,4 +1,4 @@
-"""What can be said of a checkpoint file without building its network."""
+"""Describes a checkpoint file without building its network."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
 
 
 def _pyramid(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, object]:
-    """A prior written by `leader train` or `leader publish`: its .json says everything."""
+    """A prior written by `leader train` or `leader publish`: its .json has all settings."""
     settings = read_settings(path)
     return {
         **_file(path, tensors),

@@ -1,7 +1,7 @@
-"""JSON files and values that come with a prior, judged before anything is made of them.
+"""JSON files and values of a prior, validated before use.
 
-They are written by strangers: a file may be huge, nested without end, in another encoding, or no file at all; a number
-may be a word. Each ends in one sentence.
+They come from untrusted sources: a file may be huge, endlessly nested, in another encoding, or not a file at all; a number may
+be a string. Each error is one sentence.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 from leader.errors import LeaderError, unknown_name
 
 LARGEST_FILE = 4 << 20
-"""Bytes; configurations take kilobytes, and a table of 100,000 betas two megabytes."""
+"""Largest file in bytes; configurations take kilobytes, and a table of 100,000 betas two megabytes."""
 
 
 def read_json(path: Path, what: str, remedy: str) -> dict[str, Any]:
-    """The one object in a JSON file; errors name it as `path` with `what`, and end in what to do, `remedy`."""
+    """The object in a JSON file; errors name it as `path` with `what`, and end in the advice `remedy`."""
     try:
         if not path.is_file():
             found = "is not a regular file" if path.exists() else "does not exist"
@@ -44,14 +44,14 @@ def read_json(path: Path, what: str, remedy: str) -> dict[str, Any]:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def read_shape(text: str | None, limits: Mapping[str, int], what: str, file: Path, command: str) -> dict[str, int]:
-    """The whole numbers, 1 to their limits, that describe a small network in the text beside its tensors.
+    """The integers, from 1 to their limits, that describe a small network in the metadata of its tensors.
 
-    what     begins the errors: "variance head"
-    command  what writes such files
+    what     its name in errors: "variance head"
+    command  that writes such files
     """
     if text is None:
         raise LeaderError(f"{file} is not a {what}: give a file written by `{command}`.")
@@ -65,7 +65,7 @@ def read_shape(text: str | None, limits: Mapping[str, int], what: str, file: Pat
 
 
 def show(value: object) -> str:
-    """A value as an error may show it: short, whatever it is."""
+    """A value for an error message, shortened."""
     if value is None or isinstance(value, (bool, int, float, str)):
         text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "an enormous number"
         return text if len(text) <= 48 else f"{text[:45]}..."
@@ -73,14 +73,14 @@ def show(value: object) -> str:
 
 
 def check_whole(value: object, what: str, low: int, high: int) -> int:
-    """A whole number from low to high; `what` begins the error."""
+    """An integer from low to high; `what` names it in the error."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise LeaderError(f"{what} must be a whole number from {low} to {high}; found {show(value)}.")
     return value
 
 
 def check_number(value: Any, what: str, low: float, high: float) -> float:
-    """A finite number from low to high; `what` begins the error."""
+    """A finite number from low to high; `what` names it in the error."""
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not plain or not low <= value <= high or not math.isfinite(value):
         raise LeaderError(f"{what} must be a number from {low:g} to {high:g}; found {show(value)}.")
@@ -88,7 +88,7 @@ def check_number(value: Any, what: str, low: float, high: float) -> float:
 
 
 def check_word(value: object, what: str, valid: Iterable[str]) -> str:
-    """One of the valid words."""
+    """One of the valid strings."""
     names = list(valid)
     if not isinstance(value, str) or value not in names:
         raise unknown_name(what, value if isinstance(value, str) and len(value) <= 48 else show(value), names)
@@ -112,7 +112,7 @@ def check_list(value: object, what: str, low: int, high: int) -> list[Any]:
 
 
 def check_table(value: object, what: str) -> dict[str, Any]:
-    """An object with names."""
+    """A JSON object."""
     if not isinstance(value, dict):
         raise LeaderError(f"{what} must be an object with names and values; found {show(value)}.")
     return value

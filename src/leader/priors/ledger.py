@@ -1,7 +1,7 @@
-"""The ledger: what was asked of a network, per image. It is the truth behind every NFE printed.
+"""The ledger: counts of network calls per image, the source of every printed NFE.
 
-A ledger belongs to a run, not to the prior, which runs may share: `recording` says where the calls of the current thread (or
-asynchronous task) are written down, and for which images they are made.
+A ledger belongs to a run, not to the prior, which runs may share: `recording` sets the ledger for the calls of the current
+thread (or asynchronous task), and the images they are for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Counts:
     calls      forward evaluations of the network
     jvps       forward-mode derivatives
     backwards  reverse-mode passes
-    pixels     pixels the forward evaluations processed, in pixels of the full-resolution network
+    pixels     pixels processed by the forward evaluations, in pixels of the full-resolution network
     """
 
     calls: int = 0
@@ -52,7 +52,7 @@ class Ledger:
 
 
 _OPEN: ContextVar[tuple[Ledger | None, tuple[int, ...] | None]] = ContextVar("leader_ledger", default=(None, None))
-"""Where calls are written down, and for whom: the ids of the batch, or None for 0, 1, ..."""
+"""The ledger for calls, and the ids of the batch, or None for 0, 1, ..."""
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def recording(ledger: Ledger, ids: Sequence[int] | None = None) -> Iterator[Ledg
 
 @contextmanager
 def uncounted() -> Iterator[None]:
-    """Calls inside this context are part of something that is counted as a whole."""
+    """Calls inside this context are not counted: the caller counts them as a whole."""
     token = _OPEN.set((None, None))
     try:
         yield
@@ -76,11 +76,11 @@ def uncounted() -> Iterator[None]:
 
 
 def record(each: Sequence[Counts]) -> None:
-    """Adds each[i] to the i-th image of the open ledger; does nothing where no ledger is open."""
+    """Adds each[i] to the i-th image of the open ledger; does nothing if no ledger is open."""
     ledger, ids = _OPEN.get()
     if ledger is None:
         return
     if ids is not None and len(ids) != len(each):
-        raise LeaderError(f"The network was asked about {len(each)} images on behalf of {len(ids)}; ask for each of them.")
+        raise LeaderError(f"The network was called with {len(each)} images for {len(ids)} ids; give one id per image.")
     for image, counts in zip(range(len(each)) if ids is None else ids, each):
         ledger.rows.setdefault(image, Counts()).add(counts)

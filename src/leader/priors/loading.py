@@ -1,4 +1,4 @@
-"""load_prior: every kind of prior by name or path."""
+"""load_prior: loads any kind of prior by name or path."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MIXED, AUTO = "mixed", "auto"
 PRECISIONS = (*DTYPES, MIXED, AUTO)
 EMBEDDED = "embedded"
 PRIORS: Registry[type[Prior]] = Registry("prior", "leader.priors", {}, accept_class(Prior))
-"""Priors of one's own: classes that are made without arguments, of installed packages or as `module:Class`."""
+"""User-defined priors: classes without constructor arguments, from installed packages or as `module:Class`."""
 
 
 def load_prior(
@@ -48,22 +48,22 @@ def load_prior(
     head: bool = True,
     **options: Any,
 ) -> Prior:
-    """A prior, ready for images of any size.
+    """Loads a prior, ready for images of any size.
 
     name_or_path   "embedded"; a registered name; a .pt, .pth, .ckpt or .safetensors file; a diffusers folder;
-                   "hub:OWNER/NAME" for one on the Hugging Face Hub, downloaded where it is not cached; a
+                   "hub:OWNER/NAME" for one on the Hugging Face Hub, downloaded unless cached; a
                    folder written by `leader train`; `module:Class` for a prior in a file of your own; or an object: a
                    prior, such as a `DenoiserPrior` of your own network, a DDPM or DDIM pipeline of diffusers, or its
                    UNet2DModel with the option `scheduler`
-    dtype          of the network: float32, float16 or bfloat16; states and answers stay in float32. "mixed": half
-                   precision at the times where its rounding is far below Sigma_t, for priors whose rounding was
-                   measured; "auto": that where half precision is fast and measured, float32 elsewhere
+    dtype          of the network: float32, float16 or bfloat16; states and predictions stay in float32. "mixed": half
+                   precision at the times where its rounding is far below Sigma_t, for priors whose rounding was measured;
+                   "auto": mixed if half precision is fast and measured, else float32
     compile        torch.compile the network; a string names the backend
     channels_last  the memory format that convolutions on GPUs prefer
-    tile, overlap  tiles for networks tied to a size (and, given `tile`, for any network)
+    tile, overlap  tiles for networks of a fixed size (and, given `tile`, for any network)
     whole          the bare prior, without tiles or padding
-    head           use the variance head that lies beside the checkpoint, where one was fitted to it
-    options        what a checkpoint's tensors do not tell; see `leader.priors.checkpoints`
+    head           use the variance head beside the checkpoint, if there is one
+    options        settings that a checkpoint's tensors do not determine; see `leader.priors.checkpoints`
 
     >>> leader.load_prior("embedded").name
     'embedded'
@@ -95,10 +95,10 @@ def load_prior(
 
 
 def _check_given_prior(prior: nn.Module, options: Options) -> tuple[Prior, None]:
-    """A prior that is an object already."""
+    """A prior given as an object."""
     if not isinstance(prior, Prior):
         raise LeaderError(
-            f"A {type(prior).__name__} is a network, not a prior: say what it answers with leader.priors.NetworkPrior "
+            f"A {type(prior).__name__} is a network, not a prior: wrap it in leader.priors.NetworkPrior "
             "(noise, v or the clean image at a time) or leader.DenoiserPrior (the clean image at a noise level)."
         )
     for key in options:
@@ -107,22 +107,22 @@ def _check_given_prior(prior: nn.Module, options: Options) -> tuple[Prior, None]
 
 
 def _find_or_explain(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
-    """`_find_prior`, with names that no file can have told as such."""
+    """`_find_prior`, with a clear error for invalid file names."""
     try:
         return _find_prior(name_or_path, options)
     except LeaderError:
         raise
-    except (OSError, ValueError) as error:  # over-long names, null bytes, folders that may not be entered
+    except (OSError, ValueError) as error:  # too long names, null bytes, folders without permission
         reason = error.strerror if isinstance(error, OSError) else error
         raise LeaderError(f"The prior '{str(name_or_path)[:60]}' cannot be opened ({reason}): check its name.") from error
 
 
 def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path | None]:
-    """The bare prior and where it lies on disk."""
+    """The bare prior and its location on disk."""
     if not isinstance(name_or_path, (str, Path)):
-        raise UsageError(f"A prior is given as an object, by its name or by its path; found {type(name_or_path).__name__}.")
+        raise UsageError(f"A prior must be an object, a name or a path; found {type(name_or_path).__name__}.")
     name = str(name_or_path)
-    path = Path(os.path.expanduser(name))  # leaves what it cannot expand as it is
+    path = Path(os.path.expanduser(name))  # leaves names it cannot expand unchanged
     if not name:
         raise LeaderError("The name of the prior is empty: give a name of `leader priors`, or a path.")
     if name == EMBEDDED:
@@ -147,13 +147,12 @@ def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path
     if path.exists():
         raise LeaderError(f"{path} is neither a file nor a folder: give the path of a checkpoint.")
     if name in PRIORS:
-        return _make_prior(name, options), _find_home(name)
+        prior = _make_prior(name, options)
+        return prior, prior.home or _find_home(name)
     if path.suffix in SUFFIXES:
         raise LeaderError(f"{path} does not exist: give the path of a checkpoint or a registered name.")
     if diffusers_folder.looks_like_an_id(name):
-        raise UsageError(
-            f"There is no file or folder {name}; to have it downloaded from the Hugging Face Hub, name it {HUB}{name}."
-        )
+        raise UsageError(f"There is no file or folder {name}; to download it from the Hugging Face Hub, use {HUB}{name}.")
     raise unknown_name("prior", name, [EMBEDDED, *catalogue.ENTRIES, *PRIORS])
 
 
@@ -161,13 +160,13 @@ def _make_prior(name: str, options: Options) -> Prior:
     try:
         prior = PRIORS[name](**options)
     except TypeError as error:
-        raise LeaderError(f"The prior '{name}' cannot be made ({error}): give what it needs as options.") from error
+        raise LeaderError(f"The prior '{name}' cannot be created ({error}): give its arguments as options.") from error
     prior.name = name
     return prior
 
 
 def _find_home(name: str) -> Path | None:
-    """Where things fitted to `module:Class` lie: beside the module, under the name of the class."""
+    """The location of files fitted to `module:Class`: beside the module, under the name of the class."""
     if not REFERENCE.fullmatch(name):
         return None
     file = getattr(sys.modules.get(PRIORS[name].__module__), "__file__", None)
@@ -219,7 +218,7 @@ def _parse_precision(dtype: torch.dtype | str) -> str:
 
 
 def device_named(device: torch.device | str) -> torch.device:
-    """The device, if it is one and is here."""
+    """The device, if it is valid and available."""
     try:
         chosen = torch.device(device)
     except RuntimeError as error:
@@ -274,15 +273,15 @@ DIGITS = 16
 
 
 def fingerprint(name_or_path: str | Path) -> str:
-    """What identifies a prior: the first 16 digits of the SHA-256 of each of its files, joined by "+"; "absent" without any.
+    """The identity of a prior: the first 16 digits of the SHA-256 of each of its files, joined by "+"; "absent" without any.
 
-    Names and paths may change, the bytes may not.
+    Names and paths may change, but not the bytes.
     """
     return "+".join(sha256_once(path)[:DIGITS] for path in list_files(name_or_path)) or ABSENT
 
 
 def list_files(name_or_path: str | Path) -> tuple[Path, ...]:
-    """The files that decide what a prior answers: weights, settings beside them, variance head; empty where they are absent."""
+    """The files that determine a prior's predictions: weights, their settings, variance head; empty if they are absent."""
     name = str(name_or_path)
     if name == EMBEDDED:
         folder = Path(str(resources.files("leader.priors") / "weights"))
@@ -294,7 +293,7 @@ def list_files(name_or_path: str | Path) -> tuple[Path, ...]:
             return ()
     else:
         path = catalogue.ENTRIES[name].path if name in catalogue.ENTRIES else Path(os.path.expanduser(name))
-    if os.path.isdir(path):  # unlike Path's, false for names that no file can have
+    if os.path.isdir(path):  # unlike Path's, False for invalid file names
         return tuple(sorted(item for item in path.rglob("*") if item.is_file()))
     if not os.path.isfile(path):
         return ()

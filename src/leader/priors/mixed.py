@@ -1,9 +1,9 @@
-"""Half precision where uncertainty allows it: a call is rounded while its rounding error is far below Sigma_t.
+"""Half precision where uncertainty allows it: a call runs in half precision while its rounding error is far below Sigma_t.
 
-A call in bfloat16 takes half the time of one in float32. Its rounding error hardly depends on the noise level, Sigma_t does: at
-much noise it is a hundred times larger, near the end of a run they are alike. Both were measured once, by noise level, when the
-prior was published or its head was fitted (`leader.train.tables`). The time from which calls are rounded follows
-from that table alone, never from the picture: the same run has the same bits again.
+A call in bfloat16 takes half the time of one in float32. Its rounding error hardly depends on the noise level, but Sigma_t
+does: at high noise it is a hundred times larger, near the end of a run they are comparable. Both were measured once, by noise
+level, when the prior was published or its head was fitted (`leader.train.tables`). The lowest time in half precision depends
+only on that table, never on the picture, so a repeated run gives the same bits.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from leader.schedule import Schedule
 SUFFIX = ".rounding.json"
 REMEDY = "fit it again with `leader publish` or `leader fit-variance`"
 SHARE = 0.1
-"""Rounding error over the square root of Sigma_t's mean up to which a call is rounded; chosen with benchmarks/precision.py."""
+"""Largest rounding error over the square root of Sigma_t's mean for half precision; chosen with benchmarks/precision.py."""
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """What half precision costs, by noise level; [-1, 1] units.
+    """The rounding error of half precision, by noise level; [-1, 1] units.
 
     log_noise  log s_t^2, ascending
     error      root mean square of x0 in bfloat16 minus x0 in float32
@@ -47,8 +47,8 @@ class Rounding:
     spread: tuple[float, ...]
 
     def first_time(self, schedule: Schedule, share: float = SHARE) -> int | None:
-        """The lowest time from which on the error stays within `share` of the spread; None where it does not at the end."""
-        # the line between two levels in logarithms; constant beyond them
+        """The lowest time from which the error stays within `share` of the spread; None if it exceeds it at the last time."""
+        # log-linear between two levels; constant beyond them
         nodes = torch.tensor(self.log_noise, dtype=torch.float64)
         ratio = torch.tensor([math.log(a / b) for a, b in zip(self.error, self.spread)], dtype=torch.float64)
         noise = ((1 - schedule.abar_table) / schedule.abar_table).log().clamp(nodes[0], nodes[-1])
@@ -66,7 +66,7 @@ class Rounding:
 
     @classmethod
     def load(cls, path: Path) -> Rounding:
-        """The table of a file, every value judged."""
+        """The table of a file, with every value validated."""
         content = read_json(path, "a table of rounding errors", REMEDY)
         columns = {}
         for name, low in (("log_noise", -100.0), ("error", 1e-12), ("spread", 1e-12)):
@@ -79,12 +79,12 @@ class Rounding:
 
 
 def rounding_file(checkpoint: Path) -> Path:
-    """Where the table of a checkpoint (a file or a folder) is stored."""
+    """The path of the table of a checkpoint (a file or a folder)."""
     return checkpoint / f"prior{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.stem + SUFFIX)
 
 
 def find_rounding(checkpoint: Path | None) -> Rounding | None:
-    """The table that lies beside a checkpoint, where one was measured."""
+    """The table beside a checkpoint, if there is one."""
     file = None if checkpoint is None else rounding_file(checkpoint)
     return Rounding.load(file) if file is not None and file.is_file() else None
 
@@ -95,15 +95,15 @@ def half_dtype(device: torch.device) -> torch.dtype:
 
 
 def round_to_half(prior: Prior, dtype: torch.dtype) -> Prior:
-    """The prior with its network in half precision throughout; answers in float32."""
+    """The prior with its network in half precision throughout; predictions are float32."""
     return round_prior(prior, dtype) if isinstance(prior, PyramidPrior) else AutocastPrior(prior, dtype)
 
 
 class MixedPrior(WrappedPrior):
-    """A prior that answers in half precision from the time `half_from` on, and in float32 before.
+    """A prior that runs in half precision at times of at least `half_from`, and in float32 below.
 
-    A batch whose images stand on both sides is answered in float32. So is what is differentiated backwards: a gradient
-    through the network is no estimate, and nobody measured its rounding.
+    A batch with images on both sides runs in float32. So do calls with backward passes: the rounding of gradients was not
+    measured.
     """
 
     def __init__(self, base: Prior, rounded: Prior, half_from: int) -> None:
@@ -118,26 +118,26 @@ class MixedPrior(WrappedPrior):
 
 
 def mix_precisions(prior: Prior, rounding: Rounding | None, device: torch.device) -> Prior:
-    """The prior in both precisions; as it is where nothing is known of its rounding, or where that is always too much."""
+    """The prior in both precisions; unchanged if its rounding is unknown or always too large."""
     first = None if rounding is None else rounding.first_time(prior.schedule)
     return prior if first is None else MixedPrior(prior, round_to_half(prior, half_dtype(device)), first)
 
 
 MOST_SCALED = 2.0**-6
-"""A bias that is further off, relatively, is so small that half precision barely holds it: it is left as it is."""
+"""A bias with a larger relative error is so small that half precision barely holds it: it is left unchanged."""
 
 
 def round_prior(prior: PyramidPrior, dtype: torch.dtype) -> PyramidPrior:
-    """A copy of the prior whose network computes in `dtype`, rounded so that its errors average out; answers are float32.
+    """A copy of the prior whose network computes in `dtype`, rounded so that its errors average out; predictions are float32.
 
     Rounded to the nearest number, weights and biases of bfloat16 shift whole pictures: a filter's errors add up over its
-    taps, and a bias is wrong by the same amount everywhere. Two rearrangements remove that shift without a cost later:
+    taps, and a bias is wrong by the same amount everywhere. Two rearrangements remove that shift at no run-time cost:
 
-    - the rounding error of a tap is carried on to the next one of its 3x3 filter, so that the sum of the filter stays right;
-    - ReLU commutes with positive factors, so every channel is scaled until its bias is a number of half precision, and
+    - the rounding error of a tap is carried over to the next one of its 3x3 filter, so the sum of the filter stays right;
+    - ReLU commutes with positive factors, so every channel is scaled until its bias is exact in half precision, and
       the next layer divides by the factor.
 
-    What is left is the rounding of activations, which has no sign. The first and the last layer, a fiftieth of the work,
+    What remains is the rounding of activations, which has no bias. The first and the last layer, a fiftieth of the work,
     stay in float32: they see the picture itself.
     """
     made = copy.deepcopy(prior)
@@ -153,7 +153,7 @@ def _round_body(body: Body, dtype: torch.dtype) -> None:
     for conv in body.convs[1:]:
         factor = _round_layer(conv, factor, dtype)  # type: ignore[arg-type]
     body.out.weight /= factor.view(1, -1, 1, 1)
-    told = torch.ones(body.h1.in_channels - len(factor)).to(factor)  # noise and level, which are no features
+    told = torch.ones(body.h1.in_channels - len(factor)).to(factor)  # noise and level, which are not features
     factor = _round_layer(body.h1, torch.cat([factor, told]), dtype)
     body.h2.weight /= factor.view(1, -1, 1, 1)
 
@@ -171,7 +171,7 @@ def _round_layer(conv: nn.Conv2d, before: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def round_filters(weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """Filters [out, in, kH, kW] in `dtype`, the sum of every filter kept: large taps first, their errors carried on."""
+    """Filters [out, in, kH, kW] in `dtype`, the sum of every filter preserved: large taps first, their errors carried over."""
     taps = weight.flatten(2)
     order = taps.abs().argsort(-1, descending=True)
     rounded, carried = [], torch.zeros_like(taps[..., 0])

@@ -1,12 +1,12 @@
-"""The picture's own patches as a prior: a hole is filled from its border inwards with the likeliest patch of what is known.
+"""The picture's own patches as a prior: a hole is filled from its border inwards with the most likely known patch.
 
-A patch of the picture is taken to be one of its known patches, all equally likely, seen with Gaussian noise: little where its
-pixels are known, more where they were filled in before, most where there is but a guess (`Widths`). What is likeliest under
-this mixture is copied into the hole. The posterior mean over the same patches, with the noise level as the width of its kernel,
-was tried in its place: it averages what differs and leaves the smear that it was to replace (docs/holes.md).
+A patch is modelled as one of the known patches of the picture, all equally likely, observed with Gaussian noise: little where
+its pixels are known, more where they were filled in before, most where there is only a guess (`Widths`). The most likely patch
+under this mixture is copied into the hole. The posterior mean over the same patches, with the noise level as the width of its
+kernel, was tried instead: it averages different patches and leaves the smear it was meant to replace (docs/holes.md).
 
-The order is that of Criminisi et al. 2004: first where much of a patch is known and an edge runs into the hole. Several patches
-that do not touch are filled at a time.
+The order is that of Criminisi et al. 2004: patches that are mostly known and have an edge running into the hole come first.
+Several patches that do not touch are filled at once.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from torch import Tensor
 from torch.nn import functional as F
 
 SIDE = 9
-"""Pixels of the sides of a patch; odd."""
+"""Side of a patch in pixels; odd."""
 MOST_PATCHES = 8192
-"""Known patches that are compared with at most, evenly spaced."""
+"""Largest number of known patches to compare with, evenly spaced."""
 FEWEST_PATCHES = 16
-"""Below which a picture has no patches to speak of."""
+"""Fewest patches for the prior to be useful."""
 EDGE = 0.002
-"""Slope a pixel that counts where no edge runs into the hole, [-1, 1] units: the order is then by what is known."""
+"""Slope per pixel assumed where no edge runs into the hole, [-1, 1] units: the order then depends on what is known."""
 TOGETHER = 0.5
 """Share of the highest priority that a patch needs to be filled at the same time."""
 
 
 @dataclass(frozen=True)
 class Widths:
-    """Standard deviations of a pixel from the patch that it belongs to, [-1, 1] units.
+    """Standard deviations of a pixel from its patch, [-1, 1] units.
 
     known   of pixels that are known
     filled  of pixels that were filled in by patches
-    guess   of pixels that are open still, from their guess
+    guess   of pixels that are still open, from their guess
     """
 
     known: float = 0.06
@@ -56,21 +56,21 @@ class PatchMixture:
         self._powers = torch.cat([patches.square(), patches], 1).T.contiguous()
 
     def find_likeliest(self, seen: Tensor, std: Tensor) -> Tensor:
-        """The patch [B, D] of the largest posterior given what is seen of it [B, D] with noise of `std` [B, D]; where that is
-        infinite nothing is seen.
+        """The patch [B, D] of largest posterior given observations [B, D] with noise of `std` [B, D]; infinite means
+        unobserved.
         """
         precision = std.square().reciprocal()
-        distance = torch.cat([precision, -2 * precision * seen], 1) @ self._powers  # but for what all have in common
+        distance = torch.cat([precision, -2 * precision * seen], 1) @ self._powers  # up to a common constant
         return self.patches[distance.argmin(1)]
 
 
 def collect_patches(picture: Tensor, known: Tensor, side: int = SIDE, mirrored: bool = False) -> PatchMixture | None:
-    """The patches of a picture [C, H, W] whose pixels are all known [H, W], with their mirror images if asked for; None where
-    there are too few.
+    """The patches of a picture [C, H, W] whose pixels are all known [H, W], optionally with their mirror images; None if there
+    are too few.
     """
     if min(known.shape) < side:
         return None
-    whole = F.max_pool2d((~known)[None, None].float(), side, 1)[0, 0] == 0  # by their first row and column
+    whole = F.max_pool2d((~known)[None, None].float(), side, 1)[0, 0] == 0  # indexed by their first row and column
     places = whole.nonzero()
     if len(places) < FEWEST_PATCHES:
         return None
@@ -84,8 +84,8 @@ def collect_patches(picture: Tensor, known: Tensor, side: int = SIDE, mirrored: 
 
 
 def fill_from_border(guess: Tensor, hole: Tensor, mixture: PatchMixture, widths: Widths, side: int = SIDE) -> Tensor:
-    """The picture `guess` [C, H, W] with its hole [H, W] bool filled with patches, from the border inwards; all that is outside
-    of the hole counts as known.
+    """The picture `guess` [C, H, W] with its hole [H, W] bool filled with patches, from the border inwards; everything outside
+    the hole counts as known.
     """
     found = hole.nonzero()
     low, high = (found.amin(0) - side).clamp_min(0), found.amax(0) + side + 1
@@ -96,7 +96,7 @@ def fill_from_border(guess: Tensor, hole: Tensor, mixture: PatchMixture, widths:
 
 
 def _fill_part(guess: Tensor, hole: Tensor, mixture: PatchMixture, widths: Widths, side: int) -> Tensor:
-    """The same for a part of a picture that holds the hole and its surroundings: every round looks at all of it."""
+    """The same for a part of a picture that contains the hole and its surroundings: every round scans all of it."""
     half, channels = side // 2, guess.shape[0]
     picture = F.pad(guess[None], (half,) * 4, mode="replicate")[0]
     missing = F.pad(hole, (half,) * 4)
@@ -145,7 +145,7 @@ def _find_next(picture: Tensor, missing: Tensor, inside: Tensor, sure: Tensor, s
 
 
 def _find_edges(picture: Tensor, missing: Tensor, inside: Tensor, side: int) -> Tensor:
-    """How strongly the strongest edge in a patch around each pixel runs into what is missing [H, W]."""
+    """How strongly the strongest edge in a patch around each pixel runs into the missing part [H, W]."""
     grey = picture.mean(0)
     down, right = _slopes(grey)
     certain = ~_widen(missing | ~inside, 3)

@@ -1,9 +1,8 @@
-"""The embedded prior on large pictures: piece by piece, with the answer of the whole.
+"""The embedded prior on large pictures: evaluated piece by piece, with the same result as the whole.
 
-Its network sees a finite way around every pixel (`receptive_radius`), so a piece that is cut out with that much of its
-surroundings gives what the whole picture gives, up to the rounding of sums in another order. The memory of the network is that
-of one piece. Levels that average many pixels work on small images and are left whole, as is everything that is
-differentiated.
+Its network has a finite receptive field (`receptive_radius`), so a piece cut out with that much of its surroundings gives the
+same result as the whole picture, up to the rounding of sums in a different order. The network needs the memory of one piece.
+Levels that average many pixels work on small images and are left whole, and so are differentiated calls.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import LevelPlan, plan, receptive_radius
 
 MOST_WHOLE = 4_000_000
-"""Pixels of a picture up to which nothing is cut: about 1.3 GB for the network."""
+"""Largest picture in pixels that is not cut: about 1.3 GB for the network."""
 PIECE = 3_000_000
-"""Pixels, at the level where the network answers, of a piece with its surroundings."""
+"""Pixels of a piece with its surroundings, at the level where the network works."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,9 @@ class Cut:
 
 
 def cut_side(length: int, longest: int, margin: int, multiple: int) -> list[Cut]:
-    """A side in stretches of about equal length, about `longest` with a `margin` on both ends, that begin at multiples.
+    """Cuts a side into stretches of about equal length, about `longest` with a `margin` on both ends, starting at multiples.
 
-    margin is a multiple of `multiple`; at the ends of the side there is none. Half of `longest` is kept at least.
+    margin is a multiple of `multiple`; at the ends of the side there is none. At least half of `longest` is kept.
     """
     count = math.ceil(length / max(longest - 2 * margin, longest // 2))
     bounds = [round(length * number / count / multiple) * multiple for number in range(count)] + [length]
@@ -55,12 +54,12 @@ class PiecewisePrior(WrappedPrior):
     def __init__(self, base: Prior, pyramid: PyramidPrior, piece: int = PIECE) -> None:
         super().__init__(base)
         self.one_by_one = base.one_by_one
-        self._pyramid, self.piece = [pyramid], piece  # in a list: its weights are counted as those of `base` already
+        self._pyramid, self.piece = [pyramid], piece  # in a list: its weights already count as those of `base`
 
     def _layout(self, t: int, height: int, width: int, channels: int) -> tuple[list[Cut], list[Cut]]:
-        """How a picture is cut at time t; one stretch each way where it stays whole."""
+        """How a picture is cut at time t; one stretch in each direction if it stays whole."""
         pyramid = self._pyramid[0]
-        sigma = pyramid.sigma(t) * (math.sqrt(3) if channels == 1 else 1)  # what the network is told of grey pictures
+        sigma = pyramid.sigma(t) * (math.sqrt(3) if channels == 1 else 1)  # the noise level used for grey pictures
         where = plan(sigma, height, width, pyramid.net.config)
         whole = [Cut(0, height, 0, height)], [Cut(0, width, 0, width)]
         if not where.fits or height * width <= self.piece * 4**where.level:
@@ -99,7 +98,7 @@ class PiecewisePrior(WrappedPrior):
         return from_x0(x, t, estimate, self.schedule, variance)
 
     def _piece(self, x: Tensor, t: Tensor, row: Cut, column: Cut) -> tuple[Tensor, Tensor]:
-        """Estimate and variance of what is kept of a piece."""
+        """Estimate and variance of the kept part of a piece."""
         answer = self.base._predict(x[..., row.begin : row.end, column.begin : column.end].contiguous(), t)
         kept = (
             ...,
@@ -111,6 +110,6 @@ class PiecewisePrior(WrappedPrior):
 
 
 def cut_into_pieces(prior: Prior, height: int, width: int, most: int = MOST_WHOLE) -> Prior:
-    """The prior for pictures of this size: the embedded kind in pieces where it is large, any other as it is."""
+    """The prior for pictures of this size: an embedded prior in pieces if they are large, any other unchanged."""
     inner = prior.base if isinstance(prior, MixedPrior) else prior
     return PiecewisePrior(prior, inner) if isinstance(inner, PyramidPrior) and height * width > most else prior

@@ -1,4 +1,4 @@
-"""The embedded prior: a noise-conditioned denoiser in an averaging pyramid, read as a score model.
+"""The embedded prior: a noise-conditioned denoiser in an averaging pyramid, used as a score model.
 
 By Tweedie's formula the posterior mean of x0 given x_t is a Gaussian denoiser applied to x_t / sqrt(abar).
 This file turns states in [-1, 1] at a time t into noisy images in [0, 1] with noise s_t/2, picks the pyramid
@@ -40,7 +40,7 @@ from leader.schedule import Schedule
 
 REMEDY = "restore the file that `leader train` or `leader publish` wrote"
 WIDEST_RANGE = 64.0
-"""sigma_max over expert_max: each doubling is one more guide, and sides are padded to two to their number."""
+"""Largest sigma_max over expert_max: each doubling is one more guide, and sides are padded to two to the number of guides."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class VarianceScale:
 
 @dataclass(frozen=True)
 class PyramidSettings:
-    """What the .json beside a pyramid's weights says."""
+    """The settings in the .json beside a pyramid's weights."""
 
     net: PyramidConfig
     coarse: CoarseGaussian
@@ -73,7 +73,7 @@ class PyramidSettings:
 
 
 def read_settings(weights: Path) -> PyramidSettings:
-    """The settings beside a pyramid's weights, every value judged."""
+    """The settings beside a pyramid's weights, with every value validated."""
     file = weights.with_suffix(".json")
     content = read_json(file, "a pyramid prior's settings", REMEDY)
     parts = {
@@ -86,7 +86,7 @@ def read_settings(weights: Path) -> PyramidSettings:
             make_schedule(parts["schedule"], str(file)),
             _scale(parts["variance_scale"], file),
         )
-    except UsageError as error:  # an unknown word in a file is no wrong use of the command
+    except UsageError as error:  # an unknown value in a file is not a usage error
         raise LeaderError(str(error)) from error
 
 
@@ -189,7 +189,7 @@ class PyramidPrior(Prior):
         return plan(self.sigma(t), height, width, self.net.config)
 
     def work(self, t: int, height: int, width: int) -> float:
-        """Full-resolution-equivalent pixels one call processes, all levels counted."""
+        """Full-resolution-equivalent pixels processed by one call, over all levels."""
         where = self.plan(t, height, width)
         if not where.fits:
             return height * width / 4.0**where.level
@@ -225,8 +225,8 @@ class PyramidPrior(Prior):
     def _denoise_grey(self, noisy: Tensor, sigma: float) -> tuple[Tensor, Tensor]:
         """Three equal channels in, their mean out.
 
-        The copies share their noise: along (1, 1, 1) it is sqrt(3) sigma, and there lies all of a grey image.
-        The network, which expects independent channels, is told that much.
+        The copies share their noise: along (1, 1, 1), the direction of grey images, it is sqrt(3) sigma. The network expects
+        independent channels, so it is given that level.
         """
         estimate, variance = self.denoise(noisy.expand(-1, 3, -1, -1), math.sqrt(3) * sigma)
         return estimate.mean(1, keepdim=True), variance.mean(1, keepdim=True)

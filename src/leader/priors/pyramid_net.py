@@ -7,7 +7,7 @@ as strong and the field of view twice as wide: averaged down, the two estimates 
 their difference is added back. The recursion ends after at most two coarser levels, so the receptive field is
 finite; nothing is normalised over space.
 
-Everything here is in [0, 1] units and knows nothing of schedules: `leader.priors.pyramid` converts.
+Everything here is in [0, 1] units and independent of schedules: `leader.priors.pyramid` converts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PyramidConfig:
 
 @dataclass(frozen=True)
 class LevelPlan:
-    """Where an image of noise sigma is estimated.
+    """The level at which an image with noise sigma is estimated.
 
     level: k, the number of 2x2 averagings before the answering network.
     sigma: noise left at that level.
@@ -140,7 +140,7 @@ def expand(image: Tensor, times: int) -> Tensor:
     """Enlarge an estimate of block averages to an estimate of pixels.
 
     The average of a posterior mean is the posterior mean of the average, so averaging the result should give
-    the image back: what bicubic interpolation misses of that is added once more.
+    the image back: the remaining error of bicubic interpolation is added once more.
     """
     if not times:
         return image
@@ -201,13 +201,13 @@ class PyramidNet(nn.Module):
         return estimate[..., :height, :width], variance[..., :height, :width]
 
     def work(self, where: LevelPlan, height: int, width: int) -> float:
-        """Full-resolution-equivalent pixels processed by bodies for one image, all levels counted."""
+        """Full-resolution-equivalent pixels processed by the bodies for one image, over all levels."""
         padded = [-(-side // where.multiple) * where.multiple for side in (height, width)]
         return padded[0] * padded[1] * sum(4.0 ** -(where.level + step) for step in range(where.guides + 1))
 
 
 def pad_to_multiple(image: Tensor, multiple: int) -> Tensor:
-    """Pad bottom and right to multiples by reflection; repeat the edge where that is impossible."""
+    """Pads bottom and right to multiples by reflection; repeats the edge where that is impossible."""
     height, width = image.shape[2:]
     bottom, right = -height % multiple, -width % multiple
     image = _pad(image, (0, 0, 0, bottom), bottom < height) if bottom else image

@@ -1,10 +1,10 @@
-"""How errors hang together: the correlation of a prior's error between pixels and channels, by noise level.
+"""The correlation of a prior's error between pixels and channels, by noise level.
 
-The error of x0 at time t, divided pixel by pixel by its standard deviation, is far from white: at low frequencies it has a
-hundred times the power it has at high ones, and the channels move together. Here that is a table: for some noise levels and
-some radii in the frequency plane a channel matrix [C, C], in the orthonormal DCT (which does not wrap around at borders).
-The mean of a picture has a row of its own: no interpolation from its neighbours gives it. One more level, without noise's
-help, describes the photographs themselves.
+The error of x0 at time t, divided pixel by pixel by its standard deviation, is far from white: its power is a hundred times
+larger at low frequencies than at high ones, and the channels are correlated. It is stored as a table: for some noise levels and
+some radii in the frequency plane a channel matrix [C, C], in the orthonormal DCT (which does not wrap around at borders). The
+mean of a picture has a row of its own, since it cannot be interpolated from its neighbours. One more level describes the
+photographs themselves.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Spectrum:
 
     @classmethod
     def load(cls, path: Path) -> Spectrum:
-        """The tables of a file; anything else is refused."""
+        """The tables of a file; anything else is rejected."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             return cls.checked(content)
@@ -98,7 +98,7 @@ class Spectrum:
 
     @classmethod
     def checked(cls, content: Mapping[str, Any]) -> Spectrum:
-        """The tables of a mapping, if they fit together."""
+        """The tables of a mapping, if they are consistent."""
         tables = {name: torch.tensor(content[name], dtype=torch.float64) for name in cls.__dataclass_fields__}
         found = cls(**tables)
         levels, radii, channels = len(found.log_noise), len(found.radii), found.channels
@@ -113,7 +113,7 @@ class Spectrum:
             if tuple(table.shape) != shape or not bool(torch.isfinite(table).all()):
                 raise ValueError(f"{name} has shape {list(table.shape)}")
             if bool((torch.linalg.eigvalsh(table) < -1e-6 * table.abs().max()).any()):
-                raise ValueError(f"{name} holds matrices that are no covariances")
+                raise ValueError(f"{name} holds matrices that are not covariances")
         for name in ("log_noise", "radii"):
             if bool((tables[name].diff() <= 0).any()):
                 raise ValueError(f"{name} does not ascend")
@@ -123,12 +123,12 @@ class Spectrum:
 
 
 def spectrum_file(checkpoint: Path) -> Path:
-    """Where the spectrum of a checkpoint (a file or a folder) is stored."""
+    """The path of the spectrum of a checkpoint (a file or a folder)."""
     return checkpoint / f"prior{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.stem + SUFFIX)
 
 
 def find_spectrum(checkpoint: Path) -> Spectrum | None:
-    """The spectrum that lies beside a checkpoint, where one was fitted."""
+    """The spectrum beside a checkpoint, if there is one."""
     file = spectrum_file(checkpoint)
     return Spectrum.load(file) if file.is_file() else None
 

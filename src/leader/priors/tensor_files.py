@@ -1,4 +1,4 @@
-"""Reading files of tensors. Nothing in them is executed, and what they claim is compared with what they are."""
+"""Reads files of tensors. Nothing in them is executed, and their claimed sizes are checked."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from leader.errors import LeaderError
 
-ARCHIVE, PICKLE = b"PK\x03\x04", b"\x80"  # how torch files begin; those without an archive cannot be mapped
+ARCHIVE, PICKLE = b"PK\x03\x04", b"\x80"  # the first bytes of torch files; those without an archive cannot be mapped
 LARGEST_INDEX = 16 << 20
-"""Bytes of the pickle inside a torch archive, which names the tensors: a thousand of them take a tenth of a megabyte."""
+"""Largest pickle inside a torch archive in bytes; it names the tensors, and a thousand take a tenth of a megabyte."""
 
 CACHE_LINE = 64
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -42,7 +42,7 @@ def read_checkpoint(path: Path) -> Any:
         else:
             _check_legacy(path)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about pickle protocols: what cannot be read is refused below
+            warnings.simplefilter("ignore")  # warnings about pickle protocols: unreadable files are rejected below
             return torch.load(path, map_location="cpu", weights_only=True, mmap=start == ARCHIVE)
     except LeaderError:
         raise
@@ -50,15 +50,15 @@ def read_checkpoint(path: Path) -> Any:
         if start != ARCHIVE and not start.startswith(PICKLE):
             raise _damaged_error(path) from error
         raise LeaderError(
-            f"{path} holds more than tensors and could run code when read, so it was refused and nothing was "
+            f"{path} holds more than tensors and could run code when read, so it was rejected and nothing was "
             "executed; convert it where you trust it: torch.save(model.state_dict(), 'weights.pt')."
         ) from error
-    except Exception as error:  # a reader of strangers' bytes fails in many ways; all mean the same
+    except Exception as error:  # untrusted bytes can fail in many ways, which all mean the same
         raise _damaged_error(path) from error
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of a .safetensors file, mapped, and its texts."""
+    """The tensors of a .safetensors file, mapped, and its metadata."""
     _check_regular(path)
     try:
         with safe_open(path, framework="pt") as content:
@@ -76,7 +76,7 @@ def _check_regular(path: Path) -> None:
 
 
 def _check_archive(path: Path) -> None:
-    """Refuses archives that grow when they are read: torch stores its files as they are."""
+    """Rejects archives that grow when they are read: torch stores its files uncompressed."""
     with zipfile.ZipFile(path) as archive:
         for item in archive.infolist():
             if item.compress_type != zipfile.ZIP_STORED or (item.filename.endswith(".pkl") and item.file_size > LARGEST_INDEX):
@@ -88,14 +88,14 @@ def _check_archive(path: Path) -> None:
 
 
 def _check_legacy(path: Path) -> None:
-    """The same for files that are no archives: a few pickles, then the bytes of the tensors."""
+    """The same for files that are not archives: a few pickles, then the bytes of the tensors."""
     with path.open("rb") as file:
         if not is_harmless(file.read(LARGEST_INDEX), LEGACY_PICKLES):
             raise _endless_error(path)
 
 
 def _endless_error(path: Path) -> LeaderError:
-    return LeaderError(f"{path} names tuples inside tuples without end, which no network needs: use another checkpoint.")
+    return LeaderError(f"{path} has excessively nested tuples, which no network needs: use another checkpoint.")
 
 
 def _damaged_error(path: Path) -> LeaderError:
@@ -112,11 +112,13 @@ def build_on_meta(build: Callable[[], N], origin: str) -> N:
             return build()
     except (ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError) as error:
         reason = re.split(r"[.\n]\s", str(error) or type(error).__name__)[0][:100].rstrip(" .")
-        raise LeaderError(f"{origin} describes no network that can be built ({reason}): restore the published one.") from error
+        raise LeaderError(
+            f"{origin} describes a network that cannot be built ({reason}): restore the published one."
+        ) from error
 
 
 def find_differing(network: nn.Module, tensors: Mapping[str, Tensor]) -> list[str]:
-    """Names of the tensors that network and file do not share, or not in one shape."""
+    """Names of the tensors that differ between network and file, in presence or shape."""
     expected = {name: tensor.shape for name, tensor in network.state_dict().items()}
     return sorted(
         name
@@ -126,7 +128,7 @@ def find_differing(network: nn.Module, tensors: Mapping[str, Tensor]) -> list[st
 
 
 def check_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Refuses weights that are not finite floating-point numbers, or more than their file can hold."""
+    """Rejects weights that are not finite floating-point numbers, or larger than their file."""
     for name, tensor in tensors.items():
         if tensor.dtype not in DTYPES or tensor.layout != torch.strided or tensor.device.type != "cpu":
             kind = str(tensor.dtype).removeprefix("torch.")
@@ -150,8 +152,8 @@ def check_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
 def place_tensors(network: N, tensors: Mapping[str, Tensor], origin: str) -> N:
     """A network of `build_on_meta` with the tensors in place, frozen, in eval mode.
 
-    Tensors are copied where their dtype changes or where the file places them off the bounds of a cache line: there
-    kernels take other paths, and the same weights would give other bits from one file than from another.
+    Tensors are copied if their dtype changes or if they are not aligned to a cache line in the file: kernels then take
+    different paths, and the same weights would give different bits from different files.
     """
     network.load_state_dict({name: _align(tensor.float()) for name, tensor in tensors.items()}, assign=True)
     left = [name for name, tensor in (*network.named_parameters(), *network.named_buffers()) if tensor.is_meta]
@@ -165,27 +167,28 @@ def _align(tensor: Tensor) -> Tensor:
 
 
 LARGEST_TUPLE = 10_000
-"""Parts of a tuple, those of the tuples inside it counted as often as they are named; a tensor's own has some twenty."""
+"""Largest number of parts of a tuple, nested tuples counted as often as they occur; a tensor's own has about twenty."""
 MOST_HASHED = 10_000_000
-"""The same, over all keys and members that are hashed in one file."""
+"""The same, over all keys and members hashed in one file."""
 HASHING = {"SETITEM", "SETITEMS", "DICT", "ADDITEMS", "FROZENSET"}
 TUPLES = {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_TUPLE"}
 LEGACY_PICKLES = 5
-"""Pickles at the start of a torch file that is no archive: magic number, protocol, system, content, keys of storages."""
+"""Pickles at the start of a torch file that is not an archive: magic number, protocol, system, content, storage keys."""
 _MARK = -1
 
 
 def is_harmless(data: bytes, pickles: int = 1) -> bool:
-    """Whether the first pickles in `data` name no tuples without end. What is no pickle is harmless: torch refuses it.
+    """Whether the first pickles in `data` have no excessively nested tuples. Anything but a pickle is harmless: torch rejects
+    it.
 
     torch's reader executes nothing, but it hashes the keys of dictionaries, and a tuple of tuples that share their parts
-    doubles with every level: a hundred bytes name a key of 2^30 parts. Here the operations are walked through with the sizes of
-    tuples in place of values; nothing is built.
+    doubles with every level: a hundred bytes describe a key of 2^30 parts. This function simulates the operations with the
+    sizes of tuples instead of values; nothing is built.
     """
     stream = io.BytesIO(data)
     try:
         return all(_walk(_operations(stream)) for _ in range(pickles))
-    except Exception:  # cut short, or of unknown operations: the reader of strangers' bytes says so itself
+    except Exception:  # truncated, or unknown operations: torch's reader reports it
         return True
 
 
@@ -195,7 +198,7 @@ def _operations(stream: IO[bytes]) -> Iterator[tuple[Any, Any]]:
 
 
 def _walk(operations: Iterator[tuple[Any, Any]]) -> bool:
-    """The machine of a pickle with sizes for values: 1 for all but tuples."""
+    """The pickle machine with sizes instead of values: 1 for everything but tuples."""
     stack: list[int] = []
     memo: dict[Any, int] = {}
     hashed = 0
@@ -210,7 +213,7 @@ def _walk(operations: Iterator[tuple[Any, Any]]) -> bool:
         if name in ("GET", "BINGET", "LONG_BINGET"):
             stack.append(memo.get(argument, 1))
             continue
-        taken = _taken(stack, operation.stack_before)
+        taken = _take_sizes(stack, operation.stack_before)
         if name in HASHING:
             hashed += sum(taken)
         size = 1 + sum(taken) if name in TUPLES else 1
@@ -220,8 +223,8 @@ def _walk(operations: Iterator[tuple[Any, Any]]) -> bool:
     return True
 
 
-def _taken(stack: list[int], before: list[Any]) -> list[int]:
-    """The sizes that an operation takes from the stack: down to the last mark where it takes a slice, and what lies below."""
+def _take_sizes(stack: list[int], before: list[Any]) -> list[int]:
+    """The sizes that an operation takes from the stack: down to the last mark if it takes a slice, and the rest."""
     taken: list[int] = []
     for item in reversed(before):
         if item is pickletools.stackslice:

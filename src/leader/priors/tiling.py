@@ -1,9 +1,8 @@
-"""Any size for networks that are tied to one: overlapping tiles, or padding to the next multiple.
+"""Any image size for networks of a fixed size: overlapping tiles, or padding to the next multiple.
 
-A tile's border pixels lack their surroundings, so a tile counts nothing in the outer quarter of an overlap,
-fades in over the middle half and counts fully from there. A prior whose reach is below a quarter of the
-overlap gives the same answer tiled and whole. Estimate and variance are blended alike; data consistency stays
-with the caller, on the whole image.
+A tile's border pixels lack their surroundings, so a tile has weight zero in the outer quarter of an overlap, fades in over the
+middle half and has full weight beyond. A prior whose receptive radius is below a quarter of the overlap gives the same result
+tiled and whole. Estimate and variance are blended in the same way; data consistency is left to the caller, on the whole image.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from leader.priors.base import Prediction, Prior, from_x0
 
 
 def reflect_indices(length: int, padded: int, device: torch.device) -> Tensor:
-    """Indices [padded] that continue 0..length - 1 by reflection, as often as needed."""
+    """Indices [padded] that extend 0..length - 1 by reflection, as often as needed."""
     period = max(1, 2 * (length - 1))
     position = torch.arange(padded, device=device) % period
     return torch.minimum(position, period - position) if length > 1 else torch.zeros_like(position)
@@ -37,7 +36,7 @@ def pad_to(x: Tensor, height: int, width: int) -> Tensor:
 
 
 def round_up(length: int, multiple: int) -> int:
-    """The smallest multiple not below length."""
+    """The smallest multiple that is not below length."""
     return -(-length // multiple) * multiple
 
 
@@ -68,7 +67,7 @@ class Axis:
     """How tiles lie along one side of the image.
 
     length  of the padded side: at least one tile, and such that every start can be a multiple of `multiple`
-    starts  where tiles begin; neighbours share at least `overlap` pixels
+    starts  of the tiles; neighbours share at least `overlap` pixels
     """
 
     def __init__(self, length: int, tile: int, overlap: int, multiple: int) -> None:
@@ -81,7 +80,7 @@ class Axis:
         self.starts = [*range(0, last, stride), last]
 
     def weights(self, device: torch.device) -> Tensor:
-        """[tiles, tile] float64 blending weights; over the tiles that cover a pixel they add up to one."""
+        """[tiles, tile] float64 blending weights, which sum to one over the tiles that cover a pixel."""
         margin, ramp = self.overlap // 4, max(1, self.overlap // 2)
         distance = torch.arange(self.tile, dtype=torch.float64, device=device) + 0.5
         rise = torch.sin(((distance - margin) / ramp).clamp(0, 1) * math.pi / 2) ** 2
@@ -97,8 +96,8 @@ class Axis:
 class TiledPrior(WrappedPrior):
     """A prior evaluated on tiles of `tile` x `tile` pixels that share `overlap`; any image size.
 
-    Images smaller than a tile are continued by reflection. Tiles run one after the other and, where gradients
-    are asked for, are recomputed on the way back: the memory of the network is that of one tile.
+    Images smaller than a tile are extended by reflection. Tiles run one by one and are recomputed in the backward pass, so the
+    network needs the memory of one tile.
 
     >>> TiledPrior(load_prior("embedded", whole=True), tile=64, overlap=16).tile
     (64, 64)
@@ -110,7 +109,7 @@ class TiledPrior(WrappedPrior):
         self.overlap = overlap
         if base.size is not None and self.tile != base.size:
             raise LeaderError(
-                f"The prior '{base.name}' is tied to {base.size[0]} x {base.size[1]} pixels; found tiles of "
+                f"The prior '{base.name}' takes only {base.size[0]} x {base.size[1]} pixels; found tiles of "
                 f"{self.tile[0]} x {self.tile[1]}: leave the tile size to the prior."
             )
         if not 0 < overlap <= min(self.tile) // 2:
@@ -143,7 +142,7 @@ class TiledPrior(WrappedPrior):
         padded = pad_to(x, rows.length, columns.length)
         across = columns.weights(x.device).to(x.dtype)
         total: Tensor | None = None
-        # sums of padded pieces instead of writes into slices: every kind of differentiation passes through
+        # sums of padded pieces instead of writes into slices: supports every kind of differentiation
         for top, down in zip(rows.starts, rows.weights(x.device).to(x.dtype)):
             strip: Tensor | None = None
             for left, right in zip(columns.starts, across):
@@ -160,19 +159,19 @@ class TiledPrior(WrappedPrior):
         return from_x0(x, t, x0, self.schedule, variance if variance.shape[1] else None)
 
     def _tile(self, crop: Tensor, t: Tensor) -> Tensor:
-        """Estimate and, where there is one, variance of a tile, stacked along the channels."""
+        """Estimate and, if there is one, variance of a tile, stacked along the channels."""
         if torch.is_grad_enabled() and crop.requires_grad:
-            stacked: Tensor = checkpoint(self._stacked, crop, t, use_reentrant=False, preserve_rng_state=False)
+            stacked: Tensor = checkpoint(self._stack_prediction, crop, t, use_reentrant=False, preserve_rng_state=False)
             return stacked
-        return self._stacked(crop, t)
+        return self._stack_prediction(crop, t)
 
-    def _stacked(self, crop: Tensor, t: Tensor) -> Tensor:
+    def _stack_prediction(self, crop: Tensor, t: Tensor) -> Tensor:
         answer = self.base._predict(crop, t)
         return answer.x0 if answer.variance is None else torch.cat([answer.x0, answer.variance], 1)
 
 
 def any_size(prior: Prior, tile: int | None = None, overlap: int = 64) -> Prior:
-    """The prior for images of any size: tiled if it is tied to a size or tiles are asked for, else padded.
+    """The prior for images of any size: tiled if its size is fixed or tiles are requested, else padded.
 
     >>> any_size(load_prior("embedded", whole=True), None, 64).name
     'embedded'

@@ -1,7 +1,7 @@
 """A variance head for any prior: a small network that predicts the squared error of a frozen network's x0.
 
-E[(x0_hat - x0)^2 | x_t] is the diagonal of Cov[x0 | x_t] when x0_hat is the posterior mean, so a regression
-of squared errors, fitted once by Gaussian likelihood, costs nothing but a few small convolutions afterwards.
+E[(x0_hat - x0)^2 | x_t] is the diagonal of Cov[x0 | x_t] when x0_hat is the posterior mean, so a regression of squared errors,
+fitted once by Gaussian likelihood, costs only a few small convolutions afterwards.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ SUFFIX = ".variance.safetensors"
 METADATA = "variance_head"
 
 NODES = torch.arange(-10.0, 22.0, 2.0)
-"""Values of log s^2 at which a fitted head carries the mean of the error; schedules that end almost without signal reach 20."""
+"""Values of log s^2 at which a fitted head stores the mean of the error; schedules that end almost without signal reach 20."""
 OLD_NODES = 11
-"""Nodes of heads fitted before the nodes went on to 20: they are constant beyond their last one."""
+"""Nodes of heads fitted before the nodes were extended to 20: they are constant beyond their last one."""
 
 LARGEST = 6.0
-"""|lv| stays below this: a pixel's variance is within a factor of 400 of what is usual at its noise level."""
+"""|lv| stays below this: a pixel's variance is within a factor of 400 of the typical one at its noise level."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class HeadShape:
 class VarianceHead(nn.Module):
     """(x_t, x0, abar) -> variance of x0's error, all in [-1, 1] units.
 
-    Convolutions are dilated 1, 2, 1, 2, ... and nothing is normalised over space. The answer is a factor
-    exp(lv) on the usual error at the noise level: s^2/(s^2 + 1), s^2 = (1 - abar)/abar, the posterior variance of
-    a unit Gaussian, times `correction`, which is measured. It has to be: where nearly all is noise, a network that
-    predicts eps is off by s times its error, which no image prior bounds.
+    Convolutions are dilated 1, 2, 1, 2, ... and nothing is normalised over space. The output is a factor exp(lv) on the typical
+    error at the noise level: s^2/(s^2 + 1), s^2 = (1 - abar)/abar, the posterior variance of a unit Gaussian, times
+    `correction`, which is measured. This is necessary: at the highest noise, a network that predicts eps is off by s times its
+    error, which no image prior bounds.
 
     >>> x = torch.rand(1, 3, 8, 8)
     >>> VarianceHead()(x, x, torch.tensor([0.25])).shape
@@ -72,13 +72,13 @@ class VarianceHead(nn.Module):
     def log_factor(self, x_t: Tensor, x0: Tensor, abar: Tensor) -> Tensor:
         """lv [B, C, H, W]; abar is [B] or broadcastable to [B, 1, 1, 1].
 
-        What the convolutions see is bounded: x0 of an eps-network reaches hundreds at the noisiest times, eps of
-        an x0-network at the cleanest. Each says what the other's bound hides.
+        The inputs of the convolutions are bounded: x0 of an eps-network reaches hundreds at the noisiest times, eps of an
+        x0-network at the cleanest. Each shows what the other's bound hides.
         """
         level = abar.to(x0).reshape(-1, 1, 1, 1)
         spread = (1 - level) / level
         eps = ((x_t - level.sqrt() * x0) / (1 - level).sqrt()).clamp(-5, 5)
-        # log s and the signal's share say where on the schedule we are, both of order one at every time
+        # log s and the signal's share encode the position on the schedule, both of order one at every time
         constants = torch.cat([0.25 * spread.log(), level], 1).expand(-1, 2, *x0.shape[2:])
         h = torch.cat([x_t, x0.clamp(-1.5, 1.5), eps, constants], 1)
         for conv in self.convs:
@@ -95,7 +95,7 @@ class VarianceHead(nn.Module):
         return self.usual(abar.to(x0)) * self.log_factor(x_t, x0, abar).exp()
 
     def usual(self, abar: Tensor) -> Tensor:
-        """The usual squared error at abar [B], its logarithm linear between `NODES`, [B, 1, 1, 1]."""
+        """The typical squared error at abar [B], its logarithm linear between `NODES`, [B, 1, 1, 1]."""
         correction = node_weights(abar) @ self.correction.to(abar)
         return noise_share(abar) * correction.exp().reshape(-1, 1, 1, 1)
 
@@ -114,7 +114,7 @@ class VarianceHead(nn.Module):
         if not file.is_file():
             raise LeaderError(f"No variance head was found at {file}: fit one with `leader fit-variance`.")
         tensors, texts = read_safetensors(file)
-        limits = {"channels": 64, "width": 4096, "depth": max(1, len(tensors))}  # what the file can hold
+        limits = {"channels": 64, "width": 4096, "depth": max(1, len(tensors))}  # limits for the file
         shape = HeadShape(**read_shape(texts.get(METADATA), limits, "variance head", file, "leader fit-variance"))
         if "correction" in tensors and tensors["correction"].shape == (OLD_NODES,):
             last = tensors["correction"][-1:]
@@ -144,7 +144,7 @@ def node_weights(abar: Tensor) -> Tensor:
 
 
 def head_file(checkpoint: Path) -> Path:
-    """Where the head fitted to a checkpoint (a file, a folder, or the bare name of a prior) is stored."""
+    """The path of the head fitted to a checkpoint (a file, a folder, or the bare name of a prior)."""
     return checkpoint / f"variance{SUFFIX}" if checkpoint.is_dir() else checkpoint.with_name(checkpoint.name + SUFFIX)
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from leader import defaults
 from leader.errors import UsageError
+from leader.messages import Note
 from leader.methods import Method
 from leader.plugins import Plugin, expand
-from leader.presets.paths import RunPath, check_words, find_path
+from leader.presets.paths import RunPath, check_words, find_path, list_same
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.restoration.worth import leaves_nothing_open
@@ -63,6 +64,25 @@ class Choice:
         if leaves_nothing_open(problem):
             return replace(path.with_steps(1), average=1)
         return path.with_steps(min(path.steps, len(self.prior.schedule)))
+
+    def same_qualities(self, problem: Problem) -> tuple[str, ...]:
+        """The qualities that do the same for a problem as the one chosen, itself included; none where a method was named."""
+        return () if self.method is not None else self._list_same(problem)[0]
+
+    def tell_same(self, problem: Problem, title: str) -> tuple[Note, ...]:
+        """A note for each word that was asked for and changes nothing beside the default; `title` is that of the task."""
+        if self.method is not None or self.steps is not None or leaves_nothing_open(problem):
+            return ()
+        notes = []
+        asked = (("qualities", self.quality, defaults.QUALITY), ("looks", self.look, defaults.LOOK))
+        for (name, word, usual), same in zip(asked, self._list_same(problem)):
+            if word not in (None, usual) and usual in same:
+                told = f"{', '.join(same[:-1])} and {same[-1]}"
+                notes.append(Note(f"same {name}", f"The {name} {told} are the same for {title} here."))
+        return tuple(notes)
+
+    def _list_same(self, problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return list_same(self.prior.name, problem.operator.task, problem.noise_level, *self._words)
 
     def sampler(self, problem: Problem, added: Sequence[str] = (), path: RunPath | None = None) -> Sampler:
         """The sampler for a problem, on its `path` where that was found already; the plug-ins `added` belong to its task and

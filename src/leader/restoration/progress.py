@@ -9,66 +9,132 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 
+from leader.operators.jpeg import Jpeg
+from leader.plugins import Plugin
+from leader.plugins.ucdc import UCDC
 from leader.progress import TimeLeft, format_clock
 from leader.restoration.restore import Preparation
 from leader.result import Step
 from leader.uncertainty.estimators import count_derivatives
 
 DERIVATIVE = 2.0
-"""What a derivative of the network along a direction takes, in calls of it."""
-OVERHEAD = 0.2
+"""What a derivative of the network, along a direction or backwards, takes in calls of it."""
+HALF = 0.55
+"""What a call in half precision takes, in calls in single precision, where it is fast enough to be used."""
+OVERHEAD = 0.12
 """What a step usually takes besides the network, as a share of a full-resolution network call."""
-WORTH_MEASURING = 5_000_000
-"""Pixels of network calls from which on the pace is measured: half a minute of one core for the embedded prior."""
+SOLVE = 0.05
+"""What one iteration of the solves of the plug-in `ucdc` adds to a step, in the same unit."""
+JPEG = 0.2
+"""What the solve of a step adds where A is that of JPEG, in the same unit."""
+AROUND = 1.8
+"""What the verdict, the trust map and the file take behind every run, in the same unit."""
 SIDE = 256
-"""Of the picture on which the pace is measured: a third of a second of one core for the embedded prior."""
-CLOCK = 20
-"""The time of the standard clock at which it is measured: little noise, so that the network works at full size."""
+"""The longest side of the picture on which the pace is measured: an eighth of a second of one core for the embedded prior."""
+CLOCK = 5
+"""The time of the standard clock at which it is measured: so little noise that the network works at full size and precision."""
+LEAST, MOST, PART = 0.1, 2.0, 0.05
+"""The pace is measured for this part of the time that the run will take, and for so many seconds at least and at most: other
+programs make a single call fast or slow.
+"""
 
 
 def count_work(ready: Preparation) -> float:
-    """All that lies ahead of a run at most, in pixels of full-resolution network calls."""
+    """All that lies ahead of a run at most, the file written, in pixels of full-resolution network calls."""
     _, height, width = ready.problem.image_shape
-    costs = [cost for _, cost in ready.work()]
-    return ready.average * (_count_calls(ready) * sum(costs) + OVERHEAD * len(costs) * height * width)
+    costs = _list_costs(ready)
+    around = (count_overhead(ready) * len(costs) + AROUND + ready.plan.method.cost.start) * height * width
+    return ready.average * (_count_calls(ready) * sum(costs) + around)
+
+
+def _list_costs(ready: Preparation) -> list[float]:
+    """Of every network call that may lie ahead, in pixels of full-resolution calls in single precision."""
+    half = ready.sampler.prior.half_from
+    return [cost * (HALF if half is not None and t >= half else 1.0) for t, cost in ready.work()]
+
+
+def count_overhead(ready: Preparation) -> float:
+    """What a step takes besides the network, in full-resolution network calls."""
+    solves = (item for item in ready.plan.plugins if isinstance(item, UCDC) and item.covariance == "full")
+    operator = JPEG if isinstance(ready.problem.operator, Jpeg) else 0.0
+    return OVERHEAD + operator + SOLVE * sum(item.iterations for item in solves)
 
 
 def _count_calls(ready: Preparation) -> float:
-    """What the network does at a step, derivatives for the uncertainty included, in calls."""
-    plan = ready.plan
+    """What the network does at a step, derivatives of the method and for the uncertainty included, in calls."""
+    plan, cost = ready.plan, ready.plan.method.cost
     values, probes = math.prod(ready.problem.image_shape), int(plan.settings["probes"])
-    return 1 + DERIVATIVE * count_derivatives(plan.estimator, ready.sampler.prior, values, probes)
+    visits = plan.grid.visits
+    own = count_derivatives(plan.estimator, ready.sampler.prior, values, visits, probes)
+    sigma = (own.calls + DERIVATIVE * (own.jvps + own.backwards)) / visits
+    return cost.forward + DERIVATIVE * cost.backward + sigma
 
 
-def predict_seconds(ready: Preparation, clock: Callable[[], float] = time.perf_counter) -> float | None:
-    """Seconds that the run will take at most, without a second try, at the pace of one small network call.
+@dataclass(frozen=True)
+class Forecast:
+    """How long a run will take, without a second try, at the pace of a few network calls just before it.
 
-    None where it is too short to be worth measuring.
+    seconds  until its picture is written
+    call     of a network call on the whole picture
+    most     whether that is the most it can take: a plug-in may leave out steps
     """
-    if ready.average * _count_calls(ready) * sum(cost for _, cost in ready.work()) < WORTH_MEASURING:
-        return None
-    prior = ready.sampler.prior
-    side = prior.size or (SIDE, SIDE)
+
+    seconds: float
+    call: float
+    most: bool
+
+
+def forecast_run(
+    ready: Preparation,
+    busy: float | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+    own: Callable[[], float] = time.thread_time,
+) -> Forecast:
+    """Measures the pace of this moment, which what else the machine does slows down.
+
+    busy  seconds that passed for one of the processor lately: a few calls may be lucky or not, so that both count alike
+    """
+    prior, (channels, height, width) = ready.sampler.prior, ready.problem.image_shape
+    side = prior.size or (min(height, SIDE), min(width, SIDE))
     t = prior.schedule.at_clock(CLOCK)
-    x = torch.zeros(1, ready.problem.image_shape[0], *side, device=ready.problem.y.device)
+    x = torch.zeros(1, channels, *side, device=ready.problem.y.device)
+    work, used = count_work(ready) / prior.work(t, *side), list[float]()
     with torch.no_grad(), ready.with_its_threads():
         begin = clock()
-        prior._predict(x, torch.tensor([t], device=x.device))
-        took = clock() - begin
-    return took / prior.work(t, *side) * count_work(ready)
+        while True:
+            started = own()
+            float(prior._predict(x, torch.tensor([t], device=x.device)).x0[0, 0, 0, 0])  # a GPU is waited for
+            used.append(own() - started)
+            taken = clock() - begin
+            pace = taken / len(used)
+            if taken >= min(MOST, max(LEAST, PART * work * pace)):
+                break
+    if busy is not None and x.device.type == "cpu":
+        pace = math.sqrt(pace * busy * min(used))  # the first call takes longer
+    most = any(type(item).pace is not Plugin.pace for item in ready.plan.plugins)
+    return Forecast(work * pace, pace * height * width / prior.work(t, *side), most)
 
 
 class RunProgress(TimeLeft):
-    """How far a run is, by its position on the grid, and the time that the rest will take at the pace so far."""
+    """How far a run is, by its position on the grid, and the time that the rest will take at the pace so far.
 
-    def __init__(self, ready: Preparation, clock: Callable[[], float] = time.monotonic) -> None:
+    call  seconds of a network call on the whole picture, where that was measured: the first steps, which are the cheap ones, do
+          not tell it
+    """
+
+    def __init__(self, ready: Preparation, clock: Callable[[], float] = time.monotonic, call: float | None = None) -> None:
         _, height, width = ready.problem.image_shape
-        self.costs = [cost / (height * width) for _, cost in ready.work()]
+        each = ready.average * _count_calls(ready) / (height * width)
+        self.costs = [each * cost for cost in _list_costs(ready)]
         self.position = 0
-        super().__init__(len(self.costs), sum(self.costs), OVERHEAD, clock)
+        overhead = ready.average * count_overhead(ready)
+        super().__init__(len(self.costs), sum(self.costs), overhead, clock)
+        if call is not None:
+            self.learn(1.0, (1 + overhead) * call)
 
     def add(self, step: Step) -> None:
         """Takes note of a step of the one image of a restoration; a jump takes all that it leaves out."""

@@ -109,7 +109,13 @@ class RestoreRequest:
     )
     size: Any = word(None, "The size of sr's result; a side that is left out follows.", metavar="WIDTHxHEIGHT")
     down: str | None = word(None, "How it became small: auto (default), lanczos, box, ...: see leader tasks sr.")
-    quality: str | None = word(None, "How much work to spend: draft, standard (the default) or best.", str, "--quality", "-q")
+    quality: str | None = word(
+        None,
+        "How much work to spend: draft, standard (the default) or best; all the same for denoising.",
+        str,
+        "--quality",
+        "-q",
+    )
     look: str | None = word(None, "natural (believable texture, the default) or faithful (closer to the truth on average).")
     grain: Any = word(
         None, "What becomes of noise in sr and deblurring: remove (the default), keep, or a level.", metavar="GRAIN"

@@ -63,6 +63,7 @@ class Preparation(OfPosed):
     ids      the name of the image, which with the seed chooses its noise; one for each run where several are averaged
     threads  of torch while it runs; None: as many as torch is set to
     average  how many runs the picture is the mean of
+    same     the qualities that do what this run does, that of this run among them; empty where a method was named
     """
 
     posed: PosedProblem
@@ -73,6 +74,7 @@ class Preparation(OfPosed):
     ids: tuple[int, ...] | None = None
     threads: int | None = None
     average: int = 1
+    same: tuple[str, ...] = ()
 
     @property
     def problem(self) -> Problem:
@@ -326,6 +328,7 @@ def prepare(
         else:
             posed = _posed(examination or examine(as_picture(image)), task, level, options, place, bool(jpeg), bool(clipped))
         posed = left_where_nothing_is_gained(put_grain(posed, wanted_grain, level), _cut_prior(model, posed.problem))
+        posed = replace(posed, notes=(*posed.notes, *choice.tell_same(posed.problem, find_task(posed.task).title)))
         path = choice.path(posed.problem)
         sampler = choice.sampler(posed.problem, find_task(posed.task).plugins, path)
         sampler.prior = _cut_prior(sampler.prior, posed.problem)
@@ -333,7 +336,8 @@ def prepare(
     numbers = None if isinstance(prior, Prior) else name_precision(dtype, model)
     origin = Origin.record(image, prior, place, numbers, model.half_from, plan.grid.uniform)
     runs = count or path.average
-    return Preparation(posed, sampler, plan, origin, origin_seed, _read_ids(ids, runs), threads, runs)
+    same = choice.same_qualities(posed.problem)
+    return Preparation(posed, sampler, plan, origin, origin_seed, _read_ids(ids, runs), threads, runs, same)
 
 
 def _show_choices() -> None:

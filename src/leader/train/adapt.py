@@ -1,13 +1,13 @@
-"""Fits all that belongs to a checkpoint of one's own: what `leader adapt` does, step by step, going on where it was stopped.
+"""Fits everything that belongs to your own checkpoint: the steps of `leader adapt`, which continues where it was stopped.
 
-head      the variance of the network's errors, where it predicts none itself
+head      the variance of the network's errors, if it predicts none itself
 tables    the spectrum of its errors, and its rounding in half precision
 eta       how far SATP may jump
 referee   how large the errors of its restorations are, from runs whose truth is known
-factors   what makes the referee's intervals cover what they say, on pictures that served nothing before
+factors   scale the referee's intervals to their nominal coverage, on pictures not used before
 
-What is fitted lies beside the checkpoint, where `load_prior` finds it. The steps that are done, and the runs, are kept in a
-folder beside it until all is done.
+The fitted files are beside the checkpoint, where `load_prior` finds them. Finished steps and runs are kept in a folder beside
+it until everything is done.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ from leader.train.defaults import FEWEST_RUNS, SEED, TRUST_RUNS
 from leader.trust import calibration, referee
 
 SHARES = {"head": 0.25, "tables": 0.1, "eta": 0.15, "referee": 0.3, "factors": 0.2}
-"""Steps in their order, and what each gets of the time."""
+"""Steps in order, and the share of the time for each."""
 FEWEST_PICTURES = 4
 HELD_OUT = 4
-"""Every so manieth picture is kept for the factors alone."""
+"""One picture in this many is kept for the factors only."""
 FEWEST_CROPS, CALLS_A_CROP = 3, 30
-"""Of the tables, and the network calls that each takes, about."""
+"""Crops for the tables, and the approximate network calls per crop."""
 CALLS_A_RUN = 40
-"""Network calls of a run whose truth is known, about."""
+"""Approximate network calls of a run whose truth is known."""
 CROPS = 4
-"""Of each held-out picture."""
+"""Crops per held-out picture."""
 MOST_CURVES = 4
-"""Pictures from which SATP's eta is taken."""
+"""Pictures for calibrating SATP's eta."""
 FIT_SHARE = 0.25
-"""Part of the referee's time that goes to its fit; the rest goes to runs."""
+"""Share of the referee's time for its fit; the rest is for runs."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Adaptation:
-    """What is fitted, to what, and for how long.
+    """The settings of an adaptation.
 
     source   name or path of the prior, or `module:Class`
-    home     its file or folder, beside which everything is written
-    network  the bare prior, without a head of its own making
-    fitting  pictures of which the fits are made; held_out: others, for the factors
-    seconds  for everything
+    home     its file or folder; everything is written beside it
+    network  the bare prior, without a fitted head
+    fitting  pictures for the fits; held_out: others, for the factors
+    seconds  in total
     """
 
     source: str
@@ -81,11 +81,11 @@ class Adaptation:
 
     @property
     def store(self) -> Path:
-        """The folder of what is under way."""
+        """The folder for unfinished work."""
         return self.home.with_name(f"{self.home.stem}.adapting")
 
     def predict_seconds(self) -> dict[str, float]:
-        """How long each step will take, from one call of the network: its share of the time, or what is least."""
+        """The expected time of each step, from one call of the network: its share of the time, or its minimum."""
         x, t = torch.zeros(1, self.network.channels or 3, self.side, self.side), torch.tensor([len(self.network.schedule) // 2])
         times = []
         for _ in range(2):  # the first call allocates
@@ -101,12 +101,12 @@ class Adaptation:
 
 
 def plan_adaptation(source: str, data: Path, seconds: float, seed: int = SEED, say: Say | None = None) -> Adaptation:
-    """The adaptation of a checkpoint to a folder of pictures, refused where it cannot be made."""
+    """Plans the adaptation of a checkpoint to a folder of pictures; rejects unsuitable ones."""
     network = load_prior(source, whole=True, head=False)
     if network.home is None:
-        raise LeaderError(f"'{source}' is not a file, folder or class of its own: there is no place for what is fitted to it.")
+        raise LeaderError(f"'{source}' is not a file, folder or class: there is no place for the fitted files.")
     if network.channels not in (3, None):
-        raise LeaderError(f"'{source}' knows pictures of {network.channels} channels; one for colour is needed.")
+        raise LeaderError(f"'{source}' is for pictures with {network.channels} channels; a colour prior is needed.")
     plan = Adaptation(source, network.home, network, (), (), seconds, seed)
     files = list_pictures(data)
     large = [file for file in files if _shortest_side(file) >= plan.side]
@@ -122,7 +122,7 @@ def plan_adaptation(source: str, data: Path, seconds: float, seed: int = SEED, s
 
 
 def list_companions(prior: Prior) -> dict[str, bool]:
-    """What is fitted to a prior, by name, and whether it is there."""
+    """The parts fitted to a prior, by name, and whether each exists."""
     home = prior.home
     if home is None:
         return {"variance": prior.source is not None, "spectrum": prior.spectrum is not None}
@@ -145,11 +145,11 @@ def _shortest_side(file: Path) -> int:
 
 
 def adapt(plan: Adaptation, workers: Callable[[], Engine | None], say: Say, again: bool = False) -> dict[str, float]:
-    """Fits what is missing; the seconds that each step took. `again` forgets what was done before."""
+    """Fits the missing parts; returns the seconds of each step. `again` discards earlier work."""
     state = _State.open(plan, again, say)
     parts = {step: seconds for step, seconds in plan.predict_seconds().items() if step not in state.done}
     listed = ", ".join(f"{step} {format_duration(seconds)}" for step, seconds in parts.items())
-    say(f"This will take about {format_duration(sum(parts.values()))}: {listed}. Stopped, the same command goes on.")
+    say(f"This will take about {format_duration(sum(parts.values()))}: {listed}. If stopped, the same command continues.")
     steps: dict[str, Callable[[float], str]] = {
         "head": lambda seconds: _fit_head(plan, seconds, say),
         "tables": lambda seconds: _fit_tables(plan, seconds),
@@ -171,7 +171,7 @@ def adapt(plan: Adaptation, workers: Callable[[], Engine | None], say: Say, agai
 
 @dataclass
 class _State:
-    """The steps that are done, kept in a file; it counts only for the same pictures and seed."""
+    """The finished steps, kept in a file that is valid only for the same pictures and seed."""
 
     file: Path
     belongs: list[str]
@@ -184,12 +184,12 @@ class _State:
         state = cls(plan.store / "steps.json", belongs, {})
         try:
             content = {} if again else json.loads(state.file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # none yet, or torn: everything anew
+        except (OSError, ValueError):  # none yet, or damaged: start over
             content = {}
         if isinstance(content, dict) and content.get("belongs") == belongs:
             state.done = dict(content["done"])
         elif plan.store.exists():
-            say("What was begun with other pictures or another seed is forgotten." if content else "Everything is fitted anew.")
+            say("Earlier work with other pictures or another seed is discarded." if content else "Everything is fitted again.")
             shutil.rmtree(plan.store)
         plan.store.mkdir(parents=True, exist_ok=True)
         return state

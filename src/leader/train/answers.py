@@ -1,4 +1,4 @@
-"""A frozen prior's answers to noisy crops of pictures, asked for once and stored: the network is slow, a head is not."""
+"""A frozen prior's answers for noisy crops of pictures, computed once and stored: the network is slow, a head is not."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from leader.priors.base import Prior
 from leader.train.objective import GOLDEN
 
 ORDER = ("fit", "fit", "fit", "calibration", "check")
-"""In which turn answers are asked for: whenever time runs out, three of five fit the head."""
+"""The order of the answers: whenever time runs out, three of five are for fitting the head."""
 
 
 @dataclass(frozen=True)
 class Answers:
     """Noisy crops x_t with the answers x0 and their squared errors, [N, C, H, W] in [-1, 1]; t and abar [N]; on the CPU.
 
-    In float32: at the cleanest times eps is the difference of x_t and x0 over their noise, which half precision drowns,
-    and at the noisiest the squared error of an eps-network exceeds its range.
+    In float32: at the cleanest times eps is the difference of x_t and x0 over their noise, which is lost in half precision, and
+    at the noisiest the squared error of an eps-network exceeds its range.
     """
 
     x_t: Tensor
@@ -51,7 +51,7 @@ class Answers:
         return self._map(lambda tensor: tensor[..., top : top + side, left : left + side] if tensor.ndim == 4 else tensor)
 
     def turned(self, quarters: int, mirrored: bool) -> Answers:
-        """Every crop turned by quarters and mirrored: errors know up from down far less than pictures do."""
+        """Every crop rotated by quarter turns and mirrored: errors depend on orientation far less than pictures do."""
 
         def turn(tensor: Tensor) -> Tensor:
             if tensor.ndim != 4:
@@ -86,8 +86,8 @@ def collect(
 ) -> dict[str, Answers]:
     """Answers of each kind in `ORDER` about crops of its pictures, as many as `seconds` and `memory` (bytes) allow.
 
-    At least one of each kind, at most `most[kind]`. On the CPU images go through a network one by one anyhow, so the clock
-    is asked after each; elsewhere after eight.
+    At least one of each kind, at most `most[kind]`. On the CPU images go through a network one by one anyway, so the time is
+    checked after each; elsewhere after eight.
     """
     device = device_of(prior)
     together = 1 if device.type == "cpu" else 8
@@ -107,7 +107,7 @@ def collect(
 
 
 def device_of(prior: Prior) -> torch.device:
-    """Where a prior's network lives; the CPU where it has none."""
+    """The device of a prior's network; the CPU if it has none."""
     return next((parameter.device for parameter in prior.parameters()), torch.device("cpu"))
 
 

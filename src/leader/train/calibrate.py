@@ -26,7 +26,7 @@ def central_crops(images: Images, size: int = 256, half: bool = True) -> Tensor:
 
 
 def crops_of_both_sizes(images: Images, size: int = 256) -> Tensor:
-    """Central crops of pictures at half and at full size, as far as these are large enough."""
+    """Central crops of pictures at half and at full size, if they are large enough."""
     files = list_images(images)
     small = [crop_centre(halved(decode(path)), size) for path in files]
     return _stack_crops([*small, *(crop_centre(decode(path), size) for path in files)], size)
@@ -58,10 +58,11 @@ def fit_scale(
     nodes: tuple[float, ...] = NODES,
     say: Callable[[str], None] | None = None,
 ) -> VarianceScale:
-    """Factors that make mean squared error and mean variance agree at each node, on top of the present ones.
+    """Factors that make mean squared error and mean variance agree at each node, in addition to the current ones.
 
-    clean: held-out crops. At the highest noise levels little but brightness and layout is left of a picture, a few numbers
-    each: there a few dozen crops fix a factor to no better than about 20 %. `say` hears every factor as it is found.
+    clean: held-out crops. At the highest noise levels little more than brightness and layout remains of a picture, a few
+    numbers each: there a few dozen crops determine a factor to about 20 % at best. `say` is called with every factor as it is
+    found.
     """
     factors = []
     for index, sigma in enumerate(nodes):

@@ -1,7 +1,6 @@
 """Photographs for training: decoded once into a memory-mapped cache, cropped at random at several scales.
 
-A batch is a function of (seed, step) alone: a resumed run continues with the very crops an uninterrupted one
-would see.
+A batch depends only on (seed, step): a resumed run continues with the same crops as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def halved(picture: Image.Image) -> Image.Image:
 
 
 def crop_centre(picture: Image.Image, size: int) -> Tensor | None:
-    """The central crop [3, size, size] in [0, 1]; None where the picture is too small."""
+    """The central crop [3, size, size] in [0, 1]; None if the picture is too small."""
     pixels = np.asarray(picture)
     top, left = (pixels.shape[0] - size) // 2, (pixels.shape[1] - size) // 2
     if min(top, left) < 0:
@@ -70,7 +69,7 @@ class Photographs:
 
 
 def open_photographs(folder: Path, cache: Path) -> dict[str, Photographs]:
-    """The folder's pictures at "full" and "half" size, decoded into `cache` unless that was done before."""
+    """The folder's pictures at "full" and "half" size, decoded into `cache` unless already there."""
     files = list_pictures(folder)
     names = [_describe_file(path) for path in files]
     index_file = cache / "index.json"
@@ -81,7 +80,7 @@ def open_photographs(folder: Path, cache: Path) -> dict[str, Photographs]:
 
 
 def _describe_file(path: Path) -> str:
-    """A file as the cache knows it; one that was replaced under its name, even by as many bytes, is another."""
+    """The identity of a file in the cache; it changes if the file is replaced, even by one of equal name and size."""
     status = path.stat()
     return f"{path.name}:{status.st_size}:{status.st_mtime_ns}"
 
@@ -106,7 +105,7 @@ def _open(path: Path, shapes: list[list[int]]) -> Photographs:
 
 @dataclass(frozen=True)
 class CropRules:
-    """What crops look like: the share taken from full-size pictures, and what happens to flat ones."""
+    """How crops are drawn: the share from full-size pictures, and the handling of flat ones."""
 
     full_share: float = 0.45
     flat_kept: float = 0.15
@@ -139,7 +138,7 @@ def draw_crop(rng: np.random.Generator, photos: dict[str, Photographs], size: in
 def _random_piece(
     rng: np.random.Generator, photos: dict[str, Photographs], large: list[int], size: int, rules: CropRules
 ) -> Bytes:
-    """A square of one of the pictures numbered `large`, at half size where that is large enough too."""
+    """A square of one of the pictures numbered `large`, at half size if that is large enough too."""
     index = large[int(rng.integers(len(large)))]
     photo = photos["full" if rng.random() < rules.full_share else "half"][index]
     if min(photo.shape[:2]) < size:

@@ -1,4 +1,4 @@
-"""What training takes where nothing is said: written once, for Python and for the command line. Light to import."""
+"""Default settings of training, for Python and for the command line. Light to import."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ TRUST_MINUTES = 15.0
 ADAPT_MINUTES = 60.0
 TRUST_RUNS = 600
 FEWEST_RUNS = 12
-"""Runs below which neither a referee nor its factors mean anything."""
+"""The least number of runs for a meaningful referee and its factors."""

@@ -41,7 +41,7 @@ def _level_image(rng: np.random.Generator, photos: dict[str, Photographs], size:
 
 
 def _fit_spectrum(power: Tensor) -> tuple[float, float, float]:
-    """(scale, knee, exponent) of greatest likelihood for mean squared coefficients [n, n], DC left out."""
+    """(scale, knee, exponent) of maximum likelihood for mean squared coefficients [n, n], without DC."""
     grid = frequencies(len(power))
     square = (grid[:, None] ** 2 + grid[None, :] ** 2).flatten()[1:]
     target = power.flatten()[1:]

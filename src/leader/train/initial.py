@@ -47,12 +47,12 @@ def load_pyramid(path: Path) -> dict[str, Tensor]:
 
 
 def fill_body(body: Body, tensors: Mapping[str, Tensor]) -> None:
-    """Copy tensors into a body; those that are missing stay as they are."""
+    """Copies tensors into a body; missing ones are left unchanged."""
     body.load_state_dict({**body.state_dict(), **tensors})
 
 
 def initialise(net: PyramidNet, pyramid: Mapping[str, Tensor], ffdnet: Mapping[str, Tensor] | None) -> None:
-    """Start from a pyramid's weights, or, where there are none, from FFDNet's.
+    """Starts from a pyramid's weights or, if there are none, from FFDNet's.
 
     A pyramid without an expert gets FFDNet as its expert, or else its main body.
     """

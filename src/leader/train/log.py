@@ -1,4 +1,4 @@
-"""The training log: one JSON record a line, and a picture of it."""
+"""The training log: one JSON record per line, and a plot of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Record = dict[str, Any]
 
 
 def read_log(path: Path) -> list[Record]:
-    """All records of a log; steps that a resumed run repeated appear once, as they ran last."""
+    """All records of a log; steps repeated by a resumed run appear once, as they ran last."""
     if not path.exists():
         raise LeaderError(f"No training log was found at {path}: give the state folder of a run.")
     records: list[Record] = []

@@ -1,4 +1,4 @@
-"""What a training step asks of the network: noise levels, noisy crops, and the loss."""
+"""The training objective: noise levels, noisy crops, and the loss."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Task:
 
 
 def fit_task(task: Task, photos: dict[str, Photographs]) -> Task:
-    """The task without the levels whose crops are larger than every picture; the other levels share their part."""
+    """The task without the levels whose crops are larger than every picture; the other levels take over their share."""
     largest = max(min(height, width) for height, width in photos["full"].shapes)
     shares = task.level_shares[: sum(task.crop * 2**level <= largest for level in range(len(task.level_shares)))]
     if not sum(shares):
@@ -70,14 +70,14 @@ def spread(step: int, count: int, rng: np.random.Generator) -> npt.NDArray[np.fl
 def draw_examples(
     net: PyramidNet, photos: dict[str, Photographs], task: Task, seed: int, step: int, expert: bool
 ) -> list[Examples]:
-    """One step's examples for one body, grouped by the number of guides; a function of (seed, step) alone."""
+    """One step's examples for one body, grouped by the number of guides; depends only on (seed, step)."""
     rng = np.random.default_rng([seed, step, int(expert)])
     places = spread(step, task.batch, rng) ** task.sigma_power
     groups: dict[int, list[tuple[Tensor, Tensor, float, int]]] = {}
     for place in places:
         level = int(rng.choice(len(task.level_shares), p=task.level_shares))
         full, clean = draw_level_crop(rng, photos, task.crop, level)
-        if expert:  # the expert answers at full resolution only: a coarse level is one more kind of picture to it
+        if expert:  # the expert works only at full resolution: it treats a coarse level as another kind of picture
             full, level = clean, 0
         low = task.coarse_sigma_low if level else task.sigma_low
         sigma = low + float(place) * (task.sigma_high - low)
@@ -99,7 +99,7 @@ def loss(net: PyramidNet, examples: Examples, device: torch.device) -> tuple[Ten
     """Summed loss over the images of a group, and sums for the log.
 
     10 mse/sqrt(sigma^2 + 0.02^2) balances the noise levels; the head learns by the Gaussian likelihood of the
-    detached full-resolution error from detached features, so it never bends the estimate.
+    detached full-resolution error from detached features, so it never affects the estimate.
     """
     noisy, clean = examples.noisy.to(device), examples.clean.to(device)
     sigma, level = examples.sigma.to(device), examples.level.to(device)

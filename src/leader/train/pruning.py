@@ -1,8 +1,8 @@
-"""Calibrates SATP's eta for a prior and its estimator of Sigma: how many calls a budget B shall leave of 100.
+"""Calibrates SATP's eta for a prior and its estimator of Sigma: how many of 100 calls a budget B should leave.
 
-The paper fixes B = 0.01 and leaves eta open; its Table 3 says what share of the time each budget takes. The host runs once
-without pruning, U_t along its paths is kept, and SATP walks over these curves with many eta. Pruning changes a path a little,
-so the calls are a prediction.
+The paper fixes B = 0.01 and leaves eta open; its Table 3 gives the share of the time for each budget. The host runs once
+without pruning, U_t along its paths is stored, and SATP is simulated on these curves for many values of eta. Pruning changes a
+path a little, so the number of calls is a prediction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RANGES: Mapping[float, tuple[float, float]] = {
 }
 """Calls of 100 by budget: around 100, 99, 97, 53 and 32, the times of the paper's Table 3."""
 CANDIDATES: tuple[float, ...] = tuple(float(f"{value:.2g}") for value in np.geomspace(0.05, 50, 121))
-"""Each 6 % above the one before."""
+"""Candidates, each 6 % above the previous one."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Calibrated:
 
     @property
     def missed(self) -> tuple[float, ...]:
-        """Budgets whose calls lie outside their range: no eta may fit all."""
+        """Budgets whose calls are outside their range: there may be no eta that fits all."""
         return tuple(budget for budget, mean in self.calls.items() if outside(mean, RANGES[budget]) > 0)
 
 
@@ -83,7 +83,7 @@ def curves(
     shape = (int(clean.shape[1]), int(clean.shape[2]), int(clean.shape[3]))
     enlarge: LinearOperator = BicubicSR(shape, 4)
     tasks = [(enlarge, 0.0), (enlarge, 0.05), (SeparableBlur(shape, paper_gaussian_taps()), 0.05)]
-    reader = SATP(budget=0.0)  # jumps nowhere, and has Sigma estimated as with pruning
+    reader = SATP(budget=0.0)  # never jumps, but estimates Sigma as with pruning
     sampler = Sampler(prior, method, [reader], steps, estimator=estimator)
     found = []
     for number, (operator, sigma) in enumerate(tasks, 1):
@@ -119,7 +119,7 @@ def outside(mean: float, bounds: tuple[float, float]) -> float:
 
 
 def calibrate_eta(recorded: Sequence[Curve], candidates: Sequence[float] = CANDIDATES) -> Calibrated:
-    """The eta whose calls miss the ranges least; among equals the one nearest to their middles."""
+    """The eta whose calls miss the ranges least; ties go to the one nearest to their centres."""
     if not recorded:
         raise LeaderError("There is no curve of U_t to calibrate SATP with: give at least one picture.")
     best, least = None, (float("inf"), float("inf"))

@@ -1,4 +1,4 @@
-"""Turns a training state into the pair of files that ships: float16 weights and their settings."""
+"""Converts a training state to the pair of published files: float16 weights and their settings."""
 
 from __future__ import annotations
 

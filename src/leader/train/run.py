@@ -1,4 +1,4 @@
-"""The training run of the embedded prior: a loop that can stop at any time and go on exactly where it was."""
+"""The training run of the embedded prior: a loop that can stop at any time and continue exactly where it was."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIGMAS = (10, 25, 50, 75, 100, 149, 200, 255, 400, 600)
 
 
 def validation_crops(folder: Path, count: int = 16, size: int = 128) -> Tensor:
-    """Central crops [count, 3, size, size] in [0, 1] of the first pictures, halved where they are large enough for it."""
+    """Central crops [count, 3, size, size] in [0, 1] of the first pictures, halved if they are large enough."""
     crops = []
     for path in list_pictures(folder)[:count]:
         picture = decode(path)
@@ -75,7 +75,7 @@ def expert_task() -> Task:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Everything that decides a run. It ends after `steps` or `seconds`, whichever comes first."""
+    """Everything that determines a run. It ends after `steps` or `seconds`, whichever comes first."""
 
     images: Path
     state: Path
@@ -152,7 +152,7 @@ class Trainer:
         self.elapsed = 0.0
 
     def progress(self) -> float:
-        """Share of the schedule that is over, 0 to 1."""
+        """Elapsed share of the schedule, 0 to 1."""
         return min(1.0, max(self.step / self.config.steps, self.elapsed / self.config.seconds))
 
     def rate_factor(self) -> float:
@@ -219,7 +219,7 @@ class Trainer:
             self.step, self.elapsed = int(content["step"]), float(content["elapsed"])
         except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             raise LeaderError(
-                f"{path} is not a checkpoint of a run with these parts and this shape: go on with the same ones, or give "
+                f"{path} is not a checkpoint of a run with these parts and this shape: continue with the same ones, or give "
                 "another folder as the state."
             ) from error
         return True
@@ -242,7 +242,7 @@ def _choose_rate(part: str, config: TrainConfig) -> float:
 
 
 def save_weights(net: PyramidNet, path: Path) -> None:
-    """The network as float16 safetensors: the format that ships."""
+    """The network as float16 safetensors: the published format."""
     tensors = {name: tensor.detach().half().contiguous().cpu() for name, tensor in net.state_dict().items()}
     with replacing(path) as temporary:
         save_file(tensors, temporary)
@@ -259,14 +259,14 @@ def write_provisional_settings(config: PyramidConfig, path: Path) -> None:
 def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = None) -> Trainer:
     """Train until the schedule ends; state, log (log.jsonl, log.png) and averaged weights go to `config.state`.
 
-    Levels whose crops are larger than every picture are left out. Called again with the same `state` folder it
-    resumes; while another run trains in that folder it is refused. `say` sees every record that goes to the log.
+    Levels whose crops are larger than every picture are left out. Called again with the same `state` folder it resumes; it
+    fails while another run trains in that folder. `say` is called with every record of the log.
     """
     if not (math.isfinite(config.seconds) or config.steps < 10**9):
-        raise LeaderError("A training run without an end was asked for: give the steps or the seconds it may take.")
+        raise LeaderError("The training run would never end: give the steps or the seconds it may take.")
     config.state.mkdir(parents=True, exist_ok=True)
     with (config.state / "log.jsonl").open("a") as log:
-        claim(log.fileno(), config.state)  # two runs of one folder would write over each other's checkpoints
+        claim(log.fileno(), config.state)  # two runs in one folder would overwrite each other's checkpoints
         photos = open_photographs(config.images, config.state / "cache")
         config = replace(config, main=fit_task(config.main, photos), expert=fit_task(config.expert, photos))
         held_out = None if config.validation is None else validation_crops(config.validation)
@@ -316,7 +316,7 @@ def _loop(trainer: Trainer, photos: dict[str, Photographs], held_out: Tensor | N
 
 
 def _draw(state: Path) -> None:
-    """The log as a picture, where matplotlib is installed."""
+    """Plots the log if matplotlib is installed."""
     if importlib.util.find_spec("matplotlib") is not None:
         plot_log(state, state / "log.png")
 
@@ -327,7 +327,7 @@ def _average_records(records: Iterable[dict[str, float]]) -> dict[str, float]:
 
 
 def _make_plain(values: Any) -> Any:
-    """Settings as JSON can hold them."""
+    """Settings as JSON values."""
     if isinstance(values, dict):
         return {key: _make_plain(value) for key, value in values.items()}
     if isinstance(values, Path):

@@ -1,4 +1,4 @@
-"""Fits how a prior's errors hang together: power by radius, channel matrix by channel matrix, at a few noise levels."""
+"""Fits the correlation of a prior's errors: power by radius, as channel matrices, at a few noise levels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leader.priors.spectrum import Spectrum, dct_radius
 from leader.uncertainty.dct import dct2
 
 RINGS = 14
-"""Rings of equal width in the logarithm of the radius; the mean of a picture is none of them."""
+"""Rings of equal width in the logarithm of the radius; the mean of a picture is in none of them."""
 LEVELS = 10
 MOST_CROPS = 48
 
@@ -55,7 +55,7 @@ def fit_spectrum(prior: Prior, clean: Tensor, seed: int = 0, say: Callable[[str]
 
 @torch.no_grad()
 def count_affordable_crops(prior: Prior, crop: Tensor, seconds: float) -> int:
-    """How many crops like `crop` [1, C, H, W] a spectrum can be fitted to in this time."""
+    """The number of crops like `crop` [1, C, H, W] to which a spectrum can be fitted in this time."""
     began = time.monotonic()
     prior.predict(crop, torch.tensor([len(prior.schedule) // 2]))
     each = LEVELS * (time.monotonic() - began)
@@ -89,5 +89,5 @@ class Rings:
 
 
 def _make_definite(matrix: Tensor) -> Tensor:
-    """A channel matrix with a little of its mean on the diagonal: of two pictures it is singular, and is stored rounded."""
+    """A channel matrix with a little of its mean added to the diagonal: from two pictures it is singular, and it is rounded."""
     return matrix + 1e-4 * matrix.diagonal().mean() * torch.eye(len(matrix), dtype=matrix.dtype)

@@ -1,4 +1,4 @@
-"""Fits the tables that lie beside a network with a variance: the spectrum of its errors, its rounding in half precision."""
+"""Fits the tables beside a network with a variance: the spectrum of its errors, its rounding in half precision."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from leader.train.data import Images
 from leader.train.spectrum import count_affordable_crops, fit_spectrum
 
 SIDE = 64
-"""Of the crops, in pixels, where a network takes any."""
+"""Side of the crops in pixels, if the network takes any size."""
 
 
 def fit_tables(
     network: Prior, head: VarianceHead | None, images: Images, checkpoint: Path, seconds: float, least: int = 0
 ) -> int:
-    """Writes both tables beside a checkpoint, from as many crops as fit into the time: returns how many, 0 for no time at all.
+    """Writes both tables beside a checkpoint, from as many crops as fit into the time: returns their number, 0 if there was no
+    time.
 
-    head   of the network; None where it predicts a variance of its own
-    least  crops to take, however long that lasts
+    head   of the network; None if it predicts its own variance
+    least  minimum number of crops, however long they take
     """
     headed = network if head is None else HeadedPrior(network, head)
     crops = 2 * central_crops(images, SIDE if network.size is None else min(network.size)) - 1
@@ -42,7 +43,7 @@ def fit_tables(
 
 LEVELS = 12
 MOST_CROPS = 6
-"""The errors of a crop's pixels are many: a few crops are enough."""
+"""A crop has many pixels, so a few crops are enough."""
 
 
 @torch.no_grad()
@@ -50,7 +51,7 @@ def fit_rounding(prior: Prior, clean: Tensor, half: Prior | None = None, seed: i
     """The table of a prior with a variance of its own.
 
     clean  [N, C, H, W] in [-1, 1], of which at most six are used
-    half   the same prior in half precision, where it is not to be made here
+    half   the same prior in half precision; made here if None
     """
     rounded = round_to_half(prior, torch.bfloat16) if half is None else half
     generator = torch.Generator().manual_seed(seed)

@@ -1,7 +1,7 @@
-"""Pictures as people have them, for runs whose truth is known: degraded, rounded, perhaps compressed, and restored as files.
+"""Realistic picture files, for runs whose truth is known: degraded, rounded, perhaps compressed, and restored as files.
 
-`leader.restore` estimates the noise, whitens it, doubts a kernel and continues a picture beyond its frame: a trust map is for
-the errors of such runs, which differ from those of y = A x + noise.
+`leader.restore` estimates the noise, whitens it, allows for an inexact kernel and extends a picture beyond its frame: a trust
+map must describe the errors of such runs, which differ from those of y = A x + noise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from leader.trust.error_map import is_in_metric
 from leader.trust.evidence import Evidence, Watch, gather
 
 SCRATCHES = 5
-"""Lines of two pixels that are missing of a picture to be inpainted."""
+"""Missing lines, two pixels wide, in a picture to be inpainted."""
 
 
 def draw_options(task: str, rng: np.random.Generator, side: int) -> dict[str, Any]:
@@ -54,8 +54,8 @@ def degrade_picture(
 def restore_file(
     prior: Prior, given: Picture, task: str, noise: float | None, seed: int, name: int, look: str, options: Mapping[str, Any]
 ) -> tuple[Evidence, Window | None, bool]:
-    """The evidence of a restoration of quality standard, where the picture lies in its frame, and whether its data step was in
-    the metric of Sigma; noise None is estimated.
+    """The evidence of a restoration of quality standard, the position of the picture in its frame, and whether its data step
+    was in the metric of Sigma; noise None is estimated.
     """
     chosen = {} if task == "jpeg" else _add_mask(options, given.pixels.shape[1])
     ready = prepare(given, task, sigma=noise, look=look, prior=prior, seed=seed, ids=name, **chosen)
@@ -63,12 +63,12 @@ def restore_file(
     result = ready.sampler.run(ready.problem, ready.seed, ids=[name], plan=ready.plan, on_step=watch)
     evidence = gather(prior, ready.problem, result.images, watch, name)
     if evidence is None:
-        raise LeaderError(f"The prior '{prior.name}' estimated no Sigma, on which its referee rests; choose an estimator.")
+        raise LeaderError(f"The prior '{prior.name}' estimated no Sigma, which its referee needs; choose an estimator.")
     return evidence, ready.posed.window, is_in_metric(result)
 
 
 def _add_mask(options: Mapping[str, Any], side: int) -> dict[str, Any]:
-    """The options of a task; lines that are missing become a mask, white where the picture is known."""
+    """The options of a task; missing lines become a mask, white where the picture is known."""
     chosen = dict(options)
     ends = chosen.pop("ends", None)
     if ends is not None:

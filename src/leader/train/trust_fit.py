@@ -20,22 +20,24 @@ from leader.trust.evidence import LEAST
 from leader.trust.referee import Referee
 
 STEEPNESS = 0.15
-"""Natural logarithms over which an error passes from covered to not, in the picture's own coverage."""
+"""Width, in natural logarithms, of the transition from covered to not covered in a picture's own coverage."""
 FAR = 2.5
-"""Natural logarithms beyond its standard deviation at which an error counts no more in the likelihood, which it would rule."""
+"""Natural logarithms beyond its standard deviation at which an error is capped in the likelihood, which it would dominate."""
 EVEN = 3.0
-"""How much it counts that every single picture is covered as often as all are together."""
+"""Weight of each single picture being covered as often as all pictures together."""
 DECAY = 3e-2
-"""Of the weights, by AdamW: a few hundred photographs are easily learned by heart."""
+"""Weight decay of AdamW: a few hundred photographs are easily memorised."""
 KEPT = 0.998
-"""Share of the mean of the weights over the steps before, in each step: what is kept is that mean."""
+"""Decay of the running mean of the weights; that mean is the result."""
 RISE, LEAST_RISE = 0.015, 20
-"""Of the steps, the share in which the rate of learning rises, and their number at least."""
+"""Warm-up of the learning rate: share of the steps, and minimum number of steps."""
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How a referee is fitted: steps of so many crops, or as many as fit into the time; how much the likelihood counts."""
+    """How a referee is fitted: number of steps and crops per step, or as many as fit into the time; weight of the
+    likelihood.
+    """
 
     steps: int = 7000
     batch: int = 12
@@ -48,7 +50,7 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class Lesson:
-    """One run ready for fitting: features [F, H, W], |error| [C, H, W], and where it is a question [H, W] bool."""
+    """One run ready for fitting: features [F, H, W], |error| [C, H, W], and the open pixels [H, W] bool."""
 
     features: Tensor
     error: Tensor
@@ -71,7 +73,9 @@ def fit_referee(
     say: Callable[[str], None] | None = None,
     start: Referee | None = None,
 ) -> Referee:
-    """A referee by `loss`, over the open pixels of random crops, turned and mirrored; `start` is fitted further."""
+    """Fits a referee by `loss`, over the open pixels of random crops, rotated and mirrored; `start` continues from a
+    referee.
+    """
     if not lessons:
         raise LeaderError("There are no runs to fit a referee to; give more pictures.")
     chosen = settings or FitSettings()
@@ -111,11 +115,11 @@ def fit_referee(
 
 
 def loss(log_std: Tensor, error: Tensor, is_open: Tensor, likely: float) -> Tensor:
-    """How badly log standard deviations [B, H, W] tell the size of errors |e| [B, C, H, W]; every picture counts the same.
+    """How badly log standard deviations [B, H, W] predict the size of errors |e| [B, C, H, W]; pictures have equal weights.
 
     The pinball loss of log |e| at 50, 80, 90 and 95 %, whose minimum has these shares of the errors within as many standard
-    deviations as of a Gaussian, however heavy the tails; `likely` times the likelihood log s + e^2 / 2 s^2, which cares for
-    large errors and so ranks them; and the square by which a picture's own coverage misses nine of ten.
+    deviations as a Gaussian, however heavy the tails; `likely` times the likelihood log s + e^2 / 2 s^2, which emphasises large
+    errors and so ranks them; and the squared deviation of a picture's own coverage from 90 %.
     """
     weight = is_open / is_open.sum((1, 2), keepdim=True)
     size = error.log()
@@ -167,5 +171,5 @@ def task_of(run: KeptRun) -> str:
 
 
 def fit_calibration(referee: Referee, runs: Iterable[KeptRun]) -> Calibration:
-    """Factors that make the referee's intervals cover what they say, on runs that it was not fitted to."""
+    """Factors that give the referee's intervals their nominal coverage, on runs that it was not fitted to."""
     return calibration.fit_factors(ratios(referee, runs))

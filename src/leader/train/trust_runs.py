@@ -1,7 +1,7 @@
-"""Runs whose truth is known, kept for fitting and calibrating a referee: evidence and error of many restorations.
+"""Runs whose truth is known, stored for fitting and calibrating a referee: evidence and error of many restorations.
 
-Photographs are degraded as the tasks do it, restored with the prior, and what a referee would have seen is stored beside the
-truth, one small file a run: a stopped fit goes on where it was.
+Photographs are degraded by the tasks and restored with the prior, and the referee's input is stored beside the truth, one small
+file per run: a stopped fit continues where it was.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ from leader.trust.error_map import is_in_metric
 from leader.trust.evidence import Evidence, Watch, gather
 
 SIDE = 64
-"""Of the crops, in pixels."""
+"""Side of the crops in pixels."""
 LOW_NOISE, HIGH_NOISE = 0.01, 0.1
-"""Between these the noise of training runs is drawn, for [0, 1] images, where there is any."""
+"""Range of the noise of noisy training runs, for [0, 1] images."""
 NOISE_FREE = 0.4
 """Share of the training runs without noise."""
 NAMED = ("ddnm", "diffpir")
-"""Methods of the runs by name; the others are what a quality stands for, which is what people run."""
+"""Methods of the runs by name; the others use the method of a quality, which is what people run."""
 BY_NAME = 0.25
-"""Share of the runs by name among the training runs that are no picture files."""
+"""Share of the runs by name among the training runs that are not picture files."""
 
 
 @dataclass(frozen=True)
 class RunCase:
-    """One restoration to be made.
+    """One restoration to run.
 
     task      of `leader.operators.tasks`; options: of its operator; masks drawn by "keep" follow the seed
     noise     for [0, 1] images
-    quality   of `leader.presets.paths`, where no method is named; a method by name runs the steps of that quality
+    quality   of `leader.presets.paths`, if no method is named; a named method runs the steps of that quality
     picture   number of the photograph in its folder; crop: which part of it
-    halvings  how often the photograph is halved before; None: every other crop once
-    file      None: y = A x + noise, to all decimals, with the operator known. Else a picture file, restored as `leader.restore`
-              does it (see `trust_files`): {"given": whether it is told the noise, "jpeg": quality of a compression}
+    halvings  how often the photograph is halved first; None: once for every other crop
+    file      None: y = A x + noise, unrounded, with a known operator. Otherwise a picture file, restored as by `leader.restore`
+              (see `trust_files`): {"given": whether the noise is given, "jpeg": quality of a compression}
     """
 
     task: str
@@ -91,9 +91,9 @@ class RunCase:
 
 @dataclass(frozen=True)
 class KeptRun:
-    """Evidence and truth [C, H, W] in [-1, 1] of one run, and the case it is of.
+    """Evidence and truth [C, H, W] in [-1, 1] of one run, and its case.
 
-    inside  the picture's part of the frame [H, W] bool, where that is larger
+    inside  the picture's part of the frame [H, W] bool, if the frame is larger
     metric  whether its data step was in the metric of Sigma
     """
 
@@ -110,12 +110,12 @@ class KeptRun:
 
     @property
     def open(self) -> Tensor:
-        """Pixels whose error is a question [H, W] bool."""
+        """Open pixels, whose error is unknown, [H, W] bool."""
         return self.evidence.open if self.inside is None else self.evidence.open & self.inside
 
     @property
     def noise(self) -> float:
-        """The noise level that the run was told or found, for [0, 1] images."""
+        """The given or estimated noise level of the run, for [0, 1] images."""
         return self.evidence.noise / 2
 
 
@@ -143,7 +143,7 @@ TURN = (
     *("cs", "deblur-motion", "sr", "hole", "deblur-gaussian", "inpaint", "cs", "deblur-motion", "colourise"),
     *("sr", "deblur-gaussian", "hole", "inpaint", "deblur-motion"),
 )
-"""Motion blur, whose operators differ most from run to run, comes more often than the others."""
+"""Motion blur, whose operators vary most between runs, occurs more often than the others."""
 RARE = ("denoise", "colourise")
 FILES = ("jpeg", "denoise", "deblur-gaussian", "denoise", "jpeg", "sr", "inpaint", "deblur-motion")
 """Tasks of picture files, `FILES_A_TURN` after every turn of the others."""
@@ -178,17 +178,17 @@ def _draw_file_case(rng: np.random.Generator, number: int, picture: int, side: i
     halvings, crop = int(rng.choice([0, 0, 1, 1, 2])), int(rng.integers(1 << 16))
     options = trust_files.draw_options(task, rng, side)
     if options.get("factor", 1) > 2:
-        file = {"given": True}  # too few pixels to estimate their noise
+        file = {"given": True}  # too few pixels to estimate the noise
     return RunCase(task, noise, picture, crop, options, None, "standard", look, number, side, halvings, file)
 
 
 def _find_task(family: str) -> str:
-    """The task whose runs are of a family."""
+    """The task of a family."""
     return next((task.name for task in TASKS.values() if family == task.hole_family), family)
 
 
 def _cs_side(side: int) -> int:
-    """The largest power of two that is no larger: what the operator of compressed sensing takes."""
+    """The largest power of two that is not larger, as compressed sensing needs."""
     return 1 << side.bit_length() - 1
 
 
@@ -202,7 +202,7 @@ def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 def standard_options(name: str, number: int, side: int) -> dict[str, Any]:
-    """The operator of a family on which factors are fitted and tried: kernels and masks differ from run to run."""
+    """The operator of a family for fitting and testing factors: kernels and masks differ between runs."""
     rng = np.random.default_rng((7, number))
     third = side // 3
     chosen: dict[str, dict[str, Any]] = {
@@ -220,7 +220,7 @@ def standard_options(name: str, number: int, side: int) -> dict[str, Any]:
 
 FAMILIES = ("sr", "deblur-gaussian", "deblur-motion", "inpaint", "hole", "cs")
 SIMPLE = ("denoise", "colourise")
-"""Families that are calibrated on fewer crops: their operators do not vary."""
+"""Families calibrated on fewer crops, since their operators do not vary."""
 
 
 def calibration_cases(
@@ -231,16 +231,17 @@ def calibration_cases(
     methods: Sequence[str | None] = (None,),
     side: int = SIDE,
 ) -> list[RunCase]:
-    """Every crop with every family once, the methods in turn; None: what the quality stands for.
+    """Every crop with every family once, the methods in turn; None: the method of the quality.
 
-    The crops of a photograph have the noise levels in turn, and so no level rests on some of the photographs alone.
+    The crops of a photograph take the noise levels in turn, so every level covers all photographs.
     """
     cases = []
     for number in range(pictures * crops):
         crop, picture = divmod(number, pictures)
         for place, name in enumerate(families):
             size = _cs_side(side) if name == "cs" else side
-            noise = nodes[(picture + crop + place) % len(nodes)]
+            levels = _find_levels(name, nodes)
+            noise = levels[(picture + crop + place) % len(levels)]
             method = methods[(picture // len(nodes) + crop // 2 + place) % len(methods)]
             task = _find_task(name)
             options = standard_options(name, number, size)
@@ -248,16 +249,21 @@ def calibration_cases(
     return cases
 
 
+def _find_levels(family: str, nodes: Sequence[float]) -> Sequence[float]:
+    """The noise levels of a family: there is nothing to denoise without noise, and much where it is strong."""
+    return [*(node for node in nodes if node > 0), STRONG] if family == "denoise" else nodes
+
+
 def file_cases(
     pictures: int, crops: int = 2, tasks: Sequence[str] = FILE_TASKS, nodes: Sequence[float] = NODES, side: int = SIDE
 ) -> list[RunCase]:
-    """Every crop as a picture file of every task once, as `leader.restore` treats it, the noise levels in turn."""
+    """Every crop as a picture file of every task once, treated as by `leader.restore`, with the noise levels in turn."""
     cases = []
     for number in range(pictures * crops):
         crop, picture = divmod(number, pictures)
         for place, task in enumerate(tasks):
             rng = np.random.default_rng((11, number, place))
-            levels = [node for node in nodes if node > 0 or task != "denoise"]
+            levels = _find_levels(task, nodes)
             noise = 0.0 if task == "jpeg" else levels[(picture + crop + place) % len(levels)]
             options = trust_files.draw_options(task, rng, side)
             told = options.get("factor", 1) > 2
@@ -266,17 +272,16 @@ def file_cases(
 
 
 def every_family(pictures: int, crops: int = 4, side: int = SIDE) -> list[RunCase]:
-    """What factors are fitted to: all families, first crops first, so that a part of them is a fair part.
+    """The cases for fitting factors: all families, first crops first, so that any initial part is balanced.
 
-    Of most families half of the runs are measurements on the paths of a quality, a quarter such runs of methods by name, and a
-    quarter picture files, which is what people have: where only measurements to all decimals count, errors are given too small.
+    For most families half of the runs are measurements on the paths of a quality, a quarter such runs of methods by name, and a
+    quarter picture files, which is what people have: with unrounded measurements only, errors are underestimated.
     """
     few = max(1, crops // 2)
     cases = (
         calibration_cases(pictures, crops, side=side)
         + calibration_cases(pictures, few, methods=NAMED, side=side)
         + calibration_cases(pictures, few, SIMPLE, side=side)
-        + calibration_cases(pictures, few, ("denoise",), (STRONG,), side=side)
         + file_cases(pictures, few, side=side)
     )
     return sorted(cases, key=lambda case: (case.crop, case.picture))
@@ -293,7 +298,7 @@ def crop_of(images: Images, case: RunCase) -> Tensor:
 
 
 def _cut_part(picture: Image.Image, number: int, side: int, path: Path) -> Tensor:
-    """A crop whose place follows from its number: places spread evenly and far from each other."""
+    """A crop whose position follows from its number: positions are spread evenly and far apart."""
     pixels = np.asarray(picture)
     room = [pixels.shape[axis] - side for axis in (0, 1)]
     if min(room) < 0:
@@ -304,7 +309,7 @@ def _cut_part(picture: Image.Image, number: int, side: int, path: Path) -> Tenso
 
 
 def run_case(prior: Prior, case: RunCase, picture: Tensor, name: int = 0) -> KeptRun:
-    """Makes one run of a picture [3, S, S] in [0, 1]; `name` chooses the noise of the sampler."""
+    """Makes one run of a picture [3, S, S] in [0, 1]; `name` determines the noise of the sampler."""
     if case.file is not None:
         return _run_file(prior, case, picture, name)
     problem = Problem.simulate(picture[None], case.operator(), case.noise, case.seed)
@@ -312,7 +317,7 @@ def run_case(prior: Prior, case: RunCase, picture: Tensor, name: int = 0) -> Kep
     result = case.sampler(prior, problem).run(problem, case.seed, ids=[name], on_step=watch)
     evidence = gather(prior, problem, result.images, watch, name)
     if evidence is None:
-        raise LeaderError(f"The prior '{prior.name}' estimated no Sigma, on which its referee rests; choose an estimator.")
+        raise LeaderError(f"The prior '{prior.name}' estimated no Sigma, which its referee needs; choose an estimator.")
     return KeptRun(vars(case), evidence, 2 * picture - 1, metric=is_in_metric(result))
 
 
@@ -338,7 +343,7 @@ WHOLE = ("evidence_restored", "truth")
 
 
 def write_run(path: Path, run: KeptRun) -> None:
-    """Writes a run, its answer and truth to all digits; for evidence half the precision is plenty."""
+    """Writes a run, with result and truth in full precision; half precision is enough for evidence."""
     evidence = {f"evidence_{k}": v for k, v in vars(run.evidence).items() if isinstance(v, Tensor)}
     maps = {**evidence, "truth": run.truth, **({} if run.inside is None else {"inside": run.inside})}
     arrays: dict[str, Any] = {name: value.numpy(force=True) if name in WHOLE else _pack(value) for name, value in maps.items()}
@@ -369,9 +374,9 @@ def make_runs(
     workers: Engine | None = None,
     source: str = "embedded",
 ) -> Generator[Path, None, None]:
-    """Makes the runs that `store` does not hold yet; yields the file of each as soon as it is there, in order without workers.
+    """Makes the runs that are missing from `store`; yields each file once it exists, in order if there are no workers.
 
-    workers  make them; None: this process does. They must see the pictures; the runs come back and are kept here
+    workers  the engine; None: this process. Workers must have access to the pictures; the runs are stored here
     source   name or path from which workers load the prior, once each
     """
     files = [path.resolve() for path in list_images(images)]
@@ -387,7 +392,7 @@ def make_runs(
     jobs = ((cases[number], files[cases[number].picture]) for number in missing)
     for index, run in workers.each(partial(_run_elsewhere, source), jobs):
         if isinstance(run, Lost):
-            raise LeaderError(f"A run could not be made: {run.reason}.")
+            raise LeaderError(f"A run failed: {run.reason}.")
         path = paths[missing[index]]
         _keep_and_say(path, run, len(cases), say)
         yield path

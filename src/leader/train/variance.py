@@ -1,6 +1,6 @@
 """Fits a variance head to any frozen prior: regression of its squared x0 error on a folder of images.
 
-A third of the time goes to the network's answers, which are stored; the rest to updates of the head on them.
+A third of the time is spent on the network's answers, which are stored; the rest on updates of the head.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from leader.train.defaults import FIT_MINUTES, SEED
 from leader.train.objective import spread
 
 LOOKS = 20
-"""How often during a fit the head is tried on answers it is not fitted to."""
+"""How often during a fit the head is tested on held-out answers."""
 
 
 @dataclass(frozen=True)
 class FitSettings:
     """Length and shape of a fit; it ends after `steps` or `seconds`, whichever comes first.
 
-    network_share  part of the time in which the network is asked
-    memory         bytes its answers may take
-    checks         answers about held-out pictures, at most; twice as many calibrate
-    crop           side of what an update sees, and of the crops of networks of any size
+    network_share  share of the time for network calls
+    memory         limit for its answers in bytes
+    checks         largest number of answers about held-out pictures; twice as many are for calibration
+    crop           side of the crops of an update, and of the pictures for networks of any size
     """
 
     seconds: float = 60 * FIT_MINUTES
@@ -52,9 +52,9 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class FitReport:
-    """How a fit went: `ratio` is held-out mean squared error over mean predicted variance, 1 when calibrated.
+    """The outcome of a fit: `ratio` is held-out mean squared error over mean predicted variance, 1 when calibrated.
 
-    Every time counts alike: both are taken in units of the error that is usual at its noise level. `ratios` lists
+    All times have equal weight: both are in units of the typical error at their noise level. `ratios` lists
     the quotient for four quarters of the schedule, early (little noise) to late. `answers` counts the network's calls.
     """
 
@@ -74,7 +74,7 @@ def fit_variance(
 ) -> tuple[VarianceHead, FitReport]:
     """Fit a head to `prior`, save it to `output` if given, and check it on pictures it has not seen.
 
-    The prior stays frozen. Times are spread evenly over the schedule; crops have the prior's own size where it has one.
+    The prior stays frozen. Times are spread evenly over the schedule; crops have the prior's own size if it has one.
     """
     settings = settings or FitSettings()
     if not (np.isfinite(settings.seconds) and settings.seconds > 0) or settings.seed < 0:
@@ -101,7 +101,7 @@ def fit_variance(
 
 
 def _ask(prior: Prior, images: Images, settings: FitSettings) -> dict[str, Answers]:
-    """The network's answers; those that check the head are about pictures that serve nothing else."""
+    """The network's answers; those for checking the head are about pictures used for nothing else."""
     pictures = _read_pictures(images, prior.channels or 3)
     held_out = max(1, round(settings.held_out * len(pictures))) if len(pictures) > 1 else 0
     fitting = pictures[held_out:]
@@ -152,7 +152,7 @@ def _descend(
 
 
 def _batch(fit: Answers, settings: FitSettings, step: int) -> Answers:
-    """A batch that depends on (seed, step) alone: stratified over the schedule, one window, turned and mirrored."""
+    """A batch that depends only on (seed, step): stratified over the schedule, one window, rotated and mirrored."""
     rng = np.random.default_rng([settings.seed, step])
     rows = [int(place * len(fit)) for place in spread(step, settings.batch, rng)]
     side = min(settings.crop, *fit.x_t.shape[-2:])
@@ -161,7 +161,7 @@ def _batch(fit: Answers, settings: FitSettings, step: int) -> Answers:
 
 
 def negative_log_likelihood(head: VarianceHead, answers: Answers) -> Tensor:
-    """Gaussian negative log-likelihood of the error in units of what is usual, up to constants, mean over pixels."""
+    """Gaussian negative log-likelihood of the error in units of the typical error, up to constants, mean over pixels."""
     factor = head.log_factor(answers.x_t, answers.x0, answers.abar)
     return 0.5 * (factor + answers.error / head.usual(answers.abar) * torch.exp(-factor)).mean()
 
@@ -176,17 +176,17 @@ def likelihood(head: VarianceHead, answers: Answers) -> float:
 
 @torch.no_grad()
 def calibrate(head: VarianceHead, answers: Answers) -> None:
-    """Move the head's `correction` so that mean squared error and mean variance agree around each node.
+    """Moves the head's `correction` so that mean squared error and mean variance agree around each node.
 
-    Before the fit this measures what error is usual at each noise level; after it, it removes what the likelihood,
-    which weighs relative errors, leaves between the two means.
+    Before the fit this measures the typical error at each noise level; after it, it removes the remaining difference between
+    the two means, since the likelihood weighs relative errors.
     """
     device = head.correction.device
     totals = torch.zeros(2, len(NODES), device=device)
     for part in answers.batches(8):
         sample = part.to(device)
         variance = head(sample.x_t, sample.x0, sample.abar).mean((1, 2, 3))
-        # in units of what was usual before, so that a crop's weight does not depend on where between two nodes it lies
+        # in units of the previous typical error, so that a crop's weight does not depend on its position between two nodes
         unit = head.usual(sample.abar).flatten()
         weights = node_weights(sample.abar)
         totals[0] += (sample.error.mean((1, 2, 3)) / unit) @ weights
@@ -201,8 +201,8 @@ def calibrate(head: VarianceHead, answers: Answers) -> None:
 def check(head: VarianceHead, answers: Answers, times: int) -> tuple[float, tuple[float, ...]]:
     """Mean squared error over mean variance, in all and in each quarter of a schedule of `times`.
 
-    Each crop counts in units of its time's usual error: the noisiest times, off by thousands, would drown the rest. A
-    quarter without answers is not a number.
+    Each crop is in units of the typical error at its time: the noisiest times, larger by a factor of thousands, would dominate.
+    A quarter without answers is NaN.
     """
     device = head.correction.device
     bins = torch.zeros(2, 4, dtype=torch.float64)

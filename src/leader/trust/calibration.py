@@ -35,7 +35,7 @@ GAUSSIAN = {0.5: 0.6745, 0.8: 1.2816, 0.9: 1.6449, 0.95: 1.9600}
 NODES = (0.0, 0.02, 0.05, 0.1)
 """Noise levels at which factors are fitted, for [0, 1] images."""
 STRONG = 0.2
-"""The noise level at which denoising has factors beside these: up to there its errors grow more than the referee says."""
+"""One more for denoising, whose pictures have such noise."""
 HOLE = 0.002
 """Share of a picture far from anything known above which inpainting fills a hole rather than scattered pixels."""
 LEAN = 32
@@ -147,7 +147,7 @@ def find_family(name: str, known: Tensor | None, metric: bool = False) -> str:
 
 
 def nearest_level(noise: float) -> float:
-    """The one of the levels with factors that a noise level for [0, 1] images counts to, where it was found in a picture."""
+    """The one of `NODES` or `STRONG` that a noise level for [0, 1] images counts to, where it was found in a picture."""
     return min((*NODES, STRONG), key=lambda node: abs(_locate(node) - _locate(noise)))
 
 

@@ -94,7 +94,7 @@ def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float =
         std = std * shown / GAUSSIAN[SHOWN]
         level = {name: GAUSSIAN[SHOWN] * value / shown for name, value in zip(LEVELS, factors)}
         source = "calibrated" if measured else "other tasks"
-        if apart > APART:
+        if apart > APART and bool(evidence.open.any()):
             source = "other paths"
     return ErrorMap(raise_invented(keep_known_pixels(std, evidence), evidence.known), level, source)
 

@@ -1,4 +1,4 @@
-"""The page: a picture is dropped in, watched while it comes back, and taken away with how far to trust it.
+"""The page: drop a picture in, watch the restoration, and download the result with its trust map.
 
-It is thin: what it does lives in restoration, trust and diagnosis. Nothing leaves the machine.
+It is a thin layer over restoration, trust and forensics. Nothing leaves the machine.
 """

@@ -1,4 +1,4 @@
-"""What a visitor chooses, as the page sends it, and the restorations that it asks for."""
+"""A visitor's choices, as the page sends them, and the restorations they ask for."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from leader.restoration.request import RestoreRequest, parse_word, word_of
 from leader.restoration.tasks import TASKS
 
 ORDER = ("missing", "noisy", "jpeg", "blurred", "grey", "small")
-"""Kinds of damage as they are repaired, one after the other: what is made larger last is cheaper before."""
+"""Kinds of damage in the order of repair: enlarging comes last, since the others are cheaper on a small picture."""
 KINDS = {kind: [task for task in TASKS.values() if task.page and task.page[0] == kind] for kind in ORDER}
 """Kind of damage -> the tasks that repair it, the usual one first."""
 TASK_WORDS = {task.name: task.page[1] for tasks in KINDS.values() for task in tasks if task.page}
-"""Task -> what the page calls it, as `leader.messages.render` takes them."""
+"""Task -> its name on the page, in the form that `leader.messages.render` takes."""
 EXPERT = {
     "method": "Method",
     "plugins": "Plug-ins",
@@ -35,19 +35,19 @@ EXPERT = {
     "prior": "Prior",
     "seed": "Seed",
 }
-"""Choices of a request that the page offers to experts, and their labels; a new one is one line here."""
+"""Request fields that the page offers to experts, with their labels; a new one is one line here."""
 WIDEST_BLUR = 8.0
 """Pixels; a wider blur leaves nothing to restore."""
 LARGEST_FACTOR = 16
 MOST_MASK = 8 << 20
 """Characters of a painted mask: a data address of a picture of two colours."""
 MOST_PAINTED = 4_200_000
-"""Pixels of the canvas that is painted on; the page makes it no larger than 2048 on a side."""
+"""Pixels of the painting canvas; the page limits it to 2048 on a side."""
 PNG = "data:image/png;base64,"
 NOTHING_CHOSEN = "Choose what is wrong with the picture first."
 NOTHING_PAINTED = "Paint over the missing parts with the brush first."
-ALL_PAINTED = "Everything is painted over; leave some of the picture, for the rest is filled in from it."
-NO_MASK = "What was painted cannot be read; paint the missing parts again."
+ALL_PAINTED = "Everything is painted over; leave some of the picture, since the rest is filled in from it."
+NO_MASK = "The painted mask cannot be read; paint the missing parts again."
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Repair:
     """One repair of a picture.
 
     kind    a key of KINDS
-    factor  by which a small picture is enlarged, or `size` (width, height) that it must fit into
-    blur    width in pixels; None: as it was found
+    factor  by which a small picture is enlarged, or `size` (width, height) to fit into
+    blur    width in pixels; None: as found in the picture
     """
 
     kind: str
@@ -69,10 +69,10 @@ class Repair:
 class Wish:
     """A visitor's choices.
 
-    repairs      in the order in which they are made
+    repairs      in order
     painted      a PNG as a data address, opaque where the picture is missing, of any size; empty: nothing painted
     request      quality, look and expert settings
-    draft_first  whether a quick draft is shown while a long run goes on
+    draft_first  whether a quick draft is shown during a long run
     """
 
     repairs: tuple[Repair, ...]
@@ -86,13 +86,13 @@ class Wish:
 
 
 def read_wish(body: Mapping[str, Any]) -> Wish:
-    """The wish that the page sent; whatever has another form than the page's own is refused in a sentence."""
+    """Parses the wish that the page sent; anything malformed is rejected with a one-sentence error."""
     listed = body.get("repairs")
     if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed) or not listed:
         raise UsageError(NOTHING_CHOSEN)
     repairs = [_read_repair(item) for item in listed]
     if len({repair.kind for repair in repairs}) < len(repairs):
-        raise UsageError("Every repair is made once; choose each kind of damage once.")
+        raise UsageError("Each kind of damage can be chosen only once; remove the repeated one.")
     chosen = {name: parse_word(name, body.get(name)) for name in ("quality", "look", *EXPERT)}
     given = {name: value for name, value in chosen.items() if value is not None}
     for name, known in (("quality", QUALITIES), ("look", LOOKS), ("prior", list_priors())):
@@ -134,7 +134,7 @@ def kind_of(task: str) -> str | None:
 
 
 def list_priors() -> list[str]:
-    """Priors that are on this machine: a visitor can choose no others, and none by a path."""
+    """Priors on this machine: a visitor cannot choose others, or give a path."""
     from leader.priors.catalogue import ENTRIES
 
     return ["embedded", *(name for name, entry in ENTRIES.items() if entry.on_disk)]
@@ -149,7 +149,7 @@ def list_menus() -> dict[str, list[str]]:
 def build_request(
     wish: Wish, number: int, size: tuple[int, int], advised: Mapping[str, tuple[str, Mapping[str, Any]]]
 ) -> RestoreRequest:
-    """The restoration that is repair `number` of a wish, for a picture of `size` (width, height).
+    """The request for repair `number` of a wish, for a picture of `size` (width, height).
 
     advised  kind of damage -> (task, options) of the diagnosis of the picture given
     """
@@ -167,33 +167,33 @@ def build_request(
     if repair.kind == "missing" and wish.painted:
         options["mask"] = mask_of(wish.painted, size)
     elif repair.kind == "missing" and repair.kind not in advised:
-        raise LeaderError(NOTHING_PAINTED)  # nothing is transparent, and no scratches were found
-    if number:  # the level was told of the picture given; what is left of its noise is measured
+        raise LeaderError(NOTHING_PAINTED)  # no transparency and no scratches
+    if number:  # the given level was that of the original picture; the remaining noise is measured
         request = replace(request, sigma=None)
     elif request.sigma is not None:
         options["sigma"] = request.sigma
     if request.method is not None:
-        options |= {"quality": None, "look": None}  # which choose the method, where the visitor does not
+        options |= {"quality": None, "look": None}  # which determine the method unless the visitor chooses one
     return request.with_options({"task": task, **options})
 
 
 def fit_size(box: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
-    """(width, height) of a picture of `size` in its own proportions, as large as fits into a box."""
+    """The largest (width, height) with the proportions of `size` that fits into a box."""
     ratio = min(box[0] / size[0], box[1] / size[1])
     if ratio <= 1:
         found = f"{size[0]} x {size[1]}"
-        raise UsageError(f"The picture has {found} pixels, which is the size asked for or more; ask for a larger one.")
+        raise UsageError(f"The picture has {found} pixels, which is already the requested size or more; ask for a larger size.")
     return max(size[0], round(ratio * size[0])), max(size[1], round(ratio * size[1]))
 
 
 def mask_of(painted: str, size: tuple[int, int]) -> NDArray[np.float32]:
-    """[H, W], 1 where the picture of `size` is known, from what was painted over a view of it."""
+    """[H, W], 1 where the picture of `size` is known, from a mask painted over a view of it."""
     if not painted.startswith(PNG) or len(painted) > MOST_MASK:
-        raise LeaderError("What was painted did not arrive as a picture; paint the missing parts again.")
+        raise LeaderError("The painted mask did not arrive as a picture; paint the missing parts again.")
     try:
         with Image.open(io.BytesIO(base64.b64decode(painted[len(PNG) :], validate=True)), formats=("PNG",)) as image:
             if image.width * image.height > MOST_PAINTED:
-                raise LeaderError("What was painted is larger than the page's own canvas; paint the missing parts again.")
+                raise LeaderError("The painted mask is larger than the page's canvas; paint the missing parts again.")
             covered = image.convert("RGBA").getchannel("A").resize(size, Image.Resampling.BILINEAR)
     except (binascii.Error, OSError, SyntaxError, ValueError) as error:
         raise error if isinstance(error, LeaderError) else LeaderError(NO_MASK) from error
@@ -207,7 +207,7 @@ def mask_of(painted: str, size: tuple[int, int]) -> NDArray[np.float32]:
 
 
 def draw_mask(missing: NDArray[np.bool_], side: int | None = None) -> bytes:
-    """A PNG as the page paints it, opaque where a picture [H, W] is missing; no larger than `side`."""
+    """A mask as a PNG in the page's format, opaque where a picture [H, W] is missing; no larger than `side`."""
     cover = Image.fromarray(np.where(missing, 255, 0).astype(np.uint8))
     if side is not None:
         cover.thumbnail((side, side), Image.Resampling.BOX)

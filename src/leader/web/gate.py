@@ -1,6 +1,6 @@
-"""The gate before every route: who may come in, which browser it is, and what its page may load.
+"""The gate in front of every route: authentication, browser identity, and what the page may load.
 
-Plain ASGI, so that streams pass through untouched.
+Plain ASGI, so streams pass through unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ POLICY = (
     "default-src 'self'; img-src 'self' data: blob:; connect-src 'self' blob:; object-src 'none'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
-"""Scripts and styles come from files of ours alone; pictures that the browser holds itself are `data:` and `blob:`."""
+"""Scripts and styles come only from our own files; pictures held by the browser are `data:` and `blob:`."""
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -42,14 +42,14 @@ def client_of(cookies: Any) -> str | None:
 
 
 class Gate:
-    """Wraps an app: asks for name and password where there is one, marks each browser, forbids foreign addresses."""
+    """Wraps an app: asks for name and password if set, gives each browser a cookie, forbids foreign addresses."""
 
     def __init__(self, app: App, auth: tuple[str, str] | None = None) -> None:
         self._app = app
         self._wanted = None if auth is None else f"{auth[0]}:{auth[1]}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":  # nothing here speaks it
+        if scope["type"] == "websocket":  # not supported
             await receive()
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -94,7 +94,7 @@ def _cookies(header: bytes) -> dict[str, str]:
 
 
 async def answer_text(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
-    """Answers a request with a sentence."""
+    """Answers a request with a one-sentence message."""
     body = text.encode()
     length = (b"content-length", str(len(body)).encode())
     kind = (b"content-type", b"text/plain; charset=utf-8")

@@ -1,6 +1,6 @@
-"""The desk: jobs wait in line, run a few at a time, tell how far they are, and stop when they are told to.
+"""The desk: jobs wait in a queue, run a few at a time, report their progress, and can be stopped.
 
-A job runs in a thread of its own; `Job.on_step` sees every step of its restoration, and raising there is what stops it.
+A job runs in its own thread; `Job.on_step` sees every step of its restoration, and stops it by raising.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ State = Literal["waiting", "running", "done", "stopped", "refused"]
 Work = Callable[["Job"], object]
 
 BUSY = "One picture at a time, please: your last one is still being restored; wait for it or stop it."
-LOST = "Something went wrong inside the program, which is our fault; try another picture or other settings."
+LOST = "Something went wrong inside the program; try another picture or other settings."
 
 
 class StoppedError(Exception):
-    """Raised inside a job that was told to stop."""
+    """Raised inside a job to stop it."""
 
 
 @dataclass(eq=False)
 class Job:
-    """One visitor's work.
+    """One visitor's job.
 
-    share     of the work of this step that is done, 0 to 1; seconds_left: None before that is known; later: seconds of
-              the repairs that come after this one
-    words     what is being done now; step: the number of the repair that is being made
-    preview   the estimate so far, as a small JPEG, and how many there were; drafted: it is a finished draft
-    outcomes  of the repairs that are made, what the page says of each
-    error     one sentence where it was refused
+    share     finished share of the current repair, 0 to 1; seconds_left: None until it is known; later: seconds of the repairs
+              after this one
+    words     the current activity; step: the number of the current repair
+    preview   the current estimate as a small JPEG, and the number of previews so far; drafted: it is a finished draft
+    outcomes  what the page shows for each finished repair
+    error     the error message if it failed
     """
 
     client: str
@@ -57,20 +57,20 @@ class Job:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:
-        """Asks the job to end at its next step."""
+        """Asks the job to stop at its next step."""
         self._stop.set()
 
     def show(self, preview: bytes, draft: bool = False) -> None:
-        """Shows a picture while the work goes on."""
+        """Shows a picture during the work."""
         self.preview, self.previews, self.drafted = preview, self.previews + 1, draft
 
     def check(self) -> None:
-        """Raises where the job must end: it was told to, or took too long."""
+        """Raises if the job must end: it was stopped, or took too long."""
         if self._stop.is_set():
             raise StoppedError
         if self.began is not None and time.monotonic() - self.began > self.limit:
             raise LeaderError(
-                f"This took longer than the {self.limit:.0f} seconds a picture may take here; "
+                f"This took longer than the limit of {self.limit:.0f} seconds per picture; "
                 "choose a lower quality or a smaller picture."
             )
 
@@ -80,7 +80,7 @@ class Job:
 
 
 class Desk:
-    """Takes jobs in, one per client, and runs `limits.jobs` of them at once."""
+    """Accepts jobs, one per client, and runs `limits.jobs` of them at once."""
 
     def __init__(self, limits: Limits, begin: Callable[[], None] = lambda: None) -> None:
         self._limits = limits
@@ -89,20 +89,20 @@ class Desk:
         self._pool = ThreadPoolExecutor(limits.jobs, "leader-job", initializer=begin)
 
     def submit(self, client: str, work: Work) -> Job:
-        """A job in line; refused where the client has one already or the line is too long."""
+        """Queues a job; rejected if the client already has one or the queue is full."""
         job = Job(client, self._limits.seconds)
         with self._lock:
             if any(other.client == client for other in self._jobs):
                 raise LeaderError(BUSY)
             waiting = sum(other.state == "waiting" for other in self._jobs)
             if waiting >= self._limits.waiting:
-                raise LeaderError(f"{waiting} pictures are waiting already, which is all there is room for; try again later.")
+                raise LeaderError(f"{waiting} pictures are already waiting, and the queue is full; try again later.")
             self._jobs.append(job)
         self._pool.submit(self._run, job, work)
         return job
 
     def ahead(self, job: Job) -> int:
-        """How many jobs wait before this one."""
+        """The number of jobs waiting ahead of this one."""
         with self._lock:
             waiting = [other for other in self._jobs if other.state == "waiting"]
         return waiting.index(job) if job in waiting else 0
@@ -116,12 +116,12 @@ class Desk:
         with self._lock:
             for job in [other for other in self._jobs if other.client == client]:
                 job.stop()
-                if job.state == "waiting":  # it leaves the line at once, so that its client may come again
+                if job.state == "waiting":  # it leaves the queue at once, so its client can submit again
                     self._jobs.remove(job)
                     job.state = "stopped"
 
     def close(self) -> None:
-        """Stops every job and waits for the end of each."""
+        """Stops every job and waits for all of them to end."""
         with self._lock:
             everyone = list(self._jobs)
         for job in everyone:
@@ -147,7 +147,7 @@ class Desk:
             logging.getLogger("leader.web").exception("A job ended in an error of the program.")
             job.error = LOST
         finally:
-            trim_memory()  # a server that waits for days keeps no more than it needs
+            trim_memory()  # a server that idles for days keeps no more memory than it needs
             with self._lock:
                 self._jobs.remove(job)
-            job.state = state  # last: who sees the end sees all of it
+            job.state = state  # last: whoever sees the end sees everything

@@ -1,4 +1,4 @@
-"""What one instance of the page gives to its visitors, and where it stops."""
+"""The limits of one instance of the page."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from leader.errors import UsageError
 
 MEGABYTE = 1 << 20
 THREADS = 2
-"""Threads that one job uses where there are enough cores: more make a small picture hardly faster."""
+"""Threads per job if there are enough cores: more hardly speed up a small picture."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one instance.
+    """The limits of one instance.
 
-    upload_bytes   of a file that is handed in
-    pixels         of a picture, given or restored
-    waiting        jobs that may stand in the queue
-    jobs, threads  jobs at once, and threads of torch for each
-    seconds        that one job may run
-    keep_seconds   that a picture or a result is kept after it was last asked for
-    kept           pictures and results kept at once; beyond them the ones longest not asked for go first
+    upload_bytes   size of an uploaded file
+    pixels         size of a picture, given or restored
+    waiting        jobs in the queue
+    jobs, threads  simultaneous jobs, and torch threads per job
+    seconds        running time of one job
+    keep_seconds   how long a picture or a result is kept after its last use
+    kept           pictures and results kept at once; the least recently used are removed first
     """
 
     upload_bytes: int = 64 * MEGABYTE
@@ -43,7 +43,7 @@ class Limits:
 
 
 def fit_limits(cores: int | None = None, jobs: int | None = None, threads: int | None = None, **others: Any) -> Limits:
-    """Limits whose jobs times threads fill the cores; what is given wins."""
+    """Limits whose jobs times threads fill the cores; given values take precedence."""
     count = cores or count_cores()
     if threads is None:
         threads = min(THREADS, count) if jobs is None else max(1, count // max(1, jobs))

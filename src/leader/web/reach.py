@@ -1,10 +1,10 @@
-"""Under which names the page is reached, and from where: the outermost layer of the server.
+"""Checks the host and origin of requests: the outermost layer of the server.
 
-A page of somebody else's in the same browser could start jobs here, and a name of theirs that is made to lead to this machine
-could read them. So a request is answered where its `Host` is one of our names, refused where its `Origin` is another page's,
-and forwarding headers are honoured only when a proxy has been configured.
+Another page in the same browser could start jobs here, and a foreign host name that resolves to this machine (DNS rebinding)
+could read them. So a request is answered only if its `Host` is one of our names, rejected if its `Origin` is another page, and
+forwarding headers are honoured only if a proxy is configured.
 
-Plain ASGI, so that streams pass through untouched.
+Plain ASGI, so streams pass through unchanged.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from leader.web.gate import App, Receive, Scope, Send, answer_text
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 FORWARDED = (b"forwarded", b"x-forwarded-", b"x-real-ip", b"x-direct-url", b"x-original-", b"x-scheme")
-"""How headers begin by which proxies tell of the request they got."""
+"""Prefixes of the headers with which proxies describe the original request."""
 DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
-UNKNOWN_NAME = "This server does not go by that name; start it with the name that visitors use."
-FOREIGN_PAGE = "This request comes from a page elsewhere; open the page itself."
+UNKNOWN_NAME = "This server does not answer to that name; start it with the name that visitors use."
+FOREIGN_PAGE = "This request comes from another page; open this page directly."
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Where the server listens and what it is called.
+    """The address and names of the server.
 
     host          the address it listens on
     names         other names that visitors use, without ports
-    behind_proxy  whether a proxy stands before it, whose word counts for the name that visitors used
+    behind_proxy  whether there is a proxy in front of it whose headers are trusted
     """
 
     host: str = "127.0.0.1"
@@ -43,7 +43,7 @@ class Reach:
     def __post_init__(self) -> None:
         for name in self.names:
             if split_host(name) != (name.strip("[]").lower(), None):
-                raise UsageError(f"A name of the page is a host without port or address; found '{name}'.")
+                raise UsageError(f"A name of the page must be a host name without port or address; found '{name}'.")
 
     def knows(self, name: str, own: str | None) -> bool:
         """Whether a host name is one of ours; `own` is the address at which the request arrived."""
@@ -58,7 +58,7 @@ class Reach:
 
 
 class Doorkeeper:
-    """Wraps an app: lets through what is asked of us by our own pages, and no word of a proxy that is not there."""
+    """Wraps an app: passes requests of our own pages, and strips proxy headers unless a proxy is configured."""
 
     def __init__(self, app: App, reach: Reach) -> None:
         self._app, self._reach = app, reach
@@ -79,11 +79,11 @@ class Doorkeeper:
             await answer_text(send, *refusal)
 
     def _judge(self, scope: Scope) -> tuple[int, str] | None:
-        """Status and sentence of a refusal; None where there is nothing against the request."""
+        """Status and message of a rejection; None if the request is allowed."""
         server = scope.get("server")
         own = None if server is None else str(server[0])
         hosts = _values(scope, b"host")
-        told = _values(scope, b"x-forwarded-host")  # ours to read only behind a proxy
+        told = _values(scope, b"x-forwarded-host")  # trusted only behind a proxy
         if len(hosts) != 1 or not all(self._is_ours(name, own) for name in (*hosts, *told)):
             return 421, UNKNOWN_NAME
         visited = split_host((told or hosts)[-1])
@@ -102,7 +102,7 @@ class Doorkeeper:
 
 
 def split_host(text: str) -> tuple[str, int | None] | None:
-    """Name and port of a Host header, in lower case; None where it is none."""
+    """Name and port of a Host header, in lower case; None if it is invalid."""
     try:
         parts = urlsplit(f"//{text}")
         name, port = parts.hostname, parts.port
@@ -112,7 +112,7 @@ def split_host(text: str) -> tuple[str, int | None] | None:
 
 
 def _split_origin(origin: str) -> tuple[str, int | None] | None:
-    """Name and port of an Origin header; None where it hides its page ("null") or is none."""
+    """Name and port of an Origin header; None if it is "null" or invalid."""
     parts = urlsplit(origin) if origin.isprintable() else None
     if parts is None or parts.scheme not in DEFAULT_PORTS:
         return None
@@ -120,14 +120,14 @@ def _split_origin(origin: str) -> tuple[str, int | None] | None:
 
 
 def _fill_port(host: tuple[str, int | None] | None, origin: str) -> tuple[str, int | None] | None:
-    """A host with the port that the scheme of an origin has, where it names none; ("", None) for no host at all."""
+    """A host with the default port of its scheme if none is given; ("", None) without a host."""
     if host is None:
         return "", None
     return host[0], host[1] if host[1] is not None else DEFAULT_PORTS.get(origin.partition(":")[0])
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:
-    """The values of a header, each as often as it was sent; a list of proxies ends with the nearest one's word."""
+    """The values of a header, each as often as it was sent; in a list of proxies the last value is from the nearest one."""
     found: Iterable[bytes] = (value for key, value in scope["headers"] if key.lower() == name)
     return [value.decode("latin-1").rpartition(",")[2].strip() for value in found]
 

@@ -1,4 +1,4 @@
-"""Routes: the page and its files, pictures in, work as a stream of lines, results out, and whether the server is well."""
+"""Routes: the page and its files, uploads, jobs as a stream of lines, results, and a health check."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from leader.web.store import GONE, Entry
 MEDIA = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 FILES = ("view.png", "view.jpg", work.RESTORED, work.MAP, work.COVER, work.LEVELS, work.RUN)
 FORMATS = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
-"""What a result can be taken away as."""
+"""Download formats of a result."""
 MOST_BODY = 12 << 20
-"""Bytes of a wish: a painted mask and a few words."""
+"""Largest size of a wish in bytes: a painted mask and a few words."""
 PAUSE = 0.2
-"""Seconds between two looks at a job."""
-NO_COOKIE = "This browser keeps no cookie of the page; allow cookies and load the page again."
-NO_WISH = "What the page sent cannot be read; load the page again."
+"""Seconds between two checks of a job."""
+NO_COOKIE = "This browser did not keep the page's cookie; allow cookies and reload the page."
+NO_WISH = "The request cannot be read; reload the page."
 
 Answer = Callable[[Request, str], Awaitable[Response]]
 
 
 def list_routes(site: Site) -> list[Route]:
-    """Everything the server answers."""
-    few = anyio.CapacityLimiter(site.limits.jobs)  # pictures are decoded and looked at as many at once as jobs run
+    """All routes of the server."""
+    few = anyio.CapacityLimiter(site.limits.jobs)  # decode and examine as many pictures at once as jobs run
 
     async def upload(request: Request, client: str) -> Response:
         spool = site.store.root / f"incoming-{id(request)}"
@@ -115,7 +115,7 @@ def list_routes(site: Site) -> list[Route]:
         entry, kind = site.store.find(request.path_params["token"], client), request.path_params["kind"]
         quality = request.query_params.get("quality", "90")
         if kind not in FORMATS or not (quality.isascii() and quality.isdigit() and 1 <= int(quality) <= 100):
-            return refuse(f"A result is taken away as {', '.join(FORMATS)}, with a quality from 1 to 100.")
+            return refuse(f"A result can be downloaded as {', '.join(FORMATS)}, with a quality from 1 to 100.")
         content = await anyio.to_thread.run_sync(lambda: _convert(entry, kind, int(quality)), limiter=few)
         return Response(content, media_type=FORMATS[kind], headers={"cache-control": "private, no-store"})
 
@@ -144,7 +144,7 @@ def list_routes(site: Site) -> list[Route]:
 
 
 def about_site(site: Site) -> dict[str, Any]:
-    """What the page needs to know before a picture is there: its menus, its limits, its samples."""
+    """What the page needs before there is a picture: its menus, its limits, its samples."""
     return {
         "kinds": {kind: TASK_WORDS[tasks[0].name] for kind, tasks in KINDS.items() if tasks},
         "qualities": list(QUALITIES),
@@ -163,7 +163,7 @@ def about_site(site: Site) -> dict[str, Any]:
 
 
 async def follow(site: Site, job: Job, request: Request) -> AsyncIterator[bytes]:
-    """What happens to a job, a line of JSON whenever that changes; a visitor who leaves stops it."""
+    """The progress of a job, a line of JSON for every change; a visitor who leaves stops it."""
     last, shown = "", 0
     try:
         while not job.over:
@@ -195,7 +195,7 @@ def _describe(entry: Entry) -> dict[str, Any]:
 
 
 def _convert(entry: Entry, kind: str, quality: int) -> bytes:
-    """A picture of the store in a format to take away; its metadata goes with it."""
+    """A picture of the store in a download format, with its metadata."""
     with tempfile.TemporaryDirectory(dir=entry.folder) as folder:
         target = Path(folder, f"picture.{kind}")
         write_picture(target, read_picture(entry.picture), quality=quality)
@@ -203,7 +203,7 @@ def _convert(entry: Entry, kind: str, quality: int) -> bytes:
 
 
 def _list_static() -> list[Route]:
-    """The files of the front end, read once; the page itself stands at the root."""
+    """The files of the front end, read once; the page itself is at the root."""
     routes = []
     for file in sorted(resources.files("leader.web").joinpath("static").iterdir(), key=lambda item: item.name):
         suffix = Path(file.name).suffix
@@ -221,7 +221,7 @@ def _answer_with(content: bytes, media: str) -> Callable[[Request], Awaitable[Re
 
 
 def _for_client(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
-    """A route for browsers that carry our mark; what is refused is told in a sentence."""
+    """A route for browsers with our cookie; errors are returned as one sentence."""
 
     @wraps(answer)
     async def checked(request: Request) -> Response:
@@ -237,12 +237,12 @@ def _for_client(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _read_body(request: Request) -> Mapping[str, Any]:
-    """The JSON object of a request, as far as it is allowed to go."""
+    """The JSON object of a request, up to the size limit."""
     content = b""
     async for block in request.stream():
         content += block
         if len(content) > MOST_BODY:
-            raise LeaderError("What was painted is too large; paint the missing parts again.")
+            raise LeaderError("The painted mask is too large; paint the missing parts again.")
     try:
         body = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -253,9 +253,9 @@ async def _read_body(request: Request) -> Mapping[str, Any]:
 
 
 async def _spool(request: Request, path: Path, most: int) -> None:
-    """Writes the body of a request to a file, as far as it is allowed to go."""
+    """Writes the body of a request to a file, up to the size limit."""
     size = 0
-    too_large = LeaderError(f"The file has more than the {most / 2**20:.3g} MB that are taken here; make it smaller first.")
+    too_large = LeaderError(f"The file is larger than the limit of {most / 2**20:.3g} MB; make it smaller first.")
     declared = request.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > most:
         raise too_large

@@ -1,4 +1,4 @@
-"""Samples to try the page with: the photographs of the package, spoiled as `leader degrade` would."""
+"""Samples for trying the page: the photographs of the package, degraded as by `leader degrade`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from leader.pictures import Picture, read_picture, write_picture
 
 @dataclass(frozen=True)
 class Sample:
-    """A photograph of the package, what is done to it, and what the page proposes for it: a repair as the page sends it."""
+    """A photograph of the package, its degradation, and the proposed repair in the page's format."""
 
     title: str
     photograph: str
@@ -38,7 +38,7 @@ SAMPLES = {
 
 
 def make_sample(name: object, path: Path) -> Sample:
-    """Writes a sample, always the same, as a PNG."""
+    """Writes a sample as a PNG, always the same."""
     from leader.restoration.degrade import degrade
 
     if not isinstance(name, str) or name not in SAMPLES:
@@ -56,7 +56,7 @@ def make_sample(name: object, path: Path) -> Sample:
 
 
 def _scratch(picture: Picture) -> Picture:
-    """Two long scratches, transparent: what is missing needs no brush."""
+    """Two long transparent scratches: missing parts that need no brush."""
     width, height = picture.size
     rows, columns = np.mgrid[:height, :width] / np.array([height, width]).reshape(2, 1, 1)
     first = np.abs(columns - 0.3 - 0.25 * rows + 0.02 * np.sin(12 * rows)) < 0.02

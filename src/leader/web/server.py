@@ -1,4 +1,4 @@
-"""The server: the page, its routes and the gate as one ASGI app, on 127.0.0.1 unless told otherwise."""
+"""The server: the page, its routes and the gate as one ASGI app, on 127.0.0.1 by default."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from leader.web.reach import Doorkeeper, Reach
 
 MISSING = "The page needs the extra 'web'; install it with: pip install 'leader-ir[web]' (in a checkout: pip install '.[web]')."
 SWITCH = 0.001
-"""Seconds after which a job's thread lets the page's have its turn (Python's own: 0.005, and an answer takes many turns)."""
+"""Seconds after which a job's thread yields to the page's threads (Python's default: 0.005, and an answer takes many turns)."""
 SWEEP = 60.0
-"""Seconds between two looks for what is too old."""
+"""Seconds between two removals of expired entries."""
 
 
 def check_extra() -> None:
-    """Refuses where the packages of the page are not installed, without the time that importing them takes."""
+    """Fails if the packages of the page are not installed, without the time it takes to import them."""
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise LeaderError(MISSING)
 
 
 def make_app(limits: Limits, auth: tuple[str, str] | None = None, reach: Reach | None = None) -> Any:
-    """The ASGI app of one site, which it makes at its start and removes at its end; `reach`: on this machine alone."""
+    """The ASGI app of one site, created at startup and removed at shutdown; `reach`: only this machine by default."""
     check_extra()
     import anyio
     from starlette.applications import Starlette

@@ -1,4 +1,4 @@
-"""One instance of the page: its limits, its store, its desk, and how pictures come in."""
+"""One instance of the page: its limits, its store, its desk, and the upload of pictures."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ from leader.web.samples import SAMPLES, make_sample
 from leader.web.store import Entry, Store
 
 LARGE_VIEW = 4_000_000
-"""Pixels from which on a picture is shown as a JPEG: a PNG of it would take seconds to write and to send."""
+"""Larger pictures, in pixels, are shown as JPEG: a PNG would take seconds to write and to send."""
 CANVAS = 2048
-"""Pixels of the longer side of the canvas that is painted on."""
+"""Pixels of the longer side of the painting canvas."""
 SECONDS_PER_PIXEL = 5e-6
-"""Of a network call, before anything was learned."""
+"""Initial guess for a network call, before any measurement."""
 CALIBRATION = (32, 256)
-"""Sides of the pictures that the server restores when it starts, to learn how fast this machine is; the first one is for
-warming up."""
+"""Sides of the pictures that the server restores at startup to measure the speed of this machine; the first one is a
+warm-up.
+"""
 
 
 class Examinations:
-    """Those of the pictures that were asked for last, as many as have `pixels` together: nothing is searched twice."""
+    """Examinations of the most recent pictures, up to `pixels` in total: nothing is searched twice."""
 
     def __init__(self, pixels: int, read: Callable[[Path], Picture]) -> None:
         self._pixels, self._read = pixels, read
@@ -50,7 +51,7 @@ class Examinations:
         self._lock = threading.Lock()
 
     def take(self, entry: Entry) -> Examination:
-        """The examination of an entry's picture, begun where there is none."""
+        """The examination of an entry's picture, created if there is none."""
         with self._lock:
             found = self._held.pop(entry.token, None)
         found = found or examine(self._read(entry.picture))
@@ -67,7 +68,7 @@ def _count_pixels(examination: Examination) -> int:
 
 
 class Site:
-    """What the routes and the jobs of one server share."""
+    """The state shared by the routes and the jobs of one server."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -79,26 +80,26 @@ class Site:
         self._lock = threading.Lock()
 
     def _begin(self) -> None:
-        """Every thread of the desk computes with the same number of threads, so that no job changes another's bits."""
+        """Sets the same number of torch threads in every thread of the desk, so no job changes another's bits."""
         import torch
 
         torch.set_num_threads(self.limits.threads)
 
     def _read(self, path: Path) -> Picture:
-        """A picture of the store; what is wrong with it is told without its name, which is ours."""
+        """Reads a picture of the store; errors leave out its name, which is an internal one."""
         try:
             return as_picture(read_picture(path, self.limits.pixels))
         except LeaderError as error:
-            if isinstance(error.__cause__, Image.DecompressionBombError):  # whose sentence knows the limit of files alone
+            if isinstance(error.__cause__, Image.DecompressionBombError):  # whose message only knows the limit for files
                 most = f"{self.limits.pixels / 1e6:.3g} million"
-                text = f"This file declares far too many pixels; at most {most} are served here, so crop it first."
+                text = f"This file declares far too many pixels; the limit here is {most}, so crop it first."
                 raise LeaderError(text) from error
             raise type(error)(str(error).replace(printable(path), "This file")) from error
         except MemoryError as error:
             raise no_memory() from error
 
     def receive(self, client: str, fill: Callable[[Path], object]) -> Entry:
-        """A new entry whose picture `fill` writes: read, and drawn for the page; a refused one is removed."""
+        """A new entry whose picture is written by `fill`, then read and rendered for the page; a rejected one is removed."""
         entry = self.store.new(client)
         try:
             fill(entry.picture)
@@ -110,14 +111,14 @@ class Site:
         return entry
 
     def diagnose(self, entry: Entry) -> dict[str, Any]:
-        """What the page says of a picture before anything is done, looked for once: sentences and the repairs it proposes.
+        """The diagnosis of a picture, computed once: sentences and proposed repairs.
 
-        A kind of damage that is told is `found`; those that are `advised` would be repaired without being asked for.
+        Kinds of damage that are reported are `found`; those that are `advised` are repaired by default.
         """
         if "findings" not in entry.about:
             found = diagnose(self.examinations.take(entry))
             advised = {kind: (advice.task, dict(advice.options)) for advice in found.repairs if (kind := kind_of(advice.task))}
-            if found.missing:  # transparent parts are filled in without a brush, if a visitor asks for that
+            if found.missing:  # transparent parts are filled in without a brush if a visitor asks for it
                 advised.setdefault("missing", ("inpaint", {}))
             blur = found.findings.blur.blur
             if blur is not None and "blurred" not in advised:
@@ -135,14 +136,14 @@ class Site:
         return findings
 
     def find_damage(self, entry: Entry) -> bytes | None:
-        """Scratches, tears and specks as a mask to be painted on; None where none were found."""
+        """Scratches, tears and specks as a mask to paint on; None if there are none."""
         defects = self.examinations.take(entry).defects
         if isinstance(defects, NotExamined) or not defects.kinds:
             return None
         return draw_mask(~defects.known, CANVAS)
 
     def sample_file(self, name: str) -> Path:
-        """A sample as a PNG, made when it is first asked for."""
+        """A sample as a PNG, created on first use."""
         with self._lock:
             if name not in self._samples:
                 path = self.store.root / f"sample-{name if name in SAMPLES else 'unknown'}"
@@ -158,9 +159,9 @@ class Site:
         return entry
 
     def learn_pace(self) -> Job:
-        """A short restoration in line with the others, whose time tells how long others will take.
+        """A short restoration in the queue, used to estimate how long others will take.
 
-        Its time of the processor counts: what else the machine does while the server starts says nothing of later.
+        Processor time counts, since other load at startup says nothing about later.
         """
 
         def measure(job: Job) -> None:
@@ -185,7 +186,7 @@ class Site:
 
 
 def _draw_view(picture: Picture, folder: Path) -> str:
-    """Writes a picture as browsers can show it, in its own size and colours; the name of the file."""
+    """Writes a picture in a format that browsers can show, in its own size and colours; returns the file name."""
     image = picture.to_pil()
     large = picture.alpha is None and image.width * image.height > LARGE_VIEW
     options: dict[str, Any]
@@ -195,7 +196,7 @@ def _draw_view(picture: Picture, folder: Path) -> str:
 
 
 def _list_damage(found: Findings) -> list[str]:
-    """Kinds of damage that a picture shows, whether or not they are repaired without being asked for."""
+    """Kinds of damage found in a picture, whether or not they are repaired by default."""
     seen = {
         "missing": bool(found.missing or found.defects),
         "noisy": found.noisy,

@@ -1,6 +1,6 @@
-"""What visitors hand in and take away: files with names of our own in one private folder, gone after a while.
+"""Uploads and results: files with internal names in one private folder, removed after a while.
 
-Nothing of a visitor's file name is kept. A file is shown only to the client that it belongs to.
+Visitors' file names are not kept. A file is shown only to the client that owns it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ GONE = "This picture is no longer here; drop it in again."
 class Entry:
     """A folder of files that belong together.
 
-    client   whose it is
-    picture  the file that was handed in, or that a restoration made; its folder holds the others
-    about    what is known of them, such as a diagnosis
+    client   its owner
+    picture  the uploaded or restored file; its folder holds the others
+    about    what is known about them, such as a diagnosis
     """
 
     token: str
@@ -46,7 +46,7 @@ class Store:
     """Entries by token, in a folder that is removed with the server."""
 
     def __init__(self, keep_seconds: float, kept: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._root = tempfile.TemporaryDirectory(prefix="leader-web-")  # readable by its owner alone
+        self._root = tempfile.TemporaryDirectory(prefix="leader-web-")  # readable only by its owner
         self._entries: dict[str, Entry] = {}
         self._lock = threading.Lock()
         self._keep_seconds, self._kept, self._clock = keep_seconds, kept, clock
@@ -59,7 +59,7 @@ class Store:
         return len(self._entries)
 
     def new(self, client: str, name: str = "picture") -> Entry:
-        """A fresh entry whose picture has a name of ours; what is too old, or too much, is removed first."""
+        """A new entry whose picture has an internal name; expired and surplus entries are removed first."""
         self.sweep(room=1)
         token = secrets.token_hex(16)
         entry = Entry(token, client, self.root / token / name, self._clock())
@@ -69,7 +69,7 @@ class Store:
         return entry
 
     def find(self, token: object, client: str) -> Entry:
-        """The entry of a client; one sentence where there is none."""
+        """The entry of a client; raises a one-sentence error if there is none."""
         with self._lock:
             entry = self._entries.get(token) if isinstance(token, str) and TOKEN.fullmatch(token) else None
             if entry is None or entry.client != client:
@@ -78,13 +78,13 @@ class Store:
             return entry
 
     def remove(self, entry: Entry) -> None:
-        """Forgets an entry and its files."""
+        """Removes an entry and its files."""
         with self._lock:
             self._entries.pop(entry.token, None)
         shutil.rmtree(entry.folder, ignore_errors=True)
 
     def sweep(self, room: int = 0) -> None:
-        """Removes what nobody asked for in a while, and the oldest of what is too much."""
+        """Removes expired entries, and the oldest ones beyond the limit."""
         with self._lock:
             oldest = sorted(self._entries.values(), key=lambda entry: entry.last)
         surplus = len(oldest) + room - self._kept

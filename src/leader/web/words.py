@@ -1,4 +1,4 @@
-"""What the page says of a finished restoration, in words that need no dictionary."""
+"""What the page says about a finished restoration, in plain words."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from leader.web.choices import TASK_WORDS
 VERDICTS = {
     "fine": ("Looks right", "The result explains the picture that was given, and looks like a photograph."),
     "doubtful": ("Look at it before using it", "Something about the result is not as it should be:"),
-    "failed": ("This did not work", "The result is no answer; do not use it:"),
+    "failed": ("This did not work", "The result is unusable:"),
 }
 """Level of a verdict -> its title, and what it means."""
 REASONS = {
     "inverted": "{percent:.0f} % of the picture lies far from anything known. Was the right part painted over?",
-    "invented": "{percent:.2g} % of the picture is made up: nothing near it is known.",
+    "invented": "{percent:.2g} % of the picture is made up: nothing nearby is known.",
     "unsure": "For {percent:.0f} % of the picture the program cannot say what the truth is.",
     "sharp": "The picture that was given already looks sharp, so there was no such blur to undo.",
     "growth": "There is more fine detail than the picture can hold: part of it is made up.",
@@ -34,14 +34,17 @@ REASONS = {
     "misread": "How the picture was made small is a guess, so fine detail may be wrong.",
     "blocks": "The picture that was given has blocks of JPEG compression, which were not removed.",
 }
-"""Code of a reason for doubt -> plain words, with its value in per cent; one without an entry is told as it is."""
+"""Code of a reason for doubt -> plain words, with its value in per cent; one without an entry is shown unchanged."""
 WARNINGS = {
-    "invented": "Faces, letters and other small things are made up here: do not take them for the truth.",
+    "invented": "Faces, letters and other small details are made up here: do not rely on them.",
     "trust map: other tasks": "The trust map was not checked for this kind of repair; it is drawn with caution.",
     "trust map: other paths": "The trust map may promise too much here: errors can be several times as large as it shows.",
     "trust map: uncalibrated": "The trust map was not checked for this model: take it as a rough hint.",
 }
 """Code of a note that a visitor must see -> plain words."""
+RUN, DRAFT = "Restoring", "Making a draft"
+AGAIN = "Restoring again: the first result did not work, so more noise is assumed"
+"""What is under way."""
 DONE = {
     "missing": "Filled in",
     "noisy": "Noise removed",
@@ -61,16 +64,16 @@ FOUND = {
 DEEDS = {
     "missing": "these parts were filled in from what surrounds them",
     "noisy": "its noise was measured and removed",
-    "jpeg": "what compression had rounded away was put back as far as it can be told",
+    "jpeg": "detail lost to compression was restored as far as possible",
     "blurred": "the blur was undone",
-    "grey": "colours were added that photographs of such things have; they are made up",
+    "grey": "typical colours of such photographs were added; they are made up",
     "small": "it was enlarged, with detail that agrees with every pixel given",
 }
 """Kind of damage -> a title for the result, what was found, and what was done."""
 
 
 def tell_verdict(restored: Restoration) -> dict[str, Any]:
-    """Level, title and sentences of the verdict, the gravest first."""
+    """Level, title and sentences of the verdict, the most serious first."""
     judged = restored.verdict
     level = "fine" if judged is None else judged.level
     reasons = () if judged is None else judged.reasons
@@ -86,18 +89,18 @@ def _put_plainly(reason: Note) -> str:
 
 
 def tell_warnings(notes: Sequence[str]) -> list[str]:
-    """What a visitor must know besides the verdict."""
+    """Notes that a visitor must see besides the verdict."""
     codes = [note.code for note in notes if isinstance(note, Note)]
     return [words for code, words in WARNINGS.items() if code in codes]
 
 
 def tell_notes(notes: Sequence[str]) -> list[str]:
-    """Every other choice that was made on the way."""
+    """All other choices made during the run."""
     return [render(note, "page", TASK_WORDS) for note in notes if getattr(note, "code", None) not in WARNINGS]
 
 
 def tell_story(restored: Restoration, kind: str, found: bool) -> list[str]:
-    """Three sentences: why it was done, what was done, and how much of it is certain.
+    """Three sentences: why it was done, what was done, and how certain it is.
 
     kind   of damage that was repaired
     found  whether the program saw the damage itself
@@ -105,7 +108,7 @@ def tell_story(restored: Restoration, kind: str, found: bool) -> list[str]:
     why = f"{'The program looked at the picture and found' if found else 'You said'} that {FOUND[kind]}."
     width, height = restored.picture.size
     deed = f"{DEEDS[kind]}, in {format_duration(restored.seconds)}"
-    what = f"So {deed}: {width} x {height} pixels, drawn from the picture and from what the program knows of photographs."
+    what = f"So {deed}: {width} x {height} pixels, computed from the picture and from what the program knows about photographs."
     spread = restored.uncertainty
     sure = "How certain each pixel is was not estimated." if spread is None else maps.in_words(spread)
     return [why, what, sure]

@@ -1,4 +1,4 @@
-"""The work behind the button: a picture that was handed in is repaired, step by step, and laid out as files."""
+"""The work behind the button: repairs an uploaded picture step by step and writes the files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import io
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
 
+from leader import defaults
 from leader.errors import LeaderError
 from leader.forensics import Examination, examine
 from leader.pictures import Picture
@@ -32,35 +34,31 @@ if TYPE_CHECKING:
 
 PREVIEW_SIDE = 960
 PREVIEW_PAUSE = 0.4
-"""Seconds between two previews at least: nobody sees more."""
+"""Minimum seconds between two previews: more would not be noticed."""
 TELLING = 0.25
-"""Share of the work after which the run itself tells how long it will take."""
+"""Share of the work after which the run itself is used to estimate the time left."""
 LONG = 6.0
-"""Seconds from which on a run is worth a draft before it, if that takes less than QUICK of them."""
+"""Runs longer than this many seconds get a draft first, if that takes less than QUICK of them."""
 QUICK = 0.4
-AROUND = 6.0
-"""Network calls that preparing a run, its verdict and its maps take the time of: with them fifteen repairs of 256 x 256 pixels
-(five kinds, three qualities) took 1.1 to 1.8 microseconds per unit, without them 1.2 to 2.9.
-"""
-METRIC = 1.8
-"""What the solves of the plug-in `ucdc` make of the time of a run of 256 x 256 pixels, on one core."""
+AROUND = 4.0
+"""The time to prepare a run and draw its maps, in network calls, on 256 x 256 pixels."""
 RESTORED, MAP, COVER, LEVELS, RUN = "restored.png", "map.png", "cover.png", "levels.png", "run.json"
 
 
 def prepare_repair(
     site: Site, wish: Wish, number: int, examination: Examination, entry: Entry, prior: Prior | None = None
 ) -> Preparation:
-    """Repair `number` of a wish with every choice made; its origin holds the hash of the file, and no name.
+    """Repair `number` of a wish with every choice made; its origin holds the hash of the file, not its name.
 
-    entry  whose picture the examination is of
-    prior  the one that the wish names, where it is loaded already
+    entry  the entry whose picture is examined
+    prior  the one that the wish names, if it is already loaded
     """
     size, limits = examination.picture.size, site.limits
     request = build_request(wish, number, size, entry.about.get("advised", {}))
     width, height = request.find_size(size)
     if width * height > limits.pixels:
         raise LeaderError(
-            f"The result would have {width} x {height} pixels; at most {limits.pixels / 1e6:.3g} million are served here, "
+            f"The result would have {width} x {height} pixels; the limit here is {limits.pixels / 1e6:.3g} million, "
             "so choose a smaller size or crop the picture."
         )
     more: dict[str, Any] = {} if prior is None else {"prior": prior}
@@ -68,20 +66,22 @@ def prepare_repair(
     return replace(made, origin=replace(made.origin, image=None))
 
 
-def predict_seconds(site: Site, entry: Entry, wish: Wish) -> dict[str, float]:
-    """How long each quality will take on this machine; the time does not depend on what will be painted.
+def predict_seconds(site: Site, entry: Entry, wish: Wish) -> dict[str, Any]:
+    """The expected time of each quality on this machine (`seconds`), and which ones are the `same` as the default one.
 
-    Every repair is prepared for the picture as it was given: those before it change its pixels, and not their number.
+    Every repair is prepared for the given picture: earlier repairs change its pixels but not its size. The time does not depend
+    on the painted mask.
     """
-    return {quality: sum(seconds) for quality, seconds in predict_repairs(site, entry, wish).items()}
+    found, same = predict_repairs(site, entry, wish)
+    return {"seconds": {quality: sum(seconds) for quality, seconds in found.items()}, "same": same}
 
 
-def predict_repairs(site: Site, entry: Entry, wish: Wish, job: Job | None = None) -> dict[str, list[float]]:
-    """The same for each repair; 0 for one that can be prepared only for what the repair before it makes.
+def predict_repairs(site: Site, entry: Entry, wish: Wish, job: Job | None = None) -> tuple[dict[str, list[float]], list[str]]:
+    """The same for each repair; 0 for one that can only be prepared from the result of the previous repair.
 
-    job  the one that it is a part of, which may have been stopped
+    job  the job it belongs to, which may have been stopped
     """
-    examination, prior = site.examinations.take(entry), None
+    examination, prior, same = site.examinations.take(entry), None, set(QUALITIES)
     found = {quality: [0.0] * len(wish.repairs) for quality in QUALITIES}
     for number in range(len(wish.repairs)):
         sigma = None if number else wish.request.sigma
@@ -97,21 +97,23 @@ def predict_repairs(site: Site, entry: Entry, wish: Wish, job: Job | None = None
                 continue
             prior, sigma = made.sampler.prior, made.sigma if number == 0 and made.posed.noise is None else sigma
             found[quality][number] = site.pace.predict_seconds(count_cost(made), _kind_of_run(made))
-    return found
+            if quality == defaults.QUALITY:
+                same &= set(made.same)
+    return found, [quality for quality in QUALITIES if quality in same]
 
 
 def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[str, Any]]:
-    """Does the work of a job: previews, share and seconds left appear in the job while it runs, and what is done so far.
+    """Does the work of a job: updates its previews, share, seconds left and outcomes while it runs.
 
-    The result of a repair is kept as an entry of its own, which the next repair begins with.
+    The result of each repair is kept as an entry of its own, from which the next repair starts.
     """
     job.words = "Looking at the picture"
     examination = site.examinations.take(entry)
     found = entry.about.get("findings", {}).get("found", ())
     job.check()
-    expected = predict_repairs(site, entry, wish, job)
+    expected, _ = predict_repairs(site, entry, wish, job)
     job.check()
-    quality = wish.request.quality or "standard"
+    quality = wish.request.quality or defaults.QUALITY
     if wish.draft_first and _is_worth_a_draft(sum(expected[quality]), sum(expected["draft"])):
         _show_draft(job, site, entry, wish, examination)
     outcomes: list[dict[str, Any]] = []
@@ -121,7 +123,7 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
         made = prepare_repair(site, wish, number, examination, entry)
         job.check()
         job.later = sum(expected[quality][number + 1 :])
-        restored = run_with_second_try(made, lambda one: _run(job, one, site))
+        restored = run_with_second_try(made, partial(_run_or_repeat, job, site, made))
         job.check()
         job.words = "Drawing the maps"
         after, outcome = lay_out(site, restored, entry.client)
@@ -139,26 +141,30 @@ def repair_picture(job: Job, site: Site, entry: Entry, wish: Wish) -> list[dict[
     return outcomes
 
 
+def _run_or_repeat(job: Job, site: Site, first: Preparation, one: Preparation) -> Restoration:
+    return _run(job, one, site, words.RUN if one is first else words.AGAIN)
+
+
 def _is_worth_a_draft(seconds: float, draft: float) -> bool:
     return seconds >= LONG and draft <= QUICK * seconds
 
 
 def _show_draft(job: Job, site: Site, entry: Entry, wish: Wish, examination: Examination) -> None:
-    """Runs the whole wish as a draft, whose picture is shown while the real run goes on."""
+    """Runs the whole wish as a draft, whose picture is shown during the real run."""
     draft = wish.change(quality="draft")
     for number in range(len(draft.repairs)):
         job.step = number
         made = prepare_repair(site, draft, number, examination, entry)
-        restored = _run(job, made, site, check=False)
+        restored = _run(job, made, site, words.DRAFT, check=False)
         examination = examine(restored.picture)
     job.show(_draw_preview(restored.picture), draft=True)
 
 
-def _run(job: Job, one: Preparation, site: Site, check: bool = True) -> Restoration:
-    """Runs to the end. What other runs took tells more of the time left than the first steps, which are the cheap ones."""
+def _run(job: Job, one: Preparation, site: Site, said: str, check: bool = True) -> Restoration:
+    """Runs to the end. Earlier runs predict the time left better than the first steps, which are the cheap ones."""
     expected = site.pace.predict_seconds(count_cost(one), _kind_of_run(one))
     progress = RunProgress(one)
-    job.words, job.share = "Restoring" if check else "Making a draft", 0.0
+    job.words, job.share = said, 0.0
     last = 0.0
 
     def on_step(step: Step) -> None:
@@ -176,21 +182,20 @@ def _run(job: Job, one: Preparation, site: Site, check: bool = True) -> Restorat
 
 
 def count_cost(made: Preparation) -> float:
-    """The work of a repair, in pixels of network calls, with what its plug-ins add and what comes before and after the run."""
-    names = {str(item["name"]) for item in made.plan.settings["plugins"]}
+    """The work of a repair, in pixels of network calls, including the work before and after the run."""
     _, height, width = made.problem.image_shape
-    return count_work(made) * (METRIC if "ucdc" in names else 1.0) + AROUND * height * width
+    return count_work(made) + AROUND * height * width
 
 
 def _kind_of_run(made: Preparation) -> str:
-    """What runs have in common that take the same share of the work that may lie ahead: task, method, plug-ins, grid."""
+    """A key for runs that take the same share of the maximal work: task, method, plug-ins, grid."""
     settings = made.plan.settings
     plugins = "+".join(str(item["name"]) for item in settings["plugins"])
     return f"{made.task} {settings['method']['name']} {plugins} {len(made.plan.grid.times)}"
 
 
 def choose_seconds(share: float, own: float | None, expected: float) -> float | None:
-    """Seconds left: at first what other runs took, later what this one says itself; None before the first step."""
+    """Seconds left: at first based on other runs, later on this one; None before the first step."""
     if own is None:
         return None
     return own if share >= TELLING else max(own, (1 - share) * expected)
@@ -212,7 +217,7 @@ def _draw_preview(picture: Picture) -> bytes:
 
 
 def lay_out(site: Site, restored: Restoration, client: str) -> tuple[Entry, dict[str, Any]]:
-    """Writes everything that can be shown or taken away; the entry, and what the page says of it."""
+    """Writes everything that can be shown or downloaded; returns the entry, and what the page says about it."""
     entry = site.store.new(client, RESTORED)
     restored.save(entry.picture)
     (entry.folder / RUN).write_text(json.dumps(restored.summary(), indent=2, default=str) + "\n", encoding="utf-8")

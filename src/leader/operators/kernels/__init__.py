@@ -1,4 +1,4 @@
-"""Blur kernels: Gaussian, disk, motion, and those a user brings. All are float64 tensors [kh, kw] that sum to 1."""
+"""Blur kernels: Gaussian, disk, motion, and user-defined. All are float64 tensors [kh, kw] that sum to 1."""
 
 from __future__ import annotations
 

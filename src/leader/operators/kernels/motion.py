@@ -1,8 +1,7 @@
 """Motion blur: the track of a shaking camera, drawn at random from a seed.
 
-A walk of many short steps whose direction seldom flips is drawn on a canvas of twice the size, smoothed and
-reduced. Pillow draws the line, and its pixels may change with Pillow's version: the kernels of seeds 0 to
-15 are therefore stored.
+A walk of many short steps whose direction rarely flips is drawn on a canvas of twice the size, smoothed and reduced. Pillow
+draws the line, and its pixels may change with Pillow's version: the kernels of seeds 0 to 15 are therefore stored.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def _step_lengths(generator: np.random.Generator, diagonal: float, intensity: fl
 
 
 def _directions(generator: np.random.Generator, count: int, intensity: float) -> NDArray[np.float64]:
-    """The direction of each step (absolute, not a turn): of random size, its sign seldom flipped."""
+    """The direction of each step (absolute, not a turn): of random size, its sign rarely flipped."""
     largest = generator.uniform(0, intensity * np.pi)
     flip = generator.beta(2, 20)
     angles = [generator.uniform(-largest, largest)]

@@ -1,6 +1,6 @@
-"""Kernels of simple shapes, antialiased: the disk of a lens out of focus, the straight line of a camera or a thing in motion.
+"""Kernels of simple shapes, antialiased: the disk of a lens out of focus, the straight line of a moving camera or object.
 
-Both change continuously with their width, so that a width can be searched for and doubted.
+Both change continuously with their width, so a width can be searched for and have an uncertainty.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 
 COLUMNS = 64
-"""Columns of a pixel in which the height of the disk is taken; its area is then exact to about 1e-4 of a pixel."""
+"""Columns per pixel at which the height of the disk is sampled; its area is then exact to about 1e-4 of a pixel."""
 
 
 def disk_kernel(radius: float) -> Tensor:
@@ -37,7 +37,7 @@ def disk_kernel(radius: float) -> Tensor:
 
 
 def line_kernel(length: float, angle: float = 0.0) -> Tensor:
-    """A straight motion over `length` pixels, float64 [kh, kw], sum 1: every tap is the way that lies in its pixel.
+    """A straight motion over `length` pixels, float64 [kh, kw], sum 1: every tap is the length of the path inside its pixel.
 
     angle  in degrees, counter-clockwise from the horizontal; 180 degrees more are the same motion
 
@@ -49,7 +49,7 @@ def line_kernel(length: float, angle: float = 0.0) -> Tensor:
     across, up = math.cos(math.radians(angle)), math.sin(math.radians(angle))
     cuts = [np.array([-length / 2, length / 2])]
     for direction in (across, up):
-        if abs(direction) > 1e-9:  # where the way crosses from one row or column into the next
+        if abs(direction) > 1e-9:  # where the path crosses from one row or column into the next
             edges = np.arange(0.5, length / 2 * abs(direction)) / abs(direction)
             cuts += [edges, -edges]
     places = np.unique(np.concatenate(cuts))

@@ -20,7 +20,7 @@ EPS = 1e-5
 
 @dataclass(frozen=True)
 class ADMConfig(UNetConfig):
-    """What decides the network, beside what both architectures have.
+    """The configuration of the network, in addition to the common part.
 
     scale_shift          time scales and shifts after the norm, instead of being added before it
     resblock_resampling  residual blocks resample, instead of convolutions
@@ -29,7 +29,7 @@ class ADMConfig(UNetConfig):
     heads                number of heads: exactly one of the two
     new_attention_order  q, k, v split before the heads, instead of inside each head
 
-    The shapes of the tensors do not tell the last three.
+    The shapes of the tensors do not determine the last three.
     """
 
     scale_shift: bool = True
@@ -40,14 +40,14 @@ class ADMConfig(UNetConfig):
     new_attention_order: bool = False
 
     def heads_of(self, channels: int) -> int:
-        """Attention heads for a layer of so many channels."""
+        """Attention heads for a layer with this many channels."""
         if self.head_channels is not None:
             return channels // self.head_channels
         return self.heads or 1
 
 
 def resample(x: Tensor, mode: str) -> Tensor:
-    """'down': 2 x 2 means; 'up': every pixel four times; 'same': as it is."""
+    """'down': 2 x 2 means; 'up': every pixel four times; 'same': unchanged."""
     if mode == "down":
         return F.avg_pool2d(x, 2)
     return F.interpolate(x, scale_factor=2.0, mode="nearest") if mode == "up" else x
@@ -182,7 +182,7 @@ class ADM(nn.Module):
         return ADMDownsample(channels) if mode == "down" else Upsample(channels)
 
     def set_precision(self, dtype: torch.dtype) -> None:
-        """Convolutions but the last in `dtype`; everything else stays in float32."""
+        """All convolutions except the last in `dtype`; everything else stays in float32."""
         set_precision(self, dtype, keep=self.out)
 
     def _embedding(self, t: Tensor, label: Tensor | None) -> Tensor:

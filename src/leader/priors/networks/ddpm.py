@@ -19,7 +19,7 @@ EPS = 1e-6
 
 @dataclass(frozen=True)
 class DDPMConfig(UNetConfig):
-    """What decides the network: nothing beside what both architectures have."""
+    """The configuration of the network: only the common part."""
 
 
 class DDPMResBlock(nn.Module):
@@ -71,7 +71,7 @@ class DDPMDownsample(nn.Module):
 
 
 class DDPMLevel(nn.Module):
-    """Residual blocks of one resolution, each followed by attention where there is any."""
+    """Residual blocks of one resolution, each followed by attention if there is any."""
 
     def __init__(self, sizes: list[tuple[int, int]], embedding: int, attention: bool) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ class DDPM(nn.Module):
         self.conv_out = conv(last, config.out_channels)
 
     def set_precision(self, dtype: torch.dtype) -> None:
-        """Convolutions but the last in `dtype`; everything else stays in float32."""
+        """All convolutions except the last in `dtype`; everything else stays in float32."""
         set_precision(self, dtype, keep=self.conv_out)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:

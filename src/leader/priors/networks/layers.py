@@ -1,4 +1,4 @@
-"""What both architectures share: normalisation, the embedding of time, attention, and mixed precision.
+"""Layers that both architectures share: normalisation, the embedding of time, attention, and mixed precision.
 
 Everything here is plain differentiable torch: reverse and forward mode both work through it.
 """
@@ -19,7 +19,7 @@ GROUPS = 32
 
 @dataclass(frozen=True)
 class UNetConfig:
-    """What decides a network of either architecture.
+    """The configuration that both architectures share.
 
     width        channels at full size
     multipliers  channels of each level, in units of width
@@ -41,7 +41,7 @@ class UNetConfig:
 
 
 def plain_layout(x: Tensor) -> Tensor:
-    """x as it is, or, under forward-mode differentiation, in the default memory layout.
+    """x unchanged or, under forward-mode differentiation, in the default memory layout.
 
     The tangent of torch's group normalisation exists for that layout only (not for channels-last).
     """
@@ -92,7 +92,7 @@ def set_precision(network: nn.Module, dtype: torch.dtype, keep: nn.Module) -> No
 
 
 def conv(inputs: int, outputs: int, size: int = 3, **settings: Any) -> nn.Conv2d:
-    """A convolution that keeps the size of its input unless told otherwise."""
+    """A convolution that keeps the size of its input by default."""
     return nn.Conv2d(inputs, outputs, size, **({"padding": size // 2} | settings))
 
 

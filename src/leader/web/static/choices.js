@@ -37,17 +37,21 @@ export function askForSeconds(brush) {
   timer = setTimeout(async () => {
     const picture = current();
     if (!picture?.findings || state.running || !Object.keys(choicesOf(picture)).length) return;
-    let seconds = {};
+    let told = { seconds: {}, same: [] };
     try {
-      seconds = await estimate(makeWish(picture, brush));
+      told = await estimate(makeWish(picture, brush));
     } catch {
       // what is wrong with the wish is told when it is asked for
     }
     if (number !== asked) return;
+    const usual = state.site.quality;
     for (const [name, words] of Object.entries(QUALITIES)) {
       const place = $(`#quality-${name} .seconds`);
-      if (place) place.textContent = seconds[name] === undefined ? "" : `about ${formatDuration(seconds[name])}`;
-      if (place) place.dataset.seconds = seconds[name] ?? "";
+      const seconds = told.seconds[name];
+      const same = name !== usual && told.same.includes(name);
+      const time = seconds === undefined ? "" : `about ${formatDuration(seconds)}`;
+      if (place) place.textContent = same ? `the same as ${QUALITIES[usual]}` : time;
+      if (place) place.dataset.seconds = seconds ?? "";
       place?.parentElement.setAttribute("title", words);
     }
   }, 300);

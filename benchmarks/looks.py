@@ -1,0 +1,122 @@
+"""What the looks of denoising and of the task jpeg are worth on files, and whether a diagnosis chooses that task by itself.
+
+    python benchmarks/looks.py run --images photos/val --count 8        # resumes; records/looks.jsonl
+    python benchmarks/looks.py table
+
+Central crops of 192 px of halved photographs, every third of the folder. Noise of 15, 25 and 50 of 255 in files
+of 8 bits, clipped; JPEG of quality 10, 20 and 40 (4:2:0). Nothing but the task is told. Coverage is the share of errors within
+the trust map's nine-of-ten interval. "No task" counts the files that `leader restore` without a task would free of JPEG's
+artefacts: it then makes the same run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from statistics import mean
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from PIL import Image
+
+import leader
+from leader.bench.images import list_images
+from leader.metrics import lpips, psnr
+from leader.pictures import from_pil
+from leader.priors.base import Prior
+from leader.trust.maps import NINE_OF_TEN
+
+RECORDS = Path(__file__).parent / "records" / "looks.jsonl"
+SIDE, EVERY = 192, 3
+HARMS = ("noise 15", "noise 25", "noise 50", "jpeg 10", "jpeg 20", "jpeg 40")
+WORDS = ("nothing", "natural", "faithful")
+BEST = "best faithful"
+"""The quality best, where it is another run: for the faithful look of JPEG; measured at quality 20."""
+app = typer.Typer(add_completion=False, help=__doc__)
+
+
+def spoil(truth: Image.Image, harm: str, seed: int) -> Image.Image:
+    """The file that is handed in."""
+    kind, level = harm.split()
+    if kind == "jpeg":
+        truth.save(packed := io.BytesIO(), "JPEG", quality=int(level))
+        return Image.open(packed)
+    noise = int(level) * np.random.default_rng([seed, int(level)]).standard_normal((SIDE, SIDE, 3))
+    return Image.fromarray((np.asarray(truth) + noise).round().clip(0, 255).astype(np.uint8))
+
+
+def measure(prior: Prior, photograph: Path, harm: str, word: str, seed: int) -> dict[str, Any]:
+    """The record of one restoration."""
+    with Image.open(photograph) as opened:
+        whole = opened.convert("RGB").resize((opened.width // 2, opened.height // 2), Image.Resampling.LANCZOS)
+    left, top = (whole.width - SIDE) // 2, (whole.height - SIDE) // 2
+    truth = whole.crop((left, top, left + SIDE, top + SIDE))
+    given, wanted = from_pil(spoil(truth, harm, seed)), np.asarray(truth, np.float32) / 255
+    record: dict[str, Any] = {"photograph": photograph.stem, "harm": harm, "word": word}
+    pixels = given.pixels
+    if word == "nothing" and harm.startswith("jpeg"):
+        record["advised"] = leader.diagnose(given).task
+    if word != "nothing":
+        task, words = "jpeg" if harm.startswith("jpeg") else "denoise", word.split()
+        quality = words[0] if len(words) > 1 else "standard"
+        done = leader.restore(given, task, prior=prior, quality=quality, look=words[-1], check=False)
+        assert done.uncertainty is not None
+        inside = np.abs(done.array - wanted) <= NINE_OF_TEN * done.uncertainty[..., None]
+        record |= {"coverage": round(float(inside.mean()), 4), "calls": done.result.ledger.total.calls}
+        pixels = np.round(255 * done.array) / np.float32(255)
+    shown, true = (torch.from_numpy(np.ascontiguousarray(one)).permute(2, 0, 1)[None] for one in (pixels, wanted))
+    return {**record, "psnr": round(float(psnr(shown, true)), 3), "lpips": round(float(lpips(shown, true)), 4)}
+
+
+@app.command()
+def run(
+    images: Annotated[str, typer.Option(help="A folder of development photographs.")],
+    count: Annotated[int, typer.Option(help="How many of them.")] = 8,
+) -> None:
+    """Run what has no record yet."""
+    torch.set_num_threads(1)
+    prior, files = leader.load_prior("embedded"), list_images(images)
+    done = {(one["photograph"], one["harm"], one["word"]) for one in _read()}
+    for number, photograph in enumerate(files[::EVERY][:count]):
+        for harm in HARMS:
+            for word in (*WORDS, BEST) if harm == "jpeg 20" else WORDS:
+                if (photograph.stem, harm, word) not in done:
+                    with RECORDS.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(measure(prior, photograph, harm, word, number)) + "\n")
+
+
+@app.command()
+def table() -> None:
+    """Print the means over photographs."""
+    records = _read()
+    typer.echo("| file | look | PSNR | LPIPS | calls | coverage: least, mean | no task |")
+    typer.echo("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    for harm in HARMS:
+        for word in (*WORDS, BEST):
+            rows = [one for one in records if (one["harm"], one["word"]) == (harm, word)]
+            if rows:
+                typer.echo(f"| {harm} | {word} | {_join(rows)} |")
+
+
+def _join(rows: list[dict[str, Any]]) -> str:
+    covered = [one["coverage"] for one in rows if "coverage" in one]
+    advised = [one["advised"] == "jpeg" for one in rows if "advised" in one]
+    cells = (
+        f"{mean(one['psnr'] for one in rows):.2f}",
+        f"{mean(one['lpips'] for one in rows):.3f}",
+        f"{mean(one['calls'] for one in rows):.0f}" if covered else "",
+        f"{100 * min(covered):.0f} %, {100 * mean(covered):.0f} %" if covered else "",
+        f"{sum(advised)} of {len(advised)}" if advised else "",
+    )
+    return " | ".join(cells)
+
+
+def _read() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()] if RECORDS.exists() else []
+
+
+if __name__ == "__main__":
+    app()
