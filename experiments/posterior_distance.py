@@ -128,7 +128,7 @@ EXACT = UCDC(iterations=200, visible=2e-3, floor=1e-3)
 TAKING = ("ddnm", "ddrm", "projdiff")
 """They take the measured components from noisy data themselves."""
 WITH_DATA_STEP: tuple[tuple[str, Method], ...] = (
-    *METHODS[:-1],
+    *(entry for entry in METHODS if "," not in entry[0]),
     ("PIRP", PIRP()),
     ("SITCOM, T = 20", SITCOM(clamp=False)),
 )

@@ -26,7 +26,7 @@ from experiments import search
 from leader import presets
 from leader.bench.cell import Frozen
 from leader.bench.distances import render_distances
-from leader.bench.experiment import Experiment, Task, merge_settings
+from leader.bench.experiment import Experiment, Row, Task, merge_settings
 from leader.bench.experiment_file import load_experiment, load_tasks
 from leader.bench.images import load_image, to_pixels
 from leader.bench.priors import check_present, open_prior, stand_in
@@ -40,17 +40,21 @@ from leader.engines import make_engine
 from leader.errors import LeaderError, unknown_name
 from leader.metrics.inception import find_network_file
 from leader.pictures import list_pictures
+from leader.plugins import PLUGINS, expand
 from leader.presets.stored import add_stored, read_stored
 from leader.priors.catalogue import find_entry
 from leader.priors.detection import build_network
 from leader.priors.download import download
 from leader.priors.loading import device_named
 from leader.train.pruning import STEPS, calibrate_eta, curves, eta_entry
+from leader.uncertainty.estimators import read_estimator
 
 HERE = Path(__file__).parent
 FORMS = {"celebahq": "paper", "imagenet": "paper-imagenet"}
 TABLES = ("table1", "table2", "table3", "table4", "fid")
 HELD_OUT, LAMBDA_TRIALS = 4, 5
+REVERSE = Frozen({"name": "hutchinson", "reverse": True})
+"""One probe by reverse mode: the CPU has no fast convolutions in forward mode (`pace`)."""
 SOURCE = "ours: experiments/reproduce.py, lambda with DDNM on held-out pictures"
 OUT = Path("out/reproduce")
 
@@ -217,7 +221,19 @@ def _experiment(
     whole = load_experiment(path, form, images=str(out / data / "test"), **changes)
     small = replace(whole, form=replace(whole.form, count=min(count or whole.form.count, whole.form.count)))
     small = small.restricted(tasks=tasks)
-    return small if steps is None else small.shortened(steps)
+    small = small if steps is None else small.shortened(steps)
+    estimator = _estimator(small.form.prior, small.form.size, small.form.device)
+    rows = [replace(row, estimator=estimator) if _reads_sigma(row) else row for row in small.rows]
+    return replace(small, rows=tuple(rows))
+
+
+def _estimator(prior: str, size: int, device: str) -> Frozen | None:
+    """How Sigma is estimated, where not as everywhere: on the CPU a network without a variance is differentiated backwards."""
+    return REVERSE if device == "cpu" and stand_in(prior, size).source is None else None
+
+
+def _reads_sigma(row: Row) -> bool:
+    return any(PLUGINS[name].needs_sigma for name in expand(row.plugins) if isinstance(name, str))
 
 
 def _calibrate(prior: str, folder: Path, size: int, device: str, tasks: Sequence[Task], steps: int | None) -> dict[str, Any]:
@@ -238,7 +254,9 @@ def _calibrate(prior: str, folder: Path, size: int, device: str, tasks: Sequence
     say(f"Calibrating eta and lambda for {prior} on {len(photos)} held-out pictures, once.")
     clean = torch.cat([load_image(path, "host", size) for path in photos]).to(device)
     model = open_prior(prior, size, device)
-    eta = eta_entry(calibrate_eta(curves(model, clean, say=say, steps=steps or STEPS)))
+    estimator = _estimator(prior, size, device)
+    sigma = read_estimator(estimator) or "auto"
+    eta = eta_entry(calibrate_eta(curves(model, clean, sigma, say=say, steps=steps or STEPS)))
     if steps is None:
         add_stored(home, [eta])
     found: list[dict[str, Any]] = []
@@ -248,6 +266,7 @@ def _calibrate(prior: str, folder: Path, size: int, device: str, tasks: Sequence
                 cell.altered(
                     plugins=("leader-paper",),
                     device=device,
+                    estimator=estimator,
                     settings=Frozen({"satp-paper": eta["settings"]["satp-paper"]}),
                     steps=steps or STEPS,
                 )

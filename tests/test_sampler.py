@@ -116,7 +116,10 @@ def test_objects_and_names_are_the_same() -> None:
     by_object = Sampler(prior, DDNM(eta=0.5), objects, 8, estimator=Hutchinson(3))
     first, second = by_name.run(problem), by_object.run(problem)
     assert torch.equal(first.images, second.images) and first.ledger.rows == second.ledger.rows
-    assert second.settings["estimator"] == {"name": "hutchinson", "probes": 3, "window": 7, "seed": 0}
+    described = {"name": "hutchinson", "probes": 3, "window": 7, "seed": 0, "every": 1, "memory": 0.0, "reverse": False}
+    assert second.settings["estimator"] == described
+    again = Sampler(prior, DDNM(eta=0.5), objects, 8, estimator=described).run(problem)
+    assert torch.equal(again.images, second.images), "a table, as a run describes its estimator"
     assert second.settings["plugins"][0]["phi"] == "tv"
     assert json.loads(json.dumps(second.settings))["method"] == {**first.settings["method"]}
     fewer = Sampler(prior, DDNM(eta=0.5), objects, 8, estimator=Hutchinson(1)).run(problem)

@@ -19,7 +19,7 @@ from leader.plugins.image_priors import ImagePrior
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.schedule import Grid, Schedule, make_grid
-from leader.uncertainty.estimators import Estimator, check_cost, check_estimator, describe, present_name
+from leader.uncertainty.estimators import Estimator, check_cost, check_estimator, describe, present_name, read_estimator
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Choices:
         plugins: Sequence[str | Plugin] | str | Plugin,
         steps: int,
         grid: str | Grid | None,
-        estimator: str | Estimator | None,
+        estimator: str | Estimator | Mapping[str, Any] | None,
         probes: int,
         trust_time: int,
         use_presets: bool,
@@ -61,8 +61,9 @@ class Choices:
         self.plugins = expand(plugins)
         self.own = {key: value for key, value in settings.items() if key not in PLUGINS}
         self.of_plugins = {key: value for key, value in settings.items() if key in PLUGINS}
-        check_estimator(estimator, probes)
-        self.estimator = present_name(estimator)
+        chosen = read_estimator(estimator)
+        check_estimator(chosen, probes)
+        self.estimator = present_name(chosen)
         self.probes, self.trust_time = int(probes), check_count("The trust time", trust_time, 0, 2**31 - 1)
         self.steps = steps if isinstance(grid, Grid) else check_count("The number of steps", steps, 1, len(schedule))
         self._check_method()

@@ -15,7 +15,7 @@ same bits alone, in any batch and in any order.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,8 +51,8 @@ class Sampler:
     plugins     names ("leader", "ucpm", "satp", ...) or objects, one or several, applied in order
     steps       T, from 1 to the length of the prior's schedule; not used where `grid` is a Grid
     grid        None for the method's own, a name ("uniform", "linspace", "quadratic", "respaced"), or a Grid
-    estimator   how Sigma is estimated: "auto", a name, an object (Hutchinson(4)), or None to skip it if no plug-in needs it;
-                `probes` applies to the name "hutchinson"
+    estimator   how Sigma is estimated: "auto", a name, an object (Hutchinson(4)) or a table of its settings ({"name":
+                "hutchinson", "probes": 4}), or None to skip it if no plug-in needs it; `probes` applies to that name
     trust_time  the spread is stored in the Result at the first visited time at or below it
     settings    settings of a method by name; a dict under a plug-in's name holds that plug-in's settings
                 Settings that are not given come from the prior's presets for the problem's task and noise.
@@ -76,7 +76,7 @@ class Sampler:
         steps: int = 100,
         *,
         grid: str | Grid | None = None,
-        estimator: str | Estimator | None = "auto",
+        estimator: str | Estimator | Mapping[str, Any] | None = "auto",
         probes: int = 1,
         trust_time: int = TRUST_TIME,
         use_presets: bool = True,

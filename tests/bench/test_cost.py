@@ -35,6 +35,18 @@ def test_derivatives_for_sigma_are_on_the_bill(tmp_path: Path) -> None:
     assert bill.passes == pytest.approx(4 + 2 * 12) and work_of(record) == pytest.approx(bill.passes, rel=1e-3)
 
 
+@pytest.mark.parametrize(("reverse", "counts"), [(False, (5, 6, 0)), (True, (7, 0, 6))])
+def test_probes_of_some_visits_are_on_the_bill(tmp_path: Path, reverse: bool, counts: tuple[int, int, int]) -> None:
+    """Five steps, probes at visits 0 and 3; by reverse mode each time costs a call too."""
+    table = Frozen({"name": "hutchinson", "probes": 3, "every": 3, "reverse": reverse})
+    cell = tiny(tmp_path).cells()[0].altered(plugins=("satp",), settings=Frozen({"satp": {"budget": 0.0}}))
+    cell = cell.altered(steps=5, estimator=table)
+    bill, record = cost_of(cell), run_cell(cell).record
+    assert (bill.calls, bill.jvps, bill.backwards) == (record["calls"], record["jvps"], record["backwards"]) == counts
+    assert bill.passes == pytest.approx(counts[0] + 2 * 6) and work_of(record) == pytest.approx(bill.passes, rel=1e-3)
+    assert record["asked"]["estimator"] == {**table.plain(), "window": 7, "seed": 0, "memory": 0.0}
+
+
 def test_passes_follow_the_work_of_the_prior_and_the_times_visited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ProjDiff asks once more at the first time; a prior that is cheap while the noise is high; a way that goes up again."""
     recipe = tiny(tmp_path).cells()[0].altered(method="projdiff", plugins=(), steps=4).recipe

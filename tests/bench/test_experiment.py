@@ -9,6 +9,7 @@ from leader.bench.records import Store
 from leader.bench.run import dry_run, waves
 from leader.bench.setup import cost_of
 from leader.errors import LeaderError, UsageError
+from leader.methods import SITCOM
 from tests.bench.tiny import TOML, tiny, write_tiny
 
 FOLDER = Path(__file__).parents[2] / "experiments"
@@ -101,6 +102,20 @@ def test_rows_may_belong_to_some_forms(tmp_path: Path) -> None:
         load_experiment(write_tiny(tmp_path, text.replace('["large"]', '["lage"]')))
 
 
+def test_a_row_may_give_its_estimator_as_a_table(tmp_path: Path) -> None:
+    row = '[[rows]]\nlabel = "mine"\nmethods = ["ddpg"]\nestimator = { name = "hutchinson", every = 3 }\n\n[form.small]'
+    text = TOML.replace("[form.small]", row)
+    (mine, *_) = (cell for cell in tiny(tmp_path, text).cells() if cell.row == "mine")
+    assert mine.recipe.estimator == {"name": "hutchinson", "every": 3}
+    for wrong, said in (
+        ("every = 0", "from 1 to 1000"),
+        ("often = 3", "no setting 'often'"),
+        ("every = [3]", "a whole number"),
+    ):
+        with pytest.raises(LeaderError, match=said):
+            tiny(tmp_path, text.replace("every = 3", wrong))
+
+
 def test_rows_may_have_fewer_images(tmp_path: Path) -> None:
     few = '[[rows]]\nmethods = ["ddrm"]\ncount = 2\n\n[form.small]'
     found = [(cell.row, cell.index) for cell in tiny(tmp_path, TOML.replace("[form.small]", few)).cells()]
@@ -157,3 +172,8 @@ def test_a_trial_shortens_every_row(tmp_path: Path) -> None:
     experiment = tiny(tmp_path, TOML + own).shortened(4)
     assert {cell.recipe.steps for cell in experiment.cells()} == {4, None}
     assert experiment.name != tiny(tmp_path, TOML + own).name, "its records are not those of the whole"
+    whole = load_experiment(FOLDER / "table4.toml", "paper")
+    for steps, inner in ((3, 3), (50, SITCOM().inner)):
+        cells = [cell for cell in whole.shortened(steps).cells(dry=True) if cell.recipe.method == "sitcom"]
+        assert cells and {cell.recipe.settings["inner"] for cell in cells} == {inner}, "its inner loop asks the network too"
+        assert {cell.recipe.steps for cell in cells} == {min(20, steps)}

@@ -12,6 +12,7 @@ import pytest
 from leader.bench import keys
 from leader.bench.cell import Cell, Frozen
 from leader.bench.keys import identify
+from leader.bench.priors import fingerprint
 from leader.bench.records import Store, digest
 from leader.bench.run import gather, run_experiment
 from leader.bench.running import run_cell
@@ -19,6 +20,7 @@ from leader.engines import make_engine
 from leader.methods import DDNM, PIRP
 from leader.operators import BicubicSR
 from leader.plugins import UCPM
+from leader.priors.loading import load_prior
 from leader.sampler import Sampler
 from tests.bench.test_cell import cell
 from tests.bench.tiny import photographs, tiny
@@ -85,8 +87,28 @@ def test_a_picture_is_known_by_its_content(cell: Cell, tmp_path: Path) -> None:
 def test_weights_are_part_of_a_key(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     before = identify(cell).key
     keys._choices.cache_clear()
-    monkeypatch.setattr(keys, "fingerprint", lambda prior: f"other weights of {prior}")
+    monkeypatch.setattr(keys, "fingerprint", lambda prior, size: f"other weights of {prior}")
     assert identify(cell).key != before
+
+
+def test_a_prior_of_ones_own_is_known_by_its_text_and_by_the_weights_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says itself where its weights lie: its head is found beside them, and both are part of the key."""
+    weights = tmp_path / "own.weights"
+    (tmp_path / "own_prior.py").write_text(
+        "from pathlib import Path\n\nfrom leader import Schedule\nfrom leader.priors import Prior\n\n\n"
+        "class Bare(Prior):\n    def __init__(self):\n        super().__init__(Schedule.linear())\n\n\n"
+        f"class Heavy(Bare):\n    def __init__(self):\n        super().__init__()\n        self.home = Path({str(weights)!r})\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    weights.write_bytes(b"first")
+    assert load_prior("own_prior:Heavy").home == weights and load_prior("own_prior:Bare").home == tmp_path / "Bare"
+    bare, first = fingerprint("own_prior:Bare", 16), fingerprint("own_prior:Heavy", 16)
+    assert "+" not in bare and len(first.split("+")) == 2
+    weights.write_bytes(b"another")
+    assert fingerprint("own_prior:Heavy", 16).split("+")[0] == first.split("+")[0]
+    assert fingerprint("own_prior:Heavy", 16) != first
 
 
 @pytest.mark.parametrize("part", [DDNM, UCPM, BicubicSR, Sampler])

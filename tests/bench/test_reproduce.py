@@ -76,7 +76,7 @@ def test_a_trial_calibrates_runs_and_prints(network: Path, tmp_path: Path) -> No
     folder = photographs(tmp_path / "photos", count=5, side=256)
     assert runner.invoke(app, ["pictures", "celebahq", str(folder), "--count", "1", *out]).exit_code == 0
     bill = runner.invoke(app, [*words, "--dry-run"])
-    assert bill.exit_code == 0 and "6 rows; 6 cells to do: 6 calls, 4 JVPs" in bill.output
+    assert bill.exit_code == 0 and "6 rows; 6 cells to do: 10 calls, 0 JVPs, 4 backward passes" in bill.output
     done = runner.invoke(app, words)
     assert done.exception is None, done.output
     (table,) = (tmp_path / "o" / "celebahq").glob("*.md")

@@ -24,6 +24,7 @@ from leader.uncertainty.estimators import (
     noise_energy,
     predicted,
     present_name,
+    read_estimator,
 )
 from tests.oracle.cases import gaussian, mixture, states
 
@@ -162,6 +163,82 @@ def test_hutchinson_is_the_local_mean_of_probes_times_their_images(window: int) 
         assert np.allclose(found[row, 0].numpy(), window_mean(plain, window), rtol=1e-4, atol=1e-6)
 
 
+def test_probes_by_reverse_mode_are_those_of_forward_mode_where_the_derivative_is_symmetric() -> None:
+    prior, t = gaussian("correlated", SMALL), torch.tensor([300, 40])
+    x = states(prior, 300, 2)
+    prediction = prior.predict(x, t)
+    with recording(Ledger()) as ledger:
+        found = Hutchinson(3, window=3, reverse=True)(Ask(prior), x, t, prediction, [0, 1])
+    assert torch.allclose(found, Hutchinson(3, window=3)(Ask(prior), x, t, prediction, [0, 1]), rtol=1e-6, atol=1e-9)
+    assert not found.requires_grad
+    for row in (0, 1):
+        assert (ledger.rows[row].calls, ledger.rows[row].backwards, ledger.rows[row].jvps) == (1, 3, 0)
+
+
+def test_probes_by_reverse_mode_are_multiplied_by_the_transpose() -> None:
+    matrix = Linear().matrix
+    ask = Ask(gaussian("white", SMALL), lambda v, t: Prediction((v.flatten(1) @ matrix.T).reshape(v.shape), v))
+    x, abar = torch.zeros(1, *SMALL), float(ask.prior.schedule.abar(100))
+    forward = Linear()
+    Hutchinson(1, window=1)(forward, x, torch.tensor([100]), Prediction(x, x), [4])
+    signs = forward.asked[0].flatten()
+    with torch.no_grad():
+        found = Hutchinson(1, window=1, reverse=True)(ask, x, torch.tensor([100]), Prediction(x, x), [4])
+    assert torch.allclose(found.flatten(), (1 - abar) / abar**0.5 * signs * (matrix.T @ signs), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_is_kept_between_probes_is_exact_for_independent_pixels(reverse: bool) -> None:
+    """A walk down and up again; probes at visits 0, 3 and 6, of two images whose times differ."""
+    prior, estimator = gaussian("four", (1, 6, 6)), Hutchinson(1, window=1, every=3, memory=0.5, reverse=reverse)
+    independent = gaussian("white", (1, 6, 6))
+    for visit, time in enumerate((900, 700, 400, 350, 500, 60, 10)):
+        t = torch.tensor([time, time - 7])
+        x = states(independent, time, 2)
+        with recording(Ledger()) as ledger:
+            found = estimator(Ask(independent), x, t, independent.predict(x, t), [5, 9])
+        prediction = independent.predict(x, t)
+        assert prediction.variance is not None
+        assert torch.allclose(found, prediction.variance.expand_as(found), rtol=1e-6), time
+        taken = ledger.total.backwards if reverse else ledger.total.jvps
+        assert taken == (2 if visit % 3 == 0 else 0)
+    x = states(prior, 300, 1)
+    alone = estimator(Ask(prior), x, torch.tensor([300]), Prediction(x, x), [1])
+    assert torch.equal(
+        alone, Hutchinson(1, window=1, reverse=reverse)(Ask(prior), x, torch.tensor([300]), Prediction(x, x), [1])
+    )
+    assert estimator.fresh() == estimator and not estimator.fresh()._last, "another image, or run, takes probes of its own"
+
+
+def test_an_estimate_below_zero_is_kept_as_next_to_nothing() -> None:
+    ask, x, estimator = Linear(), torch.zeros(1, *SMALL), Hutchinson(1, window=1, every=2)
+    ask.matrix = -torch.eye(99)
+    assert float(estimator(ask, x, torch.tensor([500]), Prediction(x, x), [0]).max()) < 0
+    kept = estimator(ask, x, torch.tensor([400]), Prediction(x, x), [0])
+    assert torch.allclose(kept, torch.tensor(1e-8), rtol=1e-3)
+    ask.matrix = 1e6 * torch.eye(99)
+    assert float(estimator(ask, x, torch.tensor([500]), Prediction(x, x), [0]).min()) > 1
+    most = float(ask.prior.schedule.level(torch.tensor([400]), x).sigma.squeeze()) ** 2
+    assert torch.allclose(estimator(ask, x, torch.tensor([400]), Prediction(x, x), [0]), torch.tensor(most), rtol=1e-4)
+
+
+def test_memory_keeps_the_map_and_takes_the_new_mean() -> None:
+    ask, x = Linear(), torch.zeros(2, *SMALL)
+    plain, remembering = Hutchinson(1, window=3), Hutchinson(1, window=3, memory=0.75)
+    times = (torch.tensor([500, 420]), torch.tensor([410, 300]))
+    first, second = (plain(ask, x, t, Prediction(x, x), [3, 8]) for t in times)
+    assert torch.equal(remembering(ask, x, times[0], Prediction(x, x), [3, 8]), first)
+    found = remembering(ask, x, times[1], Prediction(x, x), [3, 8])
+    for row in (0, 1):
+        expected = 0.75 * first[row] * second[row].mean() / first[row].mean() + 0.25 * second[row]
+        assert torch.allclose(found[row], expected, rtol=1e-5) and torch.allclose(
+            found[row].mean(), second[row].mean(), rtol=1e-5
+        )
+    ask.matrix = -torch.eye(99)
+    found, alone = (estimator(ask, x, times[1], Prediction(x, x), [3, 8]) for estimator in (remembering, plain))
+    assert torch.equal(found, alone) and float(found.max()) < 0, "no mean to bring the old map to"
+
+
 def test_probes_are_an_images_own_at_every_time() -> None:
     def probe(image: int = 0, time: int = 5, number: int = 0, seed: int = 0) -> torch.Tensor:
         ask, x = Linear(), torch.zeros(1, *SMALL)
@@ -194,12 +271,23 @@ def test_settings_that_no_estimator_can_have_are_refused_at_their_limits() -> No
     for memory in (-0.1, 1.0):
         with pytest.raises(LeaderError, match=r"memory of the estimator 'difference' must lie in \[0, 1\)"):
             Difference(memory)
+        with pytest.raises(LeaderError, match=r"memory of the estimator 'hutchinson' must lie in \[0, 1\)"):
+            Hutchinson(memory=memory)
     for window in (2, 8):
         with pytest.raises(LeaderError, match="window must be odd"):
             Hutchinson(window=window)
+    with pytest.raises(LeaderError, match="from 1 to 1000; found 0"):
+        Hutchinson(every=0)
 
 
 def test_an_estimator_is_told_by_its_settings_and_without_its_memory() -> None:
     assert describe(Difference(0.25)) == {"name": "difference", "memory": 0.25}
-    assert describe(Hutchinson(4)) == {"name": "hutchinson", "probes": 4, "window": 7, "seed": 0}
+    table = {"name": "hutchinson", "probes": 4, "window": 7, "seed": 0, "every": 3, "memory": 0.5, "reverse": True}
+    assert describe(Hutchinson(4, every=3, memory=0.5, reverse=True)) == table
+    assert read_estimator(table) == Hutchinson(4, every=3, memory=0.5, reverse=True) != Hutchinson(4, every=3, reverse=True)
+    assert read_estimator({"name": "difference", "memory": 0.25}) == Difference(0.25) and read_estimator("head") == "head"
+    with pytest.raises(LeaderError, match="no setting 'often'; it has every, memory, probes, reverse, seed, window"):
+        read_estimator({"name": "hutchinson", "often": 2})
+    with pytest.raises(LeaderError, match="estimator 'oracle'"):
+        read_estimator({"name": "oracle"})
     assert (describe(None), describe("head"), describe(noise_energy)) == (None, "head", "noise_energy")

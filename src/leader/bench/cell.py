@@ -103,7 +103,7 @@ class Recipe:
     settings: Frozen = NOTHING
     steps: int | None = 100
     grid: str | None = None
-    estimator: str | None = None
+    estimator: str | Frozen | None = None
     seed: int = 0
     device: str = "cpu"
     precision: str = "float32"

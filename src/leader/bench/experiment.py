@@ -11,7 +11,7 @@ from typing import Any
 from leader.bench.cell import Cell, Frozen, Recipe
 from leader.bench.images import list_images
 from leader.errors import LeaderError, unknown_name
-from leader.methods import METHODS
+from leader.methods import METHODS, SITCOM
 from leader.metrics import METRICS
 from leader.plugins import PLUGINS, expand
 
@@ -39,7 +39,7 @@ class Row:
     settings: dict[str, Any] = field(default_factory=dict)
     steps: int | None = None
     grid: str | None = None
-    estimator: str | None = None
+    estimator: str | Frozen | None = None
     calls_of: str | None = None
     against: str | None = None
     count: int | None = None
@@ -114,11 +114,14 @@ class Experiment:
         return replace(self, rows=kept, tasks=named)
 
     def shortened(self, steps: int) -> Experiment:
-        """The experiment with at most `most` steps in every row, to test everything else."""
+        """The experiment with at most `steps` steps in every row and in the inner loop of SITCOM, to test everything else."""
         methods = {
             name: {**own, "steps": min(steps, own["steps"])} if "steps" in own else own
             for name, own in self.form.methods.items()
         }
+        sitcom = methods.get("sitcom", {})
+        inner = min(steps, sitcom.get("settings", {}).get("inner", SITCOM().inner))
+        methods["sitcom"] = {**sitcom, "settings": {**sitcom.get("settings", {}), "inner": inner}}
         rows = tuple(replace(row, steps=None if row.steps is None else min(steps, row.steps)) for row in self.rows)
         form = replace(self.form, steps=min(steps, self.form.steps), methods=methods)
         return replace(self, name=f"{self.name}-{steps}-steps", rows=rows, form=form)

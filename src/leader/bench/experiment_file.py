@@ -12,15 +12,16 @@ vary = { "satp.budget" = [0.0, 0.01] }  a setting with several values
 steps = [10, 100]                       T; by default the form's
 grid = "quadratic"
 calls_of = "DDNM + SATP"                as many steps as that row made calls, image by image
+estimator = "hutchinson"                or a table with its settings: { name = "hutchinson", probes = 8, every = 4 }
 label = "..."                           the row's name, with {} for the varied value
 against = "DDNM"                        the row to compare with; by default the same without plug-ins
 forms = ["full"]                        the forms that have these rows; by default all
 only = ["sr"]                           the tasks that have these rows; by default all
 count = 8                               the first images only; by default all of the form's
 
-[form.small]                            where it runs and on which images: the fields of Form, overriding the package's
-forms.toml [form.small.methods.sitcom]             steps and settings of one method in this form [table] and [figure]
-how the records are shown; see tables.py and figures.py
+[form.small]                            where it runs and on which images: fields of Form, on top of the package's forms.toml
+[form.small.methods.sitcom]             steps and settings of one method in this form
+[table] and [figure]                    how the records are shown; see tables.py and figures.py
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from leader.bench.cell import BASELINES, KEEP
+from leader.bench.cell import BASELINES, KEEP, Frozen
 from leader.bench.columns import COLUMNS
 from leader.bench.experiment import Experiment, Form, Row, Task, merge_settings
 from leader.bench.images import FITS
@@ -43,6 +44,7 @@ from leader.errors import LeaderError, UsageError, unknown_name
 from leader.methods import METHODS, make_method
 from leader.plugins import BUNDLES, PLUGINS, label_plugin, make_plugin
 from leader.schedule import GRIDS
+from leader.uncertainty.estimators import read_estimator
 
 HOME = Path(__file__).parent
 OF_THE_RUN = ("probes", "trust_time", "use_presets")
@@ -242,6 +244,7 @@ def _expand(block: Table, tasks: Mapping[str, str]) -> Iterator[Row]:
     listed = isinstance(block.values.get("steps"), list)
     counts: tuple[int | None, ...] = block.integers("steps", (1,), 1, _MOST_STEPS) if "steps" in block else (None,)
     given, grid = block.plain("settings", PLUGINS), block.text_or_none("grid")
+    estimator = _estimator(block)
     if (combinations := math.prod(len(values) for values in vary)) > _MOST_ROWS:
         raise LeaderError(f"{block.where} vary over {combinations} combinations; at most {_MOST_ROWS} are allowed.")
     for method in block.texts("methods"):
@@ -264,12 +267,21 @@ def _expand(block: Table, tasks: Mapping[str, str]) -> Iterator[Row]:
                     settings=settings,
                     steps=count,
                     grid=grid,
-                    estimator=block.text_or_none("estimator"),
+                    estimator=estimator,
                     calls_of=block.text_or_none("calls_of"),
                     against=None if host == label else host,
                     count=block.integer("count", None, 1, _MOST_IMAGES) if "count" in block else None,
                     only=tuple(tasks[name] for name in only) or None,
                 )
+
+
+def _estimator(block: Table) -> str | Frozen | None:
+    """How Sigma is estimated: a name, or a table of settings."""
+    if not isinstance(block.values.get("estimator"), dict):
+        return block.text_or_none("estimator")
+    table = block.plain("estimator")
+    read_estimator(table)
+    return Frozen(table)
 
 
 def _check_settings(method: str, settings: dict[str, Any]) -> None:

@@ -81,7 +81,7 @@ def _choices(recipe: Recipe) -> Record:
     settings = {name: plan.settings[name] for name in ("method", "plugins", "estimator", "probes")}
     times = plan.grid.times
     settings["grid"] = f"{plan.grid.visits} times from {times[0]} to {times[-2]}, {digest(times)[:8]}"
-    return {**settings, "prior": {"name": recipe.prior, "weights": fingerprint(recipe.prior)}}
+    return {**settings, "prior": {"name": recipe.prior, "weights": fingerprint(recipe.prior, recipe.size)}}
 
 
 @lru_cache(maxsize=4096)

@@ -37,12 +37,13 @@ def check_present(name: str) -> None:
     check_hash(entry, entry.path)
 
 
-def fingerprint(name: str) -> str:
+def fingerprint(name: str, size: int) -> str:
     """The identity of a prior's weights: hashes of its files; "absent" if they are not on this machine."""
     if name == GAUSSIAN:
         return f"closed form, std {_GAUSSIAN_STD}"
     if name in PRIORS:
-        return f"{revision_of(PRIORS[name]):x}"
+        home, revision = open_prior(name, size).home, f"{revision_of(PRIORS[name]):x}"
+        return "+".join([revision, *(file_hash(path) for path in ([] if home is None else list_files(home)))])
     return "+".join(file_hash(path) for path in list_files(name)) or "absent"
 
 

@@ -54,7 +54,7 @@ def sampler_of(recipe: Recipe, prior: Prior) -> Sampler:
         recipe.plugins,
         recipe.steps,
         grid=recipe.grid,
-        estimator=recipe.estimator,
+        estimator=recipe.estimator.plain() if isinstance(recipe.estimator, Frozen) else recipe.estimator,
         **recipe.settings.plain(),
     )
 
@@ -127,9 +127,11 @@ def _cost(recipe: Recipe) -> Bill:
     visited = [now for now, after in itertools.pairwise(times) if after <= now]
     each = plan.method.cost
     share = [prior.work(t, recipe.size, recipe.size) / recipe.size**2 for t in visited]
-    jvps = count_derivatives(plan.estimator, prior, math.prod(recipe.shape), plan.settings["probes"])
-    passes = count_passes(each.forward, jvps, each.backward) * sum(share) + each.start * share[0]
-    return Bill(each.forward * len(visited) + each.start, jvps * len(visited), each.backward * len(visited), passes)
+    own = count_derivatives(plan.estimator, prior, math.prod(recipe.shape), len(visited), plan.settings["probes"])
+    passes = count_passes(each.forward, 0, each.backward) * sum(share) + each.start * share[0]
+    passes += count_passes(own.calls, own.jvps, own.backwards) * sum(share) / len(share)
+    calls, backwards = each.forward * len(visited) + each.start + own.calls, each.backward * len(visited) + own.backwards
+    return Bill(calls, own.jvps, backwards, passes)
 
 
 def count_passes(calls: float, jvps: float, backwards: float) -> float:

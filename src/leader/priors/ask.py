@@ -6,7 +6,7 @@ Counts go to the ledger of the current run (`leader.priors.ledger.recording`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -42,3 +42,13 @@ class Ask:
             tangent: Tensor = torch.func.jvp(lambda v: self.function(v, t).x0, (x,), (direction,))[1]
         record([Counts(jvps=1)] * x.shape[0])
         return tangent
+
+    def transposed_products(self, x: Tensor, t: Tensor, directions: Sequence[Tensor]) -> list[Tensor]:
+        """(d x0 / d x)^T direction for each of them, by reverse mode; counted as a call, and a backward pass each."""
+        with torch.enable_grad():
+            point = x.detach().requires_grad_()
+            x0 = self.function(point, t).x0
+        last = len(directions) - 1
+        products = [torch.autograd.grad(x0, point, one, retain_graph=number < last)[0] for number, one in enumerate(directions)]
+        record([Counts(backwards=len(directions))] * x.shape[0])
+        return products

@@ -147,7 +147,8 @@ def _find_prior(name_or_path: str | Path, options: Options) -> tuple[Prior, Path
     if path.exists():
         raise LeaderError(f"{path} is neither a file nor a folder: give the path of a checkpoint.")
     if name in PRIORS:
-        return _make_prior(name, options), _find_home(name)
+        prior = _make_prior(name, options)
+        return prior, prior.home or _find_home(name)
     if path.suffix in SUFFIXES:
         raise LeaderError(f"{path} does not exist: give the path of a checkpoint or a registered name.")
     if diffusers_folder.looks_like_an_id(name):

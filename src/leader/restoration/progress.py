@@ -68,8 +68,10 @@ def _count_calls(ready: Preparation) -> float:
     """What the network does at a step, derivatives of the method and for the uncertainty included, in calls."""
     plan, cost = ready.plan, ready.plan.method.cost
     values, probes = math.prod(ready.problem.image_shape), int(plan.settings["probes"])
-    derivatives = cost.backward + count_derivatives(plan.estimator, ready.sampler.prior, values, probes)
-    return cost.forward + DERIVATIVE * derivatives
+    visits = plan.grid.visits
+    own = count_derivatives(plan.estimator, ready.sampler.prior, values, visits, probes)
+    sigma = (own.calls + DERIVATIVE * (own.jvps + own.backwards)) / visits
+    return cost.forward + DERIVATIVE * cost.backward + sigma
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ def _method_and_plugins(settings: Mapping[str, Any], uniform: bool) -> dict[str,
     of_plugins = {name: {key: value for key, value in item.items() if key != "name"} for name, item in zip(names, plugins)}
     rest = {
         "grid": Grid(tuple(times), uniform, _read_row(settings, "grid_clock"), _read_row(settings, "grid_labels")),
-        "estimator": _estimator(settings.get("estimator")),
+        "estimator": settings.get("estimator"),
         "probes": _field(settings, "probes", int, "settings"),
         "trust_time": _field(settings, "trust_time", int, "settings"),
         "use_presets": False,
@@ -245,21 +245,6 @@ def _read_row(settings: Mapping[str, Any], name: str) -> tuple[int, ...]:
     if not isinstance(one, list) or not all(type(number) is int for number in one):
         raise _malformed(f"settings.{name}", "a list of integers for one image", rows)
     return tuple(one)
-
-
-def _estimator(described: Any) -> Any:
-    """The estimator: a name, or one with settings of its own, as the plan of a run describes it."""
-    if described is None or isinstance(described, str):
-        return described
-    from leader.uncertainty.estimators import Difference, Hutchinson
-
-    kinds = {kind.__name__.lower(): kind for kind in (Difference, Hutchinson)}
-    if not isinstance(described, Mapping) or described.get("name") not in kinds:
-        raise _malformed("settings.estimator", f"a name, or a table named {' or '.join(kinds)}", described)
-    try:
-        return kinds[described["name"]](**{key: value for key, value in described.items() if key != "name"})
-    except TypeError as error:
-        raise _malformed("settings.estimator", "its settings", error) from error
 
 
 def _prior_of(summary: Mapping[str, Any], prior: Prior | None) -> dict[str, Any]:
