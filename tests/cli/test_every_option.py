@@ -345,7 +345,7 @@ def test_a_long_command_that_is_interrupted_says_so(
     monkeypatch.setattr(adapt, "plan_adaptation", lambda *_: None)
     words = {"train": ["train", "--images", tmp_path, "--state", tmp_path / "run"], "adapt": ["adapt", "x", "--data", tmp_path]}
     result = runner.invoke(app, [str(word) for word in words[name]])
-    assert result.exit_code == 130 and "Interrupted" in result.stderr and "goes on" in result.stderr
+    assert result.exit_code == 130 and "Interrupted" in result.stderr and "continues" in result.stderr
 
 
 def test_priors_get_and_inspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

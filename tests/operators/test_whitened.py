@@ -105,9 +105,9 @@ def test_wrong_references_are_refused(reference: float) -> None:
 @pytest.mark.parametrize(
     ("power", "message"),
     [
-        (torch.ones(1, 6, 5), "has shape"),
-        (torch.ones(2, 5, 6), "has shape"),
-        (torch.ones(5, 6), "has shape"),
+        (torch.ones(1, 6, 5), "must have shape"),
+        (torch.ones(2, 5, 6), "must have shape"),
+        (torch.ones(5, 6), "must have shape"),
         (torch.zeros(1, 5, 6), "above 0"),
         (torch.full((3, 5, 6), math.nan), "finite"),
         (torch.arange(1.0, 31.0).reshape(1, 5, 6), "opposite frequencies"),

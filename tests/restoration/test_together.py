@@ -41,7 +41,7 @@ def prepared(prior: CheapPrior, number: int = 0, height: int = 32, **choices: An
 
 CASES: dict[str, dict[str, Any]] = {
     "noise as found": {},
-    "small": {"task": "sr", "factor": 2, "sigma": 0.02, "quality": "standard"},
+    "small": {"task": "sr", "factor": 2, "down": "lanczos", "sigma": 0.02, "quality": "standard"},
     "blurred": {"task": "deblur", "kernel": "gaussian:1.5", "sigma": 0.03, "quality": "standard", "kernel_doubt": 0.0},
     "torn": {"task": "inpaint", "mask": np.tile([1, 1, 0, 1], (32, 6)).astype(np.float32), "sigma": 0.0},
     "grey": {"task": "colourise", "sigma": 0.01},
