@@ -174,7 +174,6 @@ RANGES: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("cells", "fresh"): UNIT,
     ("cells", "inner"): UNIT,
     ("direct", "calls"): ((1, 50), (0,)),
-    ("direct", "share"): UNIT,
     ("direct", "before"): (((), (999, 998), (2,)), ((1000,), (5, 5), (5, 9), (5, 0))),
 }
 

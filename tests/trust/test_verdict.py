@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from leader.operators import Denoising, Inpainting
+from leader.operators import Colourisation, Denoising, Inpainting
 from leader.operators.pointwise import box_mask
 from leader.operators.tasks import build_task
 from leader.presets import parsed
@@ -42,6 +42,7 @@ BEYOND: dict[str, Any] = {"removed": 1.01 * limits.TAKES_DETAIL, "correlation": 
 EDGES: list[tuple[str, Limits, Any]] = [
     ("inverted", limits.INVERTED, lambda limit: {"invented": limit}),
     ("invented", limits.INVENTED, lambda limit: {"deep": limit}),
+    ("invented colours", limits.UNCOLOURED, lambda limit: {"uncoloured": limit}),
     ("unsure", limits.UNSURE, lambda limit: {"unsure": limit}),
     ("growth", limits.GROWTH, lambda limit: {"detail": 0.05 * limit}),
     ("growth", limits.GROWTH, lambda limit: {"detail": 0.2 * limit, "removed": 4.0, "correlation": None}),
@@ -145,6 +146,16 @@ def test_a_large_hole_is_invented_and_says_how_much_of_the_picture_it_is() -> No
     narrow = box_mask(48, 64, 10, 20, side, 33)
     problem = Problem(truth * narrow, Inpainting((3, 48, 64), narrow), 0.0)
     assert judge(measure(RunFacts(problem, 2 * truth - 1, CheapPrior(), (truth * narrow)[0]))).level == "fine"
+
+
+def test_invented_colours_are_doubtful_however_sure_the_map_is() -> None:
+    truth = photograph(48, 64)[None]
+    for operator, share in ((Colourisation((3, 48, 64)), 2 / 3), (Denoising((3, 48, 64)), 0.0)):
+        problem = Problem.simulate(truth, operator, 0.0)
+        judged = judge(measure(RunFacts(problem, 2 * truth - 1, CheapPrior(), truth[0], error=torch.full_like(truth, 1e-3))))
+        assert judged.numbers["uncoloured"] == pytest.approx(share)
+        assert ("invented colours" in [reason.code for reason in judged.reasons]) is (share > 0)
+        assert judged.level == "doubtful" or not share
 
 
 def test_a_map_that_knows_nothing_is_doubtful() -> None:

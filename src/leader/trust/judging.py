@@ -21,6 +21,7 @@ Level = Literal["fine", "doubtful", "failed"]
 REASONS = {
     "inverted": "{percent:.0f} % of the picture is far from anything known: is the mask inverted?",
     "invented": "{percent:.2g} % of the picture is invented: nothing is known within {distance} pixels of it",
+    "invented colours": "the colours are invented: the given picture has none",
     "unsure": "the trust map does not know {percent:.0f} % of the picture to within {levels} grey levels",
     "sharp": "the given picture looks sharp, not blurred by this kernel: what is there to undo?",
     "growth": "the picture has {detail}: are kernel and sigma right?",
@@ -119,6 +120,7 @@ def _list_findings(numbers: Mapping[str, Any]) -> list[_Finding]:
     return [
         _find("inverted", float(numbers["invented"]), limits.INVERTED),
         _find("invented", float(numbers.get("deep", 0.0)), limits.INVENTED, distance=limits.FAR),
+        _find("invented colours", float(numbers.get("uncoloured", 0.0)), limits.UNCOLOURED),
         _find("unsure", float(numbers.get("unsure") or 0.0), limits.UNSURE, levels=SHARES[-1]),
         *scored,
         _find("sharp", read_sharpness(numbers), limits.SHARP),

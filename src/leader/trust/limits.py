@@ -31,6 +31,7 @@ def _number(name: str) -> float:
 
 INVERTED = _limits("inverted")
 INVENTED = _limits("invented")
+UNCOLOURED = _limits("uncoloured")
 UNSURE = _limits("unsure")
 GROWTH = _limits("growth")
 ENLARGED_GROWTH = _limits("enlarged_growth")

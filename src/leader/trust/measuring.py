@@ -110,5 +110,6 @@ def _measure_residual(facts: RunFacts, x: Tensor, known: Tensor | None) -> Numbe
         "blockiness": residual.measure_blockiness(facts.given) if is_picture and bool(reached.all()) else 1.0,
         "invented": 0.0 if known is None else residual.measure_far_share(reached[0]),
         "deep": 0.0 if known is None else residual.measure_far_share(reached[0], FAR),
+        "uncoloured": 1 - y.shape[1] / x.shape[1] if y.shape[2:] == x.shape[2:] else 0.0,
         "enlarged": x[0, 0].numel() / y[0, 0].numel() if is_picture else 1.0,
     }
