@@ -172,7 +172,7 @@ def test_wrong_requests_in_one_sentence(image: Any, options: dict[str, Any], say
 
 def test_containers_are_data_only(tmp_path: Path) -> None:
     np.savez(tmp_path / "other.npz", y=np.zeros(3))
-    with pytest.raises(LeaderError, match="no 'leader-measurement"):
+    with pytest.raises(LeaderError, match="not a 'leader-measurement"):
         read_container(tmp_path / "other.npz")
     np.savez(tmp_path / "pickle.npz", format=np.array([{"a": 1}], dtype=object))
     with pytest.raises(LeaderError, match="not a container"):

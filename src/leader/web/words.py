@@ -20,6 +20,7 @@ VERDICTS = {
 REASONS = {
     "inverted": "{percent:.0f} % of the picture lies far from anything known. Was the right part painted over?",
     "invented": "{percent:.2g} % of the picture is made up: nothing nearby is known.",
+    "invented colours": "The colours are made up: the picture that was given has none.",
     "unsure": "For {percent:.0f} % of the picture the program cannot say what the truth is.",
     "sharp": "The picture that was given already looks sharp, so there was no such blur to undo.",
     "growth": "There is more fine detail than the picture can hold: part of it is made up.",
