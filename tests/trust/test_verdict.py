@@ -76,6 +76,14 @@ def test_both_sides_of_every_limit(code: str, edges: Limits, change: Any) -> Non
         assert above.in_words().startswith(f"{level}: ") and above.in_words()[-1] in ".?"
 
 
+def test_a_picture_that_is_hardly_enlarged_may_keep_the_detail_it_had() -> None:
+    """Right answers have 0.5 to 0.8 of it at a factor of 1.5 and up to 0.9 at 1.25; at 2 and above 0.7 at most."""
+    for factor, growth, level in ((1.25, 0.9, "fine"), (1.5, 0.8, "fine"), (1.5, 1.0, "doubtful"), (1.5, 1.25, "failed")):
+        assert judge({**GOOD, "detail": 0.05 * growth, "enlarged": factor**2}).level == level
+    assert limits.find_enlarged_growth(4.0) == limits.find_enlarged_growth(16.0) == limits.ENLARGED_GROWTH
+    assert limits.find_enlarged_growth(1.0) == limits.GROWTH
+
+
 def test_the_kept_runs_are_judged_as_the_page_says() -> None:
     """The rates of docs/verdict-rates.md for fresh photographs; a verdict needs nothing but its numbers."""
     lines = (ROOT / "benchmarks" / "records" / "self-check.jsonl").read_text(encoding="utf-8").splitlines()

@@ -134,7 +134,7 @@ def _list_signs(numbers: Mapping[str, Any]) -> dict[str, _Finding]:
     growth, waves, noise, excess = read_growth(numbers), read_waves(numbers), read_kept_noise(numbers), float(numbers["excess"])
     bounds, detail = limits.GROWTH, f"{_write(growth)} times the detail to be expected"
     if float(numbers.get("enlarged", 1.0)) > 1:
-        bounds = limits.ENLARGED_GROWTH
+        bounds = limits.find_enlarged_growth(float(numbers["enlarged"]))
         detail = f"{_write(growth / bounds.doubtful)} times the most detail that right answers have"
     strength = waves * max(1.0, growth / limits.USUAL_GROWTH)
     found = (

@@ -48,6 +48,21 @@ TOO_CLOSE = _limits("too_close")
 COLOUR = _limits("colour")
 BLOCKS = _limits("blocks")
 
+
+def find_enlarged_growth(enlarged: float) -> Limits:
+    """The limits of detail in a picture of `enlarged` times as many pixels.
+
+    Those of ENLARGED_GROWTH hold from sides of twice the length on; below that, right answers keep more of the detail of a
+    picture that was not enlarged, and the limits lie in between, by the logarithm of the factor.
+    """
+    share = min(1.0, math.log2(enlarged) / 2)
+    doubtful, failed = (
+        share * large + (1 - share) * same
+        for large, same in ((ENLARGED_GROWTH.doubtful, GROWTH.doubtful), (ENLARGED_GROWTH.failed, GROWTH.failed))
+    )
+    return Limits(doubtful, failed)
+
+
 WORTH_A_LOOK = _number("worth_a_look")
 LEAST_DETAIL = _number("least_detail") / 255
 VISIBLE = _number("visible") / 255
