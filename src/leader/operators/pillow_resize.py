@@ -152,10 +152,8 @@ def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
         return torch.stack(means).sum(0)
     scale = size / rows
     pixel = torch.arange(size, dtype=torch.float64)
-    if kernel in (
-        "nearest",
-        "soft-nearest",
-    ):  # Pillow accumulates its positions, which determines how they round
+    if kernel in ("nearest", "soft-nearest"):
+        # Pillow accumulates its positions, which determines how they round
         places = torch.tensor(list(accumulate([scale] * (rows - 1), initial=scale / 2)), dtype=torch.float64)
         taken = places.floor()[:, None]
         if kernel == "nearest":

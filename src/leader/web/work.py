@@ -40,8 +40,8 @@ TELLING = 0.25
 LONG = 6.0
 """Runs longer than this many seconds get a draft first, if that takes less than QUICK of them."""
 QUICK = 0.4
-AROUND = 4.0
-"""The time to prepare a run and draw its maps, in network calls, on 256 x 256 pixels."""
+AROUND = 2.2
+"""The time to prepare a run and draw its maps, beyond what `count_work` has for the end of a run, in network calls."""
 RESTORED, MAP, COVER, LEVELS, RUN = "restored.png", "map.png", "cover.png", "levels.png", "run.json"
 
 
