@@ -302,7 +302,7 @@ class _Run:
             for item in plan.plugins:
                 x0 = item.modulate(x0, sigma, info, context.problem)
             context = self._pose_problem(context, sigma, info)
-        x0_hat = plan.method.correct(context, state, estimate, x0, t, u)
+        x0_hat = plan.method.correct(context, state, estimate, context.scattered(x0, u), t, u)
         for item in plan.plugins:
             x0_hat = item.settle(x0, x0_hat, self.prior, context.problem)
         moved = plan.method.advance(context, state, estimate, x0_hat, t, u)

@@ -197,6 +197,10 @@ class Host:
         return rows
 
 
+DRAWS = ("step", "observation", "extra", "scatter")
+"""What a step may draw."""
+
+
 def law(host: Host, times: Sequence[int]) -> tuple[Array, Array]:
     """Mean [N] and covariance [N, N] of the output over all draws: the host's affine maps, composed. States are columns."""
     size = host.world.A.shape[1]
@@ -218,7 +222,7 @@ def law(host: Host, times: Sequence[int]) -> tuple[Array, Array]:
     for t, u in pairwise(times):
         after = step(mean, t, u, given())
         move = step(mean + np.eye(len(mean)), t, u, given()) - after
-        cov = move @ cov @ move.T + spread([step(mean, t, u, given(n)) for n in ("step", "observation", "extra")], after)
+        cov = move @ cov @ move.T + spread([step(mean, t, u, given(n)) for n in DRAWS], after)
         mean = after
     shown = host.output(host.unpack(np.eye(len(mean))))
     return host.output(host.unpack(mean))[:, 0], shown @ cov @ shown.T

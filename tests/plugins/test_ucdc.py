@@ -63,6 +63,7 @@ def clean_problem(name: str) -> Problem:
         UCDC(power=1.5, iterations=2),
         UCDC("diagonal", power=0.4, map="shuffle"),
         UCDC(map="mean", floor=0.1),
+        UCDC(scatter=1.0),
     ],
     ids=str,
 )
@@ -180,7 +181,7 @@ def test_images_of_a_batch_are_those_alone(method: Method) -> None:
     """Masks, noises, times and Sigma differ by image; SATP lets them part."""
     for sigmas in ((0.0, 0.0), (0.03, 0.09)):
         case = scene("holes", sigmas)
-        plugins = (SATP(budget=0.05), UCDC(map="shuffle"))
+        plugins = (SATP(budget=0.05), UCDC(map="shuffle", scatter=0.5))
 
         def run(prior: DensePrior, rows: list[int], case: Any = case, plugins: Any = plugins) -> Any:
             sampler = Sampler(prior, method, plugins, 12, grid="uniform", use_presets=False)
@@ -199,7 +200,7 @@ def test_images_of_a_batch_are_those_alone(method: Method) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"covariance": "dense"}, {"map": "none"}, {"power": -1.0}, {"trust": 0.0}, {"visible": -0.1}, {"floor": 0.0}],
+    [{"covariance": "dense"}, {"map": "none"}, {"power": -1.0}, {"trust": 0.0}, {"visible": -0.1}, {"floor": 0.0}, {"scatter": -0.1}],
     ids=str,
 )
 def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:

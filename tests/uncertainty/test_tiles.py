@@ -203,3 +203,16 @@ def test_a_cache_keeps_what_was_used_last_within_its_limit() -> None:
     assert find("a") is first
     assert len(find("large", 1000)) == 1000 and cache.size <= 240, "what exceeds the limit is answered and not kept"
     assert math.isclose(float(first[0]), 1)
+
+
+@pytest.mark.parametrize(("share", "largest"), [(1.0, 16), (0.4, 16), (1.0, 9), (0.4, 9)])
+def test_draws_have_the_covariance_that_products_have(share: float, largest: int) -> None:
+    """Every pixel its variance; every pair its covariance where no tile reaches out of the picture."""
+    spread = uneven_spread((1, 11, 13))
+    S = error_covariance(network(1), 400, spread, shifted=True, largest=largest, share=share)
+    each = torch.eye(143, dtype=torch.float64).reshape(143, 1, 11, 13)
+    drawn = torch.cat([S.draw(one[None]).reshape(1, -1) for one in each])
+    product = torch.cat([S.product(one[None]).reshape(1, -1) for one in each])
+    gap = drawn.mT @ drawn - product
+    assert float(gap.diagonal().abs().max()) < 1e-12
+    assert float(gap.abs().max()) < 1e-12 or largest == 9

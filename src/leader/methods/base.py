@@ -134,6 +134,13 @@ class Context:
             return x0
         return x0 + self.given_metric.expect(-self.problem.residual(x0), self.problem.sigma, taken)
 
+    def scattered(self, x0: Tensor, u: Tensor) -> Tensor:
+        """x0, or a draw around it where a plug-in's metric asks for one; images whose answer this step gives (u = -1) keep it."""
+        change = None if self.given_metric is None else self.given_metric.scatter(lambda: self.noise("scatter"))
+        if change is None:
+            return x0
+        return x0 + torch.where(per_image(u.to(x0.device) < 0, x0), torch.zeros_like(change), change)
+
     def level(self, t: Tensor) -> Level:
         """Signal and noise at times t, in the dtype of the problem."""
         return self.schedule.level(t, self.problem.y)

@@ -33,6 +33,7 @@ from leader.uncertainty.covariance import error_covariance, independent
 from leader.uncertainty.metric import ByImage, Calibrated, Metric
 
 COVARIANCES = ("full", "diagonal")
+LARGEST_SCATTER = 2.0
 SMALLEST = 1e-8
 """A variance of 0 would take a pixel out of every data step."""
 
@@ -51,6 +52,7 @@ class UCDC(Plugin):
     paper: ClassVar[str] = "this project: docs/metric.md"
     needs_sigma: ClassVar[bool] = True
     gives_metric: ClassVar[bool] = True
+    draws: ClassVar[tuple[str, ...]] = ("scatter",)
 
     covariance: str = "full"
     """"full": pixels are correlated as the prior's fitted spectrum says; "diagonal": each knows itself alone."""
@@ -70,6 +72,8 @@ class UCDC(Plugin):
     """Whether DDNM+, DDRM and ProjDiff, which take measured components from noisy data themselves, get E[x0 | x_t, y] of the
     others alone.
     """
+    scatter: float = 0.0
+    """Standard deviations of Sigma by which x0 is drawn at random before every data step but the last; 0: the mean."""
     map: str = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
 
@@ -81,6 +85,8 @@ class UCDC(Plugin):
                 "UCDC needs power >= 0, trust > 0, visible >= 0, floor > 0 and a share in (0, 1]; "
                 f"found {self.power}, {self.trust}, {self.visible}, {self.floor} and {self.share}."
             )
+        if not 0 <= self.scatter <= LARGEST_SCATTER:
+            raise LeaderError(f"UCDC's scatter lies between 0 and {LARGEST_SCATTER:g}; found {self.scatter}.")
         for name, allowed in (("covariance", COVARIANCES), ("map", MAPS)):
             if getattr(self, name) not in allowed:
                 raise LeaderError(f"UCDC's {name} is one of {', '.join(allowed)}; found '{getattr(self, name)}'.")
@@ -100,7 +106,15 @@ class UCDC(Plugin):
             )
         mean = float(spread.mean())
         return Calibrated(
-            covariance, operator, mean, self.trust, self.iterations, self.visible, self.floor, self.only_unmeasured
+            covariance,
+            operator,
+            mean,
+            self.trust,
+            self.iterations,
+            self.visible,
+            self.floor,
+            self.only_unmeasured,
+            self.scatter,
         )
 
     def _shape_variance(self, sigma: Tensor) -> Tensor:

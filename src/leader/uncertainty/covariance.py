@@ -57,19 +57,21 @@ class Covariance:
     """S = L L^T over images [B, C, H, W]; `root` is L, from white coordinates of the same shape, `transposed` L^T.
 
     easing  the preconditioner of solves, for covariances that are diagonal in the DCT up to channels
+    fit     white coordinates from standard normal ones in the shape of the images, where the two shapes differ
     """
 
     root: Map
     transposed: Map
     easing: Easing | None = None
+    fit: Map | None = None
 
     def product(self, v: Tensor) -> Tensor:
         """S v."""
         return self.root(self.transposed(v))
 
     def draw(self, white: Tensor) -> Tensor:
-        """A draw of N(0, S) from standard normal `white`."""
-        return self.root(white)
+        """A draw of N(0, S) from standard normal `white` [B, C, H, W]."""
+        return self.root(white if self.fit is None else self.fit(white))
 
     def given(self, operator: LinearOperator, sigma: float) -> Posterior:
         """What remains when y = A x + sigma z is known, sigma in [-1, 1] units."""
@@ -248,6 +250,7 @@ def _correlation(spectrum: Spectrum, abar: float, height: int, width: int, like:
     return Covariance(
         lambda w: low_idct2(_multiply(table, w), height, width),
         lambda v: _multiply(table.transpose(0, 1), low_dct2(v, rows, columns)),
+        fit=lambda white: white[..., :rows, :columns],
     )
 
 
@@ -273,18 +276,26 @@ def tile_covariance(tile: Covariance, size: tuple[int, int], side: tuple[int, in
     counts = [-(-(n + s) // t) for n, s, t in zip(size, shift, side)]
     padding = [count * t - s - n for count, t, s, n in zip(counts, side, shift, size)]
 
-    def cut(x: Tensor) -> Tensor:
-        """[1, C, H, W] -> [tiles, C, h, w]"""
-        whole = pad(x, (shift[1], padding[1], shift[0], padding[0]))
+    def split(whole: Tensor) -> Tensor:
+        """[1, C, rows h, columns w] -> [tiles, C, h, w]"""
         parts = whole.reshape(-1, counts[0], side[0], counts[1], side[1])  # C, rows, h, columns, w
         return parts.permute(1, 3, 0, 2, 4).flatten(0, 1)
+
+    def cut(x: Tensor) -> Tensor:
+        return split(pad(x, (shift[1], padding[1], shift[0], padding[0])))
+
+    def fit(white: Tensor) -> Tensor:
+        """Parts of tiles that lie outside the picture take the draws of its other end."""
+        rows, columns = ((torch.arange(count * t) - s) % n for count, t, s, n in zip(counts, side, shift, size))
+        tiles = split(white[..., rows.to(white.device), :][..., columns.to(white.device)])
+        return (tiles if tile.fit is None else tile.fit(tiles))[None]
 
     def put_together(tiles: Tensor) -> Tensor:
         parts = tiles.reshape(counts[0], counts[1], -1, side[0], side[1]).permute(2, 0, 3, 1, 4)
         whole = parts.reshape(1, -1, counts[0] * side[0], counts[1] * side[1])
         return whole[..., shift[0] : shift[0] + size[0], shift[1] : shift[1] + size[1]]
 
-    return Covariance(lambda w: put_together(tile.root(w[0])), lambda v: tile.transposed(cut(v))[None])
+    return Covariance(lambda w: put_together(tile.root(w[0])), lambda v: tile.transposed(cut(v))[None], fit=fit)
 
 
 def stationary(matrices: Tensor, like: Tensor) -> Covariance:
@@ -325,7 +336,9 @@ def _multiply(table: Tensor, c: Tensor) -> Tensor:
 def local(spread: Tensor, correlation: Covariance) -> Covariance:
     """D^(1/2) C D^(1/2) with D = diag `spread` [B, C, H, W]."""
     deviation = spread.clamp_min(0).sqrt()
-    return Covariance(lambda w: correlation.root(w).mul_(deviation), lambda v: correlation.transposed(deviation * v))
+    return Covariance(
+        lambda w: correlation.root(w).mul_(deviation), lambda v: correlation.transposed(deviation * v), fit=correlation.fit
+    )
 
 
 def independent(spread: Tensor) -> Covariance:

@@ -13,7 +13,7 @@ Sigma comes from a head, times a fitted spectrum.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,6 +42,10 @@ class Metric(Protocol):
         """
         ...
 
+    def scatter(self, white: Callable[[], Tensor]) -> Tensor | None:
+        """What makes x0 a draw of what it may be, [B, C, H, W], from standard normal numbers; None: it stays the mean."""
+        ...
+
 
 @dataclass(frozen=True)
 class Euclidean:
@@ -58,6 +62,9 @@ class Euclidean:
     def expect(self, r: Tensor, sigma: Tensor, taken: bool = False) -> Tensor:
         return torch.zeros(len(r), *self.operator.image_shape, dtype=r.dtype, device=r.device)
 
+    def scatter(self, white: Callable[[], Tensor]) -> Tensor | None:
+        return None
+
 
 @dataclass(frozen=True)
 class Calibrated:
@@ -69,6 +76,7 @@ class Calibrated:
     iterations  of a solve at most; it ends where its error is `visible` standard deviations, root mean square
     floor       the smallest variance of data inside a solve, as a share of the mean: an exact projection does the rest
     only_unmeasured  whether methods that take measured components from y themselves are told of the others alone
+    scattered   standard deviations of the covariance with which x0 is drawn before the data step
     """
 
     covariance: Covariance
@@ -79,6 +87,7 @@ class Calibrated:
     visible: float
     floor: float
     only_unmeasured: bool = False
+    scattered: float = 0.0
 
     def pinv(self, r: Tensor) -> Tensor:
         change, left = self._share_out(r, 0.0)
@@ -106,6 +115,9 @@ class Calibrated:
         part = self.operator.measured
         return change - part.back(part.to(change) * (part.s > 0).to(change))
 
+    def scatter(self, white: Callable[[], Tensor]) -> Tensor | None:
+        return self.scattered * self.covariance.draw(white()) if self.scattered > 0 else None
+
     def _share_out(self, r: Tensor, variance: float) -> tuple[Tensor, Tensor]:
         """Sigma A^T (A Sigma A^T + variance)^{-1} r, and what it leaves of r; never below the floor."""
         least = max(variance, self.floor * self.mean)
@@ -127,3 +139,9 @@ class ByImage:
 
     def expect(self, r: Tensor, sigma: Tensor, taken: bool = False) -> Tensor:
         return torch.cat([metric.expect(r[i : i + 1], sigma[i : i + 1], taken) for i, metric in enumerate(self.metrics)])
+
+    def scatter(self, white: Callable[[], Tensor]) -> Tensor | None:
+        drawn = white()
+        found = [metric.scatter(lambda i=i: drawn[i : i + 1]) for i, metric in enumerate(self.metrics)]
+        changes = [change for change in found if change is not None]
+        return torch.cat(changes) if len(changes) == len(found) else None
