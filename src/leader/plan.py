@@ -14,7 +14,7 @@ from leader import presets
 from leader.by_name import Registry, check_count
 from leader.errors import LeaderError, UsageError
 from leader.methods import METHODS, Method, make_method
-from leader.plugins import PLUGINS, Plugin, expand, make_plugin
+from leader.plugins import BUNDLES, PLUGINS, Plugin, expand, list_bundles, make_plugin
 from leader.plugins.image_priors import ImagePrior
 from leader.priors.base import Prior
 from leader.problem import Problem
@@ -58,7 +58,7 @@ class Choices:
         settings: Mapping[str, Any],
     ) -> None:
         self.method, self.grid, self.use_presets = method, grid, bool(use_presets)
-        self.plugins = expand(plugins)
+        self.plugins, self.bundles = expand(plugins), list_bundles(plugins)
         self.own = {key: value for key, value in settings.items() if key not in PLUGINS}
         self.of_plugins = {key: value for key, value in settings.items() if key in PLUGINS}
         chosen = read_estimator(estimator)
@@ -113,11 +113,15 @@ class Choices:
         name = self.method if isinstance(self.method, str) else self.method.name
         where = (prior.name, name, problem.operator.task, problem.noise_level)
         found = presets.find(*where, prior.home) if self.use_presets else {}
-        preset = {key: value for key, value in found.items() if key not in PLUGINS}
+        preset = {key: value for key, value in found.items() if key not in PLUGINS and key not in BUNDLES}
         method = make_method(name, {**preset, **self.own}) if isinstance(self.method, str) else self.method
+        together = {item: settings for bundle in self.bundles for item, settings in found.get(bundle, {}).items()}
+
+        def settings_of(item: str) -> dict[str, Any]:
+            return {**found.get(item, {}), **together.get(item, {}), **self.of_plugins.get(item, {})}
+
         plugins = tuple(
-            item if isinstance(item, Plugin) else make_plugin(item, {**found.get(item, {}), **self.of_plugins.get(item, {})})
-            for item in self.plugins
+            item if isinstance(item, Plugin) else make_plugin(item, settings_of(item)) for item in self.plugins
         )
         plugins = tuple(item.for_host(method) for item in plugins)
         if method.term is not None and any(item.takes_over == method.term for item in plugins):
@@ -178,8 +182,12 @@ def _describe_addresses(grids: Sequence[Grid]) -> dict[str, Any]:
 
 
 def _describe(item: Method | Plugin, registry: Registry[Any]) -> dict[str, Any]:
-    """The name from which the object can be rebuilt, and its settings as plain values."""
-    values: dict[str, Any] = {field.name: getattr(item, field.name) for field in fields(item)} if is_dataclass(item) else {}
+    """The name from which the object can be rebuilt, and its settings as plain values.
+
+    A setting that came `later` is said where it is not as usual: records from before it stay valid.
+    """
+    said = {field: getattr(item, field.name) for field in fields(item)} if is_dataclass(item) else {}
+    values = {field.name: value for field, value in said.items() if "later" not in field.metadata or value != field.default}
     return {"name": registry.name_of(type(item), item.name), **{key: _make_plain(value) for key, value in values.items()}}
 
 

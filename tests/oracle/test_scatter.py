@@ -1,7 +1,7 @@
-"""A run that draws x0 before every data step has the posterior's own law, whatever the grid, if Sigma is exact and data are clean.
+"""A run that draws x0 before every data step has the posterior's own law on any grid, if Sigma is exact and data are clean.
 
-Given x_t of p(x_t | y), a draw of N(E[x0 | x_t], Sigma) moved onto the data in the metric of Sigma is one of p(x0 | x_t, y), and
-x_u = sqrt(abar_u) x0 + sqrt(1 - abar_u) z, DDNM's step with eta = 1, one of p(x_u | y): exactly, however long the step is. The
+Given x_t of p(x_t | y), a draw of N(E[x0 | x_t], Sigma) moved onto the data in the metric of Sigma is one of p(x0 | x_t, y),
+and x_u = sqrt(abar_u) x0 + sqrt(1 - abar_u) z, DDNM's step with eta = 1, is one of p(x_u | y), however long the step is. The
 last step answers with the mean, and so lacks Cov[x0 | x_t, y] of the last time.
 """
 
@@ -19,7 +19,18 @@ from leader.sampler import Sampler
 from leader.schedule import Grid
 from tests.oracle.dense import Array, At
 from tests.oracle.plugged import Host, Look, law, walk
-from tests.oracle.test_posterior_host import OPERATORS, SHAPE, SIZE, TIMES, FromTheTruth, posterior, power, prior, problem, world
+from tests.oracle.test_posterior_host import (
+    OPERATORS,
+    SHAPE,
+    SIZE,
+    TIMES,
+    FromTheTruth,
+    posterior,
+    power,
+    prior,
+    problem,
+    world,
+)
 
 FEW = (TIMES - 1, 800, 350, 120, -1)
 

@@ -200,7 +200,15 @@ def test_images_of_a_batch_are_those_alone(method: Method) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"covariance": "dense"}, {"map": "none"}, {"power": -1.0}, {"trust": 0.0}, {"visible": -0.1}, {"floor": 0.0}, {"scatter": -0.1}],
+    [
+        {"covariance": "dense"},
+        {"map": "none"},
+        {"power": -1.0},
+        {"trust": 0.0},
+        {"visible": -0.1},
+        {"floor": 0.0},
+        {"scatter": -1},
+    ],
     ids=str,
 )
 def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:

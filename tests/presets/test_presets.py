@@ -12,7 +12,7 @@ from leader import Problem, Sampler, operators, presets
 from leader.errors import LeaderError
 from leader.methods import METHODS, make_method
 from leader.operators import TASKS
-from leader.plugins import PLUGINS, make_plugin
+from leader.plugins import BUNDLES, PLUGINS, make_plugin
 from leader.presets.stored import add_stored, stored_file
 from tests.cheap_prior import CheapPrior
 
@@ -195,9 +195,12 @@ def test_every_entry_can_be_built(number: int) -> None:
     assert item.get("prior", "any") in PRIORS and item.get("task", "any") in OPERATOR_TASKS
     noise = item.get("noise", "any")
     assert noise in ("any", "none", "noisy") if isinstance(noise, str) else 0 < noise < 0.5
-    own = {key: value for key, value in item["settings"].items() if key not in PLUGINS}
-    plugins = {key: value for key, value in item["settings"].items() if key in PLUGINS}
-    for name, settings in plugins.items():
+    own = {key: value for key, value in item["settings"].items() if key not in PLUGINS and key not in BUNDLES}
+    plugins = [(key, value) for key, value in item["settings"].items() if key in PLUGINS]
+    for bundle in item["settings"].keys() & BUNDLES.keys():
+        assert item["settings"][bundle].keys() <= set(BUNDLES[bundle]), "of its members"
+        plugins += item["settings"][bundle].items()
+    for name, settings in plugins:
         built = vars(make_plugin(name, settings))
         assert {key: built[key] for key in settings} == settings
     if item["method"] == "any":

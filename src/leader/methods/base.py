@@ -135,7 +135,7 @@ class Context:
         return x0 + self.given_metric.expect(-self.problem.residual(x0), self.problem.sigma, taken)
 
     def scattered(self, x0: Tensor, u: Tensor) -> Tensor:
-        """x0, or a draw around it where a plug-in's metric asks for one; images whose answer this step gives (u = -1) keep it."""
+        """x0, or a draw around it where a plug-in's metric asks for one; where this step gives the answer (u = -1) the mean."""
         change = None if self.given_metric is None else self.given_metric.scatter(lambda: self.noise("scatter"))
         if change is None:
             return x0

@@ -58,6 +58,16 @@ def expand(plugins: Sequence[str | Plugin] | str | Plugin) -> tuple[str | Plugin
     return tuple(out)
 
 
+def list_bundles(plugins: Sequence[str | Plugin] | str | Plugin) -> tuple[str, ...]:
+    """The bundles among plug-ins.
+
+    >>> list_bundles(("leader", "ucpm"))
+    ('leader',)
+    """
+    given = (plugins,) if isinstance(plugins, (str, Plugin)) else plugins
+    return tuple(item for item in given if isinstance(item, str) and item in BUNDLES)
+
+
 def make_plugin(name: str, settings: dict[str, Any]) -> Plugin:
     """A plug-in by name with its settings.
 

@@ -17,7 +17,7 @@ takes all pixels for equally uncertain. Methods use it through the `metric` of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -72,10 +72,10 @@ class UCDC(Plugin):
     """Whether DDNM+, DDRM and ProjDiff, which take measured components from noisy data themselves, get E[x0 | x_t, y] of the
     others alone.
     """
-    scatter: float = 0.0
-    """Standard deviations of Sigma by which x0 is drawn at random before every data step but the last; 0: the mean."""
     map: str = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
+    scatter: float = field(default=0.0, metadata={"later": True})
+    """Standard deviations of Sigma by which x0 is drawn at random before every data step but the last; 0: the mean."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

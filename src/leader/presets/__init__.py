@@ -7,7 +7,8 @@ priors, methods or tasks stands for an entry of each. An entry has
   method   the host's name
   task     the operator's task ("sr-bicubic", "deblur-gaussian", ...), or "any"
   noise    "none", "noisy", "any", or a number: the level quoted for [0, 1] images
-  settings the method's settings; tables named after plug-ins ("ucpm", "satp") hold theirs
+  settings the method's settings; tables named after plug-ins ("ucpm", "satp") hold theirs; a table named after a bundle
+           ("leader") has tables of its members, for runs that ask for the bundle
   source   where the numbers come from: "paper: ..." (published with the method), "ours: ..." (our searches), "default: ..."
            (nobody's: carried over or assumed)
 

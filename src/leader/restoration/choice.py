@@ -94,8 +94,9 @@ class Choice:
         path = chosen if self.steps is None else chosen.with_steps(self.steps)
         replaced = () if self.plugins is None else set(expand(path.plugins)) - set(added)  # whose settings go with them
         own = {name: value for name, value in path.settings.items() if name not in replaced}
-        plugins = expand(path.plugins if self.plugins is None else self.plugins)
-        names = [item if isinstance(item, str) else item.name for item in plugins]
+        given = path.plugins if self.plugins is None else self.plugins
+        plugins = (given,) if isinstance(given, (str, Plugin)) else tuple(given)
+        names = [item if isinstance(item, str) else item.name for item in expand(plugins)]
         grid = {} if path.route() is None else {"grid": path.route()}
         return Sampler(
             self.prior,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 import torch
@@ -126,7 +127,7 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class ByImage:
-    """A batch whose images have metrics of their own."""
+    """A batch whose images have metrics of their own, of one kind: all of them scatter x0 or none."""
 
     metrics: Sequence[Metric]
 
@@ -141,7 +142,10 @@ class ByImage:
         return torch.cat([metric.expect(r[i : i + 1], sigma[i : i + 1], taken) for i, metric in enumerate(self.metrics)])
 
     def scatter(self, white: Callable[[], Tensor]) -> Tensor | None:
-        drawn = white()
-        found = [metric.scatter(lambda i=i: drawn[i : i + 1]) for i, metric in enumerate(self.metrics)]
-        changes = [change for change in found if change is not None]
-        return torch.cat(changes) if len(changes) == len(found) else None
+        drawn = cache(white)
+
+        def scatter_one(i: int) -> Tensor | None:
+            return self.metrics[i].scatter(lambda: drawn()[i : i + 1])
+
+        changes = [change for change in map(scatter_one, range(len(self.metrics))) if change is not None]
+        return torch.cat(changes) if changes else None
