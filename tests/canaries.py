@@ -215,7 +215,7 @@ def _cell(name: str, keep: tuple[str, ...]) -> Canary:
         sigma=0.02,
         method="ddnm",
         options=Frozen({"factor": 4}),
-        plugins=("leader",),
+        plugins=("ucdc", "satp"),
         steps=5,
         estimator="auto",
         timing=False,

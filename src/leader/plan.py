@@ -120,9 +120,7 @@ class Choices:
         def settings_of(item: str) -> dict[str, Any]:
             return {**found.get(item, {}), **together.get(item, {}), **self.of_plugins.get(item, {})}
 
-        plugins = tuple(
-            item if isinstance(item, Plugin) else make_plugin(item, settings_of(item)) for item in self.plugins
-        )
+        plugins = tuple(item if isinstance(item, Plugin) else make_plugin(item, settings_of(item)) for item in self.plugins)
         plugins = tuple(item.for_host(method) for item in plugins)
         if method.term is not None and any(item.takes_over == method.term for item in plugins):
             method = method.without_term()

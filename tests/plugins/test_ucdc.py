@@ -162,6 +162,23 @@ def test_the_metric_is_made_of_sigma_the_time_and_the_settings() -> None:
     assert float(certain.covariance.product(torch.ones_like(sigma)).min()) > 0, "no pixel is taken out of the data step"
 
 
+def test_records_from_before_a_setting_stay_valid() -> None:
+    told = [Sampler(Uneven(), DDNM(), (plugin,)).plan(clean_problem("sr")).settings for plugin in (UCDC(), UCDC(scatter=0.5))]
+    assert "scatter" not in told[0]["plugins"][0] and told[1]["plugins"][0]["scatter"] == 0.5
+
+
+def test_the_last_step_answers_with_the_mean() -> None:
+    """One step alone draws nothing; two do."""
+    case = clean_problem("inpaint")
+    runs = {
+        (steps, scatter): Sampler(Uneven(), DDNM(), (UCDC(scatter=scatter),), steps, use_presets=False).run(case).images
+        for steps in (1, 2)
+        for scatter in (0.0, 1.0)
+    }
+    assert torch.equal(runs[1, 0.0], runs[1, 1.0])
+    assert float((runs[2, 0.0] - runs[2, 1.0]).abs().max()) > 1e-3
+
+
 def test_seams_of_large_pictures_move_from_step_to_step(monkeypatch: pytest.MonkeyPatch) -> None:
     prior, problem, sigma = Uneven(), clean_problem("sr"), uneven_spread(SHAPE)
     asked: list[bool] = []

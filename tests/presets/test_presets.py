@@ -160,6 +160,21 @@ def test_what_the_caller_gives_wins(shelf: list[dict[str, Any]]) -> None:
     assert (method.eta, ucpm.lam, ucpm.sharpen, satp.budget, satp.eta) == (0.9, 0.0, 2.0, 0.4, 3.0)
 
 
+def test_settings_of_a_bundle_hold_where_it_is_asked_for(shelf: list[dict[str, Any]]) -> None:
+    settings = {"satp": {"budget": 0.4, "eta": 9.0}, "leader": {"satp": {"budget": 0.1}, "ucdc": {"scatter": 0.7}}}
+    shelf.append(entry("any", "ddnm", "any", "any", **settings))
+
+    def planned(*plugins: str, **given: Any) -> Any:
+        return Sampler(CheapPrior(), "ddnm", plugins, **given).plan(blurred(0.05)).plugins
+
+    ucdc, satp = planned("leader")
+    assert (ucdc.scatter, satp.budget, satp.eta) == (0.7, 0.1, 9.0)
+    ucdc, satp = planned("leader", satp={"budget": 0.2})
+    assert (ucdc.scatter, satp.budget, satp.eta) == (0.7, 0.2, 9.0)
+    ucdc, satp = planned("ucdc", "satp")
+    assert (ucdc.scatter, satp.budget, satp.eta) == (0.0, 0.4, 9.0)
+
+
 def test_presets_can_be_switched_off(shelf: list[dict[str, Any]]) -> None:
     method, ucpm, satp = plan(shelf, use_presets=False)
     assert (method, ucpm, satp) == (make_method("ddnm", {}), make_plugin("ucpm", {}), make_plugin("satp", {}))
