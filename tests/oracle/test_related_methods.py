@@ -248,9 +248,8 @@ def test_red_diff_slows_down_where_its_mean_gradient_is_as_small_as_adams_epsilo
     prior, mask = gaussian("correlated", shape), torch.ones(64, 96, dtype=torch.float64)
     for distance in (1e-5, 1e-3):
         y = torch.full((1, *shape), distance, dtype=torch.float64)
-        state = REDDiffState(
-            torch.zeros_like(y), torch.zeros_like(y), *(torch.zeros_like(y) for _ in range(2)), y[:, :1, :1, :1] * 0
-        )
+        none = torch.zeros_like(y)
+        state = REDDiffState(none, none, none, none, none[:, :1, :1, :1])
         made = context(prior, Problem.internal(y, Inpainting(shape, mask), 0.0))
         method, t, u = REDDiff(lam=0.0, rate=0.1), torch.tensor([300]), torch.tensor([200])
         estimate = method.estimate(made, state, t)
