@@ -150,5 +150,7 @@ def test_every_option_reaches_the_folder(tree: Path, tmp_path: Path, monkeypatch
     restore(tree, tmp_path / "out", "--engine", "ray", "--address", "auto", "--device", "cuda", "--jobs", "4")
     ray = seen["engine"]
     assert isinstance(ray, RayEngine) and (ray.workers, ray.threads, ray.address, ray.gpus) == (4, 1, "auto", 1.0)
+    restore(f"local://{tree}", tmp_path / "out")
+    assert seen["source"] == f"local://{tree}"
     restore("memory://in", "memory://out", "--jobs", "2")
     assert (seen["source"], seen["out"]) == ("memory://in", "memory://out")
