@@ -81,11 +81,14 @@ def test_a_browser_gets_one_mark_and_keeps_it(site: Site) -> None:
     assert "set-cookie" not in client.get("/").headers
     client.cookies.clear()
     mark = client.get("/").headers["set-cookie"]
+    assert client_of({COOKIE: mark.split("=")[1].split(";")[0]}) is not None, "one that is known again"
     assert mark.startswith(COOKIE)
     assert "HttpOnly" in mark and "SameSite=Strict" in mark
     client.cookies.clear()
     client.cookies.set(COOKIE, "not one of ours")
     assert "set-cookie" in client.get("/").headers
+    client.cookies.clear()
+    assert client.get("/", headers={"cookie": "a[b]=c; \x00=d"}).status_code == 200
     assert client_of({COOKIE: 32 * "a"}) == 32 * "a"
     assert client_of({COOKIE: 33 * "a"}) is None and client_of({COOKIE: 31 * "a"}) is None and client_of({}) is None
 
@@ -96,6 +99,7 @@ def test_nothing_may_be_loaded_from_elsewhere_and_no_script_stands_in_the_page(s
     policy = page.headers["content-security-policy"]
     assert policy.startswith("default-src 'self';") and "unsafe" not in policy and "http" not in policy
     assert "frame-ancestors 'none'" in policy, "and no other page shows this one inside itself"
+    assert page.headers["referrer-policy"] == "no-referrer", "nor hears of it"
     files = [client.get(f"/static/{path.name}") for path in STATIC.iterdir() if path.name != "index.html"]
     assert all(file.status_code == 200 and file.headers["x-content-type-options"] == "nosniff" for file in files)
     weight = len(page.content) + sum(len(file.content) for file in files) + len(client.get("/api/site").content)
