@@ -18,6 +18,7 @@ from leader.engines.ray import RayEngine
 from leader.errors import LeaderError
 from leader.folders import run as run_module
 from leader.folders.choices import FolderChoices
+from leader.progress import ProgressDisplay
 from leader.restoration.request import RestoreRequest
 from tests.cheap_prior import CheapPrior
 from tests.folders.conftest import results
@@ -31,12 +32,15 @@ def restore(source: Path | str, out: Path | str, *words: str) -> tuple[int, str]
     return done.exit_code, done.stderr
 
 
-def test_a_folder_and_the_second_time(tree: Path, tmp_path: Path) -> None:
+def test_a_folder_and_the_second_time(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[float, str]] = []
+    monkeypatch.setattr(ProgressDisplay, "show", lambda self, *about: shown.append(about))
     (tree / "bad.png").write_text("no picture")
     code, told = restore(tree, tmp_path / "out", "--report", "--maps", "npy")
     assert code == 1 and "4 pictures to restore" in told and "bad.png is not a picture" in told
     assert "4 pictures: 3 restored, 0 found done, 1 without a result." in told and "leader-report.html" in told
     assert re.search(r"Verdicts: 3 (fine|doubtful)\.", told)
+    assert len(shown) == 4 and 0 < shown[0][0] < 0.5 and shown[-1] == (pytest.approx(1), "4 of 4 pictures, 1 failed")
     (tree / "bad.png").unlink()
     code, told = restore(tree, tmp_path / "out", "--maps", "npy")
     assert code == 0 and "0 restored, 3 found done" in told

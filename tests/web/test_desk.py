@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import fields
 
 import pytest
 
@@ -127,6 +128,7 @@ def test_concurrency_is_fitted_to_the_cores(given: dict[str, int], jobs: int, th
     assert (found.jobs, found.threads) == (jobs, threads)
 
 
-def test_limits_must_be_larger_than_zero() -> None:
-    with pytest.raises(UsageError, match="'pixels' must be larger than 0; found 0"):
-        Limits(pixels=0)
+@pytest.mark.parametrize("name", [item.name for item in fields(Limits)])
+def test_limits_must_be_larger_than_zero(name: str) -> None:
+    with pytest.raises(UsageError, match=f"'{name}' must be larger than 0; found 0"):
+        Limits(**{name: 0})

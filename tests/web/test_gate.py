@@ -24,6 +24,7 @@ from leader.pictures import Picture, read_picture, write_picture  # noqa: E402
 from leader.pictures.exif import ASCII, Tag  # noqa: E402
 from leader.pictures.metadata import Metadata  # noqa: E402
 from leader.presets.paths import LOOKS, QUALITIES  # noqa: E402
+from leader.priors.catalogue import ENTRIES  # noqa: E402
 from leader.trust.maps import legend_entries  # noqa: E402
 from leader.web import site as sites  # noqa: E402
 from leader.web.gate import COOKIE, Gate, client_of  # noqa: E402
@@ -115,6 +116,7 @@ def test_nothing_may_be_loaded_from_elsewhere_and_no_script_stands_in_the_page(s
     assert (
         set(about["samples"]) == set(SAMPLES) and "embedded" in about["menus"]["prior"] and "ddrm" in about["menus"]["method"]
     )
+    assert about["menus"]["prior"] == ["embedded", *(name for name, entry in ENTRIES.items() if entry.on_disk)]
     for address in ("/static/../routes.py", "/static/%2e%2e/routes.py", "/static/index.html", "/static/"):
         assert client.get(address).status_code == 404
 

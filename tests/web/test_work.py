@@ -413,7 +413,12 @@ def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path, mon
     told = client.post("/api/estimate", json=wish).json()
     assert set(told["seconds"]) == set(QUALITIES) and min(told["seconds"].values()) > 0 and told["same"] == []
     submit, clients = site.desk.submit, list[str]()
-    monkeypatch.setattr(site.desk, "submit", lambda client, do: (clients.append(client), submit(client, do))[1])
+
+    def note(client: str, do: Any) -> Job:
+        clients.append(client)
+        return submit(client, do)
+
+    monkeypatch.setattr(site.desk, "submit", note)
     *_, last = (json.loads(line) for line in client.post("/api/restore", json=wish).text.splitlines())
     assert clients == ["0" * 32], "one job per client"
     assert last["state"] == "done" and len(last["outcomes"]) == 1, last["error"]
