@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.operators.jpeg import Jpeg
 from leader.plugins.base import Plugin
 from leader.plugins.informed import by_time
@@ -36,21 +35,14 @@ class Cells(Plugin):
     paper: ClassVar[str] = "this project: docs/jpeg.md"
     begins: ClassVar[bool] = True
 
-    begin: float | None = None
+    begin: Annotated[float | None, "(0, inf)"] = None
     """The noise level at which a run begins from the decoded picture, over sigma; None: where the host begins, from noise."""
-    fresh: float = 1.0
+    fresh: Annotated[float, "[0, 1]"] = 1.0
     """Share of that noise that is drawn: 0 takes the error of the compression for all of it, and draws none."""
-    inner: float = 1.0
+    inner: Annotated[float, "[0, 1]"] = 1.0
     """Share of every cell, around what the file says, that an answer without a data step of its own is held in: the last
     evaluation of DiffPIR, which smooths. Less keeps more of the file's contrast (docs/jpeg.md).
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if (self.begin is not None and not self.begin > 0) or not (0 <= self.fresh <= 1 and 0 <= self.inner <= 1):
-            raise LeaderError(
-                f"Cells need begin > 0, fresh and inner in [0, 1]; found {self.begin}, {self.fresh} and {self.inner}."
-            )
 
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
         if self.begin is None or not isinstance(problem.operator, Jpeg):
