@@ -79,9 +79,10 @@ def test_how_far_to_trust_it_is_told(folder: Path, monkeypatch: pytest.MonkeyPat
         made = real(self, *words)
         assert made.uncertainty is not None
         spread.append(made.uncertainty)
-        return replace(made, trust=SimpleNamespace(note="It was not checked."))
+        return replace(made, trust=unchecked)
 
     spread: list[Any] = []
+    unchecked: Any = SimpleNamespace(note="It was not checked.")
     monkeypatch.setattr(Preparation, "finish", finish)
     told = runner.invoke(app, [*WORDS, "--sigma", "0.1"]).stderr.splitlines()
     assert told[-2:] == [in_words(spread[0]), "It was not checked."], told
