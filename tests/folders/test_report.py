@@ -139,8 +139,8 @@ def test_a_row_says_what_its_line_says() -> None:
 def test_thumbnails_are_sharp_where_enlarged_smooth_where_reduced_and_whole(tmp_path: Path) -> None:
     tiles = np.indices((3, 2)).sum(0) % 2 * 255
     fine = np.indices((448, 224)).sum(0) % 2 * 255
-    views = [Image.fromarray(board.astype(np.uint8)).convert("RGB") for board in (tiles, fine)]
-    write_strip(tmp_path / "s.webp", *views, None)
+    before, after = (Image.fromarray(board.astype(np.uint8)).convert("RGB") for board in (tiles, fine))
+    write_strip(tmp_path / "s.webp", before, after, None)
     strip = np.asarray(Image.open(tmp_path / "s.webp").convert("L"), float)
     wide = round(SIDE * 2 / 3)
     left = (SIDE - wide) // 2
