@@ -91,7 +91,7 @@ def degrade(
     chosen, given = task_options(task, options)
     level, origin = as_sigma(sigma), as_seed(seed)
     if not (chosen.is_picture or exact):
-        raise UsageError(f"A measurement of the task '{chosen.name}' is no picture; write a container (.npz) or use exact.")
+        raise UsageError(f"A measurement of the task '{chosen.name}' is not a picture; write a container (.npz) or use exact.")
     if exact and not chosen.in_containers:
         raise UsageError(f"The task '{chosen.name}' lives in pictures; write a .png or .jpg file instead of a container.")
     picture = as_picture(image)

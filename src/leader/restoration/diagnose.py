@@ -153,7 +153,7 @@ class Diagnosis:
     def conclusion(self) -> str:
         """What to do."""
         if self.advice is None:
-            fact = "Nothing was found that would be repaired without being asked for."
+            fact = "Nothing was found that should be repaired without being asked."
             return Note("nothing", fact, Remedy("say what to do", {"task": None}))
         return f"To repair it: {self.command}"
 
@@ -237,7 +237,7 @@ def diagnose(image: ImageLike | Examination) -> Diagnosis:
 def check_advised(advice: Advice, restored: Restoration) -> None:
     """Raises NothingToRepairError where a blur was undone that nobody spoke of, and the result is not judged fine."""
     if advice.task == "deblur" and restored.verdict is not None and restored.verdict.level != "fine":
-        fact = "A blur seemed to be there, but the picture without it was judged doubtful, so the picture is left as it is."
+        fact = "There seemed to be a blur, but the result of removing it was judged doubtful, so the picture is left as it is."
         raise NothingToRepairError(Note("left", fact, Remedy("undo the blur", {"task": advice.task, **advice.options})))
 
 
@@ -245,7 +245,7 @@ def refuse_options(options: Mapping[str, Any]) -> None:
     """Refuses options of tasks (None: not given) where nobody said which task it is."""
     known = sorted({option.name for task in TASKS.values() for option in task.options if options.get(option.name) is not None})
     if known:
-        raise UsageError(f"The option {known[0]} belongs to a task; name it, or leave the option out to have it advised.")
+        raise UsageError(f"The option {known[0]} belongs to a task; give the task, or leave the option out.")
 
 
 def advise(found: Findings) -> Advice | None:
@@ -289,7 +289,7 @@ def _sentences(found: Findings) -> list[str]:
     colour = "without colour" if found.grey else "in colour"
     said = [f"The picture has {width} x {height} pixels of {found.bits} bits, {colour}."]
     if found.missing:
-        fact = f"{100 * found.missing:.2g} % of it are transparent, and stay so."
+        fact = f"{100 * found.missing:.2g} % of it is transparent and stays so."
         said.append(Note("transparent", fact, Remedy("fill them in", {"task": "inpaint"})))
     if found.drawing:
         said.append("It looks drawn rather than photographed; the networks here know photographs.")
@@ -327,7 +327,7 @@ def _compression(found: Findings) -> list[str]:
 def _noise(found: Findings) -> list[str]:
     noise = found.noise
     if noise is None:
-        return ["Its noise cannot be told: it is too small or too empty for that."]
+        return ["Its noise cannot be measured: the picture is too small or too empty."]
     if not found.noisy and found.noise_level >= VISIBLE_NOISE:
         return ["Its noise is weak beside the error of its compression."]
     if not found.noisy:

@@ -210,7 +210,7 @@ def _noise(
     if level is None:
         noise, notes = _estimate_noise(measured, task.amplifies, request.examination), request.notes
         if noise is None:
-            fact = "The picture is too small for its noise to be told, so it is taken to have none."
+            fact = "The picture is too small to measure its noise, so it is assumed to have none."
             notes.append(Note("noise untold", fact, Remedy("say how noisy it is", {"sigma": None})))
             noise = NoiseEstimate(0.0, 0.0, rounding(measured.picture.bits))
             if noise.sigma < task.weak_noise:

@@ -75,7 +75,7 @@ def _gaussian(kernel: Any, request: Request) -> Tensor:
 
 
 def _paper_kernel(request: Request) -> Tensor:
-    fact = "No kernel was given: the blur is taken to be the papers' 5 x 5 taps."
+    fact = "No kernel was given: the blur is assumed to be the papers' 5 x 5 taps."
     request.notes.append(Note("papers' kernel", fact, Remedy("choose another", {"kernel": "gaussian:STD"})))
     taps = paper_gaussian_taps()
     return torch.outer(taps, taps)
