@@ -2,7 +2,7 @@
 
 The fast blur operator is circular, so a photograph y is extended by a margin as wide as the kernel reaches.
 The unknown image lives on the extended frame; the operator then never wraps around into y. Beyond the frame
-the extension must look like a blurred image that goes on naturally and closes periodically: a rough solution
+the extension must look like a blurred image that continues naturally and closes periodically: a rough solution
 x of M k*x = y (M keeps the frame) with a smoothness term is computed by conjugate gradients, and k*x
 continues y.
 """
