@@ -41,8 +41,7 @@ HEADER = 1 << 16
 
 
 def as_picture(image: ImageLike) -> Picture:
-    """A path, Pillow image, array [H, W] or [H, W, C], or tensor [H, W], [C, H, W] or [1, C, H, W] as a
-    Picture.
+    """A path, Pillow image, array [H, W] or [H, W, C], or tensor [H, W], [C, H, W] or [1, C, H, W] as a Picture.
 
     Numbers: uint8 and uint16 over their full range, floats in [0, 1] (noise may exceed it).
     """
