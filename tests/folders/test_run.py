@@ -44,6 +44,7 @@ def test_a_folder_gives_what_single_restorations_give(tree: Path, tmp_path: Path
         assert single.uncertainty is not None and np.array_equal(spread, single.uncertainty)
         (line,) = [line for line in lines(out) if line.get("name") == name]
         kept = line["run"]
+        assert not {"trace", "versions"} & set(kept)
         expected = json.loads(json.dumps(single.summary(), default=str))
         for left_out in ("trace", "versions", "options", "seconds"):
             expected.pop(left_out)
@@ -72,6 +73,8 @@ def test_done_pictures_are_found_by_content_and_settings(tree: Path, tmp_path: P
     assert go(tree, out).restored == 1 and (out / "sub/c.png").read_bytes() == before["sub/c.png"]
     assert go(tree, out, {"seed": 4}).restored == 3
     assert go(tree, out, {"threads": 1, "seed": 4}).found == 3, "threads change roundings at most"
+    unchecked = run_module.run_folder(str(tree), str(out), choose({"seed": 5}, check=False), LocalEngine(1))
+    assert (unchecked.restored, unchecked.levels, len(work._models)) == (3, {}, 1), "one prior at a time is kept"
 
 
 def test_a_manifest_says_once_with_which_settings_its_pictures_were_made(tree: Path, tmp_path: Path) -> None:
@@ -120,20 +123,21 @@ def test_bad_files_are_told_and_do_not_stop_the_rest(tree: Path, tmp_path: Path)
         (tree / "a.png").write_bytes(content)
         last = go(tree, tmp_path / "out")
     assert last.restored == 1 and [name for name, _ in last.failed] == ["aa.png"], "the result of before is ours to replace"
+    go(tree, tmp_path / "out", {"seed": 4})
+    assert len([line for line in lines(tmp_path / "out") if line.get("name") == "aa.png"]) == 2, "told for each settings"
 
 
-@pytest.mark.parametrize("ours", [False, True])
+@pytest.mark.parametrize("error", [LeaderError("It is too dark."), MemoryError(), ZeroDivisionError("by zero")])
 def test_only_an_error_of_the_program_is_called_a_bug(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: bool
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    error = ZeroDivisionError("by zero") if ours else LeaderError("It is too dark.")
 
     def prepare(self: RestoreRequest, *words: Any, **options: Any) -> Any:
         raise error
 
     monkeypatch.setattr(RestoreRequest, "prepare", prepare)
     told = {text for _, text in go(tree, tmp_path / "out").failed}
-    assert len(told) == 1 and ("bug" in told.pop()) == ours
+    assert len(told) == 1 and ("bug" in told.pop()) == isinstance(error, ArithmeticError)
 
 
 def test_foreign_files_are_not_replaced_unasked(tree: Path, tmp_path: Path) -> None:
@@ -154,6 +158,10 @@ def test_a_foreign_map_is_not_replaced_where_the_picture_is_missing(tree: Path, 
     (tmp_path / "out/b.png.map.npy").write_text("mine")
     outcome = go(tree, tmp_path / "out", maps=".npy")
     assert [name for name, _ in outcome.failed] == ["b.png"] and (tmp_path / "out/b.png.map.npy").read_text() == "mine"
+    go(tree, tmp_path / "later")
+    (tmp_path / "later/b.png.map.npy").write_text("mine")
+    outcome = go(tree, tmp_path / "later", maps=".npy")
+    assert [name for name, _ in outcome.failed] == ["b.png"] and (tmp_path / "later/b.png.map.npy").read_text() == "mine"
 
 
 @pytest.mark.parametrize("options", [{"device": "cpu", "dtype": "float32"}, {}])
@@ -441,6 +449,7 @@ def test_masks_and_kernels_are_read_once(tree: Path, tmp_path: Path) -> None:
     run_module.run_folder(str(tree), str(tmp_path / "out"), other, LocalEngine(1))
     leader.restore(tree / "a.png", **{**ARGUMENTS, **words}, threads=1).save(tmp_path / "single.png")
     assert (tmp_path / "out/a.png").read_bytes() == (tmp_path / "single.png").read_bytes()
+    assert "mask" not in lines(tmp_path / "out")[1]["run"]["options"], "the settings hold it, once for all pictures"
 
 
 @pytest.mark.parametrize("name", ["a\\x.png", "C:/x.png", "a\0.png"])

@@ -1,8 +1,8 @@
-"""Cells: after every data step the estimate is taken where the measurement says that the truth lies.
+"""Cells: after every data step the estimate is moved to where the measurement says that the truth lies.
 
-JPEG does not only measure with noise: every coefficient of the true picture lies in its cell, within half a step of the stored
-multiple, and those that were rounded to zero, which count as unmeasured, lie within half a step of zero. Operators that know
-such cells have `confine`; for all others this plug-in does nothing. It acts before colours are clipped, on every host.
+JPEG gives more than a noisy measurement: every coefficient of the true picture lies in its cell, within half a step of the
+stored multiple, and those that were rounded to zero, which count as unmeasured, lie within half a step of zero. Operators that
+know such cells have `confine`; for all others this plug-in does nothing. It acts before colours are clipped, with every host.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from leader.schedule import Grid, grid_on, noise_grid
 
 @dataclass(frozen=True)
 class Cells(Plugin):
-    """Holds the coefficients of a JPEG in their cells, and may begin from the picture as it was decoded.
+    """Keeps the coefficients of a JPEG in their cells, and may begin from the decoded picture.
 
     >>> Cells().name, Cells.needs_sigma
     ('cells', False)
     """
 
     name: ClassVar[str] = "cells"
-    summary: ClassVar[str] = "holds every coefficient of a JPEG within half a step of what the file says"
+    summary: ClassVar[str] = "keeps every coefficient of a JPEG within half a step of its value in the file"
     paper: ClassVar[str] = "this project: docs/jpeg.md"
     begins: ClassVar[bool] = True
 
     begin: Annotated[float | None, "(0, inf)"] = None
     """The noise level at which a run begins from the decoded picture, over sigma; None: where the host begins, from noise."""
     fresh: Annotated[float, "[0, 1]"] = 1.0
-    """Share of that noise that is drawn: 0 takes the error of the compression for all of it, and draws none."""
+    """Share of that noise that is drawn: 0 treats the error of the compression as all of it and draws none."""
     inner: Annotated[float, "[0, 1]"] = 1.0
-    """Share of every cell, around what the file says, that an answer without a data step of its own is held in: the last
-    evaluation of DiffPIR, which smooths. Less keeps more of the file's contrast (docs/jpeg.md).
+    """Share of every cell, around the value in the file, to which a result without a data step of its own is confined: the last
+    evaluation of DiffPIR, which smooths. Smaller values keep more of the file's contrast (docs/jpeg.md).
     """
 
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:

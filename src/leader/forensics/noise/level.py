@@ -1,18 +1,15 @@
 """The noise level of a picture, estimated from the picture alone.
 
-White noise adds sigma^2 to every eigenvalue of the covariance of small patches, while image content lives in
-a few large ones:
-after dropping eigenvalues from the top until mean and median of the rest agree, their mean is sigma^2 (the
-test of Chen, Zhu, Heng, "An efficient statistical method for image noise level estimation", ICCV 2015).
-Colour patches are taken jointly, since
-content is correlated between channels and noise is not. To keep texture out, the estimate is repeated on the
-patches whose gradients are no larger than noise alone explains. Noise that was clipped at black and white is
-weaker than it was before: patches
-that touch the limits are left out where possible, and the rest is corrected with the moments of a clipped
-normal distribution. Grain that a picture has in every eigenvalue counts as noise: added noise of 0.02 is found within 10 %
-together with it on all bundled crops, colour and grey. A restoration takes no more of it than the finest detail leaves room for
-(`texture_limit`): 0.02 alone is found within 5 % on 25 of 25 development photographs, colour and grey, and within 10 % on 14
-of the 16 crops; two of fine grain are off by 12 % in colour and 27 % in grey.
+White noise adds sigma^2 to every eigenvalue of the covariance of small patches, while image content lives in a few large ones:
+after dropping eigenvalues from the top until mean and median of the rest agree, their mean is sigma^2 (the test of Chen, Zhu,
+Heng, "An efficient statistical method for image noise level estimation", ICCV 2015). Colour patches are taken jointly, since
+content is correlated between channels and noise is not. To keep texture out, the estimate is repeated on the patches whose
+gradients are no larger than noise alone explains. Noise that was clipped at black and white is weaker than before: patches that
+touch the limits are left out if possible, and the rest is corrected with the moments of a clipped normal distribution. Grain
+that a picture has in every eigenvalue counts as noise: added noise of 0.02 is found within 10 % together with it on all bundled
+crops, colour and grey. A restoration removes no more of it than the finest detail allows (`texture_limit`): 0.02 alone is found
+within 5 % on 25 of 25 development photographs, colour and grey, and within 10 % on 14 of the 16 crops; two of fine grain are
+off by 12 % in colour and 27 % in grey.
 """
 
 from __future__ import annotations
@@ -95,10 +92,10 @@ def _places(shape: tuple[int, ...], known: NDArray[np.bool_] | None, side: int) 
 
 
 def find_unsaturated(patches: NDArray[np.float64], least: float = 0.1, instead: float = 0.5) -> NDArray[np.bool_]:
-    """Which patches [..., C, n, n] have few pixels at black or white; where less than `least` of them do, the best `instead`.
+    """Which patches [..., C, n, n] have few pixels at black or white; if fewer than `least` of them do, the best `instead`.
 
-    Fewer than half would be chosen for having drawn little noise: the best tenth reads 7 % too little at 75 / 255, the better
-    half 2 %.
+    Choosing fewer than half would select patches that happen to have little noise: the best tenth reads 7 % too little at
+    75 / 255, the better half 2 %.
     """
     share = ((patches <= 0) | (patches >= 1)).mean(axis=(-2, -1)).max(axis=-1)
     few = float(np.quantile(share, least)) > SATURATED
@@ -108,8 +105,8 @@ def find_unsaturated(patches: NDArray[np.float64], least: float = 0.1, instead: 
 def _surrounding_energy(pixels: Array, side: int, where: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Array:
     """Mean gradient energy of the four patches that touch each patch.
 
-    Texture goes on beyond a patch, its noise does not: judged by its neighbours, a patch is not chosen for
-    having drawn little noise, which would bias the estimate.
+    Texture continues beyond a patch, its noise does not: judged by its neighbours, a patch is not chosen for happening to have
+    little noise, which would bias the estimate.
     """
     down = (np.diff(pixels, axis=0) ** 2).sum(2)
     across = (np.diff(pixels, axis=1) ** 2).sum(2)
