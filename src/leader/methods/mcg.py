@@ -15,13 +15,13 @@ as far as their noise allows. Their CT alternates with a corrector and takes gra
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 
 from leader.methods.base import Context, Estimate, State
 from leader.methods.dps import DPS
-from leader.methods.shared import ancestral_step, check_damping, replace_measured
+from leader.methods.shared import ancestral_step, replace_measured
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,10 @@ class MCG(DPS):
     needs: ClassVar[str] = "A, differentiable, and A^+; with noise A^T (A A^T + eta)^{-1}"
     revision: ClassVar[int] = 2
 
-    scale: float | None = 1.0
+    scale: Annotated[float | None, "[0, inf)"] = 1.0
     """Strength of the guidance; None: that published for DPS on the task."""
-    damping: float = 4.0
+    damping: Annotated[float, "[0, inf)"] = 4.0
     """Damping of noisy data; 0: they are used as they are."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_damping(self.damping)
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         return context.expected(x0, taken=True)

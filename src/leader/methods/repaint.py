@@ -17,15 +17,13 @@ the network's own if it was trained to predict one, as that of the step between 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 
 from leader.methods.base import Context, Estimate, Method, State
 from leader.methods.shared import (
     ancestral_step,
-    check_damping,
-    check_travel,
     clamp_x0,
     noise_up,
     replace_measured,
@@ -48,18 +46,13 @@ class RePaint(Method):
     needs: ClassVar[str] = "A and A^+; with noise A^T (A A^T + eta)^{-1}"
     revision: ClassVar[int] = 2
 
-    travel_length: int = 10
-    travel_repeats: int = 10
+    travel_length: Annotated[int, "[1, 1000]"] = 10
+    travel_repeats: Annotated[int, "[1, 100]"] = 10
     """Time travel: from every travel_length-th step back up by as many, repeats - 1 times; 1: none."""
     clamp: bool = True
     """Hold x0 in [-1, 1]."""
-    damping: float = 4.0
+    damping: Annotated[float, "[0, inf)"] = 4.0
     """Damping of noisy data; 0: they are used as they are."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_travel("RePaint", self.travel_length, self.travel_repeats)
-        check_damping(self.damping)
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
         return travelling_grid(schedule, steps, self.travel_length, self.travel_repeats)
