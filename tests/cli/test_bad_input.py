@@ -33,6 +33,8 @@ BAD = [
     (["in.png", "out.png", "--prior", "model.pt"], 1, "does not exist"),
     (["in.png", "out.png", "--sigma", "-0.1"], 2, ">= 0"),
     (["in.png", "out.png", "--sigma", "nan"], 2, "finite"),
+    (["in.png", "out.png", "--threads", "1025"], 2, "1024"),
+    (["in.png", "out.png", "--seed", "-1"], 2, "--seed"),
     (["in.png", "out.png", "--sigma", "loud"], 2, "number"),
     (["in.png", "out.png", *DEBLUR, "--kernel", "zeros.npy"], 1, "positive sum"),
     (["in.png", "out.png", "--task", "inpaint", "--mask", "mask.png"], 1, "same size"),
