@@ -17,7 +17,6 @@ from tests.web.browsing import FLAGS, PATIENCE, choose, chromium, restore
 
 SCREENS = {"laptop": (1366, 768), "phone": (390, 844)}
 SHOTS = (
-    ("rest", "laptop", "light"),
     ("done", "laptop", "light"),
     ("map", "laptop", "dark"),
     ("brush", "laptop", "dark"),

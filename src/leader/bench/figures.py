@@ -54,8 +54,8 @@ def save_figure(make: Callable[[], Any], out: Path) -> None:
         raise LeaderError(f"A figure is written as {', '.join(BLANK)}; found '{out.name}'.")
     buffer = io.BytesIO()
     with drawing():
-        options: dict[str, Any] = {"pil_kwargs": {"quality": 90}} if out.suffix == ".jpg" else {"metadata": BLANK[out.suffix]}
-        make().savefig(buffer, format=out.suffix[1:], **options)
+        jpeg = {"pil_kwargs": {"quality": 90, "optimize": True, "progressive": True}}
+        make().savefig(buffer, format=out.suffix[1:], **(jpeg if out.suffix == ".jpg" else {"metadata": BLANK[out.suffix]}))
     write_atomically(out, buffer.getvalue())
 
 

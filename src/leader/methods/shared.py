@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from leader.by_name import check_count
-from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, per_image
 from leader.operators.base import SpectralOperator, where_measured
 from leader.operators.components import Components
@@ -177,11 +175,6 @@ def travelling_grid(schedule: Schedule, steps: int, length: int, repeats: int) -
     return grid_on(schedule, steps, lambda count, total: travel_grid(count, length, repeats, total))
 
 
-def check_travel(method: str, length: int, repeats: int) -> None:
-    check_count(f"{method}'s travel_length", length, 1, 1000)
-    check_count(f"{method}'s travel_repeats", repeats, 1, 100)
-
-
 def noise_up(context: Context, x: Tensor, t: Tensor, u: Tensor) -> Tensor:
     """x_t [B, C, H, W] at times u > t, by the forward process: sqrt(abar_u / abar_t) x_t + sqrt(1 - abar_u / abar_t) z."""
     now, up = context.level(t), context.level(u)
@@ -189,25 +182,20 @@ def noise_up(context: Context, x: Tensor, t: Tensor, u: Tensor) -> Tensor:
     return up.cast(kept.sqrt()) * x + up.cast((1 - kept).sqrt()) * context.noise("travel")
 
 
-def check_damping(value: float) -> None:
-    """Rejects values that `replace_measured` does not accept."""
-    if value < 0:
-        raise LeaderError(f"The damping of noisy data must be >= 0; found {value}.")
-
-
 def replace_measured(context: Context, x: Tensor, t: Tensor, u: Tensor, damping: float) -> Tensor:
     """x at times u with the measured part taken from y, brought to the noise of u by the draw "observation".
 
     Clean data, or damping = 0: A x is that of y. Noisy data: weighted by damping sigma^2 against the variance 1 - abar_t of x0
-    given x_t, so y enters fully at high noise and not at all at the end.
+    given x_t, so y enters fully at high noise and not at all at the end. Never in a plug-in's metric: what is replaced is
+    mostly noise, which is white, and the correlations of x0 would carry it into pixels that have theirs already.
     """
     problem, now, after = context.problem, context.level(t), context.level(u)
     operator, y = problem.operator, problem.y
     known = per_image(after.signal, y) * y + per_image(after.noise, y) * operator.A(context.noise("observation"))
     missing = known - operator.A(x)
     if problem.noise_free or damping == 0:
-        return x + context.metric.pinv(missing)
-    return x + context.metric.regularised_pinv(missing, damping * problem.sigma**2 / (1 - now.abar.flatten()))
+        return x + operator.pinv(missing)
+    return x + operator.regularised_pinv(missing, damping * problem.sigma**2 / (1 - now.abar.flatten()))
 
 
 def follow_flow(context: Context, x: Tensor, t: Tensor, steps: int) -> Prediction:

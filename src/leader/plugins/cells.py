@@ -1,20 +1,19 @@
-"""Cells: after every data step the estimate is taken where the measurement says that the truth lies.
+"""Cells: after every data step the estimate is moved to where the measurement says that the truth lies.
 
-JPEG does not only measure with noise: every coefficient of the true picture lies in its cell, within half a step of the stored
-multiple, and those that were rounded to zero, which count as unmeasured, lie within half a step of zero. Operators that know
-such cells have `confine`; for all others this plug-in does nothing. It acts before colours are clipped, on every host.
+JPEG gives more than a noisy measurement: every coefficient of the true picture lies in its cell, within half a step of the
+stored multiple, and those that were rounded to zero, which count as unmeasured, lie within half a step of zero. Operators that
+know such cells have `confine`; for all others this plug-in does nothing. It acts before colours are clipped, with every host.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.operators.jpeg import Jpeg
 from leader.plugins.base import Plugin
 from leader.plugins.informed import by_time
@@ -25,32 +24,25 @@ from leader.schedule import Grid, grid_on, noise_grid
 
 @dataclass(frozen=True)
 class Cells(Plugin):
-    """Holds the coefficients of a JPEG in their cells, and may begin from the picture as it was decoded.
+    """Keeps the coefficients of a JPEG in their cells, and may begin from the decoded picture.
 
     >>> Cells().name, Cells.needs_sigma
     ('cells', False)
     """
 
     name: ClassVar[str] = "cells"
-    summary: ClassVar[str] = "holds every coefficient of a JPEG within half a step of what the file says"
+    summary: ClassVar[str] = "keeps every coefficient of a JPEG within half a step of its value in the file"
     paper: ClassVar[str] = "this project: docs/jpeg.md"
     begins: ClassVar[bool] = True
 
-    begin: float | None = None
+    begin: Annotated[float | None, "(0, inf)"] = None
     """The noise level at which a run begins from the decoded picture, over sigma; None: where the host begins, from noise."""
-    fresh: float = 1.0
-    """Share of that noise that is drawn: 0 takes the error of the compression for all of it, and draws none."""
-    inner: float = 1.0
-    """Share of every cell, around what the file says, that an answer without a data step of its own is held in: the last
-    evaluation of DiffPIR, which smooths. Less keeps more of the file's contrast (docs/jpeg.md).
+    fresh: Annotated[float, "[0, 1]"] = 1.0
+    """Share of that noise that is drawn: 0 treats the error of the compression as all of it and draws none."""
+    inner: Annotated[float, "[0, 1]"] = 1.0
+    """Share of every cell, around the value in the file, to which a result without a data step of its own is confined: the last
+    evaluation of DiffPIR, which smooths. Smaller values keep more of the file's contrast (docs/jpeg.md).
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if (self.begin is not None and not self.begin > 0) or not (0 <= self.fresh <= 1 and 0 <= self.inner <= 1):
-            raise LeaderError(
-                f"Cells need begin > 0, fresh and inner in [0, 1]; found {self.begin}, {self.fresh} and {self.inner}."
-            )
 
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
         if self.begin is None or not isinstance(problem.operator, Jpeg):

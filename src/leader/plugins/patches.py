@@ -1,35 +1,33 @@
 """Patches: holes wider than what the network sees are filled with patches of the picture's own known part.
 
-The network fills a hole well as far as its border tells: deeper inside its answer is a smooth guess. That guess says which
-colours to expect, the picture's own patches (`leader.priors.patches`) say what such parts of it look like. From coarse to fine:
-at each level the answer of the coarser one is the guess. The plug-in acts once, on the finished image; what is known, and what
-is missing in holes that are narrow, stays as the method left it.
+The network fills a hole well near its border; deeper inside, its estimate is a smooth guess. The guess gives the expected
+colours, the picture's own patches (`leader.priors.patches`) show what such parts look like. From coarse to fine, the result of
+each level is the guess of the next. The plug-in acts once, on the finished image; known pixels and narrow holes stay as the
+method left them.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from leader.by_name import check_count
-from leader.errors import LeaderError
 from leader.plugins.base import Plugin
 from leader.priors.patches import SIDE, Widths, collect_patches, fill_from_border
 from leader.priors.pyramid_net import enlarge, halve, pad_to_multiple
 from leader.problem import Problem
 
 LEVEL_DEPTH = 24
-"""Pixels that a hole is deep at most at the coarsest level: two or three patches."""
+"""Largest depth of a hole at the coarsest level, in pixels: two or three patches."""
 AROUND = 2
-"""How far around a hole patches are looked for, in its longer sides; at least LEAST_AROUND pixels."""
+"""How far around a hole patches are searched, in multiples of its longer side; at least LEAST_AROUND pixels."""
 LEAST_AROUND = 96
 MOST_FILLED = 40_000
-"""Pixels of holes that are filled at a level at most; finer levels of larger holes keep the enlarged answer."""
+"""Most pixels that are filled at a level; at finer levels larger holes keep the enlarged result."""
 
 
 @dataclass(frozen=True)
@@ -46,23 +44,14 @@ class Patches(Plugin):
     paper: ClassVar[str] = "this project: docs/holes.md"
     revision: ClassVar[int] = 3
 
-    wide: int = 15
+    wide: Annotated[int, "[1, 10000]"] = 15
     """Holes that no square of 2 wide + 1 pixels fits into are left to the network."""
-    share: float = 0.5
-    """Of the patches in the answer; the rest is the network's: errors that differ cancel, and little sharpness is lost."""
-    guess: float = 0.24
-    """How far a patch may lie from the guess that it replaces, a standard deviation in [-1, 1] units, at coarse levels."""
-    fine_guess: float = 0.16
+    share: Annotated[float, "(0, 1]"] = 0.5
+    """Share of the patches in the result; the rest is the network's: independent errors cancel at little loss of sharpness."""
+    guess: Annotated[float, "(0, inf)"] = 0.24
+    """How far a patch may differ from the guess it replaces, a standard deviation in [-1, 1] units, at coarse levels."""
+    fine_guess: Annotated[float, "(0, inf)"] = 0.16
     """The same at full size."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("The half width from which on a hole is wide", self.wide, 1, 10_000)
-        if not (self.guess > 0 and self.fine_guess > 0 and 0 < self.share <= 1):
-            raise LeaderError(
-                "Patches need guess > 0, fine_guess > 0 and a share in (0, 1]; "
-                f"found {self.guess}, {self.fine_guess} and {self.share}."
-            )
 
     def conclude(self, images: Tensor, problem: Problem) -> Tensor:
         known = problem.find_known_pixels()

@@ -1,7 +1,7 @@
 """SATP, state-aware trajectory pruning: jump as far as the current uncertainty allows. LEADer, section 4.4.
 
-Delta = max(1, floor(eta (B / (U_t + 1e-8))^(1/rho))) grid steps. The paper counts steps of whatever grid there is, and a jump
-may lead to the clean image itself: t_next = max(0, t - Delta); `SATPPaper` is that. Ours, `SATP`: the formula means steps of a
+Delta = max(1, floor(eta (B / (U_t + 1e-8))^(1/rho))) grid steps. The paper counts steps of the grid in use, and a jump may
+lead to the clean image itself: t_next = max(0, t - Delta); `SATPPaper` is that. Ours, `SATP`: the formula means steps of a
 100-step grid; on finer grids it is scaled by T/100, and on a non-uniform grid the farthest time not below t - 10 Delta is
 taken. The last time before the clean image is always visited.
 """
@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
-from leader.errors import LeaderError
 from leader.plugins.base import Plugin
 from leader.schedule import Grid
 
@@ -33,23 +32,16 @@ class SATP(Plugin):
     summary: ClassVar[str] = "jumps over time steps that the current uncertainty shows to be redundant"
     needs_sigma: ClassVar[bool] = True
 
-    budget: float = 0.01
+    budget: Annotated[float, "[0, inf)"] = 0.01
     """B, the information loss allowed per step; 0 switches pruning off."""
-    eta: float = 2.0
+    eta: Annotated[float, "[0, inf)"] = 2.0
     """Scale of the jumps, calibrated once per prior and estimator."""
-    rho: float = 1.0
+    rho: Annotated[float, "(0, inf)"] = 1.0
     """Order of the local error."""
-    rule: str = "scaled"
-    """"scaled": Delta in steps of a 100-step grid, and the last time is visited; "written": in steps of the grid there is, down
-    to the clean image.
+    rule: Literal["scaled", "written"] = "scaled"
+    """"scaled": Delta in steps of a 100-step grid, and the last time is visited; "written": in steps of the grid in use,
+    down to the clean image.
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (self.budget >= 0 and self.eta >= 0 and self.rho > 0):
-            raise LeaderError(f"SATP needs budget >= 0, eta >= 0 and rho > 0; found {self.budget}, {self.eta}, {self.rho}.")
-        if self.rule not in ("scaled", "written"):
-            raise LeaderError(f"SATP's rule is scaled or written; found '{self.rule}'.")
 
     def jump(self, uncertainty: float, scale: float = 1.0) -> int:
         """Delta in grid steps, from 1 to more than any grid has."""
@@ -87,6 +79,6 @@ class SATPPaper(SATP):
 
     name: ClassVar[str] = "satp-paper"
     label: ClassVar[str] = "SATP (paper)"
-    summary: ClassVar[str] = "SATP as the paper writes it: B = 0.01, steps of the grid there is, down to the clean image"
+    summary: ClassVar[str] = "SATP as the paper writes it: B = 0.01, steps of the grid in use, down to the clean image"
 
-    rule: str = "written"
+    rule: Literal["scaled", "written"] = "written"

@@ -1,4 +1,4 @@
-"""The Wiener factor: badly measured components are answered as far as they can be believed.
+"""The Wiener factor: badly measured components are trusted only as far as their noise allows.
 
 DDNM+ and DDRM move every measured component of x0 to y / s, however small its singular value s is; where sigma / s is far
 above what photographs have there, the answer is noise up to 50 times too strong (docs/posterior-distance.md). This plug-in
@@ -7,13 +7,13 @@ multiplies what the data step changed, component by component of the operator's 
     s^2 C g / (s^2 C g + sigma^2),
 
 C the variance of the component under the prior's Gaussian model. It trades LPIPS for PSNR (what comes in through those
-components looks like texture): a means for the faithful look. Noise-free data and operators without an SVD are left alone.
+components looks like texture): a tool for the faithful look. Noise-free data and operators without an SVD are left alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -41,16 +41,11 @@ class Wiener(Plugin):
     """
 
     name: ClassVar[str] = "wiener"
-    summary: ClassVar[str] = "believes badly measured components only as far as the prior knows them worse"
+    summary: ClassVar[str] = "trusts badly measured components only as far as the prior knows them less well"
     paper: ClassVar[str] = "this project: docs/start.md"
 
-    trust: float = 8.0
+    trust: Annotated[float, "(0, inf)"] = 8.0
     """g, how many times the spread of the Gaussian model a picture may have; larger is closer to the plain host."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.trust > 0:
-            raise LeaderError(f"The Wiener factor's trust must be positive; found {self.trust}.")
 
     def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
         operator = problem.operator

@@ -1,4 +1,4 @@
-"""The blur of a picture, named with a confidence, or one sentence why none is named."""
+"""The blur of a picture, named with a confidence, or one sentence that says why none is named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from leader.forensics.noise.estimate import NoiseEstimate
 from leader.forensics.outcome import NotExamined
 
 ODDS: dict[Family, float] = {"gaussian": math.log(0.3), "disk": math.log(0.1), "line": math.log(0.1)}
-"""Against no blur, before a picture is seen."""
+"""Prior log odds of each family against no blur."""
 _CONSTANTS = read_constants("blur.search")
 UPRIGHT, NEARLY_UPRIGHT, SURE_OF_BLUR = _CONSTANTS.numbers("upright", "nearly_upright", "sure_of_blur")
 SUREST, SMALLEST_ERROR, FLAT_VARIANCE = _CONSTANTS.numbers("surest", "smallest_error", "flat_variance")
@@ -37,13 +37,12 @@ class Blur:
 
     shape: Shape
     error: float
-    angle_error: float
     confidence: float
     scene: Scene
 
     @property
     def kernel(self) -> str:
-        """As the option kernel takes it."""
+        """The blur as the option `kernel` takes it."""
         width = f"{self.shape.width:.3g}"
         return f"line:{width}:{self.shape.angle:.0f}" if self.shape.family == "line" else f"{self.shape.family}:{width}"
 
@@ -58,11 +57,10 @@ class Blur:
 
 @dataclass(frozen=True)
 class BlurSearch:
-    """`blur` is None where none is named; `seen` says in one sentence what was seen. `unsure`: there may be one."""
+    """The blur, or None if none can be named; `seen` says in one sentence what was seen."""
 
     blur: Blur | None
     seen: str
-    unsure: bool = False
 
 
 def find_blur(pixels: NDArray[np.floating], noise: NoiseEstimate | NotExamined, known: Flags | None = None) -> BlurSearch:
@@ -70,17 +68,17 @@ def find_blur(pixels: NDArray[np.floating], noise: NoiseEstimate | NotExamined, 
     height, width = pixels.shape[:2]
     if min(width, height) < COARSE_TILE:
         return BlurSearch(
-            None, f"The picture has {width} x {height} pixels; to find a blur takes {COARSE_TILE} x {COARSE_TILE}.", True
+            None, f"The picture has {width} x {height} pixels; finding a blur takes {COARSE_TILE} x {COARSE_TILE}."
         )
     part = middle(pixels.shape)
     luma, seen = luma_plane(pixels[part]), None if known is None else known[part]
     if float((luma if seen is None or not seen.any() else luma[seen]).var()) < FLAT_VARIANCE:
-        return BlurSearch(None, "The picture is flat, so no blur can be seen in it.", True)
+        return BlurSearch(None, "The picture is flat, so no blur can be seen in it.")
     if isinstance(noise, NotExamined):
-        return BlurSearch(None, f"No blur was looked for: {noise.reason[0].lower()}{noise.reason[1:]}", True)
+        return BlurSearch(None, f"No blur was looked for: {noise.reason[0].lower()}{noise.reason[1:]}")
     found = candidates(luma, noise, seen)
     if not found:
-        return BlurSearch(None, "Compression or missing parts have left too little to find a blur in.", True)
+        return BlurSearch(None, "Compression or missing parts have left too little to find a blur in.")
     return judge_candidates(found)
 
 
@@ -92,14 +90,14 @@ def judge_candidates(found: tuple[Found, ...]) -> BlurSearch:
         return BlurSearch(None, "No blur was found: the picture is as sharp as photographs are.")
     confidence = state_confidence(*describe_choice(chosen, ahead))
     if confidence < SURE_OF_BLUR:
-        seen = f"There may be {name} of about {width:.1f} pixels, but that is only {math.floor(100 * confidence)} % sure."
-        return BlurSearch(None, seen, True)
-    blur = Blur(chosen.shape, max(chosen.width_error, SMALLEST_ERROR), chosen.angle_error, confidence, chosen.scene)
+        sure = f"{math.floor(100 * confidence)} % sure"
+        return BlurSearch(None, f"There may be {name} of about {width:.1f} pixels, but that is only {sure}.")
+    blur = Blur(chosen.shape, max(chosen.width_error, SMALLEST_ERROR), confidence, chosen.scene)
     return BlurSearch(blur, f"The picture shows {blur.in_words()}.")
 
 
 def choose_candidate(found: tuple[Found, ...]) -> tuple[Found, float | None]:
-    """The likeliest, and the log odds by which it is ahead of all others and of no blur; None where it is as good as none."""
+    """The most likely candidate and its log odds against all others and no blur; None if it is no better than no blur."""
     scores = np.array([one.evidence + ODDS[one.shape.family] - UPRIGHT * is_upright(one.shape) for one in found])
     best = int(scores.argmax())
     chosen = found[best]
@@ -118,14 +116,14 @@ def describe_choice(chosen: Found, ahead: float) -> tuple[float, float]:
 
 
 def state_confidence(share: float, above: float) -> float:
-    """That probability times the one that there is a blur at all, as often as it was on photographs; no more than their number
-    can tell.
+    """The probability of `describe_choice` times that of a blur of this width, as measured on photographs; at most what their
+    number supports.
 
-    Enlarging leaves what a narrow kernel leaves, and no odds among blurs tell.
+    An enlarged picture looks like one behind a narrow kernel, which no odds among blurs reveal.
     """
     return min(SUREST, share / (1 + math.exp(-LEAST_ODDS - ODDS_BY_WIDTH * above)))
 
 
 def is_upright(shape: Shape) -> bool:
-    """Whether it is a motion along rows or columns, where scenes have lines themselves."""
+    """Whether it is a motion along rows or columns, where scenes often have lines of their own."""
     return shape.family == "line" and min(shape.angle % 90, 90 - shape.angle % 90) < NEARLY_UPRIGHT

@@ -1,5 +1,5 @@
-"""Blurs, removed with a kernel that is known or found. Photographs have no circular borders: the frame is extended, see
-`borders`. No kernel of a photograph is known exactly: what is uncertain of it counts as noise (`leader.forensics.blur.doubt`).
+"""Blurs, removed with a kernel that is given or found. Photographs have no circular borders: the frame is extended, see
+`borders`. No kernel of a photograph is known exactly: its uncertainty counts as noise (`leader.forensics.blur.doubt`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,8 @@ from leader.restoration.tasks.base import Measured, Option, Request, Task, Value
 
 AUTO = "auto"
 SHAPES = "FILE|gaussian:STD|disk:RADIUS|line:LENGTH:ANGLE|motion:SEED"
-SYNTAX = f"{AUTO}|{SHAPES}"
-HELP = "the kernel of the blur, in pixels and degrees; auto finds it"
 DOUBT = 0.1
-"""Relative uncertainty of the width of a kernel that somebody gives."""
+"""Relative uncertainty of the width of a given kernel."""
 LARGEST_DOUBT = 0.5
 
 
@@ -52,15 +50,7 @@ def _doubt(value: Any, request: Request) -> float:
     return number
 
 
-KERNEL_DOUBT = Option(
-    "kernel_doubt",
-    "NUMBER",
-    "relative error of the kernel's width, which counts as noise; 0: the kernel is exact",
-    float,
-    _doubt,
-    lambda request: 0.0 if request.degrading else DOUBT,
-    f"{DOUBT:g}, or what was found",
-)
+KERNEL_DOUBT = Option("kernel_doubt", _doubt, lambda request: 0.0 if request.degrading else DOUBT)
 
 
 def _needed(task: str) -> LeaderError:
@@ -85,7 +75,7 @@ def _gaussian(kernel: Any, request: Request) -> Tensor:
 
 
 def _paper_kernel(request: Request) -> Tensor:
-    fact = "No kernel was given: the blur is taken to be the papers' 5 x 5 taps."
+    fact = "No kernel was given: the blur is assumed to be the papers' 5 x 5 taps."
     request.notes.append(Note("papers' kernel", fact, Remedy("choose another", {"kernel": "gaussian:STD"})))
     taps = paper_gaussian_taps()
     return torch.outer(taps, taps)
@@ -108,9 +98,8 @@ def _with_found_kernel(given: Values, request: Request) -> Values:
 
 
 def _held_against_the_picture(given: Values, values: dict[str, Any], request: Request) -> dict[str, Any]:
-    """The options with a narrower kernel where the picture refutes the width of the one that somebody gave, and with none where
-    it is sharp; a note where it is the wider one that explains it better. A kernel without doubt, or of a run that is repeated,
-    is taken as it is.
+    """The options with a narrower kernel if the picture refutes the width of the given one, and with none if the picture is
+    sharp; a note if a wider one explains it better. A kernel without doubt, or from a run to repeat, is used as it is.
     """
     said = given.get("kernel")
     if said is None or isinstance(said, Exactly) or (isinstance(said, str) and said == AUTO) or not values["kernel_doubt"]:
@@ -140,7 +129,7 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
 
 
 def _noise(examination: Examination) -> NoiseEstimate:
-    """The noise of a picture; that of its rounding where it is too small to say."""
+    """The noise of a picture; that of its rounding if the picture is too small to measure it."""
     return found_or_none(examination.noise) or NoiseEstimate(0.0, 0.0, rounding(examination.picture.bits))
 
 
@@ -155,7 +144,7 @@ class Deblur(Task):
     trust_family: ClassVar[str] = "deblur-motion"
     page: ClassVar[tuple[str, str] | None] = ("blurred", "It is blurred")
     options: ClassVar[tuple[Option, ...]] = (
-        Option("kernel", SYNTAX, HELP, Tensor, _kernel, _no_kernel, "none"),
+        Option("kernel", _kernel, _no_kernel),
         KERNEL_DOUBT,
     )
     amplifies: ClassVar[bool] = True
@@ -169,9 +158,9 @@ class Deblur(Task):
         picture = examination.picture
         operator, window = extended_blur(self.shape(picture, values), values["kernel"], self.name)
         if values["kernel"].numel() == 1:
-            return Measured(operator, picture.pixels, picture, window=window, sigma=0.0)  # nothing is to be undone
+            return Measured(operator, picture.pixels, picture, window=window, sigma=0.0)  # there is nothing to undo
         doubt = width = None
-        if values["kernel_doubt"] > 0:  # else somebody vouches for it
+        if values["kernel_doubt"] > 0:  # otherwise the user vouches for it
             luma, noise = luma_plane(picture.pixels[middle(picture.pixels.shape)]), _noise(examination)
             scene = scene_behind(luma, values["kernel"], noise)
             doubt = doubt_power(values["kernel"], scene, values["kernel_doubt"], operator.image_shape[1:])
@@ -194,7 +183,7 @@ class DeblurMotion(Deblur):
         "0.5)."
     )
     example = "leader restore shaken.png steady.png --task deblur-motion --kernel motion:3"
-    options = (Option("kernel", SYNTAX, HELP, Tensor, _kernel, _drawn_kernel, "when degrading, motion:SEED"), KERNEL_DOUBT)
+    options = (Option("kernel", _kernel, _drawn_kernel), KERNEL_DOUBT)
 
     def exact(self, given: Values, values: Values, seed: int) -> dict[str, Any]:
         return {"kernel": values["kernel"]}  # one that was drawn must be kept too
@@ -211,7 +200,7 @@ class DeblurGaussian(Deblur):
     example = "leader restore blurred.png sharp.png --task deblur-gaussian --kernel gaussian:2.5"
     trust_family = "deblur-gaussian"
     options = (
-        Option("kernel", "gaussian:STD", HELP, Tensor, _gaussian, _paper_kernel, "the papers' 5 x 5 taps"),
+        Option("kernel", _gaussian, _paper_kernel),
         KERNEL_DOUBT,
     )
 
