@@ -184,7 +184,7 @@ def _describe(item: Method | Plugin, registry: Registry[Any]) -> dict[str, Any]:
 
     A setting that came `later` is said where it is not as usual: records from before it stay valid.
     """
-    said = {field: getattr(item, field.name) for field in fields(item)} if is_dataclass(item) else {}
+    said: dict[Any, Any] = {field: getattr(item, field.name) for field in fields(item)} if is_dataclass(item) else {}
     values = {field.name: value for field, value in said.items() if "later" not in field.metadata or value != field.default}
     return {"name": registry.name_of(type(item), item.name), **{key: _make_plain(value) for key, value in values.items()}}
 
