@@ -4,7 +4,7 @@
     python benchmarks/looks.py table
 
 Central crops of 192 px of halved photographs, every third of the folder. Noise of 15, 25 and 50 of 255 in files
-of 8 bits, clipped; JPEG of quality 10 to 80 (4:2:0). Nothing but the task is told. Coverage is the share of errors within
+of 8 bits, clipped; JPEG of quality 10, 20 and 40 (4:2:0). Nothing but the task is told. Coverage is the share of errors within
 the trust map's nine-of-ten interval. "No task" counts the files that `leader restore` without a task would free of JPEG's
 artefacts: it then makes the same run.
 """
@@ -31,7 +31,7 @@ from leader.trust.maps import NINE_OF_TEN
 
 RECORDS = Path(__file__).parent / "records" / "looks.jsonl"
 SIDE, EVERY = 192, 3
-HARMS = ("noise 15", "noise 25", "noise 50", "jpeg 10", "jpeg 20", "jpeg 40", "jpeg 60", "jpeg 80")
+HARMS = ("noise 15", "noise 25", "noise 50", "jpeg 10", "jpeg 20", "jpeg 40")
 WORDS = ("nothing", "natural", "faithful")
 app = typer.Typer(add_completion=False, help=__doc__)
 
