@@ -28,11 +28,12 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from common import append_records, locate_records, read_crop, read_records, to_image
 from PIL import Image, ImageFilter
 
 from leader.bench.images import list_images
 
-RECORDS = Path(__file__).parent / "records" / "announced.jsonl"
+RECORDS = locate_records("announced")
 FACTOR, UNTOLD = 1.5, 3.0
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 LINE = re.compile(r"This will take (?:about|at most) ([\d.]+) (s|min|h)\b")
@@ -72,7 +73,7 @@ class Case:
             Image.fromarray(mask).save(folder / "mask.png")
             options += ["--mask", str(folder / "mask.png")]
         noise = level * np.random.default_rng(self.side).standard_normal((self.side, self.side, 3))
-        Image.fromarray((np.asarray(truth) + noise).round().clip(0, 255).astype(np.uint8)).save(file)
+        to_image(np.asarray(truth) + noise).save(file)
         return [str(file), *options]
 
 
@@ -89,12 +90,8 @@ def list_cases() -> Iterator[Case]:
 
 def measure(case: Case, photograph: Path) -> dict[str, Any]:
     """The record of one command line."""
-    with Image.open(photograph) as opened:
-        whole = opened.convert("RGB").resize((opened.width // 2, opened.height // 2), Image.Resampling.LANCZOS)
-    left, top = (whole.width - case.side) // 2, (whole.height - case.side) // 2
-    truth = whole.crop((left, top, left + case.side, top + case.side))
     with tempfile.TemporaryDirectory() as name:
-        words = case.spoil(truth, Path(name))
+        words = case.spoil(read_crop(photograph, case.side), Path(name))
         chosen = ["--quality", case.quality, "--look", case.look, "--keep-failed"]
         command = [sys.executable, "-c", "from leader.cli import main; main()", "restore", words[0], f"{name}/out.png"]
         announced, marks, begun, named = None, [time.monotonic()], None, None
@@ -128,20 +125,19 @@ def run(
     budget: Annotated[float, typer.Option(help="Ends after so many seconds.")] = 1e9,
 ) -> None:
     """Run what has no record yet."""
-    started, photographs, done = time.monotonic(), list_images(images), [_case_of(record) for record in _read()]
+    started, photographs, done = time.monotonic(), list_images(images), [_case_of(record) for record in read_records(RECORDS)]
     for number, case in enumerate(list_cases()):
         if case in done or time.monotonic() - started > budget:
             continue
         record = measure(case, photographs[number % len(photographs)])
-        with RECORDS.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        append_records(RECORDS, record)
         typer.echo(json.dumps(record), err=True)
 
 
 @app.command()
 def table() -> None:
     """Print every run, and the share that took what was announced."""
-    records = _read()
+    records = read_records(RECORDS)
     typer.echo("| task | side | quality, look | announced | taken | longest silence | load |")
     typer.echo("| --- | ---: | --- | ---: | ---: | ---: | ---: |")
     for one in records:
@@ -159,10 +155,6 @@ def table() -> None:
 
 def _case_of(record: dict[str, Any]) -> Case:
     return Case(record["task"], record["side"], record["quality"], record["look"])
-
-
-def _read() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()] if RECORDS.exists() else []
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ candidates, so that a new map needs no new search.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from itertools import pairwise
@@ -22,7 +21,8 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from mild_kinds import KINDS, SIDE, Rng, compress, factor_of, read_crop, seed_of
+from common import Record, append_records, compress, locate_records, read_crop, read_records, to_image
+from mild_kinds import KINDS, SIDE, Rng, factor_of, seed_of
 from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage, optimize
@@ -37,7 +37,7 @@ from leader.forensics.findings import SURE_UNASKED
 from leader.forensics.noise.estimate import NoiseEstimate
 from leader.pictures import from_pil
 
-RECORDS = Path(__file__).parent / "records" / "blur-confidence.jsonl"
+RECORDS = locate_records("blur-confidence")
 MARGIN = 32
 WIDTHS = {"gaussian": (1.0, 3.0), "disk": (1.8, 5.0), "line": (5.0, 17.0)}
 BLURRED = tuple(f"{family}{file}" for family in WIDTHS for file in ("", " JPEG"))
@@ -45,7 +45,6 @@ MILD = tuple(kind for kind in KINDS if kind not in ("old", "drawn", "grey"))
 BINS = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 PRIOR = 0.005
 """Of the square of a weight, in log-likelihood: next to nothing, but weights stay finite where the right ones stand apart."""
-Record = dict[str, Any]
 Array = NDArray[np.float64]
 
 app = typer.Typer(add_completion=False, help=__doc__)
@@ -81,7 +80,7 @@ def blur_crop(path: Path, kind: str, rng: Rng) -> tuple[Image.Image, list[Any]]:
     blurred = np.stack([ndimage.convolve(pixels[..., channel], taps) for channel in range(3)], -1)
     blurred = blurred[MARGIN:-MARGIN, MARGIN:-MARGIN]
     blurred = blurred + rng.uniform(0, 2) * rng.standard_normal(blurred.shape)
-    image = Image.fromarray(blurred.round().clip(0, 255).astype(np.uint8))
+    image = to_image(blurred)
     return compress(image, int(rng.integers(75, 96))) if kind.endswith("JPEG") else image, [family, width, angle]
 
 
@@ -91,7 +90,7 @@ def search_picture(path: Path, kind: str) -> Record:
     if kind in BLURRED:
         image, truth = blur_crop(path, kind, rng)
     else:
-        image = KINDS[kind](read_crop(path), rng)
+        image = KINDS[kind](read_crop(path, SIDE), rng)
         if kind.startswith("enlarged"):
             truth = ["enlarged", factor_of(seed_of(path, kind)), 0.0]
     examination = examine(from_pil(image))
@@ -102,10 +101,6 @@ def search_picture(path: Path, kind: str) -> Record:
         for one in candidates(luma_plane(examination.picture.pixels), noise)
     ]
     return {"truth": truth, "enlarged": examination.enlargement, "found": found}
-
-
-def read_records() -> list[Record]:
-    return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()] if RECORDS.exists() else []
 
 
 def judge_record(record: Record) -> tuple[tuple[float, float], bool] | None:
@@ -128,19 +123,18 @@ def judge_record(record: Record) -> tuple[tuple[float, float], bool] | None:
 @app.command()
 def run(photographs: Path, every: Annotated[int, typer.Option(help="Of so many photographs one.")] = 1) -> None:
     """Searches every kind of the photographs of a folder; its name is that of the part."""
-    done = {(record["part"], record["photograph"], record["kind"]) for record in read_records()}
+    done = {(record["part"], record["photograph"], record["kind"]) for record in read_records(RECORDS)}
     for path in sorted(photographs.iterdir())[::every]:
         for kind in (*BLURRED, *MILD):
             if (photographs.name, path.name, kind) not in done:
                 record = {"part": photographs.name, "photograph": path.name, "kind": kind, **search_picture(path, kind)}
-                with RECORDS.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(record, default=float) + "\n")
+                append_records(RECORDS, record)
 
 
 @app.command()
 def table(part: Annotated[str, typer.Option(help="val, calib or test.")] = "val") -> None:
     """How often choices were right, by stated confidence; what was named, by kind."""
-    rows = [(record["kind"], judge_record(record)) for record in read_records() if record["part"] == part]
+    rows = [(record["kind"], judge_record(record)) for record in read_records(RECORDS) if record["part"] == part]
     stated = [(state_confidence(*judged[0]), judged[1]) for _, judged in rows if judged is not None]
     print("| stated | pictures | mean stated | right |\n|---|---:|---:|---:|")
     for low, high in pairwise(BINS):
@@ -160,7 +154,7 @@ def table(part: Annotated[str, typer.Option(help="val, calib or test.")] = "val"
 @app.command()
 def fit(part: Annotated[str, typer.Option(help="val, calib or test.")] = "calib") -> None:
     """Prints the log odds of a blur at the least width, what a width e times as large adds, and the largest confidence."""
-    records = [record for record in read_records() if record["part"] == part]
+    records = [record for record in read_records(RECORDS) if record["part"] == part]
     judged = [found for record in records if (found := judge_record(record)) is not None]
     described, right = np.array([one[0] for one in judged]), np.array([float(one[1]) for one in judged])
     weights = fit_odds(described, right)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from common import append_records, locate_records, to_image
 
 from leader.engines import Engine, LocalEngine, ProcessEngine
 from leader.folders.choices import FolderChoices
@@ -37,7 +37,7 @@ START = "from leader.cli import main; main()"
 DENOISE = ("--task", "denoise", "--sigma", "0.05")
 DRAFT = RestoreRequest("denoise", 0.05, quality="draft")
 Figures = dict[str, Any]
-RECORDS = Path(__file__).parent / "records" / "folders.jsonl"
+RECORDS = locate_records("folders")
 
 
 def make_pictures(folder: Path, count: int, side: int) -> Path:
@@ -49,7 +49,7 @@ def make_pictures(folder: Path, count: int, side: int) -> Path:
         values = np.stack(planes, -1) + 0.05 * draw.standard_normal((side, side, 3))
         place = folder / ("more" if number % 3 == 0 else "") / f"{number:05d}.png"
         place.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray((255 * values.clip(0, 1)).round().astype(np.uint8)).save(place)
+        to_image(255 * values).save(place)
     return folder
 
 
@@ -316,8 +316,7 @@ def main() -> None:
     figures = PROOFS[given.proof](**words)
     line = {"proof": given.proof, **figures, "python": platform.python_version(), "machine": platform.machine()}
     given.records.parent.mkdir(parents=True, exist_ok=True)
-    with given.records.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+    append_records(given.records, line)
     print(json.dumps(line, indent=2))
 
 

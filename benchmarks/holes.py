@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean
@@ -23,6 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
+from common import Record, append_records, locate_records, read_records
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -34,13 +34,12 @@ from leader.trust.limits import FAR
 from leader.trust.maps import LAST
 from leader.trust.residual import find_far_pixels
 
-RECORDS = Path(__file__).parent / "records" / "holes.jsonl"
+RECORDS = locate_records("holes")
 SIDE, MARGIN = 192, 16
 HOLES = (32, 64, 96)
 SIZES = (8, 16, 24, 32, 64, 96)
 """Holes in which errors by distance are measured."""
 OURS = ("natural", "faithful")
-Record = dict[str, Any]
 
 app = typer.Typer(add_completion=False, help=__doc__)
 
@@ -89,10 +88,6 @@ def restore(given: Tensor, mask: Tensor, look: str) -> tuple[Tensor, Record]:
     return torch.from_numpy(done.array).permute(2, 0, 1)[None].float(), fact
 
 
-def read_records() -> list[Record]:
-    return [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
-
-
 @app.command()
 def run(
     images: Annotated[Path, typer.Option(help="A folder of photographs; its name is that of the part.")],
@@ -100,7 +95,7 @@ def run(
     looks: str = "natural",
 ) -> None:
     """Fills the holes that are not in the records."""
-    done = {(r["part"], r["photograph"], r["hole"], r["way"]) for r in read_records()}
+    done = {(r["part"], r["photograph"], r["hole"], r["way"]) for r in read_records(RECORDS)}
     for index, (name, truth) in enumerate(crops(images, count)):
         for hole in HOLES:
             mask = mask_of(hole, index)
@@ -111,8 +106,7 @@ def run(
                 if (images.name, name, hole, look) not in done:
                     filled, facts = restore(truth * mask, mask, look)
                     found.append({**here, "way": look, **score(filled, truth), **facts})
-            with RECORDS.open("a") as file:
-                file.writelines(json.dumps(record) + "\n" for record in found)
+            append_records(RECORDS, *found)
 
 
 @app.command()
@@ -139,7 +133,7 @@ def blend(images: Path, count: int = 8, holes: str = "40,64,96", shares: str = "
 def table(part: str = "val") -> None:
     """Means by hole and way; how often the verdict says "invented", and how much of what is invented is red on the map."""
     groups: dict[tuple[int, str], list[Record]] = defaultdict(list)
-    for record in read_records():
+    for record in read_records(RECORDS):
         if record["part"] == part:
             groups[record["hole"], record["way"]].append(record)
     print("| hole | way | pictures | PSNR | LPIPS | invented | red |\n| ---: | --- | ---: | ---: | ---: | ---: | ---: |")

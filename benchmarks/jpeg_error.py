@@ -11,7 +11,6 @@ that of rounding the coefficients that were not rounded to zero.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from common import compress, read_crop
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -32,19 +32,9 @@ SIDE = 256
 Array = NDArray[np.float64]
 
 
-def crop(path: Path) -> Image.Image:
-    """The middle of the photograph at half its size."""
-    image = Image.open(path).convert("RGB")
-    half = image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
-    left, top = (half.width - SIDE) // 2, (half.height - SIDE) // 2
-    return half.crop((left, top, left + SIDE, top + SIDE))
-
-
 def compressed(image: Image.Image, quality: int, subsampling: int) -> tuple[Array, JpegHistory]:
     """The pixels in [0, 1] behind Pillow's JPEG, and its history."""
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality, subsampling=subsampling)
-    file = Image.open(buffer)
+    file = compress(image, quality, subsampling)
     history = read_history(file)
     assert history is not None
     return np.asarray(file, dtype=np.float64) / 255, history
@@ -67,7 +57,7 @@ def errors(clean: Array, quality: int, image: Image.Image) -> tuple[list[float],
 
 def main(folder: Path, every: Annotated[int, typer.Option(help="Take every so many-th photograph.")] = 2) -> None:
     """Print the three tables."""
-    images = [crop(path) for path in list_pictures(folder)[::every]]
+    images = [read_crop(path, SIDE) for path in list_pictures(folder)[::every]]
     measured: list[tuple[Any, Any]] = []
     typer.echo("quality  subsampling  estimated / true error: lowest, median, highest")
     for quality in (40, 75, 92, 98):

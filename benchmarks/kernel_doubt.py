@@ -9,13 +9,13 @@ PSNR in dB over the whole crop; "nothing" is the blurred picture.
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import torch
 import typer
+from common import compress, read_crop, to_image
 from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
@@ -36,23 +36,10 @@ DOUBTS = (0.0, 0.05, 0.1)
 FILES = {"PNG": None, "JPEG 75": 75}
 
 
-def crop(path: Path) -> NDArray[np.float64]:
-    """The middle of the photograph at half its size, with a margin for the blur, 0..255."""
-    image = Image.open(path).convert("RGB")
-    half = image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
-    side = SIDE + 32
-    left, top = (half.width - side) // 2, (half.height - side) // 2
-    return np.asarray(half.crop((left, top, left + side, top + side)), dtype=np.float64)
-
-
 def file_of(values: NDArray[np.float64], quality: int | None) -> Image.Image:
     """The middle as a file gives it back."""
-    image = Image.fromarray(values[16:-16, 16:-16].round().clip(0, 255).astype(np.uint8))
-    if quality is None:
-        return image
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality)
-    return Image.open(buffer)
+    image = to_image(values[16:-16, 16:-16])
+    return image if quality is None else compress(image, quality)
 
 
 def psnr(found: NDArray[np.floating], truth: NDArray[np.floating]) -> float:
@@ -81,7 +68,7 @@ def main(folder: Path, count: Annotated[int, typer.Option(help="How many photogr
     paths = list_pictures(folder)
     typer.echo("| file | kernel | nothing | " + " | ".join(f"doubt {doubt:g}" for doubt in DOUBTS) + " |")
     typer.echo("|---" * (3 + len(DOUBTS)) + "|")
-    crops = [crop(path) for path in paths[:: max(1, len(paths) // count)][:count]]
+    crops = [np.asarray(read_crop(path, SIDE + 32), np.float64) for path in paths[:: max(1, len(paths) // count)][:count]]
     for kind, quality in FILES.items():
         pairs = [
             (file_of(ndimage.gaussian_filter(clean, (STD, STD, 0)), quality), clean[16:-16, 16:-16] / 255) for clean in crops

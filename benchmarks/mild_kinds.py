@@ -6,11 +6,11 @@ Each kind varies its strength from photograph to photograph, by a seed that is t
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from common import compress, to_image
 from PIL import Image, ImageFilter
 
 Rng = np.random.Generator
@@ -18,23 +18,8 @@ SIDE = 192
 KERNELS = (Image.Resampling.BILINEAR, Image.Resampling.BICUBIC, Image.Resampling.LANCZOS)
 
 
-def read_crop(path: Path, side: int = SIDE) -> Image.Image:
-    """The middle of a photograph at half its size, which hides what its own compression did."""
-    with Image.open(path) as opened:
-        whole = opened.convert("RGB")
-    half = whole.resize((whole.width // 2, whole.height // 2), Image.Resampling.LANCZOS)
-    left, top = (half.width - side) // 2, (half.height - side) // 2
-    return half.crop((left, top, left + side, top + side))
-
-
 def seed_of(path: Path, kind: str) -> Rng:
     return np.random.default_rng(int.from_bytes(hashlib.sha256(f"{path.name} {kind}".encode()).digest()[:4], "big"))
-
-
-def compress(image: Image.Image, quality: int) -> Image.Image:
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality)
-    return Image.open(buffer)
 
 
 def factor_of(rng: Rng) -> float:
@@ -58,7 +43,7 @@ def age(image: Image.Image, rng: Rng) -> Image.Image:
     grey = np.asarray(image.convert("L"), np.float64) + rng.uniform(1, 3) * rng.standard_normal(image.size[::-1])
     faded = 40 + rng.uniform(0.6, 0.8) * grey
     toned = faded[..., None] * (1.05, 0.95, 0.78)
-    return Image.fromarray(toned.round().clip(0, 255).astype(np.uint8))
+    return to_image(toned)
 
 
 def draw(image: Image.Image, rng: Rng) -> Image.Image:

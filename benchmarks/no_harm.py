@@ -11,14 +11,14 @@ saved as pixels. A sentence with "may" is no call. A picture that is left as it 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mild_kinds import KINDS, factor_of, read_crop, seed_of
+from common import Record, append_records, locate_records, read_crop, read_records
+from mild_kinds import KINDS, SIDE, factor_of, seed_of
 from PIL import Image
 
 import leader
@@ -26,10 +26,9 @@ from leader.forensics.findings import Findings
 from leader.pictures import from_pil
 from leader.restoration.diagnose import NothingToRepairError, perhaps_content
 
-RECORDS = Path(__file__).parent / "records" / "no-harm.jsonl"
+RECORDS = locate_records("no-harm")
 MOST_LOST = 0.5
 """dB; a larger loss is harm."""
-Record = dict[str, Any]
 
 
 def list_calls(found: Findings) -> list[str]:
@@ -54,7 +53,7 @@ def measure_psnr(image: Any, truth: Any) -> float:
 
 
 def measure_picture(path: Path, kind: str) -> Record:
-    truth = read_crop(path)
+    truth = read_crop(path, SIDE)
     given = KINDS[kind](truth, seed_of(path, kind))
     if kind in ("old", "drawn", "grey"):  # what is lost of these is lost of themselves
         truth = given
@@ -87,10 +86,6 @@ def measure_gain(picture: Any, given: Image.Image, truth: Image.Image) -> float:
     return round(measure_psnr(done.picture.pixels, reference) - min(measure_psnr(seen, reference), 60.0), 2)
 
 
-def read_records() -> list[Record]:
-    return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()] if RECORDS.exists() else []
-
-
 def print_table(rows: list[Record]) -> None:
     print("| kind | pictures | called | wrong | tasks | mean gain, dB | worst, dB |\n|---|---:|---|---:|---|---:|---:|")
     for kind in KINDS:
@@ -117,15 +112,14 @@ def main() -> None:
     parser.add_argument("photographs", type=Path)
     parser.add_argument("--table", action="store_true", help="run nothing: what is recorded")
     args = parser.parse_args()
-    rows = read_records()
+    rows = read_records(RECORDS)
     made = {(row["photograph"], row["kind"]) for row in rows}
     names = sorted(args.photographs.iterdir())
     for path in [] if args.table else names:
         for kind in KINDS:
             if (path.name, kind) not in made:
                 rows.append(measure_picture(path, kind))
-                with RECORDS.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(rows[-1]) + "\n")
+                append_records(RECORDS, rows[-1])
     asked = {path.name for path in names}
     print_table([row for row in rows if row["photograph"] in asked])
 

@@ -28,6 +28,7 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
+from common import append_records, locate_records, read_records
 from numpy.typing import NDArray
 from peer_cases import MARGIN, SIDE, TASKS, Bytes, Case, make_case
 from peer_rows import ROWS, Row
@@ -38,7 +39,7 @@ from leader.bench.images import list_images, load_image, to_pixels
 from leader.metrics import lpips, psnr
 
 ROOT = Path(__file__).parent.parent
-RECORDS = Path(__file__).parent / "records" / "peers.jsonl"
+RECORDS = locate_records("peers")
 HEADS = {
     "enlarge": "thumbnail x 4",
     "noise": "noise of 50",
@@ -66,7 +67,7 @@ def setup(folder: Path = ROOT / "out" / "peers") -> None:
 @app.command()
 def run(images: Images = "photos/test", count: int = 8, task: list[str] = list(TASKS), budget: float = 1e9) -> None:  # noqa: B006
     """Restore every picture with every program, in turn; ends after `budget` seconds."""
-    started, done = time.monotonic(), {(r["task"], r["picture"], r["row"]) for r in _read()}
+    started, done = time.monotonic(), {(r["task"], r["picture"], r["row"]) for r in read_records(RECORDS)}
     for name in task:
         able = [row for row in ROWS if name in row.tasks]
         workers: dict[str, tuple[Any, Connection]] = {}
@@ -85,8 +86,7 @@ def run(images: Images = "photos/test", count: int = 8, task: list[str] = list(T
                     workers.pop(row.name)
                     continue
                 record = {"task": name, "picture": path.stem, "row": row.name, **_score(found, truth), "version": __version__}
-                with RECORDS.open("a") as file:
-                    file.write(json.dumps(record) + "\n")
+                append_records(RECORDS, record)
                 typer.echo(f"{name:8} {path.stem[:24]:24} {row.name:28} {json.dumps(record['psnr'])} dB, {record['seconds']} s")
         for process, pipe in workers.values():
             pipe.send(None)
@@ -143,14 +143,10 @@ def _load(path: Path) -> Bytes:
     return to_pixels(load_image(path, "half", SIDE + 2 * MARGIN)[0])
 
 
-def _read() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
-
-
 @app.command()
 def table() -> None:
     """Print means of PSNR and LPIPS and the median of seconds with its quartiles, a column a task; the largest memory."""
-    records = _read()
+    records = read_records(RECORDS)
     typer.echo("| program | " + " | ".join(HEADS.values()) + " | MB |\n| --- |" + " ---: |" * (len(HEADS) + 1))
     for row in ROWS:
         own = [r for r in records if r["row"] == row.name]

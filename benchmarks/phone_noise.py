@@ -11,15 +11,14 @@ there is not.
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import compress, read_crop, to_image
 from numpy.typing import NDArray
-from PIL import Image
 
 import leader
 from leader.forensics import NotExamined, examine
@@ -27,20 +26,6 @@ from leader.pictures import from_pil
 
 PEAKS, QUALITIES = (40, 80, 160), (75, 90, 95)
 Floats = NDArray[np.float64]
-
-
-def read_crop(path: Path, side: int) -> Floats:
-    """The middle side x side pixels, [H, W, 3] in [0, 1]."""
-    with Image.open(path) as opened:
-        image = opened.convert("RGB")
-    left, top = (image.width - side) // 2, (image.height - side) // 2
-    return np.asarray(image.crop((left, top, left + side, top + side)), np.float64) / 255
-
-
-def compress(pixels: Floats, quality: int) -> Image.Image:
-    buffer = io.BytesIO()
-    Image.fromarray((pixels.clip(0, 1) * 255).round().astype(np.uint8)).save(buffer, "JPEG", quality=quality)
-    return Image.open(buffer)
 
 
 def measure_psnr(found: NDArray[Any], truth: Floats) -> float:
@@ -59,7 +44,7 @@ def remove_by_patches(pixels: Floats, sigma: float) -> NDArray[Any]:
 def measure_file(truth: Floats, peak: int | None, quality: int, seed: int, restored: bool) -> dict[str, Any]:
     """One row: of a noisy file, or of a clean one where peak is None."""
     noisy = truth if peak is None else np.random.default_rng(seed).poisson(truth * peak) / peak
-    file = compress(noisy, quality)
+    file = compress(to_image(255 * noisy), quality)
     found = examine(from_pil(file)).noise
     level = 0.0 if isinstance(found, NotExamined) else found.white
     row: dict[str, Any] = {"peak": peak, "quality": quality, "photograph": seed, "level": round(level, 4)}
@@ -89,7 +74,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     paths = sorted(args.photographs.iterdir())
-    crops = [read_crop(path, args.side) for path in paths[:: max(1, len(paths) // args.count)][: args.count]]
+    chosen = paths[:: max(1, len(paths) // args.count)][: args.count]
+    crops = [np.asarray(read_crop(path, args.side, halved=False), np.float64) / 255 for path in chosen]
     rows = []
     for peak in (*PEAKS, None):
         for quality in QUALITIES:

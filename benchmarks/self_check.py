@@ -13,8 +13,6 @@ photographs of the folders calib and test, on which no limit was ever set, are t
 from __future__ import annotations
 
 import argparse
-import io
-import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -23,10 +21,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from common import append_records, compress, locate_records, read_records, to_image
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-RECORDS = Path(__file__).parent / "records" / "self-check.jsonl"
+RECORDS = locate_records("self-check")
 SIDE, MARGIN = 64, 16
 ROUNDS = {"val": 6, "first": 6, "third": 7}
 """How many photographs see each case, by part."""
@@ -77,13 +76,8 @@ def _blurred(pixels: Pixels, said: str) -> Pixels:
 
 def _image(pixels: Pixels, rng: np.random.Generator, noise: float = 0.0, jpeg: int | None = None) -> Image.Image:
     noisy = pixels + noise * rng.standard_normal(pixels.shape) if noise else pixels
-    image = Image.fromarray(np.round(255 * np.clip(noisy, 0, 1)).astype(np.uint8))
-    if jpeg is None:
-        return image
-    buffer = io.BytesIO()
-    image.save(buffer, format="JPEG", quality=jpeg)
-    with Image.open(buffer) as read:
-        return read.convert("RGB")
+    image = to_image(255 * noisy)
+    return image if jpeg is None else compress(image, jpeg).convert("RGB")
 
 
 def blur(std: float, noise: float = 0.0, jpeg: int | None = None) -> Callable[[Pixels, np.random.Generator], Image.Image]:
@@ -248,27 +242,18 @@ def run_one(case: Case, path: Path, textured: bool, number: int, prior: Any, par
     }
 
 
-def kept() -> list[dict[str, Any]]:
-    """The records, in order; a half-written last line is left out."""
-    if not RECORDS.exists():
-        return []
-    lines = RECORDS.read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines[:-1] if line]
-
-
 def make(photographs: list[Path], part_name: str, runs: int) -> None:
     """Makes the runs of a part that are missing among the first `runs`."""
     from leader.priors.loading import load_prior
 
     paths = [path for folder in photographs for path in sorted(folder.glob("*.jpg"))][FIRST[part_name] :]
-    have = {(row["case"], row["photograph"], row["textured"]) for row in kept() if row["part"] == part_name}
+    have = {(row["case"], row["photograph"], row["textured"]) for row in read_records(RECORDS) if row["part"] == part_name}
     prior = load_prior("embedded")
     for case, photograph, textured in planned(len(paths), ROUNDS[part_name])[:runs]:
         if (CASES[case].name, paths[photograph].stem, textured) in have:
             continue
-        row = run_one(CASES[case], paths[photograph], textured, photograph + FIRST[part_name], prior, part_name)
-        with RECORDS.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        number = photograph + FIRST[part_name]
+        append_records(RECORDS, run_one(CASES[case], paths[photograph], textured, number, prior, part_name))
 
 
 def upper_bound(count: int, total: int, confidence: float = 0.95) -> float:
@@ -351,7 +336,7 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     if arguments.photographs is not None:
         make(arguments.photographs, arguments.part, arguments.runs)
-    everything = judged(kept())
+    everything = judged(read_records(RECORDS))
     for name, words in PARTS.items():
         chosen = [row for row in everything if row.part == name]
         print(f"{words}: {len(chosen)} runs\n{report(chosen)}\n{table(chosen)}\n")

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from common import read_records
 from numpy.typing import NDArray
-from self_check import Pixels, kept
+from self_check import RECORDS, Pixels
 
 from leader.trust import score
 from leader.trust.limits import MOST_ODDS, SCORE, WEIGHTS
@@ -79,4 +80,4 @@ def logistic(features: Pixels, ruined: NDArray[np.bool_]) -> tuple[Pixels, float
 
 
 if __name__ == "__main__":
-    print(fit_score(kept()))
+    print(fit_score(read_records(RECORDS)))

@@ -9,12 +9,12 @@ plain and as a JPEG of quality 85. A tear counts as found where four fifths of i
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
+from common import compress, to_image
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
@@ -58,12 +58,8 @@ def tear(view: Image.Image, mask: Image.Image, number: int, quality: int | None,
     """A view with what lies beneath it where the mask says so, kept as a JPEG of a quality."""
     share, pixels = np.asarray(mask)[..., None] / 255, np.asarray(view) / 255
     beneath = np.array(BENEATH[number % len(BENEATH)]) + rng.normal(0, SCANNER, pixels.shape)
-    torn = Image.fromarray((255 * np.clip(pixels + share * (beneath - pixels), 0, 1)).round().astype(np.uint8))
-    if quality is None:
-        return torn
-    kept = io.BytesIO()
-    torn.save(kept, "JPEG", quality=quality)
-    return Image.open(kept).convert("RGB")
+    torn = to_image(255 * (pixels + share * (beneath - pixels)))
+    return torn if quality is None else compress(torn, quality).convert("RGB")
 
 
 def find(view: Image.Image) -> NDArray[np.bool_]:

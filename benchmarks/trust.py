@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from common import locate_records, read_records
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -27,7 +28,7 @@ from leader.trust.error_map import keep_known_pixels
 from leader.trust.evidence import CLOCKS, local_contrast
 from leader.trust.referee import Referee
 
-RECORDS = Path(__file__).parent / "records" / "trust.jsonl"
+RECORDS = locate_records("trust")
 WEIGHTS = Path(__file__).parents[1] / "src" / "leader" / "priors" / "weights" / "pyramid.referee"
 STEPS = 20
 """Points of a sparsification curve."""
@@ -132,6 +133,8 @@ def _cell(rows: Sequence[dict[str, Any]], values: Sequence[float], digits: int =
 def tables(rows: Sequence[dict[str, Any]], part: str) -> str:
     """Coverage of the calibrated map, then AUSE and rank of every map, as Markdown."""
     own = [row for row in rows if row["part"] == part]
+    if not own:
+        return f"{part}: no records"
     families = sorted({row["family"] for row in own})
     lines = [f"### {part}: {len({(r['family'], r['photograph'], r['crop'], r['noise']) for r in own})} runs", ""]
     lines += ["| task | runs | 50 % | 80 % | 90 % | 95 % | single pictures, 90 % | calibration error |", "|---" * 8 + "|"]
@@ -181,7 +184,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="replace the kept records of this part")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    before = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+    before = read_records(RECORDS)
     rows = before if chosen.store is None else measure(chosen.store, chosen.part, chosen.referee)
     if chosen.write and chosen.store is not None:
         rows = [row for row in before if row["part"] != chosen.part] + rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -31,6 +31,9 @@ class Sample:
     mode: int | None = None
     thing: str | Thing = "x"
     table: Any = None
+    part: Annotated[float | None, "(0, 1]"] = 1.0
+    size: Annotated[int, "[0, inf)"] = 0
+    form: Literal["a", "b", 2] = "a"
 
     def __post_init__(self) -> None:
         check_settings(self, "sample", self.name)
@@ -44,6 +47,7 @@ REGISTRY: Mapping[str, type[Sample]] = {"sample": Sample}
     [
         *({"share": 1}, {"share": np.float32(0.5)}, {"count": np.int64(3)}, {"level": None}, {"level": 2}, {"mode": 2}),
         *({"thing": Thing()}, {"table": [1, {}]}, {"count": -(2**31 - 1)}),
+        *({"part": None}, {"part": 1}, {"part": 1e-9}, {"size": 0}, {"form": "b"}, {"form": np.int64(2)}),
     ],
 )
 def test_values_that_fit_are_taken(settings: dict[str, Any]) -> None:
@@ -54,7 +58,7 @@ def test_values_that_fit_are_taken(settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"share": "0.5"}, "'share' of the sample 'sample' is a finite number; found '0.5'"),
+        ({"share": "0.5"}, "'share' of the sample 'sample' must be a finite number; found '0.5'"),
         ({"share": True}, "found True"),
         ({"share": float("nan")}, "found nan"),
         ({"share": 10**400}, "found 1000"),
@@ -67,7 +71,13 @@ def test_values_that_fit_are_taken(settings: dict[str, Any]) -> None:
         ({"level": "x"}, "a finite number or nothing"),
         ({"mode": 1.5}, "whole number below 2\\^31 or nothing"),
         ({"thing": 3}, "a word or an object Thing"),
-        ({"size": 3}, "no setting 'size'; it has count, flag"),
+        ({"part": 0}, r"'part' of the sample 'sample' must be in \(0, 1\]; found 0"),
+        ({"part": 1.01}, r"in \(0, 1\]"),
+        ({"size": -1}, "must be >= 0; found -1"),
+        ({"size": 0.5}, "a whole number"),
+        ({"form": "c"}, "must be a or b or 2; found 'c'"),
+        ({"form": 2.0}, "found 2.0"),
+        ({"sise": 3}, "no setting 'sise'; it has count, flag"),
         ("x", "names with values; found 'x'"),
     ],
 )

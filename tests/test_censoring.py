@@ -67,7 +67,8 @@ def test_far_from_the_limit_everything_is_finite_and_outside(sigma: float, dtype
 
 
 @pytest.mark.parametrize(
-    ("low", "high"), [(-1.0, 2.0), (-0.3, 0.2), (1.5, 1.6), (-4.0, -0.5), (6.0, 9.0), (-30.0, 1.0), (-60.0, 70.0), (-80.0, -40.0)]
+    ("low", "high"),
+    [(-1.0, 2.0), (-0.3, 0.2), (1.5, 1.6), (-4.0, -0.5), (6.0, 9.0), (-30.0, 1.0), (-60.0, 70.0), (-80.0, -40.0)],
 )
 def test_the_mean_between_two_limits_is_that_of_the_integral(low: float, high: float) -> None:
     """By the midpoint rule on 400,000 points, whose error is below 1e-8 of the distance that carries the mass."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import signal
 import stat
@@ -17,10 +19,12 @@ from leader.files import (
     check_readable,
     check_writable,
     drop_torn_end,
+    hash_blocks,
     printable,
     remove_abandoned,
     replacing,
     sha256_of,
+    sha256_once,
 )
 
 
@@ -112,12 +116,25 @@ def test_durable_files_are_synced_before_they_replace(tmp_path: Path, monkeypatc
     for durable in (False, True):
         with replacing(tmp_path / "a", durable=durable) as temporary:
             temporary.write_text("x")
-    assert order == ["replace", "sync", "replace"]
+    append_line(tmp_path / "lines", b"x\n")
+    assert order == ["replace", "sync", "replace", "sync"]
 
 
 def test_sha256(tmp_path: Path) -> None:
     (tmp_path / "abc").write_bytes(b"abc")
     assert sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    seen = set()
+    for content, changed in ((b"abc", 5), (b"abd", 6), (b"abcd", 6)):  # dates in billionths of a second
+        (tmp_path / "abc").write_bytes(content)
+        os.utime(tmp_path / "abc", ns=(0, changed))
+        seen.add(sha256_once(tmp_path / "abc"))
+    assert len(seen) == 3, "another date or another size is another content"
+    block = bytes(range(256)) * (1 << 12)  # as many bytes as are read at once
+    copy = io.BytesIO()
+    assert hash_blocks(io.BytesIO(block + b"rest"), copy, len(block) + 4) == hashlib.sha256(block + b"rest").hexdigest()
+    assert copy.getvalue() == block + b"rest"
+    with pytest.raises(LeaderError, match="more than"):
+        hash_blocks(io.BytesIO(block + b"rest"), None, len(block) + 3)
 
 
 def test_a_finished_file_has_the_usual_permissions(tmp_path: Path) -> None:
@@ -126,7 +143,7 @@ def test_a_finished_file_has_the_usual_permissions(tmp_path: Path) -> None:
         with replacing(tmp_path / "a.txt") as temporary:
             temporary.write_text("new")
     finally:
-        os.umask(before)
+        assert os.umask(before) == 0o027, "asking for it changes nothing"
     assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o640
     assert os.listdir(tmp_path) == ["a.txt"]
 

@@ -22,7 +22,7 @@ class Clock:
 
 def test_items_of_one_kind_take_as_long_as_those_before() -> None:
     clock = Clock()
-    left = TimeLeft(10, 30.0, clock=clock)
+    left = TimeLeft(10, 30.0, overhead=1.0, clock=clock)
     assert left.seconds_left is None and left.share == 0
     for done in range(1, 5):
         clock.now += 6
@@ -123,9 +123,32 @@ def test_a_line_is_said_also_while_one_step_takes_long() -> None:
         assert len(said) == count  # nothing after the end
 
 
+def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+
+    def draw(share: float, every: float | None = 10.0) -> str:
+        with ProgressDisplay(print, every) as display:
+            display.show(share, "half of it")
+        out, shown = capsys.readouterr()
+        assert out == "", "results alone go to stdout"
+        return shown
+
+    few, many = draw(0.1), draw(0.9)
+    assert "half of it" in few and few != many and draw(0.1, None) == ""
+    assert few.rindex("\x1b[?25h") > few.rindex("half of it"), "the cursor is given back"
+
+
 def test_durations() -> None:
     assert [format_clock(s) for s in (0.4, 65, 3600, 86399.6)] == ["0:00", "1:05", "1:00:00", "24:00:00"]
-    assert [format_duration(s) for s in (0.2, 12.4, 89.6, 150, 7200)] == ["1 s", "12 s", "90 s", "2 min", "2.0 h"]
+    assert [format_duration(s) for s in (0.2, 12.4, 89.6, 150, 5300, 7200)] == [
+        "1 s",
+        "12 s",
+        "90 s",
+        "2 min",
+        "88 min",
+        "2.0 h",
+    ]
 
 
 def test_a_pace_prefers_runs_of_its_own_kind() -> None:

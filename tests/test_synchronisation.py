@@ -1,4 +1,4 @@
-"""How often the loop waits for a GPU: once a step; UCDC waits besides, for the end of its solves.
+"""How often the loop waits for a GPU: once a step, with UCDC once more for every few iterations of a long solve.
 
 Counted on the CPU, with measurements that act as if they lay elsewhere.
 """
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from leader import Problem, Sampler, load_prior
 from leader.operators import build_task
+from leader.uncertainty import covariance as solver
 from tests.cheap_prior import photograph
 
 STEPS = 6
@@ -49,7 +50,8 @@ def counted() -> Iterator[list[str]]:
 
 def elsewhere(task: str, sigma: float) -> Problem:
     picture = torch.stack([photograph(32, 48), photograph(32, 48).flip(-1)])
-    problem = Problem.simulate(picture, build_task(task, (3, 32, 48)), sigma, seed=2)
+    options = {"keep": 0.4} if task == "inpaint" else {}
+    problem = Problem.simulate(picture, build_task(task, (3, 32, 48), **options), sigma, seed=2)
     return replace(problem, y=problem.y.as_subclass(Elsewhere), sigma=problem.sigma.as_subclass(Elsewhere))
 
 
@@ -68,6 +70,27 @@ def test_a_step_waits_once(method: str, task: str, sigma: float) -> None:
     assert len(waits) == STEPS
     for each in waits[1:]:  # the first step prepares what all of them use
         assert each == ["cpu"], each
+
+
+@pytest.mark.parametrize("task", ["sr", "deblur-motion", "inpaint"])
+@pytest.mark.parametrize("method", ["ddnm", "diffpir", "ddpg", "projdiff"])
+@pytest.mark.parametrize(("covariance", "iterations", "looks"), [("full", 4, 0), ("diagonal", 9, 2)])
+def test_a_solve_waits_for_none_of_its_first_iterations(
+    method: str, task: str, covariance: str, iterations: int, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solver, "_choose_looks", lambda count, device: range(solver.LOOK, count, solver.LOOK))
+    prior = load_prior()
+    prior.one_by_one = False
+    settings = {"covariance": covariance, "iterations": iterations, "visible": 0.0}
+    sampler = Sampler(prior, method, ("ucdc",), 3, ucdc=settings, use_presets=False)
+    waits: list[list[str]] = []
+    with counted() as found:
+        for step in sampler.iterate(elsewhere(task, 0.0 if task == "inpaint" else 0.05)):
+            assert type(step.x0_hat) is Elsewhere
+            waits.append(list(found))
+            found.clear()
+    for each in waits[1:]:  # two pictures, a solve each
+        assert each == ["cpu", *["__bool__"] * (2 * looks)], each
 
 
 def test_a_batch_that_shrinks_waits_once_a_step() -> None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from leader.errors import LeaderError, UsageError, unknown_name
 
@@ -182,17 +182,24 @@ def check_settings(item: object, kind: str, name: str) -> None:
 
 
 def check_values(cls: type, values: Mapping[str, Any], kind: str, name: str) -> None:
-    """Rejects values whose type differs from the declared field of the dataclass `cls`, and numbers that are not finite.
+    """Rejects values that differ from the declared field of the dataclass `cls`, and numbers that are not finite.
 
-    A float field also takes integers; booleans are not numbers. Types other than numbers, strings, booleans, tuples of them and
-    classes are not checked, and names that are not fields are left to `build`.
+    A field may be a Literal, or Annotated with an interval: `eta: Annotated[float, "[0, 1]"]`, `rate: Annotated[float,
+    "(0, inf)"]`. A float field also takes integers; booleans are not numbers. Types other than numbers, strings, booleans,
+    tuples of them and classes are not checked, and names that are not fields are left to `build`.
     """
     hints = _read_hints(cls)
     for key, value in values.items():
-        if key in hints and not _fits(value, hints[key]):
-            raise LeaderError(
-                f"The setting '{key}' of the {kind} '{name}' is {_describe_type(hints[key])}; found {show_value(value)}."
-            )
+        hint, interval = hints.get(key, Any), None
+        if get_origin(hint) is Annotated:
+            hint, interval = get_args(hint)[:2]
+        if not _fits(value, hint):
+            expected = _describe_type(hint)
+        elif interval is not None and value is not None and not _lies_in(value, interval):
+            expected = _describe_interval(interval)
+        else:
+            continue
+        raise LeaderError(f"The setting '{key}' of the {kind} '{name}' must be {expected}; found {show_value(value)}.")
 
 
 def check_count(what: str, value: object, least: int, most: int) -> int:
@@ -202,9 +209,20 @@ def check_count(what: str, value: object, least: int, most: int) -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
+def _lies_in(value: Any, interval: str) -> bool:
+    low, high = map(float, interval[1:-1].split(","))
+    return (value > low or (interval[0] == "[" and value == low)) and (value < high or (interval[-1] == "]" and value == high))
+
+
+def _describe_interval(interval: str) -> str:
+    if interval.endswith("inf)"):
+        return f"{'>=' if interval[0] == '[' else '>'} {interval[1:].partition(',')[0]}"
+    return f"in {interval}"
+
+
 def _read_hints(cls: type) -> dict[str, Any]:
     try:
-        return get_type_hints(cls)
+        return get_type_hints(cls, include_extras=True)
     except NameError:  # a user's class whose annotations cannot be resolved is not checked
         return {}
 
@@ -220,6 +238,8 @@ def _fits(value: object, hint: Any) -> bool:
 def _fits_one(value: object, kind: Any) -> bool:
     if kind is Any:
         return True
+    if get_origin(kind) is Literal:
+        return any(_fits_one(value, type(one)) and value == one for one in get_args(kind))
     if get_origin(kind) is tuple:  # of variable or fixed length; files give lists
         parts = get_args(kind)
         if not isinstance(value, (tuple, list)):
@@ -250,6 +270,8 @@ def _describe_type(hint: Any) -> str:
 def _describe_member(kind: Any) -> str:
     if get_origin(kind) is tuple:
         return f"a list, each entry {_describe_type(get_args(kind)[0])}"
+    if get_origin(kind) is Literal:
+        return " or ".join(map(str, get_args(kind)))
     return WORDS.get(kind, f"an object {getattr(kind, '__name__', kind)}")
 
 

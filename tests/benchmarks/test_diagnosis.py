@@ -14,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))  # programs, n
 
 import blur_confidence
 import no_harm
-from mild_kinds import KINDS, draw, enlarge, factor_of, read_crop, seed_of
+from common import read_crop
+from mild_kinds import KINDS, draw, enlarge, factor_of, seed_of
 
 from leader.forensics.defects.drawing import is_drawing
 from leader.pictures import from_pil

@@ -117,6 +117,11 @@ def test_every_job_is_answered_and_none_is_fetched_early() -> None:
     crew.end()
     assert found == {number: 2 * number for number in range(20)}
     assert len(cluster.actors) == 3 and cluster.most_at_once == 3 and all(actor.gone for actor in cluster.actors)
+    narrow = Cluster(1)
+    crew = pool(narrow, 3)
+    assert len(list(crew.answers(enumerate(range(4))))) == 4
+    crew.end()
+    assert len(narrow.actors) > 1 and all(actor.gone for actor in narrow.actors), "also those that wait for room"
 
 
 @pytest.mark.parametrize("after", range(1, 10))
@@ -151,6 +156,8 @@ def test_jobs_that_kill_their_workers_do_not_end_the_run_while_others_are_answer
 def test_deaths_without_end_and_a_cluster_without_room_are_told() -> None:
     with pytest.raises(LeaderError, match="die one after the other"):
         list(pool(Cluster(2, lambda job: True), 2).answers(enumerate(range(100))))
+    ten = dict(pool(Cluster(2, lambda job: True), 2).answers(enumerate(range(10))))
+    assert all(isinstance(answer, Lost) for answer in ten.values()), "a job that kills several counts once"
     with pytest.raises(LeaderError, match=r"600 seconds.*no free room"):
         list(pool(Cluster(0), 2).answers(enumerate(range(3))))
     cluster = Cluster(1)
@@ -225,9 +232,12 @@ def test_a_cluster_is_joined_once_and_left_where_it_was_joined(joined: Any) -> N
         address = f"{host}:{server.getsockname()[1]}"
         engine = RayEngine(1, address=address)
         assert [list(engine.map(double, [3])) for _ in range(2)] == [[(0, 6)]] * 2
-        assert [(words["address"], words["log_to_driver"]) for words in calls] == [(address, False)]
+        assert calls == [{"address": address, "log_to_driver": False, "logging_level": "ERROR"}], "none of its own options"
         engine.close()
         assert calls == [], "left"
+        calls.append({"joined by": "somebody else"})
+        engine.close()
+        assert calls.pop(), "once"
         for error, says in ((ConnectionError("x"), "no Ray cluster"), (RuntimeError("another\nversion"), "another version")):
             joined.init = failing(error)
             with pytest.raises(LeaderError, match=says):
@@ -308,4 +318,7 @@ def test_a_job_is_overdue_after_many_times_the_longest_one() -> None:
     assert not patience.is_overdue(20.0)
     now = 141.0
     assert patience.is_overdue(20.0) and patience.seconds_left([20.0]) == 0.0
+    quick = Patience(lambda: now)
+    quick.finish(0.5)
+    assert not quick.is_overdue(now - 59) and quick.is_overdue(now - 61), "never within a minute"
     assert [patience.may_copy(7) for _ in range(3)] == [True, True, False] and patience.may_copy(8)

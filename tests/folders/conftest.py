@@ -27,6 +27,7 @@ ARGUMENTS: dict[str, Any] = {
     "prior": "embedded",
     "seed": 3,
 }
+NAMES = ("a.png", "b.png", "sub/c.png")
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +50,7 @@ def tree(tmp_path: Path) -> Path:
     """Three pictures, one in a folder, one file that is none."""
     root = tmp_path / "in"
     (root / "sub").mkdir(parents=True)
-    for number, name in enumerate(("a.png", "b.png", "sub/c.png")):
+    for number, name in enumerate(NAMES):
         save_picture(root / name, 16 + number)
     (root / "notes.txt").write_text("no picture")
     return root

@@ -18,6 +18,7 @@ from leader.engines.ray import RayEngine
 from leader.errors import LeaderError
 from leader.folders import run as run_module
 from leader.folders.choices import FolderChoices
+from leader.progress import ProgressDisplay
 from leader.restoration.request import RestoreRequest
 from tests.cheap_prior import CheapPrior
 from tests.folders.conftest import results
@@ -31,12 +32,16 @@ def restore(source: Path | str, out: Path | str, *words: str) -> tuple[int, str]
     return done.exit_code, done.stderr
 
 
-def test_a_folder_and_the_second_time(tree: Path, tmp_path: Path) -> None:
+def test_a_folder_and_the_second_time(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[float, str]] = []
+    monkeypatch.setattr(ProgressDisplay, "show", lambda self, *about: shown.append(about))
     (tree / "bad.png").write_text("no picture")
     code, told = restore(tree, tmp_path / "out", "--report", "--maps", "npy")
     assert code == 1 and "4 pictures to restore" in told and "bad.png is not a picture" in told
     assert "4 pictures: 3 restored, 0 found done, 1 without a result." in told and "leader-report.html" in told
     assert re.search(r"Verdicts: 3 (fine|doubtful)\.", told)
+    assert len(shown) == 4 and 0 < shown[0][0] < 0.5 and shown[-1][0] == pytest.approx(1)
+    assert shown[-1][1] == "4 of 4 pictures, 1 failed"
     (tree / "bad.png").unlink()
     code, told = restore(tree, tmp_path / "out", "--maps", "npy")
     assert code == 0 and "0 restored, 3 found done" in told
@@ -150,5 +155,7 @@ def test_every_option_reaches_the_folder(tree: Path, tmp_path: Path, monkeypatch
     restore(tree, tmp_path / "out", "--engine", "ray", "--address", "auto", "--device", "cuda", "--jobs", "4")
     ray = seen["engine"]
     assert isinstance(ray, RayEngine) and (ray.workers, ray.threads, ray.address, ray.gpus) == (4, 1, "auto", 1.0)
+    restore(f"local://{tree}", tmp_path / "out")
+    assert seen["source"] == f"local://{tree}"
     restore("memory://in", "memory://out", "--jobs", "2")
     assert (seen["source"], seen["out"]) == ("memory://in", "memory://out")

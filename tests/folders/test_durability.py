@@ -165,7 +165,10 @@ def test_only_failures_in_a_row_end_the_run(tree: Path, tmp_path: Path, monkeypa
     assert go(tree, tmp_path / "all").restored == 5
 
 
-@pytest.mark.parametrize(("place", "name"), [(Restoration, "save"), (Restoration, "save explained"), (DiskSource, "fetch")])
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [(Restoration, "save"), (Restoration, "save explained"), (DiskSource, "fetch"), (remote, "hash_blocks")],
+)
 def test_a_worker_that_cannot_write_ends_the_run_too(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str
 ) -> None:
@@ -177,5 +180,5 @@ def test_a_worker_that_cannot_write_ends_the_run_too(
 
     monkeypatch.setattr(place, name.split()[0], fail)
     with pytest.raises(LeaderError, match=r"results in a row could not be written.*No space left on device"):
-        go(tree, tmp_path / "out")
+        go(f"local://{tree}" if place is remote else tree, tmp_path / "out")
     assert results(tmp_path / "out") == {}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leader.errors import LeaderError
+from leader.errors import LeaderError, UsageError
 from leader.folders import remote
+from leader.folders import run as run_module
 from leader.folders.places import is_address, local_path, open_source
 from tests.folders.conftest import go, results, save_picture
 
@@ -34,6 +36,7 @@ def objects(store: Any, root: str = "/out/") -> dict[str, bytes]:
 
 def test_what_an_address_is() -> None:
     assert is_address("s3://bucket/x") and is_address("memory://x") and not is_address("C://x") and not is_address("a/b")
+    assert is_address("git+ssh://x") and local_path("file://server/share") == Path("server/share")
     assert (
         local_path("file:///tmp/a%20b") == Path("/tmp/a b") and local_path("s3://b/x") is None and local_path("a") == Path("a")
     )
@@ -50,7 +53,11 @@ def test_a_store_gives_what_a_disk_gives(tree: Path, tmp_path: Path, memory: Any
     assert all(there[name] == here[name] for name in there if name != "leader-report.html")
     with monkeypatch.context() as patch:
         patch.setattr(remote.RemoteSource, "sha256", None)  # what the store says of an object spares reading it
-        assert go("memory://in", "memory://out", maps=".npy").found == 3
+        told: list[str] = []
+        again = go("memory://in/", "memory://out/", maps=".npy", watcher=run_module.Watcher(note=told.append))
+        assert again.found == 3 and told == [], "thumbnails are no lines"
+    with pytest.raises(UsageError, match="replace the pictures"):
+        go("memory://in", "memory://in/")
     assert go(f"file://{tree}", "memory://out", maps=".npy").found == 3, "the same content from another place"
 
 
@@ -66,12 +73,41 @@ def test_changed_objects_are_restored_again(tmp_path: Path, memory: Any) -> None
     assert after["b.png"] != before["b.png"] and {**after, "b.png": b""} == {**before, "b.png": b""}
 
 
+@pytest.mark.parametrize("stamp", ["ETag", "created"])
+def test_what_a_store_says_of_an_object_is_believed(
+    tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch, stamp: str
+) -> None:
+    """A hash, or a date with the size: another object may have the same date. Listed anew for every run."""
+    listed, asked = type(memory).find, list[str]()
+
+    def find(self: Any, path: str, **options: Any) -> Any:
+        assert asked and not asked.clear(), "a listing may be an old one"  # type: ignore[func-returns-value]
+        found = {name: {**about, "created": "today"} for name, about in listed(self, path, **options).items()}
+        hashes = {name: {"ETag": sha256(memory.cat_file(name)).hexdigest()} for name in found}
+        return {name: {**about, **(hashes[name] if stamp == "ETag" else {})} for name, about in found.items()}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(memory), "find", find)
+        patch.setattr(type(memory), "invalidate_cache", lambda self: asked.append("anew"))
+        go("memory://in", "memory://out")
+        content = memory.cat_file("/in/b.png")
+        memory.pipe_file("/in/b.png", content[:-1] + b"!" if stamp == "ETag" else content + b"!")
+        again = go("memory://in", "memory://out")
+        assert (again.restored, again.found) == (1, 2)
+
+
+def test_a_store_with_folders(tree: Path, tmp_path: Path) -> None:
+    assert go(f"local://{tree}", f"local://{tmp_path}/there", maps=".npy").restored == 3
+    assert (tmp_path / "there/sub/c.png.map.npy").exists()
+
+
 def test_lines_are_sent_in_segments_and_a_lost_one_costs_its_pictures(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "SEGMENT_LINES", 2)
     go("memory://in", "memory://out")
     segments = sorted(memory.find("/out/.leader/manifest"))
     assert len(segments) == 2
-    memory.pipe_file(segments[1], memory.cat_file(segments[1]).splitlines()[0] + b"\n{torn")
+    memory.pipe_file(segments[1], b"{torn\n" + memory.cat_file(segments[1]).splitlines()[0] + b"\n{torn")
+    assert remote.RemoteTarget("memory://out").open().line("b.png")["name"] == "b.png"
     outcome = go("memory://in", "memory://out")
     assert (outcome.restored, outcome.found) == (1, 2)
     assert len(memory.find("/out/.leader/manifest")) == 3, "no segment is written twice"

@@ -8,13 +8,15 @@ import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from leader.folders.places import open_source, open_target
-from leader.folders.report import GAP, SIDE, colour_map, write_report
+from leader.folders.report import GAP, SIDE, colour_map, page_text, write_report, write_strip
+from leader.restoration.degrade import degrade_file
 from tests.folders.conftest import go, save_picture
 
 
@@ -28,6 +30,7 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.tags: dict[str, int] = {}
         self.levels: list[str | None] = []
+        self.kinds: list[str | None] = []
         self.words: list[str] = []
         self.feed(text)
 
@@ -36,6 +39,8 @@ class Page(HTMLParser):
         self.tags[tag] = self.tags.get(tag, 0) + 1
         if tag == "tr":
             self.rows.append([])
+        if tag == "th":
+            self.kinds.append(about["data-kind"])
         if tag == "td":
             self.rows[-1].append(about)
         if tag == "span":
@@ -51,6 +56,9 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.words.append(data)
+        if self.rows and self.rows[-1]:
+            cell = self.rows[-1][-1]
+            cell["text"] = f"{cell.get('text', '')}{data}"
 
 
 def page_of(out: Path) -> Page:
@@ -104,6 +112,43 @@ def test_every_picture_has_a_row_with_thumbnails_and_keys_to_sort_by(tree: Path,
     assert np.abs(strip[top : top + given.shape[0], :SIDE] - given).mean() < 12, "the first thumbnail is the picture given"
 
 
+def test_a_row_says_what_its_line_says() -> None:
+    def line(level: str, **more: Any) -> dict[str, Any]:
+        run = {"sigma": 0.25, "mean_uncertainty": 0.0625, "network": {"calls": 7}, "size": [30, 20], "seconds": 9.0}
+        run["verdict"] = {"level": level, "reasons": ["it is <b>odd</b>", "and dark"]}
+        files = {"picture": {"name": "a b#.png"}}
+        return {"name": "x.png", "status": "done", "seconds": 1.25, "files": files, "run": run, **more}
+
+    error = {"status": "failed", "error": "It is <i>torn</i>."}
+    lines = [line("fine"), line("doubtful"), line("failed", status="refused"), line("failed"), line("fine", **error)]
+    page = Page("".join(page_text(lines, lambda _: None)))
+    assert page.kinds == ["s"] + 7 * ["n"] and page.links == 3 * ["a%20b%23.png"], "those that have a result"
+    rows = [row for row in page.rows if row]
+    cells = ["0.2500", "0.0625", "7", "30 × 20", "1.2"]
+    assert [str(cell["text"]).strip() for cell in rows[0][3:]] == cells
+    assert [cell["data-key"] for cell in rows[0][3:]] == ["0.25", "0.0625", "7", "600", "1.25"]
+    assert [cell["data-key"] for cell in (row[1] for row in rows)] == ["0", "1", "2", "3", "4"]
+    assert page.levels == ["fine", "doubtful", "refused", "failed", "error"]
+    assert [row[2]["text"] for row in rows[:1]] == ["fineit is <b>odd</b>; and dark"] and rows[4][2][
+        "text"
+    ] == f"error{error['error']}"
+    keys = [int(str(row[2]["data-key"])) for row in rows]
+    assert keys[3] == keys[4] < keys[2] < keys[1] < keys[0], "the worst first"
+
+
+def test_thumbnails_are_sharp_where_enlarged_smooth_where_reduced_and_whole(tmp_path: Path) -> None:
+    tiles = np.indices((3, 2)).sum(0) % 2 * 255
+    fine = np.indices((448, 224)).sum(0) % 2 * 255
+    before, after = (Image.fromarray(board.astype(np.uint8)).convert("RGB") for board in (tiles, fine))
+    write_strip(tmp_path / "s.webp", before, after, None)
+    strip = np.asarray(Image.open(tmp_path / "s.webp").convert("L"), float)
+    wide = round(SIDE * 2 / 3)
+    left = (SIDE - wide) // 2
+    large, small = strip[:, left : left + wide], strip[:, SIDE + GAP + SIDE // 4 :][:, : SIDE // 2]
+    assert np.abs(large - 127).mean() > 110 and np.abs(small - 127).mean() < 40
+    assert strip[:, : left - 3].min() > 240 and strip[:, left + wide + 3 : SIDE + SIDE // 4].min() > 240, "in the middle"
+
+
 def test_colours_of_maps_mean_the_same_in_every_row() -> None:
     shown = np.asarray(colour_map(np.array([[0.0, 0.1, 0.2, 0.9]], np.float32)))[0].tolist()
     assert shown == [[0, 0, 4], [183, 55, 121], [252, 253, 191], [252, 253, 191]], "pale yellow from a fifth of the range on"
@@ -126,11 +171,16 @@ def test_names_are_text(tree: Path, tmp_path: Path) -> None:
 
 
 def test_pictures_of_runs_without_a_report_are_shown_too(tree: Path, tmp_path: Path) -> None:
-    go(tree, tmp_path / "out")
-    assert go(tree, tmp_path / "out", report=True).found == 3
+    degrade_file(tree / "b.png", tree / "measured.npz", "colourise", sigma=0.1)
+    save_picture(tree / "a.png", 40, 30)
+    go(tree, tmp_path / "out", {"task": "colourise"})
+    assert go(tree, tmp_path / "out", {"task": "colourise"}, report=True).found == 4
     page = page_of(tmp_path / "out")
-    assert len(page.images) == 3
+    assert len(page.images) == 4
+    strip = np.asarray(Image.open(io.BytesIO(page.images[0])), float)
+    grey = np.abs(np.diff(strip, axis=-1)).mean((0, 2))
+    assert grey[:SIDE].mean() > 2 + grey[SIDE + GAP : 2 * SIDE + GAP].mean(), "before comes first"
     (tmp_path / "out/a.png").unlink()
     (tree / "a.png").unlink()
-    go(tree, tmp_path / "out", report=True)
-    assert len(page_of(tmp_path / "out").images) == 2, "a picture that is gone has no row"
+    go(tree, tmp_path / "out", {"task": "colourise"}, report=True)
+    assert len(page_of(tmp_path / "out").images) == 3, "a picture that is gone has no row"

@@ -15,17 +15,20 @@ import leader
 from leader import defaults
 from leader.engines import LocalEngine, Lost
 from leader.errors import LeaderError, UsageError
-from leader.folders import disk, work
+from leader.folders import disk, remote, work
 from leader.folders import run as run_module
 from leader.folders.choices import FolderChoices
 from leader.folders.disk import DiskTarget
 from leader.folders.manifest import LocalManifest, encode_line
+from leader.folders.meter import FolderMeter
 from leader.folders.names import check_name, find_clashes, is_source_name, name_results
 from leader.folders.work import restore_some
+from leader.pictures import Picture, write_picture
 from leader.priors import loading
 from leader.restoration.request import RestoreRequest
+from leader.trust import Verdict
 from tests.cheap_prior import CheapPrior
-from tests.folders.conftest import ARGUMENTS, choose, go, lines, results, save_picture
+from tests.folders.conftest import ARGUMENTS, NAMES, choose, go, lines, results, save_picture
 
 
 def test_a_folder_gives_what_single_restorations_give(tree: Path, tmp_path: Path, cheap: list[str]) -> None:
@@ -41,6 +44,7 @@ def test_a_folder_gives_what_single_restorations_give(tree: Path, tmp_path: Path
         assert single.uncertainty is not None and np.array_equal(spread, single.uncertainty)
         (line,) = [line for line in lines(out) if line.get("name") == name]
         kept = line["run"]
+        assert not {"trace", "versions"} & set(kept)
         expected = json.loads(json.dumps(single.summary(), default=str))
         for left_out in ("trace", "versions", "options", "seconds"):
             expected.pop(left_out)
@@ -69,6 +73,8 @@ def test_done_pictures_are_found_by_content_and_settings(tree: Path, tmp_path: P
     assert go(tree, out).restored == 1 and (out / "sub/c.png").read_bytes() == before["sub/c.png"]
     assert go(tree, out, {"seed": 4}).restored == 3
     assert go(tree, out, {"threads": 1, "seed": 4}).found == 3, "threads change roundings at most"
+    unchecked = run_module.run_folder(str(tree), str(out), choose({"seed": 5}, check=False), LocalEngine(1))
+    assert (unchecked.restored, unchecked.levels, len(work._models)) == (3, {}, 1), "one prior at a time is kept"
 
 
 def test_a_manifest_says_once_with_which_settings_its_pictures_were_made(tree: Path, tmp_path: Path) -> None:
@@ -94,7 +100,18 @@ def test_bad_files_are_told_and_do_not_stop_the_rest(tree: Path, tmp_path: Path)
     (tree / "aa.png").write_text("no picture")
     (tree / "empty.jpg").write_bytes(b"")
     os.symlink(tree / "gone.png", tree / "dangling.png")
-    outcome = go(tree, tmp_path / "out")
+    told: list[tuple[str, str | None, float]] = []
+    meters: list[FolderMeter] = []
+    watcher = run_module.Watcher(listed=meters.append, finished=lambda name, error: told.append((name, error, meters[0].share)))
+    sizes = [(tree / name).stat().st_size for name in ("a.png", "aa.png", "b.png", "empty.jpg", "sub/c.png")]
+    outcome = go(tree, tmp_path / "out", watcher=watcher)
+    assert {name: error for name, error, _ in told} == {
+        **dict.fromkeys(("a.png", "b.png", "sub/c.png")),
+        **dict(outcome.failed),
+    }
+    assert (meters[0].settled, meters[0].failed) == (5, 2)
+    weights = [1 + size / (sum(sizes) / 5) for size in sizes]
+    assert [share for *_, share in told] == pytest.approx([sum(weights[:n]) / 10 for n in range(1, 6)])
     assert outcome.restored == 3 and [name for name, _ in outcome.failed] == ["aa.png", "empty.jpg"]
     assert all("tmp" not in text and ".leader" not in text for _, text in outcome.failed), outcome.failed
     count = len(lines(tmp_path / "out"))
@@ -106,20 +123,21 @@ def test_bad_files_are_told_and_do_not_stop_the_rest(tree: Path, tmp_path: Path)
         (tree / "a.png").write_bytes(content)
         last = go(tree, tmp_path / "out")
     assert last.restored == 1 and [name for name, _ in last.failed] == ["aa.png"], "the result of before is ours to replace"
+    go(tree, tmp_path / "out", {"seed": 4})
+    assert len([line for line in lines(tmp_path / "out") if line.get("name") == "aa.png"]) == 2, "told for each settings"
 
 
-@pytest.mark.parametrize("ours", [False, True])
+@pytest.mark.parametrize("error", [LeaderError("It is too dark."), MemoryError(), ZeroDivisionError("by zero")])
 def test_only_an_error_of_the_program_is_called_a_bug(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: bool
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    error = ZeroDivisionError("by zero") if ours else LeaderError("It is too dark.")
 
     def prepare(self: RestoreRequest, *words: Any, **options: Any) -> Any:
         raise error
 
     monkeypatch.setattr(RestoreRequest, "prepare", prepare)
     told = {text for _, text in go(tree, tmp_path / "out").failed}
-    assert len(told) == 1 and ("bug" in told.pop()) == ours
+    assert len(told) == 1 and ("bug" in told.pop()) == isinstance(error, ArithmeticError)
 
 
 def test_foreign_files_are_not_replaced_unasked(tree: Path, tmp_path: Path) -> None:
@@ -140,6 +158,10 @@ def test_a_foreign_map_is_not_replaced_where_the_picture_is_missing(tree: Path, 
     (tmp_path / "out/b.png.map.npy").write_text("mine")
     outcome = go(tree, tmp_path / "out", maps=".npy")
     assert [name for name, _ in outcome.failed] == ["b.png"] and (tmp_path / "out/b.png.map.npy").read_text() == "mine"
+    go(tree, tmp_path / "later")
+    (tmp_path / "later/b.png.map.npy").write_text("mine")
+    outcome = go(tree, tmp_path / "later", maps=".npy")
+    assert [name for name, _ in outcome.failed] == ["b.png"] and (tmp_path / "later/b.png.map.npy").read_text() == "mine"
 
 
 @pytest.mark.parametrize("options", [{"device": "cpu", "dtype": "float32"}, {}])
@@ -180,11 +202,14 @@ def test_a_damaged_line_costs_its_own_picture(tree: Path, tmp_path: Path) -> Non
     manifest = out / "leader-manifest.jsonl"
     kept = manifest.read_text().splitlines()
     kept[1] = kept[1][:50] + "#" + kept[1][51:90]
-    kept[2] = json.dumps({**json.loads(kept[2]), "files": {"picture": {"name": "b.png"}}})
-    manifest.write_text("\n".join([*kept, "[1]", '{"kind":"picture"}']) + "\n")
+    files = json.loads(kept[2])["files"]["picture"]
+    strange = [{}, {"map": files}, {"picture": {**files, "bytes": 1e999}}, {"picture": {"name": "b.png", "sha256": ""}}]
+    kept[2:3] = [json.dumps({**json.loads(kept[2]), "files": one}) for one in strange]
+    later = json.dumps({**json.loads(kept[-1]), "leader": "folder 2", "status": "failed"})
+    manifest.write_text("\n".join([*kept, later, "[" * 100_000, "[1]", '{"kind":"picture"}']) + "\n")
     again = go(tree, out, watcher=run_module.Watcher(note=told.append))
     assert (again.restored, again.found) == (2, 1)
-    assert [text.split()[1] for text in told] == ["2", "3", "5", "6"]
+    assert [text.split()[1] for text in told] == ["2", "3", "4", "5", "6", "8", "9", "10", "11"]
 
 
 @pytest.mark.parametrize("where", ["in", "in/..", "."])
@@ -230,15 +255,18 @@ def test_links_lead_nowhere_else(tree: Path, tmp_path: Path, monkeypatch: pytest
     assert go(tree, out).restored == 1 and {"a.png", "b.png", "sub/c.png", "sub/d.png"} == set(results(out))
 
 
-@pytest.mark.parametrize("name", ["../x.png", "/x.png", "a/../../x.png", "a//x.png", "C:/x.png", "a\\x.png", ".leader/x.png"])
+@pytest.mark.parametrize(
+    "name", ["../x.png", "/x.png", "a/../../x.png", "a//x.png", "a/./x.png", "C:/x.png", ".leader/x.png", "\udcff.png"]
+)
 def test_names_that_lead_out_are_refused(tree: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk gives no such names; an object store may."""
     from leader.folders.disk import DiskSource
     from leader.folders.places import FoundFile
 
     monkeypatch.setattr(DiskSource, "walk", lambda self: iter([FoundFile("a.png", 1), FoundFile(name, 1)]))
-    outcome = go(tree, tmp_path / "out")
-    assert [bad for bad, _ in outcome.failed] == [name] and outcome.restored == 1
+    told: list[str] = []
+    outcome = go(tree, tmp_path / "out", watcher=run_module.Watcher(finished=lambda bad, error: told.append(bad)))
+    assert [bad for bad, _ in outcome.failed] == [name] and outcome.restored == 1 and set(told) == {"a.png", name}
     assert sorted(results(tmp_path / "out")) == ["a.png"]
 
 
@@ -251,6 +279,66 @@ def test_a_file_that_cannot_be_looked_at_costs_itself_alone(tree: Path, tmp_path
     told: list[str] = []
     assert go(tree, tmp_path / "out", watcher=run_module.Watcher(note=told.append)).restored == 3
     assert sorted(text.split()[0] for text in told) == ["a-loop.png", "gone.png", "itself", "pipe.png"]
+
+
+def test_a_link_to_a_picture_is_that_picture(tree: Path, tmp_path: Path) -> None:
+    os.symlink(tree / "a.png", tree / "link.png")
+    sizes = {item.name: item.size for item in disk.DiskSource(tree).walk()}
+    assert sizes["link.png"] == sizes["a.png"] == (tree / "a.png").stat().st_size
+    assert go(tree, tmp_path / "out").restored == 4 and not (tmp_path / "out/link.png").is_symlink()
+
+
+def test_workers_may_stand_elsewhere(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Elsewhere(LocalEngine):
+        def each(self, function: Any, jobs: Any) -> Any:
+            os.chdir("/")
+            return super().each(function, jobs)
+
+    monkeypatch.chdir(tmp_path)
+    assert go("in", "out", workers=Elsewhere(1), report=True).restored == 3
+
+
+def test_a_folder_where_a_result_belongs_costs_that_one(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "out/a.png").mkdir(parents=True)
+    (tmp_path / "out/sub").write_text("a file")
+    outcome = go(tree, tmp_path / "out")
+    assert outcome.restored == 1 and [name for name, _ in outcome.failed] == ["a.png", "sub/c.png"]
+    assert all("bug" not in text and "out" in text for _, text in outcome.failed), outcome.failed
+
+
+@pytest.mark.parametrize("module", [disk, remote])
+def test_a_file_that_no_picture_can_be_is_not_read_to_its_end(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any
+) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 20)
+    outcome = go(tree if module is disk else f"local://{tree}", tmp_path / "out")
+    assert [text for _, text in outcome.failed] == [
+        f"{name} has more than 20 bytes; no picture is that large." for name in NAMES
+    ]
+
+
+def test_a_result_that_its_format_cannot_hold_is_refused_before_the_work(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = Picture(np.full((24, 32, 3), 0.5, np.float32), np.eye(24, 32, dtype=np.float32))
+    write_picture(tree / "clear.png", picture)
+    (tree / "clear.png").rename(tree / "clear.jpg")
+    save_picture(tree / "wide.webp", 16, 8200)
+    for name in NAMES:
+        (tree / name).unlink()
+    monkeypatch.setattr(CheapPrior, "_predict", None)
+    (_, clear), (_, wide) = go(tree, tmp_path / "out", {"task": "sr", "factor": 2}).failed
+    assert "transparency" in clear and "16400 x 32" in wide
+
+
+def test_a_failed_picture_is_tried_again_and_judged_again(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leader.restoration.second_try.larger_sigma_may_help", lambda numbers: True)
+    monkeypatch.setattr("leader.restoration.second_try.improves", lambda later, earlier: False)
+    monkeypatch.setattr("leader.restoration.restore.judge", lambda numbers: Verdict("failed"))
+    noisy = np.random.default_rng(0).normal(0.5, 0.1, (40, 56, 3)).astype(np.float32)
+    write_picture(tree / "a.png", Picture(noisy))
+    assert go(tree, tmp_path / "out", {"sigma": None}).restored == 3
+    assert len(lines(tmp_path / "out")[1]["run"]["tries"]) == 3
 
 
 def test_a_folder_without_pictures_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -361,6 +449,7 @@ def test_masks_and_kernels_are_read_once(tree: Path, tmp_path: Path) -> None:
     run_module.run_folder(str(tree), str(tmp_path / "out"), other, LocalEngine(1))
     leader.restore(tree / "a.png", **{**ARGUMENTS, **words}, threads=1).save(tmp_path / "single.png")
     assert (tmp_path / "out/a.png").read_bytes() == (tmp_path / "single.png").read_bytes()
+    assert "mask" not in lines(tmp_path / "out")[1]["run"]["options"], "the settings hold it, once for all pictures"
 
 
 @pytest.mark.parametrize("name", ["a\\x.png", "C:/x.png", "a\0.png"])
@@ -375,8 +464,9 @@ def test_names_of_other_systems(name: str) -> None:
 
 def test_what_a_source_is_and_how_its_results_are_called() -> None:
     assert name_results("a/B.JPG", ".npy") == {"picture": "a/B.JPG", "map": "a/B.JPG.map.npy"}
-    assert name_results("x.npz", None) == {"picture": "x.npz.png"} and name_results("y.HEIC", None) == {"picture": "y.HEIC.png"}
-    assert is_source_name("a/b.PNG") and is_source_name("x.npz") and not is_source_name("a.txt")
+    assert name_results("x.npz", None) == {"picture": "x.npz.png"}
+    assert name_results("y.HEIC", ".svg") == {"picture": "y.HEIC.png", "map": "y.HEIC.map.svg"}
+    assert is_source_name("a/b.PNG") and is_source_name("x.NPZ") and not is_source_name("a.txt")
     assert not is_source_name(".leader/strips/a.png") and not is_source_name("a/.b/c.png") and not is_source_name(".a.png")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from leader.folders import run as run_module
 from leader.folders.choices import FolderChoices
 from leader.folders.places import FoundFile
 from leader.priors import loading
+from leader.restoration.request import RestoreRequest
 from tests.cheap_prior import CheapPrior
 from tests.folders.conftest import choose, go, lines, results, save_picture
 from tests.restoration.test_together import WidePrior
@@ -61,12 +63,14 @@ def test_a_job_of_several_whose_worker_dies_is_tried_one_by_one(
     class Dying(LocalEngine):
         def each(self, function: Any, jobs: Any) -> Any:
             for index, job in enumerate(jobs):
-                yield index, Lost("its worker process was killed") if "b.png" in job else function(job)
+                yield index, Lost("its worker process was killed") if {"b.png", "e.png"} & set(job) else function(job)
 
     monkeypatch.setattr(FolderChoices, "together", property(lambda self: 2))
+    for name in ("d.png", "e.png"):
+        save_picture(tree / name)
     outcome = go(tree, tmp_path / "out", workers=Dying(1))
-    assert outcome.restored == 2 and [name for name, _ in outcome.failed] == ["b.png"] and "killed" in outcome.failed[0][1]
-    assert sorted(results(tmp_path / "out")) == ["a.png", "sub/c.png"]
+    assert [name for name, _ in outcome.failed] == ["b.png", "e.png"] and "killed" in outcome.failed[0][1]
+    assert sorted(results(tmp_path / "out")) == ["a.png", "d.png", "sub/c.png"] and outcome.restored == 3
 
 
 @pytest.mark.parametrize(
@@ -91,13 +95,23 @@ def test_the_digest_changes_with_every_choice_that_changes_pictures(tmp_path: Pa
     assert choose({"average": None, "settings": {}, "threads": 3}).digest == plain, "left out, or roundings at most"
     order = [choose({"options": dict(items)}).digest for items in ([("a", 1), ("b", 2)], [("b", 2), ("a", 1)])]
     assert order[0] == order[1] != plain, "the order of words is none of them"
-    others = [choose({"average": 1}), choose({"jpeg": False}), choose({"kernel_doubt": 0.3}), choose({"estimator": "none"})]
-    others += [choose({"settings": {"eta": 0.5}}), choose({"options": {"ratio": 0.5}}), choose({"dtype": "float16"})]
-    others += [choose(check=False), choose(keep_failed=False), choose(location=True), choose(run={"seed": 1})]
-    others += [choose({"mask": np.ones(shape)}) for shape in ((2, 3), (3, 2))]
-    digests = {plain, *(other.digest for other in others)}
-    assert len(digests) == 14
-    for content in (b"weights", b"other weights"):
-        (tmp_path / "prior.bin").write_bytes(content)
-        digests.add(choose({"prior": str(tmp_path / "prior.bin")}).digest)
-    assert len(digests) == 16, "so do other weights under the same name"
+    words = [item.name for item in fields(RestoreRequest) if item.name not in ("threads", "budget")]
+    tables: list[Any] = [np.eye(2, 3), np.eye(3, 2), np.ones((2, 3), np.uint8), np.ones((2, 3), bool), np.zeros((2, 3), bool)]
+    last = np.eye(2, 3)
+    last[1, 2] = 0.5
+    given: dict[str, Any] = {"settings": {"b": 1}, "options": {"b": 1}, "plugins": ("satp",), "jpeg": False, "clipped": False}
+    others = [choose({name: given.get(name, 0.75)}) for name in words]
+    others += [
+        choose({"plugins": ("satp",), "budget": 0.75}),
+        choose(check=False),
+        choose(keep_failed=False),
+        choose(location=True),
+    ]
+    others += [choose(run={"seed": seed}) for seed in (1, 2)] + [choose({"mask": table}) for table in (*tables, last)]
+    assert len({plain, *(other.digest for other in others)}) == len(words) + 13
+    kept = []
+    for folder, content in (("a", b"weights"), ("b", b"weights"), ("b", b"other weights")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "prior.bin").write_bytes(content)
+        kept.append(choose({"prior": str(tmp_path / folder / "prior.bin")}).digest)
+    assert kept[0] == kept[1] != kept[2], "the weights count, not where they are"

@@ -68,6 +68,31 @@ def test_a_physics_that_is_an_operator_of_here_becomes_it() -> None:
     assert type(as_operator(wrong, SHAPE)) is PhysicsOperator, "a filter that is another than A's is not believed"
 
 
+def test_parameters_of_a_physics_and_a_level_for_every_image() -> None:
+    def weigh(x: Tensor, weight: float = 1.0) -> Tensor:
+        return weight * x[..., ::2]
+
+    def weigh_back(y: Tensor, weight: float = 1.0) -> Tensor:
+        return weight * torch.stack([y, torch.zeros_like(y)], -1).flatten(-2)
+
+    levels = torch.tensor([0.0625, 0.25])
+    physics = SimpleNamespace(A=weigh, A_adjoint=weigh_back, noise_model=SimpleNamespace(sigma=levels))
+    operator = as_operator(physics, SHAPE, weight=0.5)
+    assert operator.measurement_shape == (3, 24, 8)
+    y = weigh(torch.stack([photograph(*SHAPE[1:]), 1 - photograph(*SHAPE[1:])]), 0.5)
+
+    def restore(problem: Problem) -> Tensor:
+        return to_unit_range(Sampler(CheapPrior(), "ddnm", (), 4).run(problem, 0).images)
+
+    model = Reconstructor("ddnm", prior=CheapPrior(), steps=4, plugins=())
+    assert torch.equal(model(y, physics, weight=0.5), restore(Problem(y, operator, levels.double())))
+    physics.noise_model.sigma = torch.tensor([0.0625, 0.25, 0.125])
+    assert torch.equal(model(y, physics, weight=0.5), restore(Problem(y, operator, 0.25))), "the largest for all"
+    for quiet in (None, type("ZeroNoise", (), {})()):
+        physics.noise_model = quiet
+        assert torch.equal(model(y, physics, weight=0.5), restore(Problem(y, operator, 0.0)))
+
+
 def test_what_is_no_linear_physics_is_refused() -> None:
     wrong = SimpleNamespace(A=lambda x: 2 * x, A_adjoint=lambda y: y)
     with pytest.raises(LeaderError, match="not the adjoint"):

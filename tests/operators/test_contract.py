@@ -41,6 +41,13 @@ def test_adjoint(operator: SpectralOperator) -> None:
 
 @quick
 @given(spectral_operators())
+def test_both_products_at_once_are_one_after_the_other(operator: SpectralOperator) -> None:
+    x = images(operator, dtype=torch.float64)
+    assert float((operator.gram(x) - operator.AT(operator.A(x))).norm()) <= 1e-12 * operator.norm**2 * float(x.norm())
+
+
+@quick
+@given(spectral_operators())
 def test_moore_penrose(operator: SpectralOperator) -> None:
     """The four identities for the truncated operator, in float32."""
     cut = operator.truncated()

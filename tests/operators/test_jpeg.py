@@ -125,7 +125,7 @@ def test_every_coefficient_is_taken_to_its_mean_within_its_cell(shape: tuple[int
 
 
 @pytest.mark.parametrize(("shape", "sampling"), CASES)
-def test_variances_of_coefficients_are_those_of_independent_pixels(shape: tuple[int, int, int], sampling: tuple[int, int]) -> None:
+def test_variances_are_those_of_independent_pixels(shape: tuple[int, int, int], sampling: tuple[int, int]) -> None:
     operator, _ = made(shape, sampling)
     unit = torch.rand(2, shape[0], shape[1] // (8 * sampling[0]), shape[2] // (8 * sampling[1]), dtype=torch.float64)
     variance = unit.repeat_interleave(8 * sampling[0], 2).repeat_interleave(8 * sampling[1], 3)

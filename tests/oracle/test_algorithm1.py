@@ -101,7 +101,7 @@ def test_every_line(name: str, sigmas: tuple[float, float], B: float) -> None:
 
 @pytest.mark.parametrize("argument", ["curvature", "gradient"])
 @pytest.mark.parametrize("sigmas", [CLEAN, NOISY])
-def test_on_pirp_its_own_term_is_taken_over(sigmas: tuple[float, float], argument: str) -> None:
+def test_on_pirp_its_own_term_is_taken_over(sigmas: tuple[float, float], argument: Any) -> None:
     """The host's term with the host's strength, weighted by Sigma and projected; the host adds none itself."""
     made = scene("cs", sigmas)
     host = PIRP(lam=0.7, width=0.15, argument=argument)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_dps_gradient_is_that_of_finite_differences(name: str, clamp: bool) -> N
 @pytest.mark.parametrize("guidance", ["norm", "annealed"])
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize(("t", "u"), [(500, 490), (999, 898), (10, 0), (0, -1)])
-def test_dps_step_is_that_of_numpy(t: int, u: int, learned: bool, guidance: str) -> None:
+def test_dps_step_is_that_of_numpy(t: int, u: int, learned: bool, guidance: Any) -> None:
     """The ancestral step between two grid times, with betas recomputed, and guidance at the last step as
     well; the annealed one is the same step around an x0 that the score of the likelihood moved.
     """

@@ -39,7 +39,7 @@ class Case:
     satp: SATP | None = None
     steps: int = 20
     grid: Grid | None = None
-    turned: str | None = None
+    turned: Any = None
     trust_time: int = 100
     extra: dict[str, Any] = field(default_factory=dict)
     tolerance: float = 1e-9

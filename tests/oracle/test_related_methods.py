@@ -104,7 +104,7 @@ def replaced(case: Case, x: Array, t: int, u: int, damping: float) -> Array:
 @pytest.mark.parametrize("weights", ["adaptive", "score"])
 @pytest.mark.parametrize(("name", "sigma"), [("sr", 0.0), ("blur", SIGMA), ("inpaint", SIGMA)])
 @pytest.mark.parametrize(("t", "u"), [(600, 480), (40, 0), (0, -1)])
-def test_step_of_pigdm(name: str, sigma: float, weights: str, t: int, u: int) -> None:
+def test_step_of_pigdm(name: str, sigma: float, weights: Any, t: int, u: int) -> None:
     case, v, eta = Case(name, sigma), 0.3, 0.6
     w, x = case.world, column(case.x)
     a, b = w.ab(t), w.ab(u)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def images(count: int) -> Tensor:
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("name", METHODS)
-def test_aligned_changes_nothing_for_an_equivariant_network(name: str, transform: str) -> None:
+def test_aligned_changes_nothing_for_an_equivariant_network(name: str, transform: Any) -> None:
     prior = GaussianPrior(white(SHAPE, 0.4, 0.1))
     problem = measured(operators(SHAPE)["sr-bicubic"], prior.sample(1, torch.Generator().manual_seed(1)), SIGMA)
     method = make_method(name, {"inner": 3} if name == "sitcom" else {})
@@ -110,7 +111,7 @@ def test_images_of_a_batch_are_turned_each_by_its_own_visits() -> None:
 
     info = StepInfo([0, 1], [5, 0], [0, 1], torch.tensor([7, 3]), [Grid((7, 3, -1))] * 2)
     x = torch.arange(2 * 3 * 4 * 6.0).reshape(2, 3, 4, 6)
-    turns: dict[str, Callable[[Tensor], Tensor]] = {
+    turns: dict[Any, Callable[[Tensor], Tensor]] = {
         "flip": lambda v: v.flip(-1),
         "rotate180": lambda v: v.flip(-1).flip(-2),
         "shift": lambda v: v.roll(1, -2).roll(1, -1),

@@ -319,7 +319,7 @@ def test_a_motion_along_rows_is_told_and_not_undone() -> None:
     found = diagnose(image(scene()))
     for angle, task in ((2.0, None), (92.0, None), (45.0, "deblur")):
         shape = Shape("line", 7.0, angle)
-        blur = Blur(shape, 0.05, 1.0, 0.95, cast(Any, None))
+        blur = Blur(shape, 0.05, 0.95, cast(Any, None))
         assert (advise(replace(found.findings, blur=BlurSearch(blur, "A motion."))) is not None) is (task is not None)
 
 

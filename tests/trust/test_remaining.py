@@ -76,7 +76,9 @@ def test_few_iterations_leave_more_than_all_and_never_more_than_there_was(name: 
     one, four, all_of_them = (
         float(measure_remaining(S, spread, operator, 0.07, None, all_signs(), 1, count).mean()) for count in (1, 4, 200)
     )
-    assert all_of_them <= four <= one <= float(spread.mean()) and four < 1.05 * all_of_them
+    rounding = 1 + 1e-12  # block averages need one iteration, and give the same thrice
+    assert all_of_them <= rounding * four and four <= rounding * one and one <= float(spread.mean())
+    assert four < 1.05 * all_of_them
 
 
 def test_pixels_are_averaged_with_those_of_their_kind_alone() -> None:

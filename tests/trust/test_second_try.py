@@ -173,11 +173,11 @@ def test_the_verdict_is_told_all_that_is_known_of_a_run(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(module, "measure", keep)
     made = ready(sigma=0.1, ids=7, seed=5)
-    width = Width(odds=1.5, due=0.02, sharp=-2.0)
+    width = Width(odds=1.5, sharp=-2.0)
     replace(made, posed=replace(made.posed, width=width, misread=0.3)).run()
     (facts,) = asked
     assert (facts.seed, facts.image, facts.width, facts.misread, facts.estimated) == (5, 7, width, 0.3, False)
     numbers = measure(facts)
     assert (numbers["too_wide"], numbers["sharp"], numbers["compressed"], numbers["misread"]) == (1.5, -2.0, 0.0, 0.3)
-    assert measure(replace(facts, width=Width(odds=None, due=0.0, sharp=2.0)))["compressed"] == 1.0
+    assert measure(replace(facts, width=Width(odds=None, sharp=2.0)))["compressed"] == 1.0
     assert measure(replace(facts, image=8))["change"] != numbers["change"], "the image's id chooses the noise of the look"

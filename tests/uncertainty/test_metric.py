@@ -220,7 +220,7 @@ def test_a_solve_ends_where_its_error_is_not_visible() -> None:
     op = operator("circular blur")
     S, full = correlated(SHAPE)
     r, asked = misfit(op, S, 0.05), []
-    forward = op.A
+    forward = op.gram
     expected = torch.linalg.solve(full, gain(dense(op), full, 0.05**2) @ r.flatten())
     for visible in (0.3, 0.03, 1e-3):
         count = 0
@@ -230,7 +230,7 @@ def test_a_solve_ends_where_its_error_is_not_visible() -> None:
             count += 1
             return forward(x)
 
-        op.A = counted  # type: ignore[method-assign]
+        op.gram = counted  # type: ignore[method-assign]
         found = Calibrated(S, op, 0.1, 1.0, 1000, visible, NO_FLOOR).expect(r, torch.tensor([0.05])).flatten()
         asked.append(count)
         gap = torch.linalg.solve(full, found) - expected

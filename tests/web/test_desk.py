@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import fields
 
 import pytest
 
@@ -44,8 +45,9 @@ def test_one_job_per_client_and_a_line_of_limited_length() -> None:
         time.sleep(0.005)
     others = [desk.submit(client, lambda one: None) for client in ("b", "c")]
     assert [desk.ahead(job) for job in others] == [0, 1]
-    with pytest.raises(LeaderError, match="One picture at a time") as told:
-        desk.submit("a", lambda one: None)
+    for busy in ("a", "b"):  # at work, and in line
+        with pytest.raises(LeaderError, match="One picture at a time") as told:
+            desk.submit(busy, lambda one: None)
     assert str(told.value) == BUSY
     with pytest.raises(LeaderError, match="2 pictures are already waiting"):
         desk.submit("d", lambda one: None)
@@ -126,6 +128,7 @@ def test_concurrency_is_fitted_to_the_cores(given: dict[str, int], jobs: int, th
     assert (found.jobs, found.threads) == (jobs, threads)
 
 
-def test_limits_must_be_larger_than_zero() -> None:
-    with pytest.raises(UsageError, match="'pixels' must be larger than 0; found 0"):
-        Limits(pixels=0)
+@pytest.mark.parametrize("name", [item.name for item in fields(Limits)])
+def test_limits_must_be_larger_than_zero(name: str) -> None:
+    with pytest.raises(UsageError, match=f"'{name}' must be larger than 0; found 0"):
+        Limits(**{name: 0})

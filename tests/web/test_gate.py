@@ -23,6 +23,9 @@ from leader import defaults  # noqa: E402
 from leader.pictures import Picture, read_picture, write_picture  # noqa: E402
 from leader.pictures.exif import ASCII, Tag  # noqa: E402
 from leader.pictures.metadata import Metadata  # noqa: E402
+from leader.presets.paths import LOOKS, QUALITIES  # noqa: E402
+from leader.priors.catalogue import ENTRIES  # noqa: E402
+from leader.trust.maps import legend_entries  # noqa: E402
 from leader.web import site as sites  # noqa: E402
 from leader.web.gate import COOKIE, Gate, client_of  # noqa: E402
 from leader.web.jobs import Job  # noqa: E402
@@ -61,7 +64,7 @@ def png(width: int = 16, height: int = 16) -> bytes:
 def test_name_and_password_are_asked_for_everywhere_but_at_the_health_endpoint(site: Site) -> None:
     client = opened(site, ("ann", "pass:word"))
     assert client.get("/health").json()["status"] == "ok"
-    for address in ("/", "/api/site", "/static/main.js", "/api/samples/small.png"):
+    for address in ("/", "/api/site", "/static/main.js", "/api/samples/small.png", "/health/x"):
         answer = client.get(address)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Basic")
@@ -79,11 +82,14 @@ def test_a_browser_gets_one_mark_and_keeps_it(site: Site) -> None:
     assert "set-cookie" not in client.get("/").headers
     client.cookies.clear()
     mark = client.get("/").headers["set-cookie"]
+    assert client_of({COOKIE: mark.split("=")[1].split(";")[0]}) is not None, "one that is known again"
     assert mark.startswith(COOKIE)
     assert "HttpOnly" in mark and "SameSite=Strict" in mark
     client.cookies.clear()
     client.cookies.set(COOKIE, "not one of ours")
     assert "set-cookie" in client.get("/").headers
+    client.cookies.clear()
+    assert client.get("/", headers={"cookie": "a[b]=c; \x00=d"}).status_code == 200
     assert client_of({COOKIE: 32 * "a"}) == 32 * "a"
     assert client_of({COOKIE: 33 * "a"}) is None and client_of({COOKIE: 31 * "a"}) is None and client_of({}) is None
 
@@ -94,15 +100,23 @@ def test_nothing_may_be_loaded_from_elsewhere_and_no_script_stands_in_the_page(s
     policy = page.headers["content-security-policy"]
     assert policy.startswith("default-src 'self';") and "unsafe" not in policy and "http" not in policy
     assert "frame-ancestors 'none'" in policy, "and no other page shows this one inside itself"
+    assert page.headers["referrer-policy"] == "no-referrer", "nor hears of it"
     files = [client.get(f"/static/{path.name}") for path in STATIC.iterdir() if path.name != "index.html"]
     assert all(file.status_code == 200 and file.headers["x-content-type-options"] == "nosniff" for file in files)
     weight = len(page.content) + sum(len(file.content) for file in files) + len(client.get("/api/site").content)
     assert weight < 200_000, "a page that is there at once; the five samples come after it"
+    script = client.get("/static/main.js").headers
+    assert script["content-type"].startswith("text/javascript") and script["cache-control"] == "no-cache", "the one of today"
     about = client.get("/api/site").json()
+    assert (about["formats"], about["looks"], about["qualities"]) == (["png", "jpg", "webp"], list(LOOKS), list(QUALITIES))
+    assert about["canvas"] == sites.CANVAS and [(item["colour"], item["words"]) for item in about["legend"]] == [
+        (f"#{red:02x}{green:02x}{blue:02x}", words) for (red, green, blue), words in legend_entries()
+    ]
     assert (about["upload_bytes"], about["pixels"], about["quality"]) == (100_000, 10_000, defaults.QUALITY)
     assert (
         set(about["samples"]) == set(SAMPLES) and "embedded" in about["menus"]["prior"] and "ddrm" in about["menus"]["method"]
     )
+    assert about["menus"]["prior"] == ["embedded", *(name for name, entry in ENTRIES.items() if entry.on_disk)]
     for address in ("/static/../routes.py", "/static/%2e%2e/routes.py", "/static/index.html", "/static/"):
         assert client.get(address).status_code == 404
 
@@ -146,7 +160,10 @@ def test_what_is_refused_leaves_nothing_behind(site: Site, content: bytes, told:
 
 @pytest.mark.parametrize(
     ("path", "block", "taken"),
-    [("/api/pictures", 1000, 101), ("/api/restore", 1 << 20, MOST_BODY // 2**20 + 1), ("/api/pictures", 9, 2)],
+    [
+        *(("/api/pictures", 1000, 101), ("/api/restore", 1 << 20, MOST_BODY // 2**20 + 1), ("/api/pictures", 9, 2)),
+        ("/api/pictures", 5, 0),
+    ],
 )
 def test_a_body_without_a_length_ends_at_the_limit_or_with_its_visitor(site: Site, path: str, block: int, taken: int) -> None:
     """In blocks of which none is too large: it is not read to its end, which it may not have. The last visitor leaves."""
@@ -162,6 +179,7 @@ def test_a_body_without_a_length_ends_at_the_limit_or_with_its_visitor(site: Sit
         answers.append(message)
 
     headers = [(b"cookie", f"{COOKIE}={'0' * 32}".encode()), (b"transfer-encoding", b"chunked")]
+    headers += [(b"content-length", b"100001")] if block == 5 else []  # too long by its own word
     scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
     asyncio.run(starlette.Starlette(routes=list_routes(site))(scope, receive, send))
     assert answers[0]["status"] == 400 and len(asked) == taken and not list(site.store.root.iterdir())
@@ -208,6 +226,7 @@ def test_a_picture_is_taken_away_in_the_format_and_quality_asked_for(site: Site,
     assert all(Image.open(io.BytesIO(content)).size == (40, 30) for content in found.values())
     assert len(found["png", 20]) == len(found["png", 95]) and len(found["jpg", 20]) < len(found["jpg", 95])
     assert len(found["webp", 20]) < len(found["webp", 95])
+    assert "no-store" in client.get(f"/api/export/{token}/png").headers["cache-control"]
     for bad in ("gif", "png?quality=0", "jpg?quality=101", "jpg?quality=x", "jpg?quality=%C2%B2"):
         assert client.get(f"/api/export/{token}/{bad}").status_code == 400
     assert not list(site.store.root.glob("*/tmp*")), "nothing is left of it"
@@ -232,6 +251,7 @@ def test_a_view_has_the_colours_of_its_picture_and_is_light_where_that_is_large(
         view = client.get("/" + client.post("/api/pictures", content=buffer.getvalue()).json()["view"]).content
         views[name] = Image.open(io.BytesIO(view))
     assert [views[name].format for name in ("opaque", "transparent", "small")] == ["JPEG", "PNG", "PNG"]
+    assert np.abs(np.asarray(views["opaque"], float) - values[..., :3]).mean() < 8, "hardly coarser"
     assert np.array_equal(np.asarray(views["transparent"]), values) and {
         view.info["icc_profile"] for view in views.values()
     } == {icc}
@@ -244,9 +264,10 @@ def test_a_job_is_counted_and_stopped_by_its_client_alone(site: Site) -> None:
             time.sleep(0.005)
 
     client, job = opened(site), site.desk.submit("0" * 32, work)
+    client.post("/api/pictures", content=png())
     while job.state == "waiting":
         time.sleep(0.005)
-    assert client.get("/health").json() == {"status": "ok", "running": 1, "waiting": 0, "kept": 0}
+    assert client.get("/health").json() == {"status": "ok", "running": 1, "waiting": 0, "kept": 1}
     for number, state in (("1", "running"), ("0", "stopped")):
         client.cookies.set(COOKIE, number * 32)
         client.post("/api/stop")

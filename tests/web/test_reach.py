@@ -45,7 +45,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
         yield open_app
 
 
-@pytest.mark.parametrize("name", ["127.0.0.1:7860", "localhost:7860", "[::1]:7861", "LocalHost"])
+@pytest.mark.parametrize("name", ["127.0.0.1:7860", "localhost:7860", "[::1]:7861", "LocalHost", "localhost."])
 def test_it_answers_to_the_names_of_this_machine(opened: Open, name: str) -> None:
     client = opened(f"http://{name}")
     assert client.get("/health").status_code == 200
@@ -56,7 +56,7 @@ def test_it_answers_to_the_names_of_this_machine(opened: Open, name: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:7860", "x@127.0.0.1", "[", "", "10.0.0.9"]
+    "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:7860", "x@127.0.0.1", "127.0.0.1/x", "[", "", "10.0.0.9"]
 )
 def test_another_name_is_not_answered(opened: Open, host: str) -> None:
     client = opened("http://127.0.0.1:7860", host=host)
@@ -102,6 +102,9 @@ def test_a_server_for_others_answers_to_its_address_and_the_names_it_was_given(o
     for name in ("photos.example", "photos.example:8080", "192.0.2.7:7860", "localhost"):
         assert opened(f"http://{name}", reach).get("/health").status_code == 200
     assert opened("http://evil.example", reach).get("/health").status_code == 421
+    assert opened("http://localhost", reach, host="0.0.0.0").get("/health").status_code == 421, "a name of nobody"
+    twice = [("host", "localhost"), ("host", "localhost")]
+    assert opened("http://localhost", reach).get("/health", headers=twice).status_code == 421
     assert opened("http://192.0.2.7:7860", reach, host="192.0.2.8:7860").get("/health").status_code == 421, "not its address"
     assert opened("http://0.0.0.0:7860", Reach("192.0.2.7")).get("/health").status_code == 421
     assert opened("http://localhost", Reach("192.0.2.7")).get("/health").status_code == 421, "it does not listen there"
@@ -118,7 +121,9 @@ def test_what_is_served_is_what_was_asked_for(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(sites.Site, "learn_pace", lambda self: learned.append(self))
     switch = sys.getswitchinterval()
     server.serve(Reach("192.0.2.7", behind_proxy=True), 8123, Limits(threads=3, keep_seconds=0.05), ("ann", "word"))
+    assert sys.getswitchinterval() < switch, "the page answers while a job computes"
     sys.setswitchinterval(switch)
+    assert served["server_header"] is False and served["timeout_graceful_shutdown"] < 60, "a job cannot hold up its end"
     told = [served[name] for name in ("host", "port", "proxy_headers", "threads")]
     assert told == ["192.0.2.7", 8123, True, 3]
     with TestClient(served["app"], base_url="http://192.0.2.7") as client:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ from leader.pictures import Picture, write_picture
 from leader.presets.paths import QUALITIES
 from leader.priors import loading
 from leader.restoration import diagnose as diagnosing
+from leader.restoration import restore as restoring
 from leader.restoration.request import RestoreRequest
+from leader.trust import maps
 from leader.web import site as sites
 from leader.web import words, work
 from leader.web.choices import Repair, Wish, mask_of
@@ -105,19 +108,33 @@ def test_every_job_has_the_threads_of_the_site(site: Site) -> None:
     assert threads == [3] and work.prepare_repair(site, WISH, 0, site.examinations.take(entry), entry).threads == 3
 
 
-def test_a_preview_shows_the_picture_alone(site: Site) -> None:
+def test_a_preview_shows_the_picture_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A blurred picture is restored with a border around it."""
     job, (outcome,) = run(site, Wish((Repair("blurred", blur=1.0),), request=REQUEST))
     assert Image.open(io.BytesIO(job.preview or b"")).size == (32, 24) == outcome["size"]
+    monkeypatch.setattr(work, "PREVIEW_SIDE", 16)
+    monkeypatch.setattr(work, "PREVIEW_PAUSE", 60.0)
+    job, _ = run(site, entry=given(site, 32, 24))
+    assert Image.open(io.BytesIO(job.preview or b"")).size == (12, 16) and job.previews == 1, "small, and not too often"
 
 
-def test_the_levels_are_those_of_the_map(site: Site) -> None:
-    _, (outcome,) = run(site)
+def test_the_levels_are_those_of_the_map(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = given(site)
+    _, (outcome,) = run(site, entry=entry)
     folder = folder_of(site, outcome)
     run_json = json.loads((folder / "run.json").read_text())
     levels = np.asarray(Image.open(folder / "levels.png"))
     shares = {limit: float((levels <= int(limit)).mean()) for limit in run_json["known_to_within"]}
     assert shares == pytest.approx(run_json["known_to_within"]) and levels.min() >= 1
+    restored = leader.restore(entry.picture, **RestoreRequest.from_run(run_json).arguments())
+    spread = restored.uncertainty
+    assert spread is not None
+    above = levels - maps.reach(spread)
+    assert above.min() >= 0 and above.max() < 1, "never less than it may be off"
+    assert outcome["seconds"] == round(run_json["seconds"], 1)
+    monkeypatch.setattr(type(restored), "notes", (Note("invented", "The model invents."),))
+    _, warned = work.lay_out(site, restored, "c")
+    assert warned["warnings"] == [words.WARNINGS["invented"]]
     judged = run_json["verdict"]
     assert outcome["verdict"]["level"] == judged["level"] != "fine"
     assert len(outcome["verdict"]["reasons"]) == len(judged["reasons"]) > 0
@@ -137,13 +154,20 @@ def test_the_run_repeats_the_picture_byte_for_byte_and_holds_no_name(site: Site,
 def test_repairs_follow_each_other_and_each_keeps_its_verdict_and_its_run(site: Site, tmp_path: Path) -> None:
     entry = given(site, 16, 20)
     seen: list[tuple[int, int, float]] = []
+    left: list[float] = []
     job = Job("c", 60.0)
-    job.show = lambda preview, draft=False: seen.append((job.step, len(job.outcomes), job.later))  # type: ignore[method-assign]
+
+    def show(preview: bytes, draft: bool = False) -> None:
+        seen.append((job.step, len(job.outcomes), job.later))
+        left.append(job.seconds_left or 0.0)
+
+    job.show = show  # type: ignore[method-assign]
     first, second = work.repair_picture(job, site, entry, Wish((Repair("noisy"), Repair("small", 1.5)), request=REQUEST))
     assert [one["kind"] for one in (first, second)] == ["noisy", "small"] and job.outcomes == (first, second)
     assert (first["size"], second["size"]) == ((20, 16), (30, 24)) and {"level", "reasons"} <= set(second["verdict"])
     assert {item[:2] for item in seen} == {(0, 0), (1, 1)}, "the first one is there while the second is made"
     assert {later > 0 for step, _, later in seen if step == 0} == {True} and seen[-1][2] == 0, "and its time is counted before"
+    assert all(whole >= later for whole, (_, _, later) in zip(left, seen))
     between = folder_of(site, first) / "restored.png"
     told = json.loads((folder_of(site, second) / "run.json").read_text())
     leader.restore(between, **RestoreRequest.from_run(told).arguments()).save(tmp_path / "again.png")
@@ -154,9 +178,10 @@ def test_repairs_follow_each_other_and_each_keeps_its_verdict_and_its_run(site: 
 
 def test_a_long_run_shows_a_draft_first(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     wish = Wish((Repair("noisy"),), request=RestoreRequest(quality="best", sigma=0.1))
-    monkeypatch.setattr(work, "LONG", 0.0)
-    monkeypatch.setattr(work, "QUICK", 1.0)
     entry = given(site)
+    seconds = work.predict_seconds(site, entry, wish)["seconds"]
+    monkeypatch.setattr(work, "LONG", (seconds["best"] + seconds["standard"]) / 2)
+    monkeypatch.setattr(work, "QUICK", 1.0)
     job, (outcome,) = run(site, wish, entry)
     assert job.drafted and len(site.store) == 2, "the draft is shown and not kept"
     alone = Wish(wish.repairs, request=RestoreRequest(quality="draft", sigma=0.1), draft_first=False)
@@ -191,7 +216,8 @@ def test_a_picture_is_examined_once(site: Site, monkeypatch: pytest.MonkeyPatch)
         looked.append(picture)
         return examine(picture)
 
-    monkeypatch.setattr(sites, "examine", look)
+    for place in (sites, restoring):
+        monkeypatch.setattr(place, "examine", look)
     entry = given(site)
     for _ in range(2):
         site.diagnose(entry)
@@ -216,6 +242,18 @@ def test_examinations_are_kept_as_far_as_they_fit(tmp_path: Path) -> None:
     assert read == ["a", "b", "c", "b"], "two fit; the one that was not asked for goes"
 
 
+def test_a_site_keeps_no_more_than_its_limits() -> None:
+    small = Site(Limits(kept=2, pixels=1000))
+    first, second, third = (given(small, 20, 24) for _ in range(3))
+    assert len(small.store) == 2 and not first.folder.exists()
+    kept = small.examinations.take(second)
+    small.examinations.take(third)
+    assert small.examinations.take(second) is kept
+    given(small, 24, 24)
+    assert small.examinations.take(third) is not kept
+    small.close()
+
+
 def test_a_diagnosis_is_told_and_proposed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     alpha = np.ones((24, 32), np.float32)
     alpha[4:9, 3:20] = 0
@@ -236,7 +274,32 @@ def test_a_diagnosis_is_told_and_proposed(site: Site, monkeypatch: pytest.Monkey
     assert second["numbers"]["task"] == "deblur", "and after another repair"
 
 
-def test_scratches_are_proposed_as_a_mask(site: Site) -> None:
+def test_a_blur_that_is_found_is_there_for_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = Site(Limits())
+    blurred = wide.sample("c", "blurred")
+    monkeypatch.setattr(diagnosing, "advise", lambda found: diagnosing.Advice("denoise", {}))
+    assert "blurred" in wide.diagnose(blurred)["found"]
+    task, options = blurred.about["advised"]["blurred"]
+    assert task == "deblur" and 0 < options["kernel_doubt"] < 1
+    del blurred.about["findings"]
+    monkeypatch.setattr(diagnosing, "advise", lambda found: diagnosing.Advice("deblur", {"kernel": "line:9:40"}))
+    wide.diagnose(blurred)
+    assert blurred.about["advised"]["blurred"] == ("deblur", {"kernel": "line:9:40"}), "advice wins"
+    wide.close()
+
+
+def test_what_is_seen_is_what_was_done_to_it(site: Site) -> None:
+    clean = photograph(80, 96).permute(1, 2, 0).numpy()
+    noisy = clean + np.random.default_rng(0).normal(0, 0.1, clean.shape)
+    grey = np.repeat(clean[..., :1], 3, -1)
+    seen = []
+    for pixels in (noisy, grey):
+        values = Image.fromarray(np.round(255 * pixels.clip(0, 1)).astype(np.uint8))
+        seen.append(set(site.diagnose(site.receive("c", partial(values.save, format="PNG")))["found"]))
+    assert seen == [{"noisy", "small"}, {"grey", "small"}]
+
+
+def test_scratches_are_proposed_as_a_mask(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     from leader.web.choices import PNG
 
     def fill(path: Path) -> None:
@@ -252,6 +315,8 @@ def test_scratches_are_proposed_as_a_mask(site: Site) -> None:
     known = mask_of(PNG + base64.b64encode(mask).decode(), (80, 96))
     assert known[10:90, 30:32].max() == 0 and known[:, :20].mean() > 0.9
     assert site.find_damage(given(site)) is None
+    monkeypatch.setattr(sites, "CANVAS", 48)
+    assert Image.open(io.BytesIO(site.find_damage(entry) or b"")).size == (40, 48)
 
 
 def test_seconds_are_told_for_every_quality_from_the_runs_of_this_machine(site: Site) -> None:
@@ -332,7 +397,7 @@ def test_every_reason_for_doubt_has_plain_words() -> None:
     assert set(REASONS) <= set(words.REASONS) and {f"trust map: {source}" for source in NOTES} <= set(words.WARNINGS)
 
 
-def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path) -> None:
+def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the routes, as the page asks: every choice of a wish is seen in the run that is taken away."""
     routes = pytest.importorskip("leader.web.routes", reason="the page needs the extra web")
     from starlette.applications import Starlette
@@ -347,7 +412,15 @@ def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path) -> 
     wish = {"picture": token, "repairs": [{"kind": "noisy"}], **expert}
     told = client.post("/api/estimate", json=wish).json()
     assert set(told["seconds"]) == set(QUALITIES) and min(told["seconds"].values()) > 0 and told["same"] == []
+    submit, clients = site.desk.submit, list[str]()
+
+    def note(client: str, do: Any) -> Job:
+        clients.append(client)
+        return submit(client, do)
+
+    monkeypatch.setattr(site.desk, "submit", note)
     *_, last = (json.loads(line) for line in client.post("/api/restore", json=wish).text.splitlines())
+    assert clients == ["0" * 32], "one job per client"
     assert last["state"] == "done" and len(last["outcomes"]) == 1, last["error"]
     (outcome,) = last["outcomes"]
     found = {name: client.get(f"/api/files/{outcome['token']}/{name}").content for name in outcome["files"]}
@@ -381,8 +454,8 @@ def test_a_visitor_hears_of_changes_alone_and_stops_the_job_by_leaving(site: Sit
     go_on = threading.Event()
 
     def endless(job: Job) -> None:
-        job.words = "Restoring"
-        job.show(b"a preview")
+        job.words, job.step, job.seconds_left = "Restoring", 2, 61.04
+        job.show(b"a preview", draft=True)
         go_on.wait(20)
         while True:
             job.check()
@@ -400,6 +473,7 @@ def test_a_visitor_hears_of_changes_alone_and_stops_the_job_by_leaving(site: Sit
     told, plain = follow(site, job, Visitor(5))
     assert plain == {key: value for key, value in told.items() if key != "preview"}, "each preview once"
     assert told["state"] == "running" and told["preview"].startswith("data:image/jpeg;base64,") and told["share"] == 0.5
+    assert [told[name] for name in ("words", "step", "left", "drafted")] == ["Restoring", 2, 61.0, True]
     end = time.monotonic() + 120
     while not (job.over and waiting[0].over) and time.monotonic() < end:
         time.sleep(0.005)

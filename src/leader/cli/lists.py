@@ -74,8 +74,8 @@ def tasks(name: Name = None) -> None:
     task = find_task(name)
     to_stdout(f"{task.name}: {task.title}")
     to_stdout(task.description)
-    for option in task.options if isinstance(task, OperatorTask) else ():
-        to_stdout(f"  {option.name} = {option.default}")
+    for option, default in task.defaults.items() if isinstance(task, OperatorTask) else ():
+        to_stdout(f"  {option} = {default!r}")
     to_stdout(f"example: {task.example}")
 
 

@@ -95,7 +95,7 @@ def _doubt_blur(found: BlurSearch) -> BlurSearch:
     """What is said of a blur that nobody spoke of: it is named where it is sure."""
     if found.blur is None or found.blur.confidence >= SURE_UNASKED:
         return found
-    return BlurSearch(None, f"There may be {found.blur.in_words()}.", True)
+    return BlurSearch(None, f"There may be {found.blur.in_words()}.")
 
 
 def _describe_enlarged(examination: Examination, factor: float) -> BlurSearch:

@@ -19,19 +19,14 @@ same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
-from leader.by_name import check_count
-from leader.errors import LeaderError
 from leader.methods.base import Context, Cost, Estimate, Method, State
 from leader.methods.shared import follow_flow, is_last, largest_squared
 from leader.noise import inner_name
-
-MOST_ITERATIONS = 1000
-"""Langevin or flow steps per time; the paper has 100 and 5 to 10."""
 
 
 @dataclass(frozen=True)
@@ -48,28 +43,18 @@ class DAPS(Method):
     needs: ClassVar[str] = "A and A^T"
     calls_per_step: ClassVar[str] = "`flow`"
 
-    flow: int = 5
-    """Network calls per time, steps of the probability flow."""
-    inner: int = 100
-    """Langevin steps per time."""
-    rate: float = 1e-4
+    flow: Annotated[int, "[1, 1000]"] = 5
+    """Network calls per time, steps of the probability flow; the paper has 5 to 10."""
+    inner: Annotated[int, "[1, 1000]"] = 100
+    """Langevin steps per time; the paper has 100."""
+    rate: Annotated[float, "(0, inf)"] = 1e-4
     """Their length at the highest noise, in [-1, 1] units squared."""
-    fall: float = 0.01
+    fall: Annotated[float, "(0, 1]"] = 0.01
     """Fraction of the length that remains at the end."""
-    tau: float = 0.01
+    tau: Annotated[float, "(0, inf)"] = 0.01
     """Assumed standard deviation of the data, in [-1, 1] units."""
-    end: float = 2.0
+    end: Annotated[float, "[0, inf)"] = 2.0
     """Noisy data are used while s_t is at least this multiple of their noise; then the flow is followed to the end."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("DAPS's flow", self.flow, 1, MOST_ITERATIONS)
-        check_count("DAPS's inner", self.inner, 1, MOST_ITERATIONS)
-        if not (self.rate > 0 and 0 < self.fall <= 1 and self.tau > 0 and self.end >= 0):
-            raise LeaderError(
-                "DAPS needs rate > 0, fall above 0 and at most 1, tau > 0 and end >= 0; "
-                f"found {self.rate}, {self.fall}, {self.tau} and {self.end}."
-            )
 
     @property
     def cost(self) -> Cost:

@@ -14,19 +14,16 @@ the metric of a plug-in the descent starts at E[x0 | x_t, y]; its objective stay
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
-from leader.by_name import check_count
 from leader.errors import LeaderError
 from leader.methods.base import Context, Cost, Estimate, Method, State
 from leader.methods.shared import follow_flow, is_last, largest_squared
 from leader.schedule import Grid, Schedule, grid_on, linspace_grid
 
-MOST_ITERATIONS = 1000
-"""Gradient or flow steps per time; the paper has 10 to 50 and 20."""
 MOMENTUM = 0.9
 
 
@@ -46,27 +43,21 @@ class DCDP(Method):
     needs: ClassVar[str] = "A and A^T"
     calls_per_step: ClassVar[str] = "`flow`"
 
-    flow: int = 20
-    """Network calls per time, steps of the probability flow; 1: the network's own estimate."""
-    inner: int = 10
-    """Gradient steps per time."""
+    flow: Annotated[int, "[1, 1000]"] = 20
+    """Network calls per time, steps of the probability flow; 1: the network's own estimate. The paper has 20."""
+    inner: Annotated[int, "[1, 1000]"] = 10
+    """Gradient steps per time; the paper has 10 to 50."""
     rate: float = 1.0
     """Their length, in units of 1 / |A|^2."""
-    lam: float = 4.0
+    lam: Annotated[float, "[0, inf)"] = 4.0
     """Weight of |x - x0|^2 for noisy data, times sigma^2 / s_t^2; 0: as released."""
-    first: int = 400
+    first: Annotated[int, "[1, 999]"] = 400
     """The highest time, on the linear schedule of 1000 steps; published: 400, and 700 for inpainting."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("DCDP's flow", self.flow, 1, MOST_ITERATIONS)
-        check_count("DCDP's inner", self.inner, 1, MOST_ITERATIONS)
-        check_count("DCDP's first", self.first, 1, 999)
-        if not (0 < self.rate < 2 * (1 + MOMENTUM) and self.lam >= 0):
-            raise LeaderError(
-                f"DCDP needs rate between 0 and {2 * (1 + MOMENTUM):g}, where it diverges, and lam >= 0; found {self.rate} and "
-                f"{self.lam}."
-            )
+        if not 0 < self.rate < 2 * (1 + MOMENTUM):
+            raise LeaderError(f"DCDP needs a rate between 0 and {2 * (1 + MOMENTUM):g}, where it diverges; found {self.rate}.")
 
     @property
     def cost(self) -> Cost:

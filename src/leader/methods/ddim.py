@@ -7,11 +7,10 @@ eta = 0 it is the Euler discretisation of the probability flow.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, Method, State
 
 
@@ -28,13 +27,8 @@ class DDIM(Method):
     summary: ClassVar[str] = "unconditional sampling, no data step"
     needs: ClassVar[str] = "nothing"
 
-    eta: float = 0.0
+    eta: Annotated[float, "[0, 1]"] = 0.0
     """0: the deterministic flow; 1: the ancestral sampler."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.eta <= 1:
-            raise LeaderError(f"The eta of '{self.name}' must lie in [0, 1]; found {self.eta}.")
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         now, after = context.level(t), context.level(u)

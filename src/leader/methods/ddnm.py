@@ -13,14 +13,14 @@ all five taps and every value in the right place (the task's form "published" gi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, Method, State
-from leader.methods.shared import check_travel, spectral_split, travelling_grid
+from leader.methods.shared import spectral_split, travelling_grid
 from leader.operators.base import SpectralOperator
 from leader.operators.blur import Blur
 from leader.problem import Problem
@@ -47,29 +47,19 @@ class DDNM(Method):
     summary: ClassVar[str] = "replaces the range-space part of the estimate by the data"
     needs: ClassVar[str] = "A and A^+; with noise the SVD, or else the simplified form"
 
-    eta: float = 0.85
+    eta: Annotated[float, "[0, 1]"] = 0.85
     """Share of fresh noise where nothing is measured."""
-    travel_length: int = 1
-    travel_repeats: int = 1
+    travel_length: Annotated[int, "[1, 1000]"] = 1
+    travel_repeats: Annotated[int, "[1, 100]"] = 1
     """Time travel: from every travel_length-th step back up by as many, repeats - 1 times."""
-    form: str = "auto"
+    form: Literal["auto", "spectral", "simple", "plain"] = "auto"
     """For noisy data: "spectral" (DDNM+), "simple", "auto": spectral where the operator has an SVD; or "plain": the update for
     clean data on noisy data too, as Algorithm 1 of the LEADer paper writes it.
     """
-    noise: str = "rotated"
+    noise: Literal["rotated", "published"] = "rotated"
     """DDNM+'s noise: "rotated" into the basis of the SVD, or "published": the released code takes the pixels of the predicted
     noise for its coefficients, and splits by the spectrum before the cut.
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.eta <= 1:
-            raise LeaderError(f"DDNM's eta must lie in [0, 1]; found {self.eta}.")
-        check_travel("DDNM", self.travel_length, self.travel_repeats)
-        if self.form not in ("auto", "spectral", "simple", "plain"):
-            raise LeaderError(f"DDNM's form must be auto, spectral, simple or plain; found '{self.form}'.")
-        if self.noise not in ("rotated", "published"):
-            raise LeaderError(f"DDNM's noise must be rotated or published; found '{self.noise}'.")
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
         return travelling_grid(schedule, steps, self.travel_length, self.travel_repeats)

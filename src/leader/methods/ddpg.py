@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, Method, State
 from leader.methods.shared import is_last
 
@@ -38,14 +37,14 @@ class DDPG(Method):
     summary: ClassVar[str] = "moves from back-projection to least squares while the noise falls"
     needs: ClassVar[str] = "A, A^T and A^T (A A^T + eta)^{-1}"
 
-    gamma: float = 8.0
+    gamma: Annotated[float, "[0, inf)"] = 8.0
     """With noise, delta = abar_u^gamma: larger values keep back-projection longer."""
-    zeta: float = 0.5
+    zeta: Annotated[float, "[0, 1]"] = 0.5
     """Share of the noise that is renewed."""
-    eta_tilde: float = 0.7
+    eta_tilde: Annotated[float, "[0, inf)"] = 0.7
     """eta = max(eta_floor, eta_tilde sigma^2)."""
-    eta_floor: float = 1e-4
-    mode: int | None = None
+    eta_floor: Annotated[float, "(0, inf)"] = 1e-4
+    mode: Literal[0, 1, 2] | None = None
     """Step size: 0: 1; 1: (1 - abar_u) / (1 - abar_t); 2: the latter on least squares only; None: 0 clean, 1
     noisy.
     """
@@ -53,16 +52,6 @@ class DDPG(Method):
     """c, the factor of the least-squares direction."""
     inject: bool = True
     """Carry noise from step to step; False: IDPG, and the starred variants of PIRP."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (self.gamma >= 0 and 0 <= self.zeta <= 1 and self.eta_tilde >= 0 and self.eta_floor > 0):
-            raise LeaderError(
-                "DDPG needs gamma >= 0, zeta in [0, 1], eta_tilde >= 0 and eta_floor > 0; found "
-                f"{self.gamma}, {self.zeta}, {self.eta_tilde} and {self.eta_floor}."
-            )
-        if self.mode not in (None, 0, 1, 2):
-            raise LeaderError(f"DDPG's mode must be 0, 1 or 2; found {self.mode}.")
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:
         problem, now, after = context.problem, context.level(t), context.level(u)
@@ -116,5 +105,5 @@ class IDPG(DDPG):
     name: ClassVar[str] = "idpg"
     summary: ClassVar[str] = "DDPG without noise: an optimiser rather than a sampler"
 
-    mode: int | None = 0
+    mode: Literal[0, 1, 2] | None = 0
     inject: bool = False

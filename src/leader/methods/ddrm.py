@@ -14,14 +14,13 @@ the answer is the last estimate, not projected onto the data. RePaint's time tra
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, Method, State, per_image, spectral
-from leader.methods.shared import check_travel, noise_up, spectral_split, travelling_grid
+from leader.methods.shared import noise_up, spectral_split, travelling_grid
 from leader.problem import Problem
 from leader.schedule import Grid, Schedule
 
@@ -39,19 +38,13 @@ class DDRM(Method):
     summary: ClassVar[str] = "diffuses in the singular vectors of the operator, component by component"
     needs: ClassVar[str] = "the SVD"
 
-    eta: float = 0.85
+    eta: Annotated[float, "[0, 1]"] = 0.85
     """Share of fresh noise where y is noisier than the state, and where nothing is measured."""
-    eta_b: float = 1.0
+    eta_b: Annotated[float, "[0, 1]"] = 1.0
     """Share of y in the estimate where y is cleaner than the state."""
-    travel_length: int = 1
-    travel_repeats: int = 1
+    travel_length: Annotated[int, "[1, 1000]"] = 1
+    travel_repeats: Annotated[int, "[1, 100]"] = 1
     """Time travel: from every travel_length-th step back up by as many, repeats - 1 times; 1: none, as published."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (0 <= self.eta <= 1 and 0 <= self.eta_b <= 1):
-            raise LeaderError(f"DDRM's eta and eta_b must lie in [0, 1]; found {self.eta} and {self.eta_b}.")
-        check_travel("DDRM", self.travel_length, self.travel_repeats)
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
         return travelling_grid(schedule, steps, self.travel_length, self.travel_repeats)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
@@ -55,11 +55,11 @@ class DiffPIR(Method):
     summary: ClassVar[str] = "alternates the network with a proximal step on the data"
     needs: ClassVar[str] = "A and A^T (A A^T + rho)^{-1}"
 
-    lam: float = 7.0
+    lam: Annotated[float, "(0, inf)"] = 7.0
     """Weight lambda of the estimate against the data: rho_t = lam sigma^2 / s_t^2."""
-    zeta: float = 0.3
+    zeta: Annotated[float, "[0, 1]"] = 0.3
     """Share of the noise that is renewed."""
-    eta: float = 0.0
+    eta: Annotated[float, "[0, 1]"] = 0.0
     """DDIM's eta for the rest of the noise."""
     clamp: bool = True
     """Hold x0 in [-1, 1]."""
@@ -67,13 +67,6 @@ class DiffPIR(Method):
     """Compute rho with sigma as quoted for [0, 1] images; False: with sigma of the [-1, 1] images it acts on."""
     return_noisy: bool = False
     """Return the state before the last evaluation, as the authors do."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (self.lam > 0 and 0 <= self.zeta <= 1 and 0 <= self.eta <= 1):
-            raise LeaderError(
-                f"DiffPIR needs lam > 0 and zeta and eta in [0, 1]; found {self.lam}, {self.zeta} and {self.eta}."
-            )
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
         return grid_on(schedule, steps, early_coarse_grid)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -44,30 +44,19 @@ class DPS(Method):
     calls_per_step: ClassVar[str] = "1, and 1 backward pass"
     takes_origin: ClassVar[bool] = False  # its scale is tuned for whole paths
 
-    scale: float | None = None
+    scale: Annotated[float | None, "[0, inf)"] = None
     """Strength of the guidance; None: the published one of the task (presets/published.toml), 1 for a likelihood."""
-    guidance: str = "norm"
+    guidance: Literal["norm", "annealed"] = "norm"
     """"norm", as published; "annealed": the gradient of |A x0(x_t) - y|^2 / 2 (sigma^2 + s_t^2), s_t the noise of
     x_t / sqrt(abar_t), joins the score: with scale 1 the likelihood of y where A x0 is known up to s_t.
     """
     clamp: bool = True
     """Hold x0 in [-1, 1], inside the graph."""
-    variance: str = "auto"
+    variance: Literal["auto", "small", "predicted", "respaced"] = "auto"
     """"small": the posterior variance; "predicted": plus what the prior's own variance adds; "auto":
     predicted where the network was trained to predict it; "respaced", as published: the share v that such a network
     predicts, between the logarithms of beta_tilde and beta of the shortened schedule.
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.scale is not None and self.scale < 0:
-            raise LeaderError(f"The scale of '{self.name}' must be >= 0; found {self.scale}.")
-        if self.guidance not in ("norm", "annealed"):
-            raise LeaderError(f"The guidance of '{self.name}' must be norm or annealed; found '{self.guidance}'.")
-        if self.variance not in ("auto", "small", "predicted", "respaced"):
-            raise LeaderError(
-                f"The variance of '{self.name}' must be auto, small, predicted or respaced; found '{self.variance}'."
-            )
 
     @property
     def cost(self) -> Cost:

@@ -14,13 +14,13 @@ as far as their noise allows. Their CT alternates with a corrector and takes gra
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 
 from leader.methods.base import Context, Estimate, State
 from leader.methods.dps import DPS
-from leader.methods.shared import check_damping, replace_measured
+from leader.methods.shared import replace_measured
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,10 @@ class MCG(DPS):
     summary: ClassVar[str] = "guides each step by the gradient of the misfit, then replaces the measured part"
     needs: ClassVar[str] = "A, differentiable, and A^+; with noise A^T (A A^T + eta)^{-1}"
 
-    scale: float | None = 1.0
+    scale: Annotated[float | None, "[0, inf)"] = 1.0
     """Strength of the guidance; None: that published for DPS on the task."""
-    damping: float = 4.0
+    damping: Annotated[float, "[0, inf)"] = 4.0
     """Damping of noisy data; 0: they are used as they are."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_damping(self.damping)
 
     def advance(self, context: Context, state: State, estimate: Estimate, x0_hat: Tensor, t: Tensor, u: Tensor) -> State:
         moved = super().advance(context, state, estimate, x0_hat, t, u)

@@ -19,12 +19,11 @@ x0, not the guidance.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.methods.base import Context, Cost, Estimate, State
 from leader.methods.ddim import DDIM
 from leader.methods.shared import detached
@@ -44,21 +43,14 @@ class PiGDM(DDIM):
     needs: ClassVar[str] = "A^+; with noise A^T (A A^T + eta)^{-1}"
     calls_per_step: ClassVar[str] = "1, and 1 backward pass"
 
-    eta: float = 1.0
+    eta: Annotated[float, "[0, 1]"] = 1.0
     """Share of fresh noise: 1 is the ancestral process, 0 the probability flow."""
-    variance: float = 1.0
+    variance: Annotated[float, "(0, inf)"] = 1.0
     """v, the variance of clean pixels: r_t^2 = v (1 - abar) / (1 - abar + v abar)."""
-    weights: str = "adaptive"
+    weights: Literal["adaptive", "score"] = "adaptive"
     """"adaptive", as published: x0 moves by sqrt(abar_t) g and the predicted noise stays; "score": both follow the score of y,
     exact for a white Gaussian prior of that variance.
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.variance > 0:
-            raise LeaderError(f"PiGDM's variance must be > 0; found {self.variance}.")
-        if self.weights not in ("adaptive", "score"):
-            raise LeaderError(f"PiGDM's weights must be adaptive or score; found '{self.weights}'.")
 
     @property
     def cost(self) -> Cost:

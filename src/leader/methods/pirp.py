@@ -15,12 +15,11 @@ DDPG's damping of the carried noise, on which the published text is silent.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, State
 from leader.methods.ddpg import DDPG
 
@@ -54,20 +53,12 @@ class PIRP(DDPG):
 
     lam: float = 0.2
     """Strength: positive is G_-, negative G_+ (keep it above -0.25)."""
-    width: float = 0.01
+    width: Annotated[float, "(0, inf)"] = 0.01
     """g, the width of the Gaussian weight, in [-1, 1] units."""
-    variant: str = "lb"
+    variant: Literal["lb", "b"] = "lb"
     """"lb": DDPG's blend; "b": back-projection only."""
-    argument: str = "curvature"
+    argument: Literal["curvature", "gradient"] = "curvature"
     """The argument of the weight: "curvature" or "gradient"."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.width <= 0 or self.variant not in ("lb", "b") or self.argument not in ("curvature", "gradient"):
-            raise LeaderError(
-                "PIRP needs width > 0, variant lb or b and argument curvature or gradient; found "
-                f"{self.width}, '{self.variant}' and '{self.argument}'."
-            )
 
     def without_term(self) -> PIRP:
         return replace(self, lam=0.0)

@@ -11,7 +11,7 @@ than the best host: with few steps it commits early where much is measured with 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 
@@ -33,7 +33,7 @@ class Posterior(DDIM):
     needs: ClassVar[str] = "A and A^T; clean data also A^+"
     needs_metric: ClassVar[bool] = True
 
-    eta: float = 1.0
+    eta: Annotated[float, "[0, 1]"] = 1.0
     """Share of fresh noise: 1 is the ancestral process, 0 the probability flow."""
 
     def correct(self, context: Context, state: State, estimate: Estimate, x0: Tensor, t: Tensor, u: Tensor) -> Tensor:

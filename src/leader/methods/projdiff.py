@@ -17,7 +17,7 @@ phase.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -54,26 +54,16 @@ class ProjDiff(Method):
     needs: ClassVar[str] = "A and A^+; with noise the SVD"
     calls_per_step: ClassVar[str] = "1, and 1 at the start"
 
-    step: float = 1.0
+    step: Annotated[float, "(0, inf)"] = 1.0
     """mu, the step of x0 towards the estimate; above 1 over-relaxes. With noise it acts where y is noisier than x_t."""
-    early_step: float = 1.0
+    early_step: Annotated[float, "(0, 2)"] = 1.0
     """With noise, the step for components where y is not noisier than x_t or nothing is measured. Published: 1. Above 1
     over-relaxes; at 2 and above runs diverge.
     """
-    form: str = "spectral"
+    form: Literal["spectral", "simple"] = "spectral"
     """With noise: "spectral", a level per component, or "simple", one level, for operators of one singular
     value.
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (self.step > 0 and 0 < self.early_step < 2):
-            raise LeaderError(
-                "ProjDiff's step must be > 0 and its early_step between 0 and 2, where runs diverge; "
-                f"found {self.step} and {self.early_step}."
-            )
-        if self.form not in ("spectral", "simple"):
-            raise LeaderError(f"ProjDiff's form must be spectral or simple; found '{self.form}'.")
 
     @property
     def cost(self) -> Cost:

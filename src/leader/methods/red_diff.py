@@ -17,12 +17,11 @@ default, is left out. They use 1000 steps; with fewer, Adam's rate of 0.1 still 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, Method, State, per_image
 from leader.methods.shared import Adam, measured_entries
 
@@ -51,17 +50,12 @@ class REDDiff(Method):
     summary: ClassVar[str] = "optimises a clean image with the network's noise residual as its regulariser"
     needs: ClassVar[str] = "A and A^T, and A^+ to start"
 
-    lam: float = 0.25
+    lam: Annotated[float, "[0, inf)"] = 0.25
     """Weight of the noise residual."""
     power: float = 1.0
     """Exponent of s_t in that weight: 1 as published; 0: constant."""
-    rate: float = 0.1
+    rate: Annotated[float, "(0, inf)"] = 0.1
     """Adam's learning rate."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (self.lam >= 0 and self.rate > 0):
-            raise LeaderError(f"RED-diff needs lam >= 0 and rate > 0; found {self.lam} and {self.rate}.")
 
     def start(self, context: Context, t: Tensor) -> REDDiffState:
         problem, level = context.problem, context.level(t)

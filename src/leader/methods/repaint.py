@@ -16,15 +16,13 @@ betas between the times of the grid. The variance is the network's own if it was
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 
 from leader.methods.base import Context, Estimate, Method, State
 from leader.methods.shared import (
     ancestral_step,
-    check_damping,
-    check_travel,
     clamp_x0,
     noise_up,
     replace_measured,
@@ -46,18 +44,13 @@ class RePaint(Method):
     summary: ClassVar[str] = "replaces the measured part of every state, and goes back up in time to harmonise the rest"
     needs: ClassVar[str] = "A and A^+; with noise A^T (A A^T + eta)^{-1}"
 
-    travel_length: int = 10
-    travel_repeats: int = 10
+    travel_length: Annotated[int, "[1, 1000]"] = 10
+    travel_repeats: Annotated[int, "[1, 100]"] = 10
     """Time travel: from every travel_length-th step back up by as many, repeats - 1 times; 1: none."""
     clamp: bool = True
     """Hold x0 in [-1, 1]."""
-    damping: float = 4.0
+    damping: Annotated[float, "[0, inf)"] = 4.0
     """Damping of noisy data; 0: they are used as they are."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_travel("RePaint", self.travel_length, self.travel_repeats)
-        check_damping(self.damping)
 
     def default_grid(self, schedule: Schedule, steps: int) -> Grid:
         return travelling_grid(schedule, steps, self.travel_length, self.travel_repeats)

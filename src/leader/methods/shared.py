@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from leader.by_name import check_count
-from leader.errors import LeaderError
 from leader.methods.base import Context, Estimate, per_image
 from leader.operators.base import SpectralOperator, where_measured
 from leader.operators.components import Components
@@ -177,22 +175,11 @@ def travelling_grid(schedule: Schedule, steps: int, length: int, repeats: int) -
     return grid_on(schedule, steps, lambda count, total: travel_grid(count, length, repeats, total))
 
 
-def check_travel(method: str, length: int, repeats: int) -> None:
-    check_count(f"{method}'s travel_length", length, 1, 1000)
-    check_count(f"{method}'s travel_repeats", repeats, 1, 100)
-
-
 def noise_up(context: Context, x: Tensor, t: Tensor, u: Tensor) -> Tensor:
     """x_t [B, C, H, W] at times u > t, by the forward process: sqrt(abar_u / abar_t) x_t + sqrt(1 - abar_u / abar_t) z."""
     now, up = context.level(t), context.level(u)
     kept = up.abar / now.abar
     return up.cast(kept.sqrt()) * x + up.cast((1 - kept).sqrt()) * context.noise("travel")
-
-
-def check_damping(value: float) -> None:
-    """Rejects values that `replace_measured` does not accept."""
-    if value < 0:
-        raise LeaderError(f"The damping of noisy data must be >= 0; found {value}.")
 
 
 def replace_measured(context: Context, x: Tensor, t: Tensor, u: Tensor, damping: float) -> Tensor:

@@ -16,21 +16,17 @@ have: the ledger counts that work.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
-from leader.by_name import check_count
 from leader.errors import LeaderError
 from leader.methods.base import Context, Cost, Estimate, Method, State
 from leader.methods.shared import Adam, detached, measured_entries, misfit
 from leader.operators.pointwise import Inpainting
 from leader.priors.base import Prediction
 from leader.problem import Problem
-
-MOST_ITERATIONS = 1000
-"""Adam iterations per time; the papers use 20 to 30."""
 
 
 @dataclass(frozen=True)
@@ -47,26 +43,18 @@ class SITCOM(Method):
     needs: ClassVar[str] = "A, differentiable"
     calls_per_step: ClassVar[str] = "up to `inner`, with one backward pass fewer"
 
-    inner: int = 30
-    """K, Adam iterations per time."""
-    rate: float = 0.02
+    inner: Annotated[int, "[1, 1000]"] = 30
+    """K, Adam iterations per time; the papers use 20 to 30."""
+    rate: Annotated[float, "(0, inf)"] = 0.02
     """Adam's learning rate."""
-    lam: float = 0.0
+    lam: Annotated[float, "[0, inf)"] = 0.0
     """Weight of the proximity term |v - x_t|^2; the paper has one, the released code has none."""
-    margin: float = 0.002
+    margin: Annotated[float, "[0, inf)"] = 0.002
     """Slack of the stopping rule over sigma, in [-1, 1] units."""
     clamp: bool = True
     """Hold x0 in [-1, 1], inside the graph."""
     overwrite: bool = False
     """As published for noisy inpainting: after the inner loop known pixels become those of y, noise included."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("SITCOM's inner", self.inner, 1, MOST_ITERATIONS)
-        if not (self.rate > 0 and self.lam >= 0 and self.margin >= 0):
-            raise LeaderError(
-                f"SITCOM needs rate > 0, lam >= 0 and margin >= 0; found {self.rate}, {self.lam} and {self.margin}."
-            )
 
     def check(self, problem: Problem) -> None:
         if self.overwrite and not isinstance(problem.operator, Inpainting):

@@ -62,6 +62,10 @@ class LinearOperator:
             (image,) = torch.autograd.grad(self.A(x), x, y, create_graph=y.requires_grad)
         return image
 
+    def gram(self, x: Tensor) -> Tensor:
+        """A^T A x; a subclass overrides it where that costs less than both."""
+        return self.AT(self.A(x))
+
     def __call__(self, x: Tensor) -> Tensor:
         """A x for images x [B, C, H, W] in [0, 1] or [-1, 1]: the noise-free measurement."""
         self.check_image(x)

@@ -58,13 +58,13 @@ class Blur(SpectralOperator):
         self._keep_gains()
 
     def _keep_gains(self) -> None:
-        """Caches the gains of A and A^+ if there is room."""
+        """Caches the gains if there is room."""
         self._gains: dict[str, CastCache] = {}
         if not self.halved:
             self._gains = {name: CastCache(make(self._phase.constant)) for name, make in self._makers().items()}
 
     def _makers(self) -> dict[str, Callable[[Tensor], Tensor]]:
-        """The gains of A and A^+ at half of the frequencies, in the precision of a phase."""
+        """The gains of A, A^+ and A^T A at half of the frequencies, in the precision of a phase."""
 
         def transfer(phase: Tensor) -> Tensor:
             return (phase * self.cast(self.spectrum, phase))[..., : self._half]
@@ -72,7 +72,10 @@ class Blur(SpectralOperator):
         def inverse(phase: Tensor) -> Tensor:
             return (phase.conj() * self.filter(torch.reciprocal, phase))[..., : self._half]
 
-        return {"A": transfer, "A^+": inverse}
+        def gram(phase: Tensor) -> Tensor:
+            return self.cast(self.spectrum, phase)[..., : self._half].square()
+
+        return {"A": transfer, "A^+": inverse, "A^T A": gram}
 
     def _gain(self, name: str, like: Tensor) -> Tensor:
         return self._gains[name].like(like) if self._gains else self._makers()[name](self._phase.like(like))
@@ -104,6 +107,9 @@ class Blur(SpectralOperator):
 
     def AT(self, y: Tensor) -> Tensor:
         return self._filtered(y, self._gain("A", y).conj())
+
+    def gram(self, x: Tensor) -> Tensor:
+        return self._filtered(x, self._gain("A^T A", x))
 
     def pinv(self, y: Tensor) -> Tensor:
         return self._filtered(y, self._gain("A^+", y))

@@ -58,6 +58,7 @@ class WalshHadamard(SpectralOperator):
         spectrum = torch.zeros(pixels, dtype=torch.float64)
         spectrum[self.indices] = 1
         super().__init__(image_shape, spectrum.reshape(1, 1, height, width))
+        self._chosen = CastCache(self.spectrum)
 
     @cached_property
     def measured(self) -> WalshCoefficients:
@@ -77,13 +78,16 @@ class WalshHadamard(SpectralOperator):
         return w.scatter(2, where, y).reshape(-1, *self.image_shape)
 
     def measure(self, w: Tensor) -> Tensor:
-        return w.flatten(2)[..., self.indices.to(w.device)]
+        return w.flatten(2).gather(2, self.indices.to(w.device).expand(*w.shape[:2], -1))
 
     def A(self, x: Tensor) -> Tensor:
         return self.measure(self.to(x))
 
     def AT(self, y: Tensor) -> Tensor:
         return self.back(self.data(y))
+
+    def gram(self, x: Tensor) -> Tensor:
+        return self.back(self.to(x).mul_(self._chosen.like(x)))
 
     def pinv(self, y: Tensor) -> Tensor:
         return self.AT(y)
@@ -111,7 +115,7 @@ def walsh_hadamard(x: Tensor) -> Tensor:
     """The orthonormal transform of the last axis, natural order, length a power of two; its own inverse."""
     length = x.shape[-1]
     bits = length.bit_length() - 1
-    flat = x.reshape(-1, length) / math.sqrt(length)
+    flat = x.reshape(-1, length)
     while bits > 0:
         step = min(_RADIX_BITS, bits)
         # Each pass transforms the leading digit of the index and moves it to the end; all return in order.
@@ -170,7 +174,7 @@ def _small_hadamard(bits: int) -> Tensor:
     matrix = torch.ones(1, 1, dtype=torch.float64)
     for _ in range(bits):
         matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])
-    return matrix
+    return matrix / 2 ** (bits / 2)
 
 
 _HADAMARD = {bits: CastCache(_small_hadamard(bits)) for bits in range(1, _RADIX_BITS + 1)}

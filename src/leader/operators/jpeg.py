@@ -159,8 +159,8 @@ class Jpeg(LinearOperator):
         return torch.cat(parts, 1)
 
     def enlarge_open(self, x: Tensor, luma: float, chroma: float) -> Tensor:
-        """Images with coefficients that were rounded to zero enlarged by a share, that of luma or chroma: from the middle of the
-        frequencies on by all of it, below in proportion to the frequency.
+        """Images with coefficients that were rounded to zero enlarged by a share, that of luma or chroma: in full from the
+        middle of the frequencies on, below that in proportion to the frequency.
         """
         place = torch.arange(BLOCK, dtype=x.dtype, device=x.device)
         height = ((place[:, None] + place) / BLOCK).clamp_max(1).flatten()

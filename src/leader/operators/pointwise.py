@@ -74,6 +74,9 @@ class Inpainting(DiagonalOperator):
     def AT(self, y: Tensor) -> Tensor:
         return self.data(y)
 
+    def gram(self, x: Tensor) -> Tensor:
+        return self.measure(x)
+
     def pinv(self, y: Tensor) -> Tensor:
         return self.data(y)
 

@@ -6,6 +6,7 @@ acts on the 1-D values, so that A^+ Y = B1^+ Y (B2^+)^T holds exactly.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import torch
@@ -114,6 +115,11 @@ class Factor:
         return BandedMatrix(self.matrix.constant.mT.contiguous())
 
     @cached_property
+    def gram(self) -> BandedMatrix:
+        """B^T B [n, n]."""
+        return BandedMatrix(self.matrix.constant.mT @ self.matrix.constant)
+
+    @cached_property
     def inverse(self) -> BandedMatrix:
         """B^+ [n, m], cut."""
         left, _, right = self._thin
@@ -205,6 +211,11 @@ class SeparableOperator(SpectralOperator):
 
     def AT(self, y: Tensor) -> Tensor:
         return self.vertical.adjoint.rows(self.horizontal.adjoint.columns(y))
+
+    def gram(self, x: Tensor) -> Tensor:
+        if math.prod(self.measurement_shape) < math.prod(self.image_shape):
+            return super().gram(x)  # through the few numbers of y
+        return self.horizontal.gram.columns(self.vertical.gram.rows(x))
 
     def pinv(self, y: Tensor) -> Tensor:
         return self.vertical.inverse.rows(self.horizontal.inverse.columns(y))

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError
 from leader.operators.jpeg import Jpeg
 from leader.plugins.base import Plugin, StepInfo
 from leader.plugins.informed import by_time
@@ -43,32 +42,23 @@ class Cells(Plugin):
     mirrors: ClassVar[bool] = True
     revision: ClassVar[int] = 2
 
-    begin: float | None = None
+    begin: Annotated[float | None, "(0, inf)"] = None
     """The noise level at which a run begins from the decoded picture, over sigma; None: where the host begins, from noise."""
-    end: float = 0.7
+    end: Annotated[float, "(0, inf)"] = 0.7
     """The last noise level over sigma, where a run begins from the decoded picture; those between have equal ratios."""
-    doubt: float | None = None
+    doubt: Annotated[float | None, "(0, inf)"] = None
     """Standard deviation of an estimated coefficient over that which Sigma says, which is blind to the compression: estimates
     become means within the cells. None: they are only kept inside.
     """
-    enlarge_luma: float = 0.0
+    enlarge_luma: Annotated[float, "[0, 1]"] = 0.0
     """Share by which coefficients that were rounded to zero are enlarged in every step, with `doubt`: smoothing again and again
     shrinks what nothing holds.
     """
-    enlarge_chroma: float = 0.0
-    inner: float = 1.0
+    enlarge_chroma: Annotated[float, "[0, 1]"] = 0.0
+    inner: Annotated[float, "[0, 1]"] = 1.0
     """Share of every cell, around what the file says, that an answer without a data step of its own is held in: the last
     evaluation of DiffPIR, which smooths. Less keeps more of the file's contrast (docs/jpeg.md).
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        levels = (self.end, *(value for value in (self.begin, self.doubt) if value is not None))
-        shares = (self.inner, self.enlarge_luma, self.enlarge_chroma)
-        if not (all(value > 0 for value in levels) and all(0 <= value <= 1 for value in shares)):
-            raise LeaderError(
-                f"Cells need begin, end and doubt > 0 and inner, enlarge_luma and enlarge_chroma in [0, 1]; found {self}."
-            )
 
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
         if self.begin is None or not isinstance(problem.operator, Jpeg):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
@@ -44,7 +44,7 @@ class Direct(Plugin):
     begins: ClassVar[bool] = True
     revision: ClassVar[int] = 2
 
-    calls: int = 2
+    calls: Annotated[int, "[1, inf)"] = 2
     """Steps from there on, spaced by noise level: one gives the mean, three bring texture back, many give a draw."""
     before: tuple[int, ...] = (200, 120)
     """Times of the standard clock that are visited first, where they lie above, for what they say of the uncertainty; then one
@@ -53,11 +53,8 @@ class Direct(Plugin):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        falling = all(0 < after < first < 1000 for first, after in pairwise((*self.before, 1)))
-        if self.calls < 1 or not falling:
-            raise LeaderError(
-                f"Direct denoising needs calls >= 1 and falling times below 1000; found {self.calls} and {self.before}."
-            )
+        if not all(0 < after < first < 1000 for first, after in pairwise((*self.before, 1))):
+            raise LeaderError(f"Direct denoising needs falling times below 1000 before it; found {self.before}.")
 
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
         if not _plain(problem):

@@ -17,12 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from leader.errors import LeaderError, unknown_name
+from leader.errors import LeaderError
 from leader.plugins.base import Plugin, StepInfo
 from leader.priors.ask import Predict
 from leader.priors.base import Prediction, Prior
@@ -30,8 +30,9 @@ from leader.problem import Problem
 from leader.schedule import Grid, grid_on, quadratic_grid
 
 Transform = Callable[[Tensor], Tensor]
+Name = Literal["flip", "rotate180", "shift"]
 
-TRANSFORMS: dict[str, tuple[Transform, Transform]] = {
+TRANSFORMS: dict[Name, tuple[Transform, Transform]] = {
     "flip": (lambda x: x.flip(-1), lambda x: x.flip(-1)),
     "rotate180": (lambda x: x.flip(-1, -2), lambda x: x.flip(-1, -2)),
     "shift": (
@@ -67,17 +68,9 @@ class EquS(Plugin):
     summary: ClassVar[str] = "evaluates the network on a mirrored state on every second step"
     paper: ClassVar[str] = "Wu et al.: Equivariant sampling for diffusion model-based restoration (WACV 2026)"
 
-    transform: str = "flip"
-    """flip, rotate180 or shift."""
-    mode: str = "aligned"
+    transform: Name = "flip"
+    mode: Literal["aligned", "raw"] = "aligned"
     """"aligned": everything is transformed back; "raw": eps is left in the transformed frame."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.transform not in TRANSFORMS:
-            raise unknown_name("transform", self.transform, TRANSFORMS)
-        if self.mode not in ("aligned", "raw"):
-            raise LeaderError(f"EquS's mode must be aligned or raw; found '{self.mode}'.")
 
     def wrap(self, predict: Predict, info: StepInfo) -> Predict:
         # Visit v of a walk over all times is step T - 1 - v; a pacer's walk keeps the parity of its visits.
@@ -112,15 +105,10 @@ class EquSPlus(EquS):
     label: ClassVar[str] = "EquS+"
     summary: ClassVar[str] = "EquS on a quadratic list of times, dense near the end"
 
-    times: str = "decreasing"
+    times: Literal["decreasing", "published"] = "decreasing"
     """"decreasing": every time once, from the first; "published": the released list, which visits time 0 four
     times.
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.times not in ("decreasing", "published"):
-            raise LeaderError(f"EquS+'s times must be decreasing or published; found '{self.times}'.")
 
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
         if any(after > now for now, after in zip(grid.times, grid.times[1:])):

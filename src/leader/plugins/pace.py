@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
@@ -37,13 +37,8 @@ class Pace(Plugin):
     summary: ClassVar[str] = "spaces the steps by what each still learns, given the measurement"
     paper: ClassVar[str] = "this project: docs/start.md"
 
-    power: float = 1.0
+    power: Annotated[float, "[0, 1]"] = 1.0
     """1 spends the drop of V evenly; 0 keeps to equal steps of log noise; between, a geometric mix of the two."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.power <= 1:
-            raise LeaderError(f"The power of informed pacing must lie in [0, 1]; found {self.power}.")
 
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
         if any(after > now for now, after in pairwise(grid.times)):

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from leader.by_name import check_count
-from leader.errors import LeaderError
 from leader.plugins.base import Plugin
 from leader.priors.patches import SIDE, Widths, collect_patches, fill_from_border
 from leader.priors.pyramid_net import enlarge, halve, pad_to_multiple
@@ -46,23 +44,14 @@ class Patches(Plugin):
     paper: ClassVar[str] = "this project: docs/holes.md"
     revision: ClassVar[int] = 3
 
-    wide: int = 15
+    wide: Annotated[int, "[1, 10000]"] = 15
     """Holes that no square of 2 wide + 1 pixels fits into are left to the network."""
-    share: float = 0.5
+    share: Annotated[float, "(0, 1]"] = 0.5
     """Of the patches in the answer; the rest is the network's: errors that differ cancel, and little sharpness is lost."""
-    guess: float = 0.24
+    guess: Annotated[float, "(0, inf)"] = 0.24
     """How far a patch may lie from the guess that it replaces, a standard deviation in [-1, 1] units, at coarse levels."""
-    fine_guess: float = 0.16
+    fine_guess: Annotated[float, "(0, inf)"] = 0.16
     """The same at full size."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("The half width from which on a hole is wide", self.wide, 1, 10_000)
-        if not (self.guess > 0 and self.fine_guess > 0 and 0 < self.share <= 1):
-            raise LeaderError(
-                "Patches need guess > 0, fine_guess > 0 and a share in (0, 1]; "
-                f"found {self.guess}, {self.fine_guess} and {self.share}."
-            )
 
     def conclude(self, images: Tensor, problem: Problem) -> Tensor:
         known = problem.find_known_pixels()

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
-from leader.errors import LeaderError
 from leader.plugins.base import Plugin
 from leader.schedule import Grid
 
@@ -33,23 +32,16 @@ class SATP(Plugin):
     summary: ClassVar[str] = "jumps over time steps that the current uncertainty shows to be redundant"
     needs_sigma: ClassVar[bool] = True
 
-    budget: float = 0.01
+    budget: Annotated[float, "[0, inf)"] = 0.01
     """B, the information loss allowed per step; 0 switches pruning off."""
-    eta: float = 2.0
+    eta: Annotated[float, "[0, inf)"] = 2.0
     """Scale of the jumps, calibrated once per prior and estimator."""
-    rho: float = 1.0
+    rho: Annotated[float, "(0, inf)"] = 1.0
     """Order of the local error."""
-    rule: str = "scaled"
+    rule: Literal["scaled", "written"] = "scaled"
     """"scaled": Delta in steps of a 100-step grid, and the last time is visited; "written": in steps of the grid there is, down
     to the clean image.
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (self.budget >= 0 and self.eta >= 0 and self.rho > 0):
-            raise LeaderError(f"SATP needs budget >= 0, eta >= 0 and rho > 0; found {self.budget}, {self.eta}, {self.rho}.")
-        if self.rule not in ("scaled", "written"):
-            raise LeaderError(f"SATP's rule is scaled or written; found '{self.rule}'.")
 
     def jump(self, uncertainty: float, scale: float = 1.0) -> int:
         """Delta in grid steps, from 1 to more than any grid has."""
@@ -89,4 +81,4 @@ class SATPPaper(SATP):
     label: ClassVar[str] = "SATP (paper)"
     summary: ClassVar[str] = "SATP as the paper writes it: B = 0.01, steps of the grid there is, down to the clean image"
 
-    rule: str = "written"
+    rule: Literal["scaled", "written"] = "written"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
@@ -41,21 +41,14 @@ class Start(Plugin):
     paper: ClassVar[str] = "this project: docs/start.md"
     begins: ClassVar[bool] = True
 
-    share: float = 0.05
+    share: Annotated[float, "(0, 1)"] = 0.05
     """Of the variance that y leaves open, how much a late start may lose."""
-    time: int | None = None
+    time: Annotated[int | None, "[0, 999]"] = None
     """A constant first time of the standard clock instead of the rule."""
     draw: bool = False
     """Begin from a draw of the Gaussian posterior instead of its mean."""
     spread: bool = False
     """Use as many steps as the whole grid had, spaced by noise level below the start; else the grid is cut."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.share < 1:
-            raise LeaderError(f"The share that a late start may lose must lie between 0 and 1; found {self.share}.")
-        if self.time is not None and not 0 <= self.time < 1000:
-            raise LeaderError(f"The first time must lie between 0 and 999; found {self.time}.")
 
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
         first = self.first(prior, problem)

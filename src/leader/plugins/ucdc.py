@@ -98,9 +98,8 @@ class UCDC(Plugin):
             covariance = error_covariance(
                 prior, int(info.t[row]), spread, shifted=info.positions[row] % 2 == 1, share=self.share
             )
-        mean = float(spread.mean())
         return Calibrated(
-            covariance, operator, mean, self.trust, self.iterations, self.visible, self.floor, self.only_unmeasured
+            covariance, operator, spread.mean(), self.trust, self.iterations, self.visible, self.floor, self.only_unmeasured
         )
 
     def _shape_variance(self, sigma: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ and little would be left; and an optional sharpening where Sigma is small.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -21,11 +21,9 @@ from leader.methods.base import Method
 from leader.operators.cg import conjugate_gradients
 from leader.plugins.base import Plugin, StepInfo
 from leader.plugins.image_priors import ImagePrior, adjoint, differences, image_prior
-from leader.plugins.maps import MAPS, map_sigma
+from leader.plugins.maps import map_sigma
 from leader.problem import Problem
 
-SOLVES = ("diagonal", "cg", "hessian")
-PROJECTIONS = ("clean", "always")
 LARGEST_SHARPENING = 1 / 32
 """D^T D has eigenvalues up to 8: a step raises no frequency by more than a quarter, however large U_t is at high noise."""
 
@@ -49,21 +47,21 @@ class UCPM(Plugin):
     """
     lam: float = 0.2
     """Strength lambda; for pirp positive sharpens (G_-) and negative smooths (G_+)."""
-    solve: str = "diagonal"
+    solve: Literal["diagonal", "cg", "hessian"] = "diagonal"
     """How the change d of x0 is found. "diagonal": d = -Sigma / (1 + M Sigma) grad Phi, M a diagonal majoriser of the Hessian.
     By conjugate gradients: "cg": (Sigma^{-1} + D^T W D) d = -grad Phi, the quadratic majoriser with the weights of x0;
     "hessian": (Sigma^{-1} + H) d = -grad Phi with the Hessian itself, as the paper writes it. pirp's term has no Hessian
     (it is no gradient): it always takes the diagonal form.
     """
-    map: str = "local"
+    map: Literal["local", "mean", "shuffle"] = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
     sharpen: float = 0.0
     """Adds `sharpen` U_t exp(-Sigma / U_t), at most 1/32, times the negative Laplacian: sharpens where Sigma is small."""
-    width: float = 0.01
+    width: Annotated[float, "(0, inf)"] = 0.01
     """Width g of pirp's Gaussian weight."""
-    argument: str = "curvature"
+    argument: Literal["curvature", "gradient"] = "curvature"
     """What pirp's weight sees: "curvature" or "gradient"."""
-    project: str = "clean"
+    project: Literal["clean", "always"] = "clean"
     """Where only the null-space part of the change is kept: "clean": for data without noise; "always": as the paper does."""
 
     def __post_init__(self) -> None:
@@ -72,12 +70,6 @@ class UCPM(Plugin):
             prior = self._prior  # refuses unknown names
             if self.lam < 0:
                 raise LeaderError(f"UCPM's lam must be >= 0 for the prior '{prior.name}'; found {self.lam}.")
-        if self.width <= 0:
-            raise LeaderError(f"UCPM's width must be > 0; found {self.width}.")
-        words = (("solve", SOLVES), ("map", MAPS), ("project", PROJECTIONS), ("argument", ("curvature", "gradient")))
-        for name, allowed in words:
-            if getattr(self, name) not in allowed:
-                raise LeaderError(f"UCPM's {name} is one of {', '.join(allowed)}; found '{getattr(self, name)}'.")
 
     @property
     def takes_over(self) -> str | None:
@@ -138,5 +130,5 @@ class UCPMPaper(UCPM):
     summary: ClassVar[str] = "UCPM as the paper writes it: TV or PIRP's own term, the Hessian, the null space, no sharpening"
 
     phi: str | ImagePrior = "host"
-    solve: str = "hessian"
-    project: str = "always"
+    solve: Literal["diagonal", "cg", "hessian"] = "hessian"
+    project: Literal["clean", "always"] = "always"

@@ -13,7 +13,7 @@ components looks like texture): a means for the faithful look. Noise-free data a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -44,13 +44,8 @@ class Wiener(Plugin):
     summary: ClassVar[str] = "believes badly measured components only as far as the prior knows them worse"
     paper: ClassVar[str] = "this project: docs/start.md"
 
-    trust: float = 8.0
+    trust: Annotated[float, "(0, inf)"] = 8.0
     """g, how many times the spread of the Gaussian model a picture may have; larger is closer to the plain host."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.trust > 0:
-            raise LeaderError(f"The Wiener factor's trust must be positive; found {self.trust}.")
 
     def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
         operator = problem.operator

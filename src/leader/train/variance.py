@@ -54,14 +54,13 @@ class FitSettings:
 class FitReport:
     """The outcome of a fit: `ratio` is held-out mean squared error over mean predicted variance, 1 when calibrated.
 
-    All times have equal weight: both are in units of the typical error at their noise level. `ratios` lists
-    the quotient for four quarters of the schedule, early (little noise) to late. `answers` counts the network's calls.
+    All times have equal weight: both are in units of the typical error at their noise level. `answers` counts the network's
+    calls.
     """
 
     steps: int
     seconds: float
     ratio: float
-    ratios: tuple[float, ...]
     answers: int
 
 
@@ -94,10 +93,10 @@ def fit_variance(
     steps = _descend(head, answers["fit"].by_time(), answers["calibration"], settings, left, say)
     head.eval().requires_grad_(False)
     calibrate(head, answers["calibration"])
-    ratio, ratios = check(head, answers["check"], len(prior.schedule))
+    ratio = check(head, answers["check"])
     if output is not None:
         head.save(Path(output))
-    return head, FitReport(steps, time.monotonic() - began, ratio, ratios, asked)
+    return head, FitReport(steps, time.monotonic() - began, ratio, asked)
 
 
 def _ask(prior: Prior, images: Images, settings: FitSettings) -> dict[str, Answers]:
@@ -198,22 +197,20 @@ def calibrate(head: VarianceHead, answers: Answers) -> None:
 
 
 @torch.no_grad()
-def check(head: VarianceHead, answers: Answers, times: int) -> tuple[float, tuple[float, ...]]:
-    """Mean squared error over mean variance, in all and in each quarter of a schedule of `times`.
+def check(head: VarianceHead, answers: Answers) -> float:
+    """Mean squared error over mean variance.
 
     Each crop is in units of the typical error at its time: the noisiest times, larger by a factor of thousands, would dominate.
-    A quarter without answers is NaN.
     """
     device = head.correction.device
-    bins = torch.zeros(2, 4, dtype=torch.float64)
+    error = variance = 0.0
     for part in answers.batches(8):
         sample = part.to(device)
         unit = head.usual(sample.abar)
         predicted = head(sample.x_t, sample.x0, sample.abar)
-        quarter = part.t * 4 // times
-        bins[0].index_add_(0, quarter, (sample.error / unit).mean((1, 2, 3)).double().cpu())
-        bins[1].index_add_(0, quarter, (predicted / unit).mean((1, 2, 3)).double().cpu())
-    return float(bins[0].sum() / bins[1].sum()), tuple((bins[0] / bins[1]).tolist())
+        error += float((sample.error / unit).mean((1, 2, 3)).double().sum())
+        variance += float((predicted / unit).mean((1, 2, 3)).double().sum())
+    return error / variance
 
 
 def _read_pictures(images: Images, channels: int) -> list[Tensor]:

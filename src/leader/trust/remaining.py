@@ -50,7 +50,7 @@ def measure_remaining(
     before, after = torch.zeros_like(spread), torch.zeros_like(spread)
     for z in probes[:, None]:
         whole = covariance.product(z / deviation)
-        told, _ = share_out(covariance, operator, variance, operator.A(whole), iterations, visible)
+        told = share_out(covariance, operator, variance, operator.A(whole), iterations, visible)
         before += (z * whole / deviation)[0].mean(0) / len(probes)
         after += (z * (whole - told) / deviation)[0].mean(0) / len(probes)
     one, left = (_average_by_kind(share, known, side) for share in (before, after))

@@ -29,7 +29,7 @@ from leader.operators.cg import conjugate_gradients
 from leader.priors.base import Prior
 from leader.priors.gaussian import GaussianPrior
 from leader.priors.spectrum import Spectrum
-from leader.uncertainty.dct import dct2, idct2, low_dct2, low_idct2
+from leader.uncertainty.dct import SHORT, dct2, from_waves, idct2, low_dct2, low_idct2, pair_up, to_waves
 from leader.uncertainty.tables import TableCache
 
 Map = Callable[[Tensor], Tensor]
@@ -47,14 +47,18 @@ PROBES = 2
 """Of the gain of A^T A by frequency, smoothed over a window of WINDOW x WINDOW frequencies and all channels."""
 WINDOW = 5
 _TABLES = TableCache(256 * 2**20)
-"""Correlations by spectrum, time and size: a hundred times of 256 px, or 27 of the largest tile."""
+"""Correlations by spectrum, time and size: 160 times of 256 px, or 40 of the largest tile."""
+LOOK = 4
+"""Iterations of `share_out` between two looks at its error that wait for a GPU."""
 ALONE = 8.0
 """An eigenvalue found exactly with less weight than this is a single one: (z v)^2 exceeds 8 once in 200 draws."""
 
 
 @dataclass(frozen=True)
 class Covariance:
-    """S = L L^T over images [B, C, H, W]; `root` is L, from white coordinates of the same shape, `transposed` L^T.
+    """S = L L^T over images [B, C, H, W]; `root` is L, from white coordinates, `transposed` L^T, to them.
+
+    White coordinates have a shape of their own: what `transposed` returns.
 
     easing  the preconditioner of solves, for covariances that are diagonal in the DCT up to channels
     """
@@ -150,41 +154,47 @@ def _whitened(covariance: Covariance, operator: LinearOperator, variance: float)
 
 
 def share_out(
-    covariance: Covariance, operator: LinearOperator, variance: float, r: Tensor, iterations: int, visible: float
-) -> tuple[Tensor, Tensor]:
-    """S A^T (A S A^T + variance)^{-1} r of one image, by a few conjugate gradients, and what it leaves of the misfit r.
+    covariance: Covariance, operator: LinearOperator, variance: float | Tensor, r: Tensor, iterations: int, visible: float
+) -> Tensor:
+    """S A^T (A S A^T + variance)^{-1} r of one image, by a few conjugate gradients.
 
     The answer is L v with M v = L^T A^T r / variance. In white coordinates conjugate gradients find first what S says is
     largest, so that a handful does most of the work; a preconditioner that treats all frequencies alike takes that order
-    away, and the last step's solution is no guess of this one's. L v and A L v are kept on the way, so that neither the
-    answer nor its misfit costs a further product.
+    away, and the last step's solution is no guess of this one's. L v is kept on the way, so that the answer costs no further
+    product. Numbers stay on their device: a solve that has ended takes steps of 0 until it is looked at.
 
     visible  the error of v at which the solve ends, root mean square: v is in standard deviations of S
     """
-    misfit = r.clone()
     residual = covariance.transposed(operator.AT(r)).div_(variance)
-    direction, energy = residual.clone(), _energy(residual)
+    direction, energy = residual.clone(), _dot(residual, residual)
+    limit = visible**2 * residual.numel()
     change = torch.zeros(len(r), *operator.image_shape, dtype=r.dtype, device=r.device)
+    looks = _choose_looks(iterations, r.device)
     for iteration in range(iterations):
-        if energy <= visible**2 * residual.numel():
+        if iteration in looks and bool(energy <= limit):
             break
         along = covariance.root(direction)
-        seen = operator.A(along)
-        step = energy / (_energy(direction) + _energy(seen) / variance)
-        change.add_(along, alpha=step)
-        misfit.sub_(seen, alpha=step)
-        if iteration + 1 == iterations:
+        last = iteration + 1 == iterations
+        seen = operator.A(along) if last else operator.gram(along)
+        bend = _dot(direction, direction) + (_dot(seen, seen) if last else _dot(along, seen)) / variance
+        step = torch.where(energy > limit, energy / bend, 0.0)
+        change.addcmul_(along, step)
+        if last:
             break
-        residual.sub_(direction, alpha=step).sub_(covariance.transposed(operator.AT(seen)), alpha=step / variance)
-        fresh = _energy(residual)
-        direction.mul_(fresh / energy).add_(residual)
+        residual.addcmul_(direction, -step).addcmul_(covariance.transposed(seen), -step / variance)
+        fresh = _dot(residual, residual)
+        direction.mul_(fresh / energy.clamp_min(torch.finfo(r.dtype).tiny)).add_(residual)
         energy = fresh
-    return change, misfit
+    return change
 
 
-def _energy(v: Tensor) -> float:
-    flat = v.flatten()
-    return float(torch.dot(flat, flat))
+def _choose_looks(iterations: int, device: torch.device) -> range:
+    """The iterations before which a solve looks at its error: on the CPU all, elsewhere every LOOK, since a look waits."""
+    return range(iterations) if device.type == "cpu" else range(LOOK, iterations, LOOK)
+
+
+def _dot(v: Tensor, w: Tensor) -> Tensor:
+    return torch.dot(v.flatten(), w.flatten())
 
 
 def lanczos(apply: Map, probe: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -239,16 +249,39 @@ def _correlation(spectrum: Spectrum, abar: float, height: int, width: int, like:
             if share < 1 and float(power[:rows, :columns].sum()) >= share * float(power.sum()):
                 matrices = matrices[:rows, :columns]
                 break
-        return _lower_roots(matrices.permute(2, 3, 0, 1)).to(like).contiguous()
+        roots = _lower_roots(matrices.permute(2, 3, 0, 1))
+        planes = roots[tuple(torch.tril_indices(len(roots), len(roots)))]
+        if max(planes.shape[-2:]) > SHORT and matrices.shape[:2] == (height, width):
+            planes = torch.stack(pair_up(planes), -1)
+        return planes.to(like).contiguous()
 
     table = _TABLES.find((spectrum, abar, height, width, like.dtype, like.device, share), make)
-    if tuple(table.shape[-2:]) == (height, width):
-        return _by_frequency(table)
+    if table.ndim == 4:
+        return Covariance(lambda w: from_waves(_mix_down(table, w), width), lambda v: _mix_up(table, to_waves(v)))
     rows, columns = int(table.shape[-2]), int(table.shape[-1])
     return Covariance(
-        lambda w: low_idct2(_multiply(table, w), height, width),
-        lambda v: _multiply(table.transpose(0, 1), low_dct2(v, rows, columns)),
+        lambda w: low_idct2(_mix_down(table, w), height, width), lambda v: _mix_up(table, low_dct2(v, rows, columns))
     )
+
+
+def _mix_down(table: Tensor, c: Tensor) -> Tensor:
+    """L c of coefficients [B, C, ...], L lower triangular in channels by its planes [C (C + 1) / 2, ...], row by row."""
+    mixed, plane = torch.empty_like(c), 0
+    for row in range(c.shape[1]):
+        torch.mul(table[plane], c[:, 0], out=mixed[:, row])
+        for column in range(1, row + 1):
+            mixed[:, row].addcmul_(table[plane + column], c[:, column])
+        plane += row + 1
+    return mixed
+
+
+def _mix_up(table: Tensor, c: Tensor) -> Tensor:
+    """L^T c, in the place of c."""
+    for column in range(c.shape[1]):
+        c[:, column].mul_(table[column * (column + 3) // 2])
+        for row in range(column + 1, c.shape[1]):
+            c[:, column].addcmul_(table[row * (row + 1) // 2 + column], c[:, row])
+    return c
 
 
 def _lower_roots(matrices: Tensor) -> Tensor:

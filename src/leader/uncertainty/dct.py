@@ -1,7 +1,8 @@
 """The orthonormal discrete cosine transform (type II) of images.
 
 Short sides by matrix products, long ones by one real FFT of both axes. Makhoul's reordering: the even samples, then the odd
-ones backwards, have a Fourier transform whose rotated real and imaginary parts are the cosine coefficients.
+ones backwards, have a Fourier transform whose rotated real and imaginary parts are the cosine coefficients. `to_waves` leaves
+them where they arise, for those who do not need them in order.
 """
 
 from __future__ import annotations
@@ -24,15 +25,11 @@ def dct2(x: Tensor) -> Tensor:
     if max(height, width) <= SHORT:
         return low_dct2(x, height, width)
     kept, others = width // 2 + 1, (width - 1) // 2
-    across = torch.cat([x[..., 0::2], x[..., 1::2].flip(-1)], -1)
-    reordered = torch.cat([across[..., 0::2, :], across[..., 1::2, :].flip(-2)], -2)
-    turned = torch.fft.rfft2(reordered).mul_(_rotation(height, width, x.dtype, x.device))
-    below, beside = turned[..., 1:, :], turned[..., 1:, :].flip(-2)  # rows k and height - k
-    made, back = torch.empty_like(x), slice(1, others + 1)
-    made[..., 0, :kept] = turned[..., 0, :].real
-    torch.sub(below.real, beside.imag, out=made[..., 1:, :kept])
-    made[..., 0, kept:] = -turned[..., 0, back].imag.flip(-1)
-    made[..., 1:, kept:] = (below.imag[..., back] + beside.real[..., back]).neg_().flip(-1)
+    waves, made = to_waves(x), torch.empty_like(x)
+    made[..., :kept] = waves[..., 0]
+    made[..., kept:] = waves[..., 1 : others + 1, 1].flip(-1).neg_()
+    if width % 2 == 0:
+        made[..., kept - 1] *= math.sqrt(2)
     return made
 
 
@@ -41,32 +38,70 @@ def idct2(c: Tensor) -> Tensor:
     height, width = int(c.shape[-2]), int(c.shape[-1])
     if max(height, width) <= SHORT:
         return low_idct2(c, height, width)
-    kept, others = width // 2 + 1, (width - 1) // 2
-    first = c[..., :kept]
-    middle = [c[..., kept - 1 : kept]] if width % 2 == 0 else []  # the middle coefficient is its own partner
-    second = torch.cat([torch.zeros_like(c[..., :1]), c[..., width - others :].flip(-1), *middle], -1)
-    real, imaginary = first.clone(), -second
-    real[..., 1:, :] -= second[..., 1:, :].flip(-2)
-    imaginary[..., 1:, :] -= first[..., 1:, :].flip(-2)
-    turned = torch.complex(real, imaginary).mul_(_rotation(height, width, c.dtype, c.device, True))
-    reordered = torch.fft.irfft2(turned, s=(height, width))
-    top, left = height - height // 2, width - width // 2
-    across, x = torch.empty_like(c), torch.empty_like(c)
-    across[..., 0::2, :], across[..., 1::2, :] = reordered[..., :top, :], reordered[..., top:, :].flip(-2)
-    x[..., 0::2], x[..., 1::2] = across[..., :left], across[..., left:].flip(-1)
-    return x
+    first, second = pair_up(c)
+    if width % 2 == 0:
+        first[..., -1] /= math.sqrt(2)
+        second[..., -1] /= math.sqrt(2)
+    return from_waves(torch.stack([first, second.neg_()], -1), width)
+
+
+def pair_up(c: Tensor) -> tuple[Tensor, Tensor]:
+    """Columns l = 0 to W // 2 of something by frequency [..., H, W], and columns W - l: 0 for the first, which has none."""
+    width = int(c.shape[-1])
+    kept = width // 2 + 1
+    return c[..., :kept].clone(), torch.cat([torch.zeros_like(c[..., :1]), c[..., width - kept + 1 :].flip(-1)], -1)
+
+
+def to_waves(x: Tensor) -> Tensor:
+    """The transform of the last two axes in the order of the FFT: [..., H, W] -> [..., H, W // 2 + 1, 2].
+
+    At [k, l] there are the coefficient of row k and column l, and minus that of column W - l (`pair_up`). The middle column of
+    an even width is its own partner: both are divided by sqrt(2), so that inner products stay what they are.
+    """
+    height, width = int(x.shape[-2]), int(x.shape[-1])
+    order = _order(height, width, x.device)[0]
+    reordered = x.flatten(-2).gather(-1, order.expand(*x.shape[:-2], -1)).reshape(x.shape)
+    turned = torch.fft.rfft2(reordered).mul_(_rotation(height, width, x.dtype, x.device))
+    below = turned[..., 1:, :]
+    below.add_(below.flip(-2), alpha=1j)  # rows k and H - k
+    return torch.view_as_real(turned)
+
+
+def from_waves(waves: Tensor, width: int) -> Tensor:
+    """The inverse, which is the transpose, of `to_waves`; overwrites `waves`."""
+    turned = torch.view_as_complex(waves)
+    height = int(turned.shape[-2])
+    below = turned[..., 1:, :]
+    below.sub_(below.flip(-2), alpha=1j)
+    turned.mul_(_rotation(height, width, waves.dtype, waves.device, True))
+    reordered: Tensor = torch.fft.irfft2(turned, s=(height, width))
+    order = _order(height, width, waves.device)[1]
+    return reordered.flatten(-2).gather(-1, order.expand(*reordered.shape[:-2], -1)).reshape(reordered.shape)
 
 
 def low_dct2(x: Tensor, rows: int, columns: int) -> Tensor:
-    """The first `rows` x `columns` coefficients of `dct2`, by two thin matrix products."""
-    vertical = _matrix(int(x.shape[-2]), x.dtype, x.device)[:rows]
-    return vertical @ x @ _matrix(int(x.shape[-1]), x.dtype, x.device)[:columns].mT
+    """The first `rows` x `columns` coefficients of `dct2`: by two thin matrix products, or all of them where that is faster."""
+    height, width = int(x.shape[-2]), int(x.shape[-1])
+    if _is_half(rows, columns, height, width):
+        return to_waves(x)[..., :rows, :columns, 0].contiguous()
+    vertical = _matrix(height, x.dtype, x.device)[:rows]
+    return vertical @ x @ _matrix(width, x.dtype, x.device)[:columns].mT
 
 
 def low_idct2(c: Tensor, height: int, width: int) -> Tensor:
     """The image of `height` x `width` pixels whose other coefficients are zero: the transpose of `low_dct2`."""
-    vertical = _matrix(height, c.dtype, c.device)[: c.shape[-2]]
-    return vertical.mT @ c @ _matrix(width, c.dtype, c.device)[: c.shape[-1]]
+    rows, columns = int(c.shape[-2]), int(c.shape[-1])
+    if _is_half(rows, columns, height, width):
+        waves = c.new_zeros(*c.shape[:-2], height, width // 2 + 1, 2)
+        waves[..., :rows, :columns, 0] = c
+        return from_waves(waves, width)
+    vertical = _matrix(height, c.dtype, c.device)[:rows]
+    return vertical.mT @ c @ _matrix(width, c.dtype, c.device)[:columns]
+
+
+def _is_half(rows: int, columns: int, height: int, width: int) -> bool:
+    """Whether `rows` x `columns` coefficients of a long transform are about half a side, and no column beside its partner."""
+    return max(height, width) > SHORT and 3 * rows > height and width < 3 * columns and 2 * columns <= width + 1
 
 
 @lru_cache(maxsize=16)
@@ -80,11 +115,24 @@ def _rotation(height: int, width: int, dtype: torch.dtype, device: torch.device,
         return torch.polar(size, -math.pi * places / (2 * length))
 
     factors = turns(height, height)[:, None] * turns(width, width // 2 + 1)
+    if width % 2 == 0:
+        factors[:, -1] /= math.sqrt(2)
     if inverse:
         factors = 1 / factors
     else:
         factors[1:] /= 2  # two of them make a coefficient below the first row
     return factors.to(torch.complex128 if dtype == torch.float64 else torch.complex64).to(device)
+
+
+@lru_cache(maxsize=16)
+def _order(height: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Where the pixels, row by row, come from: even ones before odd ones backwards, along both axes; and back again."""
+
+    def along(length: int) -> Tensor:
+        return torch.cat([torch.arange(0, length, 2), torch.arange(1, length, 2).flip(0)])
+
+    order = (along(height)[:, None] * width + along(width)).flatten()
+    return order.to(device), order.argsort().to(device)
 
 
 @lru_cache(maxsize=64)

@@ -64,7 +64,7 @@ class Calibrated:
     """The metric of one image with Cov[x0 | x_t] = `covariance`.
 
     operator    of that image
-    mean        of the covariance's diagonal
+    mean        of the covariance's diagonal; a tensor stays on its device, where reading it would wait
     trust       of the data against the covariance: their variance is divided by it
     iterations  of a solve at most; it ends where its error is `visible` standard deviations, root mean square
     floor       the smallest variance of data inside a solve, as a share of the mean: an exact projection does the rest
@@ -73,7 +73,7 @@ class Calibrated:
 
     covariance: Covariance
     operator: LinearOperator
-    mean: float
+    mean: float | Tensor
     trust: float
     iterations: int
     visible: float
@@ -81,8 +81,8 @@ class Calibrated:
     only_unmeasured: bool = False
 
     def pinv(self, r: Tensor) -> Tensor:
-        change, left = self._share_out(r, 0.0)
-        return change + self.operator.pinv(left)
+        change = self._share_out(r, 0.0)
+        return change + self.operator.pinv(r - self.operator.A(change))
 
     def regularised_pinv(self, r: Tensor, eta: Eta) -> Tensor:
         """Below the floor f the rest is the operator's own: with K = A W A^T,
@@ -90,9 +90,10 @@ class Calibrated:
         (K + eta)^{-1} r = (K + f)^{-1} r + (K + eta)^{-1} q,   q = (f - eta) (K + f)^{-1} r = (1 - eta / f) (r - A change).
         """
         shift = float(torch.as_tensor(eta, dtype=torch.float64).max())
-        change, left = self._share_out(r, shift * self.mean)
+        change = self._share_out(r, shift * self.mean)
         if shift >= self.floor:
             return change
+        left = r - self.operator.A(change)
         return change + self.operator.regularised_pinv((1 - shift / self.floor) * left, shift)
 
     def expect(self, r: Tensor, sigma: Tensor, taken: bool = False) -> Tensor:
@@ -100,15 +101,16 @@ class Calibrated:
         noise, and would count y twice. Without correlations between measured components that is all that y says beyond it.
         """
         variance = float(sigma.max()) ** 2
-        change = self._share_out(r, variance / self.trust)[0] if variance > 0 else self.pinv(r)
+        change = self._share_out(r, variance / self.trust) if variance > 0 else self.pinv(r)
         if not (taken and self.only_unmeasured and isinstance(self.operator, SpectralOperator)):
             return change
         part = self.operator.measured
         return change - part.back(part.to(change) * (part.s > 0).to(change))
 
-    def _share_out(self, r: Tensor, variance: float) -> tuple[Tensor, Tensor]:
-        """Sigma A^T (A Sigma A^T + variance)^{-1} r, and what it leaves of r; never below the floor."""
-        least = max(variance, self.floor * self.mean)
+    def _share_out(self, r: Tensor, variance: float | Tensor) -> Tensor:
+        """Sigma A^T (A Sigma A^T + variance)^{-1} r; never below the floor."""
+        floor = torch.as_tensor(self.floor * self.mean, dtype=r.dtype, device=r.device)
+        least = floor.clamp_min(torch.as_tensor(variance, dtype=r.dtype, device=r.device))
         return share_out(self.covariance, self.operator, least, r, self.iterations, self.visible)
 
 

@@ -18,7 +18,7 @@ from leader.forensics.noise.estimate import NoiseEstimate
 def test_the_power_of_a_scene_is_that_of_its_basis_and_of_its_slowest_frequency_at_none() -> None:
     scene = Scene(np.array([math.log(0.02), 2.0, 0.1, 0.2, -0.1, 0.05, 0.0, 0.03, 0.01]))
     power = scene.power(70, 9)
-    assert scene.slope == 2.0 and power.shape == (70, 9)
+    assert scene.weights[1] == 2.0 and power.shape == (70, 9)
     for row, column in ((3, 2), (66, 4), (0, 0), (69, 0)):
         down = (row if row < 35 else row - 70) / 70
         f = max(math.hypot(down, column / 9), 1 / 70)

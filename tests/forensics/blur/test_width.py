@@ -107,13 +107,6 @@ def test_a_kernel_half_as_wide_again_is_noticed_and_the_true_one_is_not(seed: in
     assert odds(luma, 1.0) < 0, "too narrow a kernel is another fault"
 
 
-def test_what_is_due_is_what_the_true_blur_and_the_noise_did() -> None:
-    luma = blurred(0, 1.5)
-    found = judge_width(luma, gaussian_kernel(2.5), NOISE)  # of which 0.6 is the true one
-    assert found is not None
-    assert found.due == pytest.approx(float(np.sqrt(((luma - scene(0)) ** 2).mean())), rel=0.25)
-
-
 @pytest.mark.parametrize("history", [None, JpegHistory((2,) * 64)])
 def test_a_sharp_picture_has_no_blur_and_a_blurred_one_has(history: JpegHistory | None) -> None:
     noise = NoiseEstimate(0.01, 0.0, NOISE.rounding, history)

@@ -33,11 +33,6 @@ class Scene:
 
     weights: Array
 
-    @property
-    def slope(self) -> float:
-        """Its power falls like f to the power of minus this, at a tenth of a cycle per pixel."""
-        return float(self.weights[1])
-
     def power(self, height: int, width: int) -> Array:
         """C [H, W] at all frequencies of a frame; that of the mean is taken from its neighbours."""
         fy, fx = np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)[None]

@@ -37,7 +37,6 @@ class Blur:
 
     shape: Shape
     error: float
-    angle_error: float
     confidence: float
     scene: Scene
 
@@ -58,11 +57,10 @@ class Blur:
 
 @dataclass(frozen=True)
 class BlurSearch:
-    """`blur` is None where none is named; `seen` says in one sentence what was seen. `unsure`: there may be one."""
+    """The blur, or None if none can be named; `seen` says in one sentence what was seen."""
 
     blur: Blur | None
     seen: str
-    unsure: bool = False
 
 
 def find_blur(pixels: NDArray[np.floating], noise: NoiseEstimate | NotExamined, known: Flags | None = None) -> BlurSearch:
@@ -70,17 +68,17 @@ def find_blur(pixels: NDArray[np.floating], noise: NoiseEstimate | NotExamined, 
     height, width = pixels.shape[:2]
     if min(width, height) < COARSE_TILE:
         return BlurSearch(
-            None, f"The picture has {width} x {height} pixels; to find a blur takes {COARSE_TILE} x {COARSE_TILE}.", True
+            None, f"The picture has {width} x {height} pixels; finding a blur takes {COARSE_TILE} x {COARSE_TILE}."
         )
     part = middle(pixels.shape)
     luma, seen = luma_plane(pixels[part]), None if known is None else known[part]
     if float((luma if seen is None or not seen.any() else luma[seen]).var()) < FLAT_VARIANCE:
-        return BlurSearch(None, "The picture is flat, so no blur can be seen in it.", True)
+        return BlurSearch(None, "The picture is flat, so no blur can be seen in it.")
     if isinstance(noise, NotExamined):
-        return BlurSearch(None, f"No blur was looked for: {noise.reason[0].lower()}{noise.reason[1:]}", True)
+        return BlurSearch(None, f"No blur was looked for: {noise.reason[0].lower()}{noise.reason[1:]}")
     found = candidates(luma, noise, seen)
     if not found:
-        return BlurSearch(None, "Compression or missing parts have left too little to find a blur in.", True)
+        return BlurSearch(None, "Compression or missing parts have left too little to find a blur in.")
     return judge_candidates(found)
 
 
@@ -92,9 +90,9 @@ def judge_candidates(found: tuple[Found, ...]) -> BlurSearch:
         return BlurSearch(None, "No blur was found: the picture is as sharp as photographs are.")
     confidence = state_confidence(*describe_choice(chosen, ahead))
     if confidence < SURE_OF_BLUR:
-        seen = f"There may be {name} of about {width:.1f} pixels, but that is only {math.floor(100 * confidence)} % sure."
-        return BlurSearch(None, seen, True)
-    blur = Blur(chosen.shape, max(chosen.width_error, SMALLEST_ERROR), chosen.angle_error, confidence, chosen.scene)
+        sure = f"{math.floor(100 * confidence)} % sure"
+        return BlurSearch(None, f"There may be {name} of about {width:.1f} pixels, but that is only {sure}.")
+    blur = Blur(chosen.shape, max(chosen.width_error, SMALLEST_ERROR), confidence, chosen.scene)
     return BlurSearch(blur, f"The picture shows {blur.in_words()}.")
 
 

@@ -89,12 +89,10 @@ class Width:
 
     odds   log of the evidence that the kernel is much too wide, over that for about its width; None of a compressed picture:
            what JPEG leaves of a spectrum suits many a kernel
-    due    root mean square, for [0, 1] images, of what undoing the likeliest of the narrower blurs, and the noise, would change
     sharp  log of the evidence that there is no blur at all, over that for about its width
     """
 
     odds: float | None
-    due: float
     sharp: float
 
 
@@ -112,11 +110,9 @@ def judge_width(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Width | No
     shares = (*NARROWER, *ABOUT_RIGHT)
     fits = seen.fits(np.stack([_transfer(taps, share, seen.at) for share in shares]))
     best = int(fits.evidence[: len(NARROWER)].argmax())
-    left: Array = np.abs(1 - _scaled(taps, shares[best], COARSE_TILE)) ** 2 * fits.scene(best).power(COARSE_TILE, COARSE_TILE)
     right = float(fits.evidence[len(NARROWER) :].max())
     return Width(
         None if noise.history is not None else float(fits.evidence[best]) - right,
-        math.hypot(math.sqrt(float(left.reshape(-1)[1:].mean())), noise.white),
         float(fits.evidence[NARROWER.index(0.0)]) - right,
     )
 

@@ -52,21 +52,13 @@ class Request:
 class Option:
     """An option of a task.
 
-    syntax   what may be written on a command line
-    help     what it means, a few words
-    kind     of the value that the operator takes: int, float, str or Tensor
-    read     what people hand in -> that value; refuses nonsense
-    missing  the value where nothing is given; refuses where there is none
-    default  `missing` in words
+    read     converts what the user gives to the value that the operator takes, or raises
+    missing  the value if nothing is given, or raises
     """
 
     name: str
-    syntax: str
-    help: str
-    kind: type
     read: Callable[[Any, Request], Any]
     missing: Callable[[Request], Any]
-    default: str
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,6 @@ from leader.restoration.tasks.base import Measured, Option, Request, Task, Value
 
 AUTO = "auto"
 SHAPES = "FILE|gaussian:STD|disk:RADIUS|line:LENGTH:ANGLE|motion:SEED"
-SYNTAX = f"{AUTO}|{SHAPES}"
-HELP = "the kernel of the blur, in pixels and degrees; auto finds it"
 DOUBT = 0.1
 """Relative uncertainty of the width of a kernel that somebody gives."""
 LARGEST_DOUBT = 0.5
@@ -52,15 +50,7 @@ def _doubt(value: Any, request: Request) -> float:
     return number
 
 
-KERNEL_DOUBT = Option(
-    "kernel_doubt",
-    "NUMBER",
-    "relative error of the kernel's width, which counts as noise; 0: the kernel is exact",
-    float,
-    _doubt,
-    lambda request: 0.0 if request.degrading else DOUBT,
-    f"{DOUBT:g}, or what was found",
-)
+KERNEL_DOUBT = Option("kernel_doubt", _doubt, lambda request: 0.0 if request.degrading else DOUBT)
 
 
 def _needed(task: str) -> LeaderError:
@@ -155,7 +145,7 @@ class Deblur(Task):
     trust_family: ClassVar[str] = "deblur-motion"
     page: ClassVar[tuple[str, str] | None] = ("blurred", "It is blurred")
     options: ClassVar[tuple[Option, ...]] = (
-        Option("kernel", SYNTAX, HELP, Tensor, _kernel, _no_kernel, "none"),
+        Option("kernel", _kernel, _no_kernel),
         KERNEL_DOUBT,
     )
     amplifies: ClassVar[bool] = True
@@ -194,7 +184,7 @@ class DeblurMotion(Deblur):
         "0.5)."
     )
     example = "leader restore shaken.png steady.png --task deblur-motion --kernel motion:3"
-    options = (Option("kernel", SYNTAX, HELP, Tensor, _kernel, _drawn_kernel, "when degrading, motion:SEED"), KERNEL_DOUBT)
+    options = (Option("kernel", _kernel, _drawn_kernel), KERNEL_DOUBT)
 
     def exact(self, given: Values, values: Values, seed: int) -> dict[str, Any]:
         return {"kernel": values["kernel"]}  # one that was drawn must be kept too
@@ -211,7 +201,7 @@ class DeblurGaussian(Deblur):
     example = "leader restore blurred.png sharp.png --task deblur-gaussian --kernel gaussian:2.5"
     trust_family = "deblur-gaussian"
     options = (
-        Option("kernel", "gaussian:STD", HELP, Tensor, _gaussian, _paper_kernel, "the papers' 5 x 5 taps"),
+        Option("kernel", _gaussian, _paper_kernel),
         KERNEL_DOUBT,
     )
 

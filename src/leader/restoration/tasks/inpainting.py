@@ -79,17 +79,7 @@ class Inpainting(Task):
     )
     example = "leader restore torn.png whole.png --task inpaint --mask mask.png"
     hole_family, page = "hole", ("missing", "Parts are missing")
-    options = (
-        Option(
-            "mask",
-            "FILE|random:SHARE[:SEED]|auto",
-            "white where the picture is known; SHARE is missing",
-            Tensor,
-            _mask,
-            _no_mask,
-            "where it is not transparent",
-        ),
-    )
+    options = (Option("mask", _mask, _no_mask),)
 
     def measured(self, examination: Examination, values: Values) -> Measured:
         picture = examination.picture

@@ -59,7 +59,7 @@ class JpegArtefacts(Task):
     )
     example = "leader restore photo.jpg clean.png --task jpeg"
     page = ("jpeg", "It shows JPEG blocks")
-    options = (Option("quality", "1..100", "of the JPEG", int, _quality, _usual, str(QUALITY)),)
+    options = (Option("quality", _quality, _usual),)
     in_containers = False
     plugins = ("cells",)
 

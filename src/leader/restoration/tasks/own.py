@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, ClassVar
+from typing import Any
 
 from leader.errors import UsageError
 from leader.operators import LinearOperator
@@ -11,16 +11,17 @@ from leader.restoration.tasks.base import Option, Request, Task
 
 
 class OperatorTask(Task):
-    """Undoes an operator whose measurement is a picture of the size of the image, or a container's."""
+    """Undoes an operator whose measurement is a picture of the size of the image, or a container's.
 
-    trust_family: ClassVar[str] = ""
+    defaults  of its options, by name
+    """
 
     def __init__(self, operator: type[LinearOperator]) -> None:
         text = inspect.getdoc(operator) or operator.__name__
+        parameters = list(inspect.signature(operator).parameters.values())[1:]
         self.title, self.description = text.splitlines()[0], text  # type: ignore[misc]
-        self.options = tuple(  # type: ignore[misc]
-            _make_option(parameter) for parameter in list(inspect.signature(operator).parameters.values())[1:]
-        )
+        self.options = tuple(map(_make_option, parameters))  # type: ignore[misc]
+        self.defaults = {parameter.name: parameter.default for parameter in parameters}
 
     @property
     def example(self) -> str:  # type: ignore[override]
@@ -33,4 +34,4 @@ def _make_option(parameter: inspect.Parameter) -> Option:
             raise UsageError(f"The operator needs the option '{parameter.name}'; give it.")
         return parameter.default
 
-    return Option(parameter.name, "VALUE", "of the operator", object, lambda value, _: value, miss, repr(parameter.default))
+    return Option(parameter.name, lambda value, _: value, miss)

@@ -32,8 +32,8 @@ class CompressedSensing(Task):
     )
     example = "leader restore measurement.npz picture.png --task cs"
     options = (
-        Option("ratio", "NUMBER", "share of the coefficients that is measured", float, _ratio, lambda _: None, "0.25"),
-        Option("order", "|".join(ORDERS), "which coefficients come first", str, _order, lambda _: None, "random"),
+        Option("ratio", _ratio, lambda _: None),
+        Option("order", _order, lambda _: None),
     )
     is_picture = False
 

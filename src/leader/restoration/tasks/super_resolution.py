@@ -100,9 +100,9 @@ class SuperResolution(Task):
     page, operators = ("small", "It is too small"), ("sr-bicubic", "sr-average", "sr-nearest")
     keeps_grain = True
     options = (
-        Option("factor", "1 to 16", "how much larger the picture becomes", float, _factor, lambda _: 4, "4"),
-        Option("size", "WIDTHxHEIGHT", "that of the result", tuple, _size, lambda _: None, "that of the factor"),
-        Option("down", "|".join([AUTO, *DOWNSAMPLING]), "how it became small", str, _down, _usual, AUTO),
+        Option("factor", _factor, lambda _: 4),
+        Option("size", _size, lambda _: None),
+        Option("down", _down, _usual),
     )
 
     def read(self, given: Values, request: Request) -> dict[str, Any]:

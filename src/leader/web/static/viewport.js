@@ -117,6 +117,7 @@ export class Viewport {
     const element = pane.element;
     const fingers = new Map();
     let pinch = null;
+    let grabbed = false; // by somebody else, until a second finger comes
     const place = (event) => {
       const box = element.getBoundingClientRect();
       return [event.clientX - box.left, event.clientY - box.top];
@@ -132,10 +133,8 @@ export class Viewport {
     element.addEventListener("pointerdown", (event) => {
       if (event.button > 1) return;
       fingers.set(event.pointerId, place(event));
-      if (fingers.size === 1 && event.button === 0 && grab(event)) {
-        fingers.clear();
-        return;
-      }
+      grabbed = fingers.size === 1 && event.button === 0 && grab(event);
+      if (grabbed) return;
       element.setPointerCapture(event.pointerId);
       pinch = null;
     });
@@ -144,6 +143,7 @@ export class Viewport {
       if (!before) return;
       const now = place(event);
       fingers.set(event.pointerId, now);
+      if (grabbed) return;
       if (fingers.size === 1) {
         this.panBy(now[0] - before[0], now[1] - before[1]);
         return;
@@ -158,6 +158,7 @@ export class Viewport {
     });
     const lift = (event) => {
       fingers.delete(event.pointerId);
+      grabbed = false;
       pinch = null;
     };
     for (const name of ["pointerup", "pointercancel", "lostpointercapture"]) element.addEventListener(name, lift);

@@ -1,0 +1,322 @@
+// Visits to the page without a browser: what its scripts ask of the server, and what they show. Arguments: the folder of the
+// scripts, and what the server says about itself as JSON. Ends with 0 if everything was as it should be; writes all.zip.
+
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { openDocument } from "./document.mjs";
+
+const [folder, site] = [process.argv[2], { ...JSON.parse(process.argv[3]), quality: "draft" }];
+const asked = []; // [method, address, body] of every request
+const held = new Map(); // address -> blob
+const answers = []; // for api/restore, one after the other: text of the whole stream
+const findings = { sentences: ["It is small."], repairs: [{ kind: "small", factor: 4 }], found: ["small"], fillable: false };
+let uploads = 0;
+
+const json = (body, ok = true) => ({ ok, json: async () => body });
+globalThis.fetch = async (address, { method = "GET", body } = {}) => {
+  asked.push([method, address, typeof body === "string" ? JSON.parse(body) : body]);
+  if (address === "api/site") return json(site);
+  if (address === "api/pictures") return json({ token: `t${++uploads}`, size: [30, 20], view: `api/files/t${uploads}/view.png` });
+  if (address.endsWith("/findings")) return json(structuredClone(findings));
+  if (address === "api/estimate") return json({ seconds: { draft: 4.4, standard: 5030, best: 7000 }, same: ["draft", "best"] });
+  if (address === "api/restore") {
+    const text = answers.shift();
+    if (!text) return json({ error: "The queue is full." }, false);
+    const bytes = new TextEncoder().encode(text);
+    const parts = [bytes.slice(0, 17), bytes.slice(17)]; // a line comes in two pieces
+    return { ok: true, body: new ReadableStream({ pull: (to) => (parts.length ? to.enqueue(parts.shift()) : to.close()) }) };
+  }
+  if (address.startsWith("api/export/")) return { ok: true, blob: async () => new Blob([address]) };
+  if (address.endsWith("/damage")) return { ok: true, blob: async () => new Blob(["mask"]) };
+  return json({}, !address.includes("/old"));
+};
+globalThis.ResizeObserver = class { observe() {} };
+const kept = { name: "kept", token: "t0", size: [9, 7], view: "v", findings, versions: [outcome("k1")], shown: "k1" };
+const session = { "leader-session": JSON.stringify([kept, { ...kept, versions: [outcome("old")] }]) };
+globalThis.sessionStorage = { getItem: (key) => session[key] ?? null, setItem: (key, text) => void (session[key] = text) };
+URL.createObjectURL = (blob) => (held.set(`blob:${held.size}`, blob), `blob:${held.size - 1}`);
+globalThis.document = openDocument(readFileSync(`${folder}/index.html`, "utf8"));
+
+const $ = (selector) => document.querySelector(selector);
+const all = (selector) => document.querySelectorAll(selector);
+const wait = (milliseconds = 5) => new Promise((go) => setTimeout(go, milliseconds));
+const last = (address) => asked.findLast(([, one]) => one === address);
+const setField = (label, value) => {
+  const field = [...all("input"), ...all("select")].find((one) => one.getAttribute("aria-label") === label);
+  field.value = value;
+  field.fire("change");
+};
+const check = (kind, yes) => {
+  const box = all("#repairs input").find((one) => one.value === kind);
+  box.checked = yes;
+  box.fire("change");
+};
+
+function outcome(token, more = {}) {
+  const verdict = { level: "doubtful", title: "Look at it", meaning: "Hm:", reasons: ["It is odd."] };
+  const rest = { warnings: ["Made up."], notes: ["A note."], numbers: { seed: "7" }, files: ["restored.png", "cover.png", "levels.png", "run.json"] };
+  return { token, size: [60, 40], seconds: 1.5, verdict, story: ["So."], title: `Title ${token}`, kind: "small", ...rest, ...more };
+}
+const stream = (...lines) => lines.map((line) => JSON.stringify(line) + "\n").join("");
+const running = { state: "running", words: "Restoring", step: 0, share: 0.5, left: 61, drafted: true, outcomes: [], error: "" };
+const done = (...outcomes) => ({ ...running, state: "done", share: 1, outcomes });
+
+const module = await import(`${folder}/main.js`);
+assert.ok(module);
+const { state } = await import(`${folder}/state.js`);
+const { look } = await import(`${folder}/runs.js`);
+await wait();
+assert.equal(document.body.dataset.ready, "yes");
+
+// --- a session that the server still has is found again, one that it has not is not
+assert.deepEqual(state.pictures.map(({ shown, state: now }) => [shown, now]), [["k1", "done"]]);
+assert.deepEqual(asked.filter(([method]) => method === "HEAD").map(([, one]) => one), ["api/files/k1/restored.png", "api/files/old/restored.png"]);
+assert.deepEqual([state.settings.quality, $("#start").disabled], ["draft", true], "nothing is chosen yet");
+assert.equal($("#accepted").textContent.includes(`${site.accepted}, up to 64 MB`), true);
+
+// --- a picture comes in: its bytes are sent, not its name, and what is proposed is chosen
+const file = new File(["12345"], "my holiday.jpg", { type: "image/jpeg" });
+Object.assign($("#file"), { files: [file], value: "my holiday.jpg" });
+$("#file").fire("change");
+await wait();
+assert.deepEqual([$("#file").value, all("#queue img").at(-1).src, JSON.parse(session["leader-session"]).length], ["", "blob:0", 1]);
+assert.deepEqual(last("api/pictures"), ["POST", "api/pictures", file]);
+assert.deepEqual(asked.filter(([, one]) => one.endsWith("findings")).map(([, one]) => one), ["api/pictures/t1/findings"], "looked at once");
+const before = asked.length;
+const large = new File([new Uint8Array(site.upload_bytes + 1)], "large.png", { type: "image/png" });
+document.fire("drop", { dataTransfer: { files: [large] } });
+await wait();
+assert.equal(asked.length, before, "what is too large is not sent");
+assert.match($("#told").textContent, /64\.0 MB; at most 64 MB/);
+assert.deepEqual([state.pictures.at(-1).state, $("#told").hidden, $("#all").hidden], ["failed", false, true]);
+state.pictures.pop();
+all("#queue button").at(-2).click();
+const picture = state.pictures[1];
+assert.equal(state.current, picture.id);
+assert.deepEqual(all("#repairs .badge").length, 1, "what was seen is marked");
+
+// --- every choice is in the wish, and what each quality takes is told
+check("noisy", true);
+$("#target").value = "pixels";
+$("#target").fire("change");
+assert.equal($("#target-size").textContent, "30 × 20 becomes 60 × 40 pixels.");
+setField("At most this width, in pixels", "45");
+setField("At most this height, in pixels", "25");
+assert.equal($("#target-size").textContent, "30 × 20 becomes 38 × 25 pixels.");
+check("blurred", true);
+$("#blur").value = "1.5";
+$("#blur").fire("change");
+check("missing", true);
+for (const [label, value] of [["Seed", "7"], ["Look", "faithful"], ["Method", "ddrm"], ["Noise level, 0 to 1", "0.1"]]) setField(label, value);
+const best = all("#quality input").at(-1);
+best.fire("change");
+await wait(340);
+const wanted = { picture: "t1", painted: "", draft_first: true, quality: "best", look: "faithful", seed: "7", method: "ddrm", sigma: "0.1" };
+const repairs = [{ kind: "small", size: [45, 25] }, { kind: "noisy" }, { kind: "blurred", blur: 1.5 }, { kind: "missing" }];
+assert.deepEqual(last("api/estimate")[2], { ...wanted, repairs });
+assert.deepEqual(all("#quality .seconds").map((one) => one.textContent), ["about 4 s", "about 84 min", "the same as Draft"]);
+setField("Noise level, 0 to 1", "");
+check("noisy", false);
+check("blurred", false);
+
+// --- what is painted: strokes in pixels of the picture, each of which can be taken back
+$("#paint").click();
+const [pane] = all(".pane");
+const scale = Math.min((416 - 16) / 30, (216 - 16) / 20); // the whole picture fits: 10 screen pixels for one of its own
+const at = (x, y) => ({ clientX: 100 + 208 + scale * (x - 15), clientY: 50 + 108 + scale * (y - 10) });
+const paint = (...points) => {
+  pane.fire("pointerdown", at(...points[0]));
+  for (const point of points.slice(1)) pane.fire("pointermove", at(...point));
+  pane.fire("pointerup", at(...points.at(-1)));
+};
+const tool = (words) => all("#brushes button").find((one) => one.textContent === words).click();
+paint([3, 4], [12, 4]);
+tool("Eraser");
+paint([6, 4]);
+paint([20, 19]);
+tool("Undo");
+const strokes = () => JSON.parse($(".mask").toDataURL().split(",").slice(1).join(","));
+assert.deepEqual(strokes(), [
+  30, 20,
+  ["moveTo", "", 2.4, 3, 4], ["lineTo", "", 2.4, 3.01, 4], ["lineTo", "", 2.4, 12.01, 4], ["stroke", "", 2.4],
+  ["moveTo", "destination-out", 2.4, 6, 4], ["lineTo", "destination-out", 2.4, 6.01, 4], ["stroke", "destination-out", 2.4],
+]);
+document.body.fire("keydown", { key: "z", ctrlKey: true, shiftKey: true });
+assert.equal(strokes().length, 12);
+tool("Undo");
+pane.fire("pointerdown", at(1, 1));
+pane.fire("pointerdown", { ...at(9, 9), pointerId: 2 });
+pane.fire("pointerup");
+pane.fire("pointerup", { pointerId: 2 });
+assert.equal(strokes().length, 9, "a second finger is no stroke");
+pane.fire("keydown", { key: "ArrowRight" });
+pane.fire("keydown", { key: " " });
+assert.deepEqual(strokes().at(-3), ["moveTo", "destination-out", 2.4, 15.96, 10], "the keyboard paints from the middle on");
+assert.equal(all("#brushes button").find((one) => one.textContent === "Redo").disabled, true);
+tool("Undo");
+all("#queue button")[0].click();
+all("#queue button")[1].click();
+assert.equal(strokes().length, 9, "another picture, and back");
+tool("Clear");
+tool("Invert");
+assert.deepEqual(strokes().slice(-2), [["clearRect", "", 2.4, 0, 0, 30, 20], ["fillRect", "xor", 2.4, 0, 0, 30, 20]]);
+tool("Find scratches and tears");
+await wait();
+assert.deepEqual([last("api/pictures/t1/damage")[0], strokes().at(-1).slice(4)], ["GET", [0, 0, 30, 20]]);
+document.body.fire("keydown", { key: "z", ctrlKey: true });
+tool("Undo");
+tool("Undo");
+const mask = $(".mask").toDataURL();
+
+// --- a run: the wish, what is said and shown meanwhile, and what comes of it
+answers.push(stream({ state: "waiting", ahead: 2 }, { ...running, preview: "data:image/jpeg;base64,AA" }, done(outcome("r1", { size: [30, 20] }), outcome("r2"))));
+const said = [];
+const doing = $("#doing");
+Object.defineProperty(doing, "textContent", { set: (text) => said.push([text, $("#left").textContent, $("#progress").value]), get: () => "" });
+const shown = [];
+const after = $(".after");
+Object.defineProperty(after, "src", { set: (url) => (shown.push(url), after.setAttribute("src", url)), get: () => after.attributes.src });
+$("#start").click();
+assert.deepEqual([$("#busy").hidden, $("#cancel").hidden, $("#start").hidden], [false, false, true]);
+await wait(20);
+const { sigma: _, ...others } = wanted;
+assert.deepEqual(last("api/restore")[2], { ...others, painted: mask, repairs: [repairs[0], repairs[3]] });
+const under = "Step 1 of 2: Restoring (this is a draft; the real one is under way)";
+assert.deepEqual(said.map(([text]) => text).slice(0, 3), ["Beginning", "2 pictures before yours", under]);
+assert.deepEqual(shown, ["data:image/jpeg;base64,AA", "api/files/r2/restored.png"], "the picture grew clear");
+assert.deepEqual([$("#left").textContent, $("#progress").value, $("#busy").hidden], ["about 61 s left", "0.5", true]);
+assert.deepEqual(picture.versions.map(({ token, parent, quality }) => [token, parent, quality]), [["r1", null, "best"], ["r2", "r1", "best"]]);
+assert.deepEqual(all(".verdict li").map((one) => one.textContent), ["It is odd.", "Made up."]);
+assert.deepEqual(all(".steps button").map((one) => one.textContent), ["!Title r1: look at it", "!Title r2: look at it"]);
+assert.equal(JSON.parse(session["leader-session"]).length, 2, "remembered");
+
+// --- the level under the mouse, the map, before and after
+pane.fire("pointermove", at(20, 15));
+await wait();
+assert.equal($("#hover").textContent, "within 13 levels", "column 2 of 4, row 1 of 2, of the levels"); // 10 * 1 + 2 + 1
+pane.fire("pointermove", at(31, 15));
+await wait();
+assert.equal($("#hover").textContent, "", "beside the picture");
+$("#map").click();
+assert.deepEqual([$(".map").src, $(".map").hidden, $("#legend").hidden], ["api/files/r2/cover.png", false, false]);
+document.body.fire("keyup", { key: "t" });
+assert.deepEqual([$(".map").hidden, $("#legend").hidden], [true, true]);
+const [slider] = all(".slider");
+slider.fire("keydown", { key: "PageUp" });
+assert.deepEqual([slider.style.left, $(".before").style.clipPath], ["60%", `inset(0 ${100 * (1 - (0.6 * 416 - 58) / 300)}% 0 0)`]);
+slider.fire("keydown", { key: "ArrowLeft" });
+assert.equal(slider.getAttribute("aria-valuenow"), "58");
+document.body.fire("keydown", { key: "b" });
+assert.equal(slider.style.left, "100%");
+document.body.fire("keyup", { key: "b" });
+
+// --- zoom: what is under the mouse stays there, and the picture's edge is not left
+const place = () => $(".frame").style;
+assert.deepEqual([place().width, place().height, place().transform, $("#zoom").textContent], ["300px", "200px", "translate(58px, 8px)", "500 %"]);
+assert.ok($(".frame").classList.contains("pixels"));
+pane.fire("wheel", { deltaY: -500, clientX: 100 + 58 + 75, clientY: 50 + 8 + 50 });
+const [, left, top] = place().transform.match(/\((.*)px, (.*)px\)/).map(Number);
+assert.ok(Math.abs(left + 75 * Math.E - (58 + 75)) < 1e-6 && Math.abs(top + 50 * Math.E - (8 + 50)) < 1e-6);
+assert.ok(Math.abs(parseFloat(place().width) - 300 * Math.E) < 1e-6);
+pane.fire("pointerdown", { clientX: 300, clientY: 150 });
+pane.fire("pointermove", { clientX: 310, clientY: 143 });
+pane.fire("pointerup");
+const moved = place().transform.match(/\((.*)px, (.*)px\)/).map(Number);
+assert.ok(Math.abs(moved[1] - left - 10) < 1e-6 && Math.abs(moved[2] - top + 7) < 1e-6, "as far as the mouse");
+pane.fire("keydown", { key: "ArrowLeft" });
+assert.ok(Math.abs(place().transform.match(/\((.*)px,/)[1] - moved[1] - 60) < 1e-6);
+for (let press = 0; press < 9; press++) pane.fire("keydown", { key: "ArrowUp" });
+assert.match(place().transform, /, 0px\)/);
+const wide = parseFloat(place().width);
+for (const [kind, id, x] of [["down", 1, 300], ["down", 2, 320], ["move", 2, 340], ["move", 2, 360], ["up", 1, 300], ["up", 2, 360]]) {
+  pane.fire(`pointer${kind}`, { pointerId: id, clientX: x, clientY: 150 });
+}
+assert.ok(Math.abs(parseFloat(place().width) - 1.5 * wide) < 1e-6, "two fingers, first 40 and then 60 pixels apart");
+for (const [turn, width] of [[-9000, "3840px"], [9000, "60px"]]) {
+  pane.fire("wheel", { deltaY: turn, clientX: 300, clientY: 150 });
+  assert.equal(place().width, width, "64 screen pixels for one at most, all of it or one for one at least");
+}
+$("#undo").click();
+assert.deepEqual([picture.shown, place().width], ["r1", "60px"], "a smaller picture in the same place");
+assert.equal(all(".steps button").length, 0, "one step alone is no list");
+all("#history button")[0].click();
+assert.equal(picture.shown, "r2", "the last result is the first of the history");
+pane.fire("keydown", { key: "0" });
+
+// --- what is taken away, and a result that is repaired further
+const taken = [];
+const { click } = Object.getPrototypeOf(document.body);
+Object.getPrototypeOf(document.body).click = function () { this.tag === "a" ? taken.push([this.attributes.href, this.attributes.download]) : click.call(this); };
+$("#save").click();
+setField("Format of the file", "jpg");
+state.save.quality = 55;
+$("#save").click();
+assert.deepEqual(taken, [["api/files/r2/restored.png", "my holiday-restored.png"], ["api/export/r2/jpg?quality=55", "my holiday-restored.jpg"]]);
+$("#further").click();
+assert.equal($("#start").textContent, "Repair further");
+check("small", true);
+assert.equal($("#target-size").textContent, "60 × 40 becomes 120 × 80 pixels.");
+answers.push(stream(done(outcome("f1"))));
+$("#start").click();
+await wait(20);
+assert.deepEqual([last("api/restore")[2].picture, last("api/restore")[2].repairs], ["r2", [{ kind: "small", factor: 2 }]]);
+assert.deepEqual([picture.versions.at(-1).token, picture.versions.at(-1).parent], ["f1", "r2"]);
+$(".base button").click();
+$("#paint").click();
+assert.deepEqual([picture.base, picture.shown], [null, null]);
+check("missing", false);
+const bad = { ...running, state: "refused", error: "It is too dark." };
+for (const [answer, told] of [[stream(bad), bad.error], [stream(running), "The program did not answer"], ["", "The queue is full."]]) {
+  answers.push(answer);
+  $("#start").click();
+  await wait(20);
+  assert.ok($("#told").textContent.startsWith(told), $("#told").textContent);
+  assert.deepEqual([picture.state, state.running, last("api/restore")[2].painted], ["done", null, ""]);
+}
+
+// --- every picture of the queue, with the repairs of this one; a stop ends the rest
+document.fire("paste", { clipboardData: { files: [new File(["a"], "my holiday.png", { type: "image/png" }), new File(["b"], "ü/c.png", { type: "image/png" })] } });
+await wait();
+check("small", false);
+check("noisy", true);
+$("#same").checked = true;
+answers.push(stream({ ...running, left: null }, done(outcome("s1"))), stream({ ...running, state: "stopped", left: null }));
+const soFar = asked.length;
+$("#all").click();
+$("#cancel").fire("click");
+await wait(20);
+assert.equal(asked.slice(soFar).filter(([, one]) => one === "api/restore").length, 0, "stopped before it began");
+$("#all").click();
+await wait(30);
+const wishes = asked.filter(([, one]) => one === "api/restore").slice(-2).map(([, , wish]) => [wish.picture, wish.repairs]);
+assert.deepEqual(wishes, [["t2", [{ kind: "noisy" }]], ["t3", [{ kind: "noisy" }]]]);
+assert.deepEqual([$("#told").textContent, $("#left").textContent], ["Stopped. What was finished is kept.", ""]);
+assert.deepEqual(state.pictures.map((one) => one.state), ["done", "done", "done", "ready"]);
+assert.equal(state.current, state.pictures.at(-1).id, "the one at work is shown");
+assert.deepEqual(last("api/stop")[0], "POST");
+
+// --- two ways, the same seed
+$("#mode-compare").click();
+assert.deepEqual(all(".pane-title").map((one) => one.textContent), ["A: the photograph", "B: the photograph"]);
+state.sides[1].method = "ddnm";
+state.sides[1].plugins = "satp";
+answers.push(stream(done(outcome("x1"))), stream(done(outcome("x2"))));
+$("#start").click();
+await wait(30);
+const two = asked.filter(([, one]) => one === "api/restore").slice(-2).map(([, , wish]) => [wish.quality, wish.method, wish.plugins, wish.seed, wish.draft_first]);
+assert.deepEqual(two, [["draft", "ddrm", undefined, "7", false], ["standard", "ddnm", "satp", "7", false]]);
+assert.deepEqual(all(".pane-title").map((one) => one.textContent), ["A: Title x1, draft, 1.5 s, look at it", "B: Title x2, ddnm + satp, 1.5 s, look at it"]);
+assert.deepEqual(all(".pane .after").map((one) => one.src), ["api/files/x1/restored.png", "api/files/x2/restored.png"]);
+setField("Show", "x2");
+assert.deepEqual(all(".pane .after").map((one) => one.src), ["api/files/x2/restored.png", "api/files/x2/restored.png"]);
+setField("Show", "");
+setField("Quality", "best");
+assert.equal(all(".pane-title")[0].textContent, "A: the photograph", "what was made another way is no longer shown");
+
+// --- all results in one file, names that come twice with a number
+assert.equal($("#zip").hidden, false);
+picture.shown = "r1";
+$("#zip").click();
+await wait(20);
+writeFileSync(`${folder}/all.zip`, new Uint8Array(await held.get(taken.at(-1)[0]).arrayBuffer()));
+process.exit(0);
