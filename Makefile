@@ -114,6 +114,7 @@ results: $(STAMP)
 	$(BIN)/python experiments/figure2.py docs/results/figure2.png
 	$(BIN)/python experiments/pruning_error.py > docs/results/pruning.md
 	$(BIN)/python benchmarks/peers.py table > docs/results/peers.md
+	$(BIN)/python benchmarks/self_check.py > docs/results/self-check.md
 
 clean:
 	rm -rf $(VENV) out

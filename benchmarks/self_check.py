@@ -339,4 +339,4 @@ if __name__ == "__main__":
     everything = judged(read_records(RECORDS))
     for name, words in PARTS.items():
         chosen = [row for row in everything if row.part == name]
-        print(f"{words}: {len(chosen)} runs\n{report(chosen)}\n{table(chosen)}\n")
+        print(f"## {words}: {len(chosen)} runs\n\n```text\n{report(chosen)}\n```\n\n{table(chosen)}\n")

@@ -4,7 +4,7 @@
     python benchmarks/trust.py                                                                   prints the kept records
 
 DIR holds the runs of benchmarks/trust_runs.py. Known pixels are left out. Intervals are of a bootstrap over photographs. The
-records (benchmarks/records/trust.jsonl) hold one line a run and map, so that tables are made without any run.
+records (benchmarks/records/trust.jsonl) hold one line a run, with the numbers of its maps, so that tables need no run.
 """
 
 from __future__ import annotations
@@ -70,16 +70,22 @@ def scores(run: KeptRun, std: Tensor, level: dict[float, float]) -> dict[str, An
     }
 
 
-def judged(run: KeptRun, part: str, maps: dict[str, Map]) -> Iterable[dict[str, Any]]:
-    """Records of the maps of one run."""
+def judged(run: KeptRun, part: str, maps: dict[str, Map]) -> dict[str, Any]:
+    """The record of one run."""
     family = find_family(str(run.case["task"]), run.evidence.known)
     about = {"part": part, "family": family, "noise": run.case["noise"], "method": run.case["method"] or "path"}
+    numbers: dict[str, Any] = {}
     for name, (std, level) in maps.items():
         found = scores(run, std, level)
         if name != "referee":  # the others claim no intervals: only their order is compared
             del found["coverage"], found["calibration_error"]
-        rounded = {key: value if isinstance(value, dict) else round(value, 4) for key, value in found.items()}
-        yield {**about, "photograph": run.case["picture"], "crop": run.case["crop"], "map": name, **rounded}
+        numbers[name] = {key: value if isinstance(value, dict) else round(value, 4) for key, value in found.items()}
+    return {**about, "photograph": run.case["picture"], "crop": run.case["crop"], "maps": numbers}
+
+
+def list_maps(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for every map of every run."""
+    return [{**record, "map": name, **numbers} for record in records for name, numbers in record["maps"].items()]
 
 
 def spread_of_many(files: Sequence[Path]) -> tuple[KeptRun, dict[str, Map]]:
@@ -102,14 +108,14 @@ def measure(store: Path, part: str, weights: Path) -> list[dict[str, Any]]:
     for file in sorted((store / part).glob("*.npz")) if part != "many" else ():
         run = read_run(file)
         if bool(run.open.any()):
-            found.extend(judged(run, part, maps_of(run, referee, table)))
+            found.append(judged(run, part, maps_of(run, referee, table)))
     groups: dict[str, list[Path]] = {}
     for file in sorted((store / "many").glob("*.npz")) if part == "many" else ():
         groups.setdefault(file.stem.split("-")[0], []).append(file)
     for files in groups.values():
         if len(files) == max(map(len, groups.values())):
             run, spreads = spread_of_many(files)
-            found.extend(judged(run, part, {**maps_of(run, referee, table), **spreads}))
+            found.append(judged(run, part, {**maps_of(run, referee, table), **spreads}))
     return found
 
 
@@ -189,7 +195,7 @@ def main() -> None:
     if chosen.write and chosen.store is not None:
         rows = [row for row in before if row["part"] != chosen.part] + rows
         RECORDS.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
-    print(tables(rows, chosen.part))
+    print(tables(list_maps(rows), chosen.part))
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ CAMERAS: dict[str, LinearOperator] = {
 }
 EXACT = UCDC(iterations=200, visible=2e-3, floor=1e-3)
 """Solves that leave 0.002 standard deviations."""
-TAKING = ("ddnm", "ddrm", "projdiff")
+TAKING = ("ddnm", "ddrm", "projdiff", "repaint", "mcg")
 """They take the measured components from noisy data themselves."""
 WITH_DATA_STEP: tuple[tuple[str, Method], ...] = (
     *(entry for entry in METHODS if "," not in entry[0]),

@@ -1,15 +1,13 @@
-"""Searches settings on development photographs: every host first, then LEADer on the tuned host with as
-many trials.
+"""Searches settings on development photographs: every host first, then LEADer on the tuned host with as many trials.
 
     python experiments/search.py --images FOLDER --trials 12 --methods ddnm,ddpg --tasks sr,deblur-gaussian
     --out found.toml
 
-Trial 0 of each search is what the presets say, so a search never ends worse than it began on its own
-photographs; the others are drawn from the ranges of search.toml with a fixed seed. The score is PSNR -
-weight * LPIPS (--objective sum), or the smaller of the gains in PSNR and weight * LPIPS
-(--objective both). LEADer must save at least --save of the host's calls, or as many as trial 0 does.
-Every run is a record, so an interrupted search goes on where it was. Prints preset entries; the log has
-one line per trial.
+Trial 0 of each search is what the presets say, so a search never ends worse than it began on its own photographs; the others
+are drawn from the ranges of search.toml with a fixed seed. The score is PSNR - weight * LPIPS (--objective sum), or the smaller
+of the gains in PSNR and weight * LPIPS (--objective both). LEADer must save at least --save of the host's calls, or as many as
+trial 0 does. Every run is a record, so an interrupted search goes on where it was. Prints preset entries; the log has one line
+per trial.
 """
 
 from __future__ import annotations

@@ -43,9 +43,7 @@ class ArraysOnly(pickle.Unpickler):
 
 
 def convert(checkpoint: Path, network: str) -> dict[str, torch.Tensor]:
-    """The parameters under the names of `leader.metrics.perceptual`: trunk in float16, the few linear
-    weights in float32.
-    """
+    """The parameters under the names of `leader.metrics.perceptual`: trunk in float16, the few linear weights in float32."""
     with checkpoint.open("rb") as stream:
         stored = ArraysOnly(stream).load()
     trunk = stored[_ROOT[network]]

@@ -33,6 +33,8 @@ BAD = [
     (["in.png", "out.png", "--prior", "model.pt"], 1, "does not exist"),
     (["in.png", "out.png", "--sigma", "-0.1"], 2, ">= 0"),
     (["in.png", "out.png", "--sigma", "nan"], 2, "finite"),
+    (["in.png", "out.png", "--threads", "1025"], 2, "1024"),
+    (["in.png", "out.png", "--seed", "-1"], 2, "--seed"),
     (["in.png", "out.png", "--sigma", "loud"], 2, "number"),
     (["in.png", "out.png", *DEBLUR, "--kernel", "zeros.npy"], 1, "positive sum"),
     (["in.png", "out.png", "--task", "inpaint", "--mask", "mask.png"], 1, "same size"),
@@ -46,6 +48,7 @@ BAD = [
     (["in.png", "loop.png"], 1, "symbolic link to itself"),
     (["in.png", "out.png", "--json", "fifo.json"], 1, "pipe"),
     (["in.png", "out.png", "--map", "map.xyz"], 2, "figures are written"),
+    (["in.png", "out.png", "--figure", "both.xyz"], 2, "figures are written"),
     (["in.png", "a.png", "b.png"], 2, "one picture or folder IN and one name OUT; found 3 names"),
     (["in.png"], 2, "OUT"),
     (["in.png", "out.png", "--settings", "none.toml"], 1, "no file"),
@@ -116,7 +119,7 @@ def test_a_side_that_the_format_cannot_hold_is_refused_before_the_work(folder: P
 def test_a_picture_too_small_to_tell_its_noise_has_none(folder: Path) -> None:
     Image.open("in.png").crop((3, 2, 22, 19)).save("icon.png")
     result = runner.invoke(app, ["restore", "icon.png", "out.png", "--task", "denoise"])
-    assert result.exit_code == 0 and "taken to have none" in result.stderr
+    assert result.exit_code == 0 and "assumed to have none" in result.stderr
     assert (np.asarray(Image.open("out.png")) == np.asarray(Image.open("icon.png"))).all()
     larger = runner.invoke(
         app, ["restore", "icon.png", "large.png", "--task", "sr", "--factor", "2", "--steps", "2", "--keep-failed"]

@@ -17,7 +17,8 @@ from leader.bench import figures, tables
 from leader.bench import run as bench_run
 from leader.cli import app
 from leader.cli.options import option_names
-from leader.engines import ProcessEngine
+from leader.cli.trust import make_run_engine
+from leader.engines import ProcessEngine, count_cores
 from leader.engines.ray import RayEngine
 from leader.errors import LeaderError
 from leader.priors import download, inspection, loading
@@ -198,6 +199,12 @@ def test_bench_run_goes_where_it_was_told(tmp_path: Path, monkeypatch: pytest.Mo
     run("bench", "run", "table1", *common, "--workers", "3", "--rows", "DDNM", "--prune")
     assert isinstance(reached.words[2], ProcessEngine) and reached.words[2].workers == 3 and reached.options["prune"]
     assert {"DDNM" in cell.row for cell in reached.words[0].cells()} == {True}
+    photos = write_pictures(tmp_path / "photos", count=1)
+    for words, fit in ((["--images", photos], "half"), (["--images", photos, "--fit", "square"], "square")):
+        run("bench", "run", "table1", *common, *words)
+        assert reached.words[0].form.fit == fit
+    run("bench", "run", "table1", *common, "--images", "test")
+    assert reached.words[0].form.fit != "half", "the shipped ones are at half size already"
     run("bench", "run", "table4", *common)
     assert reached.words[0].form.memory and reached.words[2].fresh, "peak memory: a process for every run"
     (tmp_path / "timed.toml").write_text('tasks = ["sr"]\n[[rows]]\nmethods = ["ddnm"]\n[form.small]\ntimed = 1\n')
@@ -294,7 +301,15 @@ def test_adapt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached
     run("adapt", "mine:Net", "--data", tmp_path, "--minutes", "2.5", "--seed", "7", "--jobs", "3", "--again")
     assert asked[0][:4] == ("mine:Net", tmp_path, 150.0, 7)
     given, make_workers, _, again = reached.words
-    assert given is plan and again is True and make_workers().workers == 3
+    assert (
+        given is plan and again is True and (make_workers().workers, make_workers().threads) == (3, max(1, count_cores() // 3))
+    )
+    for jobs in (None, 0):
+        assert make_run_engine(jobs) is None, "this process has the prior already"
+    monkeypatch.setattr(adapt, "adapt", lambda *_: None)
+    done = runner.invoke(app, ["adapt", "mine:Net", "--data", str(tmp_path)])
+    assert done.stdout.strip() == str(plan.home) and "--prior mine:Net" in done.stderr
+    assert runner.invoke(app, ["adapt", "mine:Net", "--data", str(tmp_path), "--minutes", "0"]).exit_code == 2
 
 
 def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

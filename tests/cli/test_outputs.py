@@ -82,7 +82,12 @@ def test_degrade_keeps_what_exists(folder: Path) -> None:
     assert result.exit_code == 2 and "already exists" in result.stderr and Path("kept.png").read_bytes() == b"kept"
     assert runner.invoke(app, [*words, "--force"]).exit_code == 0
     assert Path("kept.png").read_bytes() != b"kept"
-    for extra in (["in.png", "in.png", "--task", "sr"], ["in.png", "known.png", "--task", "inpaint", "--mask", "known.png"]):
+    Path("kernel.png").write_bytes(Path("known.png").read_bytes())
+    for extra in (
+        ["in.png", "in.png", "--task", "sr"],
+        ["in.png", "known.png", "--task", "inpaint", "--mask", "known.png"],
+        ["in.png", "kernel.png", "--task", "deblur", "--kernel", "kernel.png"],
+    ):
         refused = runner.invoke(app, ["degrade", *extra, "--force"])
         assert refused.exit_code == 2 and "same file" in refused.stderr
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from leader import progress
 from leader.cli import app, running
-from leader.restoration.progress import Forecast
+from leader.restoration.progress import Forecast, RunProgress
+from leader.restoration.restore import Preparation
+from leader.restoration.restored import Restoration
+from leader.trust.maps import in_words
 
 runner = CliRunner()
 WORDS = ["restore", "in.png", "out.png", "--task", "denoise", "--steps", "6", "--no-check", "-f", "--plugin", "none"]
@@ -34,17 +42,27 @@ def test_a_very_long_run_wants_an_answer(
     begun: bool,
     asked: bool,
 ) -> None:
-    monkeypatch.setattr(running, "forecast_run", lambda ready, busy: Forecast(seconds, 0.1, False))
+    loads: list[float] = []
+
+    def forecast(ready: Preparation, busy: float) -> Forecast:
+        loads.append(busy)
+        return Forecast(seconds, 0.1, False)
+
+    monkeypatch.setattr(running, "forecast_run", forecast)
     monkeypatch.setattr(running, "at_terminal", lambda: terminal)
     result = runner.invoke(app, [*WORDS, *words], input=answer)
-    assert ("Begin?" in result.output) is asked
+    assert ("Begin?" in result.stderr) is asked and "Begin?" not in result.stdout
+    assert loads[0] >= 1, "what else the machine does counts"
     assert ("This will take about" in result.stderr) is (seconds >= 2)
     assert ("about 10 min; fewer --steps, --quality draft or a smaller picture take less." in result.stderr) is (seconds > 60)
     assert Path("out.png").exists() is begun and result.exit_code == (0 if begun else 130), result.output
 
 
-def test_nobody_is_asked_behind_a_pipe(folder: Path) -> None:
-    assert not running.at_terminal()
+def test_nobody_is_asked_behind_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    for ends in itertools.product((False, True), repeat=2):
+        for name, end in zip(("stdin", "stderr"), ends):
+            monkeypatch.setattr(sys, name, SimpleNamespace(isatty=lambda end=end: end))
+        assert running.at_terminal() == all(ends)
 
 
 def test_steps_are_told_now_and_then(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,8 +72,32 @@ def test_steps_are_told_now_and_then(folder: Path, monkeypatch: pytest.MonkeyPat
     assert "all steps are done, the result is examined" in told
 
 
+def test_how_far_to_trust_it_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Preparation.finish
+
+    def finish(self: Preparation, *words: Any) -> Restoration:
+        made = real(self, *words)
+        assert made.uncertainty is not None
+        spread.append(made.uncertainty)
+        return replace(made, trust=unchecked)
+
+    spread: list[Any] = []
+    unchecked: Any = SimpleNamespace(note="It was not checked.")
+    monkeypatch.setattr(Preparation, "finish", finish)
+    told = runner.invoke(app, [*WORDS, "--sigma", "0.1"]).stderr.splitlines()
+    assert told[-2:] == [in_words(spread[0]), "It was not checked."], told
+
+
 def test_what_would_take_less_is_told_and_only_that(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "forecast_run", lambda ready, busy: Forecast(90.0, 0.1, True))
+    calls: list[float] = []
+
+    class Noted(RunProgress):
+        def __init__(self, ready: Preparation, call: float) -> None:
+            calls.append(call)
+            super().__init__(ready, call=call)
+
+    monkeypatch.setattr(running, "RunProgress", Noted)
     words = ["restore", "in.png", "out.png", "-f", "--no-check", "--task", "denoise", "--sigma", "0.1"]
     tried = {"best": "steps, --quality draft or a smaller", "draft": "steps or a smaller"}
     for quality, less in tried.items():
@@ -63,6 +105,7 @@ def test_what_would_take_less_is_told_and_only_that(folder: Path, monkeypatch: p
         assert f"This will take at most 2 min; fewer --{less} picture take less." in told, told
     named = runner.invoke(app, [*words, "--method", "ddnm"]).stderr
     assert "fewer --steps or a smaller picture" in named, "a method has no quality"
+    assert calls == [0.1] * 3, "the time left begins with what was measured"
 
 
 def test_a_long_look_at_the_picture_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,6 +221,8 @@ def test_deaths_end_the_run_only_where_nothing_is_answered_between_them(played: 
     assert played.started == processes.MOST_DEATHS + 2, "one more than may die"
     answers = dict(ProcessEngine(1).each(abs, [-1, 1] * 20))
     assert [answers[2 * n + 1] for n in range(20)] == [1] * 20
+    with pytest.raises(LeaderError, match="could not be finished: exit code 9"):
+        list(ProcessEngine(1).map(abs, [1, -1]))
     assert all(isinstance(answers[2 * n], Lost) for n in range(20)), "nor do their second deaths, one after the other"
 
 
@@ -249,8 +251,15 @@ def test_which_engine_is_made() -> None:
     assert isinstance(ray, RayEngine) and (ray.workers, ray.threads, ray.address, ray.gpus) == (None, 2, "auto", 0.5)
     refused: list[dict[str, Any]] = [{"engine": "slurm"}, {"address": "auto"}, {"engine": "ray", "fresh": True}]
     for wrong in refused:
-        with pytest.raises(UsageError):
-            make_engine(2, **wrong)
+        for workers in (0, 2):
+            with pytest.raises(UsageError):
+                make_engine(workers, **wrong)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores of a process")
+def test_only_cores_that_this_process_may_use_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 4, 5, 6, 7, 9, 12})
+    assert count_cores() == 7 and make_engine(3, threads=None).threads == 2
 
 
 PARENT = """

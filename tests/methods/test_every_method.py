@@ -1,6 +1,4 @@
-"""What holds for all methods: every operator they can serve, batches, per-image kernels and noise, plug-ins
-switched off.
-"""
+"""What holds for all methods: every operator they can serve, batches, per-image kernels and noise, plug-ins switched off."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ def truth(count: int = 1) -> Tensor:
 @pytest.mark.parametrize("task", operators(SHAPE))
 @pytest.mark.parametrize("name", METHODS)
 def test_serves_every_operator_it_can(name: str, task: str, sigma: float) -> None:
-    """Finite and of the right size and precision; where an SVD is needed and missing, refused before the
-    first call.
-    """
+    """Finite and of the right size and precision; where an SVD is needed and missing, refused before the first call."""
     operator = operators(SHAPE)[task]
     problem = measured(operator, truth().float(), sigma)
     sampler = Sampler(prior(), method(name), (), STEPS, estimator=None)
@@ -61,9 +57,7 @@ def test_serves_every_operator_it_can(name: str, task: str, sigma: float) -> Non
 
 @pytest.mark.parametrize("name", METHODS)
 def test_batch_equals_its_images(name: str) -> None:
-    """Two images with their own kernels, noise and, through SATP, times: together and alone the same to
-    rounding.
-    """
+    """Two images with their own kernels, noise and, through SATP, times: together and alone the same to rounding."""
     kernels = torch.stack([gaussian_kernel(1.2, 7), gaussian_kernel(0.7, 7)])[:, None]
     masks = torch.stack([random_mask(16, 16, 0.5, seed=seed) for seed in (1, 2)]).reshape(2, 1, 16, 16)
     cases: list[LinearOperator] = [Blur(SHAPE, kernels), Inpainting(SHAPE, masks)]

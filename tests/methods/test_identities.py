@@ -55,9 +55,7 @@ def test_ddnm_plus_is_ddrm_with_eta_b_one(task: str, t: int, u: int) -> None:
 
 @pytest.mark.parametrize("task", ["inpaint", "sr-average", "cs"])
 def test_projdiff_forms_agree_where_measured(task: str) -> None:
-    """With a white prior coordinates do not couple, and measured ones follow the same recursion in both
-    forms.
-    """
+    """With a white prior coordinates do not couple, and measured ones follow the same recursion in both forms."""
     case = problem(task, SIGMA, correlated=False)
     outputs = [
         Sampler(prior(False), ProjDiff(step=0.6, form=form), (), 50, estimator=None).run(case, seed=4).images
@@ -127,9 +125,7 @@ def test_diffpir_prox_solves_its_normal_equations() -> None:
 
 
 def test_diffpir_stays_finite_for_tiny_rho() -> None:
-    """Clean data at t = 999: rho is 4e-11, where the authors' closed form loses all digits in single
-    precision.
-    """
+    """Clean data at t = 999: rho is 4e-11, where the authors' closed form loses all digits in single precision."""
     case = problem("sr-bicubic", 0.0)
     single = Problem.internal(case.y.float(), case.operator, 0.0)
     here, times, after = context(prior(), single), torch.tensor([999]), torch.tensor([898])

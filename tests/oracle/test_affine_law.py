@@ -1,5 +1,4 @@
-"""With a Gaussian prior and no clamp the linear methods are affine maps of noise and data: they must be the
-right ones.
+"""With a Gaussian prior and no clamp the linear methods are affine maps of noise and data: they must be the right ones.
 
 `path`: with the same draws a method and its equations give the same image, to the rounding of float64. `law`:
 over many draws mean and variance are those of the composed affine maps, within 4 standard errors.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ from torch import Tensor
 
 from leader import Sampler
 from leader.methods import DAPS, DCDP, DPS, MCG, Context, Method, PiGDM, REDDiff, RePaint, State, make_method
+from leader.methods.red_diff import REDDiffState
 from leader.noise import inner_name
 from leader.operators import BicubicSR, Inpainting, LinearOperator, SeparableBlur, gaussian_taps, random_mask
 from leader.priors.base import Prior
 from leader.priors.gaussian import GaussianPrior, white
 from leader.problem import Problem
 from leader.schedule import Grid
+from leader.uncertainty.metric import Euclidean
 from tests.methods.contexts import context, measured
 from tests.oracle.cases import gaussian, mixture, world_of
 from tests.oracle.dense import Array
@@ -239,6 +242,22 @@ def test_the_langevin_chain_of_daps_reaches_its_target() -> None:
         assert float(pixels.var()) == pytest.approx(1 / kappa / (1 - length * kappa / 2), rel=0.06)
 
 
+def test_red_diff_slows_down_where_its_mean_gradient_is_as_small_as_adams_epsilon() -> None:
+    """Far from y by d, with no prior: Adam's first step is rate g / (g + 1e-8) for a gradient of g = d / entries."""
+    shape = (1, 64, 96)
+    prior, mask = gaussian("correlated", shape), torch.ones(64, 96, dtype=torch.float64)
+    for distance in (1e-5, 1e-3):
+        y = torch.full((1, *shape), distance, dtype=torch.float64)
+        none = torch.zeros_like(y)
+        state = REDDiffState(none, none, none, none, none[:, :1, :1, :1])
+        made = context(prior, Problem.internal(y, Inpainting(shape, mask), 0.0))
+        method, t, u = REDDiff(lam=0.0, rate=0.1), torch.tensor([300]), torch.tensor([200])
+        estimate = method.estimate(made, state, t)
+        moved = method.finish(made, method.advance(made, state, estimate, estimate.prediction.x0, t, u))
+        slope = distance / y.numel()
+        assert torch.allclose(moved, torch.full_like(y, 0.1 * slope / (slope + 1e-8)), rtol=1e-6)
+
+
 @pytest.mark.parametrize("power", [1.0, 0.5])
 @pytest.mark.parametrize(("name", "sigma"), [("sr", 0.0), ("inpaint", SIGMA)])
 def test_two_steps_of_red_diff(name: str, sigma: float, power: float) -> None:
@@ -254,7 +273,6 @@ def test_two_steps_of_red_diff(name: str, sigma: float, power: float) -> None:
         z = case.draw("step")
         noise = w.eps(np.sqrt(a) * mu + np.sqrt(1 - a) * z, t) - z
         gradient = lam * np.sqrt((1 - a) / a) ** power * noise / SIZE + w.A.T @ (w.A @ mu - w.y) / entries
-        gradient = gradient * SIZE  # Adam does not care, but for the 1e-8 of its denominator
         first, second = 0.9 * first + 0.1 * gradient, 0.99 * second + 0.01 * gradient**2
         mu = mu - rate * (first / (1 - 0.9**count)) / (np.sqrt(second / (1 - 0.99**count)) + 1e-8)
         state = case.step(method, t, u, state)
@@ -356,6 +374,28 @@ def test_mcg_is_dps_where_nothing_is_replaced() -> None:
     case = Case("inpaint", 1e6)
     found = case.step(MCG(scale=0.7, clamp=False), 300, 200).x
     assert torch.allclose(found, case.step(DPS(scale=0.7, clamp=False), 300, 200).x, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "sigma"), [("sr", 0.0), ("blur", SIGMA), ("inpaint", SIGMA)])
+def test_the_metric_moves_the_estimate_and_what_is_replaced_stays_white(name: str, sigma: float) -> None:
+    """RePaint and MCG, with E[x0 | x_t, y] in DDPM's step and nothing else of the metric; DCDP's data phase is that."""
+    case, t, u = Case(name, sigma), 300, 200
+    w, x = case.world, column(case.x)
+    abar = w.ab(t)
+    spread = (1 - abar) / np.sqrt(abar) * case.jacobian(t)  # Cov[x0 | x_t]
+    gain = spread @ w.A.T @ np.linalg.pinv(w.A @ spread @ w.A.T + sigma**2 * np.eye(len(w.A)), rcond=1e-9)
+
+    class Exact(Euclidean):
+        def expect(self, r: Tensor, sigma: Tensor, taken: bool = False) -> Tensor:
+            return torch.from_numpy(gain @ column(r)).reshape(1, *SHAPE)
+
+    case.context = replace(case.context, given_metric=Exact(case.problem.operator))
+    estimate = w.D(x, t) + gain @ (w.y - w.A @ w.D(x, t))
+    to_x0 = (1 - abar / w.ab(u)) * np.sqrt(w.ab(u)) / (1 - abar)
+    expected = replaced(case, ancestral(case, x, t, u) + to_x0 * (estimate - w.D(x, t)), t, u, 2.5)
+    for method in (RePaint(clamp=False, damping=2.5), MCG(clamp=False, damping=2.5, scale=9.0, variance="small")):
+        same(case.step(method, t, u).x, expected)
+    same(DCDP().fit(case.context, torch.from_numpy(w.D(x, t)).reshape(1, *SHAPE), torch.tensor([t])), estimate)
 
 
 def test_repeated_and_pruned_times_of_the_inner_draws() -> None:

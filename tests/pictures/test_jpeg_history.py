@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from PIL import Image, JpegImagePlugin
 
 from leader.forensics.jpeg.block_grid import matches_history
-from leader.pictures import from_pil, read_picture, write_picture
+from leader.pictures import Picture, from_pil, read_picture, write_picture
 from leader.pictures.jpeg_history import JpegHistory, read_history, standard_chroma, standard_luma
 from tests.forensics.jpegs import jpeg, photograph
 
@@ -70,13 +71,23 @@ def test_the_standard_tables_are_those_of_every_quality() -> None:
         assert found.luma == tuple(standard_luma(quality)) and found.chroma == tuple(standard_chroma(quality)), quality
 
 
-def test_a_restored_jpeg_gets_our_tables_and_not_the_coarse_ones_it_came_with(tmp_path: Path) -> None:
+@pytest.mark.parametrize("subsampling", [0, 1, 2])
+def test_a_restored_jpeg_gets_our_tables_and_not_the_coarse_ones_it_came_with(tmp_path: Path, subsampling: int) -> None:
+    """Unless its pixels are unchanged; and a quality that is asked for wins."""
     pixels = np.random.default_rng(3).integers(60, 200, (24, 40, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(tmp_path / "coarse.jpg", quality=12, subsampling=2)
+    Image.fromarray(pixels).save(tmp_path / "coarse.jpg", quality=12, subsampling=subsampling)
     given = read_picture(tmp_path / "coarse.jpg")
-    write_picture(tmp_path / "kept.jpg", given)
-    assert Image.open(tmp_path / "kept.jpg").quantization == Image.open(tmp_path / "coarse.jpg").quantization  # type: ignore[attr-defined]
-    write_picture(tmp_path / "restored.jpg", given.with_pixels(given.pixels * 0.9))
-    with Image.open(tmp_path / "restored.jpg") as written:
-        tables = written.quantization  # type: ignore[attr-defined]
-        assert max(tables[0]) <= 12 and max(tables[1]) <= 12 and JpegImagePlugin.get_sampling(written) == 0
+    assert given.history is not None
+    restored, seen = given.with_pixels(given.pixels * 0.9), replace(given, history=replace(given.history, found=True))
+
+    def write(picture: Picture, quality: int | None = None) -> tuple[list[int], int]:
+        write_picture(tmp_path / "out.jpg", picture, quality=quality)
+        with Image.open(tmp_path / "out.jpg") as written:
+            tables = written.quantization  # type: ignore[attr-defined]
+            return [max(table) for table in tables.values()], JpegImagePlugin.get_sampling(written)
+
+    assert write(given) == ([max(standard_luma(12)), max(standard_chroma(12))], subsampling)
+    for picture in (restored, seen):
+        steps, sampling = write(picture)
+        assert max(steps) <= 12 and sampling == 0
+    assert write(given, 50)[0] == [max(standard_luma(50)), max(standard_chroma(50))]

@@ -128,6 +128,10 @@ def test_palette_grey_alpha_and_bilevel() -> None:
     see_through = from_pil(palette)
     assert see_through.alpha is not None
     np.testing.assert_array_equal(see_through.alpha == 0, np.asarray(palette) == 3)
+    assert from_pil(Image.new("PA", (3, 2))).alpha is not None and from_pil(Image.new("RGBX", (3, 2))).alpha is None
+    for wrong in (-1, 65536):
+        with pytest.raises(LeaderError, match=r"outside 0\.\.65535"):
+            from_pil(Image.fromarray(np.array([[7, wrong]], np.int32)))
     grey = from_pil(colours.convert("LA"))
     assert grey.pixels.shape[2] == 1 and grey.alpha is not None
     assert set(np.unique(from_pil(colours.convert("1")).pixels)) <= {0.0, 1.0}

@@ -68,6 +68,8 @@ def test_samples_are_rounded_in_8_and_in_16_bits(tmp_path: Path) -> None:
     assert np.asarray(Image.open(tmp_path / "8.png")).flat[0] == round(float(value) * 255) == 127
     almost = np.full((2, 2, 3), 199.8 / 255, np.float32)
     assert np.asarray(Picture(almost).to_pil()).flat[0] == 200
+    write_picture(tmp_path / "8.tif", Picture(almost))
+    assert np.asarray(Image.open(tmp_path / "8.tif")).flat[0] == 200
     deep = np.full((2, 2, 3), 30000.7 / 65535, np.float32)
     write_picture(tmp_path / "16.png", Picture(deep, bits=16))
     assert read_picture(tmp_path / "16.png").pixels.flat[0] == pytest.approx(30001 / 65535, abs=1e-7)

@@ -85,7 +85,7 @@ def test_the_last_answer_is_held_in_the_inner_part_of_the_cells_and_no_other() -
     assert not torch.allclose(inner, whole, atol=1e-3)
     faithful = prepare(file, "jpeg", prior=CheapPrior(), look="faithful")
     assert next(item for item in faithful.plan.plugins if isinstance(item, Cells)).inner > cells.inner
-    with pytest.raises(LeaderError, match="inner"):
+    with pytest.raises(LeaderError, match=r"'inner' of the plug-in 'cells' must be in \[0, 1\]"):
         Cells(inner=1.2)
 
 

@@ -50,6 +50,6 @@ def test_former_names_warn_and_work() -> None:
 
 def test_visitors_of_the_page_have_nothing_imported() -> None:
     for name in ("method", "prior", "estimator", "task"):
-        with pytest.raises(UsageError, match="of a list"):
+        with pytest.raises(UsageError, match="from a list"):
             parse_word(name, "this:zen")
     assert parse_word("kernel", "gaussian:1.5") == "gaussian:1.5" and parse_word("method", "ddnm") == "ddnm"

@@ -165,7 +165,7 @@ def test_defaults() -> None:
 
 
 def test_what_cannot_be_degraded() -> None:
-    with pytest.raises(UsageError, match="no picture"):
+    with pytest.raises(UsageError, match="not a picture"):
         degrade(photograph(32, 32), "cs")
     with pytest.raises(UsageError, match="needs a mask"):
         degrade(photograph(32, 32), "inpaint")

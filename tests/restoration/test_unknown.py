@@ -82,7 +82,7 @@ def test_names_of_variants_and_degrading_stay_what_they_were() -> None:
     assert pose_picture(small(), "sr-bicubic", None, {}).options["down"] == "bicubic"
     large = Picture(np.asarray(colour(64, 2), dtype=np.float32) / np.float32(255))
     assert np.array_equal(degrade(large, "sr").picture.pixels, degrade(large, "sr-bicubic").picture.pixels)
-    with pytest.raises(UsageError, match="must be said"):
+    with pytest.raises(UsageError, match="Say how the picture"):
         degrade(large, "sr", down="auto")
     with pytest.raises(UsageError, match="did you mean 'lanczos'"):
         posed(small(), down="lanczo")

@@ -84,7 +84,7 @@ def test_every_control_reaches_the_request() -> None:
         ({"repairs": [{"kind": "noisy"}], "prior": "/etc/passwd"}, "prior must be one of"),
         ({"repairs": [{"kind": "noisy"}], "quality": "perfect"}, "quality must be one of"),
         ({"repairs": [{"kind": "noisy"}], "look": {"a": 1}}, "look must be one of"),
-        ({"repairs": [{"kind": "noisy"}], "method": "os:system"}, "one of a list"),
+        ({"repairs": [{"kind": "noisy"}], "method": "os:system"}, "chosen from a list"),
         ({"repairs": [{"kind": "noisy"}], "seed": "-1"}, "whole number"),
     ],
 )

@@ -258,45 +258,6 @@ def test_a_bad_file_is_told_in_a_sentence(new_page: NewPage, server: str, tmp_pa
     assert json.load(urllib.request.urlopen(f"{server}/health"))["kept"] <= before
 
 
-def test_pasting_and_dropping(new_page: NewPage, tmp_path: Path) -> None:
-    content = base64.b64encode(small_picture(tmp_path / "a.png", 24, 30).read_bytes()).decode()
-    make = f"""(() => {{
-      const bytes = Uint8Array.from(atob("{content}"), c => c.charCodeAt(0));
-      const held = new DataTransfer();
-      held.items.add(new File([bytes], "pasted.png", {{ type: "image/png" }}));
-      return held;
-    }})()"""
-    for event in (
-        f'new ClipboardEvent("paste", {{clipboardData: {make}, bubbles: true}})',
-        f'new DragEvent("drop", {{dataTransfer: {make}, bubbles: true, cancelable: true}})',
-    ):
-        page = new_page()
-        page.evaluate(f"() => {{ document.body.dispatchEvent({event}); }}")
-        page.wait_for_selector("#repairs input:enabled", timeout=PATIENCE)
-        assert page.evaluate("document.querySelector('.after').naturalWidth") == 30
-
-
-def test_compare_shows_two_ways_with_one_zoom(new_page: NewPage, tmp_path: Path) -> None:
-    page = new_page()
-    hand_in(page, small_picture(tmp_path / "a.png", 24, 32))
-    choose(page, "noisy")
-    page.click("#mode-compare")
-    assert page.locator(".pane").count() == 2 and page.evaluate("document.querySelector('.after').naturalWidth") == 32
-    page.locator("#side-B").get_by_label("Method").select_option("ddrm")
-    page.locator("#side-B").get_by_label("Plug-ins").select_option("none")
-    page.click("#start")
-    page.wait_for_function("document.querySelectorAll('.pane-title')[1].textContent.includes('ddrm')", timeout=PATIENCE)
-    page.wait_for_function("document.querySelector('#busy').hidden", timeout=PATIENCE)
-    assert "draft" in page.locator(".pane-title").first.inner_text()
-    sources = page.evaluate("[...document.querySelectorAll('.after')].map((image) => image.src)")
-    assert sources[0] != sources[1]
-    page.locator(".pane").nth(1).hover()
-    page.mouse.wheel(0, -400)
-    places = page.evaluate("[...document.querySelectorAll('.frame')].map(({ style }) => style.transform + style.width)")
-    assert places[0] == places[1] and "matrix" not in places[0]
-    assert int(page.inner_text("#zoom").removesuffix(" %")) > 1000
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_violation(new_page: NewPage, tmp_path: Path, scheme: str) -> None:
     script = axe()

@@ -180,10 +180,11 @@ def test_a_long_run_shows_a_draft_first(site: Site, monkeypatch: pytest.MonkeyPa
     wish = Wish((Repair("noisy"),), request=RestoreRequest(quality="best", sigma=0.1))
     entry = given(site)
     seconds = work.predict_seconds(site, entry, wish)["seconds"]
-    monkeypatch.setattr(work, "LONG", (seconds["best"] + seconds["standard"]) / 2)
+    monkeypatch.setattr(work, "LONG", (seconds["best"] + seconds["draft"]) / 2)
     monkeypatch.setattr(work, "QUICK", 1.0)
     job, (outcome,) = run(site, wish, entry)
     assert job.drafted and len(site.store) == 2, "the draft is shown and not kept"
+    assert not run(site, wish.change(quality="draft"), entry)[0].drafted
     alone = Wish(wish.repairs, request=RestoreRequest(quality="draft", sigma=0.1), draft_first=False)
     assert job.previews == run(site, alone, entry)[0].previews + 1, "those of a draft, and its end"
     draft = Image.open(io.BytesIO(job.preview or b""))

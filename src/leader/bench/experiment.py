@@ -102,9 +102,7 @@ class Experiment:
         raise unknown_name("row", label, [row.label for row in self.rows])
 
     def restricted(self, rows: str | None = None, tasks: str | None = None) -> Experiment:
-        """Only rows and tasks whose names contain these texts; rows that others take their calls from
-        stay.
-        """
+        """Only rows and tasks whose names contain these texts; rows that others take their calls from stay."""
         chosen = [row for row in self.rows if rows is None or rows.lower() in row.label.lower()]
         needed = {row.calls_of for row in chosen}
         kept = tuple(row for row in self.rows if row in chosen or row.label in needed)

@@ -92,9 +92,7 @@ class Numbers:
         return Difference(float((new - old).mean()), low, high, percent, len(new))
 
     def average_change(self, row: Row, metric: str) -> float | None:
-        """The change against the host in %, averaged over tasks, like the last columns of the paper's
-        Table 1.
-        """
+        """The change against the host in %, averaged over tasks, like the last columns of the paper's Table 1."""
         if row.against is None:
             return None
         differences = [self.difference(row.label, row.against, t.label, metric) for t in self.experiment.tasks]

@@ -1,11 +1,10 @@
 """Tables from records, in Markdown, CSV, LaTeX and HTML.
 
-A table has three parts: the means with standard deviations per row and task, with the average change
-against the host in % (the last columns of the paper's Table 1); the paired differences against the host
-with 95 % intervals, if there are enough images; the conventions behind the numbers. The CSV is tidy instead: one line per row,
-task and number. [table] in an experiment may set the `metrics`; `std` = false; a `baseline`: a row with which the hosts are
-compared in an additional part; and the `published` average changes of a row, in %, with the `data` they are for, to show beside
-our changes of the numbers in `beside`.
+A table has three parts: the means with standard deviations per row and task, with the average change against the host in % (the
+last columns of the paper's Table 1); the paired differences against the host with 95 % intervals, if there are enough images;
+the conventions behind the numbers. The CSV is tidy instead: one line per row, task and number. [table] in an experiment may set
+the `metrics`; `std` = false; a `baseline`: a row with which the hosts are compared in an additional part; and the `published`
+average changes of a row, in %, with the `data` they are for, to show beside our changes of the numbers in `beside`.
 """
 
 from __future__ import annotations
@@ -25,9 +24,7 @@ from leader.errors import unknown_name
 
 @dataclass(frozen=True)
 class Sheet:
-    """A block of text cells with a two-level head: groups of (title, width), then columns; **...** marks
-    what is clear.
-    """
+    """A block of text cells with a two-level head: groups of (title, width), then columns; **...** marks what is clear."""
 
     caption: str
     groups: list[tuple[str, int]]
@@ -303,9 +300,7 @@ def _number(value: float | None) -> str:
 
 
 def render_comparison(numbers: Numbers, row: str, host: str) -> str:
-    """Two rows, image by image, as Markdown: means, difference with interval, change in %, images on
-    which `row` is better.
-    """
+    """Two rows, image by image, as Markdown: means, difference with interval, change in %, images on which `row` is better."""
     lines = [
         f"## {row} against {host}",
         "",

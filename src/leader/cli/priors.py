@@ -45,8 +45,7 @@ app = typer.Typer(
 def priors(ctx: typer.Context) -> None:
     """Lists the priors; see the commands below for one of them.
 
-    Examples: leader priors; leader priors ffhq-256; leader priors get ffhq-256; leader priors inspect
-    model.pt
+    Examples: leader priors; leader priors ffhq-256; leader priors get ffhq-256; leader priors inspect model.pt
     """
     if ctx.invoked_subcommand is not None:
         return

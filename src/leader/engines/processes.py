@@ -26,8 +26,7 @@ from leader.engines.patience import Patience
 from leader.errors import LeaderError
 
 MOST_DEATHS = 3
-"""This many consecutive jobs, plus one per worker, may kill their worker on the first attempt; then the jobs are not to
-blame.
+"""This many consecutive jobs, plus one per worker, may kill their worker on the first attempt; then the jobs are not to blame.
 """
 _WATCH_SECONDS = 1.0
 

@@ -1,4 +1,4 @@
-"""What a picture tells of its own past: compression, noise, blur, defects, size."""
+"""What a picture reveals about its past: compression, noise, blur, defects, size."""
 
 from leader.forensics.examination import Examination, examine
 from leader.forensics.outcome import NotExamined

@@ -1,7 +1,7 @@
-"""One examination of a picture: every finding is computed once, when somebody first asks for it.
+"""One examination of a picture: every finding is computed once, on first use.
 
-Tasks, noise level, diagnosis and page ask the same Examination, so that a picture is searched once for each trace. A finding
-that was looked for and is not there is None; one that nobody could or wanted to look for is `NotExamined`, with the reason.
+Tasks, noise level, diagnosis and page share one Examination, so that a picture is searched once for each trace. None means that
+something was searched for and not found, `NotExamined` that the search was impossible or not requested, with the reason.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Found = TypeVar("Found")
 
 
 def examine(picture: Picture | Examination, jpeg: bool = True) -> Examination:
-    """The examination of a picture; one that has begun goes on.
+    """The examination of a picture; an existing one is continued.
 
-    jpeg  whether traces of JPEG are looked for
+    jpeg  whether to search for traces of JPEG
     """
     if isinstance(picture, Examination):
         return picture if picture.jpeg == jpeg else replace(picture, jpeg=jpeg)
@@ -51,10 +51,10 @@ def found_or_none(finding: Found | NotExamined | None) -> Found | None:
 
 @dataclass(frozen=True, eq=False)
 class Examination:
-    """What a picture tells of its past.
+    """What a picture reveals about its past.
 
     known  [H, W], where pixels are valid; None: everywhere, whatever its transparency
-    jpeg   whether traces of JPEG are looked for
+    jpeg   whether to search for traces of JPEG
     """
 
     picture: Picture
@@ -63,26 +63,26 @@ class Examination:
 
     @cached_property
     def compression(self) -> JpegHistory | NotExamined | None:
-        """Its last compression: the one its file tells of, if the pixels are still as decoded, or one that they show."""
+        """Its last compression: the one its file records, if the pixels are still as decoded, else one found in them."""
         if not self.jpeg:
-            return NotExamined("Traces of JPEG were not to be looked for.")
+            return NotExamined("The search for traces of JPEG was switched off.")
         if self.picture.bits != 8 and self.picture.history is None:
             return NotExamined("Pixels of more than 8 bits are not searched for blocks of JPEG.")
         return last_compression(self._for_noise[0], self.picture.history, self._for_noise[1], search=self.picture.bits == 8)
 
     @property
     def history(self) -> JpegHistory | None:
-        """The compression to be reckoned with."""
+        """The compression; None if none was found or searched for."""
         return found_or_none(self.compression)
 
     @cached_property
     def blocks(self) -> JpegHistory | None:
-        """The compression; searched for in pixels of any depth."""
+        """The compression; pixels of any depth are searched."""
         return find_history(self._for_noise[0]) if isinstance(self.compression, NotExamined) else self.compression
 
     @cached_property
     def noise(self) -> NoiseEstimate | NotExamined:
-        """Its noise; not examined where too little is known of the picture, or it is too small."""
+        """Its noise; not examined if the picture is too small or too little of it is known."""
         try:
             return noise_behind(*self._for_noise, self.picture.bits, self.history)
         except LeaderError as error:
@@ -90,7 +90,7 @@ class Examination:
 
     @cached_property
     def amplified_noise(self) -> NoiseEstimate | NotExamined:
-        """The same where detail will be amplified, and errors of compression with it."""
+        """The same for tasks that amplify detail, and errors of compression with it."""
         return self.noise if isinstance(self.noise, NotExamined) else amplify_noise(self.noise, *self._for_noise)
 
     @cached_property
@@ -99,9 +99,9 @@ class Examination:
 
     @cached_property
     def defects(self) -> Defects | NotExamined:
-        """Specks, scratches and torn areas; not examined beside holes, whose borders look like them."""
+        """Specks, scratches and torn areas; not examined if there are holes, whose borders look like them."""
         if self.missing:
-            return NotExamined("Defects are not looked for beside transparent parts.")
+            return NotExamined("Defects are not searched for in pictures with transparent parts.")
         return find_defects(self.picture.pixels, self.history, self.torn)
 
     @cached_property
@@ -113,7 +113,7 @@ class Examination:
     def enlargement(self) -> float | NotExamined | None:
         """By how much the picture was enlarged, 1.2 to 8."""
         if self.missing:
-            return NotExamined("Enlargement is not looked for beside transparent parts.")
+            return NotExamined("Enlargement is not searched for in pictures with transparent parts.")
         return find_enlargement(self.picture.pixels, self.history is not None)
 
     def recognise_kernel(self, factor: float) -> Recognised:
@@ -139,7 +139,7 @@ class Examination:
 
     @cached_property
     def visible(self) -> Examination:
-        """That of the middle of a large picture, without its transparent parts: enough for a diagnosis."""
+        """The examination of the middle of a large picture without its transparent parts: enough for a diagnosis."""
         picture = self.picture
         rows, columns = middle(picture.pixels.shape, LARGEST_UNIT)  # blocks of compression begin there too
         if not self.missing and rows.start == columns.start == 0 and max(picture.size) <= rows.stop:
@@ -149,9 +149,9 @@ class Examination:
         return Examination(part, None if alpha is None or not self.missing else alpha >= HOLE, self.jpeg)
 
     def of_measured(self, pixels: Floats, known: Flags | None) -> Examination:
-        """That of what a task measured of the picture: other pixels [H, W, C], or only those that are known [H, W].
+        """The examination of the pixels that a task measured: other pixels [H, W, C], or only those that are known [H, W].
 
-        Most defects were there when a picture was compressed: its own history counts before that of what is left.
+        Most defects are older than the compression, so the history of the whole picture takes precedence.
         """
         if pixels is self.picture.pixels and known is self.known:
             return self

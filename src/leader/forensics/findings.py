@@ -1,4 +1,4 @@
-"""Which findings of an examination are worth telling, and worth a repair."""
+"""Which findings of an examination are worth reporting, and which are worth a repair."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MOST_DEFECTS, LEAST_SCRATCHED, LEAST_TORN = _CONSTANTS.numbers("most_defects", "
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found in a picture, and would be told.
+    """What was found in a picture and is reported.
 
     size       (width, height)
     grey       whether it has no colour
-    noise      None where the picture is too small or too empty for an estimate
-    blur       what the search for a blur says
+    noise      None if the picture is too small or too empty for an estimate
+    blur       the result of the search for a blur
     enlarged   by how much it was enlarged, or None
     defects    kinds of defects, and `defect_share` of the pixels
     missing    share of transparent pixels
@@ -47,7 +47,7 @@ class Findings:
 
     @property
     def history(self) -> JpegHistory | None:
-        """The compression, where its error could be measured."""
+        """The compression, if its error could be measured."""
         return None if self.noise is None else self.noise.history
 
     @property
@@ -55,7 +55,7 @@ class Findings:
         """Whether there is noise worth removing."""
         least = VISIBLE_NOISE
         if self.history is not None and self._reached_steps < REACHED_STEPS:
-            return False  # what so coarse steps left is content
+            return False  # what such coarse steps leave is content
         if self.noise is not None and self.noise.spectrum is None:
             least = max(least, BEYOND_JPEG * self.noise.compression)
         return self.noise_level >= least
@@ -68,14 +68,14 @@ class Findings:
 
     @property
     def noise_level(self) -> float:
-        """Standard deviation of the noise beside that of compression, for [0, 1] pixels; 0 where it cannot be told."""
+        """Standard deviation of the noise beside that of compression, for [0, 1] pixels; 0 if it cannot be measured."""
         if self.noise is None:
             return 0.0
         return max(self.noise.white, 0.0 if self.noise.spectrum is None else self.noise.spectrum.level)
 
     @property
     def blocky(self) -> bool:
-        """Whether compression did visible harm."""
+        """Whether the error of the compression is visible."""
         return self.noise is not None and self.noise.history is not None and self.noise.compression >= VISIBLE_JPEG
 
 
@@ -92,20 +92,20 @@ def collect_findings(examination: Examination) -> Findings:
 
 
 def _doubt_blur(found: BlurSearch) -> BlurSearch:
-    """What is said of a blur that nobody spoke of: it is named where it is sure."""
+    """What is reported about a blur that nobody mentioned: it is named only if it is certain."""
     if found.blur is None or found.blur.confidence >= SURE_UNASKED:
         return found
     return BlurSearch(None, f"There may be {found.blur.in_words()}.")
 
 
 def _describe_enlarged(examination: Examination, factor: float) -> BlurSearch:
-    """What is said in place of a blur of a picture that was enlarged."""
+    """What is reported instead of a blur if the picture was enlarged."""
     after = "" if examination.history is None else ", and compressed afterwards"
     return BlurSearch(None, f"This picture was only enlarged, by about {factor:.2g}{after}.")
 
 
 def _defects(examination: Examination) -> tuple[tuple[str, ...], float]:
-    """Kinds and share of what would be filled in."""
+    """Kinds and share of the defects that would be filled in."""
     found = found_or_none(examination.defects)
     if found is None or found.share > (MOST_TORN if TORN in found.kinds else MOST_DEFECTS):
         return (), 0.0

@@ -8,12 +8,13 @@ starting at x0, and their result is noised to the next time. The steps are few a
 not reach a distance of s_t, which is intended. tau is smaller than the noise of the data, so y is taken at face value; its
 noise is removed afterwards: from s_t = 2 sigma on (`end`) the flow is followed to the clean image.
 
-Differs from the authors' code: theirs finishes with the flow from a noise level of 0.1 for any sigma, which is 2 sigma for
-their data; ours does so at 2 sigma, and continues to the last time if the data are clean. No Langevin step exceeds the stable
-length, 1 / (|A|^2 / tau^2 + 1 / s_t^2), and the length falls with time, not with the step count, so runs that skip steps take
-the same ones. The flow's times are equally spaced (theirs by the 7th root of the noise); the run uses a uniform grid. In the
-metric of a plug-in the chain starts at E[x0 | x_t, y], which it may not reach by itself; the target distribution stays the
-same.
+Differs from the authors' code: their data term has no half, so that their tau is sqrt(2) times ours; their first release ends
+with the flow from a noise level of 0.1 for any sigma, which is 2 sigma for their data, the present one with Langevin steps
+there; ours follows the flow from 2 sigma on, and uses the data down to the last time if they are clean. No Langevin step
+exceeds the stable length, 1 / (|A|^2 / tau^2 + 1 / s_t^2), and the length falls with time, not with the step count, so runs
+that skip steps take the same ones. The flow's times are equally spaced and end at the clean image (theirs by the 7th root of
+the noise, to a noise level of 0.01); the run uses a uniform grid, theirs one of the 7th root from 100 to 0.1. In the metric of
+a plug-in the chain starts at E[x0 | x_t, y], which it may not reach by itself; the target distribution stays the same.
 """
 
 from __future__ import annotations

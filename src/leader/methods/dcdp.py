@@ -6,9 +6,11 @@ from mid-grey with a data phase and ends with a purification.
 
 Differs from the authors' code: the length of a gradient step is in units of 1 / |A|^2, while theirs is that of the mean square
 error, tuned for every task (0.01 to 1 in these units); noisy data are fitted with the paper's proximity term, lam sigma^2 /
-s_t^2 times |x - x0|^2, which is off by default in their code (`lam = 0`); x0 is not clamped inside the flow; the last
-purification is that of the last time. `flow = 1` is their second version, with the network's estimate instead of the flow. In
-the metric of a plug-in the descent starts at E[x0 | x_t, y]; its objective stays the same.
+s_t^2 times |x - x0|^2, which is off by default in their code (`lam = 0`); x0 is not clamped inside the flow, whose last call is
+at t / flow, theirs at 0, where a call changes next to nothing; their times are counted from 1, so that their 400 is 399 here;
+the last purification is that of the last time. `flow = 1` is their second version, with the network's estimate instead of the
+flow. In the metric of a plug-in the data phase is E[x0 | x_t, y], the very minimum that the descent is on its way to with the
+covariance s_t^2 / lam.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ class DCDP(Method):
     summary: ClassVar[str] = "fits the data by gradient descent, then purifies the image by noise and the flow back"
     needs: ClassVar[str] = "A and A^T"
     calls_per_step: ClassVar[str] = "`flow`"
+    revision: ClassVar[int] = 2
 
     flow: Annotated[int, "[1, 1000]"] = 20
     """Network calls per time, steps of the probability flow; 1: the network's own estimate. The paper has 20."""
@@ -85,13 +88,14 @@ class DCDP(Method):
         return State(after.signal * x0_hat + after.noise * context.noise("step"))
 
     def fit(self, context: Context, x0: Tensor, t: Tensor) -> Tensor:
-        """x0 [B, C, H, W] moved towards the data by gradient descent."""
+        """x0 [B, C, H, W] moved towards the data: by gradient descent, in a plug-in's metric all the way."""
+        if context.given_metric is not None:
+            return context.expected(x0)
         problem, now = context.problem, context.level(t)
         weight = self.lam * problem.sigma_column(now.abar) ** 2 * now.abar / (1 - now.abar)
         step = self.rate / (largest_squared(problem) + weight)
         to_data, to_x0 = now.cast(step), now.cast(step * weight)
-        x = context.expected(x0)
-        speed = torch.zeros_like(x)
+        x, speed = x0, torch.zeros_like(x0)
         for _ in range(self.inner):
             speed = MOMENTUM * speed + to_data * problem.operator.AT(problem.residual(x)) + to_x0 * (x - x0)
             x = x - speed

@@ -4,14 +4,17 @@
 Needs A and A^T, and A^+ to start. A clean image mu is optimised by Adam, one step per time, from high noise to low. It is
 noised to x_t with noise z; the network's eps gives the gradient of a regulariser, and y that of a least-squares term,
 
-    w_t (eps(x_t) - z) + c A^T (A mu - y),   w_t = lam s_t^power,   s_t^2 = (1 - abar_t) / abar_t
+    (w_t (eps(x_t) - z) + c A^T (A mu - y)) / pixels,   w_t = lam s_t^power,   s_t^2 = (1 - abar_t) / abar_t
 
 With power = 1 the first term is lam (mu - x0(x_t)), so the image prior of a plug-in enters through x0. In a plug-in's metric
 E[x0 | x_t, y] replaces x0; the least-squares term has no inverse that a metric could change.
 
+Both are means over pixels and over entries, as in their code, so that Adam's 1e-8 weighs against gradients as small as theirs.
+
 Differs from the authors' code: c counts the entries of y that A can reach, as theirs does by leaving out the others; noisy data
-start at A^T (A A^T + sigma^2)^{-1} y, theirs at A^+ y; the images of a batch do not share a mean. Their spread of mu, 0 by
-default, is left out. They use 1000 steps; with fewer, Adam's rate of 0.1 still reaches the data.
+start at A^T (A A^T + sigma^2)^{-1} y, theirs at A^+ y; the images of a batch do not share a mean; their answer is mu before the
+last step. Their spread of mu, 0 by default, is left out. They use 1000 steps; with fewer, Adam's rate of 0.1 still reaches the
+data.
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ class REDDiff(Method):
     paper: ClassVar[str] = "Mardani, Song, Kautz, Vahdat: A variational perspective on solving inverse problems (ICLR 2024)"
     summary: ClassVar[str] = "optimises a clean image with the network's noise residual as its regulariser"
     needs: ClassVar[str] = "A and A^T, and A^+ to start"
+    revision: ClassVar[int] = 2
 
     lam: Annotated[float, "[0, inf)"] = 0.25
     """Weight of the noise residual."""
@@ -83,8 +87,8 @@ class REDDiff(Method):
         problem, now = context.problem, context.level(t)
         # eps(x_t) - z = (mu - x0) / s_t, since x_t = sqrt(abar) mu + sqrt(1 - abar) z = sqrt(abar) x0 + sqrt(1 - abar) eps.
         weight = now.cast(self.lam * ((1 - now.abar) / now.abar).sqrt() ** (self.power - 1))
-        gradient = weight * (state.mu - x0_hat)
-        share = now.cast(per_image(state.mu[0].numel() / measured_entries(problem), state.mu))
+        gradient = weight / state.mu[0].numel() * (state.mu - x0_hat)
+        share = now.cast(per_image(1 / measured_entries(problem), state.mu))
         gradient = gradient + share * problem.operator.AT(problem.residual(state.mu))
         adam, mu = Adam(state.first, state.second, state.count, 0.99).step(state.mu, gradient, self.rate)
         assert isinstance(adam.count, Tensor)

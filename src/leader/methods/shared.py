@@ -186,15 +186,16 @@ def replace_measured(context: Context, x: Tensor, t: Tensor, u: Tensor, damping:
     """x at times u with the measured part taken from y, brought to the noise of u by the draw "observation".
 
     Clean data, or damping = 0: A x is that of y. Noisy data: weighted by damping sigma^2 against the variance 1 - abar_t of x0
-    given x_t, so y enters fully at high noise and not at all at the end.
+    given x_t, so y enters fully at high noise and not at all at the end. Never in a plug-in's metric: what is replaced is
+    mostly noise, which is white, and the correlations of x0 would carry it into pixels that have theirs already.
     """
     problem, now, after = context.problem, context.level(t), context.level(u)
     operator, y = problem.operator, problem.y
     known = per_image(after.signal, y) * y + per_image(after.noise, y) * operator.A(context.noise("observation"))
     missing = known - operator.A(x)
     if problem.noise_free or damping == 0:
-        return x + context.metric.pinv(missing)
-    return x + context.metric.regularised_pinv(missing, damping * problem.sigma**2 / (1 - now.abar.flatten()))
+        return x + operator.pinv(missing)
+    return x + operator.regularised_pinv(missing, damping * problem.sigma**2 / (1 - now.abar.flatten()))
 
 
 def follow_flow(context: Context, x: Tensor, t: Tensor, steps: int) -> Prediction:

@@ -11,8 +11,7 @@ _ROUNDING = 1e-3
 
 
 def check_pair(restored: torch.Tensor, reference: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """A restored and a reference batch [B, C, H, W] of pictures in [0, 1], checked and clamped to that
-    range.
+    """A restored and a reference batch [B, C, H, W] of pictures in [0, 1], checked and clamped to that range.
 
     Overshoot of the restored pictures is clipped, however large, because saving a picture clips it: the metric judges what a
     viewer sees. The reference is already a picture, so one outside [0, 1] shows that both are on a different scale (8 bits, or

@@ -28,8 +28,7 @@ class Kid(NamedTuple):
 
 
 def fid(features: torch.Tensor, reference: torch.Tensor) -> float:
-    """Fréchet inception distance between two sets of features [N, D] and [M, D]: 0 for equal Gaussians,
-    lower is better.
+    """Fréchet inception distance between two sets of features [N, D] and [M, D]: 0 for equal Gaussians, lower is better.
 
     Rejects fewer than 1,000 samples per set. FID is biased upwards, by an amount that falls as 1 / N, and below 2,048 samples
     the covariance of 2,048 features does not have full rank: compare only sets of equal size.
@@ -45,8 +44,7 @@ def fid(features: torch.Tensor, reference: torch.Tensor) -> float:
 
 
 def frechet_distance(mean_a: torch.Tensor, cov_a: torch.Tensor, mean_b: torch.Tensor, cov_b: torch.Tensor) -> float:
-    """|m_a - m_b|^2 + tr(C_a + C_b - 2 (C_a C_b)^(1/2)) of two Gaussians: means [D], covariances [D, D];
-    float64 inside.
+    """|m_a - m_b|^2 + tr(C_a + C_b - 2 (C_a C_b)^(1/2)) of two Gaussians: means [D], covariances [D, D]; float64 inside.
 
     The eigenvalues of C_a C_b are those of the symmetric C_a^(1/2) C_b C_a^(1/2), so no general matrix root
     is needed; values below zero are rounding and count as 0.
@@ -76,8 +74,7 @@ def frechet_of_samples(features: torch.Tensor, reference: torch.Tensor) -> float
 
 
 def kid(features: torch.Tensor, reference: torch.Tensor, subsets: int = 100, subset_size: int = 1000, seed: int = 0) -> Kid:
-    """Kernel inception distance (Binkowski et al. 2018): unbiased squared MMD under the kernel (x . y / D +
-    1)^3.
+    """Kernel inception distance (Binkowski et al. 2018): unbiased squared MMD under the kernel (x . y / D + 1)^3.
 
     Averaged over `subsets` random subsets of `subset_size` samples drawn without replacement from each set;
     a set smaller than that lowers the size for both. Lower is better; values are not multiplied by 1,000.
@@ -96,9 +93,7 @@ def kid(features: torch.Tensor, reference: torch.Tensor, subsets: int = 100, sub
 
 
 def squared_mmd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Unbiased estimate of the squared maximum mean discrepancy of samples [N, D] and [M, D], N, M > 1;
-    scalar float64.
-    """
+    """Unbiased estimate of the squared maximum mean discrepancy of samples [N, D] and [M, D], N, M > 1; scalar float64."""
     x, y = x.double(), y.double()
     return _mean_off_diagonal(_kernel(x, x)) + _mean_off_diagonal(_kernel(y, y)) - 2.0 * _kernel(x, y).mean()
 

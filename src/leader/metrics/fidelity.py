@@ -33,11 +33,10 @@ def psnr(restored: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
 def ssim(restored: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     """Structural similarity (Wang et al. 2004), [B], at most 1.
 
-    11 x 11 Gaussian window of standard deviation 1.5, K1 = 0.01, K2 = 0.03, data range 1, population
-    covariances. The map is averaged over the valid region (windows that lie inside the picture) and then
-    over channels. This is scikit-image's `structural_similarity(..., gaussian_weights=True,
-    use_sample_covariance=False, data_range=1)`, which pads and then leaves the same 5-pixel border out of
-    its mean.
+    11 x 11 Gaussian window of standard deviation 1.5, K1 = 0.01, K2 = 0.03, data range 1, population covariances. The map is
+    averaged over the valid region (windows that lie inside the picture) and then over channels. This is scikit-image's
+    `structural_similarity(..., gaussian_weights=True, use_sample_covariance=False, data_range=1)`, which pads and then leaves
+    the same 5-pixel border out of its mean.
     """
     restored, reference = check_pair(restored, reference)
     check_sides(restored, SSIM_WINDOW, "SSIM")

@@ -28,9 +28,8 @@ _SHA256 = "7ff4a85c3a6378f0dfc8433ffd789663b01176bec0a683a435651739c091fa34"
 def inception_features(pictures: torch.Tensor, batch: int = 16) -> torch.Tensor:
     """Features [N, 2048] float32 (on the CPU) of pictures [N, C, H, W] in [0, 1].
 
-    Pictures are clamped and rounded to 8 bits, grey ones repeated over three channels, resized to 299 x 299
-    as the original did (bilinear, source position = target index x scale, no smoothing) and mapped to (v -
-    128) / 128 for v in 0..255.
+    Pictures are clamped and rounded to 8 bits, grey ones repeated over three channels, resized to 299 x 299 as the original did
+    (bilinear, source position = target index x scale, no smoothing) and mapped to (v - 128) / 128 for v in 0..255.
     """
     pictures = check_pictures(pictures, "compared").float()
     network = _network(pictures.device)
@@ -42,8 +41,7 @@ def inception_features(pictures: torch.Tensor, batch: int = 16) -> torch.Tensor:
 
 
 def resize_like_original(x: torch.Tensor, side: int) -> torch.Tensor:
-    """Bilinear to side x side with output pixel i read at i x (input size / side), as TensorFlow 1 did; [B,
-    C, H, W].
+    """Bilinear to side x side with output pixel i read at i x (input size / side), as TensorFlow 1 did; [B, C, H, W].
 
     FID's published values depend on this sampling, half a pixel off the usual one.
     """

@@ -29,9 +29,7 @@ _WEIGHTS = Path(__file__).parent / "weights"
 
 @dataclass(frozen=True)
 class Conv:
-    """One convolution with its ReLU: output channels, kernel, stride, padding; a tap feeds LPIPS; a pool
-    may precede it.
-    """
+    """One convolution with its ReLU: output channels, kernel, stride, padding; a tap feeds LPIPS; a pool may precede it."""
 
     channels: int
     kernel: int

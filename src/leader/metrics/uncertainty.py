@@ -55,12 +55,10 @@ def sparsification_curve(error: torch.Tensor, std: torch.Tensor, steps: int = 20
 
 
 def sparsification_error(error: torch.Tensor, std: torch.Tensor, steps: int = 20) -> torch.Tensor:
-    """Area between the sparsification curve by `std` and the one by the true error, over the error of the
-    whole image, [B].
+    """Area between the sparsification curve by `std` and the one by the true error, over the error of the whole image, [B].
 
-    0 when `std` ranks the pixels as the true error does; a constant `std` gives the score of knowing
-    nothing; lower is better. The area is the mean over the `steps` removed shares. An image without error
-    scores 0.
+    0 when `std` ranks the pixels as the true error does; a constant `std` gives the score of knowing nothing; lower is better.
+    The area is the mean over the `steps` removed shares. An image without error scores 0.
     """
     by_std = sparsification_curve(error, std, steps)
     by_error = sparsification_curve(error, error.abs(), steps)
@@ -69,8 +67,7 @@ def sparsification_error(error: torch.Tensor, std: torch.Tensor, steps: int = 20
 
 
 def block_rank_correlation(error: torch.Tensor, std: torch.Tensor, block: int = 8) -> torch.Tensor:
-    """Spearman correlation, over blocks of `block` x `block` pixels, of mean square error and mean
-    variance, [B] in [-1, 1].
+    """Spearman correlation, over blocks of `block` x `block` pixels, of mean square error and mean variance, [B] in [-1, 1].
 
     A single pixel's error is one draw from its distribution and ranks badly even under the best prediction; a block's mean
     square is close to its variance. Channels are averaged, rows and columns beyond the last full block are left out, ties get

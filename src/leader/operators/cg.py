@@ -62,11 +62,10 @@ def damped_least_squares(
 
     The minimum is x = A^T (A A^T + eta)^{-1} right, A^+ right for eta = 0.
 
-    right [B, ...]; eta broadcastable to x. The residual is kept in the space of the measurement (CGLS),
-    which keeps float32 usable, while A A^T would square the condition number. Stops when, for every image,
-    the last ten steps lowered the objective by less than tolerance^2 of all that was gained: then |A (x -
-    x*)| is about tolerance |A x*|. Returns x and the largest relative residual |A^T (right - A x) - eta x|
-    / |A^T right|.
+    right [B, ...]; eta broadcastable to x. The residual is kept in the space of the measurement (CGLS), which keeps float32
+    usable, while A A^T would square the condition number. Stops when, for every image, the last ten steps lowered the objective
+    by less than tolerance^2 of all that was gained: then |A (x - x*)| is about tolerance |A x*|. Returns x and the largest
+    relative residual |A^T (right - A x) - eta x| / |A^T right|.
     """
     tiny, unit = torch.finfo(right.dtype).tiny, torch.finfo(right.dtype).eps
 

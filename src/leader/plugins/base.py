@@ -41,14 +41,14 @@ class StepInfo:
 class Plugin:
     """A plug-in. Subclasses are frozen dataclasses whose fields are the settings.
 
-    summary      for humans; label: the name in tables, by default `name`
-    draws        names of its random draws besides those of `leader.noise`
-    needs_sigma  whether it reads Sigma, so that the loop must estimate it
-    gives_metric  whether it has a metric for the data step
-    begins       whether it chooses where a run begins, which not every method allows
-    mirrors      whether runs with the ids 2 k and 2 k + 1 see opposite noise, so that it matters less to their mean
-    takes_over   the method's own image prior it replaces ("pirp"), if any
-    revision     raised by one whenever the numbers of the plug-in change; part of the keys of benchmark records
+    summary       one line for the user; label: the name in tables, by default `name`
+    draws         names of its random draws besides those of `leader.noise`
+    needs_sigma   whether it reads Sigma, so that the loop must estimate it
+    gives_metric  whether it provides a metric for the data step
+    begins        whether it chooses where a run begins, which not every method allows
+    mirrors       whether runs with the ids 2 k and 2 k + 1 see opposite noise, so that it matters less to their mean
+    takes_over    the method's own image prior that it replaces ("pirp"), if any
+    revision      raised by one whenever the numbers of the plug-in change; part of the keys of benchmark records
 
     >>> issubclass(PLUGINS["satp"], Plugin)
     True
@@ -73,15 +73,15 @@ class Plugin:
         return None
 
     def for_host(self, method: Method) -> Plugin:
-        """The plug-in as it acts on this method; asked once, before the method gives up a term that a plug-in takes over."""
+        """The plug-in adapted to this method; called once, before the method drops a term that a plug-in takes over."""
         return self
 
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:
-        """The times the one image of `problem` visits, given those the method would; asked before the run, of every image."""
+        """The times that the one image of `problem` visits, given those of the method; called per image before the run."""
         return grid
 
     def origin(self, prior: Prior, problem: Problem, noise: Callable[[str], Tensor]) -> Tensor | None:
-        """The clean image [B, C, H, W] the run begins from, at the noise level of its first time; None: from noise."""
+        """The clean image [B, C, H, W] from which the run begins, at the noise level of its first time; None: pure noise."""
         return None
 
     def wrap(self, predict: Predict, info: StepInfo) -> Predict:
@@ -89,24 +89,24 @@ class Plugin:
         return predict
 
     def pace(self, grid: Grid, position: int, uncertainty: float) -> int:
-        """The next position of one image that stands at `position` with mean variance `uncertainty` (U_t).
+        """The next position of one image at `position` with mean variance `uncertainty` (U_t).
 
-        Only inside the current descending run: the loop refuses more.
+        It must lie inside the current descending run, which the loop checks.
         """
         return position + 1
 
     def modulate(self, x0: Tensor, sigma: Tensor, info: StepInfo, problem: Problem) -> Tensor:
-        """The clean estimate x0 [B, C, H, W] changed where Sigma [B, C, H, W] says so."""
+        """The clean estimate x0 [B, C, H, W], changed according to Sigma [B, C, H, W]."""
         return x0
 
     def metric(self, prior: Prior, sigma: Tensor, info: StepInfo, problem: Problem) -> Metric | None:
-        """In which the method's data step is to be the smallest, given Sigma [B, C, H, W]; None: all pixels alike."""
+        """The metric in which the method's data step is smallest, given Sigma [B, C, H, W]; None: all pixels count equally."""
         return None
 
     def conclude(self, images: Tensor, problem: Problem) -> Tensor:
-        """The restored images [B, C, H, W] of a run that is done, changed for the last time."""
+        """The restored images [B, C, H, W] of a finished run, after a last change."""
         return images
 
     def settle(self, x0: Tensor, x0_hat: Tensor, prior: Prior, problem: Problem) -> Tensor:
-        """What the method's data step made of x0, x0_hat [B, C, H, W], changed where a plug-in knows better."""
+        """x0_hat [B, C, H, W], the result of the method's data step on x0, after a change by the plug-in."""
         return x0_hat

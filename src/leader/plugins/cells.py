@@ -1,8 +1,8 @@
-"""Cells: after every data step the estimate is taken where the measurement says that the truth lies.
+"""Cells: after every data step the estimate is moved to where the measurement says that the truth lies.
 
-JPEG does not only measure with noise: every coefficient of the true picture lies in its cell, within half a step of the stored
-multiple, and those that were rounded to zero, which count as unmeasured, lie within half a step of zero. Operators that know
-such cells have `confine`; for all others this plug-in does nothing. It acts before colours are clipped, on every host.
+JPEG gives more than a noisy measurement: every coefficient of the true picture lies in its cell, within half a step of the
+stored multiple, and those that were rounded to zero, which count as unmeasured, lie within half a step of zero. Operators that
+know such cells have `confine`; for all others this plug-in does nothing. It acts before colours are clipped, with every host.
 
 With `doubt` it is the data step itself: the network says what every coefficient is, and by Sigma how well it knows that; the
 answer is the mean of such a normal variable within its cell, exactly (`leader.censoring.mean_between`). A host with a data step
@@ -28,14 +28,14 @@ from leader.schedule import Grid
 
 @dataclass(frozen=True)
 class Cells(Plugin):
-    """Holds the coefficients of a JPEG in their cells, and may begin from the picture as it was decoded.
+    """Keeps the coefficients of a JPEG in their cells, and may begin from the decoded picture.
 
     >>> Cells().name, Cells.needs_sigma
     ('cells', True)
     """
 
     name: ClassVar[str] = "cells"
-    summary: ClassVar[str] = "holds every coefficient of a JPEG within half a step of what the file says"
+    summary: ClassVar[str] = "keeps every coefficient of a JPEG within half a step of its value in the file"
     paper: ClassVar[str] = "this project: docs/jpeg.md"
     begins: ClassVar[bool] = True
     needs_sigma: ClassVar[bool] = True
@@ -56,8 +56,8 @@ class Cells(Plugin):
     """
     enlarge_chroma: Annotated[float, "[0, 1]"] = 0.0
     inner: Annotated[float, "[0, 1]"] = 1.0
-    """Share of every cell, around what the file says, that an answer without a data step of its own is held in: the last
-    evaluation of DiffPIR, which smooths. Less keeps more of the file's contrast (docs/jpeg.md).
+    """Share of every cell, around the value in the file, to which a result without a data step of its own is confined: the last
+    evaluation of DiffPIR, which smooths. Smaller values keep more of the file's contrast (docs/jpeg.md).
     """
 
     def grid(self, grid: Grid, prior: Prior, problem: Problem) -> Grid:

@@ -1,8 +1,8 @@
-"""Direct: a noisy picture is already a state of the forward process; the run begins with it, at the time whose noise it has.
+"""Direct: a noisy picture is already a state of the forward process; the run begins with it, at the time with the same noise.
 
-Where nothing but white noise is to be removed, p(x0 | y) is p(x0 | x_t) at that time: one call of the network is its mean, and
-no higher noise level knows more. What methods do above that time is drawn away again when they reach it, and what they do
-below it turns the mean into a draw. For every other operator, and for data without noise, this plug-in does nothing.
+If only white noise is to be removed, p(x0 | y) is p(x0 | x_t) at that time: one call of the network gives its mean, and higher
+noise levels add nothing. What methods do above that time is overwritten when they reach it, and what they do below it turns the
+mean into a draw. For every other operator, and for data without noise, this plug-in does nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from leader.problem import Problem
 from leader.schedule import Grid, Schedule, grid_on, noise_grid
 
 LAST_BEFORE = 1.5
-"""Times sigma: the last noise level above. Few times lie where there is little noise: where the nearest one below is a tenth
-cleaner than the picture, the state is a tenth of what was believed before, which should be good.
+"""The last noise level above, in multiples of sigma. Times are sparse at low noise: if the nearest one below is a tenth cleaner
+than the picture, a tenth of the state comes from the previous estimate, which should be good.
 """
 
 
@@ -45,10 +45,10 @@ class Direct(Plugin):
     revision: ClassVar[int] = 2
 
     calls: Annotated[int, "[1, inf)"] = 2
-    """Steps from there on, spaced by noise level: one gives the mean, three bring texture back, many give a draw."""
+    """Steps after that, spaced by noise level: one gives the mean, three restore texture, many give a draw."""
     before: tuple[int, ...] = (200, 120)
-    """Times of the standard clock that are visited first, where they lie above, for what they say of the uncertainty; then one
-    just above the picture's own.
+    """Times of the standard clock above the picture's own that are visited first, for the uncertainty they show; then one just
+    above it.
     """
 
     def __post_init__(self) -> None:
@@ -62,7 +62,7 @@ class Direct(Plugin):
         return by_time(Grid(self._times(prior.schedule, float(problem.sigma[0]))))
 
     def origin(self, prior: Prior, problem: Problem, noise: Callable[[str], Tensor]) -> Tensor | None:
-        """y, with so much less noise that what the host adds makes it that of the first time."""
+        """y with its noise reduced so that the noise the host adds brings it to the level of the first time."""
         if not _plain(problem):
             return None
         first = torch.tensor([self._times(prior.schedule, sigma)[0] for sigma in problem.sigma.tolist()])
@@ -74,7 +74,7 @@ class Direct(Plugin):
         """The times of one image with noise of sigma, in [-1, 1] units."""
         own = schedule.nearest(sigma)
         if float(schedule.log_noise[own]) / 2 > math.log(sigma) and own > 0:
-            own -= 1  # above its noise level some would be drawn
+            own -= 1  # a time above its noise level would draw some
         clock = schedule.clock_of(own)
         below = grid_on(schedule, min(self.calls, clock + 1), lambda steps, total: noise_grid(steps, total, clock))
         last = max(schedule.nearest(LAST_BEFORE * sigma), own + 1)

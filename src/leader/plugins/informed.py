@@ -65,5 +65,5 @@ def left_open(schedule: Schedule, values: Tensor, weights: Tensor) -> Tensor:
 
 
 def by_time(grid: Grid) -> Grid:
-    """The grid with draws that belong to its times: paired with every other such grid that visits the same time."""
+    """The grid with draws addressed by time, so that grids that visit the same time share its draws."""
     return replace(grid, labels=tuple(FIRST_LABEL + time for time in grid.times))

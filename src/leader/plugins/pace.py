@@ -1,11 +1,11 @@
-"""Informed pacing: times at which every call learns equally much for what it costs, given y.
+"""Informed pacing: times at which every call learns equally much per cost, given y.
 
 Under ancestral sampling of the exact posterior E|x0(u) - x0(t)|^2 = V(t) - V(u), V(t) = E tr Cov[x0 | x_t, y]: what a step
 learns is the drop of V, not its size. V is known before the run (`informed.left_open`: eight products of the covariance, no
 solve inside the loop). The grid keeps its first time and its number of calls and ends at time 0; its steps spend the drop of
 V evenly, each in proportion to the cost of its call where the prior's cost depends on time.
 
-SATP, the paper's rule, paces inside the loop by the size of the prior's own variance, which does not know y.
+SATP, the paper's rule, paces inside the loop by the size of the prior's own variance, which does not depend on y.
 """
 
 from __future__ import annotations
@@ -67,6 +67,6 @@ def even_times(density: Tensor, count: int) -> tuple[int, ...]:
     wanted = torch.linspace(float(total[-1]), 0, count, dtype=torch.float64)
     times = [int((total - value).abs().argmin()) for value in wanted]
     times[0], times[-1] = first, 0
-    for i in range(count - 2, 0, -1):  # where times coincide the earlier ones are pushed up, and held below the first
+    for i in range(count - 2, 0, -1):  # if times coincide, the earlier ones move up, but stay below the first
         times[i] = min(max(times[i], times[i + 1] + 1), first - i)
     return tuple(times)

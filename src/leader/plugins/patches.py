@@ -1,9 +1,9 @@
 """Patches: holes wider than what the network sees are filled with patches of the picture's own known part.
 
-The network fills a hole well as far as its border tells: deeper inside its answer is a smooth guess. That guess says which
-colours to expect, the picture's own patches (`leader.priors.patches`) say what such parts of it look like. From coarse to fine:
-at each level the answer of the coarser one is the guess. The plug-in acts once, on the finished image; what is known, and what
-is missing in holes that are narrow, stays as the method left it.
+The network fills a hole well near its border; deeper inside, its estimate is a smooth guess. The guess gives the expected
+colours, the picture's own patches (`leader.priors.patches`) show what such parts look like. From coarse to fine, the result of
+each level is the guess of the next. The plug-in acts once, on the finished image; known pixels and narrow holes stay as the
+method left them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from leader.priors.pyramid_net import enlarge, halve, pad_to_multiple
 from leader.problem import Problem
 
 LEVEL_DEPTH = 24
-"""Pixels that a hole is deep at most at the coarsest level: two or three patches."""
+"""Largest depth of a hole at the coarsest level, in pixels: two or three patches."""
 AROUND = 2
-"""How far around a hole patches are looked for, in its longer sides; at least LEAST_AROUND pixels."""
+"""How far around a hole patches are searched, in multiples of its longer side; at least LEAST_AROUND pixels."""
 LEAST_AROUND = 96
 MOST_FILLED = 40_000
-"""Pixels of holes that are filled at a level at most; finer levels of larger holes keep the enlarged answer."""
+"""Most pixels that are filled at a level; at finer levels larger holes keep the enlarged result."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Patches(Plugin):
     wide: Annotated[int, "[1, 10000]"] = 15
     """Holes that no square of 2 wide + 1 pixels fits into are left to the network."""
     share: Annotated[float, "(0, 1]"] = 0.5
-    """Of the patches in the answer; the rest is the network's: errors that differ cancel, and little sharpness is lost."""
+    """Share of the patches in the result; the rest is the network's: independent errors cancel at little loss of sharpness."""
     guess: Annotated[float, "(0, inf)"] = 0.24
-    """How far a patch may lie from the guess that it replaces, a standard deviation in [-1, 1] units, at coarse levels."""
+    """How far a patch may differ from the guess it replaces, a standard deviation in [-1, 1] units, at coarse levels."""
     fine_guess: Annotated[float, "(0, inf)"] = 0.16
     """The same at full size."""
 

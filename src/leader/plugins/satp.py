@@ -1,7 +1,7 @@
 """SATP, state-aware trajectory pruning: jump as far as the current uncertainty allows. LEADer, section 4.4.
 
-Delta = max(1, floor(eta (B / (U_t + 1e-8))^(1/rho))) grid steps. The paper counts steps of whatever grid there is, and a jump
-may lead to the clean image itself: t_next = max(0, t - Delta); `SATPPaper` is that. Ours, `SATP`: the formula means steps of a
+Delta = max(1, floor(eta (B / (U_t + 1e-8))^(1/rho))) grid steps. The paper counts steps of the grid in use, and a jump may
+lead to the clean image itself: t_next = max(0, t - Delta); `SATPPaper` is that. Ours, `SATP`: the formula means steps of a
 100-step grid; on finer grids it is scaled by T/100, and on a non-uniform grid the farthest time not below t - 10 Delta is
 taken. The last time before the clean image is always visited.
 """
@@ -39,8 +39,8 @@ class SATP(Plugin):
     rho: Annotated[float, "(0, inf)"] = 1.0
     """Order of the local error."""
     rule: Literal["scaled", "written"] = "scaled"
-    """"scaled": Delta in steps of a 100-step grid, and the last time is visited; "written": in steps of the grid there is, down
-    to the clean image.
+    """"scaled": Delta in steps of a 100-step grid, and the last time is visited; "written": in steps of the grid in use,
+    down to the clean image.
     """
 
     def jump(self, uncertainty: float, scale: float = 1.0) -> int:
@@ -79,6 +79,6 @@ class SATPPaper(SATP):
 
     name: ClassVar[str] = "satp-paper"
     label: ClassVar[str] = "SATP (paper)"
-    summary: ClassVar[str] = "SATP as the paper writes it: B = 0.01, steps of the grid there is, down to the clean image"
+    summary: ClassVar[str] = "SATP as the paper writes it: B = 0.01, steps of the grid in use, down to the clean image"
 
     rule: Literal["scaled", "written"] = "written"

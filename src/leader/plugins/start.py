@@ -1,4 +1,4 @@
-"""The informed start: begin where y has already said what the high noise levels would say.
+"""The informed start: begin at the time above which the noise levels would add nothing to y.
 
 For a Gaussian prior, P = Cov[x0 | y] with eigenvalues p and r = p / s_t^2: a run that begins at time t from E[x0 | y] and
 fresh noise, N(sqrt(abar) m, (1 - abar) I), lacks the spread abar P of p(x_t | y). An exact ancestral sampler makes up for
@@ -30,19 +30,19 @@ from leader.schedule import Grid, grid_on, noise_grid
 
 @dataclass(frozen=True)
 class Start(Plugin):
-    """Begins a run at the time up to which y already speaks, from the best guess that y allows.
+    """Begins a run late, at the time above which y leaves nothing to learn, from the best estimate that y allows.
 
     >>> Start().name, Start.needs_sigma
     ('start', False)
     """
 
     name: ClassVar[str] = "start"
-    summary: ClassVar[str] = "begins late, from what the measurement already says, where early steps add nothing"
+    summary: ClassVar[str] = "begins late, from an estimate by the measurement alone, if early steps would add nothing"
     paper: ClassVar[str] = "this project: docs/start.md"
     begins: ClassVar[bool] = True
 
     share: Annotated[float, "(0, 1)"] = 0.05
-    """Of the variance that y leaves open, how much a late start may lose."""
+    """Share of the variance left open by y that a late start may lose."""
     time: Annotated[int | None, "[0, 999]"] = None
     """A constant first time of the standard clock instead of the rule."""
     draw: bool = False

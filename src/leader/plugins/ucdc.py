@@ -8,10 +8,11 @@ takes all pixels for equally uncertain. Methods use it through the `metric` of t
     DDNM, ProjDiff (clean data)      x0 + metric.pinv(y - A x0), still exactly consistent
     DiffPIR, DDPG, IDPG, PIRP        metric.regularised_pinv in the place of A^T (A A^T + eta)^{-1}
     DDNM+, DDRM, ProjDiff (noise)    E[x0 | x_t, y] before their split into components, which keeps its noise levels
-    RePaint, MCG                     metric.pinv, with noise metric.regularised_pinv, where they replace what is measured
+    RePaint, MCG                     E[x0 | x_t, y] in DDPM's step, for MCG in the place of its gradient; they replace as before
     SITCOM (noise)                   E[x0 | x_t, y] of what its inner loop found
     RED-diff                         E[x0 | x_t, y] in the place of the network's estimate
-    DAPS, DCDP                       their inner loops begin at E[x0 | x_t, y]
+    DCDP                             E[x0 | x_t, y] in the place of its descent
+    DAPS                             its Langevin steps begin at E[x0 | x_t, y]
     DPS, PiGDM                       unchanged: a gradient through the network is Sigma A^T r already, by Tweedie's formula
 """
 
@@ -67,8 +68,8 @@ class UCDC(Plugin):
     share: float = 1.0
     """Of the correlation's variance: only the low frequencies that hold so much count. Below 1 high noise costs less."""
     only_unmeasured: bool = False
-    """Whether DDNM+, DDRM and ProjDiff, which take measured components from noisy data themselves, get E[x0 | x_t, y] of the
-    others alone.
+    """Whether DDNM+, DDRM, ProjDiff, RePaint and MCG, which take measured components from noisy data themselves, get
+    E[x0 | x_t, y] of the others alone.
     """
     map: str = "local"
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""

@@ -1,4 +1,4 @@
-"""The Wiener factor: badly measured components are answered as far as they can be believed.
+"""The Wiener factor: badly measured components are trusted only as far as their noise allows.
 
 DDNM+ and DDRM move every measured component of x0 to y / s, however small its singular value s is; where sigma / s is far
 above what photographs have there, the answer is noise up to 50 times too strong (docs/posterior-distance.md). This plug-in
@@ -7,7 +7,7 @@ multiplies what the data step changed, component by component of the operator's 
     s^2 C g / (s^2 C g + sigma^2),
 
 C the variance of the component under the prior's Gaussian model. It trades LPIPS for PSNR (what comes in through those
-components looks like texture): a means for the faithful look. Noise-free data and operators without an SVD are left alone.
+components looks like texture): a tool for the faithful look. Noise-free data and operators without an SVD are left alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Wiener(Plugin):
     """
 
     name: ClassVar[str] = "wiener"
-    summary: ClassVar[str] = "believes badly measured components only as far as the prior knows them worse"
+    summary: ClassVar[str] = "trusts badly measured components only as far as the prior knows them less well"
     paper: ClassVar[str] = "this project: docs/start.md"
 
     trust: Annotated[float, "(0, inf)"] = 8.0

@@ -23,10 +23,9 @@ OPPONENT = torch.tensor(transforms.OPPONENT)
 class CoarseGaussian:
     """Statistics of block-averaged photographs in [0, 1]; tuples of three are opponent components.
 
-    mean: mean colour (R, G, B).
-    dc: variance of an image's mean.
-    scale, knee, power: orthonormal DCT spectrum scale/(f^2 + knee^2)^(power/2), f in cycles per level pixel.
-    detail: per level, variance of full-resolution pixels around the enlarged level image (last: and beyond).
+    mean: mean colour (R, G, B). dc: variance of an image's mean. scale, knee, power: orthonormal DCT spectrum scale/(f^2 +
+    knee^2)^(power/2), f in cycles per level pixel. detail: per level, variance of full-resolution pixels around the enlarged
+    level image (last: and beyond).
     """
 
     mean: tuple[float, ...]
@@ -47,8 +46,7 @@ class CoarseGaussian:
     def posterior(self, noisy: Tensor, sigma: float, level: int) -> tuple[Tensor, Tensor]:
         """Posterior mean and variance [B, 3, H, W] of a level image observed with noise sigma.
 
-        The variance is that of a full-resolution pixel: the level's posterior variance plus the detail inside
-        a block.
+        The variance is that of a full-resolution pixel: the level's posterior variance plus the detail inside a block.
         """
         height, width = noisy.shape[2:]
         rows, columns = _dct_like(noisy, height), _dct_like(noisy, width)

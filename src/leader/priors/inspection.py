@@ -19,9 +19,8 @@ from leader.priors.tensor_files import read_checkpoint
 def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
     """Family, configuration, size and open questions of a checkpoint file; raises LeaderError for a bad one.
 
-    Keys: path, bytes, tensors, parameters, dtypes, family, config, learned_variance, settings (known from
-    registry or side-car), missing (settings still to give), same_shapes_as (registered names),
-    side_car, variance_head.
+    Keys: path, bytes, tensors, parameters, dtypes, family, config, learned_variance, settings (known from registry or
+    side-car), missing (settings still to give), same_shapes_as (registered names), side_car, variance_head.
     """
     path = Path(file)
     content = read_checkpoint(path)

@@ -1,9 +1,8 @@
 """The embedded prior: a noise-conditioned denoiser in an averaging pyramid, used as a score model.
 
-By Tweedie's formula the posterior mean of x0 given x_t is a Gaussian denoiser applied to x_t / sqrt(abar).
-This file turns states in [-1, 1] at a time t into noisy images in [0, 1] with noise s_t/2, picks the pyramid
-level where the network (or, on tiny level images, the Gaussian prior) answers, and converts estimate and
-variance back.
+By Tweedie's formula the posterior mean of x0 given x_t is a Gaussian denoiser applied to x_t / sqrt(abar). This file turns
+states in [-1, 1] at a time t into noisy images in [0, 1] with noise s_t/2, picks the pyramid level where the network (or, on
+tiny level images, the Gaussian prior) answers, and converts estimate and variance back.
 """
 
 from __future__ import annotations

@@ -50,18 +50,32 @@ class Spectrum:
     def channels(self) -> int:
         return int(self.colour.shape[0])
 
-    def at(self, abar: float, height: int, width: int) -> Tensor:
-        """Channel matrices [H, W, C, C] of the normalised error at abar; the mean of their diagonals is 1."""
+    def at(self, abar: float, height: int, width: int, share: float = 1.0) -> Tensor:
+        """Channel matrices [H, W, C, C] of the normalised error at abar; the mean of their diagonals is 1.
+
+        share  of the variance: with less than 1 only the low frequencies that hold so much, an eighth, a quarter or half of
+               either side if these do
+        """
         spread = (1 - abar) / abar
         weights = _interpolate(math.log(max(spread, 1e-12)), self.log_noise)
         power = _mix_matrices(weights, self.power)
-        table = _spread_over_grid(power, self.radii, height, width)
-        table[0, 0] = _mix_matrices(weights, self.mean) * height * width
-        return table.div_(table.diagonal(dim1=-2, dim2=-1).mean())
+        mean = _mix_matrices(weights, self.mean) * height * width
+        sizes = _sizes_over_grid(power, self.radii, height, width)
+        sizes[0, 0] = mean.trace()
+        total, (rows, columns) = float(sizes.sum()), (height, width)
+        for part in (8, 4, 2) if share < 1 else ():
+            low = (-(-height // part), -(-width // part))
+            if float(sizes[: low[0], : low[1]].sum()) >= share * total:
+                rows, columns = low
+                break
+        table = _spread_over_grid(power, self.radii, sizes, rows, columns)
+        table[0, 0] = mean
+        return table.mul_(self.channels * height * width / total)
 
     def photographs(self, height: int, width: int) -> Tensor:
         """Channel matrices [H, W, C, C] of whole photographs about their mean colour, in [-1, 1] units."""
-        table = _spread_over_grid(self.images, self.radii, height, width)
+        sizes = _sizes_over_grid(self.images, self.radii, height, width)
+        table = _spread_over_grid(self.images, self.radii, sizes, height, width)
         table[0, 0] = self.images_mean * height * width
         return table
 
@@ -140,23 +154,34 @@ def dct_radius(height: int, width: int) -> Tensor:
     return (rows[:, None] ** 2 + columns**2).sqrt()
 
 
-def _spread_over_grid(power: Tensor, radii: Tensor, height: int, width: int) -> Tensor:
-    """Matrices [R, C, C] over radii -> [H, W, C, C] over DCT coefficients, a view of one plane [H, W] after the other."""
+def _sizes_over_grid(power: Tensor, radii: Tensor, height: int, width: int) -> Tensor:
+    """The traces of matrices [R, C, C] over radii at DCT coefficients [H, W]."""
     left, share = _places_between(tuple(radii.tolist()), height, width)
-    trace, shape = _take_apart(power)
-    planes = torch.cat([trace.log()[None], shape.flatten(1).mT])
-    beside = planes[:, (torch.arange(len(radii)) + 1).clamp_max(len(radii) - 1)]
-    blended = torch.addcmul(planes[:, left], (beside - planes)[:, left], share)
-    channels = power.shape[-1]
-    table = (blended[1:] * blended[0].exp()).reshape(channels, channels, height, width)
-    return table.permute(2, 3, 0, 1)
+    nodes = _take_apart(power)[0].log()
+    return torch.addcmul(nodes[left], _steps(nodes)[left], share).exp_()
+
+
+def _spread_over_grid(power: Tensor, radii: Tensor, sizes: Tensor, rows: int, columns: int) -> Tensor:
+    """Matrices [R, C, C] over radii -> [rows, columns, C, C] over the first DCT coefficients, a view of one plane after the
+    other; `sizes` [H, W] are their traces.
+    """
+    height, width = sizes.shape
+    left, share = (part[:rows, :columns] for part in _places_between(tuple(radii.tolist()), height, width))
+    nodes = _take_apart(power)[1].flatten(1).mT
+    planes = torch.addcmul(nodes[:, left], _steps(nodes)[:, left], share).mul_(sizes[:rows, :columns])
+    return planes.reshape(*power.shape[1:], rows, columns).permute(2, 3, 0, 1)
+
+
+def _steps(nodes: Tensor) -> Tensor:
+    """From every node to the next along the last axis; 0 at the last."""
+    return torch.cat([nodes.diff(), torch.zeros_like(nodes[..., :1])], -1)
 
 
 @lru_cache(maxsize=8)
 def _places_between(radii: tuple[float, ...], height: int, width: int) -> tuple[Tensor, Tensor]:
-    """For every DCT coefficient, row by row: the radius below it, and how far it is on the way to the next, by logarithms."""
+    """For every DCT coefficient [H, W]: the radius below it, and how far it is on the way to the next, by logarithms."""
     nodes = torch.tensor(radii, dtype=torch.float64).log()
-    places = dct_radius(height, width).flatten().clamp(radii[0], radii[-1]).log()
+    places = dct_radius(height, width).clamp(radii[0], radii[-1]).log()
     left = (torch.searchsorted(nodes, places) - 1).clamp(0, max(len(radii) - 2, 0))
     step = nodes.diff().clamp_min(1e-300) if len(radii) > 1 else torch.ones(1, dtype=torch.float64)
     return left, (places - nodes[left]) / step[left]

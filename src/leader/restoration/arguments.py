@@ -1,4 +1,4 @@
-"""What people hand in, in whatever form they have it: pictures, kernels, masks, noise levels, seeds."""
+"""Reads the arguments of a user in any form: pictures, kernels, masks, noise levels, seeds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from leader.pictures.container import WIDEST_KERNEL
 
 @dataclass(frozen=True)
 class Exactly:
-    """A table taken over from an earlier run: checked, but not scaled again, so that not a bit of it changes."""
+    """A table from an earlier run: checked, but not scaled again, so that its bits stay the same."""
 
     values: Tensor
 
@@ -33,17 +33,15 @@ TableLike = str | Path | NDArray[Any] | Tensor | Exactly
 
 SMALLEST_SIDE = 8
 LARGEST_VALUE = 3.0
-"""Noise can push values of a [0, 1] image beyond its range, but not that far: then the range is another one.
-"""
+"""Noise can push values of a [0, 1] image beyond its range, but not this far: larger values mean another range."""
 LARGEST_SEED = 2**63 - 1
 BYTES_PER_NUMBER = 32
-"""What a number with its separator takes in a text file, at most."""
+"""Most bytes of a number with its separator in a text file."""
 HEADER = 1 << 16
 
 
 def as_picture(image: ImageLike) -> Picture:
-    """A path, Pillow image, array [H, W] or [H, W, C], or tensor [H, W], [C, H, W] or [1, C, H, W] as a
-    Picture.
+    """A path, Pillow image, array [H, W] or [H, W, C], or tensor [H, W], [C, H, W] or [1, C, H, W] as a Picture.
 
     Numbers: uint8 and uint16 over their full range, floats in [0, 1] (noise may exceed it).
     """
@@ -67,7 +65,7 @@ def as_picture(image: ImageLike) -> Picture:
         raise UsageError(f"A picture is a path, Pillow image, array or tensor; found {type(image).__name__}.")
     else:
         picture = _from_array(np.asarray(image))
-    if not picture.pixels.flags.writeable:  # what Pillow shows of its own memory, of which torch warns
+    if not picture.pixels.flags.writeable:  # Pillow's own memory, about which torch warns
         picture = replace(picture, pixels=picture.pixels.copy())
     width, height = picture.size
     if min(width, height) < SMALLEST_SIDE:
@@ -159,7 +157,7 @@ def as_kernel(kernel: TableLike) -> Tensor:
 
 
 def gaussian_std(kernel: TableLike) -> float:
-    """The standard deviation, in pixels, of a kernel that is written gaussian:STD; anything else is refused."""
+    """The standard deviation, in pixels, of a kernel given as gaussian:STD; anything else is rejected."""
     drawn = _words(kernel, ("gaussian",))
     if drawn is None:
         raise UsageError("The task 'deblur-gaussian' takes the kernel gaussian:STD; use the task 'deblur' for one of your own.")
@@ -227,7 +225,7 @@ def as_mask(mask: TableLike, size: tuple[int, int]) -> Tensor:
 
 
 def _words(given: object, kinds: tuple[str, ...]) -> tuple[str, str] | None:
-    """(kind, rest) of a text such as gaussian:2.5, or None where it is a file name or a table."""
+    """(kind, rest) of a text such as gaussian:2.5, or None if it is a file name or a table."""
     if not isinstance(given, str):
         return None
     kind, _, rest = given.partition(":")

@@ -1,10 +1,9 @@
 """Blurred photographs have no circular borders: what lies beyond the frame was blurred into it.
 
-The fast blur operator is circular, so a photograph y is extended by a margin as wide as the kernel reaches.
-The unknown image lives on the extended frame; the operator then never wraps around into y. Beyond the frame
-the extension must look like a blurred image that goes on naturally and closes periodically: a rough solution
-x of M k*x = y (M keeps the frame) with a smoothness term is computed by conjugate gradients, and k*x
-continues y.
+The fast blur operator is circular, so a photograph y is extended by a margin as wide as the kernel reaches. The unknown image
+lives on the extended frame; the operator then never wraps around into y. Beyond the frame the extension must look like a
+blurred image that continues naturally and closes periodically: a rough solution x of M k*x = y (M keeps the frame) with a
+smoothness term is computed by conjugate gradients, and k*x continues y.
 """
 
 from __future__ import annotations
@@ -57,9 +56,7 @@ def extended_blur(shape: tuple[int, int, int], kernel: Tensor, task: str) -> tup
 
 
 def extend(y: Tensor, operator: LinearOperator, window: Window) -> Tensor:
-    """y [B, C, H, W] of the picture -> a measurement of the whole frame that agrees with it inside the
-    window.
-    """
+    """y [B, C, H, W] of the picture -> a measurement of the whole frame that agrees with it inside the window."""
     frame = operator.image_shape[1:]
     inside = torch.zeros(1, 1, *frame)
     window.crop(inside).fill_(1)

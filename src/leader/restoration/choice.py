@@ -1,4 +1,4 @@
-"""What runs: a method that was asked for, or what quality and look mean for the problem."""
+"""What to run: a given method, or the path that quality and look stand for."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from leader.restoration.worth import leaves_nothing_open
 from leader.sampler import Sampler
 
 RESERVED = ("self", "prior", "method", "plugins", "steps", "quality", "look")
-"""Arguments of their own, which settings cannot hold."""
+"""Names that are separate arguments and cannot be settings."""
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
     """What a caller chose: quality and look, or a method; plug-ins, steps and settings of the Sampler override theirs.
 
-    Wrong names are refused at once, before a picture is read.
+    Wrong names are rejected at once, before a picture is read.
     """
 
     prior: Prior
@@ -56,7 +56,7 @@ class Choice:
     def path(self, problem: Problem) -> RunPath:
         """The path for a problem.
 
-        One step where the problem leaves nothing open, unless a method was asked for: some need more to arrive.
+        One step if the problem leaves nothing open, unless a method was given: some need more steps to get there.
         """
         if self.method is not None:
             return self._own_path(self.method)
@@ -66,11 +66,11 @@ class Choice:
         return path.with_steps(min(path.steps, len(self.prior.schedule)))
 
     def same_qualities(self, problem: Problem) -> tuple[str, ...]:
-        """The qualities that do the same for a problem as the one chosen, itself included; none where a method was named."""
+        """The qualities that give the same run for a problem as the chosen one, itself included; none if a method was given."""
         return () if self.method is not None else self._list_same(problem)[0]
 
     def tell_same(self, problem: Problem, title: str) -> tuple[Note, ...]:
-        """A note for each word that was asked for and changes nothing beside the default; `title` is that of the task."""
+        """A note for each given word that makes no difference to the default; `title` is that of the task."""
         if self.method is not None or self.steps is not None or leaves_nothing_open(problem):
             return ()
         notes = []
@@ -85,8 +85,8 @@ class Choice:
         return list_same(self.prior.name, problem.operator.task, problem.noise_level, *self._words)
 
     def sampler(self, problem: Problem, added: Sequence[str] = (), path: RunPath | None = None) -> Sampler:
-        """The sampler for a problem, on its `path` where that was found already; the plug-ins `added` belong to its task and
-        join whatever else takes part.
+        """The sampler for a problem, on its `path` if that is known already; the plug-ins `added` belong to its task and are
+        used in any case.
         """
         return self._build(path or self.path(problem), added)
 

@@ -1,7 +1,7 @@
 """Which entries of a picture's measurement were clipped: noise of a file ends at black and white.
 
-Values beyond [0, 1] prove that nothing was: decimal numbers as they were simulated. Else what stands exactly at 0 or 1, channel
-by channel, in a file or in an array, is a limit. Where the picture is black indeed this does no harm: black keeps to the limit.
+Values beyond [0, 1] prove that nothing was clipped: they are simulated decimal numbers. Otherwise every value of exactly 0 or 1
+in a file or an array, channel by channel, is a limit. If the picture really is black there, this does no harm.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from leader.pictures.picture import Floats
 from leader.restoration.borders import Window
 
 LEAST = 2 / 255
-"""Standard deviation of noise, for [0, 1] images, from which on it counts that it was clipped: beside less, rounding to 8 bits
-(0.3 / 255) and errors of the operator decide what stands at the limits.
+"""Standard deviation of noise, for [0, 1] images, above which clipping is considered: below it, rounding to 8 bits (0.3 /
+255) and errors of the operator decide which values lie at the limits.
 """
 
 
@@ -27,5 +27,5 @@ def find_clipped(pixels: Floats, y: Tensor, sigma: float, window: Window | None)
     if found is None or window is None:
         return found
     inside = torch.zeros_like(y, dtype=torch.bool)
-    window.crop(inside).fill_(True)  # beyond its frame a picture is a continuation
+    window.crop(inside).fill_(True)  # beyond its frame the picture is only continued
     return found.where(inside)

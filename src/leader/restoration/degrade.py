@@ -1,4 +1,4 @@
-"""degrade: what a bad camera would have made of a good picture, to try restorations on known ground.
+"""degrade: simulates a bad camera on a good picture, to test restorations against a known truth.
 
 A picture is degraded as a camera would: blurred with more scene beyond its border, clipped to the range and
 rounded when it is written. As a measurement it keeps every decimal of y = A x + sigma z, with the exact operator.
@@ -24,7 +24,7 @@ from leader.restoration.arguments import ImageLike, as_picture, as_seed, as_sigm
 from leader.restoration.tasks import Request, task_options
 
 CLIPPED = 0.01
-"""A larger share of values beyond the range is worth a note."""
+"""Share of values beyond the range above which a note is given."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ def degrade(
     exact: bool = False,
     **options: Any,
 ) -> Degraded:
-    """What a camera would have made of a good picture.
+    """Degrades a good picture as a camera would.
 
-    seed     of the noise, of the motion kernel and of the index set where none is given
+    seed     of the noise, and of the motion kernel and the index set if none is given
     exact    a measurement that keeps every decimal and its operator, instead of a picture
     options  of the task, as in `leader.restore`: factor, down, kernel, mask; for compressed sensing ratio (share of
              coefficients) and order ("random", "sequency" or "published"); for jpeg its quality (1 to 100)
@@ -91,7 +91,7 @@ def degrade(
     chosen, given = task_options(task, options)
     level, origin = as_sigma(sigma), as_seed(seed)
     if not (chosen.is_picture or exact):
-        raise UsageError(f"A measurement of the task '{chosen.name}' is no picture; write a container (.npz) or use exact.")
+        raise UsageError(f"A measurement of the task '{chosen.name}' is not a picture; write a container (.npz) or use exact.")
     if exact and not chosen.in_containers:
         raise UsageError(f"The task '{chosen.name}' lives in pictures; write a .png or .jpg file instead of a container.")
     picture = as_picture(image)

@@ -1,10 +1,10 @@
 """diagnose: what is wrong with a picture, in words and as data, and the command that would repair it.
 
-One repair is advised, the most urgent of those that are sure: defects, noise, blur, compression. Transparent parts stay so.
+One repair is advised, the most urgent of those that are certain: defects, noise, blur, compression. Transparent parts stay so.
 Noise comes before blur because it hides the fine detail in which a blur shows; noise that hardly exceeds a JPEG's own error
-cannot be told from it, and is left to the repair of the JPEG. Scratches and single pixels are told and not filled in where they
-may be what the picture shows: in a JPEG, behind whose compression a wire looks like a scratch and the dot of an i like a dead
-pixel, and in drawings. Nothing is enlarged and nothing gets colours unless somebody asks.
+cannot be distinguished from it, and is left to the repair of the JPEG. Scratches and single pixels are reported but not filled
+in if they may be content: in a JPEG, where a wire looks like a scratch and the dot of an i like a dead pixel, and in drawings.
+Nothing is enlarged or coloured unless the user asks for it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FORMAT = "diagnosis 1"
 SMALL = 256
-"""Pixels of the longer side up to which a picture is called small."""
+"""Longest side in pixels of a picture that is called small."""
 SAMPLING = {(1, 1): "4:4:4", (1, 2): "4:2:2", (2, 2): "4:2:0", (2, 1): "4:4:0", (1, 4): "4:1:1"}
 OUT = "restored.png"
 CONTENT = {
@@ -42,7 +42,7 @@ CONTENT = {
     "dead pixels": "dots that may be dead pixels",
     "salt and pepper": "dots that may be salt and pepper",
 }
-"""What defects are called where they may belong to the scene."""
+"""Names of defects that may belong to the scene."""
 NOISES = {
     "white": "white noise",
     "coloured": "noise that is not white but blotchy or coloured,",
@@ -51,7 +51,7 @@ NOISES = {
 
 
 class NothingToRepairError(LeaderError):
-    """Nobody said what is wrong with a picture, and nothing was found: good news rather than a failure."""
+    """No task was given, and nothing was found to repair: good news rather than a failure."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Advice:
         return shlex.join(["leader", "restore", *names, *self.words()])
 
     def note(self) -> Note:
-        """What is done where no task was given."""
+        """The note for a restoration without a task."""
         fact = "No task was given, so the repair that the diagnosis advises is made."
         return Note("advice", fact, Remedy("ask for the same", {"task": self.task, **self.options}))
 
@@ -81,7 +81,7 @@ class Advice:
 class Diagnosis:
     """What was found in a picture, and the repair that is advised, or None.
 
-    file  the name that was given, or None where the picture was no file
+    file  the name that was given, or None if the picture was not a file
 
     >>> leader.diagnose(torch.rand(3, 64, 64)).size
     (64, 64)
@@ -104,7 +104,7 @@ class Diagnosis:
 
     @property
     def repairs(self) -> tuple[Advice, ...]:
-        """The repair that is advised, and those that are advised once it is made, in their order."""
+        """The advised repair and those that follow it, in order."""
         return tuple(_list_repairs(self.findings, self.advice))
 
     @property
@@ -114,17 +114,17 @@ class Diagnosis:
 
     @property
     def noise_level(self) -> float | None:
-        """Standard deviation of the noise, for [0, 1] pixels; None where it cannot be told."""
+        """Standard deviation of the noise, for [0, 1] pixels; None if it cannot be measured."""
         return None if self.findings.noise is None else self.findings.noise_level
 
     @property
     def kernel(self) -> str | None:
-        """The blur that was found, in the words that the option `kernel` takes."""
+        """The blur that was found, as the option `kernel` takes it."""
         return None if self.findings.blur.blur is None else self.findings.blur.blur.kernel
 
     @property
     def jpeg_quality(self) -> int | None:
-        """The quality with which it was saved as a JPEG, where it was."""
+        """The quality with which it was saved as a JPEG; None if it was not."""
         return None if self.findings.history is None else self.findings.history.quality
 
     @property
@@ -153,12 +153,12 @@ class Diagnosis:
     def conclusion(self) -> str:
         """What to do."""
         if self.advice is None:
-            fact = "Nothing was found that would be repaired without being asked for."
+            fact = "Nothing was found that should be repaired without being asked."
             return Note("nothing", fact, Remedy("say what to do", {"task": None}))
         return f"To repair it: {self.command}"
 
     def advised(self) -> Advice:
-        """The repair; raises NothingToRepairError where there is none."""
+        """The repair; raises NothingToRepairError if there is none."""
         if self.advice is None:
             name = "this picture" if self.file is None else printable(self.file)
             raise NothingToRepairError(f"Nothing was found to repair in {name}; choose a task, one of {', '.join(TASKS)}.")
@@ -222,9 +222,9 @@ class Diagnosis:
 
 
 def diagnose(image: ImageLike | Examination) -> Diagnosis:
-    """What is wrong with a picture: a path, Pillow image, array or tensor in [0, 1], or one that is being examined.
+    """What is wrong with a picture: a path, Pillow image, array or tensor in [0, 1], or an examination.
 
-    The middle of a large picture speaks for all of it.
+    Only the middle of a large picture is examined.
 
     >>> leader.diagnose(torch.full((3, 64, 64), 0.5)).task is None
     True
@@ -235,27 +235,27 @@ def diagnose(image: ImageLike | Examination) -> Diagnosis:
 
 
 def check_advised(advice: Advice, restored: Restoration) -> None:
-    """Raises NothingToRepairError where a blur was undone that nobody spoke of, and the result is not judged fine."""
+    """Raises NothingToRepairError if a blur was undone without being asked for and the result is not judged fine."""
     if advice.task == "deblur" and restored.verdict is not None and restored.verdict.level != "fine":
-        fact = "A blur seemed to be there, but the picture without it was judged doubtful, so the picture is left as it is."
+        fact = "There seemed to be a blur, but the result of removing it was judged doubtful, so the picture is left as it is."
         raise NothingToRepairError(Note("left", fact, Remedy("undo the blur", {"task": advice.task, **advice.options})))
 
 
 def refuse_options(options: Mapping[str, Any]) -> None:
-    """Refuses options of tasks (None: not given) where nobody said which task it is."""
+    """Rejects options of tasks (None: not given) if no task was given."""
     known = sorted({option.name for task in TASKS.values() for option in task.options if options.get(option.name) is not None})
     if known:
-        raise UsageError(f"The option {known[0]} belongs to a task; name it, or leave the option out to have it advised.")
+        raise UsageError(f"The option {known[0]} belongs to a task; give the task, or leave the option out.")
 
 
 def advise(found: Findings) -> Advice | None:
-    """The most urgent repair of those that are sure; None: there is none."""
+    """The most urgent repair of those that are certain; None if there is none."""
     if found.defects and not perhaps_content(found):
         return Advice("inpaint", {"mask": "auto"})
     if found.noisy:
         return Advice("denoise")
     blur = found.blur.blur
-    if blur is not None and not is_upright(blur.shape):  # along rows and columns scenes have lines themselves
+    if blur is not None and not is_upright(blur.shape):  # scenes have lines of their own along rows and columns
         return Advice("deblur", {"kernel": blur.kernel, "kernel_doubt": round(blur.error, 3)})
     if found.blocky and "jpeg" in TASKS:
         return Advice("jpeg")
@@ -263,8 +263,8 @@ def advise(found: Findings) -> Advice | None:
 
 
 def _list_repairs(found: Findings, advice: Advice | None) -> Iterator[Advice]:
-    """Defects are filled in first, what is left is diagnosed without them. One more repair is the last: a picture is
-    freed of noise, blur and blocks of compression together, as far as they are sure.
+    """Defects are filled in first, and the rest is diagnosed without them. One more repair is the last: it removes noise, blur
+    and blocks of compression together, as far as they are certain.
     """
     if advice is None:
         return
@@ -275,8 +275,8 @@ def _list_repairs(found: Findings, advice: Advice | None) -> Iterator[Advice]:
 
 
 def perhaps_content(found: Findings) -> bool:
-    """Whether what looks like defects may belong to the scene: lone dots, which lamps are too, lines of a JPEG, small areas of
-    one colour, anything of a drawing.
+    """Whether apparent defects may belong to the scene: single dots, which may be lamps, lines in a JPEG, small areas of one
+    colour, anything in a drawing.
     """
     dots = found.defects == ("dead pixels",)
     lone = "salt and pepper" not in found.defects
@@ -289,7 +289,7 @@ def _sentences(found: Findings) -> list[str]:
     colour = "without colour" if found.grey else "in colour"
     said = [f"The picture has {width} x {height} pixels of {found.bits} bits, {colour}."]
     if found.missing:
-        fact = f"{100 * found.missing:.2g} % of it are transparent, and stay so."
+        fact = f"{100 * found.missing:.2g} % of it is transparent and stays so."
         said.append(Note("transparent", fact, Remedy("fill them in", {"task": "inpaint"})))
     if found.drawing:
         said.append("It looks drawn rather than photographed; the networks here know photographs.")
@@ -327,7 +327,7 @@ def _compression(found: Findings) -> list[str]:
 def _noise(found: Findings) -> list[str]:
     noise = found.noise
     if noise is None:
-        return ["Its noise cannot be told: it is too small or too empty for that."]
+        return ["Its noise cannot be measured: the picture is too small or too empty."]
     if not found.noisy and found.noise_level >= VISIBLE_NOISE:
         return ["Its noise is weak beside the error of its compression."]
     if not found.noisy:
@@ -337,7 +337,7 @@ def _noise(found: Findings) -> list[str]:
 
 
 def _as_json(value: Any) -> Any:
-    """A value with Python's own numbers and truth values in place of NumPy's, which measurements bring and JSON refuses."""
+    """A value with Python's own numbers and booleans instead of NumPy's, which JSON does not accept."""
     if isinstance(value, Mapping):
         return {name: _as_json(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

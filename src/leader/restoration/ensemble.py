@@ -79,7 +79,7 @@ def ensemble(
 
     sampler  what runs; None: what `quality` and `look` mean for the prior and the problem
     seed     with `ids`, one for each run of each image (0, 1, ... by default), chooses the noise
-    plan     that of `sampler.plan(problem)`, where it is made already
+    plan     `sampler.plan(problem)`, if already made
     on_step  called with every Step
 
     >>> problem = leader.Problem(torch.rand(1, 3, 8, 8), leader.operators.Denoising((3, 8, 8)), 0.1)
@@ -107,9 +107,9 @@ def ensemble(
     if count == 1:
         return joined
     mean, error, known = joined.mean, joined.error_std, problem.find_known_pixels()
-    for item in chosen.plugins:  # the mean of several runs is not what they would have concluded with
+    for item in chosen.plugins:  # plug-ins conclude the mean again: it differs from the mean of concluded runs
         mean = item.conclude(mean, problem)
-    if error is not None and known is not None:  # runs that invent the same thing agree, and are none the better for it
+    if error is not None and known is not None:  # runs that invent the same thing agree, which proves nothing
         error = torch.stack([raise_invented(one, seen) for one, seen in zip(error, known.expand(len(error), -1, -1))])
     return replace(joined, mean=mean, error_std=error)
 

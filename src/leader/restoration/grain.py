@@ -1,8 +1,8 @@
 """Grain: the noise of film and night pictures, put back onto a result that was enlarged or sharpened without it.
 
 It is white Gaussian noise over the pixels of the result, of the standard deviation that the pixels given have: grain is as fine
-in an enlargement as it was, not enlarged with the picture. Nothing else of a run changes: verdict and trust map are of the
-picture beneath.
+in an enlargement as it was before, not enlarged with the picture. Nothing else of a run changes: verdict and trust map refer to
+the picture beneath.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def read_grain(grain: str | float | None) -> str | float:
 
 
 def put_grain(posed: PosedProblem, grain: str | float, sigma: float | Coloured | None) -> PosedProblem:
-    """The problem whose result gets grain, with a note; as it is where grain is to be removed.
+    """The problem with the grain that its result gets, and a note; unchanged if grain is removed.
 
     grain  as `read_grain` has it
-    sigma  the noise level that was given, None where it was estimated
+    sigma  the given noise level, None if it was estimated
     """
     if grain == REMOVE:
         return posed
@@ -59,7 +59,7 @@ def put_grain(posed: PosedProblem, grain: str | float, sigma: float | Coloured |
 def _measure_grain(posed: PosedProblem, sigma: float | Coloured | None) -> float:
     """Standard deviation of the noise of the pixels given, without errors of compression and of rounding.
 
-    What is uncertain of the operator counts as noise in the problem, but is no grain.
+    The uncertainty of the operator counts as noise in the problem, but is not grain.
     """
     if isinstance(sigma, Coloured):
         return posed.sigma

@@ -1,4 +1,4 @@
-"""What a task leaves open, and the sentence for where that is enough to invent a face or a word."""
+"""Whether a task leaves so much open that the model may invent faces or writing, and the note for that."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NOTE = Note(
     "invented", "So much detail is missing that the model invents what it shows: do not trust faces or writing in the result."
 )
 LARGE_FACTOR = 3
-"""From this enlargement on one number in nine is measured; letters and eyes are then a few pixels wide."""
+"""At this factor one number in nine is measured; letters and eyes are then a few pixels wide."""
 KEPT = 1 / LARGE_FACTOR**2
 """The same share of what is measured, for other tasks."""
 HEARD = 0.1
-"""A frequency that a blur leaves less of than this is taken as lost: noise and rounding hide it."""
+"""A frequency that a blur reduces below this share counts as lost: noise and rounding hide it."""
 
 
 def strong_blur(kernel: Tensor) -> bool:

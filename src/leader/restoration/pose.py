@@ -1,4 +1,4 @@
-"""From what a person has, a picture or a container, to the Problem that the sampler solves."""
+"""From a picture or a container to the Problem that the sampler solves."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ CPU = torch.device("cpu")
 class PosedProblem:
     """The Problem of a picture or a container, and what belongs to it.
 
-    given       the degraded picture (A^+ y where the measurement is no picture)
+    given       the degraded picture (A^+ y if the measurement is not a picture)
     sigma       the noise level for [0, 1] images; `sigma_from` says "given", "estimated" or "container"
     window      where the picture lies in the frame of the problem, if that is larger
     notes       choices made on the way, one sentence each
     options     of the task, as they were read: kernels and masks as tables
-    noise       the picture's noise where the problem holds a whitened measurement: sigma is then that of its operator
-    width       what the picture says of the width of a blur's kernel; None: not examined (no blur, or an exact kernel)
-    white       whether white noise was found in a picture that was never compressed, and nobody said how much there is
+    noise       the picture's noise if the problem holds a whitened measurement: sigma is then that of its operator
+    width       the picture's evidence on the width of a blur's kernel; None: not examined (no blur, or an exact kernel)
+    white       whether the level is that of white noise, estimated from a picture without compression
     misread     the probability that a choice made for the user is wrong and no noise level makes up for it
     examination of the given picture
-    advice      the repair of its diagnosis, where nobody named a task
-    grain       standard deviation, for [0, 1] images, of the grain that the result gets; 0 for none
+    advice      the repair that the diagnosis advised, if no task was given
+    grain       standard deviation, for [0, 1] images, of the grain added to the result; 0 for none
     """
 
     problem: Problem
@@ -71,13 +71,13 @@ class PosedProblem:
 
 
 class OfPosed:
-    """What a restoration, ready or done, tells of the problem it holds."""
+    """Access to the problem of a restoration, prepared or finished."""
 
     posed: PosedProblem
 
     @property
     def given(self) -> Picture:
-        """What was handed in, as a picture of any size (A^+ y where the measurement is no picture)."""
+        """The degraded picture that was given (A^+ y if the measurement is not a picture)."""
         return self.posed.given
 
     @property
@@ -102,7 +102,7 @@ class OfPosed:
 def pose_container(
     content: Measurement, task: str | None, sigma: float | None, options: Mapping[str, Any], device: torch.device = CPU
 ) -> PosedProblem:
-    """The problem in a container, which says itself what its operator is."""
+    """The problem in a container, which describes its own operator."""
     if task is not None and resolve_task(task, {})[0] != content.task:
         raise UsageError(f"The container holds a measurement of the task '{content.task}'; found the task '{task}'.")
     for name, value in options.items():
@@ -135,10 +135,10 @@ def pose_picture(
     jpeg: bool = True,
     clipped: bool = True,
 ) -> PosedProblem:
-    """The problem of a degraded picture, examined already or not; sigma None is estimated, that of a run to be repeated may be
+    """The problem of a degraded picture or of its examination; sigma None is estimated, that of a run to repeat may be
     `Coloured`.
 
-    jpeg     whether traces of JPEG are looked for
+    jpeg     whether to search for traces of JPEG
     clipped  whether noise may have been clipped at black and white
     """
     chosen, given = task_options(task, options)
@@ -170,8 +170,8 @@ def pose_picture(
     # an entry of a filtered measurement holds many pixels
     entrywise = measured.y is None and (noise is None or isinstance(operator, WeightedPixels))
     censored = find_clipped(pixels, plain, level, window) if clipped and entrywise else None
-    # beyond its frame a picture is a continuation, and an operator that was guessed may be another one: neither need be that of
-    # an image in range
+    # beyond its frame a picture is only continued, and a guessed operator may be wrong: neither has to agree with an image in
+    # range
     in_range = window is None and not request.doubts
     problem = Problem(y.to(device), operator, level, censored=censored, in_range=in_range)
     shown, origin = replace(measured.picture, pixels=pixels), "estimated" if sigma is None else "given"
@@ -195,8 +195,8 @@ def pose_picture(
 def _noise(
     measured: Measured, given: float | Coloured | None, task: Task, request: Request
 ) -> tuple[float, NoiseShape | None, bool]:
-    """The noise level, for white noise; the noise of the picture where its measurement is to be whitened; whether white noise
-    was found, uncompressed.
+    """The noise level, for white noise; the noise of the picture if its measurement has to be whitened; whether white noise was
+    found in a picture without compression.
     """
     if isinstance(given, Coloured):
         if not can_be_whitened(measured.operator, given.shape):
@@ -210,7 +210,7 @@ def _noise(
     if level is None:
         noise, notes = _estimate_noise(measured, task.amplifies, request.examination), request.notes
         if noise is None:
-            fact = "The picture is too small for its noise to be told, so it is taken to have none."
+            fact = "The picture is too small to measure its noise, so it is assumed to have none."
             notes.append(Note("noise untold", fact, Remedy("say how noisy it is", {"sigma": None})))
             noise = NoiseEstimate(0.0, 0.0, rounding(measured.picture.bits))
             if noise.sigma < task.weak_noise:
@@ -240,7 +240,7 @@ def _noise(
 def _estimate_noise(measured: Measured, amplified: bool, examination: Examination) -> NoiseEstimate | None:
     """The noise of what was measured, with that of its compression and of its rounding to 8 or 16 bits.
 
-    None where the picture is too small to tell; where it is a mask that leaves too little, the level has to be given.
+    None if the picture is too small to measure it; if a mask leaves too little, the level must be given.
     """
     examined = examination.of_measured(measured.pixels, measured.known)
     noise = examined.amplified_noise if amplified else examined.noise

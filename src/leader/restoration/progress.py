@@ -1,7 +1,7 @@
 """How long a restoration will take, and how far it is.
 
 Steps cost very different amounts: the embedded prior works on a small level of its pyramid while the noise is high, and SATP
-skips steps altogether. So work is counted and not steps: the cost the prior declares for every time still ahead.
+skips steps altogether. So work is counted instead of steps: the cost that the prior declares for every remaining time.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from leader.operators.jpeg import Jpeg
 from leader.plugins import Plugin
 from leader.plugins.ucdc import UCDC
 from leader.progress import TimeLeft, format_clock
+from leader.restoration.resources import use_threads
 from leader.restoration.restore import Preparation
 from leader.result import Step
 from leader.uncertainty.estimators import count_derivatives
 
 DERIVATIVE = 2.0
-"""What a derivative of the network, along a direction or backwards, takes in calls of it."""
+"""Cost of a derivative of the network, along a direction or backwards, in network calls."""
 HALF = 0.55
-"""What a call in half precision takes, in calls in single precision, where it is fast enough to be used."""
+"""Cost of a call in half precision, in calls in single precision, on machines where it is used."""
 OVERHEAD = 0.12
-"""What a step usually takes besides the network, as a share of a full-resolution network call."""
+"""Usual cost of a step besides the network, as a share of a full-resolution network call."""
 SOLVE = 0.05
-"""What one iteration of the solves of the plug-in `ucdc` adds to a step, in the same unit."""
+"""Cost that one iteration of the solves of the plug-in `ucdc` adds to a step, in the same unit."""
 JPEG = 0.2
-"""What the solve of a step adds where A is that of JPEG, in the same unit."""
+"""Cost of the solve of a step if A is that of JPEG, in the same unit."""
 AROUND = 1.8
-"""What the verdict, the trust map and the file take behind every run, in the same unit."""
+"""Cost of the verdict, the trust map and the file after a run, in the same unit."""
 SIDE = 256
 """The longest side of the picture on which the pace is measured: an eighth of a second of one core for the embedded prior."""
 CLOCK = 5
@@ -44,7 +45,7 @@ programs make a single call fast or slow.
 
 
 def count_work(ready: Preparation) -> float:
-    """All that lies ahead of a run at most, the file written, in pixels of full-resolution network calls."""
+    """The largest possible work of a run, including writing the file, in pixels of full-resolution network calls."""
     _, height, width = ready.problem.image_shape
     costs = _list_costs(ready)
     around = (count_overhead(ready) * len(costs) + AROUND + ready.plan.method.cost.start) * height * width
@@ -52,20 +53,20 @@ def count_work(ready: Preparation) -> float:
 
 
 def _list_costs(ready: Preparation) -> list[float]:
-    """Of every network call that may lie ahead, in pixels of full-resolution calls in single precision."""
+    """The cost of every network call that the run may make, in pixels of full-resolution calls in single precision."""
     half = ready.sampler.prior.half_from
     return [cost * (HALF if half is not None and t >= half else 1.0) for t, cost in ready.work()]
 
 
 def count_overhead(ready: Preparation) -> float:
-    """What a step takes besides the network, in full-resolution network calls."""
+    """The cost of a step besides the network, in full-resolution network calls."""
     solves = (item for item in ready.plan.plugins if isinstance(item, UCDC) and item.covariance == "full")
     operator = JPEG if isinstance(ready.problem.operator, Jpeg) else 0.0
     return OVERHEAD + operator + SOLVE * sum(item.iterations for item in solves)
 
 
 def _count_calls(ready: Preparation) -> float:
-    """What the network does at a step, derivatives of the method and for the uncertainty included, in calls."""
+    """The network's work in a step, including derivatives for the method and the uncertainty, in calls."""
     plan, cost = ready.plan, ready.plan.method.cost
     values, probes = math.prod(ready.problem.image_shape), int(plan.settings["probes"])
     visits = plan.grid.visits
@@ -79,8 +80,8 @@ class Forecast:
     """How long a run will take, without a second try, at the pace of a few network calls just before it.
 
     seconds  until its picture is written
-    call     of a network call on the whole picture
-    most     whether that is the most it can take: a plug-in may leave out steps
+    call     seconds of a network call on the whole picture
+    most     whether `seconds` is an upper bound: a plug-in may skip steps
     """
 
     seconds: float
@@ -94,16 +95,16 @@ def forecast_run(
     clock: Callable[[], float] = time.perf_counter,
     own: Callable[[], float] = time.thread_time,
 ) -> Forecast:
-    """Measures the pace of this moment, which what else the machine does slows down.
+    """Measures the current pace, which other programs on the machine slow down.
 
-    busy  seconds that passed for one of the processor lately: a few calls may be lucky or not, so that both count alike
+    busy  recent seconds per processor second: a few calls may be lucky or unlucky, so both measurements count equally
     """
     prior, (channels, height, width) = ready.sampler.prior, ready.problem.image_shape
     side = prior.size or (min(height, SIDE), min(width, SIDE))
     t = prior.schedule.at_clock(CLOCK)
     x = torch.zeros(1, channels, *side, device=ready.problem.y.device)
     work, used = count_work(ready) / prior.work(t, *side), list[float]()
-    with torch.no_grad(), ready.with_its_threads():
+    with torch.no_grad(), use_threads(ready.threads):
         begin = clock()
         while True:
             started = own()
@@ -122,8 +123,7 @@ def forecast_run(
 class RunProgress(TimeLeft):
     """How far a run is, by its position on the grid, and the time that the rest will take at the pace so far.
 
-    call  seconds of a network call on the whole picture, where that was measured: the first steps, which are the cheap ones, do
-          not tell it
+    call  seconds of a network call on the whole picture, if measured: the first steps are too cheap to show it
     """
 
     def __init__(self, ready: Preparation, clock: Callable[[], float] = time.monotonic, call: float | None = None) -> None:
@@ -137,7 +137,7 @@ class RunProgress(TimeLeft):
             self.learn(1.0, (1 + overhead) * call)
 
     def add(self, step: Step) -> None:
-        """Takes note of a step of the one image of a restoration; a jump takes all that it leaves out."""
+        """Counts a step of the one image of a restoration; a jump also counts the steps it skips."""
         after = len(self.costs) if int(step.u[0]) == -1 else self.position + int(step.jump[0])
         self.finish(self.costs[self.position])
         skipped = self.costs[self.position + 1 : after]

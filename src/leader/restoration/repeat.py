@@ -1,7 +1,7 @@
-"""A run written down, so that it can be repeated: every option, resolved, and every table; and in short, in its picture.
+"""Records a run so that it can be repeated: every resolved option and every table; and a short form inside its picture.
 
-`describe_run` makes the JSON of a run, `arguments_of` turns it back into arguments of `prepare`: the same picture gives the
-same bytes again, even where kernel files are gone or presets have changed.
+`describe_run` makes the JSON of a run, `arguments_of` converts it back to arguments of `prepare`: the same picture gives the
+same bytes again, even if kernel files are gone or presets have changed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Origin:
         half_from: int | None,
         uniform_grid: bool,
     ) -> Origin:
-        """What is known of a picture and a prior that were read just now."""
+        """The origin of a picture and a prior that were just read."""
         file = Path(image) if isinstance(image, (str, Path)) else None
         source = None if isinstance(prior, Prior) else str(prior)
         if source is not None and Path(source).expanduser().exists():
@@ -93,7 +93,7 @@ class Origin:
 
 
 def weights_hash(prior: str) -> str | None:
-    """SHA-256 of the weights of a prior by name or path, where they are one file that is quickly read."""
+    """SHA-256 of the weights of a prior by name or path, if they are one file that is quick to read."""
     if prior == "embedded":
         with resources.as_file(resources.files("leader.priors") / "weights" / "pyramid.safetensors") as file:
             return sha256_of(file)
@@ -161,9 +161,9 @@ def _unpack_table(name: str, packed: Mapping[str, Any]) -> Exactly:
 def arguments_of(summary: Mapping[str, Any], prior: Prior | None = None) -> dict[str, Any]:
     """The arguments of `prepare` that repeat a run, from its `Restoration.summary()`.
 
-    prior  the one of that run, where it was given as an object
+    prior  that of the run, if it was given as an object
 
-    What the run resolved is given in full and presets are off, so that later versions of them do not matter.
+    All resolved choices are given explicitly and presets are off, so that later versions of presets do not matter.
     """
     if not isinstance(summary, Mapping) or summary.get("leader") != FORMAT:
         raise LeaderError(f"This is no run that can be repeated; expected the summary of a restoration, '{FORMAT}'.")
@@ -190,7 +190,7 @@ def arguments_of(summary: Mapping[str, Any], prior: Prior | None = None) -> dict
 
 
 def _shape_of_noise(noise: NoiseShape | None) -> dict[str, Any]:
-    """The picture's noise where its measurement was whitened."""
+    """The picture's noise if its measurement was whitened."""
     return {
         "noise_spectrum": noise.table.tolist() if isinstance(noise, NoiseSpectrum) else None,
         "shot_noise": [noise.gain, noise.floor, noise.least] if isinstance(noise, ShotNoise) else None,
@@ -198,7 +198,7 @@ def _shape_of_noise(noise: NoiseShape | None) -> dict[str, Any]:
 
 
 def _sigma_of(summary: Mapping[str, Any]) -> float | Coloured:
-    """The noise level; with the picture's noise where the measurement was whitened."""
+    """The noise level, with the picture's noise if the measurement was whitened."""
     sigma = as_sigma(_field(summary, "sigma", (int, float)))
     table, line = summary.get("noise_spectrum"), summary.get("shot_noise")
     try:
@@ -248,17 +248,17 @@ def _read_row(settings: Mapping[str, Any], name: str) -> tuple[int, ...]:
 
 
 def _prior_of(summary: Mapping[str, Any], prior: Prior | None) -> dict[str, Any]:
-    """Prior and dtype; weights that are no longer those of the run are refused."""
+    """Prior and dtype; weights other than those of the run are rejected."""
     about = _field(summary, "prior", dict)
     source, digest = about.get("source"), about.get("sha256")
     if prior is not None:
         return {"prior": prior}
     if not isinstance(source, str):
-        raise LeaderError("This run had a prior that was given as an object; hand the same one in again as `prior`.")
+        raise LeaderError("This run used a prior that was given as an object; pass the same one again as `prior`.")
     dtype = _field(summary, "dtype", str)
     found = weights_hash(source) if digest is not None else None
     if found is not None and found != digest:
-        raise LeaderError(f"The weights of the prior '{printable(source)}' are not those of the run; get the former ones back.")
+        raise LeaderError(f"The weights of the prior '{printable(source)}' are not those of the run; use the original ones.")
     return {"prior": source, "dtype": dtype}
 
 

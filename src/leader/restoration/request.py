@@ -1,7 +1,7 @@
-"""One restoration asked for in words: the same choices for the command line, the page, folders and a run that is repeated.
+"""A restoration request as text: the same choices for the command line, the page, folders and repeated runs.
 
-A new choice is one field of `RestoreRequest`: its `Word` says how it is asked for, `arguments` hands it to `prepare`. Light to
-import, since the command line makes its options of it.
+A new choice is one field of `RestoreRequest`: its `Word` describes the option, `arguments` passes it to `prepare`. Light to
+import, since the command line derives its options from it.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from leader.restoration.restore import Preparation
 
 NONE = "none"
-"""No plug-ins, or no estimator: other than leaving the choice open."""
+"""No plug-ins, or no estimator; not the same as leaving the choice open."""
 AUTO = "auto"
-"""A kernel or mask that is found for every picture anew."""
+"""A kernel or mask that is found in each picture."""
 MOST_WHOLE = 2**31 - 1
 _DRAWN = {"kernel": ("gaussian:", "disk:", "line:", "motion:"), "mask": ("random:",)}
 
 
 @dataclass(frozen=True)
 class Word:
-    """How a choice is asked for.
+    """How a user gives a choice.
 
     help         one sentence
-    kind         type of what is typed
-    options      names at the command line where they are not that of the field alone, the long one first
-    metavar      what stands for the value there
-    names        lists the values that are known, for completion and menus
+    kind         type of the value
+    options      names on the command line if they differ from that of the field, the long one first
+    metavar      placeholder of the value there
+    names        lists the known values, for completion and menus
     least, most  bounds of a number
     repeated     whether it may be given several times
     """
@@ -88,11 +88,11 @@ def _estimator_names() -> list[str]:
 
 @dataclass(frozen=True)
 class RestoreRequest:
-    """Every choice of a restoration besides the picture; None where it is left open.
+    """Every choice of a restoration except the picture; None if it is left open.
 
-    settings  of method and plug-ins, as in `prepare`; budget and estimator win over them
-    ids       of a run that is repeated
-    options   of tasks, where they have no field of their own
+    settings  of method and plug-ins, as in `prepare`; budget and estimator take precedence
+    ids       of a run to repeat
+    options   of tasks that have no field of their own
     """
 
     task: str | None = word(None, "What happened to the picture: see leader tasks.", str, "--task", "-t", names=_task_names)
@@ -107,8 +107,8 @@ class RestoreRequest:
     factor: float | None = word(
         None, "How much larger sr makes a picture, also 1.5 (default 4).", float, metavar="NUMBER", least=1, most=16
     )
-    size: Any = word(None, "The size of sr's result; a side that is left out follows.", metavar="WIDTHxHEIGHT")
-    down: str | None = word(None, "How it became small: auto (default), lanczos, box, ...: see leader tasks sr.")
+    size: Any = word(None, "Size of the result of sr; a side that is left out follows.", metavar="WIDTHxHEIGHT")
+    down: str | None = word(None, "How the picture was made small: auto (default), lanczos, box, ...: see leader tasks sr.")
     quality: str | None = word(
         None,
         "How much work to spend: draft, standard (the default) or best; all the same for denoising.",
@@ -117,15 +117,13 @@ class RestoreRequest:
         "-q",
     )
     look: str | None = word(None, "natural (believable texture, the default) or faithful (closer to the truth on average).")
-    grain: Any = word(
-        None, "What becomes of noise in sr and deblurring: remove (the default), keep, or a level.", metavar="GRAIN"
-    )
+    grain: Any = word(None, "Noise in sr and deblurring: remove (the default), keep, or a level to add.", metavar="GRAIN")
     method: str | None = word(
         defaults.METHOD, "A method of your own choice: see leader methods.", str, "--method", "-m", names=_method_names
     )
     plugins: tuple[str, ...] | None = word(
         defaults.PLUGINS,
-        "May be repeated, none for none; a method of your own choice has leader.",
+        "May be repeated; none for none. By default, --method uses leader.",
         str,
         "--plugin",
         "-p",
@@ -142,14 +140,12 @@ class RestoreRequest:
     dtype: str | None = word(
         None, "Numbers to compute with: auto (half precision where it is fast and safe), mixed, float32, ..."
     )
-    threads: int | None = word(None, "Threads of the CPU; the bits depend on them.", int, least=1, most=1024)
-    seed: int = word(defaults.SEED, "Another seed, another draw.", int, least=0)
+    threads: int | None = word(None, "CPU threads; the exact bits depend on their number.", int, least=1, most=1024)
+    seed: int = word(defaults.SEED, "Seed of the noise: another seed gives another result.", int, least=0)
     average: int | None = word(None, "The mean of N runs: closer to the truth, N times the work.", int, metavar="N", least=1)
-    jpeg: bool = word(
-        True, "Make use of the traces of JPEG compression, in the file or in its pixels.", bool, "--jpeg/--no-jpeg"
-    )
+    jpeg: bool = word(True, "Use traces of JPEG compression in the file or its pixels.", bool, "--jpeg/--no-jpeg")
     clipped: bool = word(
-        True, "Take noise to have been cut off where the picture is black or white.", bool, "--clipped/--no-clipped"
+        True, "Assume that noise was clipped where the picture is black or white.", bool, "--clipped/--no-clipped"
     )
     settings: Mapping[str, Any] = field(default_factory=dict)
     ids: tuple[int, ...] | None = None
@@ -181,7 +177,7 @@ class RestoreRequest:
         )
 
     def arguments(self) -> dict[str, Any]:
-        """Those of `prepare` besides the image; what is left open is left out."""
+        """The arguments of `prepare` except the image; choices left open are omitted."""
         if self.budget is not None and self.plugins is None:
             return replace(self, plugins=("leader",)).arguments()  # whose budget it is
         given = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -195,7 +191,7 @@ class RestoreRequest:
         return {name: value for name, value in given.items() if value is not None}
 
     def prepare(self, image: ImageLike, **changes: Any) -> Preparation:
-        """The restoration of an image with every choice made; `changes` are arguments of `prepare` that win."""
+        """The restoration of an image with every choice made; `changes` override arguments of `prepare`."""
         from leader.restoration.restore import prepare
 
         return prepare(image, **{**self.arguments(), **changes})
@@ -209,7 +205,7 @@ class RestoreRequest:
         return round(given[0] * (self.factor or 1)), round(given[1] * (self.factor or 1))
 
     def read_files(self) -> RestoreRequest:
-        """The same with the files of kernel and mask read: workers elsewhere may not have them, and they may change."""
+        """The same with the files of kernel and mask read: other machines may not have them, and they may change."""
         from leader.pictures import MOST_PIXELS
         from leader.pictures.container import WIDEST_KERNEL
         from leader.restoration.arguments import read_table
@@ -244,20 +240,22 @@ class RestoreRequest:
 
 
 def word_of(kind: type, name: str) -> Word:
-    """How a field of a dataclass of choices is asked for."""
+    """The `Word` of a field of a dataclass of choices."""
     found: Word = next(item.metadata["word"] for item in fields(kind) if item.name == name)
     return found
 
 
 def parse_word(name: str, value: Any) -> Any:
-    """What a form's field says for a choice of `RestoreRequest`; None where it is empty."""
+    """The value that a form's field gives for a choice of `RestoreRequest`; None if it is empty."""
     about, label = word_of(RestoreRequest, name), name.replace("_", " ")
     text = "" if value is None else str(value).strip()
     if not text:
         return None
     if about.kind not in (int, float):
         if about.names is not None and REFERENCE.fullmatch(text):  # a visitor may not have files of this machine imported
-            raise UsageError(f"The {label} is one of a list here; a class of one's own is for Python and the command line.")
+            raise UsageError(
+                f"The {label} is chosen from a list here; your own classes work in Python and on the command line."
+            )
         return text
     try:
         number = float(text.replace(",", "."))

@@ -1,4 +1,4 @@
-"""What a restoration takes of the machine: threads, and memory, which is checked before anything large is allocated."""
+"""Threads and memory of a restoration; memory is checked before anything large is allocated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leader.errors import LeaderError, UsageError, no_memory
 
 MOST_THREADS = 1024
 BYTES_PER_PIXEL = 240
-"""What a pixel of a colour picture takes at least while it is restored: the states of the loop and the smallest network
+"""Least memory per pixel of a colour picture during a restoration: the states of the loop and the smallest network
 (measured with the embedded prior: 260 bytes a pixel at 12 million, more where the picture is not large enough for pieces)."""
 BYTES_ALWAYS = 250 << 20
 """The libraries themselves."""
@@ -26,7 +26,7 @@ def count_needed_memory(shape: tuple[int, int, int]) -> int:
 
 
 def find_memory() -> int | None:
-    """Bytes of memory that the machine, or the container the program runs in, has; None where that is unknown."""
+    """Bytes of memory that the machine, or the container the program runs in, has; None if that is unknown."""
     try:
         found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not every system has sysconf or these names
@@ -42,7 +42,7 @@ def find_memory() -> int | None:
 
 
 def check_memory(shape: tuple[int, int, int]) -> None:
-    """Refuses an image of shape (C, H, W) that cannot be restored in the memory there is."""
+    """Rejects an image of shape (C, H, W) that cannot be restored in the available memory."""
     needed, there = count_needed_memory(shape), find_memory()
     if there is not None and needed > there:
         raise LeaderError(
@@ -65,7 +65,7 @@ def use_threads(count: int | None) -> Iterator[None]:
 
 @contextmanager
 def explain_memory(shape: tuple[int, int, int] | None) -> Iterator[None]:
-    """Raises a LeaderError where the block runs out of memory, which torch reports as a RuntimeError.
+    """Raises a LeaderError if the block runs out of memory, which torch reports as a RuntimeError.
 
     shape  (C, H, W) of the image, for the sentence
     """

@@ -2,7 +2,7 @@
 
 This is where pictures in [0, 1] become a Problem and results become pictures again. `prepare` makes every
 choice (noise level, operator, borders, settings) and `Preparation.run` does the work, so that a progress bar
-knows what lies ahead.
+knows how much there is to do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -60,10 +60,10 @@ PriorLike = str | Path | Prior | Any
 class Preparation(OfPosed):
     """A restoration with every choice made, ready to run.
 
-    ids      the name of the image, which with the seed chooses its noise; one for each run where several are averaged
-    threads  of torch while it runs; None: as many as torch is set to
-    average  how many runs the picture is the mean of
-    same     the qualities that do what this run does, that of this run among them; empty where a method was named
+    ids      the id of the image, which together with the seed determines its noise; one per run if several are averaged
+    threads  of torch during the run; None: torch's own setting
+    average  the number of runs whose mean the picture is
+    same     the qualities that give this same run, its own included; empty if a method was named
     """
 
     posed: PosedProblem
@@ -106,7 +106,7 @@ class Preparation(OfPosed):
 
     @contextmanager
     def use_resources(self) -> Iterator[None]:
-        """The threads of the run, and one sentence where the memory does not suffice, for the time of a block."""
+        """Sets the threads of the run, and explains a lack of memory in one sentence, for the duration of a block."""
         with explain_memory(self.problem.image_shape), use_threads(self.threads):
             yield
 
@@ -147,10 +147,10 @@ class Preparation(OfPosed):
         return judge(measure(facts))
 
     def _noise(self) -> float | None:
-        """The given picture's own white noise, where nothing but noise was to be removed and the level was given.
+        """The given picture's own white noise, if only noise was to be removed and its level was given.
 
-        A level that was estimated rests on the same picture, and knows of noise that is not white. None where the picture is
-        too small.
+        An estimated level comes from the same picture and accounts for noise that is not white. None if the picture is too
+        small.
         """
         if self.problem.operator.task != "denoise" or self.sigma_from == "estimated":
             return None
@@ -158,7 +158,7 @@ class Preparation(OfPosed):
         return None if noise is None or isinstance(noise, NotExamined) else noise.white
 
     def with_sigma(self, sigma: float, note: str) -> Preparation:
-        """The same with another noise level for [0, 1] images; everything that depends on it is chosen anew."""
+        """The same with another noise level for [0, 1] images; everything that depends on it is chosen again."""
         problem = replace(self.problem, sigma=torch.full_like(self.problem.sigma, 2 * sigma))
         posed = replace(self.posed, problem=problem, sigma=sigma, notes=(*self.notes, note))
         return replace(self, posed=posed, plan=self.sampler.plan(problem))
@@ -166,12 +166,8 @@ class Preparation(OfPosed):
     def _crop(self, images: Tensor) -> Tensor:
         return images if self.posed.window is None else self.posed.window.crop(images)
 
-    def with_its_threads(self) -> AbstractContextManager[None]:
-        """Torch with the threads of this run, for the time of a block."""
-        return use_threads(self.threads)
-
     def work(self) -> list[tuple[int, float]]:
-        """(t, cost) of every network call that may lie ahead, in order; cost in full-resolution pixels."""
+        """(t, cost) of every network call that the run may make, in order; cost in full-resolution pixels."""
         _, height, width = self.problem.image_shape
         return [
             (now, self.sampler.prior.work(now, height, width))
@@ -223,10 +219,10 @@ def restore(
     image     a path (a picture, or a container written by `leader degrade`), Pillow image, array or tensor in
               [0, 1]
     task      sr, deblur-gaussian, deblur-motion, deblur, inpaint, colourise, denoise, jpeg; containers know theirs. None:
-              what `diagnose` advises, as `notes` tell; nothing is enlarged that way
+              what `diagnose` advises, which `notes` reports; this never enlarges a picture
     on_step   called with every Step, for progress and previews
-    check     whether the result gets a verdict; where it failed and sigma was estimated, the run
-              is repeated with a larger one, at most twice
+    check     whether the result gets a verdict; if it failed and sigma was estimated, the run
+              is repeated with a larger sigma, at most twice
     choices   those of `prepare`: sigma, quality, look, grain, method, plugins, steps, prior, seed, ids, average, device, dtype,
               threads, settings, jpeg, and the task's own: kernel, kernel_doubt, mask, factor, size, down, options
 
@@ -273,34 +269,34 @@ def prepare(
     down: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Preparation:
-    """Makes every choice of a restoration, and refuses what cannot be done, before the first network call.
+    """Makes every choice of a restoration, and rejects what cannot be done, before the first network call.
 
     image, task  as in `restore`
-    sigma        noise level for [0, 1] images; None: the container's, or estimated from the picture; `Coloured` for a run
-                 that is repeated
+    sigma        noise level for [0, 1] images; None: the container's, or estimated from the picture; `Coloured` for
+                 repeating a run
     quality      "draft", "standard" (the default) or "best"; look: "natural" (the default) or "faithful". They choose
-                 method, plug-ins, grid and steps, by prior, task and noise; what is given besides wins
+                 method, plug-ins, grid and steps by prior, task and noise; explicit arguments take precedence
     grain        for sr and deblurring: "remove" (the default), "keep" (noise of the picture's own level is put back onto the
                  result) or that level
     method       a host by name or as an object, with 100 steps and the plug-in "leader" unless others are given
     seed, ids    choose the noise: a picture with ids=3 gets what image 3 of a batch gets
-    average      number of runs whose mean the picture is: closer to the truth, smoother, and as many times the work; None:
-                 one, or as many as quality and look ask for
-    device       where prior and measurement are put; None: where the prior is, the CPU for one by name
+    average      number of runs whose mean is the picture: closer to the truth, smoother, and as many times the work; None:
+                 one, or as many as quality and look require
+    device       where prior and measurement are placed; None: that of the prior, the CPU for a prior by name
     dtype        of the network of a prior by name: "auto" (the default: half precision at the times where its rounding is
                  far below Sigma_t, on machines where that is faster), "mixed" (the same on any machine), float32 (the
                  same bits on machines of both kinds), float16 or bfloat16
-    threads      of torch, on the CPU; None: as many as it is set to. The bits of a result depend on it
+    threads      of torch, on the CPU; None: torch's own setting. The exact bits of a result depend on it
     settings     of the Sampler: the method's by name, a plug-in's in a dict under its name ({"satp": {"budget":
                  0.05}}), grid, estimator, probes, trust_time, use_presets
-    jpeg         False: nothing is made of traces of JPEG, neither of tables in a file nor of blocks in pixels
-    clipped      False: what stands at black or white counts as measured; otherwise noise is taken to have been cut off there
-    examination  of the image, where it has begun, as that of a Diagnosis: nothing is searched twice
+    jpeg         False: traces of JPEG are ignored, both tables in a file and blocks in pixels
+    clipped      False: black and white pixels count as measured; otherwise noise is assumed to have been clipped there
+    examination  an existing examination of the image, such as that of a Diagnosis, so that nothing is searched twice
     kernel       for blurs: "auto" (found in the picture), "gaussian:STD", "disk:RADIUS", "line:LENGTH:ANGLE",
                  "motion:SEED", a file or a table; kernel_doubt: the relative error of its width, 0 for none
     mask         for inpainting: a file or a table, 1 (white) where the picture is known; None: where it is not transparent
     factor       for sr, 1 to 16 (default 4); or size: that of the result, (width, height) or "1920x1080"
-    down         for sr: how the picture became small, "auto" (the default: found in the picture), "nearest", "box",
+    down         for sr: how the picture was made small, "auto" (the default: found in the picture), "nearest", "box",
                  "bilinear", "pillow-bicubic", "lanczos", "bicubic" or "average"
     options      of a task of your own, by name
 
@@ -323,7 +319,7 @@ def prepare(
     with explain_memory(None), use_threads(threads):
         if isinstance(image, (str, Path)) and Path(image).suffix.lower() == SUFFIX:
             if isinstance(level, Coloured):
-                raise UsageError("A container has white noise; the noise of the run that is repeated is not.")
+                raise UsageError("A container has white noise, but the run to repeat had noise that is not white.")
             posed = pose_container(read_container(Path(image)), task, level, options, place)
         else:
             posed = _posed(examination or examine(as_picture(image)), task, level, options, place, bool(jpeg), bool(clipped))
@@ -332,7 +328,7 @@ def prepare(
         path = choice.path(posed.problem)
         sampler = choice.sampler(posed.problem, find_task(posed.task).plugins, path)
         sampler.prior = _cut_prior(sampler.prior, posed.problem)
-        plan = sampler.plan(posed.problem)  # refuses what the method or a plug-in cannot serve
+        plan = sampler.plan(posed.problem)  # rejects what the method or a plug-in does not support
     numbers = None if isinstance(prior, Prior) else name_precision(dtype, model)
     origin = Origin.record(image, prior, place, numbers, model.half_from, plan.grid.uniform)
     runs = count or path.average
@@ -341,7 +337,7 @@ def prepare(
 
 
 def _show_choices() -> None:
-    """Lets prompts and `help` see the choices that type checkers see in RestoreChoices."""
+    """Shows the choices, which type checkers take from RestoreChoices, to prompts and `help`."""
     own = inspect.signature(restore)
     shared = [item for item in inspect.signature(prepare).parameters.values() if item.name in RestoreChoices.__annotations__]
     fixed = [item for item in own.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
@@ -365,7 +361,7 @@ def _posed(
     jpeg: bool,
     clipped: bool,
 ) -> PosedProblem:
-    """The problem of a picture; where nobody said what is wrong with it, of what its diagnosis advises."""
+    """The problem of a picture; without a task, that of the repair that its diagnosis advises."""
     if task is not None:
         return pose_picture(examination, task, level, options, place, jpeg, clipped)
     refuse_options(options)
@@ -384,12 +380,12 @@ def _load_prior(prior: str | Path | Prior, device: torch.device | str | None, dt
 
 
 def name_precision(dtype: torch.dtype | str | None, prior: Prior) -> str:
-    """What was made of the dtype asked for: "auto" is "mixed" or "float32"."""
+    """The precision that a dtype results in: "auto" becomes "mixed" or "float32"."""
     return prior.precision if dtype in (None, loading.AUTO) else str(dtype).removeprefix("torch.")
 
 
 def _read_ids(ids: int | Sequence[int] | None, runs: int) -> tuple[int, ...] | None:
-    """The id of every run; of several the first may be given alone."""
+    """The id of every run; for several runs the first id is enough."""
     if ids is None:
         return None
     given = tuple(ids) if isinstance(ids, (list, tuple)) else (ids,)

@@ -1,4 +1,4 @@
-"""Restoration: what a run on a picture leaves, the restored picture and everything about it."""
+"""Restoration: the result of a run on a picture, and everything about it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Restoration(OfPosed):
     result   the run, cropped to the picture: images [1, C, H, W] in [-1, 1], trace, ledger, settings
     seconds  wall-clock time of the run
     origin   where prior and picture came from, for repeating the run
-    verdict  whether the answer is plausible and the measurement was as stated; None where the run was not checked
-    tries    the runs it took where a failed one was repeated, in order (see `second_try`)
-    trust    where the uncertainty comes from and what other intervals take; None where the prior has no referee
+    verdict  whether the result is plausible and the measurement was as stated; None if the run was not checked
+    tries    all runs in order, if a failed one was repeated (see `second_try`)
+    trust    the source of the uncertainty and the factors of other intervals; None if the prior has no referee
 
     >>> leader.restore(torch.rand(3, 16, 24), "denoise", sigma=0.1, steps=3, check=False).array.shape
     (16, 24, 3)
@@ -66,7 +66,7 @@ class Restoration(OfPosed):
     def uncertainty(self) -> NDArray[np.float32] | None:
         """Standard deviation per pixel [H, W] for [0, 1] images, channels joined by root mean square, or None.
 
-        That of the error where the prior has a referee, else the model's own posterior spread.
+        That of the error if the prior has a referee, else the model's own posterior spread.
         """
         spread = self.result.posterior_std if self.result.error_std is None else self.result.error_std
         if spread is None:
@@ -77,8 +77,8 @@ class Restoration(OfPosed):
     def save(self, path: str | Path, location: bool = False) -> None:
         """Writes the restored picture; the suffix chooses the format.
 
-        Its metadata is that of the picture given, with a note of how it was made; `location` keeps the place where it was
-        taken, which is left out otherwise.
+        Its metadata is that of the given picture, with a note of how it was made; `location` keeps the place where it was
+        taken, which is dropped otherwise.
         """
         if not isinstance(path, (str, Path)):
             raise UsageError(f"A picture is saved at a path; found {type(path).__name__}.")

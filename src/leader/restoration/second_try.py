@@ -1,8 +1,8 @@
-"""A failed run is repeated with a larger noise level, where that was estimated and may be far too low.
+"""Repeats a failed run with a larger noise level, if that was estimated and may be far too low.
 
-That is where noise or waves were found in the answer; a wrong kernel, an inverted mask or detail that was taken for noise are
-not cured by more of it. A repetition is kept only if it explains the measurement better and looks more like a picture. What was
-given is never changed.
+Noise or waves in the result suggest that; a larger level does not cure a wrong kernel, an inverted mask or detail that was
+mistaken for noise. A repetition is kept only if it explains the measurement better and looks more like a picture. A noise level
+given by the user is never changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Try:
 
 
 def run_with_second_try(ready: Preparation, run: Callable[[Preparation], Restoration]) -> Restoration:
-    """`run(ready)`; where that failed and sigma was estimated, again with twice and four times the noise level."""
+    """`run(ready)`; if that failed and sigma was estimated, again with twice and four times the noise level."""
     best = run(ready)
     if best.verdict is None or best.verdict.level != "failed" or best.sigma_from != "estimated":
         return best

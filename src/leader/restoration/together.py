@@ -1,6 +1,6 @@
-"""Several pictures in one pass of the network, where that pays: on a GPU, small ones of one size that are restored alike.
+"""Several pictures in one pass of the network, if that pays off: on a GPU, small ones of one size with the same settings.
 
-Each gets the noise that it would get alone, so that it becomes what it becomes alone, up to the roundings of a batch.
+Each gets the noise that it would get alone, so that its result is the same as alone, up to the rounding of a batch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from leader.uncertainty.estimators import Hutchinson, make_estimator
 MOST_TOGETHER = 16
 """Pictures of one pass."""
 MOST_PIXELS = 1 << 20
-"""Of all pictures of one pass: a larger one fills a GPU alone. Chosen without a GPU at hand."""
+"""Of all pictures in one pass: a larger picture fills a GPU alone. Chosen without a GPU."""
 _OPERATORS: set[type[LinearOperator]] = {Denoising, Inpainting, Colourisation, BicubicSR, AveragePoolSR, Blur, SeparableBlur}
 _OPERATORS.update(PILLOW_DOWNSAMPLING.values())
 """Operators that follow from the options of their task and the size of the picture alone."""
@@ -41,7 +41,7 @@ _GRID = ("grid", "grid_clock", "grid_labels")
 
 
 def run_all(ready: Sequence[Preparation], check: bool = True) -> list[Restoration | Exception]:
-    """Runs every preparation, alike ones together; what a picture raised stands in its place."""
+    """Runs every preparation, similar ones together; an exception takes the place of its result."""
     found: dict[int, Restoration | Exception] = {}
     for rows in passes(ready):
         made = _try_together([ready[row] for row in rows], check)
@@ -50,7 +50,7 @@ def run_all(ready: Sequence[Preparation], check: bool = True) -> list[Restoratio
 
 
 def _try_together(some: Sequence[Preparation], check: bool) -> list[Restoration] | None:
-    """What one pass gives; None where it fails, since one picture, or the sum of all, was too much: then each runs alone."""
+    """The results of one pass; None if it fails because of one picture or the size of all: then each runs alone."""
     try:
         return run_together(some, check) if len(some) > 1 else None
     except Exception:

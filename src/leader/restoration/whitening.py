@@ -1,4 +1,4 @@
-"""Noise that is not white in a Problem, which knows one noise level: the measurement is whitened and the operator with it.
+"""Noise that is not white in a Problem, which has one noise level: the measurement and the operator are whitened.
 
 Blurs and denoising are diagonal in Fourier, where noise of a spectrum is too: `WhitenedBlur`. Noise that grows with brightness
 is diagonal in pixels, and so is denoising: `WeightedPixels`. Inpainting has holes: nothing is whitened, the spectrum enters

@@ -1,8 +1,8 @@
-"""Is weak noise worth taking away? Not where the network expects an answer hardly nearer to the truth than the picture.
+"""Is weak noise worth removing? Not if the network expects its estimate to be hardly closer to the truth than the picture.
 
-Fine texture all over a picture looks like weak noise to every estimate of it, and is lost where it is taken for that. The
-network says how far its answer to a noisy picture may be off: texture that it does not know makes that more than the noise. The
-picture is then left as it is, with a note; nothing was to be gained.
+Fine texture all over a picture looks like weak noise to every estimator, and is lost if it is mistaken for noise. The network
+predicts the error of its estimate: unknown texture makes that larger than the noise. The picture is then left as it is, with a
+note, since there was nothing to gain.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ textures that look noisy have 0.89 to 4 of it (`benchmarks/weak_noise.py`).
 
 @torch.no_grad()
 def expected_error(prior: Prior, problem: Problem) -> float | None:
-    """Root mean square, for [0, 1] images, of the error that the network expects of its answer to a picture with white noise.
+    """Root mean square, for [0, 1] images, of the error that the network predicts for its estimate of a noisy picture.
 
-    The picture is a state at the time whose noise it has; the middle of a large one speaks for all of it. None where the
-    network has no opinion.
+    The picture is a state at the time with the same noise; only the middle of a large one is used. None if the network predicts
+    no error.
     """
     y = problem.impute().y[(..., *middle(tuple(problem.y.shape[-2:])))]
     t = torch.tensor([prior.schedule.nearest(float(problem.sigma[0]))], device=y.device)
@@ -47,7 +47,7 @@ def leaves_nothing_open(problem: Problem) -> bool:
 
 
 def left_where_nothing_is_gained(posed: PosedProblem, prior: Prior) -> PosedProblem:
-    """The problem; without noise where weak white noise was found in it that the prior would not take away to its good."""
+    """The problem; without noise if weak white noise was found that the prior could not remove with a gain."""
     plain = isinstance(posed.problem.operator, Denoising) and posed.noise is None
     if not (plain and posed.white and 0 < posed.sigma < WEAK):
         return posed

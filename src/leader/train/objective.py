@@ -46,8 +46,7 @@ def fit_task(task: Task, photos: dict[str, Photographs]) -> Task:
 class Examples:
     """Noisy level crops that share the number of guides, with their clean sides.
 
-    noisy, clean: [B, 3, S, S]; full: per image the clean full-resolution crop [3, S 2^k, S 2^k]; sigma,
-    level: [B].
+    noisy, clean: [B, 3, S, S]; full: per image the clean full-resolution crop [3, S 2^k, S 2^k]; sigma, level: [B].
     """
 
     noisy: Tensor

@@ -1,4 +1,4 @@
-"""How far an answer can be trusted: how large its errors are, was y = A x + noise true, and does it look like a picture?"""
+"""How far a result can be trusted: how large its errors are, whether y = A x + noise holds, and whether it looks natural."""
 
 from leader.trust.error_map import ErrorMap, add_errors, raise_invented
 from leader.trust.evidence import Watch

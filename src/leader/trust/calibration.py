@@ -39,11 +39,11 @@ STRONG = 0.2
 HOLE = 0.002
 """Share of a picture far from anything known above which inpainting fills a hole rather than scattered pixels."""
 LEAN = 32
-"""Runs of all families that count at a noise level beside a family's own: a referee says of all families much the same, and
-sixteen photographs fix a factor less well than that.
+"""Number of runs of all families that are added to a family's own at a noise level: referees behave much the same in all of
+them, and sixteen photographs alone determine a factor less well.
 """
 ALONE = ("colourise",)
-"""Families that lean on their own runs at all noise levels: invented colours err like nothing else."""
+"""Families that use only their own runs, of all noise levels: errors of invented colours are unlike all others."""
 METRIC = ", metric"
 """Ends the name of a family whose runs take their data step in the metric of Sigma: their errors are smaller."""
 Factors = tuple[float, ...]
@@ -134,8 +134,8 @@ def _blend(first: Factors, second: Factors, share: float) -> Factors:
 
 
 def find_family(name: str, known: Tensor | None, metric: bool = False) -> str:
-    """The family of an operator's task; a task may have another one for large holes (known: [H, W] bool), and each has one of
-    its own for data steps in the metric of Sigma.
+    """The family of an operator's task; a task may have a second one for large holes (known: [H, W] bool), and each has another
+    for data steps in the metric of Sigma.
     """
     from leader.restoration.tasks import TASKS
 
@@ -147,20 +147,20 @@ def find_family(name: str, known: Tensor | None, metric: bool = False) -> str:
 
 
 def nearest_level(noise: float) -> float:
-    """The one of `NODES` or `STRONG` that a noise level for [0, 1] images counts to, where it was found in a picture."""
+    """The nearest of `NODES` and `STRONG` to an estimated noise level for [0, 1] images."""
     return min((*NODES, STRONG), key=lambda node: abs(_locate(node) - _locate(noise)))
 
 
 def _locate(noise: float) -> float:
-    """The logarithm of a noise level, where none counts as half a grey level."""
+    """The logarithm of a noise level; zero counts as half a grey level."""
     return math.log(max(noise, LEAST_NOISE / 2))
 
 
 def fit_factors(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
     """Factors from runs: (family, noise for [0, 1] images, |error| / std of its open pixels).
 
-    Every run has the same weight, however many pixels it has. A family with few runs at a noise level leans on the others
-    there: as if `LEAN` runs of all families were among its own.
+    Every run has the same weight, regardless of its number of pixels. A family with few runs at a noise level borrows from the
+    others: as if `LEAN` runs of all families were among its own.
     """
     if not ratios:
         raise LeaderError("There are no runs to calibrate with; give more pictures.")
@@ -178,7 +178,7 @@ def fit_factors(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
 
 
 def quantiles(runs: Sequence[Tensor], levels: Sequence[float] = LEVELS) -> Factors:
-    """Quantiles of values of several runs that count the same each, whatever their number of pixels."""
+    """Quantiles of the values of several runs with equal weights, regardless of their numbers of pixels."""
     values = torch.cat([run.flatten().double() for run in runs])
     weights = torch.cat([torch.full((run.numel(),), 1 / run.numel(), dtype=torch.float64) for run in runs])
     order = values.argsort()
@@ -193,7 +193,7 @@ def beside(referee: Path) -> Path:
 
 
 def calibration_of(referee: Path) -> Calibration | None:
-    """The factors that lie beside a referee, where it was calibrated."""
+    """The factors stored beside a referee, if it was calibrated."""
     file = beside(referee)
     return _open(file, file.stat().st_mtime_ns) if file.is_file() else None
 

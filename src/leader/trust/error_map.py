@@ -27,10 +27,11 @@ from leader.trust.strips import LARGE
 LEAST = 1 / 255
 """Differences from a known pixel that rounding to 8 bits explains, [-1, 1] units: half a grey level."""
 RED = 2 * maps.LAST / maps.NINE_OF_TEN / 255
-"""The standard deviation, [-1, 1] units, from which on the map shows its last colour."""
+"""The standard deviation, [-1, 1] units, at which the map reaches its last colour."""
 APART = 0.7
-"""How far the visited times may stay from those that the referee looks at, natural logarithms of the clock (`Watch.apart`):
-at most 0.63 on the paths of a quality, 1.6 with ten uniform steps of DDNM, where its intervals cover half of the errors.
+"""Largest distance of the visited times from those that the referee examines, in natural logarithms of the clock
+(`Watch.apart`): at most 0.63 on the paths of a quality, 1.6 with ten uniform steps of DDNM, where its intervals cover half of
+the errors.
 """
 SHORT = ("cells", "direct")
 """Plug-ins of short paths that stay further away, on which their own tasks, jpeg and denoise, were calibrated."""
@@ -49,12 +50,12 @@ NOTES = {
     ),
     "uncalibrated": ("The trust map is the referee's own, not calibrated for this prior: run 'leader calibrate'.", None),
 }
-"""What to tell, and the remedy, by the source of a map that is worth less than it could be."""
+"""Fact and remedy by the source of a map that is less reliable than it could be."""
 
 
 @dataclass(frozen=True)
 class ErrorMap:
-    """The standard deviation of the error, and what it is worth.
+    """The standard deviation of the error, and how reliable it is.
 
     std      [H, W] in [-1, 1] units, such that 1.645 of it cover nine of ten pixels
     level    multiples of `std` that cover 50, 80, 90 and 95 % of the pixels
@@ -68,7 +69,7 @@ class ErrorMap:
 
     @property
     def note(self) -> Note | None:
-        """A note where the map is worth less than it could be."""
+        """A note if the map is less reliable than it could be."""
         if self.source not in NOTES:
             return None
         fact, remedy = NOTES[self.source]
@@ -76,7 +77,7 @@ class ErrorMap:
 
 
 def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float = 0.0, metric: bool = False) -> ErrorMap | None:
-    """The error map of one image; None where the prior has no referee.
+    """The error map of one image; None if the prior has no referee.
 
     apart   that of the watch (`Watch.apart`)
     metric  whether the data step was in the metric of Sigma (`is_in_metric`)
@@ -113,8 +114,8 @@ def keep_known_pixels(std: Tensor, evidence: Evidence) -> Tensor:
 
 
 def raise_invented(std: Tensor, known: Tensor | None) -> Tensor:
-    """`std` [..., H, W], in [-1, 1] units, at least `RED` where nothing known [H, W] bool is near: nothing vouches for what
-    fills a hole there, however smooth it is.
+    """`std` [..., H, W], in [-1, 1] units, raised to `RED` far from all known pixels [H, W] bool: nothing supports what fills a
+    hole there, however smooth it is.
     """
     if known is None:
         return std
@@ -122,7 +123,7 @@ def raise_invented(std: Tensor, known: Tensor | None) -> Tensor:
 
 
 def narrow_spread(spread: Tensor, evidence: Evidence) -> Tensor:
-    """The model's spread [C, H, W], a standard deviation, less what y tells where an operator measures pixels one by one.
+    """The model's spread [C, H, W], a standard deviation, reduced by y where an operator measures pixels one by one.
 
     Variance p and noise s^2 make p s^2 / (p + s^2): 0 without noise. Elsewhere the spread stays.
     """

@@ -1,6 +1,6 @@
 """The verdict on a finished run: fine, doubtful or failed, with its reasons.
 
-`judge` compares the numbers of `measuring.measure` with limits and does nothing else, so that kept numbers can be judged again.
+`judge` only compares the numbers of `measuring.measure` with limits, so that stored numbers can be judged again.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ REMEDIES = {"misread": Remedy("say how it was made", {"down": None})}
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a run.
+    """The judgement of a run.
 
-    level    "fine", "doubtful" (look at it before using it) or "failed" (the picture is not an answer)
-    reasons  the gravest first, each a sentence with a `code`; empty where all is fine
-    numbers  what it was judged by, for [0, 1] images
+    level    "fine", "doubtful" (look at it before using it) or "failed" (the picture is not usable)
+    reasons  the most serious first, each a sentence with a `code`; empty if all is fine
+    numbers  on which it is based, for [0, 1] images
     """
 
     level: Level
@@ -81,14 +81,14 @@ def judge(numbers: Mapping[str, Any]) -> Verdict:
 
 
 def larger_sigma_may_help(numbers: Mapping[str, Any]) -> bool:
-    """Whether a run failed by what too small a noise level does, and by nothing that a larger one makes worse or leaves."""
+    """Whether a run failed only in ways that a larger noise level can cure."""
     failed = [found for found in _list_findings(numbers) if found.value > found.limits.failed]
     return bool(failed) and all(found.helped for found in failed)
 
 
 @dataclass(frozen=True)
 class _Finding:
-    """A number, its limits, the reason beyond them, and whether a larger noise level helps there."""
+    """A number, its limits, the reason if it exceeds them, and whether a larger noise level helps."""
 
     value: float
     limits: Limits
@@ -104,10 +104,10 @@ def _find(code: str, value: float, bounds: Limits, helped: bool = False, **told:
 
 
 def _list_findings(numbers: Mapping[str, Any]) -> list[_Finding]:
-    """What is compared with limits, the gravest kind first.
+    """What is compared with limits, the most serious kind first.
 
-    Of a run that undid a blur, no single one of the features of `score` says that it failed, but all of them together; the
-    reason is then that of the feature that says most.
+    For a run that undid a blur, the features of `score` decide together whether it failed; the reason is that of the feature
+    with the largest contribution.
     """
     signs = _list_signs(numbers)
     scored: list[_Finding] = []
@@ -130,7 +130,7 @@ def _list_findings(numbers: Mapping[str, Any]) -> list[_Finding]:
 
 
 def _list_signs(numbers: Mapping[str, Any]) -> dict[str, _Finding]:
-    """What a wrong kernel or a wrong noise level leaves in the answer, by code."""
+    """Traces of a wrong kernel or a wrong noise level in the result, by code."""
     growth, waves, noise, excess = read_growth(numbers), read_waves(numbers), read_kept_noise(numbers), float(numbers["excess"])
     bounds, detail = limits.GROWTH, f"{_write(growth)} times the detail to be expected"
     if float(numbers.get("enlarged", 1.0)) > 1:
@@ -148,7 +148,7 @@ def _list_signs(numbers: Mapping[str, Any]) -> dict[str, _Finding]:
 
 
 def _list_misfits(numbers: Mapping[str, Any]) -> list[_Finding]:
-    """Where the measurement is not as stated."""
+    """Signs that the measurement is not as stated."""
     sigma, ratio, lost = float(numbers["sigma"]), read_misfit(numbers), read_loss(numbers)
     correlation, noisy = float(numbers["correlation"] or 0.0), sigma > residual.ROUNDING
     cause = f"white noise of {sigma:.2g}" if noisy else "rounding to 8 bits"

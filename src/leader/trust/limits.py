@@ -14,7 +14,7 @@ _TABLES: dict[str, Any] = parsed(resources.files(__package__) / "limits.toml")
 
 @dataclass(frozen=True)
 class Limits:
-    """Beyond which a number is doubtful, and beyond which the run has failed; infinite where it never is."""
+    """Above which a number is doubtful, and above which the run has failed; infinite if there is no limit."""
 
     doubtful: float = math.inf
     failed: float = math.inf
@@ -52,8 +52,8 @@ BLOCKS = _limits("blocks")
 def find_enlarged_growth(enlarged: float) -> Limits:
     """The limits of detail in a picture of `enlarged` times as many pixels.
 
-    Those of ENLARGED_GROWTH hold from sides of twice the length on; below that, right answers keep more of the detail of a
-    picture that was not enlarged, and the limits lie in between, by the logarithm of the factor.
+    Those of ENLARGED_GROWTH hold for sides at least twice as long; below that, correct results keep more of the detail of a
+    picture that was not enlarged, and the limits are interpolated by the logarithm of the factor.
     """
     share = min(1.0, math.log2(enlarged) / 2)
     doubtful, failed = (

@@ -30,7 +30,7 @@ Values = NDArray[np.float32]
 
 
 def reach(std: Values) -> NDArray[np.float64]:
-    """Grey levels of 255 within which the truth lies, per pixel, with 90 % confidence."""
+    """The number of grey levels (of 255) within which the truth lies, per pixel, with 90 % confidence."""
     checked = np.asarray(std)
     if checked.ndim != 2 or checked.size == 0:
         raise LeaderError(f"A trust map is a table of height x width; found the shape {list(checked.shape)}.")
@@ -47,7 +47,7 @@ def shares(std: Values) -> dict[str, float]:
 
 
 def find_unsure_share(std: Values) -> float:
-    """Share of the pixels that are not known to within the last of the levels that are told."""
+    """Share of the pixels that are not known to within the last of `SHARES`."""
     return 1 - shares(std)[str(SHARES[-1])]
 
 

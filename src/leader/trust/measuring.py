@@ -1,4 +1,4 @@
-"""The numbers of a finished run, which the verdict rests on: a few sums, and one network pass where asked to look."""
+"""The numbers of a finished run on which the verdict is based: a few sums, and one network pass if `look` is set."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class RunFacts:
 
     images     [1, C, H, W] in [-1, 1], the whole frame of the problem, not clamped
     given      [C, h, w] in [0, 1]: the degraded picture
-    seed       with the image's id, it chooses the noise of the look
-    crop       cuts the picture out of its frame, where that is larger
-    look       ask the network once more
-    noise      of the given picture by its own estimate, for [0, 1] images; None where A is not the identity
-    width      what the given picture says of the width of a blur's kernel; None where it was not examined
-    estimated  whether sigma was estimated from the given picture, so that the error of a compression may count in it
-    misread    the probability that what was found out about the picture is wrong and no noise level makes up for it
-    error      the error map, standard deviations of the frame [1, C, H, W] in [-1, 1] units; None where there is none
+    seed       with the image's id, determines the noise of the look
+    crop       cuts the picture out of its frame, if that is larger
+    look       evaluate the network once more
+    noise      of the given picture by its own estimate, for [0, 1] images; None if A is not the identity
+    width      the given picture's evidence on the width of a blur's kernel; None if not examined
+    estimated  whether sigma was estimated from the given picture, so that it may include the error of a compression
+    misread    the probability that a finding about the picture is wrong and no noise level makes up for it
+    error      the error map, standard deviations of the frame [1, C, H, W] in [-1, 1] units; None if there is none
     """
 
     problem: Problem

@@ -1,4 +1,4 @@
-"""What the numbers of a finished run say: how much more detail, waves, noise or misfit there is than there should be."""
+"""Readings of the numbers of a finished run: how much more detail, waves, noise or misfit there is than expected."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from leader.trust.limits import BANDS, BLOCKS, LEAST_DETAIL, NOT_WHITE, TAKES_DE
 
 
 def read_misfit(numbers: Mapping[str, Any]) -> float:
-    """How many times larger the residual is than the noise it should be, which is at least that of rounding to 8 bits."""
+    """The residual over the noise that should explain it, which is at least that of rounding to 8 bits."""
     return float(numbers["residual"]) / max(float(numbers["sigma"]), residual.ROUNDING)
 
 
 def read_growth(numbers: Mapping[str, Any]) -> float:
-    """The picture's detail over what undoing A would give the given picture, whose noise counts as detail."""
+    """The picture's detail over that expected from undoing A on the given picture, whose noise counts as detail."""
     return float(numbers["detail"]) / max(float(numbers["given_detail"]), LEAST_DETAIL) / float(numbers.get("removed", 1.0))
 
 
 def read_loss(numbers: Mapping[str, Any]) -> float:
-    """How many times the given picture's own noise was removed; 0 where A is not the identity, or the noise is not white."""
+    """What was removed over the given picture's own noise; 0 if A is not the identity or the noise is not white."""
     noise = numbers.get("noise")
     ratio = 0.0 if noise is None else float(numbers["residual"]) / max(float(noise), residual.ROUNDING)
     return ratio if ratio <= NOT_WHITE else 0.0
 
 
 def read_sharpness(numbers: Mapping[str, Any]) -> float:
-    """Log-odds that the given picture was not blurred at all; -inf where that was not examined, or where the blocks of an
-    unknown compression may pass for the detail of a sharp picture.
+    """Log-odds that the given picture was not blurred at all; -inf if that was not examined, or if the blocks of an unknown
+    compression could be mistaken for the detail of a sharp picture.
     """
     odds = numbers.get("sharp")
     blocks = not numbers.get("compressed") and float(numbers["blockiness"]) > BLOCKS.doubtful
@@ -37,7 +37,7 @@ def read_sharpness(numbers: Mapping[str, Any]) -> float:
 
 
 def read_kept_noise(numbers: Mapping[str, Any]) -> float:
-    """What the network would change of the answer, where noise in it was not in the given picture; 0 without a look."""
+    """What the network would change in the result, if noise in it cannot come from the given picture; 0 if not measured."""
     change = numbers.get("change")
     return 0.0 if change is None or float(numbers.get("removed", 1.0)) <= TAKES_DETAIL else float(change)
 
@@ -46,7 +46,7 @@ def read_waves(numbers: Mapping[str, Any]) -> float:
     """How far the spectrum rises above the 1/f of photographs, in octaves of power, where the given picture's does not.
 
     A band of frequencies counts by how much it exceeds the mean of those below it, and the same band of the given picture: what
-    inverting a wrong kernel amplifies. 0 where the given picture has holes, whose spectrum says nothing.
+    inverting a wrong kernel amplifies. 0 if the given picture has holes, which make its spectrum meaningless.
     """
     found = [[numbers.get(f"{name}{k}") for k in range(len(BANDS) - 1)] for name in ("band", "given_band")]
     if any(value is None for row in found for value in row):

@@ -1,8 +1,8 @@
 """The odds that undoing a blur ruined the picture, from several numbers together.
 
-Scenes have detail and waves of their own, and a kernel may seem a little too wide: each of these alone gives false alarms where
-it is to recognise most of the ruined runs; together they give fewer. A logistic regression with few features that all count in
-one direction (limits.toml; docs/verdict.md).
+Scenes have detail and waves of their own, and a kernel may seem a little too wide: a limit on any one of these that recognises
+most ruined runs gives false alarms; together they give fewer. A logistic regression with few features, all of the same sign
+(limits.toml; docs/verdict.md).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def is_scored(numbers: Mapping[str, Any]) -> bool:
 
 
 def list_features(numbers: Mapping[str, Any]) -> dict[str, float]:
-    """What is weighed.
+    """The features of the score.
 
-    growth    log2 of the detail over what was to be expected
+    growth    log2 of the detail over what was expected
     waves     octaves by which a band of frequencies rises above photographs and the given picture
     excess    log2 of what had to be clipped at black and white over a thousandth of the range, at least 0
     too wide  log-odds that the kernel is much too wide, between -3 and 3; UNSEEN where the width was not examined

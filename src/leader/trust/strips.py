@@ -1,4 +1,4 @@
-"""Rows of a large picture, a few at a time: sums over them take little memory beside the picture itself."""
+"""Rows of a large picture, a few at a time, so that sums over them take little memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STRIP = 500_000
 
 
 def strips(height: int, width: int, more: int = 0) -> Iterator[slice]:
-    """Slices of rows that begin where the one before ended, each with `more` rows of the next, where there are any."""
+    """Consecutive slices of rows, each with up to `more` rows of the next one."""
     rows = height if height * width <= LARGE else max(1, STRIP // width)
     for first in range(0, height, rows):
         yield slice(first, min(height, first + rows + more))

@@ -236,19 +236,12 @@ def dct_gain(operator: LinearOperator, like: Tensor) -> Tensor:
 
 
 def _correlation(spectrum: Spectrum, abar: float, height: int, width: int, like: Tensor, share: float) -> Covariance:
-    """C_t of a spectrum. Its table is kept: a run asks for it at every step, and the next run at the same times.
-
-    share  of its variance: only the low frequencies that hold so much are modelled, an eighth, a quarter or half of a side
+    """C_t of a spectrum, of the low frequencies that hold a `share` of its variance. Its table is kept: a run asks for it at
+    every step, and the next run at the same times.
     """
 
     def make() -> Tensor:
-        matrices = spectrum.at(abar, height, width)
-        power = matrices.diagonal(dim1=-2, dim2=-1).sum(-1)
-        for part in (8, 4, 2):
-            rows, columns = -(-height // part), -(-width // part)
-            if share < 1 and float(power[:rows, :columns].sum()) >= share * float(power.sum()):
-                matrices = matrices[:rows, :columns]
-                break
+        matrices = spectrum.at(abar, height, width, share)
         roots = _lower_roots(matrices.permute(2, 3, 0, 1))
         planes = roots[tuple(torch.tril_indices(len(roots), len(roots)))]
         if max(planes.shape[-2:]) > SHORT and matrices.shape[:2] == (height, width):

@@ -37,8 +37,7 @@ CANVAS = 2048
 SECONDS_PER_PIXEL = 5e-6
 """Initial guess for a network call, before any measurement."""
 CALIBRATION = (32, 256)
-"""Sides of the pictures that the server restores at startup to measure the speed of this machine; the first one is a
-warm-up.
+"""Sides of the pictures that the server restores at startup to measure the speed of this machine; the first one is a warm-up.
 """
 
 

@@ -1,7 +1,7 @@
 """Finds the blur of a picture: a Gaussian, a disk or a straight motion, or none, by the evidence for each.
 
 First a coarse grid of kernels on small tiles, of the picture and of its half, which halves every width; then a fine one
-around the best of each family on larger tiles. Scenes have directions of their own, which look like a long motion but
+around the best of each family on larger tiles. Scenes may have a direction of their own, which looks like a long motion but
 without its dark bands: every kernel is tried with and without such a ridge.
 """
 
@@ -139,7 +139,7 @@ def _refined(seen: View, shape: Shape, tried: list[Ridge]) -> Found:
 
 
 def _scan(seen: View, shapes: list[Shape], scales: list[Array], odds: Array) -> tuple[Array, Fits, int]:
-    """The evidence for shapes [M], that for the ridge which suits them best; all fits, by ridge; the ridge's number."""
+    """The evidence for shapes [M] with the ridge that fits best; all fits, by ridge; the number of that ridge."""
     transfers = np.stack([transfer(shape, seen.at) for shape in shapes])
     fits = seen.fits(np.concatenate([transfers * scale for scale in scales]))
     by_ridge = fits.evidence.reshape(len(scales), len(shapes)) + odds[:, None]
@@ -150,7 +150,7 @@ def _scan(seen: View, shapes: list[Shape], scales: list[Array], odds: Array) -> 
 def peak(places: Array, evidence: Array) -> tuple[float, float, float]:
     """Place, standard deviation and height of the peak of evidence at equal steps: a parabola around the largest.
 
-    Where it is at the end or flat, the error is at least half of what was searched.
+    If it lies at the end or is flat, the error is at least half of the range searched.
     """
     step = float(places[1] - places[0])
     middle = int(np.clip(evidence.argmax(), 1, len(places) - 2))

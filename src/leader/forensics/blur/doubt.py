@@ -1,9 +1,9 @@
-"""What is uncertain of a kernel, as noise: where a slightly other kernel would have left something else of the scene.
+"""The uncertainty of a kernel, expressed as noise: the difference that a slightly different kernel would have made.
 
 A kernel whose coordinates are uncertain by a relative error e is K(s f), log(s) of mean 0 and deviation e, and turned by
-angles of e radians. The power of what it may leave otherwise, E |K(s f) - K(f)|^2 C(f), is added to the noise at each
-frequency: for small e that is |dK/dw|^2 var(w) C(f), whatever the width w is called. One time in ten a kernel is wrong by
-more than that, which costs the others little: where a kernel lets nothing through there is nothing to lose.
+angles of e radians. The expected power of the difference, E |K(s f) - K(f)|^2 C(f), is added to the noise at each frequency:
+for small e that is |dK/dw|^2 var(w) C(f) for any measure w of the width. One kernel in ten is assumed to be wrong by more,
+which costs the others little: a kernel that passes nothing at a frequency has nothing to lose there.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _waves(taps: Array, frame: tuple[int, int], scale: float) -> tuple[NDArray[n
 def scene_behind(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Scene:
     """The power spectrum of what lies behind a blur of known kernel; luma [H, W] in [0, 1].
 
-    Of a picture too small for tiles, the photographs' own, with its variance.
+    A picture too small for tiles gets the average spectrum of photographs, with its own variance.
     """
     side = min(luma.shape)
     seen = view(luma, FINE_TILE if side >= FINE_TILE else COARSE_TILE, noise) if side >= COARSE_TILE else None

@@ -76,7 +76,7 @@ def luma_plane(pixels: NDArray[np.floating]) -> Array:
 
 
 def periodogram(luma: Array, side: int, known: Flags | None = None) -> Array | None:
-    """Mean power [side, side / 2 + 1] over tiles [side, side] that overlap by half, or None where no tile is known whole."""
+    """Mean power [side, side / 2 + 1] over tiles [side, side] that overlap by half, or None if no tile is completely known."""
     window = np.outer(_hann(side), _hann(side))
     total, count = np.zeros((side, side // 2 + 1)), 0
     for rows, columns in _tiles(luma.shape, side):
@@ -95,7 +95,7 @@ def _hann(side: int) -> Array:
 
 
 def _tiles(shape: tuple[int, ...], side: int) -> Iterator[tuple[slice, slice]]:
-    """Tiles over the picture, by halves; where that were too many, spread evenly."""
+    """Tiles over the picture that overlap by half; if there are too many, fewer, evenly spread."""
     counts = [max(1, math.ceil((length - side) / (side / 2)) + 1) for length in shape]
     shrink = min(1.0, math.sqrt(MOST_TILES / (counts[0] * counts[1])))
     starts = [

@@ -1,4 +1,4 @@
-"""The blur of a picture, named with a confidence, or one sentence why none is named."""
+"""The blur of a picture, named with a confidence, or one sentence that says why none is named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from leader.forensics.noise.estimate import NoiseEstimate
 from leader.forensics.outcome import NotExamined
 
 ODDS: dict[Family, float] = {"gaussian": math.log(0.3), "disk": math.log(0.1), "line": math.log(0.1)}
-"""Against no blur, before a picture is seen."""
+"""Prior log odds of each family against no blur."""
 _CONSTANTS = read_constants("blur.search")
 UPRIGHT, NEARLY_UPRIGHT, SURE_OF_BLUR = _CONSTANTS.numbers("upright", "nearly_upright", "sure_of_blur")
 SUREST, SMALLEST_ERROR, FLAT_VARIANCE = _CONSTANTS.numbers("surest", "smallest_error", "flat_variance")
@@ -42,7 +42,7 @@ class Blur:
 
     @property
     def kernel(self) -> str:
-        """As the option kernel takes it."""
+        """The blur as the option `kernel` takes it."""
         width = f"{self.shape.width:.3g}"
         return f"line:{width}:{self.shape.angle:.0f}" if self.shape.family == "line" else f"{self.shape.family}:{width}"
 
@@ -97,7 +97,7 @@ def judge_candidates(found: tuple[Found, ...]) -> BlurSearch:
 
 
 def choose_candidate(found: tuple[Found, ...]) -> tuple[Found, float | None]:
-    """The likeliest, and the log odds by which it is ahead of all others and of no blur; None where it is as good as none."""
+    """The most likely candidate and its log odds against all others and no blur; None if it is no better than no blur."""
     scores = np.array([one.evidence + ODDS[one.shape.family] - UPRIGHT * is_upright(one.shape) for one in found])
     best = int(scores.argmax())
     chosen = found[best]
@@ -116,14 +116,14 @@ def describe_choice(chosen: Found, ahead: float) -> tuple[float, float]:
 
 
 def state_confidence(share: float, above: float) -> float:
-    """That probability times the one that there is a blur at all, as often as it was on photographs; no more than their number
-    can tell.
+    """The probability of `describe_choice` times that of a blur of this width, as measured on photographs; at most what their
+    number supports.
 
-    Enlarging leaves what a narrow kernel leaves, and no odds among blurs tell.
+    An enlarged picture looks like one behind a narrow kernel, which no odds among blurs reveal.
     """
     return min(SUREST, share / (1 + math.exp(-LEAST_ODDS - ODDS_BY_WIDTH * above)))
 
 
 def is_upright(shape: Shape) -> bool:
-    """Whether it is a motion along rows or columns, where scenes have lines themselves."""
+    """Whether it is a motion along rows or columns, where scenes often have lines of their own."""
     return shape.family == "line" and min(shape.angle % 90, 90 - shape.angle % 90) < NEARLY_UPRIGHT

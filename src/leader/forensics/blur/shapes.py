@@ -21,7 +21,7 @@ FAMILIES: tuple[Family, ...] = ("gaussian", "disk", "line")
 WIDTHS: dict[Family, tuple[float, float]] = {"gaussian": (0.5, 5.0), "disk": (1.0, 8.0), "line": (3.0, 18.0)}
 """Of the coarse search, in pixels; that of the halved picture reaches twice as far."""
 SMALLEST: dict[Family, float] = {"gaussian": 0.9, "disk": 1.6, "line": 3.5}
-"""Less counts as sharp: lenses, sensors and resizing blur as much."""
+"""Narrower kernels count as sharp: lenses, sensors and resizing blur as much."""
 _CONSTANTS = read_constants("blur.shapes")
 FILLED = _CONSTANTS.number("filled")
 
@@ -57,7 +57,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Ridge:
-    """A direction that a scene itself has: its power falls across, like a motion's but without dark bands."""
+    """A direction of the scene itself: its power falls across it, like that of a motion but without dark bands."""
 
     length: float
     angle: float
@@ -71,7 +71,7 @@ def transfer(shape: Shape, at: Plane) -> Array:
     if shape.family == "none":
         return np.ones(len(at.f))
     power = transfer_of(shape.kernel(), at)
-    if shape.family == "line":  # no real motion is quite straight and even
+    if shape.family == "line":  # no real motion is perfectly straight and even
         power = (1 - FILLED) * power + FILLED * ridge_power(Ridge(shape.width, shape.angle), at)
     return power
 

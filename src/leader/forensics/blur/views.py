@@ -32,8 +32,8 @@ class View:
 
 
 def view(luma: Array, side: int, noise: NoiseEstimate, known: Flags | None = None, shrunk: int = 1) -> View | None:
-    """luma [H, W] in [0, 1], seen by tiles of `side` after averaging over `shrunk` pixels along each side; None where no
-    tile is known whole, or compression has left next to nothing.
+    """luma [H, W] in [0, 1], seen by tiles of `side` after averaging over `shrunk` pixels along each side; None if no
+    tile is completely known, or compression has left next to nothing.
     """
     small = _shrunk(luma, shrunk)
     seen = None if known is None else _shrunk(known.astype(np.float64), shrunk) == 1

@@ -1,11 +1,10 @@
-"""Whether a kernel that somebody gives is as wide as the blur of the picture: the evidence for it against rescaled ones.
+"""Whether a given kernel is as wide as the blur of the picture: the evidence for it against rescaled ones.
 
-A kernel that is too wide ends in waves, one that is too narrow leaves some of the blur. The evidence of `evidence` knows the
-width of a blur to a few per cent where the shape is right, so it is asked; a kernel that is refuted is made narrower. A kernel
-is never made wider: the caller is told that it is too narrow and decides. Where even half of the width is too much the picture
-is sharp, or was blurred by something else, and nothing is undone. `judge_width` asks the same of the kernel that is
-used, for the verdict, and whether there is any blur at all: undoing one that is not there makes waves out of noise and doubles
-edges.
+A kernel that is too wide produces waves, one that is too narrow leaves some of the blur. If the shape is right, `evidence`
+determines the width of a blur to a few per cent; a kernel that it refutes is made narrower. A kernel is never made wider: the
+user is told that it is too narrow, and decides. If even half of the width is too much, the picture is sharp or was blurred by
+something else, and nothing is undone. For the verdict, `judge_width` tests the kernel that was used likewise, and whether there
+is any blur at all: undoing one that is not there turns noise into waves and doubles edges.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ FACTORS = np.exp(LOG_WIDTH_STEP * np.arange(-12, 9))
 
 @dataclass(frozen=True)
 class Refuted:
-    """The width that explains a picture better than the one that was given.
+    """The width that explains a picture better than the given one.
 
     factor  that width over the given one; error: the standard deviation of its logarithm
-    sharp   whether it is the least that was tried, and hardly any blur explains the picture as well
+    sharp   whether it is the smallest that was tried and almost no blur explains the picture as well
     """
 
     factor: float
@@ -49,7 +48,7 @@ class Refuted:
 
 
 def find_better_width(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Refuted | None:
-    """A clearly better width of kernel [kh, kw] for luma [H, W] in [0, 1]; None where there is none, or too little to see."""
+    """A clearly better width of kernel [kh, kw] for luma [H, W] in [0, 1]; None if there is none, or too little to see."""
     found = evidence_by_width(luma, kernel, noise, np.concatenate([LITTLE_LEFT, FACTORS]))
     if found is None or float(found[len(LITTLE_LEFT) :].max()) < REFUTED:
         return None
@@ -60,7 +59,7 @@ def find_better_width(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Refu
 
 
 def evidence_by_width(luma: Array, kernel: Tensor, noise: NoiseEstimate, factors: Array = FACTORS) -> Array | None:
-    """The log-evidence for kernel at each of so many times its width, over that at its own, which is one of them."""
+    """The log-evidence for the kernel at each multiple of its width (1 is one of them), minus that at its own width."""
     side = min(luma.shape)
     seen = view(luma, FINE_TILE if side >= FINE_TILE else COARSE_TILE, noise) if side >= COARSE_TILE else None
     if seen is None or not float(luma.var()) > 0:
@@ -74,7 +73,7 @@ def evidence_by_width(luma: Array, kernel: Tensor, noise: NoiseEstimate, factors
 def narrow_kernel(kernel: Tensor, factor: float) -> Tensor:
     """Taps [n, n] of kernel [kh, kw] with all distances from its centre of mass times factor <= 1, sum 1, none negative.
 
-    They are those of its Fourier transform at scaled frequencies; what that leaves negative beside sharp edges is cut.
+    They follow from its Fourier transform at scaled frequencies; negative values beside sharp edges are cut off.
     """
     taps = kernel.detach().cpu().double().numpy()
     side = max(taps.shape) | 1
@@ -85,10 +84,10 @@ def narrow_kernel(kernel: Tensor, factor: float) -> Tensor:
 
 @dataclass(frozen=True)
 class Width:
-    """What a picture says of the width of its blur's kernel.
+    """The evidence of a picture on the width of its blur's kernel.
 
-    odds   log of the evidence that the kernel is much too wide, over that for about its width; None of a compressed picture:
-           what JPEG leaves of a spectrum suits many a kernel
+    odds   log of the evidence that the kernel is much too wide, over that for about its width; None for a compressed picture:
+           what JPEG leaves of a spectrum fits many kernels
     sharp  log of the evidence that there is no blur at all, over that for about its width
     """
 
@@ -99,7 +98,7 @@ class Width:
 def judge_width(luma: Array, kernel: Tensor, noise: NoiseEstimate) -> Width | None:
     """The evidence in luma [H, W] in [0, 1] on a kernel [kh, kw] of sum 1.
 
-    None where there is too little to see.
+    None if there is too little to see.
     """
     if min(luma.shape) < COARSE_TILE or float(luma.var()) == 0:
         return None

@@ -1,8 +1,8 @@
-"""Areas that are missing: torn paper, lost corners, holes and broad tears of a print, which show what lies beneath it.
+"""Missing areas: torn paper, lost corners, holes and broad tears of a print, which show what lies beneath it.
 
-What lies beneath has one colour, hardly any texture, and ends where the print begins: almost everywhere a few pixels further on
-the picture is quite another. Burnt-out skies, lamps and shadows have one colour too, but fade into it at some of their border;
-frames and drawn areas end in lines along rows and columns.
+What lies beneath has one colour and hardly any texture, and ends where the print begins: almost everywhere along its border the
+picture differs clearly a few pixels further on. Burnt-out skies, lamps and shadows have one colour too, but fade into it along
+part of their border; frames and drawn areas end in lines along rows and columns.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _find_in_small(pixels: Floats) -> Flags:
 
 
 def _list_flat_colours(pixels: Floats) -> list[Floats]:
-    """The colours [C] that most pixels whose neighbours have the same one have."""
+    """The most frequent colours [C] among pixels whose neighbours have the same colour."""
     flat = np.ones(pixels.shape[:2], dtype=bool)
     for step in ((0, 1), (1, 0), (1, 1)):
         flat &= np.abs(shift_values(pixels, *step) - pixels).max(2) <= FLAT

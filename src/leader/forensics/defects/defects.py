@@ -29,7 +29,7 @@ class Defects:
 
     known  [H, W], False at defects and what compression smeared around them
     kinds  "torn areas", "salt and pepper", "dead pixels", "scratches": those that were found
-    smeared  whether scratches were found behind compression, where they are less sure
+    smeared  whether scratches were found behind compression, where they are less certain
     """
 
     known: Flags

@@ -1,8 +1,8 @@
 """Whether a picture was drawn rather than photographed: a plot, a diagram, a logo, a screenshot.
 
-What is drawn has areas of exactly one colour, which the noise of a camera does not leave. Its dots and thin lines are what it
-shows, where in a photograph they would be dust and scratches. Photographs of an even sky or an overexposed background share
-some of that: of 294 views of photographs 12 lie above the limit, so it is a reason for care, not for a verdict.
+Drawings have areas of exactly one colour, which the noise of a camera prevents. Their dots and thin lines are content, where in
+a photograph they would be dust and scratches. Photographs of an even sky or an overexposed background share some of that: 12 of
+294 views of photographs lie above the limit, so it is a reason for care, not for a verdict.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ONE_COLOUR = _CONSTANTS.number("one_colour")
 
 
 def is_drawing(pixels: NDArray[np.floating]) -> bool:
-    """Whether pixels [H, W, C] have so much of exactly one colour that nobody photographed them."""
+    """Whether pixels [H, W, C] have so large areas of exactly one colour that they were drawn."""
     here = pixels[:-1, :-1]
     alike = (here == pixels[1:, :-1]) & (here == pixels[:-1, 1:])
     return alike.size > 0 and float(alike.all(2).mean()) >= ONE_COLOUR

@@ -1,9 +1,9 @@
 """Scratches and lines of dust: ridges and valleys, one to three pixels wide, that go on.
 
-Drawn ones have one colour all along, to the rounding: a chain of equal pixels that stand out is no accident. Behind
-compression colours are averaged and brightness wavers; there a pixel must differ, in luma, from both of its sides in three
-of four places along a short straight segment, and segments of like brightness must join to a line that is long and clear
-for the size of the picture. Photographs have such lines too (wires, silhouettes), so the bar is high there.
+Drawn ones have the same colour along their whole length, up to rounding: a chain of equal pixels that stand out is no accident.
+Compression averages colours and lets brightness vary; there a pixel must differ, in luma, from both of its sides in three of
+four places along a short straight segment, and segments of similar brightness must join to a line that is long and clear for
+the size of the picture. Photographs have such lines too (wires, silhouettes), so the bar is high there.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def ridgeness(pixels: Floats) -> Floats:
 def find_drawn(pixels: Floats) -> Flags:
     """[H, W], the scratches of pixels [H, W, C] whose colour is the same all along.
 
-    One grey is the same by accident more often than three colours are, and black and white are where a picture was cut off.
+    One grey level coincides by accident more often than three colours do, and black and white are where values were clipped.
     """
     ridge = ridgeness(pixels)
     pure = (pixels <= 0).all(2) | (pixels >= 1).all(2)

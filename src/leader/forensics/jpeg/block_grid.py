@@ -25,7 +25,7 @@ VOTES = _CONSTANTS.count("votes")
 SMALLEST_STEP = 3
 """Smaller steps drown in the rounding of R, G and B, and matter little."""
 SINGLE = 0.01
-"""More than a mean cosine is wrong by in single precision: coefficients are at most 680 half turns long."""
+"""Above the error of a mean cosine in single precision: coefficients are at most 680 half turns."""
 SEARCHED = (
     (0, 1),
     (1, 0),
@@ -47,7 +47,7 @@ SEARCHED = (
 
 
 def find_history(pixels: Array) -> JpegHistory | None:
-    """The compression that pixels [H, W, 1 or 3] in [0, 1] went through last, where its blocks can still be seen."""
+    """The last compression of pixels [H, W, 1 or 3] in [0, 1], if its blocks are still visible."""
     plane, clear = compute_luma(pixels), _unclipped(pixels)
     if min(plane.shape) < 6 * BLOCK:
         return None
@@ -67,13 +67,13 @@ def find_history(pixels: Array) -> JpegHistory | None:
     if pixels.shape[2] == 1:
         return JpegHistory(_table(luma), None, (1, 1), offset, found=True)
     blue = _all_steps(255 * (pixels @ CHROMA[0]) + 128, clear, offset)
-    full = np.count_nonzero(blue) >= VOTES  # otherwise smooth enlargement has hidden the steps
+    full = np.count_nonzero(blue) >= VOTES  # otherwise chroma was enlarged smoothly, which hides its steps
     chroma = np.where(blue > 0, blue, standard_chroma(quality).reshape(BLOCK, BLOCK))
     return JpegHistory(_table(luma), _table(chroma), (1, 1) if full else (2, 2), offset, found=True)
 
 
 def matches_history(pixels: Array, history: JpegHistory) -> bool:
-    """Whether coefficients of pixels [H, W, 1 or 3] are multiples of the history's steps, as far as that can be seen."""
+    """Whether coefficients of pixels [H, W, 1 or 3] are multiples of the history's steps, as far as that is visible."""
     steps = history.luma_steps()
     coefficients = _sample(compute_luma(pixels), _unclipped(pixels), history.offset, MOST_BLOCKS_FOR_STEPS)
     scores = [
@@ -99,7 +99,7 @@ def _grid(plane: Array, clear: Flags) -> tuple[int, int] | None:
 
 
 def _all_steps(plane: Array, clear: Flags, offset: tuple[int, int]) -> Array:
-    """The steps [8, 8] that show, 0 where none does."""
+    """The visible steps [8, 8], 0 where none is visible."""
     coefficients = _sample(plane, clear, offset, MOST_BLOCKS_FOR_STEPS)
     steps = np.zeros((BLOCK, BLOCK))
     for row, column in np.ndindex(BLOCK, BLOCK):
@@ -117,7 +117,7 @@ def _best_step(values: Array, largest: int, fewest: int) -> tuple[int, float]:
     sizes = np.sort(np.abs(values))[::-1]
     if len(sizes) < fewest:
         return 0, 0.0
-    top = int(min(largest, 2 * sizes[fewest - 1]))  # beyond half of a larger step lie fewer values
+    top = int(min(largest, 2 * sizes[fewest - 1]))  # fewer values lie beyond half of a larger step
     steps = np.arange(top, SMALLEST_STEP - 1, -1)
     beyond, (not_zero,) = (np.searchsorted(-sizes, -np.asarray(limits)) for limits in (steps / 2, [NOT_ZERO]))
     between = np.maximum(not_zero - beyond, 0)

@@ -1,4 +1,4 @@
-"""The 8 x 8 blocks of a JPEG, taken again from its pixels: planes of luma and chroma, their DCT coefficients."""
+"""The 8 x 8 blocks of a JPEG, recovered from its pixels: planes of luma and chroma, their DCT coefficients."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def compute_luma(pixels: Array) -> Array:
 
 
 def compute_chroma(pixels: Array, sampling: tuple[int, int], offset: tuple[int, int]) -> Array:
-    """[H, W, 3] in [0, 1] -> Cb and Cr [2, H / rows, W / columns] around 128, averaged as encoders do, from `offset` on."""
+    """[H, W, 3] in [0, 1] -> Cb and Cr [2, H / rows, W / columns] around 128, averaged as encoders do, starting at `offset`."""
     rows, columns = sampling
     top, left = offset[0] % (BLOCK * rows), offset[1] % (BLOCK * columns)
     planes: Array = 255 * np.moveaxis(pixels[top:, left:] @ CHROMA.T, 2, 0) + 128

@@ -1,10 +1,10 @@
-"""Chroma made small again: decoders enlarge it, most of them (libjpeg's "fancy upsampling") with the weights 3/4 and 1/4.
+"""Chroma reduced to its samples: decoders enlarge it, most of them (libjpeg's "fancy upsampling") with weights 3/4 and 1/4.
 
     pixel 2 i     = (3 s[i] + s[i - 1]) / 4        the first pixel and the last one of a file: s[0], s[n - 1]
     pixel 2 i + 1 = (3 s[i] + s[i + 1]) / 4
 
 along each axis by which chroma was halved. The samples s are found by least squares, axis by axis: normal equations with three
-diagonals. A picture that begins or ends within a unit leaves samples open; weak springs between neighbours decide those.
+diagonals. A picture that begins or ends within a unit leaves samples undetermined; weak springs between neighbours fix those.
 """
 
 from __future__ import annotations

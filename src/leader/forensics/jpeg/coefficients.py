@@ -1,9 +1,9 @@
-"""The quantised coefficients of a JPEG, taken again from its pixels.
+"""The quantised coefficients of a JPEG, recovered from its pixels.
 
-A decoder makes pixels of them: inverse transform, rounding, enlarging of chroma, RGB, rounding and clipping. Each is undone,
-and what lies near a multiple of its step is taken for that multiple. Rounding leaves errors of 0.2 to 0.4 grey levels, so
-steps of 3 and more are found again exactly; where black, white or a pure colour was clipped, or a border cuts a block, the
-value stays as it is and is marked as not exact.
+A decoder converts them to pixels: inverse transform, rounding, enlarging of chroma, RGB, rounding and clipping. Each step is
+undone, and values near a multiple of their step are rounded to it. Rounding leaves errors of 0.2 to 0.4 grey levels, so steps
+of 3 and more are recovered exactly; where black, white or a pure colour was clipped, or a border cuts a block, the value stays
+as it is and is marked as not exact.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Plane:
     error: Floats
 
     def zero(self, steps: Array) -> Flags:
-        """[R, C, 8, 8], which coefficients were rounded to zero; a mean that is zero is one like any other."""
+        """[R, C, 8, 8], which coefficients were rounded to zero; the mean of a block never counts as such."""
         empty: Flags = np.rint(self.values / steps) == 0
         empty[..., 0, 0] = False
         return empty & (self.exact | (steps > 2 * CERTAIN * ROUNDING))
@@ -58,7 +58,7 @@ class Plane:
 class Coefficients:
     """What a JPEG holds, on the smallest frame of whole units around the picture.
 
-    history  with the offset of the picture's first whole unit, and what was found out about its chroma
+    history  with the offset of the picture's first whole unit, and the findings about its chroma
     top, left, height, width  where the picture lies in the frame
     frame    (height, width) of the frame, multiples of 8 times the sampling
     planes   luma, or luma, Cb and Cr
@@ -77,7 +77,7 @@ class Coefficients:
         return [self.history.luma_steps(), *2 * [self.history.chroma_steps()]][: len(self.planes)]
 
     def rounding_error(self) -> float:
-        """Root mean square error of [0, 1] pixels by rounding what was not rounded to zero."""
+        """Root mean square error of [0, 1] pixels from rounding the coefficients that were not rounded to zero."""
         total = 1 / 12
         for plane, steps, gain in zip(self.planes, self.steps(), (1.0, BLUE_ERROR, RED_ERROR), strict=False):
             total += gain * float((np.where(plane.zero(steps), 0.0, steps**2) / 12).mean())
@@ -121,9 +121,9 @@ def _reaches(pixels: Array, history: JpegHistory) -> tuple[Reach, Reach]:
 
 
 def _standardised(pixels: Array, history: JpegHistory) -> JpegHistory:
-    """The history with the standard tables of a quality, where these explain the coefficients of luma nearly all.
+    """The history with the standard tables of a quality, if these explain nearly all coefficients of luma.
 
-    What is found frequency by frequency has gaps and steps twice too large where few coefficients are not zero.
+    Steps found frequency by frequency have gaps, and are twice too large where few coefficients are not zero.
     """
     whole = transform_blocks(compute_luma(pixels), history.offset).coefficients.reshape(-1, BLOCK, BLOCK)
     inner = whole[:: max(1, len(whole) // MOST_BLOCKS_OF_LUMA)]
@@ -146,7 +146,7 @@ def _multiples(blocks: Array, steps: Array) -> float:
 
 def _understood(pixels: Array, history: JpegHistory) -> tuple[JpegHistory, bool]:
     """The history with the sampling and the unit whose chroma holds multiples of its steps, and whether it was enlarged
-    smoothly; without one the mean over 2 x 2 pixels must do.
+    smoothly; without one, means over 2 x 2 pixels are used.
     """
     top, left = (max(0, (length - MOST_ROWS) // 2 // LARGEST_UNIT * LARGEST_UNIT) for length in pixels.shape[:2])
     part = pixels[top : top + MOST_ROWS, left : left + MOST_ROWS]

@@ -1,8 +1,8 @@
 """Noise that grows with brightness, behind JPEG: variance = floor + gain * brightness before the picture was compressed.
 
 Blocks are sorted by brightness into bins, and the flattest of each bin tell how likely every noise level is there, by how often
-their coefficients fell into cells of the steps (`quantised_noise`). One line is sought that all bins agree with: a bin of flat
-blocks says much, one of texture little, and one that texture has misled no more than `outvoted`. The noise of luma is that of
+their coefficients fell into cells of the steps (`quantised_noise`). One line is fitted to all bins: a bin of flat blocks counts
+much, one of texture little, and one that is misled by texture no more than `outvoted`. The noise of luma is that of
 R, G and B weighed by the squares of their shares, and follows their brightness weighed so.
 """
 

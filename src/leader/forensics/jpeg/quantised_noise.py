@@ -54,9 +54,9 @@ NOISES, CONTENTS, SLOPES = np.geomspace(0.1, 160, 60), np.geomspace(0.05, 100, 3
 
 
 def choose_flat_blocks(blocks: Blocks, usable: Flags, fewest: int = 2 * FEWEST_FLAT_BLOCKS) -> Flags:
-    """Which blocks [R, C] to look for noise in: the usable ones with the flattest neighbours, at least `fewest` if there are.
+    """Which blocks [R, C] to search for noise: the usable ones with the flattest neighbours, at least `fewest` if possible.
 
-    Judged by its neighbours, a block is not chosen for having drawn little noise.
+    Judged by its neighbours, a block is not chosen for happening to have little noise.
     """
     energy = (blocks.coefficients**2)[..., _USED].sum(-1)
     weight = np.pad(blocks.known.astype(np.float64), 1)
@@ -118,7 +118,7 @@ class _Cells:
         content = np.multiply.outer(contents**2, (_FREQUENCY[_USED] / 4) ** (-2 * slope))
         scale = np.sqrt(noises[:, None, None] ** 2 + content[None])
         far, near = (np.interp(edge / scale, _DEVIATES, _TAILS) for edge in (self.outer, self.inner))
-        tiny = 1e-4  # a stray texture must not outweigh everything
+        tiny = 1e-4  # a single texture must not outweigh everything
         logs = [np.log(np.maximum(share, tiny)) for share in (1 - near, near - far, far)]
         total: Array = sum((log * count).sum(-1) for log, count in zip(logs, self.counts, strict=True))
         return total
@@ -162,8 +162,8 @@ def band_errors(blocks: Blocks, steps: Array) -> Array:
 def rarity_of(hit: Flags, steps: Array) -> Array:
     """-log of the share of coefficients [N, 8, 8] that are not zero.
 
-    Where hardly any is, it is continued from the frequencies that have some: a step is the further out in the tails
-    the larger it is, and content fades with a power of frequency.
+    Where hardly any is, it is extrapolated from the other frequencies: larger steps lie further out in the tails, and content
+    fades with a power of frequency.
     """
     count = hit.sum(0)
     own: Array = -np.log((count + 0.5) / (len(hit) + 1))

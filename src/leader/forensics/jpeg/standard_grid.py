@@ -1,7 +1,7 @@
-"""JPEG's blocks found by the standard tables, which most encoders scale by a quality: all frequencies speak together.
+"""JPEG's blocks found by the standard tables, which most encoders scale by a quality: all frequencies are used together.
 
-One frequency alone has too few coefficients unlike zero where a picture is small, smooth, or mostly clipped. A whole table
-says more: under the right one every coefficient is a multiple of its step, and none lies between zero and half a step.
+A single frequency has too few nonzero coefficients if a picture is small, smooth, or mostly clipped. A whole table is more
+conclusive: with the right one every coefficient is a multiple of its step, and none lies between zero and half a step.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Standard:
 
 
 def find_standard(plane: Array, clear: Flags) -> Standard | None:
-    """The blocks of luma [H, W] in 0..255; None where no table fits any.
+    """The blocks of luma [H, W] in 0..255; None if no table fits.
 
     clear  [H, W], where no channel touches black or white
     """
@@ -50,7 +50,7 @@ def find_standard(plane: Array, clear: Flags) -> Standard | None:
 
 
 def _best(plane: Array, clear: Flags, offset: tuple[int, int]) -> tuple[int, float]:
-    """The quality of the best table for blocks that begin at offset, and its score, -1 where too little is to be seen."""
+    """The quality of the best table for blocks that begin at offset, and its score, -1 if too little is visible."""
     values, bands, cut = _values(plane, clear, offset)
     steps = _tables()[:, bands]
     phase = values / steps

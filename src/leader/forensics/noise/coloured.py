@@ -1,8 +1,8 @@
 """The spectrum of noise that is not white: resized, demosaiced or blotchy, stronger in one colour than in another.
 
 Blocks of 16 x 16 pixels are transformed by the DCT along the opponent axes of colour, and their power is looked at where the
-picture is flattest. Noise is the same everywhere, content is not: P(a), the mean power of the flattest share a, stays as it
-is for noise when a larger share is taken, and grows for content. With content growing by CONTRAST from the smaller to the
+picture is flattest. Noise is the same everywhere, content is not: P(a), the mean power of the flattest share a, stays
+constant for noise if a larger share is taken, and grows for content. With content growing by CONTRAST from the smaller to the
 larger share, what does not grow is (CONTRAST P(small) - P(large)) / (CONTRAST - 1). Uniform texture is the exception; it is
 almost without colour, and what colour it has lies along one axis. So neither of the colour axes counts for much more than the
 other, and grey for no more than the finest detail (`white_limit`) or the noise of the colour axes explains. Where even the
@@ -47,9 +47,10 @@ _DCT = dct_matrix(SIDE)
 
 
 def noise_spectrum(pixels: Array, known: Flags | None, least: float, uneven: float = MOST_UNEVEN) -> NoiseSpectrum | None:
-    """The spectrum of the noise of pixels [H, W, 1 or 3] in [0, 1]; None where it cannot be told from white, or at all.
+    """The spectrum of the noise of pixels [H, W, 1 or 3] in [0, 1]; None if it is not distinguishable from white noise, or not
+    measurable.
 
-    In grey pictures nothing tells coloured noise from texture.
+    In grey pictures coloured noise is not distinguishable from texture.
 
     known   [H, W] marks valid pixels
     least   standard deviation that the noise has at any frequency: that of rounding

@@ -1,12 +1,12 @@
-"""The noise of a picture as people have it: white noise, what JPEG did to it and added, rounding.
+"""The noise of a real picture: white noise, its change by JPEG, the error of JPEG, rounding.
 
-One number is sought: the standard deviation that a data term should assume of every R, G and B. It is the largest of
+One number is estimated: the standard deviation that a data term should assume for each of R, G and B. It is the largest of
   white        the white noise that was there before the picture was compressed, judged by its luma: white noise of s in R, G
                and B is one of 0.669 s in luma, which keeps it where chroma is averaged over 2 x 2 pixels
   compression  the root mean square error of the last compression, from its steps and what is left of the coefficients
   rounding     that of 8 or 16 bits
-Noise that grows with brightness (`shot_noise`, behind JPEG `noise_curve`) or is not white (`coloured_noise`) is described
-besides, and compression by its bands where detail will be amplified (`compression_spectrum`).
+Noise that grows with brightness (`shot_noise`, behind JPEG `noise_curve`) or is not white (`coloured_noise`) is described in
+addition, and compression by its bands if detail will be amplified (`compression_spectrum`).
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ PATCHY, COARSE_COLOUR, MOST_UNEVEN = _CONSTANTS.numbers("patchy", "coarse_colour
 class NoiseEstimate:
     """Standard deviations for pixels in [0, 1]; `history` is the compression that was found, or None.
 
-    spectrum  of noise that is not white, or of the compression that sets the level where detail will be amplified
-    shot      noise that grows with brightness; at most one of both is found
+    spectrum  of noise that is not white, or of a compression that determines the level if detail will be amplified
+    shot      noise that grows with brightness; at most one of the two is found
     """
 
     white: float
@@ -71,25 +71,25 @@ class NoiseEstimate:
 
     @property
     def sigma(self) -> float:
-        """One number: white noise, or the standard deviation of a pixel where coloured noise has more."""
+        """One number: white noise, or the standard deviation of a pixel if coloured noise is stronger."""
         coloured = 0.0 if self.spectrum is None or self.history is not None else self.spectrum.level
         return max(self.white, coloured, self.compression, self.rounding)
 
     @property
     def noise_has_coarse_colour(self) -> bool:
-        """Whether it is noise, more than compression, whose colours were averaged over several pixels."""
+        """Whether it is mainly noise, not compression, with colours averaged over several pixels."""
         sampled = self.history is not None and self.history.chroma is not None and self.history.sampling != (1, 1)
         return sampled and self.spectrum is None and self.white > self.compression
 
     def raised(self, times: float) -> NoiseEstimate:
-        """With so many times the standard deviation of its white or growing noise."""
+        """The estimate with the standard deviation of its white or growing noise multiplied by `times`."""
         shot = self.shot
         if shot is not None:
             shot = ShotNoise(times**2 * shot.gain, times**2 * shot.floor, shot.least)
         return replace(self, white=times * self.white, shot=shot)
 
     def notes(self) -> tuple[str, ...]:
-        """A sentence where compression sets the noise level."""
+        """A sentence if compression determines the noise level."""
         if self.history is None or self.sigma > self.compression or self.compression <= self.rounding:
             return ()
         was = "was once a JPEG" if self.history.found else "is a JPEG"
@@ -111,10 +111,10 @@ def measure_noise(
 
     known      [H, W] marks valid pixels
     bits       8 or 16 per sample of the file
-    history    what its file says of its compression; it is looked for in 8-bit pixels where there is none
+    history    the compression that its file records; without one, 8-bit pixels are searched
     amplified  whether detail will be amplified: the error of compression lies where content is, so in a smooth picture
                its mean is too small there, and that of blocks with content counts
-    jpeg       whether compression is looked for at all
+    jpeg       whether to search for compression at all
     """
     pixels, known = crop_for_noise(np.asarray(image, dtype=np.float64), known)
     history = last_compression(pixels, history, known, search=bits == 8) if jpeg else None
@@ -134,15 +134,15 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
     white = _white_of_pixels(pixels, known) if behind is None else behind
     shot = find_shot_behind(pixels, history, known, max(least, compression))
     grown = 0.0 if shot is None else shot.level(pixels if known is None else pixels[known])
-    if grown > white:  # the flattest blocks of all are dark ones, or the noise is white and was cut off at black
+    if grown > white:  # the flattest blocks are dark, or the noise is white and was clipped at black
         return NoiseEstimate(grown, compression, least, history, None, shot)
-    # around holes, what compression smeared of a defect looks the same
+    # around holes, defects smeared by compression look the same
     blotches = _blotches(pixels, white, compression) if known is None else None
     return NoiseEstimate(white, compression, least, history, blotches)
 
 
 def amplify_noise(found: NoiseEstimate, pixels: Array, known: Flags | None) -> NoiseEstimate:
-    """The noise of the same pixels where detail will be amplified, and errors of compression with it."""
+    """The noise of the same pixels if detail will be amplified, and errors of compression with it."""
     if found.history is None:
         return found
     compression = max(found.compression, step_error(found.history))
@@ -168,12 +168,12 @@ def rounding(bits: int) -> float:
 def last_compression(
     image: NDArray[np.floating], history: JpegHistory | None, known: Flags | None = None, search: bool = True
 ) -> JpegHistory | None:
-    """The compression that image [H, W, C] in [0, 1] went through last: the one its file tells of, if its pixels are still as
-    decoded, or else one that they show.
+    """The last compression of image [H, W, C] in [0, 1]: the one its file records, if the pixels are still as decoded, else one
+    found in them.
     """
     pixels = np.asarray(image, dtype=np.float64)
     if history is not None and matches_history(pixels, history):
-        return history  # otherwise of a picture that was resized or edited since
+        return history  # otherwise the picture was resized or edited since
     return find_history(pixels if known is None else np.where(known[..., None], pixels, 0)) if search else None
 
 
@@ -194,8 +194,8 @@ def _white_of_pixels(pixels: Array, known: Flags | None) -> float:
 
 
 def _without_texture(pixels: Array, known: Flags | None) -> float:
-    """White noise by patches of pixels, which take texture for it, but no more than the finest detail leaves room for, and no
-    more than is everywhere.
+    """White noise by patches of pixels, which mistake texture for noise; at most what the finest detail allows, and at most
+    what is present everywhere.
     """
     chance = CHANCE if pixels.shape[2] == 3 else 1.0  # the weakest of three axes is a little too weak
     level = min(estimate_noise(pixels, known), chance * white_limit(pixels, known))
@@ -212,7 +212,7 @@ def _chroma_was_enlarged(pixels: Array) -> bool:
 
 
 def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> float | None:
-    """White noise before the compression, or None where too few blocks are known."""
+    """White noise before the compression, or None if too few blocks are known."""
     blocks = transform_blocks(compute_luma(pixels), history.offset, known)
     if int(blocks.known.sum()) < FEWEST_FLAT_BLOCKS:
         return None

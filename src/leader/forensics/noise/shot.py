@@ -1,9 +1,9 @@
-"""Noise that grows with brightness, as that of counted light does: variance = floor + gain * brightness.
+"""Noise that grows with brightness, like that of counted photons: variance = floor + gain * brightness.
 
 In the flattest blocks the variance of the finest detail of every channel is compared with the mean of that channel. A line is
 fitted by weighted least squares; it counts where its slope is clear and makes bright pixels much noisier than dark ones.
-Texture is stronger where it is bright too, but hardly has colour: of what the line says no more is noise than the weakest axis
-of colour has of it.
+Texture is also stronger where it is bright, but hardly has colour: the noise is at most what the weakest axis of colour has of
+the variance on the line.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ShotNoise:
         return self if sigma == 0 else ShotNoise(self.gain, self.floor + sigma**2, math.hypot(self.least, sigma))
 
     def words(self) -> str:
-        """What is found, without a full stop."""
+        """The finding as a sentence without a full stop."""
         dark, bright = self.std(np.array([0.1, 0.9]))
         return f"The noise grows with brightness: from {dark:.2g} in the shadows to {bright:.2g} in the lights"
 
@@ -85,10 +85,10 @@ def _smoothed(values: Array, axis: int) -> Array:
 
 
 def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | None:
-    """The noise of pixels [H, W, 1 or 3] in [0, 1] where it clearly grows with brightness, else None.
+    """The noise of pixels [H, W, 1 or 3] in [0, 1] if it clearly grows with brightness, else None.
 
     known  [H, W] marks valid pixels
-    least  standard deviation that noise has at any brightness: that of rounding
+    least  smallest standard deviation at any brightness: that of rounding
     """
     windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
     usable = find_unsaturated(windows, instead=0.1)  # clipped blocks are quiet ones: noise would seem to grow
@@ -98,7 +98,7 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
         return None
     coefficients = np.einsum("ki,rxcij,lj->rxckl", DCT, windows, DCT, optimize=True)
     mean = windows.mean((3, 4))
-    # relative to the brightness, else the dark blocks of a bright noise were the flattest
+    # relative to the brightness, otherwise dark blocks would always be the flattest
     energy = (coefficients[..., STRUCTURE] ** 2).sum((2, 3)) / (mean.mean(2) + 0.05)
     flat = choose_flattest(energy, usable, FITTED_SHARE)
     variance, brightness = (coefficients[flat][..., FINEST] ** 2).mean(-1).reshape(-1), mean[flat].reshape(-1)
@@ -111,7 +111,7 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
 
 
 def _share_of_weakest_colour(found: ShotNoise, coefficients: Array, mean: Array) -> float:
-    """How much of the variance that `found` says blocks [N, 3, 8, 8] of these means [N, 3] have along the weakest axis of
+    """The share of the variance of `found` that blocks [N, 3, 8, 8] of these means [N, 3] have along the weakest axis of
     colour, at most 1: noise has all of it along every axis, texture little across colours.
     """
     turned = np.einsum("ac,nckl->nakl", OPPONENT, coefficients)
@@ -137,7 +137,7 @@ def _line(brightness: Array, variance: Array, least: float) -> ShotNoise | None:
         if int(keep.sum()) < FEWEST_FITTED // 2:
             return None
     if not covariance[1, 1] > 0:
-        return None  # all blocks are as bright: no line goes through them
+        return None  # all blocks have the same brightness: no line can be fitted
     floor, gain = float(line[0]), float(line[1])
     error = OVERLAP * spread * math.sqrt(float(covariance[1, 1]))
     if gain < max(CLEAR_SLOPE * error, SMALLEST_GAIN):

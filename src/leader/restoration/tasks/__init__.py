@@ -1,6 +1,6 @@
-"""The tasks by name: one entry each, and nothing about a task anywhere else above its operator.
+"""The tasks by name: everything about a task above its operator is in its one class.
 
-A new task is a class here, listed in TASKS, and the builder of its operator in `leader.operators.tasks`. One's own is
+A new task is a class here, listed in TASKS, and the builder of its operator in `leader.operators.tasks`. Your own is
 `module:Class`: a subclass of Task with its `operator`, or an operator, whose arguments are the options.
 """
 
@@ -39,7 +39,7 @@ _OWN: dict[str, Task] = {
 
 
 def _adapt(found: Any, name: str) -> Task:
-    """A task of one's own, under the name by which it can be had again."""
+    """A user-defined task under the name that refers to it."""
     if isinstance(found, type) and issubclass(found, LinearOperator):
         task: Task = OperatorTask(found)
     elif isinstance(found, type) and issubclass(found, Task) and isinstance(getattr(found, "operator", None), type):
@@ -62,7 +62,7 @@ def find_task(name: str) -> Task:
 
 
 def task_options(name: str, given: Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:
-    """The task of that name and the options given for it; a name that is no option of any task is refused."""
+    """The task of that name and the options given for it; a name that is not an option of any task is rejected."""
     if name not in VARIANTS and name not in TASKS:
         raise unknown_name("task", name, [*TASKS, *VARIANTS], titles={task.title: task.name for task in TASKS.values()})
     own = () if name in VARIANTS else TASKS[name].options

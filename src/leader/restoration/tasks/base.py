@@ -72,12 +72,12 @@ class Measured:
     window    where the picture lies in a larger frame that the operator works on, or None
     y         [1, ...] for [0, 1] images, where the measurement is not the pixels themselves
     sigma     the noise level for [0, 1] images, where the task knows it itself and nobody gives another
-    doubt     standard deviation, for [0, 1] images, that white noise gains by what is uncertain of the operator
+    doubt     standard deviation, for [0, 1] images, that the uncertainty of the operator adds to white noise
     doubt_power  the same by frequency, where the operator is a blur or denoises: [1 or 3, H, W] >= 0, noise power of [0, 1]
               images at every frequency of the FFT of the operator's frame (white noise of sigma: sigma^2), the same at f and
               -f; 3 along the rows of `leader.operators.OPPONENT`. It counts also where the noise level is given
-    notes     what was found out about the picture, one sentence each
-    width     what the picture says of the width of a blur's kernel; None: not examined, or too little to be seen
+    notes     findings about the picture, one sentence each
+    width     the picture's evidence on the width of a blur's kernel; None: not examined, or too little to see
     """
 
     operator: LinearOperator
@@ -101,8 +101,8 @@ class Task:
     example        a command line
     is_picture     whether its measurement is a picture; otherwise it lives in containers only
     in_containers  whether a container can hold its measurement; otherwise it lives in pictures only
-    amplifies      whether undoing it amplifies what is wrong with the detail of the picture
-    plugins        plug-ins that belong to its measurement: they join whatever method runs
+    amplifies      whether undoing it amplifies errors in the detail of the picture
+    plugins        plug-ins that belong to its measurement and are used with every method
     operators      names of its operators, besides its own, that presets and paths know and that share its trust family
     trust_family   whose calibration of the trust map it shares; empty: it has its own. hole_family: where much is far from
                    anything known
@@ -130,7 +130,7 @@ class Task:
     page: ClassVar[tuple[str, str] | None] = None
 
     def read(self, given: Values, request: Request) -> dict[str, Any]:
-        """The task's options read from what people gave (None counts as not given); others are refused."""
+        """The task's options from what the user gave (None counts as not given); others are rejected."""
         own = {option.name: option for option in self.options}
         for name, value in given.items():
             if value is not None and name not in own:
@@ -142,7 +142,7 @@ class Task:
         }
 
     def check(self, request: Request) -> None:
-        """Refuses pictures the task cannot serve."""
+        """Rejects pictures that the task does not support."""
 
     def shape(self, picture: Picture, values: Values) -> Shape:
         """(C, H, W) of the image that is sought behind a degraded picture."""

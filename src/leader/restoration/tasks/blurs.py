@@ -1,5 +1,5 @@
-"""Blurs, removed with a kernel that is known or found. Photographs have no circular borders: the frame is extended, see
-`borders`. No kernel of a photograph is known exactly: what is uncertain of it counts as noise (`leader.forensics.blur.doubt`).
+"""Blurs, removed with a kernel that is given or found. Photographs have no circular borders: the frame is extended, see
+`borders`. No kernel of a photograph is known exactly: its uncertainty counts as noise (`leader.forensics.blur.doubt`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from leader.restoration.tasks.base import Measured, Option, Request, Task, Value
 AUTO = "auto"
 SHAPES = "FILE|gaussian:STD|disk:RADIUS|line:LENGTH:ANGLE|motion:SEED"
 DOUBT = 0.1
-"""Relative uncertainty of the width of a kernel that somebody gives."""
+"""Relative uncertainty of the width of a given kernel."""
 LARGEST_DOUBT = 0.5
 
 
@@ -75,7 +75,7 @@ def _gaussian(kernel: Any, request: Request) -> Tensor:
 
 
 def _paper_kernel(request: Request) -> Tensor:
-    fact = "No kernel was given: the blur is taken to be the papers' 5 x 5 taps."
+    fact = "No kernel was given: the blur is assumed to be the papers' 5 x 5 taps."
     request.notes.append(Note("papers' kernel", fact, Remedy("choose another", {"kernel": "gaussian:STD"})))
     taps = paper_gaussian_taps()
     return torch.outer(taps, taps)
@@ -98,9 +98,8 @@ def _with_found_kernel(given: Values, request: Request) -> Values:
 
 
 def _held_against_the_picture(given: Values, values: dict[str, Any], request: Request) -> dict[str, Any]:
-    """The options with a narrower kernel where the picture refutes the width of the one that somebody gave, and with none where
-    it is sharp; a note where it is the wider one that explains it better. A kernel without doubt, or of a run that is repeated,
-    is taken as it is.
+    """The options with a narrower kernel if the picture refutes the width of the given one, and with none if the picture is
+    sharp; a note if a wider one explains it better. A kernel without doubt, or from a run to repeat, is used as it is.
     """
     said = given.get("kernel")
     if said is None or isinstance(said, Exactly) or (isinstance(said, str) and said == AUTO) or not values["kernel_doubt"]:
@@ -130,7 +129,7 @@ def _held_against_the_picture(given: Values, values: dict[str, Any], request: Re
 
 
 def _noise(examination: Examination) -> NoiseEstimate:
-    """The noise of a picture; that of its rounding where it is too small to say."""
+    """The noise of a picture; that of its rounding if the picture is too small to measure it."""
     return found_or_none(examination.noise) or NoiseEstimate(0.0, 0.0, rounding(examination.picture.bits))
 
 
@@ -159,9 +158,9 @@ class Deblur(Task):
         picture = examination.picture
         operator, window = extended_blur(self.shape(picture, values), values["kernel"], self.name)
         if values["kernel"].numel() == 1:
-            return Measured(operator, picture.pixels, picture, window=window, sigma=0.0)  # nothing is to be undone
+            return Measured(operator, picture.pixels, picture, window=window, sigma=0.0)  # there is nothing to undo
         doubt = width = None
-        if values["kernel_doubt"] > 0:  # else somebody vouches for it
+        if values["kernel_doubt"] > 0:  # otherwise the user vouches for it
             luma, noise = luma_plane(picture.pixels[middle(picture.pixels.shape)]), _noise(examination)
             scene = scene_behind(luma, values["kernel"], noise)
             doubt = doubt_power(values["kernel"], scene, values["kernel_doubt"], operator.image_shape[1:])

@@ -75,7 +75,7 @@ class Inpainting(Task):
     title = "inpainting"
     description = (
         "Fills in missing pixels. Option: mask, 1 (white) where the picture is known; auto looks for salt and pepper, dead "
-        "pixels, scratches and torn areas, and fills those in. Haze is none of them."
+        "pixels, scratches and torn areas, and fills those in. It does not remove haze."
     )
     example = "leader restore torn.png whole.png --task inpaint --mask mask.png"
     hole_family, page = "hole", ("missing", "Parts are missing")

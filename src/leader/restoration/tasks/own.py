@@ -1,4 +1,4 @@
-"""The task of an operator of one's own: the operator's arguments are its options, its docstring its words."""
+"""The task of a user-defined operator: its arguments are the options, its docstring is the description."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ LONGEST_SIDE = 16384
 
 def _down(down: Any, request: Request) -> str:
     if down == AUTO and request.degrading:
-        raise UsageError(f"How a picture is to become small must be said; choose one of {', '.join(DOWNSAMPLING)}.")
+        raise UsageError(f"Say how the picture is made small; choose one of {', '.join(DOWNSAMPLING)}.")
     if down not in (*DOWNSAMPLING, AUTO) and read_mixture(str(down)) is None:
         raise unknown_name("way of downsampling", str(down), [*DOWNSAMPLING, AUTO])
     return str(down)
@@ -92,7 +92,7 @@ class SuperResolution(Task):
     description = (
         "Enlarges a small picture. Options: factor (1 to 16, also 1.5; default 4) or size, that of the result; down = nearest, "
         "box, bilinear, pillow-bicubic or lanczos (as Pillow makes thumbnails), bicubic (the same with mirrored borders), "
-        "average (what sensors do), or auto, the default: which it was is recognised; where it cannot be told, their mean is "
+        "average (what sensors do), or auto, the default, which recognises the way; if that is uncertain, their mean is "
         "assumed (also by hand: box:30+lanczos:70) and the difference counts as noise. sr-bicubic and sr-average are names for "
         "two of these."
     )
@@ -107,7 +107,7 @@ class SuperResolution(Task):
 
     def read(self, given: Values, request: Request) -> dict[str, Any]:
         if given.get("factor") is not None and given.get("size") is not None:
-            raise UsageError("The size of the result and the factor say the same twice; leave out one of them.")
+            raise UsageError("The size of the result and the factor both set its size; leave out one of them.")
         values = super().read(given, request)
         del values["size" if values["size"] is None else "factor"]
         if request.degrading:
