@@ -33,8 +33,6 @@ RECORDS = Path(__file__).parent / "records" / "looks.jsonl"
 SIDE, EVERY = 192, 3
 HARMS = ("noise 15", "noise 25", "noise 50", "jpeg 10", "jpeg 20", "jpeg 40")
 WORDS = ("nothing", "natural", "faithful")
-BEST = "best faithful"
-"""The quality best, where it is another run: for the faithful look of JPEG; measured at quality 20."""
 app = typer.Typer(add_completion=False, help=__doc__)
 
 
@@ -60,9 +58,8 @@ def measure(prior: Prior, photograph: Path, harm: str, word: str, seed: int) -> 
     if word == "nothing" and harm.startswith("jpeg"):
         record["advised"] = leader.diagnose(given).task
     if word != "nothing":
-        task, words = "jpeg" if harm.startswith("jpeg") else "denoise", word.split()
-        quality = words[0] if len(words) > 1 else "standard"
-        done = leader.restore(given, task, prior=prior, quality=quality, look=words[-1], check=False)
+        task = "jpeg" if harm.startswith("jpeg") else "denoise"
+        done = leader.restore(given, task, prior=prior, look=word, check=False)
         assert done.uncertainty is not None
         inside = np.abs(done.array - wanted) <= NINE_OF_TEN * done.uncertainty[..., None]
         record |= {"coverage": round(float(inside.mean()), 4), "calls": done.result.ledger.total.calls}
@@ -82,7 +79,7 @@ def run(
     done = {(one["photograph"], one["harm"], one["word"]) for one in _read()}
     for number, photograph in enumerate(files[::EVERY][:count]):
         for harm in HARMS:
-            for word in (*WORDS, BEST) if harm == "jpeg 20" else WORDS:
+            for word in WORDS:
                 if (photograph.stem, harm, word) not in done:
                     with RECORDS.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(measure(prior, photograph, harm, word, number)) + "\n")
@@ -95,7 +92,7 @@ def table() -> None:
     typer.echo("| file | look | PSNR | LPIPS | calls | coverage: least, mean | no task |")
     typer.echo("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for harm in HARMS:
-        for word in (*WORDS, BEST):
+        for word in WORDS:
             rows = [one for one in records if (one["harm"], one["word"]) == (harm, word)]
             if rows:
                 typer.echo(f"| {harm} | {word} | {_join(rows)} |")

@@ -103,8 +103,8 @@ def _measure(case: Case) -> Tensor:
 
 
 def _to_picture(images: Tensor) -> NDArray[np.float32]:
-    """The central 256 pixels."""
-    skip = (images.shape[-1] - SIDE) // 2
+    """The central 256 pixels, or all of fewer."""
+    skip = max(0, images.shape[-1] - SIDE) // 2
     found: NDArray[np.float32] = images[0, :, skip : skip + SIDE, skip : skip + SIDE].permute(1, 2, 0).clamp(0, 1).numpy()
     return found
 

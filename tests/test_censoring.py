@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leader import LeaderError, Problem, Sampler
-from leader.censoring import Censored, mean_beyond
+from leader.censoring import NARROW, Censored, mean_between, mean_beyond
 from leader.methods import METHODS, Context
 from leader.methods.shared import scale_data
 from leader.operators import AveragePoolSR, Blur, Denoising, Inpainting, LinearOperator, gaussian_kernel
@@ -64,6 +64,30 @@ def test_far_from_the_limit_everything_is_finite_and_outside(sigma: float, dtype
     assert torch.equal(high, -low)
     falling = low[0].double().diff()
     assert bool((falling <= 0).all())  # the darker the image, the more was cut off
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-1.0, 2.0), (-0.3, 0.2), (1.5, 1.6), (-4.0, -0.5), (6.0, 9.0), (-30.0, 1.0), (-60.0, 70.0), (-80.0, -40.0)],
+)
+def test_the_mean_between_two_limits_is_that_of_the_integral(low: float, high: float) -> None:
+    """By the midpoint rule on 400,000 points, whose error is below 1e-8 of the distance that carries the mass."""
+    inner, outer = max(low, -50.0), min(high, 50.0)
+    step = (outer - inner) / 400_000
+    points = inner + step * (torch.arange(400_000, dtype=torch.float64) + 0.5)
+    exponent = -(points**2) / 2
+    weights = (exponent - exponent.max()).exp()
+    expected = float((weights * points).sum() / weights.sum())
+    a, b = torch.tensor([[low, -high]], dtype=torch.float64), torch.tensor([[high, -low]], dtype=torch.float64)
+    assert mean_between(a, b)[0].tolist() == pytest.approx([expected, -expected], rel=1e-6, abs=1e-8)
+
+
+def test_the_mean_between_limits_lies_between_them_also_where_they_are_far_out_or_nearly_one() -> None:
+    low = torch.tensor([-300.0, 300.0, -1e3, 0.0, 2.0, -2.0], dtype=torch.float64)
+    width = torch.tensor([1.0, 1.0, 2e3, 0.5 * NARROW, 2 * NARROW, 2 * NARROW], dtype=torch.float64)
+    mean = mean_between(low, low + width)
+    assert bool(((low <= mean) & (mean <= low + width)).all())
+    assert float(mean[2]) == 0
 
 
 def test_without_noise_a_limit_is_an_inequality() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.noise import NAMES, SeededNoise
+from leader.noise import NAMES, MirroredNoise, SeededNoise
 
 
 def draw(seed: int = 3, image: int = 5, position: int = 7, name: str = "step") -> Tensor:
@@ -22,3 +23,12 @@ def test_draws_have_names() -> None:
     for seed in ("0", 1.5, True, None):
         with pytest.raises(LeaderError, match="whole number"):
             SeededNoise(seed)  # type: ignore[arg-type]
+
+
+def test_mirrored_draws_are_opposite_within_a_pair_and_belong_to_the_pair() -> None:
+    four = MirroredNoise(3)([0, 1, 6, 7], [7, 7, 7, 7], "step", (2, 40))
+    assert (
+        torch.equal(four[0], -four[1]) and torch.equal(four[2], -four[3]) and not torch.allclose(four[0].abs(), four[2].abs())
+    )
+    assert torch.equal(four[2], SeededNoise(3)([3], [7], "step", (2, 40))[0])
+    assert torch.equal(MirroredNoise(3)([7], [7], "step", (2, 40))[0], four[3])

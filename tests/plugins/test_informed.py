@@ -9,7 +9,7 @@ import torch
 
 from leader import LeaderError, Problem
 from leader.operators import BicubicSR, Blur, FromFunctions, Jpeg, gaussian_kernel
-from leader.plugins import Cells, Pace, Start, Wiener
+from leader.plugins import Cells, Pace, Start, StepInfo, Wiener
 from leader.plugins.informed import FIRST_LABEL, by_time, informed_time, left_open
 from leader.plugins.wiener import component_variances
 from leader.priors.gaussian import GaussianPrior, stationary
@@ -123,14 +123,26 @@ def test_only_an_answer_without_any_data_step_is_held_in_the_inner_cell() -> Non
     assert not torch.allclose(operator.confine(moved, problem.y, 0.25), operator.confine(moved, problem.y, 1.0))
 
 
-def test_a_jpeg_begins_from_what_it_decodes_to_in_the_precision_of_the_problem() -> None:
+def test_a_jpeg_begins_from_what_it_decodes_to_and_visits_levels_with_equal_ratios() -> None:
     operator, problem = jpeg_problem()
-    prior, noise = CheapPrior(), torch.randn(1, 1, 8, 8, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
-    origin = Cells(begin=2.0, fresh=0.25).origin(prior, problem, lambda name: noise)
-    first = prior.schedule.nearest(0.2)
-    abar = float(prior.schedule.abar(first))
-    expected = operator.decoded(problem.y) - 0.75 * math.sqrt((1 - abar) / abar) * noise
-    assert origin is not None and torch.allclose(origin, expected, rtol=0, atol=1e-12)
+    prior, plugin = CheapPrior(), Cells(begin=8.0, end=0.5)
+    origin = plugin.origin(prior, problem, lambda name: torch.zeros(()))
+    assert origin is not None and torch.equal(origin, operator.decoded(problem.y))
+    grid = plugin.grid(uniform_grid(5), prior, problem)
+    assert grid.times == (*(prior.schedule.nearest(level) for level in (0.8, 0.4, 0.2, 0.1, 0.05)), -1)
+    assert grid.labels[0] == FIRST_LABEL + grid.times[0]
+    assert plugin.grid(uniform_grid(1), prior, problem).times == (prior.schedule.nearest(0.8), -1)
+
+
+def test_with_a_doubt_estimates_become_means_within_the_cells() -> None:
+    operator, problem = jpeg_problem()
+    x0 = torch.rand(1, 1, 8, 8, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    sigma = torch.full_like(x0, 0.03)
+    info = StepInfo([0], [0], [0], torch.tensor([5]), [])
+    found = Cells(doubt=2.0, enlarge_luma=0.5).modulate(x0, sigma, info, problem)
+    larger = operator.enlarge_open(x0, 0.5, 0.0)
+    assert torch.allclose(found, operator.expect(larger, problem.y, torch.full((1, 64), 0.12, dtype=torch.float64)))
+    assert torch.equal(Cells().modulate(x0, sigma, info, problem), x0)
 
 
 def test_where_nothing_is_left_open_a_run_may_begin_at_the_first_time_of_all() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from PIL import Image
 from leader.errors import LeaderError, UsageError
 from leader.operators import Jpeg
 from leader.pictures import read_picture
+from leader.plan import Plan
 from leader.plugins.cells import Cells
 from leader.restoration.degrade import degrade, degrade_file
 from leader.restoration.pose import pose_picture
@@ -74,12 +76,12 @@ def test_the_last_answer_is_held_in_the_inner_part_of_the_cells_and_no_other() -
     ready = prepare(file, "jpeg", prior=CheapPrior())
     problem, cells = ready.problem, next(item for item in ready.plan.plugins if isinstance(item, Cells))
     operator = problem.operator
-    assert isinstance(operator, Jpeg) and cells.inner == 0.3
+    assert isinstance(operator, Jpeg) and cells.inner == 0.5
     image = ready.run(check=False).result.images
-    assert torch.allclose(operator.confine(image, problem.y, 0.3), image, atol=1e-5)
+    assert torch.allclose(operator.confine(image, problem.y, 0.5), image, atol=1e-5)
     x0 = operator.decoded(problem.y) + 0.2 * torch.randn(problem.batch, *problem.image_shape, generator=torch.manual_seed(1))
     inner, whole = (cells.settle(before, x0, ready.sampler.prior, problem) for before in (x0, x0 + 1e-3))
-    assert torch.equal(inner, operator.confine(x0, problem.y, 0.3)) and torch.equal(whole, operator.confine(x0, problem.y))
+    assert torch.equal(inner, operator.confine(x0, problem.y, 0.5)) and torch.equal(whole, operator.confine(x0, problem.y))
     assert not torch.allclose(inner, whole, atol=1e-3)
     faithful = prepare(file, "jpeg", prior=CheapPrior(), look="faithful")
     assert next(item for item in faithful.plan.plugins if isinstance(item, Cells)).inner > cells.inner
@@ -87,13 +89,25 @@ def test_the_last_answer_is_held_in_the_inner_part_of_the_cells_and_no_other() -
         Cells(inner=1.2)
 
 
-def test_a_run_without_drawn_noise_is_the_same_for_every_seed() -> None:
+def test_the_answer_is_the_mean_of_two_runs_with_opposite_noise() -> None:
     file = restore_input(photograph(3, side=64), 30, 2)
-    first, second = (restore(file, "jpeg", prior=CheapPrior(), seed=seed, check=False).array for seed in (0, 5))
-    np.testing.assert_allclose(first, second, atol=1e-5)
     ready = prepare(file, "jpeg", prior=CheapPrior())
-    begin = 4 * float(ready.problem.sigma[0])
-    assert ready.plan.grid.times[0] == CheapPrior().schedule.nearest(begin) and ready.plan.grid.visits == 6
+    sigma, schedule = float(ready.problem.sigma[0]), CheapPrior().schedule
+    assert ready.average == 2 and ready.plan.grid.visits == 6
+    assert [ready.plan.grid.times[i] for i in (0, 5)] == [schedule.nearest(share * sigma) for share in (5, 0.7)]
+    states = {}
+    runs = ready.sampler.iterate(ready.problem.select(torch.tensor([0, 0])), ids=[4, 5], plan=doubled(ready.plan))
+    for step in runs:
+        states[int(step.t[0])] = step
+    first = states[ready.plan.grid.times[0]]
+    level = schedule.level(first.u, first.x0)
+    noise = first.state.x - level.signal * first.x0_hat
+    assert torch.allclose(noise[0], -noise[1], atol=1e-5)
+    assert float(noise.std()) == pytest.approx(float(level.noise[0]), rel=0.05)
+
+
+def doubled(plan: Plan) -> Plan:
+    return replace(plan, grids=plan.grids * 2)
 
 
 def test_the_repeat_gives_the_same_bits() -> None:

@@ -22,7 +22,9 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import adaptive_avg_pool2d
 
+from leader.censoring import mean_between
 from leader.errors import LeaderError
 from leader.operators.base import Eta, LinearOperator
 from leader.operators.caches import CastCache
@@ -33,6 +35,9 @@ ROUNDED = 2 / 12
 """Variance, in grey levels, of rounding to 8 bits twice: luma and chroma before the compression, the picture after it."""
 SLACK = 0.5
 """Grey levels by which a coefficient may leave its cell: encoders round luma and chroma to 8 bits first."""
+
+LEAST_SPREAD = 1e-4
+"""Standard deviation below which a coefficient, of images in [-1, 1], is not known: a hundredth of a grey level."""
 
 
 class Jpeg(LinearOperator):
@@ -133,6 +138,37 @@ class Jpeg(LinearOperator):
         """
         middle, reach, now = self._stored(y), share * self._reach.like(y), self.coefficients(x)
         return x + self.lift(torch.clamp(now, middle - reach, middle + reach) - now)
+
+    def expect(self, x: Tensor, y: Tensor, variance: Tensor) -> Tensor:
+        """Images x [B, C, H, W] in [-1, 1] with every coefficient at its mean within its cell around measurements y, if it has
+        the mean that x says and the `variance` [B, N].
+        """
+        middle, reach, now = (item.double() for item in (self._stored(y), self._reach.like(y), self.coefficients(x)))
+        spread = variance.double().sqrt().clamp_min(LEAST_SPREAD)
+        between = mean_between((middle - reach - now) / spread, (middle + reach - now) / spread)
+        return x + self.lift((spread * between).to(x))
+
+    def variances(self, variance: Tensor) -> Tensor:
+        """Of all coefficients [B, N], where pixels err independently by `variance` [B, C, H, W], alike within a block."""
+        planes = torch.einsum("pc,bchw->bphw", self._colours.like(variance).square(), variance)
+        parts = []
+        for number, (down, across) in enumerate(self._sizes):
+            shared = self.sampling[0] * self.sampling[1] if number else 1
+            blocks = adaptive_avg_pool2d(planes[:, number], (down, across)) / shared
+            parts.append(blocks.flatten(1).repeat_interleave(BLOCK * BLOCK, 1))
+        return torch.cat(parts, 1)
+
+    def enlarge_open(self, x: Tensor, luma: float, chroma: float) -> Tensor:
+        """Images with coefficients that were rounded to zero enlarged by a share, that of luma or chroma: in full from the
+        middle of the frequencies on, below that in proportion to the frequency.
+        """
+        place = torch.arange(BLOCK, dtype=x.dtype, device=x.device)
+        height = ((place[:, None] + place) / BLOCK).clamp_max(1).flatten()
+        gains = [
+            height.repeat(count // len(height)) * (luma if not number else chroma) for number, count in enumerate(self._splits)
+        ]
+        now = self.coefficients(x)
+        return x + self.lift(torch.where(self._weights.like(now) > 0, 0.0, torch.cat(gains) * now))
 
     def decoded(self, y: Tensor) -> Tensor:
         """The image that a decoder shows for measurements y: zeros where nothing was measured, chroma repeated."""

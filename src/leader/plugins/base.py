@@ -46,6 +46,7 @@ class Plugin:
     needs_sigma   whether it reads Sigma, so that the loop must estimate it
     gives_metric  whether it provides a metric for the data step
     begins        whether it chooses where a run begins, which not every method allows
+    mirrors       whether runs with the ids 2 k and 2 k + 1 see opposite noise, so that it matters less to their mean
     takes_over    the method's own image prior that it replaces ("pirp"), if any
     revision      raised by one whenever the numbers of the plug-in change; part of the keys of benchmark records
 
@@ -61,6 +62,7 @@ class Plugin:
     needs_sigma: ClassVar[bool] = False
     gives_metric: ClassVar[bool] = False
     begins: ClassVar[bool] = False
+    mirrors: ClassVar[bool] = False
     revision: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
