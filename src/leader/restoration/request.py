@@ -123,7 +123,7 @@ class RestoreRequest:
     )
     plugins: tuple[str, ...] | None = word(
         defaults.PLUGINS,
-        "May be repeated; none for none. By default, --method uses leader.",
+        "May be repeated; none for none. A method that you choose has leader by default.",
         str,
         "--plugin",
         "-p",
