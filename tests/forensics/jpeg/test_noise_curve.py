@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from leader.forensics import NotExamined, examine
+from leader.forensics.jpeg.noise_planes import read_chroma, read_luma
+from leader.forensics.jpeg.quantised_noise import NOISES
 from leader.forensics.noise.estimate import NoiseEstimate
 from leader.pictures import from_pil
 
@@ -55,3 +57,37 @@ def test_noise_whose_colour_is_coarse_counts_for_more_where_it_is_removed() -> N
     assert more.shot is not None and more.white == 1.5 * found.white
     assert float(more.shot.std(np.array(0.5))) == pytest.approx(1.5 * float(found.shot.std(np.array(0.5))))
     assert not read_noise(np.random.default_rng(3).poisson(scene(1) * 50) / 50, 85).noise_has_coarse_colour
+
+
+def test_texture_without_colour_is_no_noise() -> None:
+    """Grey grain in luma looks like noise of any colour picture; its chroma is empty, and rules noise out."""
+    grain = np.random.default_rng(5).normal(0, 0.06, (192, 256, 1))
+    coloured = np.random.default_rng(5).normal(0, 0.06, (192, 256, 3))
+    even = 0.3 + 0.3 * scene(3)
+    assert read_noise(even + grain, 92).white < 0.02
+    assert read_noise(even + coloured, 92).white == pytest.approx(0.06, rel=0.15)
+
+
+@pytest.mark.parametrize("sampling", [(1, 1), (1, 2), (2, 2)])
+def test_noise_has_the_same_level_in_every_plane(sampling: tuple[int, int]) -> None:
+    """Of luma, Cb and Cr, however chroma was averaged; a picture that does not fill its last blocks."""
+    noisy = 0.5 + np.random.default_rng(6).normal(0, 0.08, (200, 184, 3))
+    buffer = io.BytesIO()
+    numbers = {(1, 1): 0, (1, 2): 1, (2, 2): 2}
+    Image.fromarray((noisy.clip(0, 1) * 255).round().astype(np.uint8)).save(
+        buffer, "JPEG", quality=90, subsampling=numbers[sampling]
+    )
+    picture = from_pil(Image.open(buffer))
+    assert picture.history is not None and picture.history.sampling == sampling
+    pixels = np.asarray(picture.pixels, np.float64)
+    known = np.ones(pixels.shape[:2], bool)
+    known[:40] = False
+    luma = read_luma(pixels, picture.history, known)
+    for plane in [luma, *read_chroma(pixels, picture.history, known)]:
+        rows, columns = (1, 1) if plane.steps is luma.steps else sampling
+        assert plane.blocks.known.sum() == (200 // (8 * rows) - -(-40 // (8 * rows))) * (184 // (8 * columns))
+        assert plane.shares.sum() == pytest.approx(1)
+        profile = plane.profile(plane.blocks.known)
+        assert NOISES[int(profile.argmax())] / plane.unit == pytest.approx(0.08, rel=0.15)
+        assert 0.08 * 0.95 < plane.limit(0.08) < 0.08 * 1.3
+        assert plane.limit(0.3) == np.inf  # that would have cut off every block

@@ -19,20 +19,10 @@ from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.block_grid import find_history, matches_history
-from leader.forensics.jpeg.blocks import (
-    CHROMA,
-    LUMA,
-    LUMA_GAIN,
-    Array,
-    Flags,
-    average_blocks,
-    compute_chroma,
-    compute_luma,
-    finest_detail,
-    transform_blocks,
-)
+from leader.forensics.jpeg.blocks import LUMA_GAIN, Array, Flags, compute_chroma, compute_luma, finest_detail
 from leader.forensics.jpeg.compression_spectrum import compression_spectrum
 from leader.forensics.jpeg.noise_curve import find_shot_behind
+from leader.forensics.jpeg.noise_planes import read_chroma, read_luma
 from leader.forensics.jpeg.quantised_noise import (
     FEWEST_FLAT_BLOCKS,
     choose_flat_blocks,
@@ -212,26 +202,13 @@ def _chroma_was_enlarged(pixels: Array) -> bool:
 
 
 def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> float | None:
-    """White noise before the compression, or None if too few blocks are known."""
-    blocks = transform_blocks(compute_luma(pixels), history.offset, known)
-    if int(blocks.known.sum()) < FEWEST_FLAT_BLOCKS:
+    """White noise before the compression by luma, at most what chroma, where texture is weak, leaves room for; None where too
+    few blocks are known.
+    """
+    luma = read_luma(pixels, history, known)
+    if int(luma.blocks.known.sum()) < FEWEST_FLAT_BLOCKS:
         return None
-    colour = pixels.shape[2] == 3
-    gain, shares = (LUMA_GAIN, LUMA**2 / LUMA_GAIN**2) if colour else (1.0, np.ones(1))
-    means = np.stack([average_blocks(pixels[..., channel], history.offset) for channel in range(len(shares))], axis=-1)
-    flat = choose_flat_blocks(blocks, blocks.known)
-    level = noise_before(blocks.coefficients[flat], history.luma_steps()) / (255 * gain)
-    if colour and history.sampling == (1, 1):
-        level = min(level, CHANCE * _of_chroma(pixels, history, flat))
-    return before_clipping(level, means[flat].reshape(-1), np.tile(shares, int(flat.sum())))
-
-
-def _of_chroma(pixels: Array, history: JpegHistory, flat: Flags) -> float:
-    """White noise before the compression by Cb and Cr in full, where texture is weak: the larger of both."""
-    planes = (255 * (pixels @ row) + 128 for row in CHROMA)
-    chosen = [transform_blocks(plane, history.offset).coefficients[flat] for plane in planes]
-    gains = np.sqrt((CHROMA**2).sum(1))
-    levels: list[float] = [
-        noise_before(one, history.chroma_steps()) / (255 * gain) for one, gain in zip(chosen, gains, strict=True)
-    ]
-    return max(*levels, 0.0)
+    flat = choose_flat_blocks(luma.blocks, luma.blocks.known)
+    level = noise_before(luma.blocks.coefficients[flat], luma.steps) / luma.unit
+    level = min([level, *(plane.limit(level) for plane in read_chroma(pixels, history, known))])
+    return before_clipping(level, luma.means[flat].reshape(-1), np.tile(luma.shares, int(flat.sum())))
