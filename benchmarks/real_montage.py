@@ -58,9 +58,9 @@ def main(photographs: Path, out: Path) -> None:
         for number, row in enumerate(ROWS):
             path = paths[(3 * number + 1) % len(paths)]
             made = measure(path, by_name[row], None, Path(name))
-            tool, simple = max(made["simple"].items(), key=lambda item: float(item[1][0]))
+            tool, simple = max(made["simple"].items(), key=lambda item: float(item[1]))
             ours = made.get("restored") or made["refused"]
-            typer.echo(f"{row}: {made['nothing']} -> {ours}, {made.get('verdict')}; {tool} {simple[0]:.1f}", err=True)
+            typer.echo(f"{row}: {made['nothing']} -> {ours}, {made.get('verdict')}; {tool} {simple:.1f}", err=True)
             tiles.append(tile(Path(name), row, path.stem))
     lines = -(-len(tiles) // COLUMNS)
     width, height = tiles[0].size

@@ -67,7 +67,9 @@ def run(
     workers: Annotated[int | None, typer.Option(help="Processes; 2 by default, one per GPU on GPUs.", min=1, max=256)] = None,
     engine_name: Annotated[str, typer.Option("--engine", help="local, or ray for a Ray cluster.")] = "local",
     address: Annotated[str | None, typer.Option("--address", help="Address of the Ray cluster: auto, or HOST:PORT.")] = None,
-    prune: Annotated[bool, typer.Option("--prune", help="Drop records that this experiment does not use.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Drop records that this experiment does not use, even if others do.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List every cell and its cost; run nothing.")] = False,
 ) -> None:
     """Run the missing part of an experiment; interrupted runs continue where they stopped."""
