@@ -182,7 +182,7 @@ def _describe_addresses(grids: Sequence[Grid]) -> dict[str, Any]:
 def _describe(item: Method | Plugin, registry: Registry[Any]) -> dict[str, Any]:
     """The name from which the object can be rebuilt, and its settings as plain values.
 
-    A setting that came `later` is said where it is not as usual: records from before it stay valid.
+    A field marked `later` appears only where it differs from its default, so that records from before it stay valid.
     """
     said: dict[Any, Any] = {field: getattr(item, field.name) for field in fields(item)} if is_dataclass(item) else {}
     values = {field.name: value for field, value in said.items() if "later" not in field.metadata or value != field.default}

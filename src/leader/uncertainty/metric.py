@@ -44,7 +44,7 @@ class Metric(Protocol):
         ...
 
     def scatter(self, white: Callable[[], Tensor]) -> Tensor | None:
-        """What makes x0 a draw of what it may be, [B, C, H, W], from standard normal numbers; None: it stays the mean."""
+        """The change [B, C, H, W] that turns x0 into a random draw, from standard normal numbers; None: x0 stays the mean."""
         ...
 
 
