@@ -35,6 +35,13 @@ def test_a_container_keeps_every_field(tmp_path: Path) -> None:
     assert (read.task, read.image_shape, read.sigma, read.bits, read.icc) == ("deblur", (3, 6, 8), 0.07, 16, b"profile")
     assert torch.equal(read.y, written.y) and torch.equal(read.options["kernel"], kernel)
     assert read.alpha is not None and np.array_equal(read.alpha, alpha)
+    with np.load(tmp_path / "m.npz") as arrays:  # others read these files too
+        about = json.loads(str(arrays["about"]))
+    assert about["image_shape"] == [3, 6, 8] and about["sigma"] == 0.07
+    write_container(tmp_path / "m.npz", replace(written, sigma=0.0, options={"indices": torch.tensor([3, 1])}))
+    clean = read_container(tmp_path / "m.npz")
+    assert clean.sigma == 0.0 and torch.equal(clean.options["indices"], torch.tensor([3, 1]))
+    assert clean.options["indices"].dtype == torch.int64
 
 
 def test_a_container_that_would_fill_the_memory_is_refused_before_it_is_unpacked(
