@@ -26,7 +26,7 @@ def ramp(height: int = 6, width: int = 8, channels: int = 3) -> Pixels:
     return values.reshape(height, width, channels)
 
 
-def test_a_container_keeps_every_field(tmp_path: Path) -> None:
+def test_a_container_keeps_every_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alpha = ramp(channels=1)[..., 0]
     kernel = torch.tensor([[0.25, 0.75]], dtype=torch.float64)
     written = Measurement("deblur", torch.rand(1, 3, 6, 8), (3, 6, 8), 0.07, {"kernel": kernel}, 16, alpha, b"profile")
@@ -42,6 +42,14 @@ def test_a_container_keeps_every_field(tmp_path: Path) -> None:
     clean = read_container(tmp_path / "m.npz")
     assert clean.sigma == 0.0 and torch.equal(clean.options["indices"], torch.tensor([3, 1]))
     assert clean.options["indices"].dtype == torch.int64
+    monkeypatch.setattr(np, "savez_compressed", lambda file, **_: file.write(b"half of it") and _fail())
+    with pytest.raises(LeaderError, match="could not be written"):
+        write_container(tmp_path / "m.npz", written)
+    assert read_container(tmp_path / "m.npz").sigma == 0.0, "whole or not at all"
+
+
+def _fail() -> None:
+    raise OSError(28, "No space left on device")
 
 
 def test_a_container_that_would_fill_the_memory_is_refused_before_it_is_unpacked(
@@ -95,7 +103,8 @@ def test_the_photograph_of_a_phone_is_its_first_picture(tmp_path: Path) -> None:
     first.save(tmp_path / "phone.jpg", "MPO", save_all=True, append_images=[second])
     with Image.open(tmp_path / "phone.jpg") as image:
         assert image.format == "MPO" and getattr(image, "n_frames", 1) == 2
-    assert read_picture(tmp_path / "phone.jpg").pixels.mean() == pytest.approx(200 / 255, abs=0.01)
+    read = read_picture(tmp_path / "phone.jpg")
+    assert read.pixels.mean() == pytest.approx(200 / 255, abs=0.01) and read.history is not None
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
