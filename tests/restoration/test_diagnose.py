@@ -204,9 +204,11 @@ def test_without_a_task_a_picture_gets_what_is_advised_and_is_never_enlarged() -
     assert np.array_equal(advised.array, plain.array)
     assert advised.notes[1:] == plain.notes and advised.notes[0].endswith("use task='denoise' to ask for the same.")
     file = jpeg(noisy.crop((0, 0, 96, 72)), 60)
-    careful, *careless = (leader.prepare(file, prior=CheapPrior(), **words) for words in ({}, {"jpeg": False}, {"clipped": False}))
-    assert careless[0].sigma != careful.sigma == careless[1].sigma
-    assert careful.problem.censored is not None and careless[1].problem.censored is None
+    careful, traceless, free = (
+        leader.prepare(file, prior=CheapPrior(), **words) for words in ({}, {"jpeg": False}, {"clipped": False})
+    )
+    assert traceless.sigma != careful.sigma == free.sigma
+    assert careful.problem.censored is not None and free.problem.censored is None
 
 
 def test_without_a_task_there_is_nothing_to_do_for_a_clean_picture_and_no_option_of_a_task() -> None:
