@@ -34,7 +34,7 @@ from leader.priors.pyramid_net import (
     receptive_radius,
 )
 from leader.priors.spectrum import find_spectrum
-from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, read_safetensors
+from leader.priors.tensor_files import check_network, read_safetensors
 from leader.schedule import Schedule
 
 REMEDY = "restore the file that `leader train` or `leader publish` wrote"
@@ -168,10 +168,7 @@ class PyramidPrior(Prior):
         weights = Path(path)
         settings = read_settings(weights)
         tensors, _ = read_safetensors(weights)
-        wrong = find_differing(build_on_meta(lambda: PyramidNet(settings.net), str(weights.with_suffix(".json"))), tensors)
-        if wrong:
-            raise LeaderError(f"{weights.name} does not hold the network its .json describes: restore the matching pair.")
-        check_weights(tensors, weights)
+        check_network(lambda: PyramidNet(settings.net), tensors, weights, str(weights.with_suffix(".json")))
         net = PyramidNet(settings.net)
         net.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
         prior = cls(net.eval().requires_grad_(False), settings.coarse, settings.schedule, settings.scale)
