@@ -80,10 +80,8 @@ def from_waves(waves: Tensor, width: int) -> Tensor:
 
 
 def low_dct2(x: Tensor, rows: int, columns: int) -> Tensor:
-    """The first `rows` x `columns` coefficients of `dct2`: by two thin matrix products, or all of them where that is faster."""
+    """The first `rows` x `columns` coefficients of `dct2`, by two thin matrix products."""
     height, width = int(x.shape[-2]), int(x.shape[-1])
-    if _is_half(rows, columns, height, width):
-        return to_waves(x)[..., :rows, :columns, 0].contiguous()
     vertical = _matrix(height, x.dtype, x.device)[:rows]
     return vertical @ x @ _matrix(width, x.dtype, x.device)[:columns].mT
 
@@ -91,17 +89,8 @@ def low_dct2(x: Tensor, rows: int, columns: int) -> Tensor:
 def low_idct2(c: Tensor, height: int, width: int) -> Tensor:
     """The image of `height` x `width` pixels whose other coefficients are zero: the transpose of `low_dct2`."""
     rows, columns = int(c.shape[-2]), int(c.shape[-1])
-    if _is_half(rows, columns, height, width):
-        waves = c.new_zeros(*c.shape[:-2], height, width // 2 + 1, 2)
-        waves[..., :rows, :columns, 0] = c
-        return from_waves(waves, width)
     vertical = _matrix(height, c.dtype, c.device)[:rows]
     return vertical.mT @ c @ _matrix(width, c.dtype, c.device)[:columns]
-
-
-def _is_half(rows: int, columns: int, height: int, width: int) -> bool:
-    """Whether `rows` x `columns` coefficients of a long transform are about half a side, and no column beside its partner."""
-    return max(height, width) > SHORT and 3 * rows > height and width < 3 * columns and 2 * columns <= width + 1
 
 
 @lru_cache(maxsize=16)
