@@ -169,6 +169,7 @@ def share_out(
     """
     residual = covariance.transposed(operator.AT(r)).div_(variance)
     direction, energy = residual.clone(), _dot(residual, residual)
+    length = energy
     limit = visible**2 * residual.numel()
     change = torch.zeros(len(r), *operator.image_shape, dtype=r.dtype, device=r.device)
     looks = _choose_looks(iterations, r.device)
@@ -178,14 +179,16 @@ def share_out(
         along = covariance.root(direction)
         last = iteration + 1 == iterations
         seen = operator.A(along) if last else operator.gram(along)
-        bend = _dot(direction, direction) + (_dot(seen, seen) if last else _dot(along, seen)) / variance
+        bend = length + (_dot(seen, seen) if last else _dot(along, seen)) / variance
         step = torch.where(energy > limit, energy / bend, 0.0)
         change.addcmul_(along, step)
         if last:
             break
         residual.addcmul_(direction, -step).addcmul_(covariance.transposed(seen), -step / variance)
         fresh = _dot(residual, residual)
-        direction.mul_(fresh / energy.clamp_min(torch.finfo(r.dtype).tiny)).add_(residual)
+        turn = fresh / energy.clamp_min(torch.finfo(r.dtype).tiny)
+        torch.addcmul(residual, direction, turn, out=direction)
+        length = fresh + turn**2 * length  # of the direction: residuals are orthogonal to those before
         energy = fresh
     return change
 
