@@ -7,7 +7,7 @@ import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -42,13 +42,14 @@ def test_a_container_keeps_every_field(tmp_path: Path, monkeypatch: pytest.Monke
     clean = read_container(tmp_path / "m.npz")
     assert clean.sigma == 0.0 and torch.equal(clean.options["indices"], torch.tensor([3, 1]))
     assert clean.options["indices"].dtype == torch.int64
-    monkeypatch.setattr(np, "savez_compressed", lambda file, **_: file.write(b"half of it") and _fail())
+    monkeypatch.setattr(np, "savez_compressed", _write_half)
     with pytest.raises(LeaderError, match="could not be written"):
         write_container(tmp_path / "m.npz", written)
     assert read_container(tmp_path / "m.npz").sigma == 0.0, "whole or not at all"
 
 
-def _fail() -> None:
+def _write_half(file: IO[bytes], **arrays: object) -> None:
+    file.write(b"half of it")
     raise OSError(28, "No space left on device")
 
 
