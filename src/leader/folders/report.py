@@ -110,8 +110,8 @@ def write_report(source: Source, target: Target, manifest: Manifest, names: Iter
 def page_text(lines: Iterable[Line], strip: Any) -> Iterator[str]:
     """Yields the page in pieces. strip: a picture's line -> WebP bytes of its thumbnails, or None."""
     yield _HEAD
-    yield "<h1>Restored pictures</h1>\n<p>Click a heading to sort. The map shows how far off a pixel may be: dark blue is known to "
-    yield "within one grey level of 255, red to no better than 40.</p>\n<table><thead><tr>"
+    yield "<h1>Restored pictures</h1>\n<p>Click a heading to sort. The map says how far off a pixel may be: dark blue is known "
+    yield "to within one grey level of 255, red to no better than 40.</p>\n<table><thead><tr>"
     for position, title in enumerate(COLUMNS):
         yield f'<th data-kind="{"s" if position == 0 else "n"}"><button type="button">{title}</button></th>'
     yield "</tr></thead><tbody>\n"
