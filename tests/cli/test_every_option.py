@@ -344,7 +344,7 @@ def test_the_minutes_and_the_cluster_of_runs(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(trust_fit, "fit_referee", reached)
     run("fit-trust", *words, "--seed", "4", "--out", file)
     assert (reached.words[1].seconds, reached.words[1].seed) == (30, 4)
-    monkeypatch.setattr(trust_fit, "fit_calibration", lambda *_: SimpleNamespace(save=reached))
+    monkeypatch.setattr(trust_fit, "fit_calibration", lambda *_: SimpleNamespace(save=reached, families={}))
     run("calibrate", *words, "--referee", file)
     assert reached.words == (tmp_path / f"x{referee.SUFFIX}.json",)
 
