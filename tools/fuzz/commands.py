@@ -12,7 +12,7 @@ NUMBERS = (
 )
 NAMES = ("", "x", "none", "all", "-", "--", "..", "a" * 3000, "é", "\x1b[31m", "embedded", "DDNM", "leader", "a b")
 MAPS = ("map.png", "map.npy", "map.16.png", "map.fade.png", "map.pdf", "map.svg", "map.jpg", "map.tif", "map", ".fade.png")
-KEPT_SHORT = {
+KEPT_SHORT: dict[tuple[str, ...], list[str]] = {
     ("demo",): ["--steps", "1"],
     ("train",): ["--hours", "0"],
     ("fit-variance",): ["--minutes", "0.0001"],
