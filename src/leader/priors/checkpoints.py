@@ -32,9 +32,10 @@ from leader.priors.adapters import PREDICTS, LabelledNetwork, NetworkPrior
 from leader.priors.base import LARGEST_SIDE
 from leader.priors.betas import make_schedule
 from leader.priors.detection import Config, build_network, detect_config, drop_untold_settings, guess_family
-from leader.priors.json_files import check_flag, check_list, check_whole, check_word, read_json
+from leader.priors.json_files import check_flag, check_list, check_whole, check_word
 from leader.priors.networks import ADMConfig
 from leader.priors.tensor_files import load_network, read_checkpoint
+from leader.toml import read_table
 
 SUFFIXES = (".pt", ".pth", ".ckpt", ".safetensors", ".bin")
 OPTIONS = (
@@ -99,7 +100,7 @@ def network_tensors(content: Any, origin: str, part: str | None = None) -> dict[
 def read_side_car(path: Path) -> dict[str, Any]:
     """The settings in the `.json` beside a checkpoint; empty if there is none."""
     file = path.with_suffix(".json")
-    return read_json(file, "the checkpoint's options", "correct it or remove it") if file.exists() else {}
+    return read_table(file, "the checkpoint's options", "correct it or remove it") if file.exists() else {}
 
 
 def settle_settings(path: Path, config: Config, options: Options) -> dict[str, Any]:

@@ -19,10 +19,11 @@ from leader.priors.adapters import LabelledNetwork, NetworkPrior
 from leader.priors.betas import from_diffusers, make_schedule
 from leader.priors.checkpoints import Options
 from leader.priors.diffusers_config import network_settings, sides
-from leader.priors.json_files import check_whole, check_word, read_json
+from leader.priors.json_files import check_whole, check_word
 from leader.priors.networks.layers import plain_layout
 from leader.priors.tensor_files import load_network, read_checkpoint
 from leader.schedule import Schedule
+from leader.toml import read_table
 
 HUB = "hub:"
 OPTIONS = ("label", "predicts", "schedule", "size")
@@ -77,7 +78,7 @@ def open_folder(folder: Path, options: Options, name: str | None = None) -> Netw
             raise unknown_name("option of a diffusers folder", key, OPTIONS)
     home = folder / "unet" if (folder / "unet").is_dir() else folder
     file = home / "config.json"
-    config = read_json(file, "the network's configuration", REMEDY)
+    config = read_table(file, "the network's configuration", REMEDY)
     table, predicts, learned = _scheduler(folder, options)
     weights = _weights(home)
     tensors = _tensors(weights)
@@ -160,7 +161,7 @@ def _scheduler(folder: Path, options: Options) -> tuple[Schedule, str, bool]:
         file = folder / "scheduler_config.json"
     if not file.exists() and options.get("schedule") is None:
         raise LeaderError(f"{folder} has no noise schedule: add scheduler/scheduler_config.json or give the option 'schedule'.")
-    config = read_json(file, "the schedule", REMEDY) if file.exists() else {}
+    config = read_table(file, "the schedule", REMEDY) if file.exists() else {}
     return _read_scheduler(config, options, str(file))
 
 
