@@ -208,14 +208,16 @@ def test_every_image_of_a_batch_is_judged_as_it_would_be_alone(tmp_path: Path) -
     sampler = Sampler(prior, "ddnm", (), 40, use_presets=False)
     grids = (uniform_grid(40), uniform_grid(8))
 
-    def judged(rows: list[int], ids: list[int]) -> tuple[Any, list[ErrorMap]]:
+    def judged(rows: list[int], ids: list[int]) -> tuple[Any, list[ErrorMap], Watch]:
         part = problem.select(torch.tensor(rows))
         watch, plan = Watch(prior.schedule), replace(sampler.plan(part), grids=tuple(grids[row] for row in rows))
-        return add_errors(prior, part, drain(sampler.iterate(part, 3, ids=ids, plan=plan), watch), watch)
+        return *add_errors(prior, part, drain(sampler.iterate(part, 3, ids=ids, plan=plan), watch), watch), watch
 
-    both, maps = judged([0, 1], [5, 2])
+    both, maps, watch = judged([0, 1], [5, 2])
     for row, name in ((0, 5), (1, 2)):
-        alone, (one,) = judged([row], [name])
+        alone, (one,), own = judged([row], [name])
+        ways = watch.find_way(name), own.find_way(name)
+        assert ways[0] is not None and ways[1] is not None and ways[0].times == ways[1].times
         torch.testing.assert_close(both.error_std[row], alone.error_std[0])
         torch.testing.assert_close(both.posterior_std[row], alone.posterior_std[0])
         torch.testing.assert_close(maps[row].std, one.std)
@@ -361,6 +363,8 @@ def test_a_restoration_shows_the_error_where_there_is_a_referee(tmp_path: Path) 
     assert restored.summary()["trust"]["source"] == "uncalibrated" and "trust map: uncalibrated" in [
         getattr(note, "code", "") for note in restored.notes
     ]
+    framed = restore(photograph(SIZE, 40), "deblur", kernel="gaussian:1", prior=prior, steps=2, plugins=(), sigma=0.05)
+    assert framed.uncertainty is not None and framed.uncertainty.shape == (SIZE, 40), "its frame is larger"
     plain = restore(photograph(SIZE, SIZE), "sr", factor=2, prior=CheapPrior(), steps=4, plugins=(), sigma=0.05)
     assert np.array_equal(plain.array, restored.array) and plain.trust is None and plain.uncertainty is not None
 
