@@ -23,8 +23,8 @@ from torch import Tensor
 from leader import Problem, Sampler, load_prior
 from leader.methods import METHODS
 from leader.operators import build_task, random_mask
-from leader.priors.adapters import WrappedPrior
 from leader.presets.paths import find_path
+from leader.priors.adapters import WrappedPrior
 from leader.priors.base import Prediction, Prior
 from leader.schedule import Grid
 
