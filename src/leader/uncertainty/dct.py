@@ -52,32 +52,45 @@ def pair_up(c: Tensor) -> tuple[Tensor, Tensor]:
     return c[..., :kept].clone(), torch.cat([torch.zeros_like(c[..., :1]), c[..., width - kept + 1 :].flip(-1)], -1)
 
 
-def to_waves(x: Tensor) -> Tensor:
+def to_waves(x: Tensor, folded: bool = False) -> Tensor:
     """The transform of the last two axes in the order of the FFT: [..., H, W] -> [..., H, W // 2 + 1, 2].
 
     At [k, l] there are the coefficient of row k and column l, and minus that of column W - l (`pair_up`). The middle column of
     an even width is its own partner: both are divided by sqrt(2), so that inner products stay what they are.
+
+    folded  whether the pixels come in the order of `fold`, which saves a pass
     """
     height, width = int(x.shape[-2]), int(x.shape[-1])
-    turned = torch.fft.rfft2(_reorder(x, _order(height, width, x.device)[0])).mul_(_rotation(height, width, x.dtype, x.device))
+    turned = torch.fft.rfft2(x if folded else fold(x)).mul_(_rotation(height, width, x.dtype, x.device))
     below = turned[..., 1:, :]
     below.add_(below.flip(-2), alpha=1j)  # rows k and H - k
     return torch.view_as_real(turned)
 
 
-def from_waves(waves: Tensor, width: int) -> Tensor:
+def from_waves(waves: Tensor, width: int, folded: bool = False) -> Tensor:
     """The inverse, which is the transpose, of `to_waves`; overwrites `waves`."""
     turned = torch.view_as_complex(waves)
     height = int(turned.shape[-2])
     below = turned[..., 1:, :]
     below.sub_(below.flip(-2), alpha=1j)
     turned.mul_(_rotation(height, width, waves.dtype, waves.device, True))
-    return _reorder(torch.fft.irfft2(turned, s=(height, width)), _order(height, width, waves.device)[1])
+    x: Tensor = torch.fft.irfft2(turned, s=(height, width))
+    return x if folded else unfold(x)
 
 
-def _reorder(x: Tensor, order: Tensor) -> Tensor:
-    """The pixels of images [..., H, W] in another order: fastest with two axes."""
-    return x.reshape(-1, len(order)).index_select(1, order).reshape(x.shape)
+def fold(x: Tensor) -> Tensor:
+    """Pixels [..., H, W] in the order in which they are transformed."""
+    return _reorder(x, 0)
+
+
+def unfold(x: Tensor) -> Tensor:
+    """The inverse of `fold`."""
+    return _reorder(x, 1)
+
+
+def _reorder(x: Tensor, way: int) -> Tensor:
+    order = _order(int(x.shape[-2]), int(x.shape[-1]), x.device)[way]
+    return x.reshape(-1, len(order)).index_select(1, order).reshape(x.shape)  # fastest with two axes
 
 
 def low_dct2(x: Tensor, rows: int, columns: int) -> Tensor:
