@@ -7,7 +7,7 @@ import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_a_container_keeps_every_field(tmp_path: Path, monkeypatch: pytest.Monke
     assert read_container(tmp_path / "m.npz").sigma == 0.0, "whole or not at all"
 
 
-def _write_half(file: Any, **_: Any) -> None:
+def _write_half(file: IO[bytes], **arrays: object) -> None:
     file.write(b"half of it")
     raise OSError(28, "No space left on device")
 
