@@ -24,8 +24,8 @@ AUTO = "auto"
 MOSTLY_MISSING = 0.9
 ONE_COLOUR = 1 / 255
 OF_MEDIANS = 1.35
-"""The error of medians of 3 x 3 pixels over their distance from those of 5 x 5: 1.2 to 1.45 in 18 JPEGs of quality 40 to 75 with
-salt and pepper, of six validation photographs.
+"""The error of medians of 3 x 3 pixels over their distance from those of 5 x 5: 1.2 to 1.45 in 18 JPEGs with salt and
+pepper, of quality 40 to 75 and six validation photographs.
 """
 MEDIANS = "Compression has smeared the specks over all pixels: medians of 3 x 3 pixels are restored instead of those."
 Flags = NDArray[np.bool_]
