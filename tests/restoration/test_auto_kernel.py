@@ -106,7 +106,7 @@ def test_a_kernel_that_the_picture_refutes_is_narrowed_and_named(blurred: Image.
     outside = (values["kernel"].shape[0] - exact.shape[0]) // 2
     inside = values["kernel"][outside : outside + exact.shape[0], outside : outside + exact.shape[1]]
     assert float(inside.max()) == pytest.approx(float(exact.max()), rel=0.2)  # that of the given one is 0.44 times as high
-    assert 0.03 <= values["kernel_doubt"] <= DOUBT
+    assert 0.02 <= values["kernel_doubt"] < DOUBT, "what the picture shows is surer than what is assumed"
     assert len(request.notes) == 1 and "times as wide as the kernel, which is used instead" in request.notes[0]
 
 

@@ -204,9 +204,8 @@ def test_without_a_task_a_picture_gets_what_is_advised_and_is_never_enlarged() -
     assert np.array_equal(advised.array, plain.array)
     assert advised.notes[1:] == plain.notes and advised.notes[0].endswith("use task='denoise' to ask for the same.")
     file = jpeg(noisy.crop((0, 0, 96, 72)), 60)
-    careful, traceless, free = (
-        leader.prepare(file, prior=CheapPrior(), **words) for words in ({}, {"jpeg": False}, {"clipped": False})
-    )
+    careful = leader.prepare(file, prior=CheapPrior())
+    traceless, free = (leader.prepare(file, prior=CheapPrior(), jpeg=care, clipped=not care) for care in (False, True))
     assert traceless.sigma != careful.sigma == free.sigma
     assert careful.problem.censored is not None and free.problem.censored is None
 
