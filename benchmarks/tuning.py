@@ -13,7 +13,8 @@ Rounds: screening (hosts with and without UCPM and SATP), starts and settings (1
 early (over-relaxed ProjDiff, late ends, means), others (further noise levels and masks), metric, sensing, closer, qualities and
 beyond (the data step in the metric of Sigma), further and settled (where it left something open), hosts, softer and rows (the
 same on the papers' own paths), claims (those again by what the paper claims, with draws), drawn (draws on short paths), related
-(DCDP in the metric).
+(DCDP in the metric), cheaper (fewer iterations and frequencies on the default paths), narrow
+(correlations of lower noise).
 """
 
 from __future__ import annotations
