@@ -91,13 +91,14 @@ def run(
     images: Annotated[str, typer.Option(help="A folder of development photographs.")],
     photographs: Annotated[int, typer.Option(help="How many of them.")] = 4,
     task: Annotated[str | None, typer.Option(help="One task only.")] = None,
+    first: Annotated[int, typer.Option(help="The first of them.")] = 0,
 ) -> None:
     """Run what has no scores yet."""
     torch.set_num_threads(1)
     files = list_images(images)
     trials = [trial for trial in _of_round(name) if task in (None, trial.task)]
     for number, trial in enumerate(trials):
-        for index in sorted(set(range(photographs)) - trial.scores.keys()):
+        for index in sorted(set(range(first, first + photographs)) - trial.scores.keys()):
             point = (trial.task, trial.method, trial.plugins, trial.steps, trial.grid, index)
             found = measure(point, files[index], settings=trial.settings, times=trial.times, runs=trial.runs)
             scores = {index: [found["psnr"], found["lpips"], found["work"]]}
