@@ -12,9 +12,8 @@ lines of one trial all scores count. Crops, noise and scores are those of benchm
 Rounds: screening (hosts with and without UCPM and SATP), starts and settings (14 passes or less), lengths, relaxed, noisy and
 early (over-relaxed ProjDiff, late ends, means), others (further noise levels and masks), metric, sensing, closer, qualities and
 beyond (the data step in the metric of Sigma), further and settled (where it left something open), hosts, softer and rows (the
-same on the papers' own paths), claims (those again by what the paper claims, with draws), again (DDNM once more, and what was left
-to try on short paths), drawn (draws on short paths), related
-(DCDP in the metric).
+same on the papers' own paths), claims (those again by what the paper claims, with draws), again (DDNM once more, and what was
+left to try on short paths), drawn (draws on short paths), related (DCDP in the metric).
 """
 
 from __future__ import annotations
