@@ -205,7 +205,7 @@ class WrappedPrior(Prior):
         self.base = base
         self.name, self.channels, self.source = base.name, base.channels, base.source
         self.size, self.multiple, self.spectrum, self.home = base.size, base.multiple, base.spectrum, base.home
-        self.precision, self.half_from = base.precision, base.half_from
+        self.precision, self.rounded_from = base.precision, base.rounded_from
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         return self.base._predict(x, t)
