@@ -6,8 +6,8 @@
 
 Rows that are not asked for or whose library is not installed (`pip install onnx onnxruntime openvino`) are dashes. Ratios are
 medians over rounds of a round's time over that of the package's float32; the error is the root mean square of the estimate's
-difference in [0, 1] units. Beside the package's own integers, int8 is ONNX Runtime's static quantisation, weights by channel, with ranges from the timed picture
-itself, which flatters it.
+difference in [0, 1] units. Beside the package's own integers, int8 is ONNX Runtime's static quantisation, weights by channel,
+with ranges from the timed picture itself, which flatters it.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class MixedPrior(WrappedPrior):
 
 def is_differentiated(x: Tensor) -> bool:
     """Whether the present call is differentiated with respect to x, backwards or forwards."""
-    return (torch.is_grad_enabled() and x.requires_grad) or unpack_dual(x).tangent is not None
+    return (torch.is_grad_enabled() and x.requires_grad) or unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
 
 
 def mix_precisions(prior: Prior, rounding: Rounding, device: torch.device, kinds: Collection[str]) -> Prior:

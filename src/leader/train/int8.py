@@ -23,7 +23,7 @@ from leader.priors.pyramid_net import Body, PyramidConfig
 
 SIDE, MOST_CROPS = 96, 16
 STRIDE = 5
-"""Every fifth position is looked at: neighbours tell nearly the same, and the columns alternate where sides are no multiples."""
+"""Every fifth position is looked at: neighbours tell nearly the same."""
 CONSTANT = 32.0
 """Value of the input whose weight is the bias: about that of a byte."""
 DAMPING = 0.01
