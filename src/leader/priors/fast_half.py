@@ -9,10 +9,12 @@ import json
 import os
 import platform
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.files import replacing
@@ -87,7 +89,7 @@ def _time(device: torch.device, kind: str) -> float:
     order = torch.channels_last
     image = torch.ones(1, 96, 48, 48, device=device).contiguous(memory_format=order)
     weight = torch.full((96, 96, 3, 3), 1e-3, device=device).contiguous(memory_format=order)
-    calls = [lambda: torch.nn.functional.conv2d(image, weight, padding=1)]
+    calls: list[Callable[[], Tensor]] = [lambda: torch.nn.functional.conv2d(image, weight, padding=1)]
     if kind == HALF:
         half, light = (value.to(half_dtype(device)) for value in (image, weight))
         calls.append(lambda: torch.nn.functional.conv2d(half, light, padding=1))

@@ -30,6 +30,8 @@ REMEDY = "write it again with `leader publish`"
 LARGEST = 127
 """Largest weight; -128 is not used, so that a weight can change its sign."""
 BODIES = ("main", "expert")
+FEWEST = 256
+"""Cells of the smallest picture that is worth it."""
 
 
 class Int8Conv(nn.Module):
@@ -82,7 +84,9 @@ def convolve(x: Tensor, packed: tuple[Tensor, Tensor], scale: Tensor, bias: Tens
 class Int8Body(nn.Module):
     """A `Body` in eight bits. Features are bytes.
 
-    first   weight and bias of the first layer, in steps of its bytes
+    first  weight and bias of the first layer, in steps of its bytes
+    exact  the body in float32, which takes small pictures: for those the processor's own order of weights is another one,
+           and putting them into it costs more than is won
     """
 
     first_weight: Tensor
@@ -95,12 +99,14 @@ class Int8Body(nn.Module):
         self.register_buffer("first_bias", start.bias / steps + 0.5)  # integers are cut off: half a step rounds them
         self.convs = nn.ModuleList(layers[name] for name in list_layers(body)[:-2])
         self.out, self.h1 = layers["out"], layers["h1"]
-        self.told = body.h1  # of which only the weights for noise and level are used
-        self.h2 = body.h2
+        self.exact = body
 
     def forward(self, pixels: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
         """pixels [B, 3, H, W], sigma [B] -> estimate [B, 3, H, W] and features [B, width, H/2, W/2]."""
         cells = F.pixel_unshuffle(pixels, 2)
+        if cells[0, 0].numel() < FEWEST:
+            answer: tuple[Tensor, Tensor] = self.exact(pixels, sigma)
+            return answer
         h = torch.cat([cells, _constant(sigma, cells)], 1).contiguous(memory_format=torch.channels_last)
         h = F.conv2d(h, self.first_weight, self.first_bias, padding=1).clamp_(0, 255).to(torch.uint8)
         for conv in self.convs:
@@ -109,9 +115,11 @@ class Int8Body(nn.Module):
 
     def log_variance(self, features: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
         """features [B, width, H/2, W/2], sigma [B], level [B] -> log of variance/(sigma^2 + floor)."""
+        if features.is_floating_point():
+            return self.exact.log_variance(features, sigma, level)
         known = torch.cat([_constant(10 * sigma, features), _constant(level / 4, features)], 1)
-        known = F.conv2d(known, self.told.weight[:, features.shape[1] :], padding=1)
-        return F.pixel_shuffle(self.h2(self.h1(features).add_(known).relu_()), 2)
+        known = F.conv2d(known, self.exact.h1.weight[:, features.shape[1] :], padding=1)
+        return F.pixel_shuffle(self.exact.h2(self.h1(features).add_(known).relu_()), 2)
 
 
 def _constant(value: Tensor, like: Tensor) -> Tensor:
@@ -175,10 +183,10 @@ def place_int8(prior: PyramidPrior, tensors: dict[str, Tensor]) -> PyramidPrior:
     for part in BODIES:
         body: Body | None = getattr(prior.net, part)
         if body is not None:
-            layers = {
-                name: Int8Conv(*(tensors[f"{part}.{name}.{kind}"] for kind in ("weight", "scale", "bias")), name.isdecimal())
-                for name in list_layers(body)
-            }
+            layers = {}
+            for name in list_layers(body):
+                weight, scale, bias = (tensors[f"{part}.{name}.{kind}"] for kind in ("weight", "scale", "bias"))
+                layers[name] = Int8Conv(weight, scale, bias, name.isdecimal())
             setattr(net, part, Int8Body(body, tensors[f"{part}.steps"], layers))
     return made
 
