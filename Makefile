@@ -90,7 +90,7 @@ check-all: $(STAMP)
 mutants: $(STAMP)
 	$(BIN)/python -m tools.mutants --count 300 --seed 1
 
-# 5,000 seeded files and command lines of every kind a user can hand in: no traceback, hang or memory error.
+# 10,000 seeded files and command lines of every kind a user can hand in: no traceback, hang or memory error.
 fuzz: $(STAMP)
 	$(BIN)/python -m tools.fuzz
 

@@ -11,15 +11,14 @@ artefacts: it then makes the same run.
 
 from __future__ import annotations
 
-import io
-import json
 from pathlib import Path
 from statistics import mean
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import torch
 import typer
+from common import Record, append_records, compress, locate_records, read_crop, read_records, to_image
 from PIL import Image
 
 import leader
@@ -29,7 +28,7 @@ from leader.pictures import from_pil
 from leader.priors.base import Prior
 from leader.trust.maps import NINE_OF_TEN
 
-RECORDS = Path(__file__).parent / "records" / "looks.jsonl"
+RECORDS = locate_records("looks")
 SIDE, EVERY = 192, 3
 HARMS = ("noise 15", "noise 25", "noise 50", "jpeg 10", "jpeg 20", "jpeg 40")
 WORDS = ("nothing", "natural", "faithful")
@@ -40,20 +39,16 @@ def spoil(truth: Image.Image, harm: str, seed: int) -> Image.Image:
     """The file that is handed in."""
     kind, level = harm.split()
     if kind == "jpeg":
-        truth.save(packed := io.BytesIO(), "JPEG", quality=int(level))
-        return Image.open(packed)
+        return compress(truth, int(level))
     noise = int(level) * np.random.default_rng([seed, int(level)]).standard_normal((SIDE, SIDE, 3))
-    return Image.fromarray((np.asarray(truth) + noise).round().clip(0, 255).astype(np.uint8))
+    return to_image(np.asarray(truth) + noise)
 
 
-def measure(prior: Prior, photograph: Path, harm: str, word: str, seed: int) -> dict[str, Any]:
+def measure(prior: Prior, photograph: Path, harm: str, word: str, seed: int) -> Record:
     """The record of one restoration."""
-    with Image.open(photograph) as opened:
-        whole = opened.convert("RGB").resize((opened.width // 2, opened.height // 2), Image.Resampling.LANCZOS)
-    left, top = (whole.width - SIDE) // 2, (whole.height - SIDE) // 2
-    truth = whole.crop((left, top, left + SIDE, top + SIDE))
+    truth = read_crop(photograph, SIDE)
     given, wanted = from_pil(spoil(truth, harm, seed)), np.asarray(truth, np.float32) / 255
-    record: dict[str, Any] = {"photograph": photograph.stem, "harm": harm, "word": word}
+    record: Record = {"photograph": photograph.stem, "harm": harm, "word": word}
     pixels = given.pixels
     if word == "nothing" and harm.startswith("jpeg"):
         record["advised"] = leader.diagnose(given).task
@@ -76,19 +71,18 @@ def run(
     """Run what has no record yet."""
     torch.set_num_threads(1)
     prior, files = leader.load_prior("embedded"), list_images(images)
-    done = {(one["photograph"], one["harm"], one["word"]) for one in _read()}
+    done = {(one["photograph"], one["harm"], one["word"]) for one in read_records(RECORDS)}
     for number, photograph in enumerate(files[::EVERY][:count]):
         for harm in HARMS:
             for word in WORDS:
                 if (photograph.stem, harm, word) not in done:
-                    with RECORDS.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(measure(prior, photograph, harm, word, number)) + "\n")
+                    append_records(RECORDS, measure(prior, photograph, harm, word, number))
 
 
 @app.command()
 def table() -> None:
     """Print the means over photographs."""
-    records = _read()
+    records = read_records(RECORDS)
     typer.echo("| file | look | PSNR | LPIPS | calls | coverage: least, mean | no task |")
     typer.echo("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for harm in HARMS:
@@ -98,7 +92,7 @@ def table() -> None:
                 typer.echo(f"| {harm} | {word} | {_join(rows)} |")
 
 
-def _join(rows: list[dict[str, Any]]) -> str:
+def _join(rows: list[Record]) -> str:
     covered = [one["coverage"] for one in rows if "coverage" in one]
     advised = [one["advised"] == "jpeg" for one in rows if "advised" in one]
     cells = (
@@ -109,10 +103,6 @@ def _join(rows: list[dict[str, Any]]) -> str:
         f"{sum(advised)} of {len(advised)}" if advised else "",
     )
     return " | ".join(cells)
-
-
-def _read() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()] if RECORDS.exists() else []
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
     python benchmarks/overhead.py                  # 256 px, 25 steps, two threads: a table in Markdown
     python benchmarks/overhead.py --host ddnm --size 128 --repeats 5
     python benchmarks/overhead.py --threads 1 --cpu     # CPU time instead of wall-clock: one thread of a busy machine
+    python benchmarks/overhead.py --host standard       # quality standard, the other column: over the same without UCDC
 
 Both clocks run in the same run, so that other load on the machine touches them alike; the median over repeats is printed.
 LEADer's column is its whole run over the host's in turn, SATP's budget 0, so that both visit the same times.
@@ -22,10 +23,13 @@ from torch import Tensor
 from leader import Problem, Sampler, load_prior
 from leader.methods import METHODS
 from leader.operators import build_task, random_mask
+from leader.presets.paths import find_path
 from leader.priors.adapters import WrappedPrior
 from leader.priors.base import Prediction, Prior
+from leader.schedule import Grid
 
 TASKS = {"sr": 0.05, "inpaint": 0.05, "cs": 0.05, "deblur-gaussian": 0.05, "deblur-motion": 0.05}
+STANDARD = "standard"
 INNER: dict[str, dict[str, Any]] = {"sitcom": {"inner": 3}}
 
 
@@ -51,16 +55,24 @@ def problem(task: str, sigma: float, size: int) -> Problem:
     return Problem.simulate(x, build_task(task, (3, size, size), **options), sigma, 0)
 
 
-def ratio(prior: Timed, host: str, measured: Problem, steps: int) -> tuple[float, float]:
+def ratio(prior: Timed, host: str, task: str, size: int, steps: int) -> tuple[float, float]:
     """(whole over inside, LEADer's whole over the host's) of one pair of runs."""
-    settings = INNER.get(host, {})
+    measured = problem(task, TASKS[task], size)
+    plugins: tuple[str, ...] = ("leader",)
+    grid: str | Grid | None = None
+    settings = {**INNER.get(host, {}), "satp": {"budget": 0.0}}
+    if host == STANDARD:
+        path = find_path("embedded", measured.operator.task, TASKS[task], "standard", "natural")
+        host, plugins, steps, grid, settings = str(path.method), path.plugins, path.steps, path.route(), dict(path.settings)
+    others = tuple(name for name in plugins if name not in ("leader", "ucdc"))
+    plain = {name: value for name, value in settings.items() if name not in ("satp", "ucdc")}
     prior.inside, begin = 0.0, prior.clock()
-    Sampler(prior, host, (), steps, estimator=None, **settings).run(measured)
-    plain = prior.clock() - begin
-    share = plain / prior.inside
+    Sampler(prior, host, others, steps, grid=grid, estimator=None, **plain).run(measured)
+    alone = prior.clock() - begin
+    share = alone / prior.inside
     begin = prior.clock()
-    Sampler(prior, host, "leader", steps, satp={"budget": 0.0}, **settings).run(measured)
-    return share, (prior.clock() - begin) / plain
+    Sampler(prior, host, plugins, steps, grid=grid, **settings).run(measured)
+    return share, (prior.clock() - begin) / alone
 
 
 def main(
@@ -82,8 +94,7 @@ def main(
     for name in host or METHODS:
         cells = []
         for which in tasks:
-            measured = problem(which, TASKS[which], size)
-            found = [ratio(prior, name, measured, steps) for _ in range(repeats)]
+            found = [ratio(prior, name, which, size, steps) for _ in range(repeats)]
             cells += [f"{median(share for share, _ in found):.3f}", f"{median(more for _, more in found):.3f}"]
         typer.echo(f"| {name} | " + " | ".join(cells) + " |")
 

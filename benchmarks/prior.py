@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, plan
 from leader.train.calibrate import central_crops, error_and_variance
-from leader.train.initial import fill_body, load_ffdnet
+from leader.train.initial import load_ffdnet
 
 SIGMAS = (10, 25, 50, 75, 100, 150, 255, 500)
 PARTS = ("denoising", "bins")
@@ -45,7 +45,7 @@ def ffdnet_weights(cache: Path) -> Path:
 def ffdnet_pyramid(cache: Path) -> PyramidNet:
     """FFDNet at the first level where the noise is at most 75/255, its estimate enlarged."""
     net = PyramidNet(PyramidConfig(cascade=False, sigma_max=75 / 255))
-    fill_body(net.main, load_ffdnet(ffdnet_weights(cache)))
+    net.main.load_state_dict({**net.main.state_dict(), **load_ffdnet(ffdnet_weights(cache))})
     return net.eval().requires_grad_(False)
 
 

@@ -5,7 +5,7 @@
 
 sigma   what the network knows at four noise levels: its estimate, the spread it reports, and its true error
 metric  one data step on a picture with holes: as the papers take it, and in the metric of Sigma
-front   PSNR against LPIPS of every method with and without LEADer, from the records of Table 1
+front   PSNR against LPIPS of every method with and without LEADer, from the records of Table 1 and of the related work
 looks   one enlarged photograph by every quality and look
 """
 
@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -32,6 +32,8 @@ OSPREY = SAMPLES / "BuddiesOfBudgie_5bf63903e7.png"
 TIMES = (20, 80, 200, 400)
 BASELINES = ("Measurement", "A⁺ y")
 """Rows of Table 1 that are no method: far off in these plots."""
+FRONT_CROPS = 8
+"""The first test crops, which the methods of the related work have too."""
 Panel = tuple[NDArray[Any], str]
 
 
@@ -133,15 +135,21 @@ def tell_psnr(x: Tensor, truth: Tensor) -> str:
     return f"{-10 * float(((x.clamp(-1, 1) - truth) / 2).square().mean().log10()):.1f} dB"
 
 
+def read_table(name: str) -> list[dict[str, str]]:
+    """The numbers of an experiment's first test crops, one a line."""
+    command = [sys.executable, "-c", "from leader.cli import main; main()", "bench", "table", name, "--format", "csv"]
+    answer = subprocess.run([*command, "--count", str(FRONT_CROPS)], capture_output=True, text=True, check=True)
+    return list(csv.DictReader(answer.stdout.splitlines()))
+
+
 def draw_front(out: Path) -> None:
     from matplotlib.figure import Figure
 
-    program = "from leader.cli import main; main()"
-    command = [sys.executable, "-c", program, "bench", "table", "table1", "--format", "csv"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     means: dict[tuple[str, str], dict[str, float]] = {}
-    for line in csv.DictReader(lines):
-        if line["number"] in ("psnr", "lpips"):
+    related = read_table("related")
+    beyond = {line["row"] for line in related} - {"DDNM"}
+    for line in [*read_table("table1"), *related]:
+        if line["number"] in ("psnr", "lpips") and int(line["images"]) == FRONT_CROPS:
             means.setdefault((line["task"], line["row"]), {})[line["number"]] = float(line["mean"])
     tasks = list(dict.fromkeys(task for task, _ in means))
     figure = Figure(figsize=(3.3 * 3, 3.1 * 2), layout="constrained")
@@ -149,7 +157,8 @@ def draw_front(out: Path) -> None:
         found = {row: value for (where, row), value in means.items() if where == task and row not in BASELINES}
         for row, value in found.items():
             if "+" not in row:
-                axes.plot(value["psnr"], value["lpips"], "o", color="0.45", markersize=5)
+                fill: Literal["none", "full"] = "none" if row in beyond else "full"
+                axes.plot(value["psnr"], value["lpips"], "o", color="0.45", markersize=5, fillstyle=fill)
                 axes.annotate(row, (value["psnr"], value["lpips"]), fontsize=6, xytext=(3, 3), textcoords="offset points")
             with_leader = found.get(f"{row} + LEADer")
             if with_leader:

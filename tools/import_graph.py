@@ -17,6 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -104,25 +105,15 @@ def _for_type_checkers(test: ast.expr) -> bool:
 def in_order(loading: dict[str, set[str]]) -> list[str]:
     """The rooms, each after all that it imports, and as early as that allows; a circle is a ValueError that names it."""
     ordered: list[str] = []
-    waiting = dict(loading)
-    while waiting:
-        free = sorted(room for room, others in waiting.items() if not others & waiting.keys())
-        if not free:
-            raise ValueError(f"imports run in a circle: {' -> '.join(circle(waiting))}")
+    sorter = TopologicalSorter(loading)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise ValueError(f"imports run in a circle: {' -> '.join(reversed(error.args[1]))}") from error
+    while free := sorted(sorter.get_ready()):
         ordered.extend(free)
-        for room in free:
-            del waiting[room]
+        sorter.done(*free)
     return ordered
-
-
-def circle(loading: dict[str, set[str]]) -> list[str]:
-    """One circle of a graph in which every room imports another of it."""
-    path = [min(loading)]
-    while True:
-        step = min(other for other in loading[path[-1]] if other in loading)
-        if step in path:
-            return [*path[path.index(step) :], step]
-        path.append(step)
 
 
 def draw(graph: Graph) -> str:

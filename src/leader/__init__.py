@@ -24,29 +24,22 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 # Names are imported when they are used: the command line answers --help without loading torch.
-_HOMES = {
-    "Degraded": "restoration.degrade",
-    "DenoiserPrior": "priors.adapters",
-    "Diagnosis": "restoration.diagnose",
-    "Ensemble": "restoration.ensemble",
-    "Grid": "schedule",
-    "LeaderError": "errors",
-    "Prediction": "priors.base",
-    "Prior": "priors.base",
-    "Problem": "problem",
-    "Restoration": "restoration.restored",
-    "Result": "result",
-    "Sampler": "sampler",
-    "Schedule": "schedule",
-    "Step": "result",
-    "UsageError": "errors",
-    "degrade": "restoration.degrade",
-    "diagnose": "restoration.diagnose",
-    "ensemble": "restoration.ensemble",
-    "load_prior": "priors.loading",
-    "prepare": "restoration.restore",
-    "restore": "restoration.restore",
+_MODULES = {
+    "errors": ("LeaderError", "UsageError"),
+    "priors.adapters": ("DenoiserPrior",),
+    "priors.base": ("Prediction", "Prior"),
+    "priors.loading": ("load_prior",),
+    "problem": ("Problem",),
+    "restoration.degrade": ("Degraded", "degrade"),
+    "restoration.diagnose": ("Diagnosis", "diagnose"),
+    "restoration.ensemble": ("Ensemble", "ensemble"),
+    "restoration.restore": ("prepare", "restore"),
+    "restoration.restored": ("Restoration",),
+    "result": ("Result", "Step"),
+    "sampler": ("Sampler",),
+    "schedule": ("Grid", "Schedule"),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 _FOLDERS = ("interop", "methods", "metrics", "operators", "plugins", "priors", "uncertainty")
 
 

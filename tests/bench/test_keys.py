@@ -11,7 +11,7 @@ import pytest
 
 from leader.bench import keys
 from leader.bench.cell import Cell, Frozen
-from leader.bench.keys import identify
+from leader.bench.keys import identify, metrics_of_record
 from leader.bench.priors import fingerprint
 from leader.bench.records import Store, digest
 from leader.bench.run import gather, run_experiment
@@ -60,7 +60,7 @@ def test_names_do_not_determine_a_record_and_everything_else_does(cell: Cell) ->
         {"plugins": ("ucpm",), "estimator": "hutchinson", "settings": Frozen({"probes": 2})},
         {"settings": Frozen({"eta": 0.5})},
         {"steps": 6},
-        {"grid": "quadratic"},
+        *({"grid": name} for name in ("quadratic", "respaced", "noise")),  # whose ends are the same
         {"estimator": "noise-energy"},
         {"seed": 1},
         {"timing": True},
@@ -73,6 +73,11 @@ def test_names_do_not_determine_a_record_and_everything_else_does(cell: Cell) ->
     cells += [replace(cell, image=cell.image.with_name("photo0.png")), replace(cell, index=0)]
     assert len({key, *(identify(item).key for item in cells)}) == 1 + len(cells)
     assert identify(cell.altered(settings=Frozen({"eta": 0.85}))).key == key, "a default that is written out"
+    kept = (cell.altered(keep=order) for order in (("trace", "path"), ("path", "trace")))
+    assert len({identify(item).key for item in kept}) == 1
+    small = metrics_of_record(cell.altered(size=24).recipe)
+    assert "lpips" not in small and "psnr" in small and "lpips" in metrics_of_record(cell.recipe)
+    assert "estimators" in identify(cell.altered(plugins=("ucpm",))).revisions and "estimators" not in identify(cell).revisions
 
 
 def test_a_picture_is_known_by_its_content(cell: Cell, tmp_path: Path) -> None:

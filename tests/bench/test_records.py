@@ -17,6 +17,8 @@ def record(key: str, cell: str = "", **numbers: float) -> dict[str, object]:
 def test_equal_values_have_equal_digests_whatever_their_order() -> None:
     assert digest({"a": 1, "b": [1.5, None]}) == digest({"b": [1.5, None], "a": 1})
     assert digest({"a": 1}) != digest({"a": 2})
+    with pytest.raises(ValueError, match="JSON"):
+        canonical({"a": float("nan")})
 
 
 def test_a_torn_last_line_is_dropped_and_the_rest_survives(tmp_path: Path) -> None:
@@ -31,7 +33,7 @@ def test_a_torn_last_line_is_dropped_and_the_rest_survives(tmp_path: Path) -> No
         assert set(again.own) == {"a"}
         with again.writing():
             again.append(record("c"))
-        assert [item["key"] for item in read_lines(store.path)] == ["a", "c"]
+        assert [item["key"] for item in read_lines(store.path)] == ["a", "c"] == list(Store(tmp_path, "x").own)
 
 
 def test_a_full_disk_is_told_in_a_sentence_and_leaves_no_torn_line(tmp_path: Path) -> None:
@@ -98,7 +100,20 @@ def test_a_neighbour_s_record_is_found_and_left_where_it_is(tmp_path: Path) -> N
         second.append(record("b"))
         assert second.find_earlier({"cell": "b"}) == record("b"), "also one that was just stored"
         second.finish(["a", "b"])
-    assert [item["key"] for item in read_lines(second.path)] == ["b"]
+        assert [item["key"] for item in read_lines(second.path)] == ["b"]
+        second.append(record("a", psnr=4.0))
+    own = Store(tmp_path, "second").find("a")
+    assert own is not None and own["psnr"] == 4.0, "its own comes first"
+
+
+def test_a_record_is_whole_with_all_of_its_pictures(tmp_path: Path) -> None:
+    store, names = Store(tmp_path, "x"), {"restored": "a-restored.png", "path": "a-path.png"}
+    drawn = record("a") | {"pictures": names}
+    with store.writing():
+        store.append(drawn, {name: name.encode() for name in names.values()})
+    assert store.has_pictures(drawn) and store.picture(drawn, "path").read_bytes() == b"a-path.png"
+    store.picture(drawn, "path").unlink()
+    assert not store.has_pictures(drawn)
 
 
 def test_places_that_cannot_be_written_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

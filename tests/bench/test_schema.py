@@ -71,7 +71,7 @@ def test_a_wrong_entry_is_told_in_one_sentence(tmp_path: Path, before: str, afte
     ("content", "word"),
     [
         *(('title = "Größe"'.encode("latin-1"), "UTF-8"), (b"a = " + b"[" * 5000 + b"]" * 5000, "too deeply")),
-        *((b"a = " + b"9" * 5000, "not valid TOML"), (b"\x00\xff", "UTF-8"), (b"# " + b"x" * 1_100_000, "at most 1000 kB")),
+        *((b"a = " + b"9" * 5000, "not valid TOML"), (b"\x00\xff", "UTF-8"), (b"# " + b"x" * 1_100_000, "over 1 MB")),
         (b"", "lacks 'tasks'"),
     ],
     ids=["latin-1", "deep", "huge number", "binary", "huge", "empty"],

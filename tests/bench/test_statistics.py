@@ -20,8 +20,9 @@ def numbers(tmp_path: Path) -> Numbers:
     records: dict[tuple[str, str, int, int], Record] = {}
     for task, scale in (("SR", 1.0), ("Motion", 2.0)):
         for index in range(6):
-            records[("DDNM", task, index, 0)] = {"psnr": 10.0, "calls": 5}
-            records[("DDNM + UCPM", task, index, 0)] = {"psnr": 10.0 + 0.1 * scale * (index + 1), "calls": 5}
+            records[("DDNM", task, index, 0)] = {"psnr": 10.0, "calls": 5, "seconds": 2.0, "work": 3.0, "backwards": 10}
+            gain = 0.1 * scale * (index + 1)
+            records[("DDNM + UCPM", task, index, 0)] = {"psnr": 10.0 + gain, "calls": 5, "seconds": 2.0 - 0.2 * gain}
             records[("DDPG", task, index, 0)] = {"error": "diverged"} if index == 2 else {"psnr": 8.0 + index}
     return Numbers(experiment, records)
 
@@ -70,15 +71,16 @@ def test_differences_are_those_of_the_same_images(tmp_path: Path) -> None:
 
 def test_published_changes_stand_beside_ours(tmp_path: Path) -> None:
     entry = '"DDNM + UCPM" = { data = "faces", psnr = 2.4 }'
-    words = f'\n[table]\nmetrics = ["psnr", "calls"]\n\n[table.published]\n{entry}\n\n[form.small]'
+    words = f'\n[table]\nmetrics = ["psnr", "calls", "seconds"]\n\n[table.published]\n{entry}\n\n[form.small]'
     made = tiny(tmp_path, TOML.replace("\n[form.small]", words))
     table = Numbers(made, numbers(tmp_path)._records)
     (sheet,) = [sheet for sheet in document(table).sheets if "published" in sheet.caption]
-    assert sheet.columns == ["images", "PSNR ↑", "calls ↓", "published for", "PSNR there"]
+    assert sheet.columns == ["images", "PSNR ↑", "calls ↓", "seconds ↓", "published for", "PSNR there"]
     own = dict(zip(["method", *sheet.columns], sheet.lines[0], strict=True))
     low, high = bootstrap_interval([1.5 * index for index in range(1, 7)])
     assert own["method"] == "DDNM + UCPM" and own["images"] == "6"
     assert own["PSNR ↑"] == f"**+5.25 % [{low:+.2f}, {high:+.2f}]**", "zero is outside: bold"
+    assert own["seconds ↓"] == f"**-5.25 % [{-high:+.2f}, {-low:+.2f}]**", "so is a clear fall"
     assert own["calls ↓"] == "+0.00 % [+0.00, +0.00]"
     assert (own["published for"], own["PSNR there"]) == ("faces", "+2.40 %")
     assert all(line[0].startswith("DDNM ") or line[0].startswith("DDNM,") for line in sheet.lines), "one host is published"
@@ -94,6 +96,7 @@ def test_failed_runs_are_left_out_and_told(tmp_path: Path) -> None:
     assert found.mean == pytest.approx(np.mean(scores)) and found.std == pytest.approx(np.std(scores, ddof=1))
     assert table.failures() == ["DDPG, Motion: diverged (1 images)", "DDPG, SR: diverged (1 images)"]
     assert table.difference("DDPG", "DDNM", "SR", "calls") is None
+    assert table.per_image("DDNM", "SR", "work")[0] == 3.0 * (5 + 2 * 10) / 5, "a backward pass counts for two calls"
 
 
 def test_hosts_are_compared_with_a_baseline_where_the_table_names_one(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,14 @@ def test_a_run_that_one_row_lacks_is_left_out_of_the_pair(numbers: Numbers) -> N
     gain = table_of("DDNM + UCPM", "SR", "psnr") - table_of("DDNM", "SR", "psnr")
     gain[2, 1] = gain[2, 0]
     assert found is not None and found.mean == pytest.approx(gain.mean(1).mean())
+    del records[("DDNM", "SR", 2, 0)]
+    lacking = Numbers(numbers.experiment, records)
+    for host in ("DDNM", "DDPG"):
+        (line,) = re.findall(r"\| SR \| PSNR \|.*", render_comparison(lacking, "DDNM + SATP", host))
+        shared = [index for index in range(IMAGES) if (host, index) != ("DDNM", 2)]
+        means = [table_of(row, "SR", "psnr").mean(1)[shared].mean() for row in (host, "DDNM + SATP")]
+        assert line.split(" | ")[2:4] == [f"{mean:.2f}" for mean in means]
+        assert f" {means[1] - means[0]:+.3f} [" in line.replace("**", "")
 
 
 def test_few_images_have_no_interval_and_no_bold(numbers: Numbers) -> None:
@@ -120,6 +129,11 @@ def test_few_images_have_no_interval_and_no_bold(numbers: Numbers) -> None:
     assert re.search(r"\| DDNM \+ UCPM \| \+0\.\d{3} \|", text)
     assert "- 95 % intervals, and bold, are given from 5 images on" in text
     assert "from 5 images on" not in render_table(numbers)
+    single = {place: record for place, record in few.items() if place[2] == 0}
+    assert "±" not in render_table(Numbers(numbers.experiment, single)).replace("Mean ± standard", ""), "one has no spread"
+    rows = [replace(row, count=3 if row.method == "ddpg" else None) for row in numbers.experiment.rows]
+    notes = document(Numbers(replace(numbers.experiment, rows=tuple(rows)), few)).notes
+    assert "On the first 3 images alone, and compared on these: DDPG." in notes
     assert interval_of_mean([1.0] * 4) == (None, None) and interval_of_mean([1.0] * 5) == (1.0, 1.0)
 
 
@@ -149,6 +163,10 @@ def test_all_formats_print_the_same_cells(numbers: Numbers) -> None:
             for cell in line:
                 assert cell in text, (form, cell)
     assert set(FORMATS) == {"md", "csv", "latex", "html"}
+    assert "95 \\% bootstrap" in render_table(numbers, "latex") and " % bootstrap" not in render_table(numbers, "latex")
+    renamed = replace(numbers.experiment, rows=(replace(numbers.experiment.rows[0], label="a < b & c"),))
+    text = render_table(Numbers(renamed, {("a < b & c", *place[1:]): values(*place) for place in numbers._records}), "html")
+    assert "<td>a &lt; b &amp; c</td>" in text and "a < b" not in text
 
 
 def test_the_comparison_counts_the_images_won(numbers: Numbers) -> None:

@@ -56,8 +56,8 @@ BAD = [
 ]
 
 SETTINGS: list[tuple[str, bytes, str]] = [
-    ("s.toml", b"= nonsense", "not a valid TOML"),
-    ("s.json", b"{", "not a valid TOML or JSON"),
+    ("s.toml", b"= nonsense", "not valid TOML"),
+    ("s.json", b"{", "not valid JSON"),
     ("s.json", b"[1]", "names and values"),
     ("s.toml", b"name = 'caf\xe9'", "UTF-8"),
     ("s.json", b"[" * 100_000, "nested too deeply"),

@@ -22,12 +22,12 @@ from leader.engines import ProcessEngine, count_cores
 from leader.engines.ray import RayEngine
 from leader.errors import LeaderError
 from leader.priors import download, inspection, loading
+from leader.priors.pyramid import embedded_file
 from leader.restoration import restore
 from leader.restoration.request import RestoreRequest
 from leader.train import adapt, pruning, publish, trust_fit, trust_runs, variance
 from leader.train import run as train_run
 from leader.train import tables as train_tables
-from leader.train.initial import shipped_weights
 from leader.trust import referee
 from leader.web import server
 from leader.web.reach import Reach
@@ -232,7 +232,7 @@ def test_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: Reached
     assert (config.rate, config.expert_rate, config.share_rate) == (0.25, 0.5, 0.75)
     assert (config.seed, config.device, config.autocast, config.compile, threads) == (9, "cuda", True, True, [2])
     (tmp_path / "mine.safetensors").touch()
-    for start, file in (("embedded", shipped_weights()), (tmp_path / "mine.safetensors", tmp_path / "mine.safetensors")):
+    for start, file in (("embedded", embedded_file()), (tmp_path / "mine.safetensors", tmp_path / "mine.safetensors")):
         run("train", "--images", tmp_path, "--state", "run", "--start", start)
         assert reached.words[0].start_pyramid == file
 
@@ -344,7 +344,7 @@ def test_the_minutes_and_the_cluster_of_runs(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(trust_fit, "fit_referee", reached)
     run("fit-trust", *words, "--seed", "4", "--out", file)
     assert (reached.words[1].seconds, reached.words[1].seed) == (30, 4)
-    monkeypatch.setattr(trust_fit, "fit_calibration", lambda *_: SimpleNamespace(save=reached))
+    monkeypatch.setattr(trust_fit, "fit_calibration", lambda *_: SimpleNamespace(save=reached, families={}))
     run("calibrate", *words, "--referee", file)
     assert reached.words == (tmp_path / f"x{referee.SUFFIX}.json",)
 

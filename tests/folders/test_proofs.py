@@ -1,40 +1,51 @@
-"""The proofs of benchmarks/folders.py in small."""
+"""A run that is killed anywhere ends in the bytes of one left in peace; and looking for what is done takes linear time."""
 
 from __future__ import annotations
 
+import os
+import random
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
-
-def program(name: str) -> Any:
-    """A benchmark, which is a program and not part of a package."""
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return import_module(name)
-    finally:
-        sys.path.remove(str(FOLDER))
+from leader.folders.disk import DiskSource, DiskTarget
+from tests.folders.conftest import go, lines, results, save_picture
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
-def test_killed_runs_end_in_the_same_bytes() -> None:
-    figures = program("folders").kill(count=8, side=32, kills=3, seed=1)
-    assert figures["exit_code"] == 0 and figures["same_files"] and figures["same_lines"]
-    assert figures["restored_twice_once_recorded"] == figures["temporary_files"] == 0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc")
-def test_memory_stays_flat() -> None:
-    figures = program("folders").memory(count=60)
-    assert figures["pictures"] == 60 and figures["worker_growth"] < 0.1 and figures["parent_growth"] < 0.1
+@pytest.mark.skipif(sys.platform != "linux", reason="signals")
+def test_killed_runs_end_in_the_same_bytes(tmp_path: Path) -> None:
+    """The program alone, whose workers see that it is gone, or with its workers; in this process, with one worker and two."""
+    draw, source, out, calm = random.Random(1), tmp_path / "in", tmp_path / "out", tmp_path / "calm"
+    source.mkdir()
+    for number in range(8):
+        save_picture(source / f"{number}.png", 32, 32)
+    words = ["--task", "denoise", "--sigma", "0.05", "-q", "draft", "--maps", "npy", "--threads", "1", "--no-check"]
+    command = [sys.executable, "-c", "from leader.cli import main; main()", "restore", str(source)]
+    for number in range(3):
+        jobs = ["--jobs", str(number)]
+        run = subprocess.Popen([*command, str(out), *words, *jobs], stderr=subprocess.DEVNULL, start_new_session=True)
+        end, goal = time.monotonic() + 60, 2 * number + 1
+        while run.poll() is None and time.monotonic() < end:
+            if (out / "leader-manifest.jsonl").exists() and (out / "leader-manifest.jsonl").read_bytes().count(b"\n") > goal:
+                break
+            time.sleep(0.02)
+        time.sleep(draw.uniform(0, 0.3))
+        if number == 1 or run.poll() is not None:
+            run.kill()
+        else:
+            os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+    for folder in (out, calm):
+        subprocess.run([*command, str(folder), *words], stderr=subprocess.DEVNULL, check=True)
+    assert results(out) == results(calm), "and nothing temporary is left"
+    assert sorted(line["name"] for line in lines(out) if line["kind"] == "picture") == sorted(os.listdir(source))
 
 
 def _counting(real: Callable[[Any, str], Any], asked: list[str]) -> Callable[[Any, str], Any]:
@@ -45,11 +56,8 @@ def _counting(real: Callable[[Any, str], Any], asked: list[str]) -> Callable[[An
     return counted
 
 
-def test_done_files_are_found_in_linear_time(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_done_files_are_found_in_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted, not timed: how often the disk is asked, and every line read once."""
-    from leader.folders.disk import DiskSource, DiskTarget
-    from tests.folders.conftest import go, save_picture
-
     asked: list[str] = []
     for kind, name in ((DiskTarget, "size"), (DiskSource, "sha256"), (DiskTarget, "sha256")):
         monkeypatch.setattr(kind, name, _counting(getattr(kind, name), asked))

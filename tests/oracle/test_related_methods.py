@@ -202,7 +202,7 @@ def test_known_pixels_are_those_of_y_in_the_end(name: str) -> None:
 @pytest.mark.parametrize(("t", "u"), [(600, 480), (40, 0), (0, -1)])
 def test_step_of_daps(name: str, sigma: float, t: int, u: int) -> None:
     """The flow by DDIM between equal thirds of the time, Langevin steps of the published length, noise of the next time."""
-    case, method = Case(name, sigma), DAPS(flow=3, inner=4, rate=3e-4, fall=0.1, tau=0.02, end=1.5)
+    case, method = Case(name, sigma), DAPS(flow=3, inner=4, rate=3e-3, fall=0.1, tau=0.02, end=1.5)
     w = case.world
     here = column(case.x)
     walk: tuple[tuple[int, int], ...] = ((t, 2 * t // 3), (2 * t // 3, t // 3), (t // 3, -1))
@@ -210,7 +210,7 @@ def test_step_of_daps(name: str, sigma: float, t: int, u: int) -> None:
         x0 = w.D(here, now)
         here = np.sqrt(w.ab(after)) * x0 + np.sqrt(1 - w.ab(after)) * w.eps(here, now)
     tau2, s2 = 0.02**2, (1 - w.ab(t)) / w.ab(t)
-    length = min(3e-4 * (0.1 + 0.9 * t / 999), float(1 / (np.linalg.norm(w.A, 2) ** 2 / tau2 + 1 / s2)))
+    length = min(3e-3 * (0.1 + 0.9 * t / 999), float(1 / (np.linalg.norm(w.A, 2) ** 2 / tau2 + 1 / s2)))
     taken = s2 >= (1.5 * sigma) ** 2
     assert taken == (t == 600 or sigma == 0)
     x = x0
@@ -294,6 +294,8 @@ def test_step_of_dcdp(name: str, sigma: float, t: int, u: int) -> None:
     begun = method.start(case.context, torch.tensor([400]))
     a = w.ab(400)
     same(begun.x, np.sqrt(a) * descended(case, np.zeros((SIZE, 1)), 400) + np.sqrt(1 - a) * case.draw("start"))
+    begun = method.start(replace(case.context, origin=case.x), torch.tensor([400]))
+    same(begun.x, np.sqrt(a) * column(case.x) + np.sqrt(1 - a) * case.draw("start"))
 
 
 def descended(case: Case, x0: Array, t: int) -> Array:
@@ -385,8 +387,11 @@ def test_the_metric_moves_the_estimate_and_what_is_replaced_stays_white(name: st
     spread = (1 - abar) / np.sqrt(abar) * case.jacobian(t)  # Cov[x0 | x_t]
     gain = spread @ w.A.T @ np.linalg.pinv(w.A @ spread @ w.A.T + sigma**2 * np.eye(len(w.A)), rcond=1e-9)
 
+    told: list[bool] = []
+
     class Exact(Euclidean):
         def expect(self, r: Tensor, sigma: Tensor, taken: bool = False) -> Tensor:
+            told.append(taken)
             return torch.from_numpy(gain @ column(r)).reshape(1, *SHAPE)
 
     case.context = replace(case.context, given_metric=Exact(case.problem.operator))
@@ -395,7 +400,10 @@ def test_the_metric_moves_the_estimate_and_what_is_replaced_stays_white(name: st
     expected = replaced(case, ancestral(case, x, t, u) + to_x0 * (estimate - w.D(x, t)), t, u, 2.5)
     for method in (RePaint(clamp=False, damping=2.5), MCG(clamp=False, damping=2.5, scale=9.0, variance="small")):
         same(case.step(method, t, u).x, expected)
+    wider = case.step(MCG(clamp=False, damping=2.5, variance="predicted"), t, u).x
+    assert not np.allclose(column(wider), expected), "the metric leaves the variance of the step as it is set"
     same(DCDP().fit(case.context, torch.from_numpy(w.D(x, t)).reshape(1, *SHAPE), torch.tensor([t])), estimate)
+    assert told == [True, True, True, False], "RePaint and MCG then take what is measured from y"
 
 
 def test_repeated_and_pruned_times_of_the_inner_draws() -> None:

@@ -36,6 +36,13 @@ def test_panels_in_order_with_their_own_pixels() -> None:
     assert [axes.get_title() for axes in without.axes] == ["a", "b"]
 
 
+def test_holes_are_shown_in_a_colour_of_their_own() -> None:
+    pixels, known = np.full((2, 3, 1), 0.5, np.float32), np.array([[True, False, True], [True, True, False]])
+    for given in (pixels, pixels.repeat(3, 2)):
+        shown = figures.with_holes(given, known)
+        assert (shown[known] == 0.5).all() and (shown[~known] == figures.HOLES).all() and (given == 0.5).all()
+
+
 def test_the_map_has_one_scale_for_every_picture() -> None:
     bright, dark = (np.full((20, 50), value, np.float32) for value in (0.2, 0.01))
     limits = []

@@ -42,12 +42,14 @@ def test_history_turns_with_the_picture(orientation: int, tmp_path: Path) -> Non
     exif = Image.Exif()
     exif[274] = orientation
     image = photograph(1).crop((0, 0, 107, 92))
-    image.save(tmp_path / "turned.jpg", qtables=[SLANTED, SLANTED], subsampling=1, exif=exif)
+    image.save(tmp_path / "turned.jpg", qtables=[SLANTED, [2 + step for step in SLANTED]], subsampling=1, exif=exif)
     picture = read_picture(tmp_path / "turned.jpg")
     history, pixels = picture.history, picture.pixels.astype(np.float64)
     assert history is not None and matches_history(pixels, history)
     across = orientation >= 5
     assert history.sampling == ((2, 1) if across else (1, 2)) and (history.luma[1] > history.luma[8]) != across
+    assert history.chroma == tuple(2 + step for step in history.luma)
+    assert replace(history, found=True).turned(orientation, 92, 107).found and not history.found
     shifted = JpegHistory(history.luma, history.chroma, history.sampling, (history.offset[0] + 1, history.offset[1]))
     assert not matches_history(pixels, shifted)
 

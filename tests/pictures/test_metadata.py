@@ -168,6 +168,13 @@ def test_directories_that_point_at_themselves(tmp_path: Path) -> None:
     assert read_picture(tmp_path / "a.jpg").metadata == found
 
 
+def test_damage_of_one_directory_is_told_where_the_next_is_whole() -> None:
+    inner = struct.pack("<H", 1) + entry(37380, 3, 1, 7) + bytes(4)
+    block = b"II*\0\x08\0\0\0" + b"\2\0" + entry(271, 2, 900, 5000) + entry(34665, 4, 1, 38) + bytes(4) + inner
+    found = metadata_in(block)
+    assert found.main == {} and list(found.exif) == [37380] and len(found.notes) == 1
+
+
 def test_many_long_values_are_left_out_together() -> None:
     long = Tag(UNDEFINED, b"x" * LONGEST)
     block = block_of({271: Tag(ASCII, b"Maker\0"), 34665: dict.fromkeys(sorted(EXIF)[:20], long)})

@@ -43,9 +43,9 @@ def test_every_format_there_and_back(tmp_path: Path, suffix: str, channels: int)
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"a{suffix}"]
 
 
-@pytest.mark.parametrize("suffix", [".png", ".webp", ".tif", ".jp2"])
-def test_alpha_survives(tmp_path: Path, suffix: str) -> None:
-    picture = random_picture(3, True, 8)
+@pytest.mark.parametrize(("suffix", "channels"), [*((kind, 3) for kind in (".png", ".webp", ".tif", ".jp2")), (".tif", 1)])
+def test_alpha_survives(tmp_path: Path, suffix: str, channels: int) -> None:
+    picture = random_picture(channels, True, 8)
     assert picture.alpha is not None
     # fully transparent pixels may lose their colour
     picture = Picture(picture.pixels, np.maximum(picture.alpha, np.float32(1 / 255)), 8)
@@ -74,6 +74,11 @@ def test_foreign_16_bit_png_with_every_filter(tmp_path: Path) -> None:
     path = tmp_path / "foreign.png"
     path.write_bytes(png(samples, filters=[0, 1, 2, 3, 4]))
     np.testing.assert_array_equal(np.round(read_picture(path).pixels * 65535), samples.astype(int))
+    header, colour = path.read_bytes()[:33], b"tRNS" + struct.pack(">HHH", *samples[2, 1])  # this colour is transparent
+    hole = struct.pack(">I", 6) + colour + struct.pack(">I", zlib.crc32(colour))
+    path.write_bytes(header + hole + path.read_bytes()[33:])
+    with pytest.raises(LeaderError, match="without loss"):
+        read_picture(path)
 
 
 def png(samples: NDArray[np.generic], filters: list[int]) -> bytes:
@@ -148,9 +153,10 @@ def test_profile_is_kept_and_follows_the_channels(tmp_path: Path) -> None:
 
 def test_alpha_follows_the_size() -> None:
     alpha = np.linspace(0, 1, 8 * 10, dtype=np.float32).reshape(8, 10)
-    picture = Picture(np.zeros((8, 10, 3), np.float32), alpha)
+    picture = Picture(np.zeros((8, 10, 3), np.float32), alpha, 16)
     larger = picture.with_pixels(np.zeros((32, 40, 3), np.float32))
-    assert larger.alpha is not None and larger.alpha.shape == (32, 40)
+    assert larger.alpha is not None and larger.alpha.shape == (32, 40) and larger.bits == 16
+    assert np.diff(larger.alpha[16, 4:-4]).min() > 0, "no steps"
     means = larger.alpha.reshape(8, 4, 10, 4).mean((1, 3))
     assert np.abs(means - alpha)[1:-1, 1:-1].max() < 0.01
 

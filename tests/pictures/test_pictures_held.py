@@ -7,7 +7,7 @@ import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def ramp(height: int = 6, width: int = 8, channels: int = 3) -> Pixels:
     return values.reshape(height, width, channels)
 
 
-def test_a_container_keeps_every_field(tmp_path: Path) -> None:
+def test_a_container_keeps_every_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alpha = ramp(channels=1)[..., 0]
     kernel = torch.tensor([[0.25, 0.75]], dtype=torch.float64)
     written = Measurement("deblur", torch.rand(1, 3, 6, 8), (3, 6, 8), 0.07, {"kernel": kernel}, 16, alpha, b"profile")
@@ -35,6 +35,22 @@ def test_a_container_keeps_every_field(tmp_path: Path) -> None:
     assert (read.task, read.image_shape, read.sigma, read.bits, read.icc) == ("deblur", (3, 6, 8), 0.07, 16, b"profile")
     assert torch.equal(read.y, written.y) and torch.equal(read.options["kernel"], kernel)
     assert read.alpha is not None and np.array_equal(read.alpha, alpha)
+    with np.load(tmp_path / "m.npz") as arrays:  # others read these files too
+        about = json.loads(str(arrays["about"]))
+    assert about["image_shape"] == [3, 6, 8] and about["sigma"] == 0.07
+    write_container(tmp_path / "m.npz", replace(written, sigma=0.0, options={"indices": torch.tensor([3, 1])}))
+    clean = read_container(tmp_path / "m.npz")
+    assert clean.sigma == 0.0 and torch.equal(clean.options["indices"], torch.tensor([3, 1]))
+    assert clean.options["indices"].dtype == torch.int64
+    monkeypatch.setattr(np, "savez_compressed", _write_half)
+    with pytest.raises(LeaderError, match="could not be written"):
+        write_container(tmp_path / "m.npz", written)
+    assert read_container(tmp_path / "m.npz").sigma == 0.0, "whole or not at all"
+
+
+def _write_half(file: IO[bytes], **arrays: object) -> None:
+    file.write(b"half of it")
+    raise OSError(28, "No space left on device")
 
 
 def test_a_container_that_would_fill_the_memory_is_refused_before_it_is_unpacked(
@@ -88,7 +104,8 @@ def test_the_photograph_of_a_phone_is_its_first_picture(tmp_path: Path) -> None:
     first.save(tmp_path / "phone.jpg", "MPO", save_all=True, append_images=[second])
     with Image.open(tmp_path / "phone.jpg") as image:
         assert image.format == "MPO" and getattr(image, "n_frames", 1) == 2
-    assert read_picture(tmp_path / "phone.jpg").pixels.mean() == pytest.approx(200 / 255, abs=0.01)
+    read = read_picture(tmp_path / "phone.jpg")
+    assert read.pixels.mean() == pytest.approx(200 / 255, abs=0.01) and read.history is not None
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

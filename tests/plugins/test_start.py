@@ -18,7 +18,7 @@ from leader.operators import (
     random_mask,
 )
 from leader.plugins import Start
-from leader.plugins.informed import informed_time
+from leader.plugins.informed import by_time, informed_time
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.schedule import Schedule, uniform_grid
 
@@ -62,6 +62,9 @@ def test_the_time_is_that_of_dense_algebra(name: str) -> None:
     assert lost(prior.schedule, values, exact) <= 0.05 < lost(prior.schedule, values, exact - 1)
     # one probe over 192 coordinates sees the spectrum to some ten per cent, and s_t^2 doubles within 60 times there
     assert abs(Start().first(prior, problem) - exact) <= 40
+    assert Start(share=0.3).first(prior, problem) < Start().first(prior, problem) < Start(share=0.005).first(prior, problem)
+    spread = Start(spread=True).grid(uniform_grid(20), prior, problem)
+    assert spread.labels == by_time(spread).labels, "draws belong to times"
 
 
 def test_a_cut_grid_keeps_times_draws_and_never_rises() -> None:

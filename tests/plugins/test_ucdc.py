@@ -182,15 +182,22 @@ def test_the_last_step_answers_with_the_mean() -> None:
 def test_seams_of_large_pictures_move_from_step_to_step(monkeypatch: pytest.MonkeyPatch) -> None:
     prior, problem, sigma = Uneven(), clean_problem("sr"), uneven_spread(SHAPE)
     asked: list[bool] = []
+    times: list[tuple[int, bool]] = []
 
     def noted(prior: Prior, t: int, spread: Tensor, shifted: bool = False, **others: Any) -> Any:
         asked.append(shifted)
+        times.append((t, shifted))
         return error_covariance(prior, t, spread, shifted, **others)
 
     monkeypatch.setattr("leader.plugins.ucdc.error_covariance", noted)
     for position in (2, 3, 4):
         one_metric(UCDC(), prior, sigma, problem, position)
     assert asked == [False, True, False]
+    times.clear()
+    both = Problem.internal(torch.cat([problem.y] * 2), problem.operator)
+    info = StepInfo(ids=[0, 1], positions=[5, 8], visits=[5, 8], t=torch.tensor([700, 40]), grids=[])
+    UCDC().metric(prior, torch.cat([sigma.reshape(1, *SHAPE)] * 2), info, both)
+    assert times == [(700, True), (40, False)], "each image at its own time and place"
 
 
 @pytest.mark.parametrize("method", [DDNM(), DiffPIR(), ProjDiff(), DDPG(), Posterior()], ids=lambda item: item.name)

@@ -62,14 +62,14 @@ def test_an_unknown_kind_of_prediction_is_refused() -> None:
 
 
 class Fixed(nn.Module):
-    """Answers zeros, then `raw` as variance channels."""
+    """Answers zeros, then `raw` as variance channels, from channel to channel `more`."""
 
-    def __init__(self, raw: float) -> None:
+    def __init__(self, raw: float, more: float = 0.0) -> None:
         super().__init__()
-        self.raw = raw
+        self.raw = torch.tensor([raw, raw + more, raw + 2 * more]).reshape(1, 3, 1, 1)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
-        return torch.cat([torch.zeros_like(x), torch.full_like(x, self.raw)], 1)
+        return torch.cat([torch.zeros_like(x), self.raw.expand_as(x)], 1)
 
 
 @pytest.mark.parametrize("schedule", [SCHEDULE, Schedule.cosine()], ids=["linear", "cosine"])
@@ -157,7 +157,7 @@ def test_a_head_supplies_the_variance_also_of_grey_images() -> None:
             return (x - x0) ** 2 + abar.to(x) + tint
 
     tint = torch.tensor([1.0, 2.0, 6.0]).reshape(1, 3, 1, 1)
-    base = NetworkPrior(Fixed(0), SCHEDULE, learned_variance=True)
+    base = NetworkPrior(Fixed(0, 0.4), SCHEDULE, learned_variance=True)
     prior = HeadedPrior(base, Head())
     t = torch.tensor([200])
     for channels in (1, 3):
@@ -168,7 +168,7 @@ def test_a_head_supplies_the_variance_also_of_grey_images() -> None:
         assert answer.variance is not None and torch.allclose(answer.variance, expected)
         colours = base.predict(x.expand(1, 3, 4, 4), t).variance
         assert bare.variance is not None and colours is not None
-        assert torch.allclose(bare.variance, colours[:, :channels]), "of three equal channels the mean, not the sum"
+        assert torch.allclose(bare.variance, colours if channels == 3 else colours.mean(1, keepdim=True))
 
 
 def test_a_prior_around_another_costs_what_that_one_costs() -> None:
@@ -183,8 +183,8 @@ def test_a_prior_around_another_costs_what_that_one_costs() -> None:
 def test_a_prior_around_another_takes_over_everything() -> None:
     base = CheapPrior()
     base.size, base.multiple, base.channels, base.home = (8, 16), 4, 3, Path("weights.pt")
-    base.spectrum = toy_spectrum()
+    base.spectrum, base.precision, base.rounded_from = toy_spectrum(), "mixed", {"half": 120}
     around = WrappedPrior(base)
-    for name in ("name", "channels", "source", "size", "multiple", "spectrum", "home", "schedule"):
+    for name in (*("name", "channels", "source", "size", "multiple", "spectrum", "home", "schedule"), "precision", "rounded_from"):
         assert getattr(around, name) is getattr(base, name) or getattr(around, name) == getattr(base, name)
     assert around.work(5, 8, 16) == 128.0

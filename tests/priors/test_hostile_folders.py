@@ -126,7 +126,7 @@ TEXTS: list[tuple[bytes, str]] = [
     (b"", "not valid JSON"),
     (b"[" * 100_000, "nested too deeply"),
     ('{"act_fn": "sél"}'.encode("latin-1"), "not UTF-8"),
-    (b"[]", "one JSON object"),
+    (b"[]", "names and values"),
     (b'{"norm_eps": NaN}', "NaN is not a number"),
     (b'{"norm_eps": Infinity}', "Infinity is not a number"),
     (b'{"norm_eps": 1e999}', "norm_eps"),

@@ -42,6 +42,21 @@ def test_calls_go_to_the_open_ledger_and_its_images() -> None:
     assert {name: row.calls for name, row in inner.rows.items()} == {0: 1, 1: 1}
     assert outer.total == Counts(calls=4, pixels=4 * 64)
     assert not hasattr(prior, "ledger")
+    with pytest.raises(LeaderError), recording(inner):
+        prior.predict(X, torch.tensor([10, 2000]))
+    prior.predict(X, T)
+    assert inner.total.calls == 2, "closed also where a call fails"
+
+
+def test_each_image_of_a_batch_costs_what_its_own_time_costs() -> None:
+    class Dear(CheapPrior):
+        def work(self, t: int, height: int, width: int) -> float:
+            return 7.0 * t + height + 100 * width
+
+    with recording(Ledger()) as ledger:
+        answer = Dear().predict(torch.zeros(2, 1, 8, 4), T)
+    assert [row.pixels for row in ledger.rows.values()] == [70 + 8 + 400, 140 + 8 + 400]
+    assert answer.variance is not None and len(answer.variance) == 2
 
 
 def test_calls_inside_a_derivative_are_part_of_it() -> None:

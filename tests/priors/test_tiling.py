@@ -48,11 +48,13 @@ def image(height: int, width: int, seed: int = 0) -> Tensor:
 T = torch.tensor([200])
 
 
-@pytest.mark.parametrize("size", [(64, 64), (100, 64), (65, 130), (199, 210)])
-def test_tiled_and_whole_agree(size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("size", "tile"), [((64, 64), 64), ((100, 64), 64), ((65, 130), 64), ((199, 210), 64), ((110, 100), (64, 40))]
+)
+def test_tiled_and_whole_agree(size: tuple[int, int], tile: int | tuple[int, int]) -> None:
     prior = Convolutional()
     x = image(*size)
-    whole, tiled = prior.predict(x, T), TiledPrior(prior, 64, 32).predict(x, T)
+    whole, tiled = prior.predict(x, T), TiledPrior(prior, tile, 32 if tile == 64 else 20).predict(x, T)
     assert whole.variance is not None and tiled.variance is not None
     assert float((whole.x0 - tiled.x0).abs().max()) < 1e-4
     assert float((whole.variance - tiled.variance).abs().max()) < 1e-4
@@ -109,11 +111,13 @@ def test_padding_to_multiples_leaves_the_inside_alone_and_counts_the_padding() -
     base = Strict()
     prior = any_size(base)
     assert isinstance(prior, PaddedPrior)
-    x = image(21, 40)
+    x = image(21, 37)
     with recording(Ledger()) as ledger:
         answer, bare = prior.predict(x, T), Convolutional._predict(base, x, T)
-    inner = (..., slice(21 - 4), slice(40))  # the reach from the padded side
-    assert torch.allclose(answer.x0[inner], bare.x0[inner], atol=1e-6)
+    inner = (..., slice(21 - 4), slice(37 - 4))  # the reach from the padded sides
+    assert answer.variance is not None and bare.variance is not None
+    for found, expected in ((answer.x0, bare.x0), (answer.eps, bare.eps), (answer.variance, bare.variance)):
+        assert found.shape == x.shape and torch.allclose(found[inner], expected[inner], atol=1e-5)
     assert ledger.total.pixels == base.seen == 24 * 40
 
 
@@ -133,13 +137,13 @@ def test_any_size_chooses() -> None:
     assert isinstance(tiled, TiledPrior) and tiled.tile == (64, 32) and tiled.overlap == 16
     assert tiled.size is None and tiled.multiple == 1
     asked = any_size(free, tile=48, overlap=8)
-    assert isinstance(asked, TiledPrior) and asked.tile == (48, 48)
+    assert isinstance(asked, TiledPrior) and asked.tile == (48, 48) and asked.overlap == 8
     with pytest.raises(LeaderError, match="takes only 64 x 32"):
         TiledPrior(tied, 64)
     with pytest.raises(LeaderError, match="overlap by 1 to 32"):
         TiledPrior(free, 64, 40)
     with pytest.raises(LeaderError, match="multiples of 8"):
-        TiledPrior(Strict(), 36, 8)
+        TiledPrior(Strict(), (32, 36), 8)
 
 
 def test_gradients_and_tangents_agree_with_the_whole() -> None:

@@ -197,12 +197,17 @@ def test_a_stray_scratch_and_a_picture_of_defects_are_not_told(
 
 def test_without_a_task_a_picture_gets_what_is_advised_and_is_never_enlarged() -> None:
     noisy = image(scene() + np.random.default_rng(0).normal(0, 25, (192, 192, 3)))
-    advised, asked = (
+    advised, plain = (
         leader.restore(noisy, task, prior=CheapPrior(), method="ddnm", steps=2, check=False) for task in (None, "denoise")
     )
     assert advised.task == "denoise" and advised.picture.size == noisy.size
-    assert np.array_equal(advised.array, asked.array)
-    assert advised.notes[1:] == asked.notes and advised.notes[0].endswith("use task='denoise' to ask for the same.")
+    assert np.array_equal(advised.array, plain.array)
+    assert advised.notes[1:] == plain.notes and advised.notes[0].endswith("use task='denoise' to ask for the same.")
+    file = jpeg(noisy.crop((0, 0, 96, 72)), 60)
+    careful = leader.prepare(file, prior=CheapPrior())
+    traceless, free = (leader.prepare(file, prior=CheapPrior(), jpeg=care, clipped=not care) for care in (False, True))
+    assert traceless.sigma != careful.sigma == free.sigma
+    assert careful.problem.censored is not None and free.problem.censored is None
 
 
 def test_without_a_task_there_is_nothing_to_do_for_a_clean_picture_and_no_option_of_a_task() -> None:

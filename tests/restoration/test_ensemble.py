@@ -53,6 +53,18 @@ def test_the_error_of_the_mean_loses_what_the_runs_do_not_share(tmp_path: Path) 
     expected = np.maximum(single - 0.75 * found.spread.numpy() ** 2, np.minimum(single, found.spread.numpy() ** 2) / 4)
     np.testing.assert_allclose(found.error_std.numpy() ** 2, expected, rtol=2e-3)
     assert float(found.error_std.mean()) < np.exp(-1.0)
+    assert referee.out.weight is not None
+    torch.nn.init.normal_(referee.out.weight, std=0.05, generator=torch.Generator().manual_seed(0))
+    referee.save(tmp_path / "other.referee")
+    attach(prior, tmp_path / "other.referee")
+    sampler, ids = Sampler(prior, "ddnm", (), 6), (7, 3, 9, 4)
+    both = leader.ensemble(problem(), 2, sampler=sampler, ids=ids)
+    assert both.runs.settings["ids"] == list(ids) and len(both.trust) == 2 and both.error_std is not None
+    for row in range(2):
+        alone = leader.ensemble(problem().select(torch.tensor([row])), 2, sampler=sampler, ids=ids[2 * row : 2 * row + 2])
+        torch.testing.assert_close(both.trust[row].std, alone.trust[0].std)
+        torch.testing.assert_close(both.error_std[row], alone.error_std[0])  # type: ignore[index]
+        assert torch.equal(both.mean[row], alone.mean[0])
     shown = found.as_result()
     assert shown.error_std is found.error_std and shown.images is found.mean and shown.posterior_std is found.spread
 
@@ -65,6 +77,8 @@ def test_an_averaged_restoration_is_the_mean_and_can_be_repeated() -> None:
     torch.testing.assert_close(mean.result.images, torch.cat(each).mean(0, keepdim=True))
     torch.testing.assert_close(mean.result.posterior_std, torch.cat(each).std(0, keepdim=True))
     assert mean.result.ledger.total.calls == 15 and mean.summary()["settings"]["ids"] == [0, 1, 2]
+    odd = restore(picture, "sr", average=2, ids=(2, 0), **choices).result.images
+    torch.testing.assert_close(odd, torch.cat([each[2], each[0]]).mean(0, keepdim=True))
     arguments = arguments_of(mean.summary(), choices["prior"])
     assert arguments["average"] == 3
     assert torch.equal(prepare(picture, **arguments).run().result.images, mean.result.images)

@@ -13,7 +13,7 @@ from PIL import Image
 
 from leader.errors import LeaderError, UsageError
 from leader.operators import Jpeg
-from leader.pictures import read_picture
+from leader.pictures import from_pil, read_picture
 from leader.plan import Plan
 from leader.plugins.cells import Cells
 from leader.restoration.degrade import degrade, degrade_file
@@ -21,6 +21,7 @@ from leader.restoration.pose import pose_picture
 from leader.restoration.repeat import arguments_of
 from leader.restoration.restore import prepare, restore
 from tests.cheap_prior import CheapPrior
+from tests.forensics.fields import peppered
 from tests.forensics.jpegs import jpeg, photograph, unit
 
 
@@ -174,3 +175,14 @@ def test_grey_pictures() -> None:
     file = restore_input(photograph(3, side=64, grey=True), 30, 0)
     restored = restore(file, "jpeg", prior=CheapPrior(), check=False)
     assert restored.array.shape == (64, 64, 1) and "grey" in restored.notes[0]
+
+
+def test_salt_and_pepper_behind_strong_compression_becomes_medians_with_their_error() -> None:
+    clean = np.asarray(photograph(6).crop((0, 0, 160, 160)))
+    for quality, task in ((40, "denoise"), (90, "inpaint")):
+        file = jpeg(Image.fromarray(peppered(clean, 0.05, 0)[0]), quality)
+        posed = pose_picture(from_pil(file), "inpaint", None, {"mask": "auto"})
+        assert posed.problem.operator.task == task
+        if task == "denoise":
+            error = float(np.sqrt(((posed.given.pixels - clean / 255) ** 2).mean()))
+            assert posed.sigma == pytest.approx(error, rel=0.2)

@@ -187,4 +187,4 @@ def test_containers_are_data_only(tmp_path: Path) -> None:
     with pytest.raises(LeaderError, match="does not say how noisy"):
         restore(tmp_path / "m.npz", prior=CheapPrior())
     with pytest.raises(UsageError, match="task 'denoise'"):
-        restore(tmp_path / "m.npz", "sr", prior=CheapPrior())
+        restore((tmp_path / "m.npz").rename(tmp_path / "M.NPZ"), "sr", prior=CheapPrior())

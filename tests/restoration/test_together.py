@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from leader.errors import LeaderError
 from leader.restoration import together
 from leader.restoration.restore import Preparation, prepare
 from leader.restoration.restored import Restoration
+from leader.trust.referee import Referee, attach
 from tests.cheap_prior import CheapPrior, photograph
 
 
@@ -87,6 +89,19 @@ def test_each_walks_its_own_times() -> None:
         np.testing.assert_allclose(made.array, alone.array, atol=2e-5)
 
 
+def test_each_has_its_own_map(tmp_path: Path) -> None:
+    prior, judge = WidePrior(), Referee()
+    torch.nn.init.normal_(judge.out.weight, std=0.05, generator=torch.Generator().manual_seed(0))
+    judge.save(tmp_path / "w.referee")
+    attach(prior, tmp_path / "w.referee")
+    ready = [prepared(prior, number, quality=None, method="ddnm", plugins=(), steps=4) for number in (0, 2)]
+    for one, made in zip(ready, together.run_all(ready, check=False)):
+        alone = one.run(check=False)
+        assert isinstance(made, Restoration) and made.trust is not None and alone.trust is not None
+        torch.testing.assert_close(made.trust.std, alone.trust.std, rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(made.uncertainty, alone.uncertainty, rtol=1e-3, atol=1e-5)  # type: ignore[arg-type]
+
+
 def test_on_a_processor_each_runs_alone() -> None:
     ready = [prepared(CheapPrior(), number) for number in range(2)]
     assert together.passes(ready) == [[0], [1]]
@@ -101,6 +116,7 @@ def test_only_alike_pictures_share_a_pass(monkeypatch: pytest.MonkeyPatch) -> No
         "size": prepared(prior, height=36),
         "task": prepared(prior, task="colourise"),
         "seed": prepared(prior, seed=5),
+        "id": prepared(prior, ids=3),
         "quality": prepared(prior, quality="standard"),
         "noise-free": prepared(prior, sigma=0.0, quality=None, method="ddnm", plugins=()),
         "several runs": prepared(prior, average=2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from PIL import Image
 
 from leader.errors import LeaderError
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, halve
-from leader.train.data import CropRules, draw_crop, draw_level_crop, halved, open_photographs
+from leader.train.data import CropRules, crop_centre, draw_crop, draw_level_crop, halved, open_photographs
 from leader.train.objective import Task, draw_examples, spread
 from tests.train.pictures import write_pictures
 
@@ -83,6 +84,29 @@ def test_a_batch_depends_on_seed_and_step_alone(tmp_path: Path) -> None:
     other = draw_examples(net, photos, TASK, 3, 8, False)
     assert all(torch.equal(a.noisy, b.noisy) for a, b in zip(first, again, strict=True))
     assert not torch.equal(first[0].noisy, other[0].noisy) and not torch.equal(first[0].clean, other[0].clean)
+    fourth = draw_examples(net, photos, TASK, 4, 7, False)
+    assert not torch.equal(first[0].clean, fourth[0].clean)
+    small = torch.cat([part.sigma for part in draw_examples(net, photos, replace(TASK, sigma_power=4.0), 3, 7, False)])
+    assert float(small.mean()) < float(torch.cat([part.sigma for part in first]).mean()), "little noise is drawn more often"
+
+
+def test_the_centre_of_a_picture_is_in_the_middle_of_both_sides() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 31, 3)).astype(np.uint8)
+    crop = crop_centre(Image.fromarray(pixels), 12)
+    assert crop is not None
+    np.testing.assert_allclose(255 * crop.permute(1, 2, 0).numpy(), pixels[4:16, 9:21], atol=1e-3)
+    assert crop_centre(Image.fromarray(pixels), 21) is None
+
+
+def test_crops_come_from_both_sizes_and_lie_every_way(tmp_path: Path) -> None:
+    """A picture that is dark at the top: turned, that side is anywhere; and half of the size is as steep again."""
+    ramp = np.linspace(0, 255, 128)[:, None, None].repeat(128, 1).repeat(3, 2)
+    (tmp_path / "p").mkdir()
+    Image.fromarray(ramp.astype(np.uint8)).save(tmp_path / "p" / "a.png")
+    photos = open_photographs(tmp_path / "p", tmp_path / "cache")
+    crops = [draw_crop(np.random.default_rng(seed), photos, 32)[0] for seed in range(40)]
+    slopes = [(round(float(127 * c.diff(dim=0).mean())), round(float(127 * c.diff(dim=1).mean()))) for c in crops]
+    assert set(slopes) == {(steep * a, steep * b) for steep in (1, 2) for a, b in ((1, 0), (-1, 0), (0, 1), (0, -1))}
 
 
 def test_examples_have_the_noise_and_the_guides_they_claim(tmp_path: Path) -> None:

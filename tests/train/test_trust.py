@@ -18,6 +18,8 @@ from leader.engines import LocalEngine, Lost
 from leader.errors import LeaderError
 from leader.pictures import list_pictures
 from leader.priors import loading
+from leader.problem import Problem
+from leader.restoration.choice import Choice
 from leader.restoration.restore import restore
 from leader.train import defaults, trust_files
 from leader.train import trust_runs as runs
@@ -55,9 +57,9 @@ def test_every_kind_of_case_can_be_run_and_kept(folder: Path, tmp_path: Path) ->
         told = {**case.file, "given": True} if case.file else None  # so small a picture with holes does not show its noise
         quick = replace(case, file=told) if told else replace(case, method="ddnm", quality="draft")
         run = runs.run_case(prior, quick, runs.crop_of(folder, quick))
-        runs.write_run(tmp_path / f"{place}.npz", run)
+        runs.write_run(tmp_path / f"{place}.npz", replace(run, metric=place % 2 == 0))
         again = runs.read_run(tmp_path / f"{place}.npz")
-        assert again.case["task"] == case.task and again.noise == run.noise and again.metric == run.metric
+        assert again.case["task"] == case.task and again.noise == run.noise and again.metric == (place % 2 == 0)
         assert torch.equal(again.error, run.error), "to all digits"
         torch.testing.assert_close(again.evidence.features(), run.evidence.features(), atol=0.1, rtol=0.1)
         assert torch.equal(again.open, run.open)
@@ -77,7 +79,11 @@ def test_the_error_of_a_picture_file_is_that_of_its_restoration(folder: Path) ->
     run = runs.run_case(prior, case, crop, name=2)
     assert run.inside is not None and int(run.inside.sum()) == SIDE * SIDE < run.inside.numel()
     given = trust_files.degrade_picture(crop, case.task, case.noise, case.seed, case.options, 90)
-    assert given.history is not None and np.allclose(255 * given.pixels, np.round(255 * given.pixels), atol=1e-3)
+    assert (
+        given.history is not None
+        and given.history.quality == 90
+        and np.allclose(255 * given.pixels, np.round(255 * given.pixels), atol=1e-3)
+    )
     answer = restore(given, case.task, sigma=0.03, prior=prior, seed=4, ids=2, check=False, **case.options)
     error = 2 * (answer.array.transpose(2, 0, 1) - crop.numpy())
     np.testing.assert_allclose(run.error[:, run.open].numpy(), error.reshape(3, -1), atol=1e-5)
@@ -191,7 +197,9 @@ def test_workers_make_the_same_runs(folder: Path, tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(loading, "load_prior", load)
     runs._load_prior.cache_clear()
-    cases = [replace(case, quality="draft", method="ddnm") for case in runs.calibration_cases(1, 4, ("sr",))]
+    cases = [replace(case, quality="draft", method="ddnm") for case in runs.calibration_cases(2, 2, ("sr",))]
+    cases[1], cases[3] = cases[3], cases[1]  # pictures 0, 1, 1, 0
+    cases[2] = replace(cases[2], picture=1)
     here = list(runs.make_runs(CheapPrior(), folder, cases, tmp_path / "here"))
     runs.write_run(tmp_path / "there" / "00002.npz", runs.read_run(here[2]))
     there = list(runs.make_runs(CheapPrior(), folder, cases, tmp_path / "there", None, Backward(1), "mine"))
@@ -202,12 +210,31 @@ def test_workers_make_the_same_runs(folder: Path, tmp_path: Path, monkeypatch: p
         assert torch.equal(first.truth, second.truth) and first.case == second.case
         assert torch.equal(first.evidence.restored, second.evidence.restored)
 
+    here[0].unlink()
+    late = runs.make_runs(CheapPrior(), folder, cases, tmp_path / "here", None, Backward(1), "mine")
+    assert runs.make_timed_runs(late, None, 600) == here, "in the order of the cases"
+
     class Losing(LocalEngine):
         def each(self, function: Any, jobs: Any) -> Any:
             yield 0, Lost("its worker died")
 
     with pytest.raises(LeaderError, match="its worker died"):
         list(runs.make_runs(CheapPrior(), folder, cases, tmp_path / "lost", None, Losing(1)))
+
+
+def test_a_case_chooses_its_mask_by_its_seed_and_its_path_by_its_look() -> None:
+    prior = CheapPrior()
+    prior.name = "embedded"
+    drawn = (runs.RunCase("inpaint", 0.0, 0, 0, {"keep": 0.5}, seed=seed, side=16).operator() for seed in (1, 1, 2))
+    masks = [operator.A(torch.ones(1, 3, 16, 16)) for operator in drawn]
+    assert torch.equal(masks[0], masks[1]) and not torch.equal(masks[0], masks[2])
+    settings = []
+    for look in ("natural", "faithful"):
+        case = runs.RunCase("sr", 0.05, 0, 0, {"factor": 2}, look=look, side=16)
+        problem = Problem.simulate(photograph(16, 16)[None], case.operator(), case.noise)
+        settings.append(case.sampler(prior, problem).plan(problem).settings)
+        assert settings[-1] == Choice(prior, "standard", look).sampler(problem).plan(problem).settings
+    assert settings[0] != settings[1]
 
 
 def test_crops_are_of_the_picture_and_differ(folder: Path) -> None:
@@ -249,6 +276,7 @@ def test_calibration_makes_the_intervals_of_kept_runs_cover(folder: Path) -> Non
     table = fit_calibration(referee, made)
     (node,) = table.families["sr"]
     assert node.noise == 0.05 and node.runs == 8
+    assert set(fit_calibration(referee, [replace(made[0], metric=True)]).families) == {"sr, metric"}
     covered = [float((run.error.abs() <= node.factors[2] * referee.std(run.evidence)).double().mean()) for run in made]
     assert np.mean(covered) == pytest.approx(0.9, abs=0.01)
     files = [replace(run, case={**run.case, "file": {"given": True}}, truth=run.truth + 4 * run.error) for run in made[:4]]

@@ -138,7 +138,10 @@ def test_answers_are_in_proportion_and_bounded_by_memory(tmp_path: Path) -> None
     assert {kind: len(part) for kind, part in few.items()} == {"fit": 3, "calibration": 1, "check": 1}
     for kind, part in few.items():
         assert torch.equal(part.x_t, found[kind].x_t[: len(part)]), "an answer is a function of seed and number"
-    assert not torch.equal(found["fit"].x_t[0], found["calibration"].x_t[0])
+    every = torch.cat([part.x_t for part in found.values()]).flatten(1)
+    assert len({tuple(row) for row in every.tolist()}) == len(every) == 44, "none is asked twice"
+    narrow = {kind: [torch.rand(3, 12, 40), torch.rand(3, 40, 16), image[:, :13, :18]] for kind in most}
+    assert collect(prior, narrow, most, (13, 17), 0, 0.0, 50 * one)["check"].x_t.shape == (1, 3, 13, 17)
     level = prior.schedule.level(found["fit"].t, image)
     noise = found["fit"].x_t / level.noise  # of a black picture nothing but noise is left
     assert 0.95 < float(noise.std()) < 1.05

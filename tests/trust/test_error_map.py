@@ -14,15 +14,17 @@ import pytest
 import torch
 
 from leader.errors import LeaderError
-from leader.operators import Denoising
+from leader.operators import Denoising, build_task
 from leader.operators.base import LinearOperator
 from leader.operators.pointwise import box_mask
 from leader.problem import Problem
 from leader.restoration.restore import restore
+from leader.result import drain
 from leader.sampler import Sampler
+from leader.schedule import uniform_grid
 from leader.trust import calibration
 from leader.trust.calibration import LEVELS, Calibration, Node, calibration_of, find_family, fit_factors, quantiles
-from leader.trust.error_map import add_errors, is_in_metric, raise_invented
+from leader.trust.error_map import ErrorMap, add_errors, is_in_metric, raise_invented
 from leader.trust.evidence import CHANNELS, CLOCKS, LATE, MOVES, WAYS, Watch, gather
 from leader.trust.limits import FAR
 from leader.trust.maps import LAST, reach
@@ -53,8 +55,6 @@ def run(problem: Problem, prior: CheapPrior, steps: int = 12) -> Any:
 
 
 def masked(sigma: float = 0.0) -> tuple[Problem, torch.Tensor]:
-    from leader.operators import build_task
-
     mask = torch.ones(SIZE, SIZE)
     mask[5:11, 8:14] = 0
     x = photograph(SIZE, SIZE)[None]
@@ -191,6 +191,38 @@ def test_a_path_with_few_late_steps_is_said_not_to_be_a_calibrated_one(tmp_path:
     assert watch.apart(0) == pytest.approx(nearest, abs=1e-6) and watch.apart(1) == 0.0
     _, (one,) = add_errors(prior, problem, result, watch)
     assert one.source == source and (one.note is None) == (source == "calibrated")
+
+
+def test_every_image_of_a_batch_is_judged_as_it_would_be_alone(tmp_path: Path) -> None:
+    """Two pictures with noise, times, and paths of their own, of which the second is not like those that were calibrated."""
+    nodes = tuple(Node(noise, (0.5, 1.0, factor, 9.0), 8) for noise, factor in ((0.02, 2.0), (0.1, 5.0)))
+    prior = prior_with(tmp_path, families={"inpaint": nodes})
+    judge, file = referee_of(prior), beside(tmp_path / "weights.safetensors")
+    assert judge is not None
+    torch.nn.init.normal_(judge.out.weight, std=0.05, generator=torch.Generator().manual_seed(0))
+    judge.save(file)
+    mask = torch.from_numpy(np.random.default_rng(0).random((16, SIZE)) < 0.7).float()
+    operator = build_task("inpaint", (3, 16, SIZE), mask=mask)
+    x = torch.stack([photograph(16, SIZE), 1 - photograph(16, SIZE)])
+    problem = Problem.internal(operator.A(2 * x - 1), operator, torch.tensor([0.04, 0.2]))
+    sampler = Sampler(prior, "ddnm", (), 40, use_presets=False)
+    grids = (uniform_grid(40), uniform_grid(8))
+
+    def judged(rows: list[int], ids: list[int]) -> tuple[Any, list[ErrorMap], Watch]:
+        part = problem.select(torch.tensor(rows))
+        watch, plan = Watch(prior.schedule), replace(sampler.plan(part), grids=tuple(grids[row] for row in rows))
+        return *add_errors(prior, part, drain(sampler.iterate(part, 3, ids=ids, plan=plan), watch), watch), watch
+
+    both, maps, watch = judged([0, 1], [5, 2])
+    for row, name in ((0, 5), (1, 2)):
+        alone, (one,), own = judged([row], [name])
+        ways = watch.find_way(name), own.find_way(name)
+        assert ways[0] is not None and ways[1] is not None and ways[0].times == ways[1].times
+        torch.testing.assert_close(both.error_std[row], alone.error_std[0])
+        torch.testing.assert_close(both.posterior_std[row], alone.posterior_std[0])
+        torch.testing.assert_close(maps[row].std, one.std)
+        assert maps[row].source == one.source == ("calibrated", "other paths")[row] and maps[row].level == one.level
+    assert maps[0].level != maps[1].level
 
 
 def test_a_run_that_changes_nothing_is_not_warned_of(tmp_path: Path) -> None:
@@ -331,6 +363,8 @@ def test_a_restoration_shows_the_error_where_there_is_a_referee(tmp_path: Path) 
     assert restored.summary()["trust"]["source"] == "uncalibrated" and "trust map: uncalibrated" in [
         getattr(note, "code", "") for note in restored.notes
     ]
+    framed = restore(photograph(SIZE, 40), "deblur", kernel="gaussian:1", prior=prior, steps=2, plugins=(), sigma=0.05)
+    assert framed.uncertainty is not None and framed.uncertainty.shape == (SIZE, 40), "its frame is larger"
     plain = restore(photograph(SIZE, SIZE), "sr", factor=2, prior=CheapPrior(), steps=4, plugins=(), sigma=0.05)
     assert np.array_equal(plain.array, restored.array) and plain.trust is None and plain.uncertainty is not None
 
@@ -338,7 +372,7 @@ def test_a_restoration_shows_the_error_where_there_is_a_referee(tmp_path: Path) 
 @pytest.mark.parametrize("task", ["inpaint", "sr", "deblur"])
 def test_large_pictures_are_judged_in_pieces_and_probe_by_probe(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the referee of a small picture says does not change where the picture counts as large."""
-    from leader.operators import build_task, gaussian_kernel
+    from leader.operators import gaussian_kernel
 
     every: dict[str, dict[str, Any]] = {
         "inpaint": {"mask": (torch.arange(320 * 24).reshape(320, 24) % 7 > 0).float()},

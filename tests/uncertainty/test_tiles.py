@@ -12,9 +12,9 @@ import scipy.fft
 import torch
 from torch import Tensor
 
-from leader.operators import AveragePoolSR, Blur, LinearOperator
+from leader.operators import AveragePoolSR, Blur, Inpainting, LinearOperator, random_mask
 from leader.uncertainty import covariance
-from leader.uncertainty.covariance import error_covariance, tile_covariance
+from leader.uncertainty.covariance import error_covariance, share_out, tile_covariance
 from leader.uncertainty.dct import SHORT, dct2, from_waves, idct2, low_dct2, low_idct2, to_waves
 from leader.uncertainty.metric import Calibrated
 from leader.uncertainty.tables import TableCache
@@ -109,6 +109,17 @@ def test_a_camera_joins_tiles(name: str, shifted: bool) -> None:
     expected = torch.linalg.solve(A @ full @ A.mT + 0.01 * torch.eye(len(A)).double(), A @ full).mT @ r.flatten()
     found = Calibrated(S, op, 0.1, 1.0, 400, 1e-9, 1e-9).expect(r, torch.tensor([0.1], dtype=torch.float64))
     assert relative(found.flatten(), expected) < 1e-6
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+@pytest.mark.parametrize("shape", [(3, 7, SHORT + 2), (3, 6, 9)])
+def test_a_mask_in_the_order_of_the_transform_is_the_same_camera(shape: tuple[int, int, int], share: float) -> None:
+    """Solves for masks reorder the pixels and take the deviation for a part of the mask: the same steps."""
+    op = Inpainting(shape, random_mask(*shape[1:], 0.6, 1))
+    S = error_covariance(network(), 400, uneven_spread(shape), share=share)
+    r = op.A(draw(1, *shape, seed=2))
+    expected = share_out(replace(S, parts=None), op, 0.01, r, 5, 0.0)
+    assert relative(share_out(S, op, 0.01, r, 5, 0.0), expected) < 1e-10
 
 
 def test_no_table_is_larger_than_a_tile(monkeypatch: pytest.MonkeyPatch) -> None:

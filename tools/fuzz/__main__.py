@@ -6,55 +6,29 @@ Every case follows from the seed and its number: `--replay N` makes it again and
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import multiprocessing
 import shlex
-import signal
 import tempfile
-import threading
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 from tools.fuzz.cases import SHARES, make_case, reader_of
 from tools.fuzz.seeds import make_seeds
-from tools.fuzz.worker import FINDING, READY, REFUSED, SECONDS, SERVED, Outcome, prepare, serve
+from tools.fuzz.worker import FINDING, REFUSED, SECONDS, SERVED, Outcome, prepare, serve
 
 ROOT = Path(__file__).resolve().parents[2]
-GRACE = 20
-"""Seconds after the alarm until a worker that does not answer is ended."""
+GRACE = 60
+"""Seconds beyond three alarms until a worker that has written nothing is ended; its start belongs to them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    asked = _parser().parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
-        seeds, work = Path(name) / "seeds", Path(name) / "work"
-        make_seeds(seeds)
-        if asked.replay is not None:
-            return _replay(asked.seed, asked.replay, seeds, work)
-        every = range(asked.first, asked.first + asked.cases)
-        numbers = [n for n in every if asked.only is None or reader_of(asked.seed, n) == asked.only]
-        began = time.monotonic()
-        asked.out.parent.mkdir(parents=True, exist_ok=True)
-        with asked.out.open("w", encoding="utf-8") as file:
-
-            def keep(item: Outcome) -> None:
-                file.write(json.dumps({"seed": asked.seed, **asdict(item)}) + "\n")
-                file.flush()
-
-            outcomes = run_cases(numbers, asked.seed, seeds, work, asked.jobs, keep, asked.seconds)
-        seconds = time.monotonic() - began
-    findings = [outcome for outcome in outcomes if outcome.status == FINDING]
-    _report(outcomes, findings, seconds, asked.out)
-    return 1 if findings else 0
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000, help="how many (10000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first case, for a long run in parts (0)")
@@ -64,115 +38,61 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (2)")
     parser.add_argument("--replay", type=int, metavar="N", help="run case N in this process and show what happens")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "fuzz.jsonl", help="the file of findings")
-    return parser
+    asked = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
+        seeds, work, began = Path(name) / "seeds", Path(name) / "work", time.monotonic()
+        make_seeds(seeds)
+        if asked.replay is not None:
+            return _replay(asked.seed, asked.replay, seeds)
+        every = range(asked.first, asked.first + asked.cases)
+        numbers = [n for n in every if asked.only is None or reader_of(asked.seed, n) == asked.only]
+        with ThreadPoolExecutor(asked.jobs) as pool:
+            shares = [
+                pool.submit(run_cases, numbers[job :: asked.jobs], asked.seed, seeds, work / str(job), began + asked.seconds)
+                for job in range(asked.jobs)
+            ]
+            outcomes = [outcome for share in shares for outcome in share.result()]
+    findings = [outcome for outcome in outcomes if outcome.status == FINDING]
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    asked.out.write_text(
+        "".join(json.dumps({"seed": asked.seed, **asdict(item)}) + "\n" for item in findings), encoding="utf-8"
+    )
+    _report(outcomes, findings, time.monotonic() - began, asked.out)
+    return 1 if findings else 0
 
 
-def run_cases(
-    numbers: Sequence[int],
-    seed: int,
-    seeds: Path,
-    work: Path,
-    jobs: int = 2,
-    keep: Callable[[Outcome], None] | None = None,
-    seconds: float = float("inf"),
-) -> list[Outcome]:
-    """The outcomes of these cases, in their order; a worker that dies or hangs is a finding and is replaced.
-
-    `keep` gets every finding as soon as it is made. After `seconds` no case is begun.
-    """
-    end = time.monotonic() + seconds
-    outcomes: dict[int, Outcome] = {}
-    waiting, lock = iter(numbers), threading.Lock()
-
-    def take() -> int | None:
-        with lock:
-            return next(waiting, None) if time.monotonic() < end else None
-
-    def tend(place: Path) -> None:
-        with _Workers(seed, seeds, place) as started:
-            while (number := take()) is not None:
-                outcomes[number] = started.run(number, reader_of(seed, number))
-                if outcomes[number].status == FINDING and keep is not None:
-                    keep(outcomes[number])
-
-    threads = [threading.Thread(target=tend, args=(work / str(job),)) for job in range(jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return [outcomes[number] for number in numbers if number in outcomes]
+def run_cases(numbers: Sequence[int], seed: int, seeds: Path, work: Path, end: float = float("inf")) -> list[Outcome]:
+    """The outcomes of these cases, in their order; a worker that dies or hangs is a finding and is replaced."""
+    work.mkdir(parents=True)
+    log, context, left = work / "outcomes.jsonl", multiprocessing.get_context("spawn"), list(numbers)
+    found: list[Outcome] = []
+    while left and time.monotonic() < end:
+        log.write_text("")
+        process = context.Process(target=serve, args=(left, seed, seeds, work, log, end), daemon=True)
+        process.start()
+        while process.is_alive():
+            process.join(1)
+            if time.time() - log.stat().st_mtime > 3 * SECONDS + GRACE:
+                process.kill()
+        done = [Outcome(**json.loads(line)) for line in log.read_text(encoding="utf-8").splitlines()]
+        found, left = found + done, left[len(done) :]
+        if left and process.exitcode:
+            how = f"the process died, or was deaf to the alarm (exit code {process.exitcode})"
+            found.append(Outcome(left[0], reader_of(seed, left[0]), FINDING, how))
+            left = left[1:]
+    return found
 
 
-class _Workers:
-    """One worker at a time, started when needed."""
-
-    def __init__(self, seed: int, seeds: Path, place: Path) -> None:
-        self.seed, self.seeds, self.place = seed, seeds, place
-        self.count = itertools.count()
-        self.process: multiprocessing.process.BaseProcess | None = None
-        self.connection: Connection | None = None
-
-    def __enter__(self) -> _Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.connection is not None and self.process is not None:
-            self.connection.send(None)
-            self.process.join(10)
-            self._end()
-
-    def run(self, number: int, reader: str) -> Outcome:
-        if self.connection is None:
-            self._start()
-        assert self.connection is not None
-        try:
-            self.connection.send(number)
-            if self.connection.poll(3 * SECONDS + GRACE):
-                outcome: Outcome = self.connection.recv()
-                return outcome
-            self._end()
-            return Outcome(number, reader, FINDING, f"deaf to the alarm after {SECONDS} s")
-        except (EOFError, OSError):
-            code = self._end()
-            return Outcome(number, reader, FINDING, f"the process died ({_cause(code)})")
-
-    def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        place = self.place / str(next(self.count))
-        self.process = context.Process(target=serve, args=(theirs, self.seed, self.seeds, place), daemon=True)
-        self.process.start()
-        theirs.close()
-        if self.connection.recv() != READY:
-            raise RuntimeError("A worker did not start.")
-
-    def _end(self) -> int | None:
-        assert self.process is not None and self.connection is not None
-        self.process.join(1)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        self.connection.close()
-        self.connection = None
-        return self.process.exitcode
-
-
-def _cause(code: int | None) -> str:
-    return signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-
-
-def _replay(seed: int, number: int, seeds: Path, work: Path) -> int:
+def _replay(seed: int, number: int, seeds: Path) -> int:
     """One case here, with its files named and its traceback shown."""
-    import traceback
+    from typer.testing import CliRunner
+
+    from leader.cli import app
 
     folder = Path(tempfile.mkdtemp(prefix=f"fuzz-{number}-"))
     prepare()
     case = make_case(seed, number, seeds, folder)
     print(f"leader {shlex.join(case.arguments)}\nits files stay in {folder}")
-    from typer.testing import CliRunner
-
-    from leader.cli import app
-
     result = CliRunner().invoke(app, case.arguments)
     print(result.output)
     if result.exc_info is not None and not isinstance(result.exception, SystemExit):

@@ -6,28 +6,17 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tools.fuzz.doors import MAPS
-
 NUMBERS = (
-    *("0", "1", "2", "-1", "3.5", "1e3", "1e308", "nan", "inf", "-inf", "", "x", "25", "1001", "99999999999999999999", "0x10"),
-    "٣",
+    *("0", "1", "2", "-1", "3.5", "1e-9", "1e3", "1e18", "1e308", "nan", "inf", "-inf", "x", "25", "1001"),
+    *("99999999999999999999", "0x10", "٣"),
 )
 NAMES = ("", "x", "none", "all", "-", "--", "..", "a" * 3000, "é", "\x1b[31m", "embedded", "DDNM", "leader", "a b")
-TASKS = ("sr", "deblur-gaussian", "deblur-motion", "deblur", "inpaint", "cs", "colourise", "denoise", "jpeg")
-METHODS = (
-    *("ddim", "ddnm", "ddrm", "dps", "diffpir", "ddpg", "idpg", "projdiff", "sitcom", "pirp"),
-    *("pigdm", "daps", "red-diff", "repaint", "mcg", "dcdp"),
-)
-PLUGINS = ("leader", "ucpm", "satp", "equs", "equs+", "none")
-
-
-KEPT_SHORT = {
+MAPS = ("map.png", "map.npy", "map.16.png", "map.fade.png", "map.pdf", "map.svg", "map.jpg", "map.tif", "map", ".fade.png")
+KEPT_SHORT: dict[tuple[str, ...], list[str]] = {
     ("demo",): ["--steps", "1"],
     ("train",): ["--hours", "0"],
     ("fit-variance",): ["--minutes", "0.0001"],
-    ("fit-trust",): ["--minutes", "-1"],
-    ("calibrate",): ["--minutes", "-1"],
-    ("adapt",): ["--minutes", "-1"],
+    **{(name,): ["--minutes", "-1"] for name in ("fit-trust", "calibrate", "adapt")},
     ("calibrate-satp",): ["--count", "0"],
     ("bench", "run"): ["--dry-run"],
     ("restore",): ["--jobs", "0"],  # a worker of the fuzzer starts no workers
@@ -69,6 +58,15 @@ def any_command(rng: Random, folder: Path) -> list[str]:
     return [*words, *KEPT_SHORT.get(path, [])]
 
 
+def _names() -> tuple[list[str], list[str], list[str]]:
+    """Tasks, methods and plug-ins that there are."""
+    from leader.methods import METHODS
+    from leader.plugins import BUNDLES, PLUGINS
+    from leader.restoration.tasks import TASKS
+
+    return sorted(TASKS), sorted(METHODS), [*sorted(PLUGINS), *sorted(BUNDLES), "none"]
+
+
 def _input(rng: Random, folder: Path) -> str:
     return str(folder / rng.choice(("rgb.png", "rgb.png", "grey.png", "alpha.png", "cs.npz", "none.png", "kernel.npy", "")))
 
@@ -84,12 +82,12 @@ def _tables(rng: Random, folder: Path) -> dict[str, tuple[str, ...]]:
     def files(*names: str) -> tuple[str, ...]:
         return tuple(str(folder / name) for name in names)
 
-    name, number = rng.choice(NAMES), rng.choice(NUMBERS)
+    name, number, (tasks, methods, plugins) = rng.choice(NAMES), rng.choice(NUMBERS), _names()
     drawn = f"{rng.choice(('disk', 'line', 'gaussian'))}:{number}"
     return {
         "picture": (_input(rng, folder),),
         "out": (_output(rng, folder),),
-        "--task": (*TASKS, *TASKS, name),
+        "--task": (*tasks, *tasks, name),
         "--sigma": ("0", "0.05", "0.1", number, rng.choice(NUMBERS)),
         "--kernel": ("gaussian:1", "motion:1", "auto", drawn, *files("kernel.npy"), name),
         "--mask": ("random:0.5", "auto", *files("mask.png"), f"random:{number}", name),
@@ -97,8 +95,8 @@ def _tables(rng: Random, folder: Path) -> dict[str, tuple[str, ...]]:
         "--down": ("bicubic", "average", "auto", "lanczos", "box", name),
         "--seed": ("0", "7", number),
         "--steps": ("1", "1", "2", number),
-        "--method": (*METHODS, name),
-        "--plugin": (*PLUGINS, name),
+        "--method": (*methods, name),
+        "--plugin": (*plugins, name),
         "--budget": ("0", "0.05", number),
         "--prior": ("embedded", "embedded", "imagenet-256", name, str(folder)),
         "--map": files("map.npy", *MAPS, "map.xyz", "rgb.png", "out.png", ""),
@@ -133,4 +131,5 @@ def _value(rng: Random, folder: Path, parameter: Any) -> str:
         return rng.choice(("1", "2", "16", "0.5", *NUMBERS))
     if "path" in kind or parameter.name in ("images", "data", "state", "records"):
         return rng.choice((_input(rng, folder), _output(rng, folder), str(folder)))
-    return rng.choice((*METHODS, *PLUGINS, *TASKS, "table1", "small", "cpu", "md", _input(rng, folder), *NAMES))
+    known = [word for names in _names() for word in names]
+    return rng.choice((*known, "table1", "small", "cpu", "md", _input(rng, folder), *NAMES))

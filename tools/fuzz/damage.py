@@ -1,4 +1,4 @@
-"""Ways to spoil what was well: bytes, texts, JSON, PNG; and values nobody expects. All follow from the generator given."""
+"""Ways to spoil what was well: bytes, pieces of a format, texts, JSON; and values nobody expects. All by a generator."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import re
 import struct
 import zlib
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -17,7 +18,6 @@ VALUES: tuple[Any, ...] = (
     *([], [1], [[1, 2], [3]], ["a"], [None], [1e308] * 3, [0] * 50, {}, {"a": 1}, {"budget": "x"}, {"": {}}),
 )
 """What a value in JSON may be replaced by."""
-
 WORDS: tuple[str, ...] = (
     *("0", "1", "2", "-1", "0.5", "1e308", "-1e308", "1e-400", "inf", "-inf", "nan", "1e18", "99999999999999999999999", "007"),
     *("true", "false", "[]", "[1]", '[1, "a"]', "[[1], [[2]]]", "{}", "{ a = 1 }", '""', '"x"', "'é'", "1979-05-27"),
@@ -25,8 +25,13 @@ WORDS: tuple[str, ...] = (
     *("[" * 300, '"' + "a" * 3000 + '"', "1" * 5000, '"\\ud800"', "0x7fffffffffffffff", "1_000_000_000", "12:00:00"),
 )
 """What a word in a text file may be replaced by."""
-
 NUMBERS = (0, 1, 2, 255, 256, 65535, 65536, 2**24, 2**31 - 1, 2**31, 2**32 - 1)
+PNG = b"\x89PNG\r\n\x1a\n"
+CONTAINERS = {b"meta": 12, b"iinf": 14, b"iprp": 8, b"ipco": 8, b"jp2h": 8}
+"""Boxes that hold boxes, and where the first of these begins."""
+EXTRA_CHUNKS = (b"iCCPx\0\0", b"zTXtx\0\0", b"iTXtx\0\1\0\0\0", b"tRNS", b"PLTE", b"gAMA", b"eXIf", b"acTL", b"IHDR", b"IDAT")
+BOMB = zlib.compress(bytes(64 << 20), 9)
+"""64 MB of zeros, packed."""
 
 
 def spoiled(data: bytes, rng: Random, *others: bytes) -> bytes:
@@ -42,7 +47,7 @@ def _one_damage(found: bytearray, rng: Random, others: tuple[bytes, ...]) -> byt
         return bytearray(rng.randbytes(rng.randrange(40)))
     # headers are where the sense lies: half of all places are among the first hundred bytes
     at = rng.randrange(len(found)) if rng.random() < 0.5 else rng.randrange(min(len(found), 100))
-    kind = rng.randrange(9)
+    kind = rng.randrange(8)
     if kind == 0:
         found[at] ^= 1 << rng.randrange(8)
     elif kind == 1:
@@ -55,23 +60,85 @@ def _one_damage(found: bytearray, rng: Random, others: tuple[bytes, ...]) -> byt
         found[at:at] = rng.randbytes(rng.choice((1, 2, 8, 100)))
     elif kind == 5:
         del found[rng.randrange(len(found)) :]
-    elif kind == 6:
-        order = rng.choice("<>")
-        found[at : at + 4] = struct.pack(f"{order}I", rng.choice(NUMBERS))
-    elif kind == 7 and others:
+    elif kind == 6 and others:
         other = rng.choice(others)
-        start = rng.randrange(len(other) + 1)
-        found[at:] = other[start:]
+        found[at:] = other[rng.randrange(len(other) + 1) :]
     else:
-        found[at : at + 2] = struct.pack(rng.choice("<>") + "H", rng.choice(NUMBERS) & 0xFFFF)
+        _put_number(found, at, rng)
     return found
+
+
+def _put_number(found: bytearray, at: int, rng: Random) -> None:
+    size = rng.choice((2, 4))
+    number = rng.choice((*NUMBERS, rng.randrange(1 << 16))) % (1 << 8 * size)
+    found[at : at + size] = number.to_bytes(size, rng.choice(("little", "big")))
+
+
+def find_pieces(data: bytes) -> list[tuple[int, int]]:
+    """(begin, end) of the chunks, segments, directory entries or boxes of a picture; none of an unknown format."""
+
+    def number(at: int, size: int, big: bool = True) -> int:
+        return int.from_bytes(data[at : at + size], "big" if big else "little")
+
+    pieces, at, boxes = list[tuple[int, int]](), 0, data[4:8] in (b"ftyp", b"jP  ")
+    if data.startswith(PNG):
+        at = 8
+    elif data.startswith(b"RIFF"):
+        at = 12
+    elif data.startswith(b"\xff\xd8"):
+        at = 2
+    elif data[:4] in (b"II*\0", b"MM\0*"):
+        at = number(4, 4, data[0] == 77) + 2
+    elif not boxes:
+        return []
+    while at + 8 <= len(data):
+        if data.startswith(PNG):
+            length = 12 + number(at, 4)
+        elif data.startswith(b"RIFF"):
+            length = 8 + (number(at + 4, 4, False) + 1) // 2 * 2
+        elif boxes:
+            length = max(8, number(at, 4))
+        elif data[at] == 0xFF and data.startswith(b"\xff\xd8"):
+            length = 2 + number(at + 2, 2)
+        elif data.startswith(b"\xff\xd8"):
+            break  # the scan
+        else:
+            length = 12
+        pieces.append((at, min(len(data), at + length)))
+        at += CONTAINERS.get(data[at + 4 : at + 8], length) if boxes else length
+    return pieces
+
+
+def spoiled_structure(data: bytes, rng: Random) -> bytes:
+    """The picture with one to three of its pieces lost, doubled, moved or saying something wrong, sums of PNG right again."""
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        pieces = find_pieces(data)
+        if not pieces:
+            return data
+        begin, end = rng.choice(pieces)
+        piece, rest, elsewhere = data[begin:end], data[:begin] + data[end:], rng.choice(pieces)[0]
+        kind = rng.randrange(8)
+        if kind == 0:
+            data = rest
+        elif kind == 1:
+            data = data[:end] + piece * rng.choice((1, 50)) + data[end:]
+        elif kind == 2:
+            data = rest[:elsewhere] + piece + rest[elsewhere:]
+        elif kind == 3 and data.startswith(PNG):
+            body = rng.choice(EXTRA_CHUNKS) + rng.choice((BOMB, rng.randbytes(rng.choice((0, 1, 4, 26)))))
+            data = data[:end] + struct.pack(">I", len(body) - 4) + body + bytes(4) + data[end:]
+        else:  # sizes, names and what follows right behind them
+            changed = bytearray(piece)
+            _put_number(changed, rng.randrange(min(len(piece), 24)), rng)
+            data = data[:begin] + bytes(changed) + data[end:]
+    return mended_png(data) if rng.random() < 0.8 else data
 
 
 def mended_png(data: bytes) -> bytes:
     """A PNG whose checksums fit its chunks again, so that damage goes deeper than the first check."""
-    if not data.startswith(b"\x89PNG\r\n\x1a\n"):
+    if not data.startswith(PNG):
         return data
-    out, at = bytearray(data[:8]), 8
+    out, at = bytearray(PNG), 8
     while at + 12 <= len(data):
         length = int.from_bytes(data[at : at + 4], "big")
         body = data[at + 4 : at + 8 + length]
@@ -81,7 +148,7 @@ def mended_png(data: bytes) -> bytes:
 
 
 def spoiled_text(text: str, rng: Random) -> str:
-    """The text with one to four words replaced, lines lost or doubled, now and then cut short."""
+    """The text with one to four words replaced, lines lost, doubled or added, now and then cut short."""
     for _ in range(rng.choice((1, 1, 2, 4))):
         lines = text.splitlines(keepends=True) or [""]
         kind, at = rng.randrange(10), rng.randrange(len(lines))
@@ -92,65 +159,49 @@ def spoiled_text(text: str, rng: Random) -> str:
         elif kind == 2:
             lines[at] = lines[at][: rng.randrange(len(lines[at]) + 1)]
         elif kind == 3:
-            lines.insert(
-                at, f"{rng.choice(('x', 'size', 'seeds', 'steps', '[form.small]', '[[rows]]'))} = {rng.choice(WORDS)}\n"
-            )
-        else:
-            lines[at] = _with_other_word(lines[at], rng)
+            name = rng.choice(("x", "size", "seeds", "steps", "[form.small]", "[[rows]]"))
+            lines.insert(at, f"{name} = {rng.choice(WORDS)}\n")
+        elif places := list(re.finditer(r'"[^"]*"|[\w.+-]+|\[[^\[\]]*\]|\{[^{}]*\}', lines[at])):
+            chosen = places[-1] if rng.random() < 0.5 else rng.choice(places)
+            lines[at] = lines[at][: chosen.start()] + rng.choice(WORDS) + lines[at][chosen.end() :]
         text = "".join(lines)
     return text
 
 
-def _with_other_word(line: str, rng: Random) -> str:
-    places = list(re.finditer(r'"[^"]*"|[\w.+-]+|\[[^\[\]]*\]|\{[^{}]*\}', line))
-    if not places:
-        return line
-    chosen = places[-1] if rng.random() < 0.5 else rng.choice(places)
-    return line[: chosen.start()] + rng.choice(WORDS) + line[chosen.end() :]
-
-
-def spoiled_json(content: Any, rng: Random) -> Any:
-    """The content of a JSON file with one to three values replaced, removed or wrapped."""
+def spoiled_json(content: Any, rng: Random) -> bytes:
+    """The content of a JSON file with one to three values replaced, removed or wrapped; seldom no JSON at all."""
     out = copy.deepcopy(content)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         places = list(_places(out))
         if not places:
-            return rng.choice(VALUES)
+            out = rng.choice(VALUES)
+            break
         inside, key = rng.choice(places)
         kind = rng.random()
         if kind < 0.15:
             del inside[key]
         elif kind < 0.25 and isinstance(inside, dict):
-            inside[rng.choice(("x", "", "size", "type", key + "s" if isinstance(key, str) else "y"))] = rng.choice(VALUES)
-        elif kind < 0.3:
-            inside[key] = [inside[key]]
+            inside[rng.choice(("x", "", "size", "type", f"{key}s"))] = rng.choice(VALUES)
         else:
-            inside[key] = copy.deepcopy(rng.choice(VALUES))
-    return out
-
-
-def _places(content: Any) -> Any:
-    """Every (container, key) in nested lists and dicts."""
-    items = (
-        list(content.items()) if isinstance(content, dict) else list(enumerate(content)) if isinstance(content, list) else []
+            inside[key] = [inside[key]] if kind < 0.3 else copy.deepcopy(rng.choice(VALUES))
+    text = json.dumps(out, ensure_ascii=rng.random() < 0.5)
+    return rng.choice(
+        (
+            *[text.encode(errors="surrogatepass")] * 20,
+            *(
+                b"[" * 100_000,
+                b'{"a":' * 100_000 + b"1",
+                text.encode("utf-16", "replace"),
+                text.encode("latin-1", "replace") + b"\xe9",
+            ),
+            spoiled(text.encode(errors="replace"), rng),
+        )
     )
-    for key, value in items:
+
+
+def _places(content: Any) -> Iterator[tuple[Any, Any]]:
+    """Every (container, key) in nested lists and dicts."""
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in list(items):
         yield content, key
         yield from _places(value)
-
-
-def json_text(content: Any, rng: Random) -> bytes:
-    """JSON as bytes, seldom in a way that is no JSON at all."""
-    kind = rng.randrange(24)
-    if kind == 0:
-        return b"[" * rng.choice((1000, 100_000))
-    if kind == 1:
-        return b'{"a":' * rng.choice((1000, 100_000)) + b"1"
-    text = json.dumps(content, ensure_ascii=rng.random() < 0.5)
-    if kind == 2:
-        return text.encode("utf-16")
-    if kind == 3:
-        return text.encode("latin-1", "replace") + b"\xe9"
-    if kind == 4:
-        return spoiled(text.encode(errors="replace"), rng)
-    return text.encode(errors="surrogatepass")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageCms, features
+from PIL import Image, ImageCms
 
 from leader.restoration.degrade import degrade_file
 
@@ -56,6 +56,9 @@ def _pictures(folder: Path) -> None:
     deep = Image.fromarray(_sample()[..., 0].astype(np.uint16) * 257)
     palette = colour.quantize(16)
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    standards = ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")
+    lab = ImageCms.profileToProfile(colour, *standards, outputMode="LAB")
+    assert lab is not None
     turned = Image.Exif()
     turned[274] = 6
     saves: dict[str, tuple[Image.Image, dict[str, Any]]] = {
@@ -90,7 +93,7 @@ def _pictures(folder: Path) -> None:
         "bits.tif": (colour.convert("1"), {"compression": "group4"}),
         "palette.tif": (palette, {}),
         "cmyk.tif": (colour.convert("CMYK"), {}),
-        "lab.tif": (_lab(colour), {}),
+        "lab.tif": (lab, {}),
         "rgb.bmp": (colour, {}),
         "palette.bmp": (palette, {}),
         "rgb.ppm": (colour, {}),
@@ -99,15 +102,13 @@ def _pictures(folder: Path) -> None:
         "two.gif": (palette, {"save_all": True, "append_images": [palette.rotate(180)]}),
         "rgb.avif": (colour, {"exif": turned}),
         "alpha.avif": (alpha, {"icc_profile": profile}),
+        "grey.avif": (grey, {"quality": 90}),
         "rgb.jp2": (colour, {}),
         "lossy.jp2": (colour, {"irreversible": True, "quality_layers": [10]}),
     }
-    if features.check("avif"):
-        saves |= {"still.avif": (colour, {}), "grey.avif": (grey, {"quality": 90})}
     for name, (image, options) in saves.items():
         image.save(folder / name, **options)
     (folder / "interlaced.png").write_bytes(_interlaced())
-    _heic(folder / "still.heic", colour)
     from leader.pictures.deep import write_deep_png, write_tiff
 
     write_deep_png(folder / "deep-colour.png", _sample().astype(np.uint16) * 257, profile)
@@ -116,24 +117,6 @@ def _pictures(folder: Path) -> None:
 
     for name, image in {"rgb.heic": colour, "alpha.heic": alpha, "grey.heic": grey}.items():
         pillow_heif.from_pillow(image).save(folder / name, exif=turned.tobytes())
-
-
-def _heic(path: Path, image: Image.Image) -> None:
-    """A HEIC file, where the extra that reads them is installed; else a header alone."""
-    try:
-        import pillow_heif
-    except ImportError:
-        path.write_bytes(struct.pack(">I", 24) + b"ftypheic\0\0\0\0mif1heic" + bytes(64))
-        return
-    pillow_heif.from_pillow(image).save(path, quality=80)
-
-
-def _lab(image: Image.Image) -> Image.Image:
-    """The picture in Lab."""
-    srgb, lab = ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")
-    converted = ImageCms.profileToProfile(image, srgb, lab, outputMode="LAB")
-    assert converted is not None
-    return converted
 
 
 def _interlaced() -> bytes:
@@ -153,28 +136,28 @@ def _containers(folder: Path, picture: Path) -> None:
     square = Image.open(picture).resize((SIDE, SIDE))
     mask = np.ones((SIDE, SIDE), np.float32)
     mask[3:7, 5:9] = 0
-    kernel = np.ones((3, 3)) / 9
-    degrade_file(square, folder / "sr.npz", "sr", sigma=0.05, factor=2)
+    tasks: dict[str, dict[str, Any]] = {
+        "sr": {"sigma": 0.05, "factor": 2},
+        "deblur": {"sigma": 0.02, "kernel": np.ones((3, 3)) / 9},
+        "deblur-gaussian": {"sigma": 0.02, "kernel": "gaussian:1.5"},
+        "inpaint": {"sigma": 0.02, "mask": mask},
+        "cs": {"sigma": 0.05, "ratio": 0.5},
+        "colourise": {"sigma": 0.02},
+    }
+    for task, options in tasks.items():
+        degrade_file(square, folder / f"{task}.npz", task, **options)
     degrade_file(square, folder / "average.npz", "sr", factor=4, down="average")
-    degrade_file(square, folder / "deblur.npz", "deblur", sigma=0.02, kernel=kernel)
-    degrade_file(square, folder / "gaussian.npz", "deblur-gaussian", sigma=0.02, kernel="gaussian:1.5")
-    degrade_file(square, folder / "inpaint.npz", "inpaint", sigma=0.02, mask=mask)
-    degrade_file(square, folder / "cs.npz", "cs", sigma=0.05, ratio=0.5)
-    degrade_file(square, folder / "colourise.npz", "colourise", sigma=0.02)
     degrade_file(square.convert("RGBA"), folder / "denoise.npz", "denoise", sigma=0.1)
 
 
 def _tables(folder: Path) -> None:
     kernel = np.outer((1, 2, 1), (1, 3, 1)) / 20
-    np.save(folder / "kernel.npy", kernel)
-    np.savetxt(folder / "kernel.txt", kernel)
-    np.savetxt(folder / "kernel.csv", kernel, delimiter=",")
-    Image.fromarray((kernel * 800).astype(np.uint8)).save(folder / "kernel.png")
     mask = (np.random.default_rng(0).random((12, 20)) > 0.3).astype(np.uint8)
-    np.save(folder / "mask.npy", mask)
-    np.savetxt(folder / "mask.txt", mask)
-    np.savetxt(folder / "mask.csv", mask, delimiter=",")
-    Image.fromarray(mask * 255).save(folder / "mask.png")
+    for name, table, white in (("kernel", kernel, 800), ("mask", mask, 255)):
+        np.save(folder / f"{name}.npy", table)
+        np.savetxt(folder / f"{name}.txt", table)
+        np.savetxt(folder / f"{name}.csv", table, delimiter=",")
+        Image.fromarray((table * white).astype(np.uint8)).save(folder / f"{name}.png")
 
 
 def _priors(folder: Path) -> None:
@@ -189,7 +172,10 @@ def _priors(folder: Path) -> None:
     save_file(state, folder / "net.safetensors")
     (folder / "net.json").write_text(json.dumps(CHECKPOINT))
     VarianceHead(HeadShape(3, 8, 1)).save(folder / "head.variance.safetensors")
-    _diffusers(folder / "pipeline")
+    from diffusers import DDPMScheduler, UNet2DModel
+
+    UNet2DModel(sample_size=SIDE, **TINY_UNET).save_pretrained(folder / "pipeline" / "unet")
+    DDPMScheduler().save_pretrained(folder / "pipeline" / "scheduler")
 
 
 def _trust(folder: Path) -> None:
@@ -211,12 +197,3 @@ def _runs(folder: Path, picture: Path) -> None:
     kernel = restore(picture, "deblur-gaussian", kernel="gaussian:1", sigma=0.05, steps=2, check=False, average=2)
     for name, restored in (("plain", plain), ("kernel", kernel)):
         (folder / f"{name}.json").write_text(json.dumps(restored.summary(), default=str))
-
-
-def _diffusers(folder: Path) -> None:
-    from diffusers import DDPMScheduler, UNet2DModel
-
-    torch.manual_seed(0)
-    unet = UNet2DModel(sample_size=SIDE, **TINY_UNET)
-    unet.save_pretrained(folder / "unet")
-    DDPMScheduler().save_pretrained(folder / "scheduler")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import resource
@@ -9,8 +10,8 @@ import shutil
 import signal
 import time
 import traceback
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -23,7 +24,6 @@ PACKAGE = f"{Path(leader.__file__).parent}/"
 """Where the package lies: a checkout may be called leader too."""
 SECONDS = 20
 MEMORY = 4 << 30
-READY = "ready"
 SERVED, REFUSED, FINDING = "served", "refused", "finding"
 
 
@@ -37,7 +37,6 @@ class Outcome:
     kind: str = ""
     place: str = ""
     words: str = ""
-    command: str = ""
 
 
 class TooLong(BaseException):
@@ -85,21 +84,24 @@ def prepare() -> None:
     setattr(loading, "load_prior", load)  # noqa: B010  (an assignment would have to repeat the signature)
 
 
-def serve(connection: Connection, seed: int, seeds: Path, work: Path) -> None:
-    """A worker: takes numbers of cases, gives outcomes, ends at None."""
+def serve(numbers: Sequence[int], seed: int, seeds: Path, work: Path, log: Path, end: float) -> None:
+    """A worker: runs the cases one after the other, until the time `end`, and writes an outcome a line to `log`."""
     prepare()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     alarm = Alarm()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries in C print warnings there all the time
-    connection.send(READY)
-    while (number := connection.recv()) is not None:
-        folder = work / str(number)
-        folder.mkdir(parents=True)
-        try:
-            connection.send(run_case(make_case(seed, number, seeds, folder), folder, alarm))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    with log.open("a", encoding="utf-8", buffering=1) as file:
+        for number in numbers:
+            if time.monotonic() > end:
+                return
+            folder = work / str(number)
+            folder.mkdir(parents=True)
+            try:
+                outcome = run_case(make_case(seed, number, seeds, folder), folder, alarm)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            file.write(json.dumps(asdict(outcome)) + "\n")
 
 
 def run_case(case: Case, folder: Path, alarm: Alarm) -> Outcome:
@@ -108,55 +110,43 @@ def run_case(case: Case, folder: Path, alarm: Alarm) -> Outcome:
 
     from leader.cli import app
 
+    def judge(status: str, kind: str = "", error: BaseException | None = None, words: str = "", place: str = "") -> Outcome:
+        told = " ".join((words or str(error or "")).replace(f"{folder}/", "").split())[:160].encode("utf-8", "replace").decode()
+        return Outcome(case.number, case.reader, status, kind, place or place_of(error), told)
+
     before = _files(folder)
     os.environ["LEADER_CACHE"] = str(folder / "cache")
     alarm.start()
     try:
         result = CliRunner().invoke(app, case.arguments)
-        alarm.stop()
-    except TooLong as error:
-        return _finding(case, f"over {SECONDS} s", error, folder)
     except BaseException as error:
-        return _finding(case, type(error).__name__, error, folder)
+        return judge(FINDING, f"over {SECONDS} s" if isinstance(error, TooLong) else type(error).__name__, error)
     finally:
         alarm.stop()
+    said, code = result.output, result.exit_code
     if result.exception is not None and not isinstance(result.exception, SystemExit):
-        return _finding(case, type(result.exception).__name__, result.exception, folder)
-    said = result.output
-    if result.exit_code == BUG:
-        return _bug(case, said, folder)
+        return judge(FINDING, type(result.exception).__name__, result.exception)
+    if code == BUG:  # the command line itself has printed the traceback (see TRACEBACK)
+        frames = re.findall(rf'File "{re.escape(PACKAGE)}([^"]+)", line (\d+), in (\S+)', said)
+        inside = [frame for frame in frames if not frame[0].startswith("cli/errors")]
+        told = re.search(r"Error: (\w+): (.*?)\(this is a bug", " ".join(said.split()))
+        kind, words = (told[1], told[2]) if told else ("bug", said[-300:])
+        return judge(FINDING, kind, None, words, "{}:{} in {}".format(*inside[-1]) if inside else "outside the package")
     if "not enough memory" in said or "Traceback (most" in said:
-        cause = result.exception.__cause__ or result.exception.__context__ if result.exception else None
-        return _finding(case, "memory", _root(cause), folder, said)
-    if result.exit_code == NO_ANSWER:
-        return Outcome(case.number, case.reader, SERVED)  # a failed picture is not written
-    if result.exit_code == 0:
-        told = "--help" in case.arguments or "Nothing was found to repair" in said
-        lost = _of_one_picture(case) and not told and _files(folder) == before
-        return _finding(case, "nothing was written", None, folder, said) if lost else Outcome(case.number, case.reader, SERVED)
-    if not said.strip():
-        return _finding(case, f"exit {result.exit_code} without a word", None, folder)
-    left = sorted(_files(folder) - before) if _of_one_picture(case) else []
-    if left:
-        return _finding(case, f"refused, yet it left {Path(left[0]).name}", None, folder, said)
-    return Outcome(case.number, case.reader, REFUSED, words=_short(said, folder))
-
-
-def _of_one_picture(case: Case) -> bool:
-    """Whether it is written whole or not at all; of a folder what was done before stays."""
-    return case.arguments[:1] in (["restore"], ["degrade"]) and not any(
+        return judge(FINDING, "memory", _root(result.exception), said)
+    if code == NO_ANSWER:
+        return judge(SERVED)  # a failed picture is not written
+    of_one_picture = case.arguments[:1] in (["restore"], ["degrade"]) and not any(
         os.path.isdir(word) for word in case.arguments[1:2] if "\0" not in word
-    )
-
-
-def _bug(case: Case, said: str, folder: Path) -> Outcome:
-    """What the command line itself called a bug; it has printed the traceback (see TRACEBACK)."""
-    frames = re.findall(rf'File "{re.escape(PACKAGE)}([^"]+)", line (\d+), in (\S+)', said)
-    inside = [frame for frame in frames if not frame[0].startswith("cli/errors")]
-    place = "{}:{} in {}".format(*inside[-1]) if inside else "outside the package"
-    told = re.search(r"Error: (\w+): (.*?)\(this is a bug", " ".join(said.split()))
-    kind, words = (told[1], told[2]) if told else ("bug", said[-300:])
-    return Outcome(case.number, case.reader, FINDING, kind, place, _short(words, folder), " ".join(case.arguments[:2]))
+    )  # written whole or not at all; of a folder what was done before stays
+    made = sorted(_files(folder) - before) if of_one_picture else []
+    if code == 0:
+        told_only = "--help" in case.arguments or "Nothing was found to repair" in said
+        lost = of_one_picture and not told_only and _files(folder) == before
+        return judge(FINDING, "nothing was written", None, said) if lost else judge(SERVED)
+    if not said.strip():
+        return judge(FINDING, f"exit {code} without a word")
+    return judge(FINDING, f"refused, yet it left {Path(made[0]).name}", None, said) if made else judge(REFUSED, words=said)
 
 
 def _root(error: BaseException | None) -> BaseException | None:
@@ -166,13 +156,8 @@ def _root(error: BaseException | None) -> BaseException | None:
 
 
 def _files(folder: Path) -> set[str]:
-    """Every entry below the folder, in plain bytes so that no name can trouble us."""
+    """Every entry below the folder."""
     return {os.path.join(top, name) for top, folders, files in os.walk(folder) for name in (*folders, *files)}
-
-
-def _finding(case: Case, kind: str, error: BaseException | None, folder: Path, said: str = "") -> Outcome:
-    words = _short(said or f"{error}", folder)
-    return Outcome(case.number, case.reader, FINDING, kind, place_of(error), words, " ".join(case.arguments[:2]))
 
 
 def place_of(error: BaseException | None) -> str:
@@ -180,12 +165,5 @@ def place_of(error: BaseException | None) -> str:
     if error is None:
         return ""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(PACKAGE)]
-    if not frames:
-        return "outside the package"
-    last = frames[-1]
-    return f"{last.filename.removeprefix(PACKAGE)}:{last.lineno} in {last.name}"
-
-
-def _short(text: str, folder: Path) -> str:
-    line = " ".join(text.replace(str(folder) + "/", "").split())
-    return line[:160].encode("utf-8", "replace").decode()
+    last = frames[-1] if frames else None
+    return "outside the package" if last is None else f"{last.filename.removeprefix(PACKAGE)}:{last.lineno} in {last.name}"

@@ -95,7 +95,6 @@ def render_distances(experiment: Experiment, records: Mapping[Place, Record], st
             found[row.label].append(_distances((mine, truth), parts, few, store, kept))
             host = found[row.against][-1] if row.against in found else None
             lines.append(f"| {row.label} | {task.label} | {found[row.label][-1].text(host)} |")
-    kept.finish()
     means = {label: average(each) for label, each in found.items()}
     for row in compared:
         host = means.get(row.against or "")
@@ -198,33 +197,18 @@ class StoredDistances:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / FOLDER / f"{name}.json"
-        self._found: dict[str, list[list[float]]] = {}
-        self._asked: dict[str, list[list[float]]] = {}
-        if self.path.is_file():
-            self._found = _read(self.path)
+        self._found = _read(self.path) if self.path.is_file() else {}
 
     def find(self, key: str) -> list[list[float]] | None:
         """The lists of numbers kept under this key."""
-        if key in self._found:
-            self._asked[key] = self._found[key]
         return self._found.get(key)
 
     def keep(self, key: str, numbers: Sequence[Sequence[float]]) -> list[list[float]]:
         """Writes lists of numbers at once, and returns them as stored: to nine digits."""
-        rounded = [[float(f"{value:.9g}") for value in values] for values in numbers]
-        self._found[key] = self._asked[key] = rounded
-        self._write(self._found)
-        return rounded
-
-    def finish(self) -> None:
-        """Rewrites the file: the requested entries in order, then the rest by key, which other tasks may need."""
-        self._write({**self._asked, **dict(sorted(self._found.items()))})
-
-    def _write(self, numbers: Mapping[str, list[list[float]]]) -> None:
-        lines = [f"{canonical(key)}: {canonical(lists)}" for key, lists in numbers.items()]
-        data = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
-        if lines and not (self.path.is_file() and self.path.read_bytes() == data):
-            write_atomically(self.path, data)
+        self._found[key] = [[float(f"{value:.9g}") for value in values] for values in numbers]
+        lines = [f"{canonical(name)}: {canonical(lists)}" for name, lists in sorted(self._found.items())]
+        write_atomically(self.path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
+        return self._found[key]
 
 
 def key_of(sets: Sequence[Sequence[Record]], parts: int, revision: int) -> str:

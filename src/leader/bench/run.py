@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 
 from leader.bench.cell import Cell, Place, Recipe
 from leader.bench.experiment import Experiment
@@ -51,7 +50,7 @@ def run_experiment(
     ran = found = 0
     costs = {cell.place: cost_of(cell, experiment.form.steps).passes for cell in cells}
     meter = Meter(experiment.name, len(cells), sum(costs.values()), quiet=quiet)
-    with store.writing(), meter:
+    with store.writing(), meter.display:
         for wave in waves(cells):
             missing: dict[str, list[Cell]] = {}
             for cell in (resolved(item, places) for item in wave):
@@ -232,14 +231,7 @@ class Meter:
     def __init__(self, name: str, cells: int, passes: float, *, quiet: bool = False) -> None:
         self.name, self.cells, self.finished = name, cells, 0
         self._left = TimeLeft(cells, passes)
-        self._display = ProgressDisplay(_print_line, None if quiet else LOG_EVERY)
-
-    def __enter__(self) -> Meter:
-        self._display.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._display.__exit__(kind, error, trace)
+        self.display = ProgressDisplay(_print_line, None if quiet else LOG_EVERY)
 
     def skip(self, passes: float) -> None:
         """A cell that needs no run."""
@@ -250,7 +242,7 @@ class Meter:
         """A cell that has run."""
         self.finished += 1
         self._left.finish(passes)
-        self._display.show(self._left.share, str(self))
+        self.display.show(self._left.share, str(self))
 
     def __str__(self) -> str:
         seconds = self._left.seconds_left

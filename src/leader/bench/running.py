@@ -77,12 +77,6 @@ def _answer(cell: Cell, numbers: Record, pictures: dict[str, bytes]) -> Answer:
     return Answer({**record, **numbers}, {names[kind]: data for kind, data in pictures.items()})
 
 
-def open_cell(cell: Cell) -> tuple[Tensor, Problem]:
-    """The picture of a cell, [1, 3, H, W] in [0, 1], and its problem."""
-    picture = open_picture(cell)
-    return picture, measure(cell, picture)
-
-
 def open_picture(cell: Cell) -> Tensor:
     """The picture of a cell, [1, 3, H, W] in [0, 1], on its device."""
     if cell.image is None:
@@ -180,7 +174,8 @@ def trusted_numbers(cell: Cell, metrics: tuple[str, ...]) -> Record:
     recipe = cell.recipe
     if recipe.method in BASELINES:
         raise LeaderError(f"The baseline '{recipe.method}' has no error map; remove its row, or 'trust' from keep.")
-    picture, problem = open_cell(cell)
+    picture = open_picture(cell)
+    problem = measure(cell, picture)
     prior = open_prior(recipe.prior, recipe.size, recipe.device)
     watch = Watch(prior.schedule)
     started = time.perf_counter()

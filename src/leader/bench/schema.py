@@ -9,28 +9,15 @@ from typing import Any
 
 from leader.by_name import show_value
 from leader.errors import LeaderError, unknown_name
-from leader.toml import parse_toml_text
+from leader.toml import read_table
 
-LARGEST_FILE = 1_000_000
+LARGEST_FILE = 1 << 20
 """Largest experiment file in bytes: they are written by hand."""
 
 
 def parse_toml(path: Path) -> dict[str, Any]:
     """The content of a TOML file; empty if there is none."""
-    if not path.exists():
-        return {}
-    if not path.is_file() or path.stat().st_size > LARGEST_FILE:
-        raise LeaderError(f"'{path}' is not a file of at most {LARGEST_FILE // 1000} kB; give a TOML file written by hand.")
-    try:
-        return parse_toml_text(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise LeaderError(f"'{path}' is not text in UTF-8; save it in that encoding.") from None
-    except RecursionError:
-        raise LeaderError(f"'{path}' nests its values too deeply; write it flat.") from None
-    except OSError as error:
-        raise LeaderError(f"'{path}' cannot be read ({error.strerror}); check its permissions.") from None
-    except ValueError as error:
-        raise LeaderError(f"'{path}' is not valid TOML ({str(error).rstrip('.')}); correct it.") from None
+    return read_table(path, "an experiment's settings", "correct it", LARGEST_FILE) if path.exists() else {}
 
 
 class Table:

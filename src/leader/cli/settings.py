@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from leader.by_name import show_value
-from leader.errors import LeaderError, UsageError
+from leader.errors import UsageError
 from leader.files import check_readable
-from leader.toml import parse_toml_text
+from leader.toml import read_table
 
 RUN = "leader"
 """The key that distinguishes a run kept by --json from settings; its value is the version of the format."""
@@ -26,12 +25,8 @@ def read_settings(path: Path | None) -> dict[str, Any]:
     """
     if path is None:
         return {}
-    size = check_readable(path, "settings file").st_size
-    if size > MOST_BYTES:
-        raise LeaderError(f"{path} has {size} bytes; settings files have at most {MOST_BYTES}.")
-    content = _parse(path)
-    if not isinstance(content, dict):
-        raise LeaderError(f"{path} must contain names and values; found a {type(content).__name__}.")
+    check_readable(path, "settings file")
+    content = read_table(path, "settings", "correct it", MOST_BYTES)
     if not is_run(content):
         _check_names(content, path)
     return content
@@ -40,18 +35,6 @@ def read_settings(path: Path | None) -> dict[str, Any]:
 def is_run(content: Mapping[str, Any]) -> bool:
     """Whether a settings file is a run that --json kept."""
     return isinstance(content.get(RUN), str)
-
-
-def _parse(path: Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8")
-        return json.loads(text) if path.suffix.lower() == ".json" else parse_toml_text(text)
-    except UnicodeDecodeError as error:
-        raise LeaderError(f"{path} is not written in UTF-8 (byte {error.start}); save it as UTF-8.") from error
-    except RecursionError as error:
-        raise LeaderError(f"{path} is nested too deeply; settings need two levels.") from error
-    except (OSError, ValueError) as error:
-        raise LeaderError(f"{path} is not a valid TOML or JSON file ({error}); correct it.") from error
 
 
 def _check_names(content: Mapping[str, Any], path: Path) -> None:

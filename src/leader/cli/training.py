@@ -142,11 +142,11 @@ def fit_variance(
 
 def _start_weights(name: str) -> Path | None:
     """The weights to start from; None for random ones."""
-    from leader.train.initial import shipped_weights
+    from leader.priors.pyramid import embedded_file
 
     if name == "scratch":
         return None
-    path = shipped_weights() if name == "embedded" else Path(name)
+    path = embedded_file() if name == "embedded" else Path(name)
     if not os.path.isfile(path):  # False for invalid file names, where Path.is_file raises
         raise LeaderError(f"--start takes 'embedded', 'scratch' or a .safetensors file; found '{name}'.")
     return path

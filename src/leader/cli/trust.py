@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leader.cli.console import to_stderr, to_stdout
+from leader.cli.errors import INTERRUPTED
+from leader.cli.options import with_options
+from leader.cli.priors import Checkpoint
 from leader.cli.training import Images, check_folder
 from leader.errors import LeaderError, UsageError
+from leader.progress import format_duration
+from leader.restoration.request import word
 from leader.train import defaults
 
 if TYPE_CHECKING:
     from leader.engines import Engine
-    from leader.priors.base import Prior
     from leader.train.trust_runs import RunCase
-from leader.cli.errors import INTERRUPTED
-from leader.cli.priors import Checkpoint
-from leader.progress import format_duration
 
 FIT_EXAMPLE = "Example: leader fit-trust --prior my-model.safetensors --images photos/train"
 CALIBRATE_EXAMPLE = "Example: leader calibrate --prior my-model.safetensors --images photos/held-out"
@@ -29,86 +31,93 @@ SATP_EXAMPLE = "Example: leader calibrate-satp --prior my-model.safetensors --im
 ADAPT_EXAMPLE = "Example: leader adapt my-model.safetensors --data photos"
 
 PriorName = Annotated[str, typer.Option("--prior", help="A checkpoint, a diffusers folder or a registered name.")]
-Store = Annotated[
-    Path | None,
-    typer.Option(help="Keep the runs in this folder, to continue a stopped command; otherwise they are discarded."),
-]
 Jobs = Annotated[int | None, typer.Option(help="Worker processes that make the runs; 0, the default: none.", min=0)]
-EngineName = Annotated[str, typer.Option("--engine", help="Where to make the runs: local, or ray for a Ray cluster.")]
-Address = Annotated[str | None, typer.Option(help="Address of the Ray cluster: auto, or HOST:PORT.")]
 
 
+@dataclass(frozen=True)
+class Runs:
+    """The runs whose truth is known: of which prior, where and for how long they are made."""
+
+    prior: str = word("embedded", "A checkpoint, a diffusers folder or a registered name.")
+    minutes: float = word(
+        defaults.TRUST_MINUTES, "Time for runs; the fit of a referee takes a third of it more.", float, least=0
+    )
+    store: Path | None = word(None, "Keep the runs in this folder, to continue a stopped command; else discard them.", Path)
+    jobs: int | None = word(None, "Worker processes that make the runs; 0, the default: none.", int, least=0)
+    engine: str = word("local", "Where to make the runs: local, or ray for a Ray cluster.")
+    address: str | None = word(None, "Address of the Ray cluster: auto, or HOST:PORT.")
+
+    def make(self, images: Path, list_cases: Callable[[int], list[RunCase]], use: Callable[[list[Path]], None]) -> None:
+        """Makes as many runs as fit into the time, and uses their files."""
+        from leader.pictures import list_pictures
+        from leader.priors.loading import load_prior
+        from leader.train.trust_runs import make_runs, make_timed_runs
+
+        workers, model = make_run_engine(self.jobs, self.engine, self.address), load_prior(self.prior)
+        source = str(Path(self.prior).expanduser().resolve()) if Path(self.prior).expanduser().exists() else self.prior
+        cases = list_cases(len(list_pictures(images)))
+        with tempfile.TemporaryDirectory(prefix="leader-runs-") if self.store is None else nullcontext(self.store) as folder:
+            runs = make_runs(model, images, cases, Path(folder), to_stderr, workers, source)
+            use(make_timed_runs(runs, workers, 60 * self.minutes))
+
+
+@with_options
 def fit_trust(
     images: Images,
-    prior: PriorName = "embedded",
+    runs: Runs,
     out: Annotated[Path | None, typer.Option(help="The referee's file; beside the prior's weights by default.")] = None,
-    minutes: Annotated[float, typer.Option(help="Time for runs; the fit takes a third.", min=0.0)] = defaults.TRUST_MINUTES,
-    store: Store = None,
     seed: Annotated[int, typer.Option(help="Seed of crops, tasks and noise.", min=0)] = defaults.SEED,
-    jobs: Jobs = None,
-    engine: EngineName = "local",
-    address: Address = None,
 ) -> None:
     """Fits the referee that estimates the errors of a prior's restorations."""
     from leader.files import check_writable
-    from leader.pictures import list_pictures
-    from leader.priors.loading import load_prior
     from leader.train.trust_fit import FitSettings, fit_referee, read_lessons
     from leader.train.trust_runs import training_cases
 
     check_folder(images)
-    check_minutes(minutes)
-    workers = make_run_engine(jobs, engine, address)
-    model = load_prior(prior)
-    target = _referee_file(prior, out)
+    check_minutes(runs.minutes)
+    target = _referee_file(runs.prior, out)
     check_writable(target)
-    with _folder(store) as kept:
-        cases = training_cases(len(list_pictures(images)), defaults.TRUST_RUNS, seed)
-        files = _make_runs(model, images, cases, kept, 60 * minutes, workers, prior)
+
+    def fit(files: list[Path]) -> None:
         to_stderr(f"{len(files)} runs; now the referee.")
-        fit_referee(read_lessons(files), FitSettings(seconds=20 * minutes, seed=seed), to_stderr).save(target)
+        settings = FitSettings(seconds=20 * runs.minutes, seed=seed)
+        fit_referee(read_lessons(files), settings, to_stderr).save(target)
+
+    runs.make(images, lambda count: training_cases(count, defaults.TRUST_RUNS, seed), fit)
     to_stderr("It is not calibrated yet: run 'leader calibrate' with pictures that it has not seen.")
     to_stdout(str(target))
 
 
+@with_options
 def calibrate(
     images: Images,
-    prior: PriorName = "embedded",
+    runs: Runs,
     referee: Annotated[Path | None, typer.Option(help="The referee's file; beside the prior's weights by default.")] = None,
-    minutes: Annotated[float, typer.Option(help="Time for runs.", min=0.0)] = defaults.TRUST_MINUTES,
     crops: Annotated[int, typer.Option(help="Crops of each picture.", min=1, max=1000)] = 4,
-    store: Store = None,
-    jobs: Jobs = None,
-    engine: EngineName = "local",
-    address: Address = None,
 ) -> None:
     """Measures, on your own pictures, how much to scale the trust map for every task and noise level."""
     from leader.files import check_writable
-    from leader.pictures import list_pictures
-    from leader.priors.loading import load_prior
     from leader.train.trust_fit import fit_calibration
     from leader.train.trust_runs import every_family, read_run
     from leader.trust.calibration import LEVELS, SHOWN, beside
     from leader.trust.referee import Referee
 
     check_folder(images)
-    check_minutes(minutes)
-    workers = make_run_engine(jobs, engine, address)
-    model = load_prior(prior)
-    source = _referee_file(prior, referee)
+    check_minutes(runs.minutes)
+    source = _referee_file(runs.prior, referee)
     if not source.is_file():
-        raise LeaderError(f"The prior '{prior}' has no referee at {source}; fit one first with 'leader fit-trust'.")
-    judge = Referee.load(source)
-    target = beside(source)
+        raise LeaderError(f"The prior '{runs.prior}' has no referee at {source}; fit one first with 'leader fit-trust'.")
+    judge, target = Referee.load(source), beside(source)
     check_writable(target)
-    with _folder(store) as folder:
-        cases = every_family(len(list_pictures(images)), crops)
-        files = _make_runs(model, images, cases, folder, 60 * minutes, workers, prior)
+
+    def fit(files: list[Path]) -> None:
         table = fit_calibration(judge, (read_run(file) for file in files))
-    table.save(target)
-    for family, nodes in table.families.items():
-        said = ", ".join(f"{node.noise:g}: {node.factors[LEVELS.index(SHOWN)]:.2f} ({node.runs} runs)" for node in nodes)
-        to_stderr(f"{family}: 90 % of errors lie within this many of the referee's standard deviations, by noise: {said}.")
+        table.save(target)
+        for family, nodes in table.families.items():
+            said = ", ".join(f"{node.noise:g}: {node.factors[LEVELS.index(SHOWN)]:.2f} ({node.runs} runs)" for node in nodes)
+            to_stderr(f"{family}: 90 % of errors lie within this many of the referee's standard deviations, by noise: {said}.")
+
+    runs.make(images, lambda count: every_family(count, crops), fit)
     to_stdout(str(target))
 
 
@@ -133,26 +142,6 @@ def make_run_engine(jobs: int | None, engine: str = "local", address: str | None
     if engine == "local" and address is None and not jobs:
         return None
     return make_engine(jobs, threads=None, engine=engine, address=address)
-
-
-def _make_runs(
-    model: Prior, images: Path, cases: list[RunCase], store: Path, seconds: float, workers: Engine | None, prior: str
-) -> list[Path]:
-    """The files of as many runs as fit into the time."""
-    from leader.train.trust_runs import make_runs, make_timed_runs
-
-    source = str(Path(prior).expanduser().resolve()) if Path(prior).expanduser().exists() else prior
-    return make_timed_runs(make_runs(model, images, cases, store, to_stderr, workers, source), workers, seconds)
-
-
-@contextmanager
-def _folder(store: Path | None) -> Iterator[Path]:
-    """The folder of the runs: the given one, or a temporary one."""
-    if store is not None:
-        yield store
-        return
-    with tempfile.TemporaryDirectory(prefix="leader-runs-") as folder:
-        yield Path(folder)
 
 
 def check_minutes(minutes: float) -> None:

@@ -23,31 +23,21 @@ from leader.files import flush_to_disk, printable
 from leader.folders.manifest import DONE, FAILED, Line, Manifest
 from leader.folders.names import REPORT
 from leader.folders.places import Source, Target
+from leader.trust import maps
 
 SIDE = 112
 GAP = 4
-WHITE_AT = 0.2
-"""The end of the colour scale of maps: a standard deviation of a fifth of the range. Fixed, so that rows are comparable."""
-
-_STOPS = np.array([[0, 0, 4], [81, 18, 124], [183, 55, 121], [252, 137, 97], [252, 253, 191]], np.float32)
 
 
 def write_strip(path: Path, before: Image.Image, after: Image.Image, spread: NDArray[np.float32] | None) -> None:
     """Writes the strip: three squares side by side, the last one empty if there is no map."""
     strip = Image.new("RGB", (3 * SIDE + 2 * GAP, SIDE), "white")
-    views = [before, after, *([] if spread is None else [colour_map(spread)])]
+    views = [before, after, *([] if spread is None else [Image.fromarray(maps.colours(spread))])]
     for position, view in enumerate(views):
         small = _fit(view)
         left = position * (SIDE + GAP) + (SIDE - small.width) // 2
         strip.paste(small, (left, (SIDE - small.height) // 2))
     strip.save(path, "WEBP", quality=70, method=4)
-
-
-def colour_map(spread: NDArray[np.float32]) -> Image.Image:
-    """A map [H, W] of standard deviations of [0, 1] images: black 0, violet, orange, pale yellow from WHITE_AT on."""
-    share = np.clip(spread / WHITE_AT, 0, 1) * (len(_STOPS) - 1)
-    planes = [np.interp(share, np.arange(len(_STOPS)), _STOPS[:, channel]) for channel in range(3)]
-    return Image.fromarray(np.stack(planes, -1).round().astype(np.uint8))
 
 
 def _fit(view: Image.Image) -> Image.Image:
@@ -120,8 +110,8 @@ def write_report(source: Source, target: Target, manifest: Manifest, names: Iter
 def page_text(lines: Iterable[Line], strip: Any) -> Iterator[str]:
     """Yields the page in pieces. strip: a picture's line -> WebP bytes of its thumbnails, or None."""
     yield _HEAD
-    yield "<h1>Restored pictures</h1>\n<p>Click a heading to sort. The map shows the standard deviation of every pixel on a "
-    yield f"fixed scale: black is 0, pale yellow {WHITE_AT:.0%} of the range or more.</p>\n<table><thead><tr>"
+    yield "<h1>Restored pictures</h1>\n<p>Click a heading to sort. The map says how far off a pixel may be: dark blue is known "
+    yield "to within one grey level of 255, red to no better than 40.</p>\n<table><thead><tr>"
     for position, title in enumerate(COLUMNS):
         yield f'<th data-kind="{"s" if position == 0 else "n"}"><button type="button">{title}</button></th>'
     yield "</tr></thead><tbody>\n"

@@ -14,7 +14,8 @@ there; ours follows the flow from 2 sigma on, and uses the data down to the last
 exceeds the stable length, 1 / (|A|^2 / tau^2 + 1 / s_t^2), and the length falls with time, not with the step count, so runs
 that skip steps take the same ones. The flow's times are equally spaced and end at the clean image (theirs by the 7th root of
 the noise, to a noise level of 0.01); the run uses a uniform grid, theirs one of the 7th root from 100 to 0.1. In the metric of
-a plug-in the chain starts at E[x0 | x_t, y], which it may not reach by itself; the target distribution stays the same.
+a plug-in the chain starts at E[x0 | x_t, y], which it may not reach by itself; the target distribution stays the same. Their
+Hamiltonian steps, an option of the present release, are left out.
 """
 
 from __future__ import annotations

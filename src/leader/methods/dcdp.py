@@ -49,7 +49,7 @@ class DCDP(Method):
     flow: Annotated[int, "[1, 1000]"] = 20
     """Network calls per time, steps of the probability flow; 1: the network's own estimate. The paper has 20."""
     inner: Annotated[int, "[1, 1000]"] = 10
-    """Gradient steps per time; the paper has 10 to 50."""
+    """Gradient steps per time; released with 10 to 100."""
     rate: float = 1.0
     """Their length, in units of 1 / |A|^2."""
     lam: Annotated[float, "[0, inf)"] = 4.0

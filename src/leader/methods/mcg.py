@@ -7,9 +7,10 @@ instead: the gradient is a multiple of Cov[x0 | x_t] A^T r by Tweedie's formula,
 Differs from the authors' code: one norm per image; their W is the identity (inpainting) or A^T and A^+ (colourisation, CT),
 which for their operators weigh all measured components equally, and is the identity here; their gradient is restricted to the
 unmeasured part, which the projection does anyway. Their y is at the noise of t when x is at that of the next step, ours at that
-of u, and y itself at the end, so clean data are matched exactly. Noisy data, which they use as they are (`damping = 0`), enter
-as far as their noise allows. Their CT alternates with a corrector and takes gradient steps instead of the projection. They use
-1000 steps; with fewer steps the scale has to be larger, as with DPS.
+of u, and y itself at the end, so clean data are matched exactly. Their colourisation compares x0 with y at the noise of t, ours
+with y. Noisy data, which they use as they are (`damping = 0`), enter as far as their noise allows. Their CT alternates with a
+corrector and takes gradient steps instead of the projection. They use 1000 steps; with fewer steps the scale has to be larger,
+as with DPS.
 """
 
 from __future__ import annotations

@@ -59,6 +59,8 @@ class BandedMatrix(CastCache):
         return self._spans[matrix.dtype]
 
 
+DENSE_SIDE = 384
+"""Up to here two dense products are faster than the blocks of `BandedMatrix`, where y is small."""
 LONGEST_SIDE = 20_000
 """Longest side in pixels whose matrix is decomposed: twice as many pixels take most of an hour and 13 GB."""
 
@@ -213,8 +215,11 @@ class SeparableOperator(SpectralOperator):
         return self.vertical.adjoint.rows(self.horizontal.adjoint.columns(y))
 
     def gram(self, x: Tensor) -> Tensor:
-        if math.prod(self.measurement_shape) < math.prod(self.image_shape):
-            return super().gram(x)  # through the few numbers of y
+        if math.prod(self.measurement_shape) < math.prod(self.image_shape):  # through the few numbers of y
+            if max(self.image_shape[1:]) > DENSE_SIDE:
+                return super().gram(x)
+            rows, columns = self.vertical.matrix.like(x), self.horizontal.matrix.like(x)
+            return rows.mT @ (rows @ (x @ columns.mT)) @ columns
         return self.horizontal.gram.columns(self.vertical.gram.rows(x))
 
     def pinv(self, y: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from typing import Any
 
 from leader.errors import LeaderError
 from leader.files import replacing
-from leader.toml import parse_toml_text
+from leader.toml import read_table
 
 SUFFIX = ".presets.toml"
 KEYS = ("method", "task", "noise", "settings", "source")
@@ -37,10 +37,7 @@ def read_stored(home: Path | None) -> tuple[Entry, ...]:
 @lru_cache(maxsize=16)
 def _read(file: Path, changed: int, size: int) -> tuple[Entry, ...]:
     """Read once while the file stays as it is: every plan asks."""
-    try:
-        found = parse_toml_text(file.read_text(encoding="utf-8")).get("preset", [])
-    except (OSError, ValueError) as error:
-        raise LeaderError(f"{file} is not a valid TOML file ({error}); correct it or delete it.") from error
+    found = read_table(file, "presets", "correct it or delete it").get("preset", [])
     for entry in found if isinstance(found, list) else [None]:
         if not isinstance(entry, dict) or not isinstance(entry.get("settings"), dict) or not _fits(entry):
             raise LeaderError(f"{file} must hold [[preset]] entries with settings and, of {', '.join(KEYS)}, no other keys.")

@@ -15,21 +15,16 @@ if TYPE_CHECKING:
     from leader.priors.variance_head import VarianceHead
 
 # Names are imported on first use: the command line lists priors without loading torch.
-_HOMES = {
-    "DenoiserPrior": "adapters",
-    "GaussianMixturePrior": "gaussian",
-    "GaussianPrior": "gaussian",
-    "HeadedPrior": "adapters",
-    "NetworkPrior": "adapters",
-    "PaddedPrior": "tiling",
-    "Prediction": "base",
-    "Prior": "base",
-    "PyramidPrior": "pyramid",
-    "TiledPrior": "tiling",
-    "VarianceHead": "variance_head",
-    "any_size": "tiling",
-    "load_prior": "loading",
+_MODULES = {
+    "adapters": ("DenoiserPrior", "HeadedPrior", "NetworkPrior"),
+    "base": ("Prediction", "Prior"),
+    "gaussian": ("GaussianMixturePrior", "GaussianPrior"),
+    "loading": ("load_prior",),
+    "pyramid": ("PyramidPrior",),
+    "tiling": ("PaddedPrior", "TiledPrior", "any_size"),
+    "variance_head": ("VarianceHead",),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

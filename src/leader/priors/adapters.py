@@ -203,9 +203,8 @@ class WrappedPrior(Prior):
     def __init__(self, base: Prior) -> None:
         super().__init__(base.schedule)
         self.base = base
-        self.name, self.channels, self.source = base.name, base.channels, base.source
-        self.size, self.multiple, self.spectrum, self.home = base.size, base.multiple, base.spectrum, base.home
-        self.precision, self.rounded_from = base.precision, base.rounded_from
+        for name in ("name", "channels", "source", "size", "multiple", "spectrum", "home", "precision", "rounded_from"):
+            setattr(self, name, getattr(base, name))
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         return self.base._predict(x, t)

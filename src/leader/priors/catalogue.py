@@ -155,17 +155,10 @@ def find_entry(name: str) -> CatalogueEntry:
 
 def list_entries() -> list[dict[str, object]]:
     """One row per registered checkpoint, for people: name, title, bytes, licence, source, sha256, on disk."""
+    shown = ("name", "title", "parameters", "licence")
     return [
-        {
-            "name": item.name,
-            "title": item.title,
-            "bytes": item.bytes if item.bytes is not None else 4 * item.parameters,
-            "parameters": item.parameters,
-            "licence": item.licence,
-            "source": item.page,
-            "sha256": item.sha256 or "unknown",
-            "on_disk": item.on_disk,
-            "path": str(item.path),
-        }
+        {name: getattr(item, name) for name in shown}
+        | {"bytes": item.bytes or 4 * item.parameters, "source": item.page, "sha256": item.sha256 or "unknown"}
+        | {"on_disk": item.on_disk, "path": str(item.path)}
         for item in ENTRIES.values()
     ]

@@ -31,10 +31,11 @@ from leader.priors import catalogue
 from leader.priors.adapters import PREDICTS, LabelledNetwork, NetworkPrior
 from leader.priors.base import LARGEST_SIDE
 from leader.priors.betas import make_schedule
-from leader.priors.detection import Config, build_network, detect_config, drop_untold_settings, is_known_network
-from leader.priors.json_files import check_flag, check_list, check_whole, check_word, read_json
+from leader.priors.detection import Config, build_network, detect_config, drop_untold_settings, guess_family
+from leader.priors.json_files import check_flag, check_list, check_whole, check_word
 from leader.priors.networks import ADMConfig
-from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, place_tensors, read_checkpoint
+from leader.priors.tensor_files import load_network, read_checkpoint
+from leader.toml import read_table
 
 SUFFIXES = (".pt", ".pth", ".ckpt", ".safetensors", ".bin")
 OPTIONS = (
@@ -81,7 +82,7 @@ def network_tensors(content: Any, origin: str, part: str | None = None) -> dict[
         prefixes = {match[1] for name in tensors if (match := re.fullmatch(r"(.*?)(temb\.dense|time_embed)\.0\.weight", name))}
         for prefix in sorted(prefixes)[:MOST_PARTS]:
             inside = {name[len(prefix) :]: v for name, v in tensors.items() if name.startswith(prefix)}
-            if is_known_network(inside):
+            if guess_family(inside) is not None:
                 found["/".join(filter(None, (label, prefix.rstrip("."))))] = inside
     if not largest:
         raise LeaderError(f"{origin} holds no tensors: give the checkpoint of a network.")
@@ -99,7 +100,7 @@ def network_tensors(content: Any, origin: str, part: str | None = None) -> dict[
 def read_side_car(path: Path) -> dict[str, Any]:
     """The settings in the `.json` beside a checkpoint; empty if there is none."""
     file = path.with_suffix(".json")
-    return read_json(file, "the checkpoint's options", "correct it or remove it") if file.exists() else {}
+    return read_table(file, "the checkpoint's options", "correct it or remove it") if file.exists() else {}
 
 
 def settle_settings(path: Path, config: Config, options: Options) -> dict[str, Any]:
@@ -168,7 +169,7 @@ def open_checkpoint(path: Path, options: Options) -> NetworkPrior:
     size = _check_size(settings["size"], config.multiple, path.name)
     rescaled = check_flag(settings.get("rescale_timesteps", False), f"rescale_timesteps of {path.name}")
     predicts = check_word(settings.get("predicts", "eps"), "prediction", PREDICTS)
-    network: nn.Module = _load_network(config, tensors, path)
+    network: nn.Module = load_network(lambda: build_network(config), tensors, path, path.name)
     published = find_published(path, config)
     if isinstance(config, ADMConfig) and config.classes is not None:
         network = LabelledNetwork(network, check_whole(settings["label"], f"The label for {path.name}", 0, config.classes - 1))
@@ -222,16 +223,3 @@ def _complete_config(config: Config, settings: Options, origin: str) -> Config:
         if channels % heads or (config.head_channels and channels % config.head_channels):
             raise LeaderError(f"{origin} has attention over {channels} channels, which do not divide into such heads.")
     return config
-
-
-def _load_network(config: Config, tensors: Mapping[str, Tensor], path: Path) -> nn.Module:
-    """The network, built without memory and then given the tensors if all of them fit."""
-    network = build_on_meta(lambda: build_network(config), path.name)
-    wrong = find_differing(network, tensors)
-    if wrong:
-        raise LeaderError(
-            f"{path.name} does not have the tensors of the {len(network.state_dict())}-tensor network that its first ones "
-            f"describe ({len(wrong)} differ, such as {wrong[0][:80]}): it is incomplete or of another architecture."
-        )
-    check_weights(tensors, path)
-    return place_tensors(network, tensors, path.name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -51,12 +51,8 @@ def build_network(config: Config) -> ADM | DDPM:
     return find_family(config).build(config)
 
 
-def is_known_network(tensors: Tensors) -> bool:
-    """Whether the names look like those of a supported network."""
-    return _guess_family(tensors) is not None
-
-
-def _guess_family(tensors: Tensors) -> Family | None:
+def guess_family(tensors: Tensors) -> Family | None:
+    """The supported family whose names these are."""
     return next((family for family in FAMILIES if family.marks <= set(tensors)), None)
 
 
@@ -65,7 +61,7 @@ def detect_config(tensors: Tensors, origin: str) -> Config:
 
     `origin` names the file in errors.
     """
-    family = _guess_family(tensors)
+    family = guess_family(tensors)
     if family is None:
         first = ", ".join(name[:40] for name in sorted(tensors)[:3])
         known = " or ".join(item.name.upper() for item in FAMILIES)
@@ -156,9 +152,3 @@ FAMILIES = (
 def drop_untold_settings(config: Config) -> Config:
     """The configuration without the settings that shapes do not determine."""
     return replace(config, **find_family(config).untold)
-
-
-def describe_config(config: Config) -> dict[str, object]:
-    """A flat description for people and JSON."""
-    values = {item.name: getattr(config, item.name) for item in fields(config)}
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}

@@ -7,6 +7,7 @@ tensor bounds every width. The network is then built without memory and compared
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,53 +30,52 @@ def _optional(check: Check) -> Check:
     return lambda value, what: None if value is None else check(value, what)
 
 
-def _whole(low: int, high: int) -> Check:
-    return lambda value, what: check_whole(value, what, low, high)
-
-
-def _number(low: float, high: float) -> Check:
-    return lambda value, what: check_number(value, what, low, high)
-
-
-def _word(*valid: str) -> Check:
-    return lambda value, what: check_word(value, what, valid)
-
-
 def _row(each: Check) -> Check:
     return lambda value, what: tuple(each(item, what) for item in check_list(value, what, 1, LEVELS))
 
 
 def _checks(tensors: Mapping[str, Tensor]) -> dict[str, Check]:
     """The valid values of each setting of a UNet2DModel, for a network of these tensors."""
-    width = _whole(1, max((side for tensor in tensors.values() for side in tensor.shape), default=1))
+    longest = max((side for tensor in tensors.values() for side in tensor.shape), default=1)
+
+    def whole(low: int, high: int) -> Check:
+        return partial(check_whole, low=low, high=high)
+
+    def number(low: float, high: float) -> Check:
+        return partial(check_number, low=low, high=high)
+
+    def word(*valid: str) -> Check:
+        return partial(check_word, valid=valid)
+
+    width = whole(1, longest)
     return {
         "sample_size": _optional(sides),
         "in_channels": width,
         "out_channels": width,
         "center_input_sample": check_flag,
-        "time_embedding_type": _word("positional", "learned"),
+        "time_embedding_type": word("positional", "learned"),
         "time_embedding_dim": _optional(width),
-        "freq_shift": _number(0, 1),
+        "freq_shift": number(0, 1),
         "flip_sin_to_cos": check_flag,
-        "down_block_types": _row(_word(*DOWN)),
-        "mid_block_type": _optional(_word("UNetMidBlock2D")),
-        "up_block_types": _row(_word(*UP)),
+        "down_block_types": _row(word(*DOWN)),
+        "mid_block_type": _optional(word("UNetMidBlock2D")),
+        "up_block_types": _row(word(*UP)),
         "block_out_channels": _row(width),
-        "layers_per_block": _whole(1, max(1, len(tensors))),
-        "mid_block_scale_factor": _number(1e-3, 1e3),
-        "downsample_padding": _whole(0, 1),
-        "downsample_type": _word("conv", "resnet"),
-        "upsample_type": _word("conv", "resnet"),
-        "dropout": _number(0, 1),
-        "act_fn": _word(*ACTIVATIONS),
+        "layers_per_block": whole(1, max(1, len(tensors))),
+        "mid_block_scale_factor": number(1e-3, 1e3),
+        "downsample_padding": whole(0, 1),
+        "downsample_type": word("conv", "resnet"),
+        "upsample_type": word("conv", "resnet"),
+        "dropout": number(0, 1),
+        "act_fn": word(*ACTIVATIONS),
         "attention_head_dim": _optional(width),
         "norm_num_groups": width,
         "attn_norm_num_groups": _optional(width),
-        "norm_eps": _number(1e-12, 1),
-        "resnet_time_scale_shift": _word("default", "scale_shift"),
+        "norm_eps": number(1e-12, 1),
+        "resnet_time_scale_shift": word("default", "scale_shift"),
         "add_attention": check_flag,
         "num_class_embeds": _optional(width),
-        "num_train_timesteps": _optional(_whole(1, MOST_STEPS)),
+        "num_train_timesteps": _optional(whole(1, MOST_STEPS)),
     }
 
 

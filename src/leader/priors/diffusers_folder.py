@@ -19,10 +19,11 @@ from leader.priors.adapters import LabelledNetwork, NetworkPrior
 from leader.priors.betas import from_diffusers, make_schedule
 from leader.priors.checkpoints import Options
 from leader.priors.diffusers_config import network_settings, sides
-from leader.priors.json_files import check_whole, check_word, read_json
+from leader.priors.json_files import check_whole, check_word
 from leader.priors.networks.layers import plain_layout
-from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, place_tensors, read_checkpoint
+from leader.priors.tensor_files import load_network, read_checkpoint
 from leader.schedule import Schedule
+from leader.toml import read_table
 
 HUB = "hub:"
 OPTIONS = ("label", "predicts", "schedule", "size")
@@ -77,12 +78,15 @@ def open_folder(folder: Path, options: Options, name: str | None = None) -> Netw
             raise unknown_name("option of a diffusers folder", key, OPTIONS)
     home = folder / "unet" if (folder / "unet").is_dir() else folder
     file = home / "config.json"
-    config = read_json(file, "the network's configuration", REMEDY)
+    config = read_table(file, "the network's configuration", REMEDY)
     table, predicts, learned = _scheduler(folder, options)
     weights = _weights(home)
     tensors = _tensors(weights)
     settings = network_settings(config, tensors, file)
-    built = _network(settings, tensors, file, weights)
+    _require()
+    from diffusers import UNet2DModel
+
+    built = _prepare_network(load_network(lambda: UNet2DModel(**settings), tensors, weights, str(file)))
     size = settings.get("sample_size")
     return _make_prior(built, table, predicts, learned, size, options, name or folder.name)
 
@@ -157,7 +161,7 @@ def _scheduler(folder: Path, options: Options) -> tuple[Schedule, str, bool]:
         file = folder / "scheduler_config.json"
     if not file.exists() and options.get("schedule") is None:
         raise LeaderError(f"{folder} has no noise schedule: add scheduler/scheduler_config.json or give the option 'schedule'.")
-    config = read_json(file, "the schedule", REMEDY) if file.exists() else {}
+    config = read_table(file, "the schedule", REMEDY) if file.exists() else {}
     return _read_scheduler(config, options, str(file))
 
 
@@ -210,21 +214,6 @@ def _tensors(file: Path) -> dict[str, Tensor]:
             name = str(name).replace(old, new)
         tensors[name] = tensor
     return tensors
-
-
-def _network(settings: dict[str, Any], tensors: dict[str, Tensor], config: Path, weights: Path) -> DiffusersNetwork:
-    """The network: built without memory, compared with its weights, and only then loaded."""
-    _require()
-    from diffusers import UNet2DModel
-
-    unet = build_on_meta(lambda: UNet2DModel(**settings), str(config))
-    if find_differing(unet, tensors):
-        raise LeaderError(
-            f"{weights} does not hold the tensors of the network that {config} describes: restore the matching pair."
-        )
-    check_weights(tensors, weights)
-    place_tensors(unet, tensors, str(config))
-    return _prepare_network(unet)
 
 
 def _prepare_network(unet: Any) -> DiffusersNetwork:

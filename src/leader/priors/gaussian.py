@@ -67,14 +67,23 @@ class Gaussian:
 
     def posterior(self, operator: LinearOperator, y: Tensor, sigma: float) -> tuple[Tensor, Tensor]:
         """Mean [C, H, W] and dense covariance [N, N] of x given y = A x + sigma z, one measurement y without batch axis."""
-        size = self.mean.numel()
-        eye = torch.eye(size, dtype=torch.float64).reshape(size, *self.mean.shape)
-        columns = operator.A(eye).reshape(size, -1).T  # dense A, [M, N]
+        columns, residual, data = self._measured(operator, y, sigma)
         cov = self.covariance()
-        data = columns @ cov @ columns.T + sigma**2 * torch.eye(columns.shape[0], dtype=torch.float64)
         gain = torch.linalg.lstsq(data, columns @ cov, driver="gelsd").solution.T
-        residual = y.double().reshape(-1) - columns @ self.mean.reshape(-1)
         return self.mean + (gain @ residual).reshape(self.mean.shape), cov - gain @ columns @ cov
+
+    def evidence(self, operator: LinearOperator, y: Tensor, sigma: float) -> Tensor:
+        """log p(y), up to a constant that all Gaussians share."""
+        _, residual, data = self._measured(operator, y, sigma)
+        evidence: Tensor = -0.5 * (residual @ torch.linalg.solve(data, residual) + torch.logdet(data))
+        return evidence
+
+    def _measured(self, operator: LinearOperator, y: Tensor, sigma: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Dense A [M, N], y minus its mean [M], and the covariance of y [M, M]."""
+        size = self.mean.numel()
+        columns = operator.A(torch.eye(size, dtype=torch.float64).reshape(size, *self.mean.shape)).reshape(size, -1).T
+        data = columns @ self.covariance() @ columns.T + sigma**2 * torch.eye(len(columns), dtype=torch.float64)
+        return columns, y.double().reshape(-1) - columns @ self.mean.reshape(-1), data
 
 
 def white(shape: tuple[int, int, int], std: float, mean: float = 0.0) -> Gaussian:
@@ -148,7 +157,7 @@ class GaussianMixturePrior(Prior):
         if sigma <= 0:
             raise LeaderError("The posterior of a mixture needs noisy data (sigma > 0).")
         chances = torch.softmax(
-            self.log_weights + torch.stack([_evidence(part, operator, y, sigma) for part in self.components]), 0
+            self.log_weights + torch.stack([part.evidence(operator, y, sigma) for part in self.components]), 0
         )
         means = torch.stack([mean.reshape(-1) for mean, _ in parts])
         mean = chances @ means
@@ -171,14 +180,3 @@ class GaussianPrior(GaussianMixturePrior):
     def __init__(self, gaussian: Gaussian, schedule: Schedule | None = None) -> None:
         super().__init__((gaussian,), schedule=schedule)
         self.gaussian = gaussian
-
-
-def _evidence(part: Gaussian, operator: LinearOperator, y: Tensor, sigma: float) -> Tensor:
-    """log p(y) of one component, up to a constant common to all."""
-    size = part.mean.numel()
-    eye = torch.eye(size, dtype=torch.float64).reshape(size, *part.mean.shape)
-    columns = operator.A(eye).reshape(size, -1).T
-    data = columns @ part.covariance() @ columns.T + sigma**2 * torch.eye(columns.shape[0], dtype=torch.float64)
-    residual = y.double().reshape(-1) - columns @ part.mean.reshape(-1)
-    evidence: Tensor = -0.5 * (residual @ torch.linalg.solve(data, residual) + torch.logdet(data))
-    return evidence

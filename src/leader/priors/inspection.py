@@ -10,7 +10,7 @@ from pathlib import Path
 from torch import Tensor
 
 from leader.priors.checkpoints import find_missing, find_part, find_twins, network_tensors, read_side_car, settle_settings
-from leader.priors.detection import describe_config, detect_config, find_family
+from leader.priors.detection import detect_config, find_family
 from leader.priors.loading import find_head, is_pyramid
 from leader.priors.pyramid import read_settings
 from leader.priors.tensor_files import read_checkpoint
@@ -32,7 +32,7 @@ def inspect(file: str | Path, part: str | None = None) -> dict[str, object]:
     return {
         **_file(path, tensors),
         "family": find_family(config).name,
-        "config": describe_config(config),
+        "config": asdict(config),
         "learned_variance": config.out_channels == 2 * config.in_channels,
         "settings": settings,
         "missing": find_missing(config, settings),

@@ -1,8 +1,4 @@
-"""JSON files and values of a prior, validated before use.
-
-They come from untrusted sources: a file may be huge, endlessly nested, in another encoding, or not a file at all; a number may
-be a string. Each error is one sentence.
-"""
+"""Values in the files of a prior, validated before use: a number may be a string. Each error is one sentence."""
 
 from __future__ import annotations
 
@@ -10,41 +6,9 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from leader.errors import LeaderError, unknown_name
-
-LARGEST_FILE = 4 << 20
-"""Largest file in bytes; configurations take kilobytes, and a table of 100,000 betas two megabytes."""
-
-
-def read_json(path: Path, what: str, remedy: str) -> dict[str, Any]:
-    """The object in a JSON file; errors name it as `path` with `what`, and end in the advice `remedy`."""
-    try:
-        if not path.is_file():
-            found = "is not a regular file" if path.exists() else "does not exist"
-            raise LeaderError(f"{path} with {what} {found}: {remedy}.")
-        with path.open("rb") as file:
-            text = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise LeaderError(f"{path} with {what} cannot be read ({error.strerror}): {remedy}.") from error
-    if len(text) > LARGEST_FILE:
-        raise LeaderError(f"{path} with {what} has over {LARGEST_FILE >> 20} MB, where kilobytes were expected: {remedy}.")
-    try:
-        content = json.loads(text.decode("utf-8"), parse_constant=_no_number)
-    except UnicodeDecodeError as error:
-        raise LeaderError(f"{path} is not UTF-8 text (byte {error.start}): {remedy}.") from error
-    except ValueError as error:
-        raise LeaderError(f"{path} is not valid JSON ({error}): {remedy}.") from error
-    except RecursionError as error:
-        raise LeaderError(f"{path} is nested too deeply for settings: {remedy}.") from error
-    if not isinstance(content, dict):
-        raise LeaderError(f"{path} must hold one JSON object; found {show(content)}: {remedy}.")
-    return content
-
-
-def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a number")
 
 
 def read_shape(text: str | None, limits: Mapping[str, int], what: str, file: Path, command: str) -> dict[str, int]:

@@ -27,10 +27,11 @@ from leader.files import replacing
 from leader.priors.adapters import AutocastPrior, WrappedPrior
 from leader.priors.base import Prediction, Prior
 from leader.priors.int8 import int8_file, load_int8
-from leader.priors.json_files import check_list, check_number, read_json
+from leader.priors.json_files import check_list, check_number
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import Body
 from leader.schedule import Schedule
+from leader.toml import read_table
 
 SUFFIX = ".rounding.json"
 REMEDY = "fit it again with `leader publish` or `leader fit-variance`"
@@ -80,7 +81,7 @@ class Rounding:
     @classmethod
     def load(cls, path: Path) -> Rounding:
         """The table of a file, with every value validated."""
-        content = read_json(path, "a table of rounding errors", REMEDY)
+        content = read_table(path, "a table of rounding errors", REMEDY)
         columns = {}
         for name, low in (("log_noise", -100.0), ("error", 1e-12), ("spread", 1e-12), ("int8", 1e-12)):
             if name == "int8" and name not in content:

@@ -21,7 +21,7 @@ from leader.errors import LeaderError, UsageError, unknown_name
 from leader.priors.base import Prediction, Prior, from_x0
 from leader.priors.betas import make_schedule
 from leader.priors.coarse_gaussian import CoarseGaussian
-from leader.priors.json_files import check_flag, check_list, check_number, check_table, check_whole, read_json
+from leader.priors.json_files import check_flag, check_list, check_number, check_table, check_whole
 from leader.priors.pyramid_net import (
     LevelPlan,
     PyramidConfig,
@@ -34,8 +34,9 @@ from leader.priors.pyramid_net import (
     receptive_radius,
 )
 from leader.priors.spectrum import find_spectrum
-from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, read_safetensors
+from leader.priors.tensor_files import check_network, read_safetensors
 from leader.schedule import Schedule
+from leader.toml import read_table
 
 REMEDY = "restore the file that `leader train` or `leader publish` wrote"
 WIDEST_RANGE = 64.0
@@ -74,7 +75,7 @@ class PyramidSettings:
 def read_settings(weights: Path) -> PyramidSettings:
     """The settings beside a pyramid's weights, with every value validated."""
     file = weights.with_suffix(".json")
-    content = read_json(file, "a pyramid prior's settings", REMEDY)
+    content = read_table(file, "a pyramid prior's settings", REMEDY)
     parts = {
         key: check_table(content.get(key), f"'{key}' in {file}") for key in ("net", "coarse", "schedule", "variance_scale")
     }
@@ -168,10 +169,7 @@ class PyramidPrior(Prior):
         weights = Path(path)
         settings = read_settings(weights)
         tensors, _ = read_safetensors(weights)
-        wrong = find_differing(build_on_meta(lambda: PyramidNet(settings.net), str(weights.with_suffix(".json"))), tensors)
-        if wrong:
-            raise LeaderError(f"{weights.name} does not hold the network its .json describes: restore the matching pair.")
-        check_weights(tensors, weights)
+        check_network(lambda: PyramidNet(settings.net), tensors, weights, str(weights.with_suffix(".json")))
         net = PyramidNet(settings.net)
         net.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
         prior = cls(net.eval().requires_grad_(False), settings.coarse, settings.schedule, settings.scale)

@@ -149,6 +149,24 @@ def check_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
             )
 
 
+def check_network(build: Callable[[], N], tensors: Mapping[str, Tensor], file: Path, origin: str) -> N:
+    """The network that `origin` describes, without memory, if the tensors of `file` are its own and sound."""
+    network = build_on_meta(build, origin)
+    wrong = find_differing(network, tensors)
+    if wrong:
+        raise LeaderError(
+            f"{file} does not hold the tensors of the network that {origin} describes ({len(wrong)} differ, such as "
+            f"{wrong[0][:80]}): it is incomplete or of another architecture; restore the matching pair."
+        )
+    check_weights(tensors, file)
+    return network
+
+
+def load_network(build: Callable[[], N], tensors: Mapping[str, Tensor], file: Path, origin: str) -> N:
+    """The network of `check_network` with its tensors in place."""
+    return place_tensors(check_network(build, tensors, file, origin), tensors, origin)
+
+
 def place_tensors(network: N, tensors: Mapping[str, Tensor], origin: str) -> N:
     """A network of `build_on_meta` with the tensors in place, frozen, in eval mode.
 

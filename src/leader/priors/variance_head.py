@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from leader.errors import LeaderError
 from leader.files import replacing
 from leader.priors.json_files import read_shape
-from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, place_tensors, read_safetensors
+from leader.priors.tensor_files import load_network, read_safetensors
 
 SUFFIX = ".variance.safetensors"
 METADATA = "variance_head"
@@ -119,15 +119,7 @@ class VarianceHead(nn.Module):
         if "correction" in tensors and tensors["correction"].shape == (OLD_NODES,):
             last = tensors["correction"][-1:]
             tensors["correction"] = torch.cat([tensors["correction"], last.expand(len(NODES) - OLD_NODES)])
-        head = build_on_meta(lambda: cls(shape), str(file))
-        wrong = find_differing(head, tensors)
-        if wrong:
-            raise LeaderError(
-                f"{file} does not hold the tensors of the variance head it describes ({len(wrong)} differ): "
-                "fit it again with `leader fit-variance`."
-            )
-        check_weights(tensors, file)
-        return place_tensors(head, tensors, str(file))
+        return load_network(lambda: cls(shape), tensors, file, str(file))
 
 
 def noise_share(abar: Tensor) -> Tensor:

@@ -89,7 +89,7 @@ def collect(
     At least one of each kind, at most `most[kind]`. On the CPU images go through a network one by one anyway, so the time is
     checked after each; elsewhere after eight.
     """
-    device = device_of(prior)
+    device = prior.weights_device() or torch.device("cpu")
     together = 1 if device.type == "cpu" else 8
     room = max(len(ORDER), memory // (3 * 4 * (prior.channels or 3) * size[0] * size[1]))
     limits = {kind: min(most[kind], max(1, room * ORDER.count(kind) // len(ORDER))) for kind in most}
@@ -104,11 +104,6 @@ def collect(
             found[kind].append(draw(prior, pictures[kind], size, (seed, tuple(most).index(kind)), rows))
             counts[kind] += len(rows)
     return {kind: Answers.join(parts) for kind, parts in found.items()}
-
-
-def device_of(prior: Prior) -> torch.device:
-    """The device of a prior's network; the CPU if it has none."""
-    return next((parameter.device for parameter in prior.parameters()), torch.device("cpu"))
 
 
 @torch.no_grad()
@@ -128,6 +123,6 @@ def draw(prior: Prior, pictures: Sequence[Tensor], size: tuple[int, int], seed: 
     clean, t = torch.stack(crops), torch.tensor(times)
     level = prior.schedule.level(t, clean)
     x_t = level.signal * clean + level.noise * torch.stack(noises)
-    device = device_of(prior)
+    device = prior.weights_device() or torch.device("cpu")
     x0 = prior.predict(x_t.to(device), t.to(device)).x0.cpu()
     return Answers(x_t, x0, (x0 - clean).square(), prior.schedule.abar(t).float(), t)

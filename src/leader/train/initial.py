@@ -8,8 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from leader.errors import LeaderError
-from leader.priors.pyramid import embedded_file
-from leader.priors.pyramid_net import Body, PyramidNet
+from leader.priors.pyramid_net import PyramidNet
 from leader.priors.tensor_files import check_weights, read_checkpoint, read_safetensors
 
 
@@ -32,11 +31,6 @@ def load_ffdnet(path: Path) -> dict[str, Tensor]:
         raise LeaderError(f"{path} does not hold FFDNet's colour weights: give the path of ffdnet_color.pth.") from error
 
 
-def shipped_weights() -> Path:
-    """The embedded prior's weights; its settings are the .json beside them."""
-    return embedded_file()
-
-
 def load_pyramid(path: Path) -> dict[str, Tensor]:
     """The tensors of a pyramid's weights, in float32."""
     if path.suffix != ".safetensors":
@@ -44,11 +38,6 @@ def load_pyramid(path: Path) -> dict[str, Tensor]:
     tensors, _ = read_safetensors(path)
     check_weights(tensors, path)
     return {name: tensor.float() for name, tensor in tensors.items()}
-
-
-def fill_body(body: Body, tensors: Mapping[str, Tensor]) -> None:
-    """Copies tensors into a body; missing ones are left unchanged."""
-    body.load_state_dict({**body.state_dict(), **tensors})
 
 
 def initialise(net: PyramidNet, pyramid: Mapping[str, Tensor], ffdnet: Mapping[str, Tensor] | None) -> None:
@@ -62,6 +51,6 @@ def initialise(net: PyramidNet, pyramid: Mapping[str, Tensor], ffdnet: Mapping[s
         raise LeaderError("The weights to start from are not those of a pyramid of this shape: give others, or 'scratch'.")
     net.load_state_dict({**known, **fitting})
     if not pyramid and ffdnet is not None:
-        fill_body(net.main, ffdnet)
+        net.main.load_state_dict({**net.main.state_dict(), **ffdnet})
     if net.expert is not None and not any(name.startswith("expert.") for name in fitting):
-        fill_body(net.expert, {**net.main.state_dict(), **(ffdnet or {})})
+        net.expert.load_state_dict({**net.main.state_dict(), **(ffdnet or {})})

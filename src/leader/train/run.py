@@ -19,11 +19,12 @@ from leader.errors import LeaderError, unknown_name
 from leader.files import claim, replacing
 from leader.pictures import list_pictures
 from leader.priors.loading import device_named
+from leader.priors.pyramid import embedded_file
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, plan
 from leader.priors.tensor_files import read_checkpoint
 from leader.train import defaults
 from leader.train.data import Photographs, crop_centre, decode, halved, open_photographs
-from leader.train.initial import initialise, load_ffdnet, load_pyramid, shipped_weights
+from leader.train.initial import initialise, load_ffdnet, load_pyramid
 from leader.train.log import plot_log
 from leader.train.objective import Task, draw_examples, fit_task, loss
 
@@ -251,7 +252,7 @@ def save_weights(net: PyramidNet, path: Path) -> None:
 def write_provisional_settings(config: PyramidConfig, path: Path) -> None:
     """Settings that make a checkpoint loadable as a prior: the shipped Gaussian prior, no calibration yet."""
     neutral = {"sigma": [1.0], "factor": [1.0]}
-    shipped = json.loads(shipped_weights().with_suffix(".json").read_text())
+    shipped = json.loads(embedded_file().with_suffix(".json").read_text())
     settings = shipped | {"net": asdict(config), "variance_scale": neutral}
     path.write_text(json.dumps(settings, indent=1) + "\n")
 

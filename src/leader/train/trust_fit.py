@@ -160,14 +160,9 @@ def ratios(referee: Referee, runs: Iterable[KeptRun]) -> list[tuple[str, float, 
         std = keep_known_pixels(referee.std(run.evidence), run.evidence)
         is_open = run.open
         if bool(is_open.any()):
-            family = find_family(task_of(run), run.evidence.known, run.metric)
+            family = find_family(str(run.case["task"]), run.evidence.known, run.metric)
             found.append((family, nearest_level(run.noise), (run.error.abs() / std)[:, is_open]))
     return found
-
-
-def task_of(run: KeptRun) -> str:
-    """The operator's task of a kept run."""
-    return str(run.case["task"])
 
 
 def fit_calibration(referee: Referee, runs: Iterable[KeptRun]) -> Calibration:

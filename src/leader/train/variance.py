@@ -18,7 +18,7 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.priors.base import Prior
 from leader.priors.variance_head import NODES, HeadShape, VarianceHead, node_weights
-from leader.train.answers import Answers, collect, device_of
+from leader.train.answers import Answers, collect
 from leader.train.data import Images, decode, halved, list_images
 from leader.train.defaults import FIT_MINUTES, SEED
 from leader.train.objective import spread
@@ -86,7 +86,7 @@ def fit_variance(
     if say is not None:
         say(f"{asked} answers of the network in {time.monotonic() - began:.0f} s; fitting the head to {len(answers['fit'])}")
     torch.manual_seed(settings.seed)
-    device = device_of(prior)
+    device = prior.weights_device() or torch.device("cpu")
     head = VarianceHead(settings.shape or HeadShape(channels=prior.channels or 3)).to(device)
     calibrate(head, Answers.join([answers["fit"], answers["calibration"]]))
     left = max(0.0, settings.seconds - (time.monotonic() - began))

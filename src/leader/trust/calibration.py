@@ -21,7 +21,8 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.files import replacing
-from leader.priors.json_files import check_list, check_number, check_table, read_json
+from leader.priors.json_files import check_list, check_number, check_table
+from leader.toml import read_table
 from leader.trust.evidence import LEAST_NOISE
 from leader.trust.residual import measure_far_share
 
@@ -89,7 +90,7 @@ class Calibration:
     def load(cls, path: Path) -> Calibration:
         """The tables of a file; anything else is refused."""
         what, remedy = "factors of `leader calibrate`", "make it again with `leader calibrate`"
-        content = read_json(path, what, remedy)
+        content = read_table(path, what, remedy)
         if content.get("levels") != list(LEVELS):
             raise LeaderError(f"{path} holds no factors for the levels {', '.join(map(str, LEVELS))}: {remedy}.")
         families = check_table(content.get("families"), f"The families of {path}")

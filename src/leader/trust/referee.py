@@ -25,7 +25,7 @@ from leader.priors.base import Prior
 from leader.priors.catalogue import ENTRIES
 from leader.priors.json_files import read_shape
 from leader.priors.pyramid import embedded_file
-from leader.priors.tensor_files import build_on_meta, check_weights, find_differing, read_safetensors
+from leader.priors.tensor_files import check_network, read_safetensors
 from leader.trust.evidence import CHANNELS, LEAST, Evidence
 from leader.trust.strips import LARGE
 
@@ -117,13 +117,7 @@ class Referee(nn.Module):
         """A referee from its file."""
         tensors, texts = read_safetensors(file)
         shape = _read_shape(texts.get(METADATA), file)
-        wrong = find_differing(build_on_meta(lambda: cls(shape), str(file)), tensors)
-        if wrong:
-            raise LeaderError(
-                f"{file} does not hold the tensors of the referee it describes ({len(wrong)} differ): fit it again with "
-                "`leader fit-trust`."
-            )
-        check_weights(tensors, file)
+        check_network(lambda: cls(shape), tensors, file, str(file))
         referee = cls(shape)
         referee.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
         return referee.eval().requires_grad_(False)

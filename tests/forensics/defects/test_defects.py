@@ -113,6 +113,9 @@ def test_specks_behind_jpeg_and_what_it_smeared_around_them() -> None:
     many, truth = peppered(colour(SIDE, 6), 0.05, 1)
     found = find_in(behind_jpeg(many, 90))
     assert recall_and_precision(~found.known, truth)[0] >= 0.7 and found.kinds == ("salt and pepper",)
+    assert not found.drowned
+    strong = find_in(behind_jpeg(many, 40))
+    assert recall_and_precision(~strong.known, truth)[0] >= 0.6 and strong.kinds == found.kinds and strong.drowned
     few = colour(SIDE, 7)
     few[20:150:30, 20:150:30] = 255
     known = find_in(behind_jpeg(few, 90)).known

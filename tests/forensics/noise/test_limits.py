@@ -28,8 +28,8 @@ def white(*shape: int, seed: int = 0) -> Array:
 def test_half_of_the_noise_may_be_lost_to_clipping(mean: float) -> None:
     """By the moments of a clipped normal variable: true noise 1.4 times what is left of it."""
     sigma = 0.1
-    lean = optimize.brentq(lambda at: noise_level._clipped_moments(np.array([at]), sigma)[0][0] - mean, -0.5, 1.5)
-    left = math.sqrt(float(noise_level._clipped_moments(np.array([lean]), sigma)[1][0]))
+    lean = optimize.brentq(lambda at: noise_level.compute_clipped_moments(np.array([at]), sigma)[0][0] - mean, -0.5, 1.5)
+    left = math.sqrt(float(noise_level.compute_clipped_moments(np.array([lean]), sigma)[1][0]))
     assert sigma > 1.35 * left
     assert noise_level.before_clipping(left, np.array([mean])) == pytest.approx(sigma, rel=1e-3)
 

@@ -169,8 +169,18 @@ def test_counted_light(peak: int, channels: int) -> None:
     np.testing.assert_allclose(found.std(np.array([0.25, 0.64])), np.sqrt(np.array([0.25, 0.64]) / peak), rtol=0.12)
 
 
+def test_counted_light_that_was_clipped() -> None:
+    """White paper, where most blocks are clipped, with black strokes, which have next to no noise."""
+    paper = ramp(0.5, 1.0)
+    paper[:, np.arange(SIDE) % 48 < 8] = 0.02
+    drawn = np.round(255 * (np.random.default_rng(0).poisson(60 * paper) / 60).clip(0, 1)) / 255
+    found = measure_noise(drawn)
+    assert found.shot is not None and found.shot.gain == pytest.approx(1 / 60, rel=0.25)
+    assert found.sigma == pytest.approx(math.sqrt(paper.mean() / 60), rel=0.1)
+
+
 def test_white_noise_does_not_grow_with_brightness() -> None:
-    for sigma in (0.02, 0.1):
+    for sigma in (0.02, 0.1, 0.2):
         assert shot_noise((ramp(0.02, 0.98) + sigma * draw(1)).clip(0, 1), None, LEAST) is None
     faint = np.random.default_rng(0).poisson(700 * ramp()) / 700
     assert shot_noise(faint.clip(0, 1), None, LEAST) is None  # not worth it

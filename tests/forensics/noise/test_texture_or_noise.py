@@ -87,7 +87,7 @@ def test_coarse_content_beneath_white_noise_is_no_blotches() -> None:
 
 def test_noise_of_light_is_whole_along_every_axis_where_channels_differ() -> None:
     """A red picture: its channels have other noise each, and every axis has the mean of them that it should."""
-    found, mean = ShotNoise(0.02, 0.0, 0.001), np.tile([0.9, 0.5, 0.1], (400, 1))
+    found, mean = ShotNoise(0.02, 0.0, 0.001), np.tile([0.6, 0.4, 0.15], (400, 1))
     drawn = np.random.default_rng(0).standard_normal((400, 3, 8, 8))
     noise = found.std(mean)[..., None, None] * drawn
     assert _share_of_weakest_colour(found, noise, mean) == 1

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from leader.forensics.constants import read_constants
 from leader.forensics.defects.neighbours import grow_mask
 from leader.forensics.defects.scratches import find_drawn, find_smeared
-from leader.forensics.defects.specks import find_specks
+from leader.forensics.defects.specks import find_drowned, find_specks
 from leader.forensics.jpeg.blocks import compute_luma
 from leader.pictures.jpeg_history import JpegHistory
 
@@ -19,7 +19,7 @@ Flags = NDArray[np.bool_]
 _CONSTANTS = read_constants("defects.defects")
 MANY_SPECKS = _CONSTANTS.number("many_specks")
 PALETTE, MOST_LOOKED_AT, FEWEST_LOOKED_AT = _CONSTANTS.counts("palette", "most_looked_at", "fewest_looked_at")
-FINE_QUALITY = _CONSTANTS.count("fine_quality")
+FINE_QUALITY, COARSE_QUALITY = _CONSTANTS.counts("fine_quality", "coarse_quality")
 TORN = "torn areas"
 
 
@@ -30,11 +30,13 @@ class Defects:
     known  [H, W], False at defects and what compression smeared around them
     kinds  "torn areas", "salt and pepper", "dead pixels", "scratches": those that were found
     smeared  whether scratches were found behind compression, where they are less certain
+    drowned  whether there is salt and pepper behind compression so strong that what it left around them is no picture either
     """
 
     known: Flags
     kinds: tuple[str, ...]
     smeared: bool = False
+    drowned: bool = False
 
     @property
     def share(self) -> float:
@@ -65,11 +67,14 @@ def find_defects(pixels: NDArray[np.float32], history: JpegHistory | None, torn:
     if is_dithered(pixels):
         return Defects(np.ones(pixels.shape[:2], dtype=bool), ())
     specks = find_specks(pixels)
-    drawn, smeared = np.zeros_like(specks), np.zeros_like(specks)
+    drawn, smeared, drowned = np.zeros_like(specks), np.zeros_like(specks), False
     if history is None:
         drawn = find_drawn(pixels)
     else:  # where rows and columns of whole blocks have one colour, without a scratch
-        smeared = find_smeared((compute_luma(pixels.astype(np.float64)) / 255).astype(np.float32)) & ~specks
+        luma = (compute_luma(pixels.astype(np.float64)) / 255).astype(np.float32)
+        specks |= find_drowned(luma)
+        drowned = history.quality < COARSE_QUALITY and float(specks.mean()) >= MANY_SPECKS
+        smeared = smeared if drowned else find_smeared(luma) & ~specks
     missing = np.zeros_like(specks) if torn is None else torn
     kinds = [TORN] if missing.any() else []
     if specks.any():
@@ -79,4 +84,4 @@ def find_defects(pixels: NDArray[np.float32], history: JpegHistory | None, torn:
     wide = 1 if history is None or history.quality >= FINE_QUALITY else 2
     few = history is not None and specks.mean() < MANY_SPECKS  # grown, many would leave too little
     known = ~(grow_mask(specks, int(few)) | grow_mask(drawn, 1) | grow_mask(smeared, wide) | grow_mask(missing, 1 + wide))
-    return Defects(known, tuple(kinds), bool(smeared.any()))
+    return Defects(known, tuple(kinds), bool(smeared.any()), drowned)

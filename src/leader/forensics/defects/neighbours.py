@@ -22,11 +22,11 @@ def shift_values(values: AnyArray, down: int, right: int) -> AnyArray:
     return moved
 
 
-def median_around(values: Floats, step: int) -> Floats:
-    """The median of 5 x 5 values [H, W] around each, `step` pixels apart."""
-    offsets = range(-2 * step, 2 * step + 1, step)
+def median_around(values: Floats, step: int, side: int = 5) -> Floats:
+    """The median of side x side values [H, W, ...] around each, `step` pixels apart."""
+    offsets = range(-(side // 2) * step, side // 2 * step + 1, step)
     stack = [shift_values(values, down, right) for down in offsets for right in offsets]
-    middle: Floats = np.partition(np.stack(stack), 12, axis=0)[12]
+    middle: Floats = np.partition(np.stack(stack), side * side // 2, axis=0)[side * side // 2]
     return middle
 
 

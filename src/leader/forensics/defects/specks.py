@@ -24,6 +24,7 @@ SPECK, SPECK_SCALE, PURE, FEWEST_PURE = _CONSTANTS.numbers("speck", "speck_scale
 FEWEST_SPECKS = _CONSTANTS.count("fewest_specks")
 WEAK_OUTLIER, OUTLIER, FAR_OUTLIER = _CONSTANTS.numbers("weak_outlier", "outlier", "far_outlier")
 FAR_SHARE, APART, SPREAD, MANY_OUTLIERS = _CONSTANTS.numbers("far_share", "apart", "spread", "many_outliers")
+DROWNED_ERROR, DROWNED_ODDS, MANY_DROWNED = _CONSTANTS.numbers("drowned_error", "drowned_odds", "many_drowned")
 BESIDE = ((0, 1), (1, 0), (0, -1), (-1, 0))
 
 
@@ -65,6 +66,21 @@ def find_specks(pixels: Floats) -> Flags:
             break
         known &= ~found
     return ~known
+
+
+def find_drowned(luma: Floats) -> Flags:
+    """[H, W], the salt and pepper of luma [H, W] that strong compression has smeared, so that no pixel is pure any more.
+
+    There, black or white with a normal error is more likely than what is around. In texture such pixels hang together: if few
+    stand alone, there are none.
+    """
+    usual = median_around(luma, 1)
+    off = luma - usual
+    spread = np.maximum(median_around(np.abs(off), 2) / 0.6745, DROWNED_ERROR)
+    gains = [(limit - usual) * (off - (limit - usual) / 2) for limit in (0.0, 1.0)]
+    found: Flags = np.maximum(*gains) > DROWNED_ODDS * spread**2
+    alone = found & ~np.logical_or.reduce([shift_values(found, *step) for step in NEIGHBOURS])
+    return found if float(alone.mean()) >= MANY_DROWNED else np.zeros_like(found)
 
 
 def is_spread(plane: Floats) -> Flags:

@@ -117,18 +117,23 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
     least = rounding(bits)
     if history is None:
         shot = shot_noise(pixels, known, least)
-        spectrum = noise_spectrum(pixels, known, least) if shot is None else None
-        return NoiseEstimate(_white_of_pixels(pixels, known), 0.0, least, None, spectrum, shot)
+        if shot is not None:  # what dark places have would pass for all there is
+            return NoiseEstimate(_level_of(shot, pixels, known), 0.0, least, None, None, shot)
+        return NoiseEstimate(_white_of_pixels(pixels, known), 0.0, least, None, noise_spectrum(pixels, known, least))
     compression = compression_error(pixels, history, known)
     behind = _white(pixels, known, history)
     white = _white_of_pixels(pixels, known) if behind is None else behind
     shot = find_shot_behind(pixels, history, known, max(least, compression))
-    grown = 0.0 if shot is None else shot.level(pixels if known is None else pixels[known])
-    if grown > white:  # the flattest blocks are dark, or the noise is white and was clipped at black
+    grown = _level_of(shot, pixels, known)
+    if shot is not None and grown > white:  # the flattest blocks are dark, or the noise is white and was clipped at black
         return NoiseEstimate(grown, compression, least, history, None, shot)
     # around holes, defects smeared by compression look the same
     blotches = _blotches(pixels, white, compression) if known is None else None
     return NoiseEstimate(white, compression, least, history, blotches)
+
+
+def _level_of(shot: ShotNoise | None, pixels: Array, known: Flags | None) -> float:
+    return 0.0 if shot is None else shot.level(pixels if known is None else pixels[known])
 
 
 def amplify_noise(found: NoiseEstimate, pixels: Array, known: Flags | None) -> NoiseEstimate:

@@ -211,14 +211,14 @@ def _clipped_variance(mean: Array, sigma: float) -> Array:
     """Variance of a clipped normal variable whose mean after clipping is `mean`; its centre is found by iteration."""
     centre = mean.copy()
     for _ in range(30):
-        moved = np.clip(centre + mean - _clipped_moments(centre, sigma)[0], -2 * sigma, 1 + 2 * sigma)
+        moved = np.clip(centre + mean - compute_clipped_moments(centre, sigma)[0], -2 * sigma, 1 + 2 * sigma)
         if np.array_equal(moved, centre):
             break
         centre = moved
-    return _clipped_moments(centre, sigma)[1]
+    return compute_clipped_moments(centre, sigma)[1]
 
 
-def _clipped_moments(centre: Array, sigma: float) -> tuple[Array, Array]:
+def compute_clipped_moments(centre: Array, sigma: float) -> tuple[Array, Array]:
     """Mean and variance of clip(N(centre, sigma^2), 0, 1)."""
     low, high = -centre / sigma, (1 - centre) / sigma
     below, above = _normal_cdf(np.stack((low, -high)))

@@ -1,7 +1,8 @@
 """Noise that grows with brightness, like that of counted photons: variance = floor + gain * brightness.
 
 In the flattest blocks the variance of the finest detail of every channel is compared with the mean of that channel. A line is
-fitted by weighted least squares; it counts where its slope is clear and makes bright pixels much noisier than dark ones.
+fitted by weighted least squares; it counts where its slope is clear and makes bright pixels much noisier than dark ones. What
+was clipped at black and white has lost noise and was moved: both are undone with the moments of a clipped normal variable.
 Texture is also stronger where it is bright, but hardly has colour: the noise is at most what the weakest axis of colour has of
 the variance on the line.
 """
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from leader.errors import LeaderError
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import DCT, Array, Flags
-from leader.forensics.noise.level import find_unsaturated
+from leader.forensics.noise.level import compute_clipped_moments
 from leader.forensics.noise.texture_limit import CHANCE, FINEST, STEP, STRUCTURE, choose_flattest
 from leader.transforms import BLOCK, OPPONENT
 
@@ -28,7 +29,10 @@ FITTED_SHARE = _CONSTANTS.number("fitted_share")
 FEWEST_FITTED = _CONSTANTS.count("fewest_fitted")
 OVERLAP, CLEAR_SLOPE, GROWING = _CONSTANTS.numbers("overlap", "clear_slope", "growing")
 SMALLEST_GAIN, DARKEST, CLIPPED, SMOOTHING = _CONSTANTS.numbers("smallest_gain", "darkest", "clipped", "smoothing")
+MOST_LOST = _CONSTANTS.number("most_lost")
 LINE_ROUNDS = _CONSTANTS.count("line_rounds")
+CENTRES = np.linspace(-1, 2, 3001)
+"""Brightnesses before clipping that are looked up."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     least  smallest standard deviation at any brightness: that of rounding
     """
     windows = sliding_window_view(pixels, (BLOCK, BLOCK), axis=(0, 1))[::STEP, ::STEP]
-    usable = find_unsaturated(windows, instead=0.1)  # clipped blocks are quiet ones: noise would seem to grow
+    usable = ((windows <= 0) | (windows >= 1)).mean(axis=(3, 4)).max(axis=2) <= MOST_LOST
     if known is not None:
         usable &= np.asarray(sliding_window_view(known, (BLOCK, BLOCK))[::STEP, ::STEP].all(axis=(2, 3)))
     if int(usable.sum()) < FEWEST_FITTED:
@@ -101,12 +105,11 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     # relative to the brightness, otherwise dark blocks would always be the flattest
     energy = (coefficients[..., STRUCTURE] ** 2).sum((2, 3)) / (mean.mean(2) + 0.05)
     flat = choose_flattest(energy, usable, FITTED_SHARE)
-    variance, brightness = (coefficients[flat][..., FINEST] ** 2).mean(-1).reshape(-1), mean[flat].reshape(-1)
-    whole = np.minimum(brightness, 1 - brightness) > CLIPPED * np.sqrt(variance)
-    found = _line(brightness[whole], variance[whole], least) if int(whole.sum()) >= FEWEST_FITTED else None
+    variance, means = (coefficients[flat][..., FINEST] ** 2).mean(-1), mean[flat]
+    found = _line(means.reshape(-1), variance.reshape(-1), least) if variance.size >= FEWEST_FITTED else None
     if found is None or pixels.shape[2] == 1:
         return found
-    share = _share_of_weakest_colour(found, coefficients[flat], mean[flat])
+    share = _share_of_weakest_colour(found, coefficients[flat], means)
     return found.weakened(share) if share * found.gain >= SMALLEST_GAIN else None
 
 
@@ -116,25 +119,37 @@ def _share_of_weakest_colour(found: ShotNoise, coefficients: Array, mean: Array)
     """
     turned = np.einsum("ac,nckl->nakl", OPPONENT, coefficients)
     has = (turned[..., FINEST] ** 2).mean((0, 2))
-    said = (found.std(mean) ** 2).mean(0) @ (OPPONENT**2).T
+    brightness, left = _before_clipping(np.array([found.floor, found.gain]), mean, found.least)
+    said = (left * found.std(brightness) ** 2).mean(0) @ (OPPONENT**2).T
     return min(1.0, CHANCE**2 * float((has / said).min()))
 
 
-def _line(brightness: Array, variance: Array, least: float) -> ShotNoise | None:
+def _before_clipping(line: Array, mean: Array, least: float) -> tuple[Array, Array]:
+    """Brightness that was clipped to these means [...], and the share of its variance that was left; line: floor, gain."""
+    std = np.sqrt(np.maximum(line[0] + line[1] * CENTRES.clip(0, 1), least**2))
+    clipped, variance = compute_clipped_moments(CENTRES, std)
+    clipped, first = np.unique(clipped, return_index=True)  # far beyond the limits all are alike
+    return np.interp(mean, clipped, CENTRES[first]), np.interp(mean, clipped, (variance / std**2)[first])
+
+
+def _line(mean: Array, variance: Array, least: float) -> ShotNoise | None:
     """floor + gain * brightness through variances [N], each of about 15 squares, texture left out as it is met."""
     spread = math.sqrt(2 / int(FINEST.sum()))
+    line, covariance = np.array([max(float(np.median(variance)), least**2), 0.0]), np.eye(2)
     keep = np.ones(len(variance), bool)
-    design = np.stack([np.ones_like(brightness), brightness], axis=1)
-    weights = np.full(len(variance), 1 / max(float(np.median(variance)), least**2))
-    line, covariance = np.zeros(2), np.eye(2)
+    weights = np.full(len(variance), 1 / line[0])
     for _ in range(LINE_ROUNDS):
-        rows = design[keep] * weights[keep, None]
+        brightness, left = _before_clipping(line, mean, least)
+        whole = left >= MOST_LOST
+        unclipped = variance / np.maximum(left, MOST_LOST)
+        design = np.stack([np.ones_like(brightness), brightness], axis=1)
+        rows = design[keep & whole] * weights[keep & whole, None]
         covariance = np.linalg.pinv(rows.T @ rows)
-        line = covariance @ (rows.T @ (variance[keep] * weights[keep]))
+        line = covariance @ (rows.T @ (unclipped * weights)[keep & whole])
         expected = np.maximum(design @ line, least**2)
-        weights = 1 / expected
-        keep = variance < expected * (1 + 3 * spread)
-        if int(keep.sum()) < FEWEST_FITTED // 2:
+        weights = left / expected
+        keep = unclipped < expected * (1 + 3 * spread)
+        if int((keep & whole).sum()) < FEWEST_FITTED // 2:
             return None
     if not covariance[1, 1] > 0:
         return None  # all blocks have the same brightness: no line can be fitted

@@ -26,15 +26,19 @@ LONGEST_PART = _CONSTANTS.count("longest_part")
 WEAKEST_STEP, FLAT = _CONSTANTS.numbers("weakest_step", "flat")
 FEWEST_STEPS = _CONSTANTS.count("fewest_steps")
 STRONG = _CONSTANTS.series("strong")
+SHARES = _CONSTANTS.series("shares")
+HALF_A_LEVEL = 0.5 / 255
 ROUNDING = 1 / 255**2 / 12
 
 
 def find_features(pixels: NDArray[np.floating], factor: float) -> Array:
-    """[49] of a thumbnail, pixels [H, W, C] in [0, 1], made `factor` times smaller: bands, edges, steps, rhythm."""
+    """[72] of a thumbnail, pixels [H, W, C] in [0, 1], made `factor` times smaller: bands, edges, steps, rhythm, strength."""
     plane, starts = find_plane(pixels)
     bands = np.log(band_powers(plane) + ROUNDING)
     rhythm = find_rhythm(plane, factor, (pixels.shape[0], pixels.shape[1]), starts)
-    return np.concatenate([bands - bands[:4].mean(), edge_profiles(plane), find_fractions(plane), find_steps(plane), rhythm])
+    strength = [bands[:4].mean(), np.log(min(plane.shape))]
+    found = [bands - bands[:4].mean(), edge_profiles(plane), find_fractions(plane), find_steps(plane), rhythm, strength]
+    return np.concatenate([*found, find_differences(plane)])
 
 
 def find_plane(pixels: NDArray[np.floating]) -> tuple[Array, tuple[int, int]]:
@@ -143,3 +147,14 @@ def find_rhythm(plane: Array, factor: float, size: tuple[int, int], starts: tupl
                 found.append(np.array([energy[flags].mean(), energy[~flags].mean()]) + 1e-7)
     means = [np.mean(found, axis=0) if found else np.ones(2) for found in ratios]
     return np.array([np.log(more / less) for more, less in means])
+
+
+def find_differences(plane: Array) -> Array:
+    """[21]: the mean logarithm of the quantiles of first differences, then the quantiles, less that mean, of the first, second
+    and third differences along rows and columns and of the first and second ones along both.
+    """
+    along = [[np.diff(plane, order, axis) for axis in (0, 1)] for order in (1, 2, 3)]
+    both = [[np.diff(np.diff(plane, order, 0), order, 1)] for order in (1, 2)]
+    sizes = [np.sort(np.abs(np.concatenate([part.ravel() for part in parts]))) for parts in (*along, *both)]
+    logs = np.log([[size[int(share * (len(size) - 1))] + HALF_A_LEVEL for share in SHARES] for size in sizes])
+    return np.concatenate([[logs[0].mean()], (logs - logs[0].mean()).ravel()])

@@ -1,7 +1,7 @@
 """Which kernel made a thumbnail, judged by the thumbnail alone, and what is assumed where that cannot be told.
 
-The evidence for a kernel is linear in what the thumbnail shows of it (`kernel_features`); the weights (thumbnails.json) are
-fitted by benchmarks/thumbnails.py, for groups of factors and for files with and without JPEG.
+A network of two small layers weighs what the thumbnail shows of the kernel (`kernel_features`), its factor and whether it is a
+JPEG; benchmarks/thumbnails.py fits it (thumbnails.json). It runs in float64, so that its answer is the same on every machine.
 
 With a picture of covariance C and kernels k of probabilities p_k, the best linear estimate is that of a measurement by the mean
 operator M = sum p_k A_k with the noise sum p_k (A_k - M) C (A_k - M)^T besides its own. So the mean of the kernels is assumed
@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,24 +126,29 @@ def take_given_kernel(pixels: NDArray[np.floating], factor: float, down: str) ->
 
 def probabilities(found: Array, factor: float, compressed: bool) -> dict[str, float]:
     """Of each of KERNELS, from the features of a thumbnail."""
-    table = _table()[name_group(factor)]["compressed" if compressed else "plain"]
-    evidence = np.array([np.dot(table[name]["weights"], found) + table[name]["constant"] for name in KERNELS])
-    chances = np.exp(evidence - evidence.max())
+    mean, spread, layers = _network()
+    values = np.clip((add_facts(found, factor, compressed) - mean) / spread, -FARTHEST, FARTHEST)
+    for number, (weights, constants) in enumerate(layers):
+        values = weights @ (np.maximum(values, 0) if number else values) + constants
+    chances = np.exp(values - values.max())
     return dict(zip(KERNELS, (chances / chances.sum()).tolist()))
 
 
-def name_group(factor: float) -> str:
-    """Of the factors that share a table: up to 2 the kernels are narrow beside the pixels of the picture."""
-    if factor >= 3:
-        return "large"
-    return "two" if factor == 2 else "fraction"
+FARTHEST = 4.0
+"""Standard deviations by which a feature may differ from the mean of the training photographs before it is taken for less."""
+
+
+def add_facts(found: Array, factor: float, compressed: bool) -> Array:
+    """[N + 5]: features, and what is known of the thumbnail without looking at it."""
+    return np.append(found, [factor >= 3, factor == 2, math.log(factor), compressed, factor != int(factor)])
 
 
 @cache
-def _table() -> dict[str, dict[str, dict[str, dict[str, Any]]]]:
-    text = (resources.files("leader.forensics.size") / "thumbnails.json").read_text(encoding="utf-8")
-    loaded: dict[str, dict[str, dict[str, dict[str, Any]]]] = json.loads(text)
-    return loaded
+def _network() -> tuple[Array, Array, list[tuple[Array, Array]]]:
+    """(mean, spread) of its inputs, and its layers: (weights, constants)."""
+    table = json.loads((resources.files("leader.forensics.size") / "thumbnails.json").read_text(encoding="utf-8"))
+    layers = [(np.array(layer["weights"]), np.array(layer["constants"])) for layer in table["layers"]]
+    return np.array(table["mean"]), np.array(table["spread"]), layers
 
 
 def kernel_spread(pixels: NDArray[np.floating], factor: float, down: str) -> Array:

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from leader.errors import LeaderError, UsageError
 from leader.forensics import Examination, NotExamined
+from leader.forensics.defects.defects import TORN, Defects
+from leader.forensics.defects.neighbours import median_around
 from leader.operators import build_task
-from leader.pictures.picture import Picture
+from leader.pictures.picture import Floats, Picture
 from leader.restoration.arguments import as_mask
 from leader.restoration.invention import large_holes
 from leader.restoration.tasks.base import Measured, Option, Request, Task, Values
@@ -20,6 +23,12 @@ from leader.restoration.tasks.base import Measured, Option, Request, Task, Value
 AUTO = "auto"
 MOSTLY_MISSING = 0.9
 ONE_COLOUR = 1 / 255
+OF_MEDIANS = 1.35
+"""The error of medians of 3 x 3 pixels over their distance from those of 5 x 5: 1.2 to 1.45 in 18 JPEGs with salt and
+pepper, of quality 40 to 75 and six validation photographs.
+"""
+MEDIANS = "Compression has smeared the specks over all pixels: medians of 3 x 3 pixels are restored instead of those."
+Flags = NDArray[np.bool_]
 
 
 def _mask(mask: Any, request: Request) -> Tensor:
@@ -70,6 +79,18 @@ def _doubts(mask: Tensor, picture: Picture) -> list[str]:
     return []
 
 
+def _drowned(examination: Examination, known: Flags) -> bool:
+    """Whether these are the known pixels [H, W] beside salt and pepper that strong compression has smeared over them."""
+    found = examination.defects if examination.history is not None else None
+    return isinstance(found, Defects) and found.drowned and TORN not in found.kinds and np.array_equal(found.known, known)
+
+
+def _take_medians(pixels: Floats) -> tuple[Floats, float]:
+    """The medians of 3 x 3 pixels [H, W, C], which specks and their traces hardly move, and the level of their error."""
+    near, wide = median_around(pixels, 1, 3), median_around(pixels, 1)
+    return near, OF_MEDIANS * float(np.sqrt(((near - wide) ** 2).mean()))
+
+
 class Inpainting(Task):
     name = "inpaint"
     title = "inpainting"
@@ -90,6 +111,9 @@ class Inpainting(Task):
             picture = replace(picture, alpha=None)
         known = mask.numpy() > 0
         operator = build_task(self.name, self.shape(picture, values), mask=mask)
+        if _drowned(examination, known):
+            pixels, sigma = _take_medians(picture.pixels)
+            return Measured(build_task("denoise", operator.image_shape), pixels, picture, sigma=sigma, notes=(MEDIANS,))
         return Measured(operator, picture.pixels * known[..., None], picture, known)
 
     def invents(self, picture: Picture, values: Values) -> bool:
