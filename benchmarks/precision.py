@@ -1,6 +1,6 @@
 """What coarser numbers save and cost: standard quality in mixed precision beside float32, in turns, task by task.
 
-    python benchmarks/precision.py photos/val --size 128 --share 0.03 --share 0.06 --share 0.1     # how SHARES were chosen
+    python benchmarks/precision.py photos/val --size 128 --share 0.03 --share 0.06 --share 0.1     # how SHARE was chosen
     python benchmarks/precision.py test --fit crop --kind int8                               # the crops of the package
 
 Times are CPU seconds of one thread, so that other load on the machine matters little; the ratio is the median over pictures.
@@ -26,7 +26,7 @@ from leader.bench.images import list_images, load_image
 from leader.metrics import lpips, psnr
 from leader.operators import build_task, random_mask
 from leader.priors.base import Prior
-from leader.priors.mixed import HALF, INT8, SHARES, MixedPrior, find_rounding, half_dtype, round_to_half, round_to_int8
+from leader.priors.mixed import HALF, INT8, SHARE, MixedPrior, find_rounding, half_dtype, round_to_half, round_to_int8
 from leader.priors.pyramid import embedded_file
 from leader.restoration.choice import Choice
 
@@ -104,7 +104,7 @@ def main(
     kind: Annotated[str, typer.Option(help="half or int8.")] = HALF,
 ) -> None:
     torch.set_num_threads(1)
-    priors = mixed_priors(kind, share or [SHARES[kind], 0.0])
+    priors = mixed_priors(kind, share or [SHARE, 0.0])
     loaded = [load_image(file, fit, size) for file in list_images(images)[:pictures]]
     typer.echo(f"{kind}: {len(loaded)} pictures of {size} px, standard quality, one thread, torch {torch.__version__}\n")
     typer.echo("| task | share | from t | time | PSNR (worst) | LPIPS (worst) | map | coverage |")

@@ -35,9 +35,9 @@ from leader.toml import read_table
 
 SUFFIX = ".rounding.json"
 REMEDY = "fit it again with `leader publish` or `leader fit-variance`"
-HALF, INT8 = "half", "int8"
-SHARES = {HALF: 0.1, INT8: 0.12}
+SHARE = 0.1
 """Largest rounding error over the square root of Sigma_t's mean in a call; chosen with benchmarks/precision.py."""
+HALF, INT8 = "half", "int8"
 MIXTURES = {"mixed": (HALF,), "mixed-int8": (INT8,), "mixed-int8-half": (INT8, HALF)}
 """The precisions beside float32 by the name of their mixture, the coarsest first."""
 
@@ -57,7 +57,7 @@ class Rounding:
     spread: tuple[float, ...]
     int8: tuple[float, ...] | None = None
 
-    def first_time(self, schedule: Schedule, share: float, kind: str = HALF) -> int | None:
+    def first_time(self, schedule: Schedule, share: float = SHARE, kind: str = HALF) -> int | None:
         """The lowest time from which the error stays within `share` of the spread; None if it exceeds it at the last time."""
         errors = self.error if kind == HALF else self.int8
         if errors is None:
@@ -149,7 +149,7 @@ def mix_precisions(prior: Prior, rounding: Rounding, device: torch.device, kinds
     """The prior in the precisions of `kinds` where they suffice; unchanged if their rounding is always too large."""
     parts: list[tuple[int, str, Prior]] = []
     for kind in kinds:
-        first = rounding.first_time(prior.schedule, SHARES[kind], kind)
+        first = rounding.first_time(prior.schedule, SHARE, kind)
         if first is not None and first < min((part[0] for part in parts), default=len(prior.schedule)):
             parts.append((first, kind, round_to_int8(prior) if kind == INT8 else round_to_half(prior, half_dtype(device))))
     found = tuple(name for _, name, _ in parts)
