@@ -80,7 +80,7 @@ def test_the_first_time_follows_the_table() -> None:
     assert TABLE.first_time(schedule, 0.5) == 0 and TABLE.first_time(schedule, 0.004) is None
     between = TABLE.first_time(schedule, 0.4 ** (1 / 2) * 0.04 ** (1 / 2))
     assert between is not None and float(noise[between - 1]) < -6.0 <= float(noise[between])
-    small = Rounding(*(getattr(TABLE, name) for name in ("log_noise", "error", "spread")), int8=(1.0, 1.0, 1e-3))
+    small = Rounding(TABLE.log_noise, TABLE.error, TABLE.spread, (1.0, 1.0, 1e-3))
     last = small.first_time(schedule, 0.04, "int8")
     assert first is not None and last is not None and last > first and TABLE.first_time(schedule, 1.0, "int8") is None
     bumpy = Rounding((-9.0, -3.0, 2.0), (1e-4, 2e-2, 1e-3), (0.01, 0.05, 0.2))  # fine at little noise, not above
@@ -119,8 +119,9 @@ def test_times_decide_and_nothing_else() -> None:
     x, _ = noisy(full, 100)
     pair = torch.cat([x, x])
     mixed.one_by_one = full.one_by_one = False
-    for times, expected in (((100, 99), full), ((160, 100), half)):
-        assert torch.equal(mixed.predict(pair, torch.tensor(times)).x0, expected._predict(pair, torch.tensor(times)).x0)
+    for both, expected in (([100, 99], full), ([160, 100], half)):
+        times = torch.tensor(both)
+        assert torch.equal(mixed.predict(pair, times).x0, expected._predict(pair, times).x0)
 
 
 def test_derivatives() -> None:
@@ -140,10 +141,10 @@ def test_loading_by_precision(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert isinstance(mixed, MixedPrior) and mixed.precision == "mixed" and 0 < mixed.rounded_from["half"] < 100
     assert mixed.name == "embedded" and mixed.spectrum is not None and mixed.home == load_prior().home
     chosen = ((("half",), "mixed"), ((), "float32"), (("int8",), "mixed-int8"), (("int8", "half"), "mixed-int8-half"))
-    for fast, expected in chosen:
+    for fast, name in chosen:
         monkeypatch.setattr(loading, "has_fast", lambda kind, device, fast=fast: kind in fast)
         found = load_prior(dtype="auto")
-        assert found.precision == expected and tuple(found.rounded_from) == fast
+        assert found.precision == name and tuple(found.rounded_from) == fast
     assert found.rounded_from["int8"] > found.rounded_from["half"] == mixed.rounded_from["half"]
     assert load_prior().precision == "float32" and load_prior(dtype=torch.bfloat16).precision == "bfloat16"
     monkeypatch.setattr(loading, "is_exact", lambda: False)
@@ -156,12 +157,12 @@ def test_loading_by_precision(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     for name in ("pyramid.safetensors", "pyramid.json"):
         (tmp_path / name).write_bytes(weights.with_name(name).read_bytes())
     monkeypatch.setattr(loading, "has_fast", lambda kind, device: True)
-    for table, found in ((False, "float32"), (True, "mixed")):  # the integers are in a file of their own
+    for table, name in ((False, "float32"), (True, "mixed")):  # the integers are in a file of their own
         if table:
             (tmp_path / "pyramid.rounding.json").write_bytes(weights.with_name("pyramid.rounding.json").read_bytes())
         with pytest.raises(LeaderError, match="never measured"):
             load_prior(tmp_path, dtype="mixed-int8")
-        assert load_prior(tmp_path, dtype="auto").precision == found
+        assert load_prior(tmp_path, dtype="auto").precision == name
 
 
 def test_a_mixed_run_gives_the_same_bits_again() -> None:

@@ -51,7 +51,7 @@ def fit_int8(prior: PyramidPrior, clean: Tensor, seed: int = 0) -> dict[str, Ten
         cells = []
         for level in levels:
             noisy = F.pixel_unshuffle(chosen + level * torch.randn(chosen.shape, generator=generator), 2)
-            cells += torch.cat([noisy, torch.full_like(noisy[:, :1], level)], 1).split(1)
+            cells += torch.split(torch.cat([noisy, torch.full_like(noisy[:, :1], level)], 1), 1)
         found |= {f"{part}.{name}": tensor for name, tensor in _fit_body(getattr(prior.net, part), cells).items()}
     return found
 
