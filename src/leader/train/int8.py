@@ -48,7 +48,7 @@ def fit_int8(prior: PyramidPrior, clean: Tensor, seed: int = 0) -> dict[str, Ten
     found: dict[str, Tensor] = {}
     for part, levels in choose_levels(prior.net.config).items():
         generator = torch.Generator().manual_seed(seed)
-        cells = []
+        cells: list[Tensor] = []
         for level in levels:
             noisy = F.pixel_unshuffle(chosen + level * torch.randn(chosen.shape, generator=generator), 2)
             cells += torch.split(torch.cat([noisy, torch.full_like(noisy[:, :1], level)], 1), 1)
