@@ -6,8 +6,8 @@
 
 Rows that are not asked for or whose library is not installed (`pip install onnx onnxruntime openvino`) are dashes. Ratios are
 medians over rounds of a round's time over that of the package's float32; the error is the root mean square of the estimate's
-difference in [0, 1] units. int8 is ONNX Runtime's static quantisation, weights by channel, with ranges from the timed picture
-itself, which flatters it.
+difference in [0, 1] units. Beside the package's own integers, int8 is ONNX Runtime's static quantisation, weights by channel,
+with ranges from the timed picture itself, which flatters it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ import typer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from leader.priors.int8 import is_exact, load_int8
 from leader.priors.mixed import round_to_half
-from leader.priors.pyramid import PyramidPrior
+from leader.priors.pyramid import PyramidPrior, embedded_file
 from leader.priors.pyramid_net import Body
 
 Run = Callable[[Tensor, Tensor], Tensor]
@@ -34,6 +35,19 @@ Run = Callable[[Tensor, Tensor], Tensor]
 
 def call_body(body: Body) -> Run:
     return lambda pixels, sigma: body(pixels, sigma)[0]
+
+
+def fused(body: Body) -> Run:
+    """ReLU applied by the convolution itself."""
+
+    def run(pixels: Tensor, sigma: Tensor) -> Tensor:
+        h = _cells(pixels, sigma).contiguous(memory_format=torch.channels_last)
+        for layer in body.convs:
+            given = (layer.weight, layer.bias, [1, 1], [1, 1], [1, 1], 1)
+            h = torch.ops.mkldnn._convolution_pointwise(h, *given, "relu", [], "")
+        return F.pixel_shuffle(body.out(h), 2)
+
+    return run
 
 
 def out_of_place(body: Body, memory_format: torch.memory_format) -> Run:
@@ -154,6 +168,7 @@ def backends(pixels: Tensor, sigma: Tensor, threads: int, with_compile: bool) ->
     small = quantise_onnx(body, pixels, sigma) if with_onnx else b""
     return {
         "float32 (the package)": call_body(body),
+        "float32, ReLU fused": fused(body),
         "float32, ReLU out of place": out_of_place(body, torch.channels_last),
         "float32, channels first": out_of_place(body, torch.contiguous_format),
         "float32, torch.compile": compiling(body),
@@ -163,6 +178,7 @@ def backends(pixels: Tensor, sigma: Tensor, threads: int, with_compile: bool) ->
         "bfloat16, autocast": autocast(body),
         "bfloat16, torch.compile": compiling(half),  # type: ignore[arg-type]
         "bfloat16, OpenVINO": openvino(model, threads, "bf16") if with_openvino else None,
+        "int8 (the package)": call_body(load_int8(prior, embedded_file()).net.main) if is_exact() else None,
         "int8, ONNX Runtime": onnx_runtime(small, threads) if with_onnx else None,
         "int8, OpenVINO": openvino(small, threads, "f32") if with_onnx and with_openvino else None,
     }

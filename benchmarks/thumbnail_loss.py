@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,11 +68,16 @@ def psnr(found: Any, truth: Image.Image) -> float:
 
 
 @app.command()
-def run(folder: Path, way: Annotated[str, typer.Option(help="known or auto.")] = "auto", records: Path = RECORDS) -> None:
+def run(
+    folder: Path,
+    way: Annotated[str, typer.Option(help="known or auto.")] = "auto",
+    step: Annotated[int, typer.Option(help="Every how manieth thumbnail is restored.")] = 1,
+    records: Path = RECORDS,
+) -> None:
     """Restores the thumbnails that are not in the records."""
     torch.set_num_threads(1)
     done = {(*identity(record), record["way"]) for record in read_records(records)}
-    for what, small, part in thumbnails(folder):
+    for what, small, part in islice(thumbnails(folder), 0, None, step):
         if (*identity(what), way) in done:
             continue
         down = GIVEN[what["kernel"]] if way == "known" else "auto"

@@ -102,7 +102,7 @@ def fit_network(found: Tensor, labels: Tensor) -> list[nn.Linear]:
     search = torch.optim.AdamW(network.parameters(), RATE, weight_decay=DECAY)
     pace = torch.optim.lr_scheduler.CosineAnnealingLR(search, EPOCHS)
     for _ in range(EPOCHS):
-        for batch in torch.randperm(len(found)).split(BATCH):
+        for batch in torch.split(torch.randperm(len(found)), BATCH):
             loss = functional.cross_entropy(network(found[batch]), labels[batch])
             search.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]

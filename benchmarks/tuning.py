@@ -12,8 +12,9 @@ lines of one trial all scores count. Crops, noise and scores are those of benchm
 Rounds: screening (hosts with and without UCPM and SATP), starts and settings (14 passes or less), lengths, relaxed, noisy and
 early (over-relaxed ProjDiff, late ends, means), others (further noise levels and masks), metric, sensing, closer, qualities and
 beyond (the data step in the metric of Sigma), further and settled (where it left something open), hosts, softer and rows (the
-same on the papers' own paths), claims (those again by what the paper claims, with draws), drawn (draws on short paths), related
-(DCDP in the metric).
+same on the papers' own paths), claims (those again by what the paper claims, with draws), again (DDNM once more, and what was
+left to try on short paths), drawn (draws on short paths), related (DCDP in the metric), cheaper (fewer iterations and
+frequencies on the default paths), narrow (correlations of lower noise).
 """
 
 from __future__ import annotations
@@ -91,13 +92,14 @@ def run(
     images: Annotated[str, typer.Option(help="A folder of development photographs.")],
     photographs: Annotated[int, typer.Option(help="How many of them.")] = 4,
     task: Annotated[str | None, typer.Option(help="One task only.")] = None,
+    first: Annotated[int, typer.Option(help="The first of them.")] = 0,
 ) -> None:
     """Run what has no scores yet."""
     torch.set_num_threads(1)
     files = list_images(images)
     trials = [trial for trial in _of_round(name) if task in (None, trial.task)]
     for number, trial in enumerate(trials):
-        for index in sorted(set(range(photographs)) - trial.scores.keys()):
+        for index in sorted(set(range(first, first + photographs)) - trial.scores.keys()):
             point = (trial.task, trial.method, trial.plugins, trial.steps, trial.grid, index)
             found = measure(point, files[index], settings=trial.settings, times=trial.times, runs=trial.runs)
             scores = {index: [found["psnr"], found["lpips"], found["work"]]}

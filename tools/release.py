@@ -29,6 +29,7 @@ MOST_BYTES = 15_000_000
 NOTICES = ("LICENSE", "THIRD_PARTY.md")
 NEEDED = (
     *("leader/py.typed", "leader/priors/weights/pyramid.safetensors", "leader/priors/weights/pyramid.referee"),
+    "leader/priors/weights/pyramid.int8",
     *("leader/metrics/weights/lpips_alex.safetensors", "leader/metrics/weights/LICENSES.md", "leader/cli/help.md"),
 )
 PICTURE = """

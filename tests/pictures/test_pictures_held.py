@@ -83,7 +83,7 @@ def test_samples_are_rounded_in_8_and_in_16_bits(tmp_path: Path) -> None:
     write_picture(tmp_path / "8.png", Picture(pixels))
     assert np.asarray(Image.open(tmp_path / "8.png")).flat[0] == round(float(value) * 255) == 127
     almost = np.full((2, 2, 3), 199.8 / 255, np.float32)
-    assert np.asarray(Picture(almost).to_pil()).flat[0] == 200
+    assert np.asarray(Picture(almost).to_pil()).flat[0] == 200 == np.asarray(Picture(almost).rgb()).flat[0]
     write_picture(tmp_path / "8.tif", Picture(almost))
     assert np.asarray(Image.open(tmp_path / "8.tif")).flat[0] == 200
     deep = np.full((2, 2, 3), 30000.7 / 65535, np.float32)

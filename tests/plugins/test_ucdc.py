@@ -64,6 +64,7 @@ def clean_problem(name: str) -> Problem:
         UCDC("diagonal", power=0.4, map="shuffle"),
         UCDC(map="mean", floor=0.1),
         UCDC(scatter=1.0),
+        UCDC(narrow=0.5),
     ],
     ids=str,
 )
@@ -232,6 +233,7 @@ def test_images_of_a_batch_are_those_alone(method: Method) -> None:
         {"visible": -0.1},
         {"floor": 0.0},
         {"scatter": -1},
+        {"narrow": 0.0},
     ],
     ids=str,
 )

@@ -183,8 +183,9 @@ def test_a_prior_around_another_costs_what_that_one_costs() -> None:
 def test_a_prior_around_another_takes_over_everything() -> None:
     base = CheapPrior()
     base.size, base.multiple, base.channels, base.home = (8, 16), 4, 3, Path("weights.pt")
-    base.spectrum, base.precision, base.half_from = toy_spectrum(), "mixed", 120
+    base.spectrum, base.precision, base.rounded_from = toy_spectrum(), "mixed", {"half": 120}
     around = WrappedPrior(base)
-    for name in (*("name", "channels", "source", "size", "multiple", "spectrum", "home", "schedule"), "precision", "half_from"):
+    shared = ("name", "channels", "source", "size", "multiple", "spectrum", "home", "schedule", "precision", "rounded_from")
+    for name in shared:
         assert getattr(around, name) is getattr(base, name) or getattr(around, name) == getattr(base, name)
     assert around.work(5, 8, 16) == 128.0

@@ -1,4 +1,4 @@
-"""Half precision where uncertainty allows it: rounding, the table, the choice by time, and what it says of itself."""
+"""Coarser numbers where uncertainty allows it: rounding, the table, the choice by time, and what it says of itself."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from leader.priors.pyramid_net import Body
 from leader.schedule import Schedule
 from leader.train.tables import fit_rounding
 from tests.cheap_prior import photograph
+from tests.priors.test_int8 import needs_int8
 
 TABLE = Rounding((-9.0, -3.0, 2.0), (4e-3, 2e-3, 1e-3), (0.01, 0.05, 0.2))  # 0.4, 0.04 and 0.005 of the spread
 
@@ -79,6 +80,9 @@ def test_the_first_time_follows_the_table() -> None:
     assert TABLE.first_time(schedule, 0.5) == 0 and TABLE.first_time(schedule, 0.004) is None
     between = TABLE.first_time(schedule, 0.4 ** (1 / 2) * 0.04 ** (1 / 2))
     assert between is not None and float(noise[between - 1]) < -6.0 <= float(noise[between])
+    small = Rounding(TABLE.log_noise, TABLE.error, TABLE.spread, (1.0, 1.0, 1e-3))
+    last = small.first_time(schedule, 0.04, "int8")
+    assert first is not None and last is not None and last > first and TABLE.first_time(schedule, 1.0, "int8") is None
     bumpy = Rounding((-9.0, -3.0, 2.0), (1e-4, 2e-2, 1e-3), (0.01, 0.05, 0.2))  # fine at little noise, not above
     later = bumpy.first_time(schedule, 0.04)
     assert later is not None and later > first
@@ -86,10 +90,18 @@ def test_the_first_time_follows_the_table() -> None:
 
 def test_a_table_is_kept_and_judged(tmp_path: Path) -> None:
     file = tmp_path / "net.rounding.json"
-    TABLE.save(file)
-    assert Rounding.load(file) == TABLE
+    for table in (TABLE, Rounding(TABLE.log_noise, TABLE.error, TABLE.spread, TABLE.error)):
+        table.save(file)
+        assert Rounding.load(file) == table
     good = json.loads(file.read_text())
-    for name, values in (("error", [1e-3, 1e-3]), ("log_noise", [1.0, 0.0, 2.0]), ("spread", [0.0, 0.1, 0.1]), ("error", "x")):
+    for name, values in (
+        ("error", [1e-3, 1e-3]),
+        ("int8", [1e-3]),
+        ("int8", None),
+        ("log_noise", [1.0, 0.0, 2.0]),
+        ("spread", [0.0, 0.1, 0.1]),
+        ("error", "x"),
+    ):
         file.write_text(json.dumps({**good, name: values}))
         with pytest.raises(LeaderError):
             Rounding.load(file)
@@ -99,46 +111,58 @@ def test_a_table_is_kept_and_judged(tmp_path: Path) -> None:
 def test_times_decide_and_nothing_else() -> None:
     full = PyramidPrior.load()
     half = round_to_half(full, torch.bfloat16)
-    mixed = MixedPrior(full, half, 100)
-    for t, expected in ((99, full), (100, half)):
+    small = round_to_half(full, torch.float16)
+    mixed = MixedPrior(full, [(150, "int8", small), (100, "half", half)])
+    for t, expected in ((99, full), (100, half), (149, half), (150, small)):
         x, times = noisy(full, t)
         assert torch.equal(mixed.predict(x, times).x0, expected.predict(x, times).x0)
     x, _ = noisy(full, 100)
     pair = torch.cat([x, x])
     mixed.one_by_one = full.one_by_one = False
-    assert torch.equal(mixed.predict(pair, torch.tensor([100, 99])).x0, full.predict(pair, torch.tensor([100, 99])).x0)
+    for both, expected in (([100, 99], full), ([160, 100], half)):
+        times = torch.tensor(both)
+        assert torch.equal(mixed.predict(pair, times).x0, expected._predict(pair, times).x0)
 
 
 def test_derivatives() -> None:
     full = PyramidPrior.load()
-    mixed = MixedPrior(full, round_to_half(full, torch.bfloat16), 0)
+    mixed = MixedPrior(full, [(0, "half", round_to_half(full, torch.bfloat16))])
     x, times = noisy(full, 200)
     start = x.clone().requires_grad_()
     gradient = torch.autograd.grad(mixed.predict(start, times).x0.sum(), start)[0]
     assert torch.equal(gradient, torch.autograd.grad(full.predict(start, times).x0.sum(), start)[0])
     along = torch.randn(x.shape, generator=torch.Generator().manual_seed(3))
     tangent, exact = (Ask(prior).jvp(x, times, along) for prior in (mixed, full))
-    assert 0 < float((tangent - exact).norm() / exact.norm()) < 0.05
+    assert torch.equal(tangent, exact) and float(exact.norm()) > 0
 
 
 def test_loading_by_precision(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     mixed = load_prior(dtype="mixed")
-    assert isinstance(mixed, MixedPrior) and mixed.precision == "mixed" and 0 < (mixed.half_from or 0) < 100
+    assert isinstance(mixed, MixedPrior) and mixed.precision == "mixed" and 0 < mixed.rounded_from["half"] < 100
     assert mixed.name == "embedded" and mixed.spectrum is not None and mixed.home == load_prior().home
-    for fast, expected in ((True, "mixed"), (False, "float32")):
-        monkeypatch.setattr(loading, "has_fast_half", lambda device, fast=fast: fast)
-        assert load_prior(dtype="auto").precision == expected
+    chosen = ((("half",), "mixed"), ((), "float32"), (("int8",), "mixed-int8"), (("int8", "half"), "mixed-int8-half"))
+    for fast, name in chosen:
+        monkeypatch.setattr(loading, "has_fast", lambda kind, device, fast=fast: kind in fast)
+        found = load_prior(dtype="auto")
+        assert found.precision == name and tuple(found.rounded_from) == fast
+    assert found.rounded_from["int8"] > found.rounded_from["half"] == mixed.rounded_from["half"]
     assert load_prior().precision == "float32" and load_prior(dtype=torch.bfloat16).precision == "bfloat16"
+    monkeypatch.setattr(loading, "is_exact", lambda: False)
+    with pytest.raises(LeaderError, match="eight bits here"):
+        load_prior(dtype="mixed-int8")
     large = cut_into_pieces(mixed, 64, 48, most=1000)
-    assert isinstance(large, PiecewisePrior) and large.half_from == mixed.half_from
+    assert isinstance(large, PiecewisePrior) and large.rounded_from == mixed.rounded_from
     weights = load_prior().home
     assert weights is not None
     for name in ("pyramid.safetensors", "pyramid.json"):
         (tmp_path / name).write_bytes(weights.with_name(name).read_bytes())
-    with pytest.raises(LeaderError, match="never measured"):
-        load_prior(tmp_path, dtype="mixed")
-    monkeypatch.setattr(loading, "has_fast_half", lambda device: True)
-    assert load_prior(tmp_path, dtype="auto").precision == "float32"
+    monkeypatch.setattr(loading, "has_fast", lambda kind, device: True)
+    for table, name in ((False, "float32"), (True, "mixed")):  # the integers are in a file of their own
+        if table:
+            (tmp_path / "pyramid.rounding.json").write_bytes(weights.with_name("pyramid.rounding.json").read_bytes())
+        with pytest.raises(LeaderError, match="never measured"):
+            load_prior(tmp_path, dtype="mixed-int8")
+        assert load_prior(tmp_path, dtype="auto").precision == name
 
 
 def test_a_mixed_run_gives_the_same_bits_again() -> None:
@@ -177,17 +201,17 @@ class TestFastHalf:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         fast_half._ask.cache_clear()
 
-    def ask(self, monkeypatch: pytest.MonkeyPatch, ratio: float) -> tuple[bool, int]:
+    def ask(self, monkeypatch: pytest.MonkeyPatch, ratio: float, kind: str = "half") -> tuple[bool, int]:
         """The answer of a new process on a machine with this ratio, and how often it was timed."""
         timed: list[torch.device] = []
 
-        def time_once(device: torch.device) -> float:
+        def time_once(device: torch.device, kind: str) -> float:
             timed.append(device)
             return ratio
 
         monkeypatch.setattr(fast_half, "_time", time_once)
         fast_half._ask.cache_clear()
-        return fast_half.has_fast_half(torch.device("cpu")), len(timed)
+        return fast_half.has_fast(kind, torch.device("cpu")), len(timed)
 
     def test_the_first_answer_stays(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert self.ask(monkeypatch, 0.5) == (True, 1)
@@ -209,5 +233,10 @@ class TestFastHalf:
         assert self.ask(monkeypatch, 0.5) == (True, 1)
         assert self.ask(monkeypatch, 2.0) == (False, 1)
 
-    def test_both_precisions_are_timed(self) -> None:
-        assert 0.01 < fast_half._time(torch.device("cpu")) < 100
+    def test_wrong_integers_are_never_fast(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(fast_half, "is_exact", lambda: False)
+        assert self.ask(monkeypatch, 0.1, "int8") == (False, 0) and self.ask(monkeypatch, 0.1) == (True, 1)
+
+    @pytest.mark.parametrize("kind", ["half", pytest.param("int8", marks=needs_int8)])
+    def test_precisions_are_timed(self, kind: str) -> None:
+        assert 0.01 < fast_half._time(torch.device("cpu"), kind) < 100

@@ -73,7 +73,7 @@ def test_which_priors_are_cut(pyramid: PyramidPrior) -> None:
     assert isinstance(large, PiecewisePrior) and large.base is pyramid and large.name == pyramid.name
     assert sum(p.numel() for p in large.parameters()) == sum(p.numel() for p in pyramid.parameters())
     half = round_to_half(pyramid, torch.bfloat16)
-    for rounded in (half, MixedPrior(pyramid, half, 50)):
+    for rounded in (half, MixedPrior(pyramid, [(50, "half", half)])):
         assert isinstance(cut_into_pieces(rounded, side, side + 1), PiecewisePrior)
     other = CheapPrior()
     assert cut_into_pieces(other, side, side + 1) is other

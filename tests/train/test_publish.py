@@ -11,7 +11,9 @@ import torch
 
 from leader.errors import LeaderError
 from leader.priors.inspection import inspect
+from leader.priors.int8 import is_exact
 from leader.priors.loading import load_prior
+from leader.priors.mixed import find_rounding
 from leader.priors.pyramid import PyramidPrior
 from leader.train import publish as publishing
 from leader.train.calibrate import central_crops, error_and_variance, fit_scale
@@ -67,6 +69,9 @@ def test_a_state_becomes_a_prior_that_the_command_line_takes(tmp_path: Path, mon
     assert published.net.config == NET and len(published.scale.sigma) > 1
     loaded = load_prior(out, whole=True)
     assert isinstance(loaded, PyramidPrior) and loaded.scale == published.scale
+    rounding = find_rounding(out)
+    assert rounding is not None and (rounding.int8 is not None) == is_exact()
+    assert all(0 < error < 0.03 for error in rounding.int8 or ())  # of a range of 2
     found = inspect(out)
     assert found["family"] == "pyramid" and found["config"] == asdict(NET) and found["missing"] == []
     states = [inspect(file)["settings"] for file in (out, tmp_path / "run" / "pyramid.safetensors")]

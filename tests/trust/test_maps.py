@@ -16,7 +16,7 @@ ONE_LEVEL = 1 / (1.6449 * 255)
 
 def test_shares_count_the_pixels_known_to_within_so_many_levels() -> None:
     std = np.array([[4.9, 5.1, 9.9, 10.1], [19.9, 20.1, 0.0, 50.0]], np.float32) * ONE_LEVEL
-    assert maps.shares(std) == {"5": 2 / 8, "10": 4 / 8, "20": 6 / 8}
+    assert maps.shares(std) == {"5": 2 / 8, "10": 4 / 8, "20": 6 / 8} and maps.find_unsure_share(std) == 2 / 8
     assert [int(number) for number in re.findall(r"\d+", maps.in_words(std))] == [25, 5, 50, 10, 75, 20, 90]
 
 
@@ -34,6 +34,8 @@ def test_a_colour_means_the_same_in_every_picture() -> None:
     for colour, level in zip(maps.COLOURS, (1, 2, 5, 10, 20, 40)):
         drawn = maps.colours(np.full((1, 1), level * ONE_LEVEL, np.float32))
         np.testing.assert_allclose(drawn[0, 0], colour, atol=1)
+    between = maps.colours(np.full((1, 1), 20 * 2**0.5 * ONE_LEVEL, np.float32))[0, 0]
+    np.testing.assert_allclose(between, np.mean(maps.COLOURS[4:], 0), atol=1, err_msg="halfway on a logarithmic scale")
     entries = maps.legend_entries()
     assert [words for _, words in entries] == [*(f"within {n} levels" for n in (2, 5, 10, 20)), "further off"]
     assert [colour for colour, _ in entries] == list(maps.COLOURS[1:])

@@ -127,9 +127,10 @@ def test_the_frame_around_a_blurred_picture_is_not_judged(monkeypatch: pytest.Mo
     seen: list[dict[str, Any]] = []
 
     def watch(facts: RunFacts) -> dict[str, float | None]:
-        spoilt = facts.images.clone()
-        spoilt[..., :3, :] = 1.0
-        seen.extend(measure(part) for part in (facts, replace(facts, images=spoilt)))
+        spoilt, error = facts.images.clone(), torch.full_like(facts.images, 1e-3)
+        wide = error.clone()
+        spoilt[..., :3, :] = wide[..., :3, :] = 1.0
+        seen.extend(measure(part) for part in (replace(facts, error=error), replace(facts, images=spoilt, error=wide)))
         return seen[0]
 
     monkeypatch.setattr(module, "measure", watch)

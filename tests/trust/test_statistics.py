@@ -175,3 +175,11 @@ def test_a_strip_is_too_narrow_to_show_blocks(shape: tuple[int, int]) -> None:
     rows, columns = (torch.arange(side) // 8 for side in shape)
     blocks = ((7 * rows[:, None] + 5 * columns) % 11).double()[None]
     assert residual.measure_blockiness(blocks) == 1.0 and residual.measure_blockiness(blocks.repeat(1, 2, 2)) > 1.0
+
+
+@pytest.mark.parametrize("wave", [(0.2, 0.0), (0.0, 0.2), (0.14, 0.14), (0.4, 0.1)])
+def test_a_wave_is_found_in_the_band_of_its_frequency_whatever_its_direction(wave: tuple[float, float]) -> None:
+    rows, columns = torch.arange(60)[:, None], torch.arange(100)[None, :]
+    picture = (0.5 + 0.3 * torch.sin(2 * math.pi * (wave[0] * rows + wave[1] * columns))).expand(3, -1, -1)
+    found = plausibility.measure_bands(picture)
+    assert found.index(max(found)) == sum(edge <= math.hypot(*wave) for edge in limits.BANDS) - 1

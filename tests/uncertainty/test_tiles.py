@@ -122,6 +122,14 @@ def test_a_mask_in_the_order_of_the_transform_is_the_same_camera(shape: tuple[in
     assert relative(share_out(S, op, 0.01, r, 5, 0.0), expected) < 1e-10
 
 
+def test_a_narrow_correlation_is_that_of_an_earlier_time() -> None:
+    spread, x = uneven_spread((3, 6, 9)), draw(1, 3, 6, 9)
+    narrow, earlier, now = (
+        error_covariance(network(), t, spread, narrow=share).product(x) for t, share in ((600, 0.5), (300, 1.0), (600, 1.0))
+    )
+    assert torch.equal(narrow, earlier) and relative(narrow, now) > 0.01
+
+
 def test_no_table_is_larger_than_a_tile(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = TableCache(2**30)
     monkeypatch.setattr(covariance, "_TABLES", kept)

@@ -69,6 +69,8 @@ class UCDC(Plugin):
     """The smallest variance of data inside a solve, as a share of the mean of Sigma; clean data are met exactly afterwards."""
     share: float = 1.0
     """Of the correlation's variance: only the low frequencies that hold so much count. Below 1 high noise costs less."""
+    narrow: float = field(default=1.0, metadata={"later": True})
+    """The correlation is that of this share of the time t: a state that has taken up y is less wrong at low frequencies."""
     only_unmeasured: bool = False
     """Whether DDNM+, DDRM, ProjDiff, RePaint and MCG, which take measured components from noisy data themselves, get
     E[x0 | x_t, y] of the others alone.
@@ -86,6 +88,8 @@ class UCDC(Plugin):
                 "UCDC needs power >= 0, trust > 0, visible >= 0, floor > 0 and a share in (0, 1]; "
                 f"found {self.power}, {self.trust}, {self.visible}, {self.floor} and {self.share}."
             )
+        if not 0 < self.narrow <= 1:
+            raise LeaderError(f"UCDC's narrow, a share of the time, lies in (0, 1]; found {self.narrow}.")
         if not 0 <= self.scatter <= LARGEST_SCATTER:
             raise LeaderError(f"UCDC's scatter lies between 0 and {LARGEST_SCATTER:g}; found {self.scatter}.")
         for name, allowed in (("covariance", COVARIANCES), ("map", MAPS)):
@@ -103,7 +107,7 @@ class UCDC(Plugin):
             covariance = independent(spread)
         else:
             covariance = error_covariance(
-                prior, int(info.t[row]), spread, shifted=info.positions[row] % 2 == 1, share=self.share
+                prior, int(info.t[row]), spread, info.positions[row] % 2 == 1, share=self.share, narrow=self.narrow
             )
         return Calibrated(
             covariance,

@@ -203,7 +203,7 @@ class WrappedPrior(Prior):
     def __init__(self, base: Prior) -> None:
         super().__init__(base.schedule)
         self.base = base
-        for name in ("name", "channels", "source", "size", "multiple", "spectrum", "home", "precision", "half_from"):
+        for name in ("name", "channels", "source", "size", "multiple", "spectrum", "home", "precision", "rounded_from"):
             setattr(self, name, getattr(base, name))
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:

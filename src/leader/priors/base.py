@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 import torch
@@ -44,8 +46,8 @@ class Prior(nn.Module):
     default on the CPU
     spectrum   the correlation of its errors between pixels and channels, if fitted
     source     where the variance of its predictions comes from: "head", "learned", "exact" or None
-    precision  of its network: "float32", "float16", "bfloat16" or "mixed"
-    half_from  with mixed precision: the lowest time computed in half precision
+    precision  of its network: "float32", "float16", "bfloat16", or a mixture such as "mixed"
+    rounded_from  with mixed precision: the lowest time of each precision beside float32, the coarsest first
     home       the file or folder of its weights, beside which fitted files are stored; None for a prior built in Python
     revision   raised by one whenever its predictions change for the same weights; part of the keys of benchmark records
 
@@ -61,7 +63,7 @@ class Prior(nn.Module):
     spectrum: Spectrum | None = None
     home: Path | None = None
     precision: str = "float32"
-    half_from: int | None = None
+    rounded_from: Mapping[str, int] = MappingProxyType({})
     revision: ClassVar[int] = 1
 
     def __init__(self, schedule: Schedule) -> None:

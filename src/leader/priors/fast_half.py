@@ -1,4 +1,4 @@
-"""Whether this machine is faster in half precision: a short timing, stored in the user's cache folder.
+"""Whether this machine is faster in half precision, or in integers of eight bits: a short timing, kept in the cache folder.
 
 The answer affects bits, so it must not change between runs: it is measured once per processor and torch version.
 """
@@ -9,17 +9,20 @@ import json
 import os
 import platform
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.files import replacing
-from leader.priors.mixed import half_dtype
+from leader.priors.int8 import Int8Conv, is_exact
+from leader.priors.mixed import HALF, half_dtype
 
 FAST = 0.75
-"""Largest ratio of the time in half precision to that in float32 at which it pays off."""
+"""Largest ratio of the time in other numbers to that in float32 at which they pay off."""
 ROUNDS = 7
 
 
@@ -29,19 +32,20 @@ def cache_file() -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "leader" / "half-precision.json"
 
 
-def has_fast_half(device: torch.device) -> bool:
-    """Whether convolutions on a device are faster in its half precision."""
-    return _ask(str(cache_file()), f"{_name_processor(device)}, torch {torch.__version__}", str(device))
+def has_fast(kind: str, device: torch.device) -> bool:
+    """Whether convolutions on a device are faster in a precision of `leader.priors.mixed`, and right."""
+    question = f"{_name_processor(device)}, torch {torch.__version__}" + ("" if kind == HALF else f", {kind}")
+    return _ask(str(cache_file()), question, kind, str(device))
 
 
 @lru_cache(maxsize=8)
-def _ask(file: str, processor: str, device: str) -> bool:
-    path = Path(file)
+def _ask(file: str, question: str, kind: str, device: str) -> bool:
+    path, place = Path(file), torch.device(device)
     known = _read(path)
-    if processor not in known:
-        known[processor] = _time(torch.device(device)) <= FAST
+    if question not in known:
+        known[question] = (kind == HALF or (place.type == "cpu" and is_exact())) and _time(place, kind) <= FAST
         _write(path, known)
-    return known[processor]
+    return known[question]
 
 
 def _read(path: Path) -> dict[str, bool]:
@@ -80,17 +84,24 @@ def _name_processor(device: torch.device) -> str:
 
 
 @torch.no_grad()
-def _time(device: torch.device) -> float:
-    """The time of a convolution in half precision over that in float32, the fastest of several, alternating."""
-    kinds = (torch.float32, half_dtype(device))
-    images = [torch.ones(1, 96, 48, 48, device=device, dtype=kind) for kind in kinds]
-    weights = [torch.full((96, 96, 3, 3), 1e-3, device=device, dtype=kind) for kind in kinds]
+def _time(device: torch.device, kind: str) -> float:
+    """The time of a convolution in coarser numbers over that in float32, the fastest of several, alternating."""
+    order = torch.channels_last
+    image = torch.ones(1, 96, 48, 48, device=device).contiguous(memory_format=order)
+    weight = torch.full((96, 96, 3, 3), 1e-3, device=device).contiguous(memory_format=order)
+    calls: list[Callable[[], Tensor]] = [lambda: torch.nn.functional.conv2d(image, weight, padding=1)]
+    if kind == HALF:
+        half, light = (value.to(half_dtype(device)) for value in (image, weight))
+        calls.append(lambda: torch.nn.functional.conv2d(half, light, padding=1))
+    else:
+        conv = Int8Conv(torch.ones_like(weight, dtype=torch.int8), torch.full((96,), 1e-3), torch.zeros(96), to_bytes=True)
+        few = image.to(torch.uint8)
+        calls.append(lambda: conv(few))
     seconds: list[list[float]] = [[], []]
     for _ in range(ROUNDS):
-        for taken, image, weight in zip(seconds, images, weights):
+        for taken, call in zip(seconds, calls):
             begin = time.perf_counter()
-            answer = torch.nn.functional.conv2d(image, weight, padding=1)
-            answer[0, 0, 0, 0].item()  # waits for a GPU
+            call()[0, 0, 0, 0].item()  # waits for a GPU
             taken.append(time.perf_counter() - begin)
-    full, half = (min(taken[1:]) for taken in seconds)  # the first one also fills caches
-    return half / full
+    full, coarse = (min(taken[1:]) for taken in seconds)  # the first one also fills caches
+    return coarse / full

@@ -19,8 +19,9 @@ from leader.priors.adapters import HeadedPrior, LabelledNetwork, NetworkPrior
 from leader.priors.base import Prior
 from leader.priors.checkpoints import SUFFIXES, Options, open_checkpoint, read_side_car
 from leader.priors.diffusers_folder import HUB
-from leader.priors.fast_half import has_fast_half
-from leader.priors.mixed import find_rounding, mix_precisions, round_to_half
+from leader.priors.fast_half import has_fast
+from leader.priors.int8 import is_exact
+from leader.priors.mixed import INT8, MIXTURES, find_rounding, has_int8, mix_precisions, round_to_half
 from leader.priors.networks import ADM, DDPM
 from leader.priors.pyramid import PyramidPrior, embedded_file
 from leader.priors.spectrum import find_spectrum
@@ -28,8 +29,8 @@ from leader.priors.tiling import any_size
 from leader.priors.variance_head import SUFFIX, VarianceHead, head_file
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-MIXED, AUTO = "mixed", "auto"
-PRECISIONS = (*DTYPES, MIXED, AUTO)
+AUTO = "auto"
+PRECISIONS = (*DTYPES, *MIXTURES, AUTO)
 EMBEDDED = "embedded"
 PRIORS: Registry[type[Prior]] = Registry("prior", "leader.priors", {}, accept_class(Prior))
 """User-defined priors: classes without constructor arguments, from installed packages or as `module:Class`."""
@@ -57,7 +58,7 @@ def load_prior(
                    UNet2DModel with the option `scheduler`
     dtype          of the network: float32, float16 or bfloat16; states and predictions stay in float32. "mixed": half
                    precision at the times where its rounding is far below Sigma_t, for priors whose rounding was measured;
-                   "auto": mixed if half precision is fast and measured, else float32
+                   "mixed-int8" and "mixed-int8-half": integers of eight bits too; "auto": what is fast and measured
     compile        torch.compile the network; a string names the backend
     channels_last  the memory format that convolutions on GPUs prefer
     tile, overlap  tiles for networks of a fixed size (and, given `tile`, for any network)
@@ -231,19 +232,31 @@ def device_named(device: torch.device | str) -> torch.device:
 
 def _set_precision(prior: Prior, precision: str, device: torch.device, home: Path | None) -> Prior:
     """The prior with its network in a precision of `PRECISIONS`, on `device`."""
-    if precision in (MIXED, AUTO):
-        rounding = find_rounding(home or prior.home)
-        if rounding is None and precision == MIXED:
-            raise LeaderError(
-                f"The rounding of the prior '{prior.name}' was never measured: run `leader fit-variance`, or use float32."
-            )
-        pays = rounding is not None and (precision == MIXED or has_fast_half(device))
-        return mix_precisions(prior, rounding, device) if pays else prior
+    if precision == AUTO or precision in MIXTURES:
+        return _mix(prior, precision, device, home)
     if precision == "float32":
         return prior
     prior = _round_network(prior, DTYPES[precision])
     prior.precision = precision
     return prior
+
+
+def _mix(prior: Prior, precision: str, device: torch.device, home: Path | None) -> Prior:
+    """The prior in a mixture by name; "auto": in the precisions that were measured and are faster on this machine."""
+    rounding = find_rounding(home or prior.home)
+    kinds = MIXTURES.get(precision, MIXTURES["mixed-int8-half"])
+    prior.home = prior.home or home
+    if precision == AUTO:
+        if rounding is None:
+            return prior
+        kinds = tuple(kind for kind in kinds if (kind != INT8 or has_int8(prior, rounding)) and has_fast(kind, device))
+    elif rounding is None or (INT8 in kinds and not has_int8(prior, rounding)):
+        raise LeaderError(
+            f"The rounding of the prior '{prior.name}' was never measured: run `leader fit-variance`, or use float32."
+        )
+    elif INT8 in kinds and not (device.type == "cpu" and is_exact()):
+        raise LeaderError(f"torch cannot compute in integers of eight bits here ({device}), as '{precision}' does: use auto.")
+    return mix_precisions(prior, rounding, device, kinds)
 
 
 def _round_network(prior: Prior, dtype: torch.dtype) -> Prior:

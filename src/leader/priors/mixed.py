@@ -1,9 +1,10 @@
-"""Half precision where uncertainty allows it: a call runs in half precision while its rounding error is far below Sigma_t.
+"""Coarser numbers where uncertainty allows it: a call is rounded while its rounding error is far below Sigma_t.
 
-A call in bfloat16 takes half the time of one in float32. Its rounding error hardly depends on the noise level, but Sigma_t
-does: at high noise it is a hundred times larger, near the end of a run they are comparable. Both were measured once, by noise
-level, when the prior was published or its head was fitted (`leader.train.tables`). The lowest time in half precision depends
-only on that table, never on the picture, so a repeated run gives the same bits.
+A call in bfloat16 takes half the time of one in float32, and a third in integers of eight bits (`leader.priors.int8`). The
+rounding error hardly depends on the noise level, but Sigma_t does: at high noise it is a hundred times larger, near the end of
+a run they are comparable. Both were measured once, by noise level, when the prior was published or its head was fitted
+(`leader.train.tables`). The lowest time of each precision depends only on that table, never on the picture, so a repeated run
+gives the same bits.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from __future__ import annotations
 import copy
 import json
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.forward_ad import unpack_dual
 
 from leader.errors import LeaderError
 from leader.files import replacing
 from leader.priors.adapters import AutocastPrior, WrappedPrior
 from leader.priors.base import Prediction, Prior
+from leader.priors.int8 import int8_file, load_int8
 from leader.priors.json_files import check_list, check_number
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import Body
@@ -31,27 +36,35 @@ from leader.toml import read_table
 SUFFIX = ".rounding.json"
 REMEDY = "fit it again with `leader publish` or `leader fit-variance`"
 SHARE = 0.1
-"""Largest rounding error over the square root of Sigma_t's mean for half precision; chosen with benchmarks/precision.py."""
+"""Largest rounding error over the square root of Sigma_t's mean in a call; chosen with benchmarks/precision.py."""
+HALF, INT8 = "half", "int8"
+MIXTURES = {"mixed": (HALF,), "mixed-int8": (INT8,), "mixed-int8-half": (INT8, HALF)}
+"""The precisions beside float32 by the name of their mixture, the coarsest first."""
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """The rounding error of half precision, by noise level; [-1, 1] units.
+    """The rounding error of coarser numbers, by noise level; [-1, 1] units.
 
     log_noise  log s_t^2, ascending
     error      root mean square of x0 in bfloat16 minus x0 in float32
     spread     square root of the mean of Sigma_t
+    int8       as `error`, for integers of eight bits; None for a prior without them
     """
 
     log_noise: tuple[float, ...]
     error: tuple[float, ...]
     spread: tuple[float, ...]
+    int8: tuple[float, ...] | None = None
 
-    def first_time(self, schedule: Schedule, share: float = SHARE) -> int | None:
+    def first_time(self, schedule: Schedule, share: float = SHARE, kind: str = HALF) -> int | None:
         """The lowest time from which the error stays within `share` of the spread; None if it exceeds it at the last time."""
+        errors = self.error if kind == HALF else self.int8
+        if errors is None:
+            return None
         # log-linear between two levels; constant beyond them
         nodes = torch.tensor(self.log_noise, dtype=torch.float64)
-        ratio = torch.tensor([math.log(a / b) for a, b in zip(self.error, self.spread)], dtype=torch.float64)
+        ratio = torch.tensor([math.log(a / b) for a, b in zip(errors, self.spread)], dtype=torch.float64)
         noise = ((1 - schedule.abar_table) / schedule.abar_table).log().clamp(nodes[0], nodes[-1])
         right = torch.searchsorted(nodes, noise).clamp(1, len(nodes) - 1)
         part = (noise - nodes[right - 1]) / (nodes[right] - nodes[right - 1])
@@ -61,7 +74,7 @@ class Rounding:
 
     def save(self, path: Path) -> None:
         """Writes the table as JSON, four digits each."""
-        content = {name: [float(f"{value:.4g}") for value in values] for name, values in asdict(self).items()}
+        content = {name: [float(f"{value:.4g}") for value in values] for name, values in asdict(self).items() if values}
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
 
@@ -70,7 +83,9 @@ class Rounding:
         """The table of a file, with every value validated."""
         content = read_table(path, "a table of rounding errors", REMEDY)
         columns = {}
-        for name, low in (("log_noise", -100.0), ("error", 1e-12), ("spread", 1e-12)):
+        for name, low in (("log_noise", -100.0), ("error", 1e-12), ("spread", 1e-12), ("int8", 1e-12)):
+            if name == "int8" and name not in content:
+                continue
             values = check_list(content.get(name), f"{name} in {path}", 2, 1000)
             columns[name] = tuple(check_number(value, f"{name} in {path}", low, 1e6) for value in values)
         found = cls(**columns)
@@ -101,27 +116,56 @@ def round_to_half(prior: Prior, dtype: torch.dtype) -> Prior:
 
 
 class MixedPrior(WrappedPrior):
-    """A prior that runs in half precision at times of at least `half_from`, and in float32 below.
+    """A prior in coarser numbers at the times where they suffice, and in float32 below.
 
-    A batch with images on both sides runs in float32. So do calls with backward passes: the rounding of gradients was not
-    measured.
+    A batch with images on both sides runs in the finer precision. Differentiated calls run in float32: the rounding of
+    derivatives was not measured, and integers have none.
+
+    parts  (lowest time, name, prior) of every precision beside float32, the coarsest first
     """
 
-    def __init__(self, base: Prior, rounded: Prior, half_from: int) -> None:
+    def __init__(self, base: Prior, parts: Sequence[tuple[int, str, Prior]], precision: str = "mixed") -> None:
         super().__init__(base)
-        self.rounded, self.half_from = rounded, half_from
-        self.precision = "mixed"
+        self.rounded = nn.ModuleList(prior for _, _, prior in parts)
+        self.rounded_from = {name: first for first, name, _ in parts}
+        self.precision = precision
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
-        differentiated = torch.is_grad_enabled() and x.requires_grad
-        enough = not differentiated and min(t.tolist()) >= self.half_from
-        return (self.rounded if enough else self.base)._predict(x, t)
+        chosen: Any = self.base
+        if not is_differentiated(x):
+            lowest, able = min(t.tolist()), x.device.type == "cpu"
+            parts = zip(self.rounded_from.items(), self.rounded)
+            chosen = next((part for (name, first), part in parts if lowest >= first and (able or name != INT8)), self.base)
+        answer: Prediction = chosen._predict(x, t)
+        return answer
 
 
-def mix_precisions(prior: Prior, rounding: Rounding | None, device: torch.device) -> Prior:
-    """The prior in both precisions; unchanged if its rounding is unknown or always too large."""
-    first = None if rounding is None else rounding.first_time(prior.schedule)
-    return prior if first is None else MixedPrior(prior, round_to_half(prior, half_dtype(device)), first)
+def is_differentiated(x: Tensor) -> bool:
+    """Whether the present call is differentiated with respect to x, backwards or forwards."""
+    return (torch.is_grad_enabled() and x.requires_grad) or unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
+
+
+def mix_precisions(prior: Prior, rounding: Rounding, device: torch.device, kinds: Collection[str]) -> Prior:
+    """The prior in the precisions of `kinds` where they suffice; unchanged if their rounding is always too large."""
+    parts: list[tuple[int, str, Prior]] = []
+    for kind in kinds:
+        first = rounding.first_time(prior.schedule, SHARE, kind)
+        if first is not None and first < min((part[0] for part in parts), default=len(prior.schedule)):
+            parts.append((first, kind, round_to_int8(prior) if kind == INT8 else round_to_half(prior, half_dtype(device))))
+    found = tuple(name for _, name, _ in parts)
+    return MixedPrior(prior, parts, next(n for n, names in MIXTURES.items() if names == found)) if parts else prior
+
+
+def has_int8(prior: Prior, rounding: Rounding) -> bool:
+    """Whether a prior was measured in integers of eight bits, and they are beside its weights."""
+    there = isinstance(prior, PyramidPrior) and prior.home is not None and int8_file(prior.home).is_file()
+    return there and rounding.int8 is not None
+
+
+def round_to_int8(prior: Prior) -> Prior:
+    """The pyramid in the integers beside its weights."""
+    assert isinstance(prior, PyramidPrior) and prior.home is not None
+    return load_int8(prior, prior.home)
 
 
 MOST_SCALED = 2.0**-6

@@ -24,8 +24,8 @@ from leader.uncertainty.estimators import count_derivatives
 
 DERIVATIVE = 2.0
 """Cost of a derivative of the network, along a direction or backwards, in network calls."""
-HALF = 0.55
-"""Cost of a call in half precision, in calls in single precision, on machines where it is used."""
+ROUNDED = {"half": 0.55, "int8": 0.33}
+"""Cost of a call in coarser numbers, in calls in single precision, on machines where they are used."""
 OVERHEAD = 0.12
 """Usual cost of a step besides the network, as a share of a full-resolution network call."""
 SOLVE = 0.05
@@ -54,8 +54,8 @@ def count_work(ready: Preparation) -> float:
 
 def _list_costs(ready: Preparation) -> list[float]:
     """The cost of every network call that the run may make, in pixels of full-resolution calls in single precision."""
-    half = ready.sampler.prior.half_from
-    return [cost * (HALF if half is not None and t >= half else 1.0) for t, cost in ready.work()]
+    firsts = ready.sampler.prior.rounded_from.items()
+    return [cost * next((ROUNDED[name] for name, first in firsts if t >= first), 1.0) for t, cost in ready.work()]
 
 
 def count_overhead(ready: Preparation) -> float:

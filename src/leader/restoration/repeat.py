@@ -52,7 +52,7 @@ class Origin:
     image         the name of the file that was given, or None; `image_sha256` that of its bytes
     prior         the name or the absolute path of the prior, or None for an object; `prior_sha256` that of its weights
     device        where it ran
-    dtype         of the network, None for a prior given as an object; "mixed": float32 below the time `half_from`
+    dtype         of the network, None for a prior given as an object; a mixture is float32 below the times `rounded_from`
     uniform_grid  whether pruning counts in steps of the grid
     """
 
@@ -62,7 +62,7 @@ class Origin:
     prior_sha256: str | None
     device: str
     dtype: str | None
-    half_from: int | None
+    rounded_from: dict[str, int]
     uniform_grid: bool
 
     @classmethod
@@ -72,7 +72,7 @@ class Origin:
         prior: str | Path | Prior,
         device: torch.device,
         dtype: torch.dtype | str | None,
-        half_from: int | None,
+        rounded_from: Mapping[str, int],
         uniform_grid: bool,
     ) -> Origin:
         """The origin of a picture and a prior that were just read."""
@@ -87,7 +87,7 @@ class Origin:
             None if source is None else weights_hash(source),
             str(device),
             None if dtype is None else str(dtype).removeprefix("torch."),
-            half_from,
+            dict(rounded_from),
             uniform_grid,
         )
 
@@ -119,7 +119,7 @@ def describe_run(posed: PosedProblem, result: Result, origin: Origin) -> dict[st
         "prior": {"source": origin.prior, "sha256": origin.prior_sha256},
         "device": origin.device,
         "dtype": origin.dtype,
-        "half_from": origin.half_from,
+        "rounded_from": origin.rounded_from,
         "input": {"name": origin.image, "sha256": origin.image_sha256},
         "versions": _versions(),
         "notes": list(posed.notes),

@@ -283,9 +283,10 @@ def prepare(
     average      number of runs whose mean is the picture: closer to the truth, smoother, and as many times the work; None:
                  one, or as many as quality and look require
     device       where prior and measurement are placed; None: that of the prior, the CPU for a prior by name
-    dtype        of the network of a prior by name: "auto" (the default: half precision at the times where its rounding is
-                 far below Sigma_t, on machines where that is faster), "mixed" (the same on any machine), float32 (the
-                 same bits on machines of both kinds), float16 or bfloat16
+    dtype        of the network of a prior by name: "auto" (the default: integers of eight bits and half precision at the
+                 times where their rounding is far below Sigma_t, on machines where they are faster), "mixed" (half
+                 precision on any machine), "mixed-int8", "mixed-int8-half", float32 (the same bits on machines of all
+                 kinds), float16 or bfloat16
     threads      of torch, on the CPU; None: torch's own setting. The exact bits of a result depend on it
     settings     of the Sampler: the method's by name, a plug-in's in a dict under its name ({"satp": {"budget":
                  0.05}}), grid, estimator, probes, trust_time, use_presets
@@ -330,7 +331,7 @@ def prepare(
         sampler.prior = _cut_prior(sampler.prior, posed.problem)
         plan = sampler.plan(posed.problem)  # rejects what the method or a plug-in does not support
     numbers = None if isinstance(prior, Prior) else name_precision(dtype, model)
-    origin = Origin.record(image, prior, place, numbers, model.half_from, plan.grid.uniform)
+    origin = Origin.record(image, prior, place, numbers, model.rounded_from, plan.grid.uniform)
     runs = count or path.average
     same = choice.same_qualities(posed.problem)
     return Preparation(posed, sampler, plan, origin, origin_seed, _read_ids(ids, runs), threads, runs, same)
@@ -380,7 +381,7 @@ def _load_prior(prior: str | Path | Prior, device: torch.device | str | None, dt
 
 
 def name_precision(dtype: torch.dtype | str | None, prior: Prior) -> str:
-    """The precision that a dtype results in: "auto" becomes "mixed" or "float32"."""
+    """The precision that a dtype results in: "auto" becomes a mixture or "float32"."""
     return prior.precision if dtype in (None, loading.AUTO) else str(dtype).removeprefix("torch.")
 
 

@@ -10,11 +10,14 @@ from pathlib import Path
 from leader.errors import LeaderError
 from leader.priors import mixed
 from leader.priors.coarse_gaussian import CoarseGaussian
+from leader.priors.int8 import is_exact, load_int8
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidNet
 from leader.priors.spectrum import spectrum_file
 from leader.train.calibrate import central_crops, crops_of_both_sizes, fit_scale
+from leader.train.data import Images
 from leader.train.fit_gaussian import fit_coarse_gaussian
+from leader.train.int8 import SIDE, fit_int8, save_int8
 from leader.train.run import save_weights
 from leader.train.spectrum import fit_spectrum
 from leader.train.tables import fit_rounding
@@ -30,8 +33,12 @@ def publish(
     output: Path,
     size: int = 256,
     say: Callable[[str], None] | None = None,
+    images: Images | None = None,
 ) -> PyramidPrior:
-    """Calibrate the variance on central crops of photographs, then write `output` (.safetensors) and its .json."""
+    """Calibrate the variance on central crops of photographs, then write `output` (.safetensors) and its .json.
+
+    images  to which the integers of eight bits are fitted; without any, or where torch cannot measure them, there are none
+    """
     prior = PyramidPrior(net.eval().requires_grad_(False), coarse)
     prior.scale = fit_scale(prior, crops_of_both_sizes(calibration, size), say=say)
     save_weights(net, output)
@@ -46,7 +53,11 @@ def publish(
     crops = central_crops(calibration, min(size, SPECTRUM_SIDE))[:SPECTRUM_CROPS]
     if len(crops) > 1:
         fit_spectrum(prior, 2 * crops - 1).save(spectrum_file(output))
-    fit_rounding(prior, 2 * crops - 1).save(mixed.rounding_file(output))
+    small = None
+    if images is not None and is_exact():
+        save_int8(fit_int8(prior, central_crops(images, SIDE)), output)
+        small = load_int8(prior, output)
+    fit_rounding(prior, 2 * crops - 1, small=small).save(mixed.rounding_file(output))
     return PyramidPrior.load(output)
 
 
@@ -68,4 +79,4 @@ def publish_state(
     if output.resolve() == weights.resolve():
         raise LeaderError(f"{output} belongs to the training run, which would overwrite it: give another name.")
     net = PyramidPrior.load(weights).net
-    return publish(net, fit_coarse_gaussian(images, state / "cache"), calibration, output, say=say)
+    return publish(net, fit_coarse_gaussian(images, state / "cache"), calibration, output, say=say, images=images)

@@ -1,4 +1,4 @@
-"""Fits the tables beside a network with a variance: the spectrum of its errors, its rounding in half precision."""
+"""Fits the tables beside a network with a variance: the spectrum of its errors, its rounding in coarser numbers."""
 
 from __future__ import annotations
 
@@ -47,29 +47,30 @@ MOST_CROPS = 6
 
 
 @torch.no_grad()
-def fit_rounding(prior: Prior, clean: Tensor, half: Prior | None = None, seed: int = 0) -> Rounding:
+def fit_rounding(prior: Prior, clean: Tensor, half: Prior | None = None, small: Prior | None = None, seed: int = 0) -> Rounding:
     """The table of a prior with a variance of its own.
 
     clean  [N, C, H, W] in [-1, 1], of which at most six are used
     half   the same prior in half precision; made here if None
+    small  the same in integers of eight bits, if it has them
     """
-    rounded = round_to_half(prior, torch.bfloat16) if half is None else half
+    rounded = [half or round_to_half(prior, torch.bfloat16), *([] if small is None else [small])]
     generator = torch.Generator().manual_seed(seed)
     noise = ((1 - prior.schedule.abar_table) / prior.schedule.abar_table).log()
     wanted = torch.linspace(float(noise[0]), float(noise[-1]), LEVELS, dtype=torch.float64)
     times = list(dict.fromkeys(int((noise - place).abs().argmin()) for place in wanted))
-    errors, spreads = [], []
+    errors, spreads, count = [], [], len(clean[:MOST_CROPS])
     for t in (torch.tensor([time]) for time in times):
         level = prior.schedule.level(t, clean)
-        error, spread = 0.0, 0.0
+        error, spread = [0.0 for _ in rounded], 0.0
         for one in torch.split(clean[:MOST_CROPS], 1):
             x = level.signal * one + level.noise * torch.randn(one.shape, generator=generator)
             answer = prior.predict(x, t)
             if answer.variance is None:
                 raise LeaderError(f"The prior '{prior.name}' predicts no variance; fit its head first.")
-            error += float((rounded.predict(x, t).x0 - answer.x0).square().mean())
+            error = [sum_ + float((other.predict(x, t).x0 - answer.x0).square().mean()) for sum_, other in zip(error, rounded)]
             spread += float(answer.variance.mean())
-        count = len(clean[:MOST_CROPS])
-        errors.append(max(error / count, 1e-20) ** 0.5)
+        errors.append([max(one / count, 1e-20) ** 0.5 for one in error])
         spreads.append(max(spread / count, 1e-20) ** 0.5)
-    return Rounding(tuple(noise[times].tolist()), tuple(errors), tuple(spreads))
+    columns = [tuple(column) for column in zip(*errors)]
+    return Rounding(tuple(noise[times].tolist()), columns[0], tuple(spreads), *columns[1:])

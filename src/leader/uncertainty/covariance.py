@@ -414,16 +414,24 @@ def independent(spread: Tensor) -> Covariance:
 
 
 def error_covariance(
-    prior: Prior, t: int, spread: Tensor, shifted: bool = False, largest: int = LARGEST_TILE, share: float = 1.0
+    prior: Prior,
+    t: int,
+    spread: Tensor,
+    shifted: bool = False,
+    largest: int = LARGEST_TILE,
+    share: float = 1.0,
+    narrow: float = 1.0,
 ) -> Covariance:
     """Cov[x0 | x_t] of a prior whose Sigma_t [1, C, H, W] was estimated: exact for Gaussians, else with the fitted spectrum.
 
     A picture with a side above `largest` is cut into tiles, whose seams lie elsewhere where `shifted`: the memory of a
     table of all its frequencies would be many times its own. With a `share` below 1 only the low frequencies that hold so
     much of the variance count: at high noise these are few, and a product with them costs a fraction.
+
+    narrow  the fitted correlation is that of narrow * t: of a state that knows more than x_t alone
     """
-    abar = float(prior.schedule.abar(t))
     if isinstance(prior, GaussianPrior):
+        abar = float(prior.schedule.abar(t))
         gaussian = prior.gaussian
         values = gaussian.variances * (1 - abar) / (abar * gaussian.variances + 1 - abar)
         return _diagonal_in(gaussian.scale, values, spread)
@@ -432,7 +440,7 @@ def error_covariance(
         return independent(spread)
     size = (int(spread.shape[-2]), int(spread.shape[-1]))
     side = (_tile_side(size[0], largest), _tile_side(size[1], largest))
-    correlation = _correlation(spectrum, abar, *side, spread, share)
+    correlation = _correlation(spectrum, float(prior.schedule.abar(int(narrow * t))), *side, spread, share)
     if side != size:
         correlation = tile_covariance(correlation, size, side, (side[0] // 2, side[1] // 2) if shifted else (0, 0))
     return local(spread, correlation)

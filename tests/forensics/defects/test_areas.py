@@ -46,6 +46,14 @@ def test_a_corner_of_a_large_picture_is_found_though_only_its_middle_is_examined
     assert torn_there.shape == wanted.shape and torn_there[wanted].mean() > 0.9 and torn_there.mean() < 1.3 * wanted.mean()
 
 
+def test_crushed_shadows_are_no_tears_and_a_black_hole_is_one() -> None:
+    image, missing = torn(200, 4, (-2, -2, -2))
+    assert 0.05 < np.asarray(image)[missing].any(1).mean() < 0.5 and not find_areas(from_pil(image).pixels).any()
+    pixels = from_pil(image).pixels.copy()
+    pixels[missing] = 0
+    assert find_areas(pixels)[missing].mean() > 0.95
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_clean_fields_have_none(seed: int) -> None:
     assert not find_areas(from_pil(Image.fromarray(colour(160, seed))).pixels).any()

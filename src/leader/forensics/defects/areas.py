@@ -22,7 +22,7 @@ Flags = NDArray[np.bool_]
 _CONSTANTS = read_constants("defects.areas")
 SMALLEST, LARGEST = _CONSTANTS.numbers("smallest", "largest")
 ONE_COLOUR, FLAT, SPREAD, STEP = _CONSTANTS.numbers("one_colour", "flat", "spread", "step")
-SHARP, STRAIGHT, EVEN = _CONSTANTS.numbers("sharp", "straight", "even")
+SHARP, STRAIGHT, EVEN, CRUSHED = _CONSTANTS.numbers("sharp", "straight", "even", "crushed")
 BINS, COLOURS, OUTSIDE, FEWEST_BLOCKS = _CONSTANTS.counts("bins", "colours", "outside", "fewest_blocks")
 LOOKED_AT = _CONSTANTS.count("looked_at")
 BLOCK = 3
@@ -71,6 +71,8 @@ def _is_torn(area: Flags, pixels: Floats, colour: Floats) -> bool:
     ring = near & ~grow_mask(area, OUTSIDE - 1)
     if not ring.any():
         return False
+    if not colour.any() and float((pixels[~grow_mask(~area, 1)] > 0).any(1).mean()) > CRUSHED:
+        return False  # shadows that were cut off at black: a lid beneath a print is lighter, a drawn hole is black all over
     sharp = float((np.abs(pixels[ring] - colour).max(1) >= STEP).mean())
     return sharp >= SHARP and _measure_waver(area, pixels) <= EVEN and _measure_straightness(area) <= STRAIGHT
 

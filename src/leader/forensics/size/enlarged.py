@@ -33,7 +33,8 @@ def find_enlargement(pixels: NDArray[np.floating], compressed: bool) -> float | 
     """By how much pixels [H, W, C] were enlarged, 1.2 to 8, by nearest neighbour, bilinear, bicubic or Lanczos; None if they
     were not.
 
-    compressed  whether blocks of JPEG, which beat too, are in them
+    compressed  whether blocks of JPEG, which beat too, are in them; those of other compressions are looked for: an enlargement
+                by 4 / 3 or 8 / 5, which beats like them, is not named
     """
     top, left = (max(0, (length - LONGEST_PART) // 2) for length in pixels.shape[:2])
     part = pixels[top : top + LONGEST_PART, left : left + LONGEST_PART].astype(np.float64)
@@ -48,7 +49,11 @@ def find_enlargement(pixels: NDArray[np.floating], compressed: bool) -> float | 
     repeated = _share_repeated(plane)
     if repeated > REPEATED:  # by nearest neighbour: of a cell all pixels but one repeat the one before
         return min(slow, fast, key=lambda factor: abs(1 - 1 / factor - repeated))
-    return slow if _relative_power(plane, frequency) < (COMPRESSED_NOTCH if compressed else NOTCH) else fast
+    if _relative_power(plane, frequency) < (COMPRESSED_NOTCH if compressed else NOTCH):
+        return slow
+    if not compressed and abs(frequency * BLOCK - round(frequency * BLOCK)) / BLOCK <= 2 / min(plane.shape):
+        return find_enlargement(pixels, True)  # blocks of WebP and of videos beat so, without an empty frequency
+    return fast
 
 
 def _strongest(plane: Array, order: int, compressed: bool) -> tuple[float, float] | None:
