@@ -200,10 +200,6 @@ def is_exact() -> bool:
     scale, bias = torch.ones(32), torch.zeros(32)
     try:
         found = convolve(x, (pack(weight, scale), torch.zeros(32, dtype=torch.int32)), scale, bias, False)
-    except (
-        AttributeError,
-        RuntimeError,
-        TypeError,
-    ):  # the operator is absent, or takes other arguments
-        return False
+    except (AttributeError, RuntimeError, TypeError):
+        return False  # the operator is absent, or takes other arguments
     return torch.equal(found.double(), F.conv2d(x.double(), weight.double(), padding=1))

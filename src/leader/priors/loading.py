@@ -250,9 +250,14 @@ def _mix(prior: Prior, precision: str, device: torch.device, home: Path | None) 
         if rounding is None:
             return prior
         kinds = tuple(kind for kind in kinds if (kind != INT8 or has_int8(prior, rounding)) and has_fast(kind, device))
-    elif rounding is None or (INT8 in kinds and not has_int8(prior, rounding)):
+    elif rounding is None:
         raise LeaderError(
             f"The rounding of the prior '{prior.name}' was never measured: run `leader fit-variance`, or use float32."
+        )
+    elif INT8 in kinds and not has_int8(prior, rounding):
+        raise LeaderError(
+            f"The prior '{prior.name}' has no integers of eight bits beside its weights, which `leader publish` fits to the "
+            "embedded prior's kind of network: use auto."
         )
     elif INT8 in kinds and not (device.type == "cpu" and is_exact()):
         raise LeaderError(f"torch cannot compute in integers of eight bits here ({device}), as '{precision}' does: use auto.")
