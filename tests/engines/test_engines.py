@@ -250,7 +250,7 @@ def slow(played: type[PlayedWorker], monkeypatch: pytest.MonkeyPatch) -> type[Sl
         ready = [one for one in workers if one not in one.slow or SlowWorker.awake(one)]
         if ready:
             return ready
-        if seconds is None:
+        if seconds is None or SlowWorker.clock > 10_000:
             raise LeaderError("it would wait for ever")
         SlowWorker.clock += seconds
         return []

@@ -448,6 +448,7 @@ def test_refused_pictures_are_not_written_and_not_tried_again(
     choices = choose(keep_failed=False)
     outcome = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1))
     assert outcome.refused == 3 and results(out) == {}
+    assert {line["run"]["verdict"]["level"] for line in lines(out)[1:]} == {"failed"}, "and its line says why"
     ahead: list[int] = []
     watcher = run_module.Watcher(listed=lambda meter: ahead.append(meter.total))
     again = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1), watcher=watcher)
