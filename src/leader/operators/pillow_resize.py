@@ -5,7 +5,7 @@ the middle of the cell) and moves weights beyond the border to the pixels inside
 border, box from `AveragePoolSR` only in partial cells: Pillow has none, its scale is that of the whole sides, n / ceil(n /
 factor). Presets treat the smooth ones as variants of "sr-bicubic".
 
-Bilinear interpolation without antialiasing (OpenCV's default, and that of graphics cards) mixes the two pixels beside the middle
+Bilinear interpolation without antialiasing, OpenCV's default, mixes the two pixels beside the middle
 of a cell, whatever its size: at factor 2 it is box, at odd factors nearest neighbour.
 
 If the kernel is unknown, the operator is a weighted mean ("box:30+lanczos:70"). The mean of separable operators, sum p_k B_k x
