@@ -307,7 +307,9 @@ def test_a_family_with_few_runs_leans_on_all_at_its_noise_level() -> None:
     assert high.factors == pytest.approx((9.0,) * 4) and high.runs == 1 and high.noise == 0.1
     assert table.families["cs"][0].factors == pytest.approx((4.0,) * 4)
     colours = [("colourise", noise, torch.full((6,), 2.0)) for noise in (0.0, 0.1)]
-    low, high = fit_factors([*colours, *others]).families["colourise"]
+    table = fit_factors([*colours, *others])
+    low, high = table.families["colourise"]
+    assert table.families["cs"][0].factors == pytest.approx((4.0,) * 4), "and nothing leans on them"
     assert low.factors == high.factors == pytest.approx((2.0,) * 4), "invented colours lean on themselves alone"
     weak, strong = [("jpeg", 0.02, torch.full((6,), 1.0))] * 2, [("jpeg", 0.2, torch.full((6,), 4.0))] * 4
     low, high = fit_factors([*weak, *strong, *others]).families["jpeg"]

@@ -46,8 +46,9 @@ LEAN = 32
 them, and sixteen photographs alone determine a factor less well.
 """
 ALONE = {"colourise": LEAN, "jpeg": 2}
-"""Families that use only their own runs, and how many of all levels are added at each: errors of invented colours are unlike
-all others, and so are those of a compression, which differ as much between its strengths as between pictures.
+"""Families that use only their own runs, on which no other leans, and how many of all levels are added at each: errors of
+invented colours are unlike all others, and so are those of a compression, which differ as much between its strengths as between
+pictures.
 """
 METRIC = ", metric"
 """Ends the name of a family whose runs take their data step in the metric of Sigma: their errors are smaller."""
@@ -177,7 +178,8 @@ def fit_factors(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
     """
     if not ratios:
         raise LeaderError("There are no runs to calibrate with; give more pictures.")
-    whole = {level: quantiles([values for _, noise, values in ratios if noise == level]) for level in {r[1] for r in ratios}}
+    shared = [(level, values) for family, level, values in ratios if family.removesuffix(METRIC) not in ALONE]
+    whole = {level: quantiles([values for noise, values in shared if noise == level]) for level in {one[0] for one in shared}}
     families: dict[str, tuple[Node, ...]] = {}
     for family in sorted({name for name, _, _ in ratios}):
         nodes, own = [], quantiles([values for name, _, values in ratios if name == family])
