@@ -39,6 +39,10 @@ NODES = (0.0, 0.02, 0.05, 0.1)
 """Noise levels at which factors are fitted, for [0, 1] images."""
 STRONG = 0.2
 """One more for denoising, whose pictures have such noise."""
+WEAK = LEAST_NOISE / 2
+"""One more for picture files: where they show no noise, half a grey level and less, they err more than unrounded measurements
+without any.
+"""
 HOLE = 0.002
 """Share of a picture far from anything known above which inpainting fills a hole rather than scattered pixels."""
 LEAN = 32
@@ -123,7 +127,9 @@ def _read_nodes(given: Any, what: str, remedy: str) -> tuple[Node, ...]:
 
 
 def _interpolate(nodes: Sequence[Node], noise: float) -> Factors:
-    """Log-linear between noise levels; constant beyond the ends."""
+    """Log-linear between noise levels; constant beyond the ends. Where weak noise has factors, those of none are for none."""
+    if noise > 0 and len(nodes) > 1 and nodes[1].noise <= WEAK:
+        nodes = nodes[1:]
     places, here = [_locate(node.noise) for node in nodes], _locate(noise)
     if here <= places[0] or len(nodes) == 1:
         return nodes[0].factors
@@ -161,13 +167,14 @@ def find_level(problem: Problem) -> float:
 
 
 def nearest_level(noise: float) -> float:
-    """The nearest of `NODES` and `STRONG` to an estimated noise level for [0, 1] images."""
-    return min((*NODES, STRONG), key=lambda node: abs(_locate(node) - _locate(noise)))
+    """The nearest of `NODES`, `WEAK` and `STRONG` to an estimated noise level for [0, 1] images; 0 for none at all."""
+    levels = (WEAK, *(node for node in NODES if node > 0), STRONG)
+    return min(levels, key=lambda node: abs(_locate(node) - _locate(noise))) if noise > 0 else 0.0
 
 
 def _locate(noise: float) -> float:
-    """The logarithm of a noise level; zero counts as half a grey level."""
-    return math.log(max(noise, LEAST_NOISE / 2))
+    """The logarithm of a noise level; what is weaker counts as `WEAK`."""
+    return math.log(max(noise, WEAK))
 
 
 def fit_factors(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
