@@ -271,7 +271,9 @@ def test_fit_variance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: 
         monkeypatch.setattr(train_tables, "fit_tables", lambda *_, crops=crops: crops)
         done = runner.invoke(app, ["fit-variance", "--prior", "other", "--images", str(tmp_path), "--out", str(out)])
         assert done.exit_code == 0 and said in done.stderr and done.stdout.strip() == str(out), done.output
-        told = "12 answers of the network and 34 steps in 56 s; squared error over predicted variance on held-out pictures: 0.88."
+        told = (
+            "12 answers of the network and 34 steps in 56 s; squared error over predicted variance on held-out pictures: 0.88."
+        )
         assert told in done.stderr
 
 
@@ -360,8 +362,9 @@ def test_the_minutes_and_the_cluster_of_runs(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(trust_fit, "fit_calibration", lambda *_: SimpleNamespace(save=print, families={"sr": nodes}))
     done = runner.invoke(app, ["calibrate", *map(str, words), "--referee", str(file)])
     shown = dict(zip(LEVELS, nodes[0].factors))[0.9]
-    assert f"sr: 90 % of errors lie within this many of the referee's standard deviations, by noise: 0.05: {shown:.2f} (9 runs)." in (
-        done.stderr
+    assert (
+        f"sr: 90 % of errors lie within this many of the referee's standard deviations, by noise: 0.05: {shown:.2f} (9 runs)."
+        in (done.stderr)
     )
 
 

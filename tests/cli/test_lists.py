@@ -69,7 +69,12 @@ def test_a_prior_is_described_as_it_is_listed() -> None:
         shown = runner.invoke(app, ["priors", name]).stdout
         about = dict(line.split(": ", 1) for line in shown.splitlines() if ": " in line)
         title, size, *rest = rows[name]
-        assert (title, *rest) == (about["title"], about["licence"], about["source"], "yes" if about["on_disk"] == "True" else "no")
+        assert (title, *rest) == (
+            about["title"],
+            about["licence"],
+            about["source"],
+            "yes" if about["on_disk"] == "True" else "no",
+        )
         assert round(int(about["bytes"]) / 1e6) == int(size.removesuffix(" MB").replace(",", ""))
         assert ("No SHA-256 is known" in shown) is (about["sha256"] == "unknown")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import itertools
 import json
 import threading
 import time
@@ -90,7 +91,9 @@ def test_a_job_shows_previews_and_leaves_every_file(site: Site) -> None:
     assert files == set(outcome["files"]) == {"restored.png", "run.json", "cover.png", "levels.png", "map.png"}
     assert outcome["token"] != entry.token and outcome["size"] == (32, 24) and outcome["title"] == "Noise removed"
     assert Image.open(folder / "cover.png").size == Image.open(folder / "levels.png").size == (32, 24)
-    assert [outcome["numbers"][name] for name in ("network calls", "threads", "seed")] == ["6", "1", "3"]
+    numbers = ("network calls", "threads", "seed", "task", "noise level sigma", "method", "plug-ins", "steps of the grid")
+    told_numbers = ["6", "1", "3", "denoise", "0.1000 (given)", "ddnm", "none", "6"]
+    assert [outcome["numbers"][name] for name in numbers] == told_numbers
     assert job.outcomes == (outcome,) and len(outcome["story"]) == 3 and json.dumps(outcome)
     assert "32 x 24 pixels" in outcome["story"][1] and outcome["story"][0].startswith("You said")
     assert "small" in site.diagnose(entry)["found"]
@@ -375,12 +378,27 @@ def test_the_time_left_trusts_other_runs_at_first_and_this_run_later() -> None:
 
 def test_the_server_learns_its_pace_when_it_starts(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "CALIBRATION", (24, 32))
+    monkeypatch.setattr(time, "process_time", itertools.count(0.0, 8.0).__next__)
+    learned: list[tuple[float, float]] = []
+    learn = site.pace.learn
+
+    def note(cost: float, seconds: float) -> None:
+        learned.append((cost, seconds))
+        learn(cost, seconds)
+
+    monkeypatch.setattr(site.pace, "learn", note)
+    site.limits = replace(site.limits, threads=4)
     job = site.learn_pace()
     while not job.over:
         time.sleep(0.005)
     assert job.state == "done", job.error
     assert site.pace.predict_seconds(1e6) != SECONDS_PER_PIXEL * 1e6, "it has learned"
     assert len(site.store) == 0, "its own pictures are removed"
+    ((cost, seconds),) = learned
+    assert seconds == 8.0 / 4, "the processor's seconds, shared by the threads"
+    entry, wish = given(site, 32, 32), Wish((Repair("noisy"),), request=RestoreRequest(quality="draft", sigma=0.1))
+    made = work.prepare_repair(site, wish, 0, site.examinations.take(entry), entry)
+    assert cost == work.count_cost(made), "of the last picture; the first one warms up"
 
 
 def test_what_a_visitor_must_know_is_told_in_plain_words() -> None:
@@ -420,7 +438,9 @@ def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path, mon
         return submit(client, do)
 
     monkeypatch.setattr(site.desk, "submit", note)
-    *_, last = (json.loads(line) for line in client.post("/api/restore", json=wish).text.splitlines())
+    answer = client.post("/api/restore", json=wish)
+    assert answer.headers["x-accel-buffering"] == "no" and answer.headers["cache-control"] == "no-store", "proxies pass it on"
+    *_, last = (json.loads(line) for line in answer.text.splitlines())
     assert clients == ["0" * 32], "one job per client"
     assert last["state"] == "done" and len(last["outcomes"]) == 1, last["error"]
     (outcome,) = last["outcomes"]
