@@ -21,6 +21,7 @@ from PIL import Image
 
 import leader
 from leader.errors import LeaderError
+from leader.files import sha256_of
 from leader.forensics import Examination, examine
 from leader.messages import Note
 from leader.pictures import Picture, write_picture
@@ -100,6 +101,11 @@ def test_a_job_shows_previews_and_leaves_every_file(site: Site) -> None:
     told = run(site, Wish((Repair("small", 1.5),), request=REQUEST), entry)[1][0]["story"][0]
     assert told.startswith("The program looked at the picture and found")
     assert site.pace.predict_seconds(1e6) != SECONDS_PER_PIXEL * 1e6, "runs are learned from"
+    kind = work._kind_of_run(work.prepare_repair(site, WISH, 0, site.examinations.take(entry), entry))
+    own = site.pace.predict_seconds(1e6, kind)
+    for _ in range(9):
+        site.pace.learn(1e6, 1e9, "other")
+    assert site.pace.predict_seconds(1e6, kind) == own, "most from those of the same kind"
 
 
 def test_every_job_has_the_threads_of_the_site(site: Site) -> None:
@@ -173,6 +179,7 @@ def test_repairs_follow_each_other_and_each_keeps_its_verdict_and_its_run(site: 
     assert all(whole >= later for whole, (_, _, later) in zip(left, seen))
     between = folder_of(site, first) / "restored.png"
     told = json.loads((folder_of(site, second) / "run.json").read_text())
+    assert told["input"]["sha256"] == sha256_of(between), "it is the result of the first one that was repaired"
     leader.restore(between, **RestoreRequest.from_run(told).arguments()).save(tmp_path / "again.png")
     assert (tmp_path / "again.png").read_bytes() == (folder_of(site, second) / "restored.png").read_bytes()
     further = run(site, WISH, site.store.find(first["token"], "c"))[1]
@@ -183,10 +190,15 @@ def test_a_long_run_shows_a_draft_first(site: Site, monkeypatch: pytest.MonkeyPa
     wish = Wish((Repair("noisy"),), request=RestoreRequest(quality="best", sigma=0.1))
     entry = given(site)
     seconds = work.predict_seconds(site, entry, wish)["seconds"]
+    monkeypatch.setattr(work, "LONG", (seconds["standard"] + seconds["draft"]) / 2)
+    monkeypatch.setattr(work, "QUICK", 1.0)
+    assert run(site, Wish(wish.repairs, request=RestoreRequest(sigma=0.1)), entry)[0].drafted, "the usual quality"
+    kept = len(site.store)
+    seconds = work.predict_seconds(site, entry, wish)["seconds"]
     monkeypatch.setattr(work, "LONG", (seconds["best"] + seconds["draft"]) / 2)
     monkeypatch.setattr(work, "QUICK", 1.0)
     job, (outcome,) = run(site, wish, entry)
-    assert job.drafted and len(site.store) == 2, "the draft is shown and not kept"
+    assert job.drafted and len(site.store) == kept + 1, "the draft is shown and not kept"
     assert not run(site, wish.change(quality="draft"), entry)[0].drafted
     alone = Wish(wish.repairs, request=RestoreRequest(quality="draft", sigma=0.1), draft_first=False)
     assert job.previews == run(site, alone, entry)[0].previews + 1, "those of a draft, and its end"
@@ -300,7 +312,9 @@ def test_what_is_seen_is_what_was_done_to_it(site: Site) -> None:
     for pixels in (noisy, grey):
         values = Image.fromarray(np.round(255 * pixels.clip(0, 1)).astype(np.uint8))
         seen.append(set(site.diagnose(site.receive("c", partial(values.save, format="PNG")))["found"]))
-    assert seen == [{"noisy", "small"}, {"grey", "small"}]
+    values = Image.fromarray(np.round(255 * clean.clip(0, 1)).astype(np.uint8))
+    seen.append(set(site.diagnose(site.receive("c", partial(values.save, format="JPEG", quality=10)))["found"]))
+    assert seen == [{"noisy", "small"}, {"grey", "small"}, {"jpeg", "small"}]
 
 
 def test_scratches_are_proposed_as_a_mask(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,6 +332,7 @@ def test_scratches_are_proposed_as_a_mask(site: Site, monkeypatch: pytest.Monkey
     assert mask is not None
     known = mask_of(PNG + base64.b64encode(mask).decode(), (80, 96))
     assert known[10:90, 30:32].max() == 0 and known[:, :20].mean() > 0.9
+    assert "missing" in site.diagnose(entry)["found"]
     assert site.find_damage(given(site)) is None
     monkeypatch.setattr(sites, "CANVAS", 48)
     assert Image.open(io.BytesIO(site.find_damage(entry) or b"")).size == (40, 48)
