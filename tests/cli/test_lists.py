@@ -27,6 +27,9 @@ def test_lists_and_details(kind: str) -> None:
     if kind == "priors":
         here = {line.split("\t")[0] for line in listed.stdout.splitlines() if line.endswith("\tyes")}
         assert here == {"embedded", *(name for name, entry in ENTRIES.items() if entry.on_disk)} < set(names)
+    head = {"plugins": "plug-in"}.get(kind, kind[:-1])
+    drawn = runner.invoke(app, [kind], env={"FORCE_COLOR": "1", "COLUMNS": "400", "TERM": "xterm"}).stdout.splitlines()
+    assert len(drawn) == len(names) + 1 and all(name in line for name, line in zip([head, *names], drawn))
     for name in names:
         shown = runner.invoke(app, [kind, name])
         assert shown.exit_code == 0 and name in shown.stdout

@@ -521,6 +521,12 @@ def test_a_worker_cannot_name_its_results(tree: Path, tmp_path: Path, monkeypatc
             for answer in restore_some(task, names)
         ]
 
+    (tmp_path / "mine.png").write_bytes(b"mine")
+    target = DiskTarget(tmp_path / "other")
+    target.open().close()
+    with pytest.raises(LeaderError, match="not in the folder of unfinished results"):
+        target.keep(tmp_path / "mine.png", "a.png")
+    assert (tmp_path / "mine.png").exists()
     monkeypatch.setattr(run_module, "restore_some", lying)
     outcome = go(tree, tmp_path / "out")
     assert len(outcome.failed) == 3 and "not requested" in outcome.failed[0][1]
