@@ -161,9 +161,10 @@ def ancestral_step(
     to_x = (1 - after.abar) * (1 - beta).sqrt() / (1 - now.abar)
     mean = now.cast(to_x0) * x0_hat + now.cast(to_x) * estimate.x
     spread = now.cast(beta * (1 - after.abar) / (1 - now.abar))
-    predicted = estimate.prediction.variance
     trained = context.ask.prior.source == "learned"
-    if predicted is not None and (variance == "predicted" or (variance == "auto" and trained)):
+    asked = variance in ("predicted", "respaced") or (variance == "auto" and trained)
+    predicted = estimate.prediction.variance if asked else None  # a head works only when it is read
+    if predicted is not None and variance != "respaced":
         # Var[x_u | x_t] = beta_tilde + c0^2 Var[x0 | x_t]; the last step adds no noise.
         spread = spread + now.cast(to_x0**2 * (after.abar < 1)) * predicted
     if predicted is not None and variance == "respaced":
