@@ -41,7 +41,7 @@ def maps_of(run: KeptRun, referee: Referee, table: Calibration | None) -> dict[s
     sigma = run.evidence.sigma.sqrt()
     std, level = referee.std(run.evidence), dict(GAUSSIAN)
     if table is not None:
-        factors, _ = table.find_factors(find_family(str(run.case["task"]), run.evidence.known, run.metric), run.noise)
+        factors, _ = table.find_factors(find_family(str(run.case["task"]), run.evidence.known, run.metric), run.level)
         level = dict(zip(LEVELS, factors))
     return {
         "referee": (keep_known_pixels(std, run.evidence), level),

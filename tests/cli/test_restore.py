@@ -106,6 +106,10 @@ def test_transparency_that_out_cannot_hold_is_refused_before_the_work(folder: Pa
     result = runner.invoke(app, ["restore", "alpha.png", "out.jpg", "--task", "denoise", "--sigma", "0.1", "--steps", "2"])
     assert result.exit_code == 1 and "transparency" in result.stderr and not (folder / "out.jpg").exists()
     assert "network calls" not in result.stderr, "it was found out after the work"
+    write_picture(folder / "wide.png", Picture(np.full((16, 8200, 3), 0.5, np.float32)))
+    wide = ["restore", "wide.png", "out.webp", "--task", "sr", "--factor", "2", "--sigma", "0.1", "--steps", "1"]
+    result = runner.invoke(app, wide)
+    assert result.exit_code == 1 and "16400 x 32" in result.stderr and "Restored" not in result.stderr
 
 
 def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,19 +266,34 @@ def test_names_that_lead_out_are_refused(tree: Path, tmp_path: Path, name: str, 
     monkeypatch.setattr(DiskSource, "walk", lambda self: iter([FoundFile("a.png", 1), FoundFile(name, 1)]))
     told: list[str] = []
     outcome = go(tree, tmp_path / "out", watcher=run_module.Watcher(finished=lambda bad, error: told.append(bad)))
-    assert [bad for bad, _ in outcome.failed] == [name] and outcome.restored == 1 and set(told) == {"a.png", name}
+    ((bad, why),) = outcome.failed
+    assert bad == name and "rename it" in why and outcome.restored == 1 and set(told) == {"a.png", name}
     assert sorted(results(tmp_path / "out")) == ["a.png"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes")
-def test_a_file_that_cannot_be_looked_at_costs_itself_alone(tree: Path, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_looked_at_costs_itself_alone(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     os.symlink("a-loop.png", tree / "a-loop.png")
     os.symlink("itself", tree / "itself")
     os.symlink("nothing.png", tree / "gone.png")
     os.mkfifo(tree / "pipe.png")
+    for name in ("locked", "vanishing"):
+        (tree / name).mkdir()
     told: list[str] = []
+    real = os.scandir
+
+    def scan(folder: Any) -> Any:
+        errors = {"locked": PermissionError(13, "Permission denied"), "vanishing": FileNotFoundError()}
+        if isinstance(folder, Path) and folder.name in errors:
+            raise errors[folder.name]
+        return real(folder)
+
+    monkeypatch.setattr(os, "scandir", scan)
     assert go(tree, tmp_path / "out", watcher=run_module.Watcher(note=told.append)).restored == 3
-    assert sorted(text.split()[0] for text in told) == ["a-loop.png", "gone.png", "itself", "pipe.png"]
+    names = ["a-loop.png", "gone.png", "itself", "locked/", "pipe.png", "vanishing/"]
+    assert sorted(text.split()[0] for text in told) == names, "each once"
 
 
 def test_a_link_to_a_picture_is_that_picture(tree: Path, tmp_path: Path) -> None:
@@ -338,7 +353,14 @@ def test_a_failed_picture_is_tried_again_and_judged_again(tree: Path, tmp_path: 
     noisy = np.random.default_rng(0).normal(0.5, 0.1, (40, 56, 3)).astype(np.float32)
     write_picture(tree / "a.png", Picture(noisy))
     assert go(tree, tmp_path / "out", {"sigma": None}).restored == 3
-    assert len(lines(tmp_path / "out")[1]["run"]["tries"]) == 3
+    tries = lines(tmp_path / "out")[1]["run"]["tries"]
+    assert [item["sigma"] / tries[0]["sigma"] for item in tries] == [1.0, 2.0, 4.0]
+    monkeypatch.setattr("leader.restoration.second_try.improves", lambda later, earlier: True)
+    before = (tmp_path / "out/a.png").read_bytes()
+    go(tree, tmp_path / "out", {"sigma": None, "seed": 3, "steps": 3})
+    (kept,) = [line["run"] for line in lines(tmp_path / "out")[4:] if line.get("name") == "a.png"]
+    assert kept["sigma"] == pytest.approx(4 * tries[0]["sigma"]), "the result of the last run, where it is better"
+    assert (tmp_path / "out/a.png").read_bytes() != before
 
 
 def test_a_folder_without_pictures_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -426,6 +448,7 @@ def test_refused_pictures_are_not_written_and_not_tried_again(
     choices = choose(keep_failed=False)
     outcome = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1))
     assert outcome.refused == 3 and results(out) == {}
+    assert {line["run"]["verdict"]["level"] for line in lines(out)[1:]} == {"failed"}, "and its line says why"
     ahead: list[int] = []
     watcher = run_module.Watcher(listed=lambda meter: ahead.append(meter.total))
     again = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1), watcher=watcher)
@@ -475,6 +498,7 @@ def test_a_file_that_is_there_before_the_first_run_is_nobody_of_ours(tree: Path,
     go(tree, tmp_path / "one")
     (tmp_path / "two").mkdir()
     (tmp_path / "two/a.png").write_bytes((tmp_path / "one/a.png").read_bytes())
+    (tmp_path / "two/leader-manifest.jsonl").touch()  # nor does an empty one
     outcome = go(tree, tmp_path / "two")
     assert outcome.restored == 2 and [name for name, _ in outcome.failed] == ["a.png"]
 

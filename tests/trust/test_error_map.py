@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from leader.errors import LeaderError
-from leader.operators import Denoising, build_task
+from leader.operators import Denoising, Jpeg, build_task
 from leader.operators.base import LinearOperator
 from leader.operators.pointwise import box_mask
 from leader.problem import Problem
@@ -260,6 +260,17 @@ def test_factors_are_those_of_the_noise_quoted_for_0_to_1(tmp_path: Path) -> Non
         np.testing.assert_allclose(found.std, factor * np.exp(-2.5), rtol=1e-3)
 
 
+def test_factors_of_jpeg_are_those_of_its_strength_whatever_its_noise(tmp_path: Path) -> None:
+    """Steps four times as large are four times as strong: sqrt(12) 25.5 counts as noise of 0.1."""
+    nodes = tuple(Node(strength, (factor,) * 4, 8) for strength, factor in ((0.025, 1.6449), (0.1, 3 * 1.6449)))
+    prior = prior_with(tmp_path, families={"jpeg": nodes})
+    for share, factor in ((0.25, 1), (0.5, 3**0.5), (1.0, 3)):
+        operator = Jpeg((1, 16, 16), torch.full((8, 8), share * 12**0.5 * 25.5), level=0.05)
+        problem = Problem.simulate(photograph(16, 16)[None, :1], operator, 0.05)
+        _, (found,) = add_errors(prior, problem, *run(problem, prior))
+        np.testing.assert_allclose(found.std, factor * np.exp(-2.5), rtol=1e-3)
+
+
 def test_between_noise_levels_factors_are_log_linear_and_beyond_them_constant() -> None:
     nodes = (Node(0.01, (1.0, 1.0, 1.0, 1.0), 1), Node(0.1, (4.0, 4.0, 4.0, 4.0), 1))
     table = Calibration({"sr": nodes})
@@ -298,6 +309,10 @@ def test_a_family_with_few_runs_leans_on_all_at_its_noise_level() -> None:
     colours = [("colourise", noise, torch.full((6,), 2.0)) for noise in (0.0, 0.1)]
     low, high = fit_factors([*colours, *others]).families["colourise"]
     assert low.factors == high.factors == pytest.approx((2.0,) * 4), "invented colours lean on themselves alone"
+    weak, strong = [("jpeg", 0.02, torch.full((6,), 1.0))] * 2, [("jpeg", 0.2, torch.full((6,), 4.0))] * 4
+    low, high = fit_factors([*weak, *strong, *others]).families["jpeg"]
+    assert low.factors == pytest.approx((2.0,) * 4), "two runs of 1 beside two of all strengths, most of which are of 4"
+    assert high.factors == pytest.approx((4.0,) * 4)
 
 
 @pytest.mark.parametrize(

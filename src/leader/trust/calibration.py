@@ -21,7 +21,9 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.files import replacing
+from leader.operators.jpeg import Jpeg
 from leader.priors.json_files import check_list, check_number, check_table
+from leader.problem import Problem
 from leader.toml import read_table
 from leader.trust.evidence import LEAST_NOISE
 from leader.trust.residual import measure_far_share
@@ -43,8 +45,10 @@ LEAN = 32
 """Number of runs of all families that are added to a family's own at a noise level: referees behave much the same in all of
 them, and sixteen photographs alone determine a factor less well.
 """
-ALONE = ("colourise",)
-"""Families that use only their own runs, of all noise levels: errors of invented colours are unlike all others."""
+ALONE = {"colourise": LEAN, "jpeg": 2}
+"""Families that use only their own runs, and how many of all levels are added at each: errors of invented colours are unlike
+all others, and so are those of a compression, which differ as much between its strengths as between pictures.
+"""
 METRIC = ", metric"
 """Ends the name of a family whose runs take their data step in the metric of Sigma: their errors are smaller."""
 Factors = tuple[float, ...]
@@ -147,6 +151,14 @@ def find_family(name: str, known: Tensor | None, metric: bool = False) -> str:
     return (task.hole_family if task.hole_family and has_hole else task.trust_family or task.name) + METRIC * metric
 
 
+def find_level(problem: Problem) -> float:
+    """The level of a problem of one image at which its factors stand, for [0, 1] images: its noise; the strength of a JPEG
+    compression, of which the estimated noise says less.
+    """
+    operator = problem.operator
+    return operator.strength if isinstance(operator, Jpeg) else float(problem.sigma[0]) / 2
+
+
 def nearest_level(noise: float) -> float:
     """The nearest of `NODES` and `STRONG` to an estimated noise level for [0, 1] images."""
     return min((*NODES, STRONG), key=lambda node: abs(_locate(node) - _locate(noise)))
@@ -171,8 +183,9 @@ def fit_factors(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
         nodes, own = [], quantiles([values for name, _, values in ratios if name == family])
         for level in sorted({noise for name, noise, _ in ratios if name == family}):
             chosen = [values for name, noise, values in ratios if (name, noise) == (family, level)]
-            share = len(chosen) / (len(chosen) + LEAN)
-            beside = own if family.removesuffix(METRIC) in ALONE else whole[level]
+            lean = ALONE.get(family.removesuffix(METRIC))
+            share = len(chosen) / (len(chosen) + (LEAN if lean is None else lean))
+            beside = whole[level] if lean is None else own
             nodes.append(Node(level, _blend(quantiles(chosen), beside, share), len(chosen)))
         families[family] = tuple(nodes)
     return Calibration(families)
