@@ -171,7 +171,10 @@ def test_what_a_store_raises_is_one_sentence_with_its_address(
     def deny(*_: Any, **__: Any) -> None:
         raise error
 
-    for name, source, out in (("pipe_file", str(tree), "memory://out"), ("open", "memory://in", str(tree.parent / "out"))):
+    go(tree, "memory://there")
+    here = str(tree)
+    places = [("pipe_file", here, "memory://out"), ("cat_file", here, "memory://there"), ("open", "memory://in", f"{here}/out")]
+    for name, source, out in places:
         with monkeypatch.context() as patch:
             patch.setattr(type(memory), name, deny)
             with pytest.raises(LeaderError, match=r"memory://\w+ cannot be used \((the key is too old|\[Errno 5\])\)"):
