@@ -297,7 +297,7 @@ def _beyond_norm(y: Tensor, sigma: Tensor, white: Tensor, norm: float, pixels: i
     return bool((distance > allowed).any())
 
 
-def _hint(low: float, high: float, scale: float, internal: str = "use Problem.internal") -> str:
+def _hint(low: float, high: float, scale: float, internal: str = "use Problem.internal or (y + 1) / 2") -> str:
     """Guesses the units of values that should not exceed `scale`."""
     ratio = max(high, -low) / scale if scale > 0 else 0.0
     if 2 < ratio <= 256:

@@ -56,6 +56,10 @@ def test_half_size_then_crop(tmp_path: Path) -> None:
     picture = load_image(tmp_path / "a.png", "half", 32)
     assert picture.shape == (1, 3, 32, 32)
     assert float(picture[..., :12].max()) < 0.05 and float(picture[..., -12:].min()) > 0.95
+    assert float(load_image(tmp_path / "a.png", "crop", 32)[..., 15].max()) < 0.05, "another way"
+    assert load_image(tmp_path / "a.png", "half", 40).shape == (1, 3, 40, 40), "another size"
+    Image.fromarray(255 - pixels).save(tmp_path / "a.png", compress_level=0)
+    assert float(load_image(tmp_path / "a.png", "half", 32)[..., -12:].max()) < 0.05, "another picture under its name"
 
 
 def test_what_cannot_be_served_is_told(tmp_path: Path) -> None:

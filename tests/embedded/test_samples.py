@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -114,6 +115,19 @@ def test_the_default_path_of_strong_noise_does_not_warn_against_itself(noise: fl
     assert float((np.abs(result.array - clean) <= 1.645 * result.uncertainty[..., None]).mean()) > 0.75
     chosen = leader.restore(given, "denoise", prior=embedded(), sigma=noise, method="ddnm", steps=3)
     assert chosen.trust is not None and chosen.trust.source == "other paths"
+
+
+@pytest.mark.parametrize(("quality", "least"), [(10, 0.91), (75, 0.87)])
+def test_nine_of_ten_errors_of_a_jpeg_lie_within_the_map_whatever_its_quality(quality: int, least: float) -> None:
+    """94 and 92 % here; factors that are a quarter too small or a third too large leave these limits."""
+    covered = []
+    for number, look in enumerate(("natural", "faithful", "natural", "faithful")):
+        clean, buffer = middle(photographs()[number]), io.BytesIO()
+        Image.fromarray((255 * clean).round().astype(np.uint8)).save(buffer, "JPEG", quality=quality)
+        result = leader.restore(Image.open(buffer), "jpeg", prior=embedded(), look=look, check=False)
+        assert result.trust is not None and result.trust.source == "calibrated" and result.uncertainty is not None
+        covered.append(float((np.abs(result.array - clean) <= 1.645 * result.uncertainty[..., None]).mean()))
+    assert least < float(np.mean(covered)) < 0.96, covered
 
 
 def test_the_head_predicts_the_size_of_the_error() -> None:

@@ -215,6 +215,80 @@ def played(monkeypatch: pytest.MonkeyPatch) -> type[PlayedWorker]:
     return PlayedWorker
 
 
+class SlowWorker(PlayedWorker):
+    """The first one that gets job 1, or every one if `always`, answers nothing until it is `awake`; time passes by waiting."""
+
+    clock = 0.0
+    always = False
+    slow: list[SlowWorker]
+    ended: list[PlayedWorker]
+    awake: Callable[[SlowWorker], bool]
+    dies = False
+
+    counts = False
+
+    def give(self, function: Any, index: int, job: int, last: bool = False) -> None:
+        super().give(function, index, job, last)
+        self.since, self.counts = self.clock, True
+        if index == 1 and (self.always or not self.slow):
+            self.slow.append(self)
+
+    def receive(self) -> int:
+        self.counts = False
+        if self.dies and self in self.slow[:1]:
+            raise EOFError
+        return super().receive()
+
+    def end(self) -> None:
+        self.ended.append(self)
+
+
+@pytest.fixture
+def slow(played: type[PlayedWorker], monkeypatch: pytest.MonkeyPatch) -> type[SlowWorker]:
+    def wait(workers: list[SlowWorker], seconds: float | None) -> list[SlowWorker]:
+        SlowWorker.clock += 100.0 if SlowWorker.clock == 0 else 2.0  # a process takes its time to start
+        ready = [one for one in workers if one not in one.slow or SlowWorker.awake(one)]
+        if ready:
+            return ready
+        if seconds is None or SlowWorker.clock > 10_000:
+            raise LeaderError("it would wait for ever" if seconds is None else "it never waits")
+        SlowWorker.clock += seconds
+        return []
+
+    for name, value in (("clock", 0.0), ("always", False), ("slow", []), ("ended", []), ("dies", False), ("started", 0)):
+        monkeypatch.setattr(SlowWorker, name, value, raising=False)
+    monkeypatch.setattr(SlowWorker, "awake", staticmethod(lambda one: False), raising=False)
+    monkeypatch.setattr(processes, "_Worker", SlowWorker)
+    monkeypatch.setattr(processes, "wait", wait)
+    monkeypatch.setattr(processes, "Patience", lambda: patience.Patience(lambda: SlowWorker.clock))
+    return SlowWorker
+
+
+def test_a_frozen_worker_leaves_room_for_another_and_is_ended_when_that_one_answers(slow: type[SlowWorker]) -> None:
+    seen = []
+    for index, _ in ProcessEngine(1).each(abs, range(4)):
+        seen.append(index)
+        if index == 1:
+            assert slow.ended == slow.slow and len(slow.slow) == 1, "it is not left to the end of the run"
+    assert sorted(seen) == [0, 1, 2, 3] and slow.started == 2
+    assert slow.clock < 100 + 3 * patience.LEAST_SECONDS, "its start is no part of a job"
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_two_workers_with_one_job_give_one_answer(slow: type[SlowWorker], monkeypatch: pytest.MonkeyPatch, dies: bool) -> None:
+    """The slow one answers together with its copy, or dies while the copy is at work."""
+    monkeypatch.setattr(slow, "awake", staticmethod(lambda one: slow.started > 1))
+    monkeypatch.setattr(slow, "dies", dies)
+    assert sorted(ProcessEngine(1).each(abs, range(4))) == [(n, n) for n in range(4)]
+
+
+def test_a_job_that_freezes_every_worker_is_given_to_no_more_than_a_few(slow: type[SlowWorker]) -> None:
+    slow.always = True
+    with pytest.raises(LeaderError, match="for ever"):
+        list(ProcessEngine(2).each(abs, range(4)))
+    assert len(slow.slow) == 1 + patience.MOST_COPIES
+
+
 def test_deaths_end_the_run_only_where_nothing_is_answered_between_them(played: type[PlayedWorker]) -> None:
     with pytest.raises(LeaderError, match="die one after the other"):
         list(ProcessEngine(1).each(abs, [-1] * 100))
@@ -331,6 +405,39 @@ def test_workers_keep_freed_memory_and_fresh_ones_give_it_back() -> None:
     assert faults < 50
     ((_, shrunk),) = make_engine(fresh=True).map(give_memory_back, [400])
     assert shrunk == pytest.approx(20, abs=2)
+
+
+GPUS: list[int] = []
+
+
+def play_gpus() -> bool:
+    """In a worker, before its first job: plays a machine of two GPUs."""
+    torch.cuda.is_available = lambda: True
+    torch.cuda.device_count = lambda: 2
+    torch.cuda.set_device = GPUS.append  # type: ignore[assignment]
+    return True
+
+
+def tell_gpus(job: int) -> list[int]:
+    return GPUS
+
+
+def lose_parent(job: int) -> None:
+    """What a worker sees when its parent was killed, in the middle of a long job."""
+    os.getppid = lambda: 1
+    time.sleep(60)
+
+
+@posix
+def test_a_worker_takes_its_own_gpu_and_ends_with_its_parent() -> None:
+    worker = processes._Worker(3, 1, play_gpus)
+    worker.give(tell_gpus, 0, 0)
+    assert worker.receive() == [1], "the second of two"
+    worker.give(lose_parent, 1, 0)
+    begin = time.monotonic()
+    with pytest.raises(EOFError):
+        worker.receive()
+    assert "exit code 1" in worker.explain_death() and time.monotonic() - begin < 50
 
 
 def test_workers_take_gpus_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -286,6 +286,23 @@ def test_an_actor_that_is_frozen_holds_nothing_up(count: int) -> None:
     assert cluster.frozen is not None and cluster.frozen.gone, "it is ended when another one has answered"
 
 
+class SlowCluster(FrozenCluster):
+    """Its frozen actor answers after all, once its job waits for another one, for which there is no room."""
+
+    def wait(self, references: list[Call], num_returns: int, timeout: float | None) -> tuple[list[Call], list[Call]]:
+        late = [reference for reference in references if reference.actor is self.frozen]
+        if late and self.clock > 60:
+            self.frozen = PlayedActor(double, 1)  # nobody: no other one freezes
+            return late[:1], references
+        return super().wait(references, num_returns, timeout)
+
+
+def test_an_actor_that_was_merely_slow_answers_once() -> None:
+    cluster = SlowCluster(1)
+    crew = _Pool(cluster, cluster, double, 1, 1, Patience(lambda: cluster.clock))
+    assert sorted(crew.answers(enumerate(range(9)))) == [(number, 2 * number) for number in range(9)]
+
+
 class LateDeath(FrozenCluster):
     """Its frozen actor dies as soon as another one has the job too."""
 

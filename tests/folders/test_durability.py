@@ -140,6 +140,13 @@ def test_a_deleted_segment_lets_no_run_replace_another_ones(tree: Path, monkeypa
     assert {name: memory.cat_file(name) for name in kept} == before
 
 
+def test_what_a_killed_run_left_half_done_is_removed_by_the_next(tree: Path, tmp_path: Path) -> None:
+    left = tmp_path / "out/.leader/tmp/leader-killed"
+    left.mkdir(parents=True)
+    (left / "picture.png").write_bytes(b"half")
+    assert go(tree, tmp_path / "out").restored == 3 and sorted(results(tmp_path / "out")) == ["a.png", "b.png", "sub/c.png"]
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
 def test_only_failures_in_a_row_end_the_run(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """All results after them would be computed in vain; one that is written between them says otherwise."""
@@ -147,6 +154,7 @@ def test_only_failures_in_a_row_end_the_run(tree: Path, tmp_path: Path, monkeypa
         save_picture(tree / name)
     real = DiskTarget.keep
     bad: set[str] = {"a.png", "d.png", "sub/c.png"}
+    kept: dict[str, bytes] = {}
 
     def keep(self: DiskTarget, file: Path, name: str) -> None:
         if name in bad:
@@ -157,6 +165,12 @@ def test_only_failures_in_a_row_end_the_run(tree: Path, tmp_path: Path, monkeypa
     outcome = go(tree, tmp_path / "some")
     assert outcome.restored == 2 and {name for name, _ in outcome.failed} == bad
     assert os.strerror(number) in outcome.failed[0][1]
+    for name in ("b.png", "e.png"):
+        kept[name] = (tree / name).read_bytes()
+        (tree / name).write_text("no picture")
+    assert len(go(tree, tmp_path / "between").failed) == 5, "nor are those that have another picture's fault between them"
+    for name, content in kept.items():
+        (tree / name).write_bytes(content)
     bad |= {"b.png", "e.png"}
     with pytest.raises(LeaderError, match=f"{run_module.MOST_WRITE_FAILURES} results in a row"):
         go(tree, tmp_path / "all")
@@ -166,19 +180,22 @@ def test_only_failures_in_a_row_end_the_run(tree: Path, tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("place", "name"),
-    [(Restoration, "save"), (Restoration, "save explained"), (DiskSource, "fetch"), (remote, "hash_blocks")],
+    ("place", "name", "number"),
+    [
+        *((Restoration, "save", errno.ENOSPC), (Restoration, "save explained", errno.ENOSPC)),
+        *((DiskSource, "fetch", errno.EROFS), (DiskSource, "fetch", errno.EDQUOT), (remote, "hash_blocks", errno.ENOSPC)),
+    ],
 )
 def test_a_worker_that_cannot_write_ends_the_run_too(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, number: int
 ) -> None:
     def fail(*words: Any) -> None:
-        full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        full = OSError(number, os.strerror(number))
         if name == "save explained":
-            raise LeaderError("It could not be written (No space left on device).") from full
+            raise LeaderError(f"It could not be written ({os.strerror(number)}).") from full
         raise full
 
     monkeypatch.setattr(place, name.split()[0], fail)
-    with pytest.raises(LeaderError, match=r"results in a row could not be written.*No space left on device"):
+    with pytest.raises(LeaderError, match=rf"results in a row could not be written.*{os.strerror(number)}"):
         go(f"local://{tree}" if place is remote else tree, tmp_path / "out")
     assert results(tmp_path / "out") == {}

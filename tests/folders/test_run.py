@@ -23,7 +23,7 @@ from leader.folders.manifest import LocalManifest, encode_line
 from leader.folders.meter import FolderMeter
 from leader.folders.names import check_name, find_clashes, is_source_name, name_results
 from leader.folders.work import restore_some
-from leader.pictures import Picture, write_picture
+from leader.pictures import Picture, formats, write_picture
 from leader.priors import loading
 from leader.restoration.request import RestoreRequest
 from leader.trust import Verdict
@@ -266,19 +266,34 @@ def test_names_that_lead_out_are_refused(tree: Path, tmp_path: Path, name: str, 
     monkeypatch.setattr(DiskSource, "walk", lambda self: iter([FoundFile("a.png", 1), FoundFile(name, 1)]))
     told: list[str] = []
     outcome = go(tree, tmp_path / "out", watcher=run_module.Watcher(finished=lambda bad, error: told.append(bad)))
-    assert [bad for bad, _ in outcome.failed] == [name] and outcome.restored == 1 and set(told) == {"a.png", name}
+    ((bad, why),) = outcome.failed
+    assert bad == name and "rename it" in why and outcome.restored == 1 and set(told) == {"a.png", name}
     assert sorted(results(tmp_path / "out")) == ["a.png"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes")
-def test_a_file_that_cannot_be_looked_at_costs_itself_alone(tree: Path, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_looked_at_costs_itself_alone(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     os.symlink("a-loop.png", tree / "a-loop.png")
     os.symlink("itself", tree / "itself")
     os.symlink("nothing.png", tree / "gone.png")
     os.mkfifo(tree / "pipe.png")
+    for name in ("locked", "vanishing"):
+        (tree / name).mkdir()
     told: list[str] = []
+    real = os.scandir
+
+    def scan(folder: Any) -> Any:
+        errors = {"locked": PermissionError(13, "Permission denied"), "vanishing": FileNotFoundError()}
+        if isinstance(folder, Path) and folder.name in errors:
+            raise errors[folder.name]
+        return real(folder)
+
+    monkeypatch.setattr(os, "scandir", scan)
     assert go(tree, tmp_path / "out", watcher=run_module.Watcher(note=told.append)).restored == 3
-    assert sorted(text.split()[0] for text in told) == ["a-loop.png", "gone.png", "itself", "pipe.png"]
+    names = ["a-loop.png", "gone.png", "itself", "locked/", "pipe.png", "vanishing/"]
+    assert sorted(text.split()[0] for text in told) == names, "each once"
 
 
 def test_a_link_to_a_picture_is_that_picture(tree: Path, tmp_path: Path) -> None:
@@ -323,12 +338,13 @@ def test_a_result_that_its_format_cannot_hold_is_refused_before_the_work(
     picture = Picture(np.full((24, 32, 3), 0.5, np.float32), np.eye(24, 32, dtype=np.float32))
     write_picture(tree / "clear.png", picture)
     (tree / "clear.png").rename(tree / "clear.jpg")
-    save_picture(tree / "wide.webp", 16, 8200)
+    save_picture(tree / "wide.webp", 16, 24)
+    monkeypatch.setitem(formats.FORMATS, ".webp", replace(formats.FORMATS[".webp"], side=47))
     for name in NAMES:
         (tree / name).unlink()
     monkeypatch.setattr(CheapPrior, "_predict", None)
     (_, clear), (_, wide) = go(tree, tmp_path / "out", {"task": "sr", "factor": 2}).failed
-    assert "transparency" in clear and "16400 x 32" in wide
+    assert "transparency" in clear and "at most 47 pixels on a side" in wide
 
 
 def test_a_failed_picture_is_tried_again_and_judged_again(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,7 +354,14 @@ def test_a_failed_picture_is_tried_again_and_judged_again(tree: Path, tmp_path: 
     noisy = np.random.default_rng(0).normal(0.5, 0.1, (40, 56, 3)).astype(np.float32)
     write_picture(tree / "a.png", Picture(noisy))
     assert go(tree, tmp_path / "out", {"sigma": None}).restored == 3
-    assert len(lines(tmp_path / "out")[1]["run"]["tries"]) == 3
+    tries = lines(tmp_path / "out")[1]["run"]["tries"]
+    assert [item["sigma"] / tries[0]["sigma"] for item in tries] == [1.0, 2.0, 4.0]
+    monkeypatch.setattr("leader.restoration.second_try.improves", lambda later, earlier: True)
+    before = (tmp_path / "out/a.png").read_bytes()
+    go(tree, tmp_path / "out", {"sigma": None, "seed": 3, "steps": 3})
+    (kept,) = [line["run"] for line in lines(tmp_path / "out")[4:] if line.get("name") == "a.png"]
+    assert kept["sigma"] == pytest.approx(4 * tries[0]["sigma"]), "the result of the last run, where it is better"
+    assert (tmp_path / "out/a.png").read_bytes() != before
 
 
 def test_a_folder_without_pictures_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -426,6 +449,7 @@ def test_refused_pictures_are_not_written_and_not_tried_again(
     choices = choose(keep_failed=False)
     outcome = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1))
     assert outcome.refused == 3 and results(out) == {}
+    assert {line["run"]["verdict"]["level"] for line in lines(out)[1:]} == {"failed"}, "and its line says why"
     ahead: list[int] = []
     watcher = run_module.Watcher(listed=lambda meter: ahead.append(meter.total))
     again = run_module.run_folder(str(tree), str(out), choices, LocalEngine(1), watcher=watcher)
@@ -475,6 +499,7 @@ def test_a_file_that_is_there_before_the_first_run_is_nobody_of_ours(tree: Path,
     go(tree, tmp_path / "one")
     (tmp_path / "two").mkdir()
     (tmp_path / "two/a.png").write_bytes((tmp_path / "one/a.png").read_bytes())
+    (tmp_path / "two/leader-manifest.jsonl").touch()  # nor does an empty one
     outcome = go(tree, tmp_path / "two")
     assert outcome.restored == 2 and [name for name, _ in outcome.failed] == ["a.png"]
 
@@ -496,6 +521,12 @@ def test_a_worker_cannot_name_its_results(tree: Path, tmp_path: Path, monkeypatc
             for answer in restore_some(task, names)
         ]
 
+    (tmp_path / "mine.png").write_bytes(b"mine")
+    target = DiskTarget(tmp_path / "other")
+    target.open().close()
+    with pytest.raises(LeaderError, match="not in the folder of unfinished results"):
+        target.keep(tmp_path / "mine.png", "a.png")
+    assert (tmp_path / "mine.png").exists()
     monkeypatch.setattr(run_module, "restore_some", lying)
     outcome = go(tree, tmp_path / "out")
     assert len(outcome.failed) == 3 and "not requested" in outcome.failed[0][1]
@@ -546,3 +577,11 @@ def test_a_prior_that_cannot_be_used_ends_a_run_without_results_and_costs_the_re
         go(tree, tmp_path / "none")
     outcome = go(tree, tmp_path / "some")
     assert outcome.found == 3 and outcome.failed == [("d.png", "It is damaged.")]
+    monkeypatch.undo()
+    monkeypatch.setattr(loading, "load_prior", lambda name, **options: CheapPrior())
+    wrong = {UsageError: "words", LeaderError: "prior"}[type(error)]
+    said = work.PictureAnswer("failed", "It is damaged.", wrong=wrong)  # by another worker
+    real = restore_some
+    monkeypatch.setattr(run_module, "restore_some", lambda task, names: [said] if names != ("a.png",) else real(task, names))
+    outcome = go(tree, tmp_path / "later")
+    assert outcome.restored == 1 and [name for name, _ in outcome.failed] == ["b.png", "d.png", "sub/c.png"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import warnings
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,27 @@ def twelve_bits() -> bytes:
     return bytes(content)
 
 
+def deep_planes() -> bytes:
+    """A TIFF of 16-bit colour whose channels lie one after the other."""
+    side = 8
+    shorts = {256: side, 257: side, 259: 1, 262: 2, 277: 3, 278: side, 284: 2}
+    samples_at = 8 + 2 + 12 * (len(shorts) + 3) + 4 + 6 + 24
+    entries = [struct.pack("<HHII", tag, 3, 1, value) for tag, value in shorts.items()]
+    lists = samples_at - 30
+    entries += [struct.pack("<HHII", 258, 3, 3, lists)]
+    entries += [struct.pack("<HHII", tag, 4, 3, at) for tag, at in ((273, lists + 6), (279, lists + 18))]
+    entries.sort(key=lambda entry: struct.unpack("<H", entry[:2]))
+    plane = 2 * side * side
+    places = struct.pack("<6I", *(samples_at + plane * band for band in range(3)), plane, plane, plane)
+    head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries) + bytes(4) + struct.pack("<3H", 16, 16, 16)
+    return head + places + np.arange(3 * side * side, dtype="<u2").tobytes()
+
+
 SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 REFUSED = {
     "twelve.jpg": (twelve_bits(), "starts as a JPEG file, but it is damaged or of an unsupported variant"),
     "floats.tif": (b"II*\0\x08\0\0\0\0\0", "starts as a TIFF file"),
+    "planes.tif": (deep_planes(), "16-bit samples in a layout that cannot be read without loss"),
     "page.jpg": (b"<html>404</html>", "is not a picture in a known format"),
     "half.jpg": (jpeg(PICTURE)[:1500], "is damaged and cannot be decoded"),
     "cmyk.jpg": (jpeg(PICTURE.convert("CMYK")), "CMYK without a colour profile"),

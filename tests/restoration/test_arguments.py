@@ -54,12 +54,23 @@ def test_seeds_that_are_fine() -> None:
         *(("motion:1e30", "integer from 0"), ("motion:" + "9" * 5000, "integer from 0"), ("motion:x", "integer from 0")),
         *((np.ones((1026, 1)), "at most 1025 x 1025"), (np.array([["a"]]), "must hold numbers")),
         *((np.array([[{}]], dtype=object), "must hold numbers"), (np.ones(3), "table of numbers")),
-        (np.array([[np.inf]]), "NaN or infinite"),
+        *((np.array([[np.inf]]), "NaN or infinite"), ("gausian:2.5", "Unknown kernel .* gaussian:STD"), ("", "Unknown kernel")),
     ],
 )
 def test_absurd_kernels(kernel: Any, says: str) -> None:
     with pytest.raises(LeaderError, match=says):
         as_kernel(kernel)
+
+
+@pytest.mark.parametrize("image", [None, b"P5", 3, Path(__file__).open, {"a": 1}])
+def test_what_is_no_picture_is_named(image: Any) -> None:
+    with pytest.raises(UsageError, match=f"array or tensor; found {type(image).__name__}"):
+        as_picture(image)
+
+
+def test_tensors_of_a_dtype_unknown_to_numpy_are_read() -> None:
+    x = torch.rand(3, 9, 8).bfloat16()
+    assert np.array_equal(as_picture(x).pixels, x.permute(1, 2, 0).float().numpy())
 
 
 def test_kernels_by_words() -> None:

@@ -23,7 +23,7 @@ from leader.restoration.choice import Choice
 from leader.restoration.restore import restore
 from leader.train import defaults, trust_files
 from leader.train import trust_runs as runs
-from leader.train.trust_fit import FitSettings, Lesson, fit_calibration, fit_referee, loss, make_lesson
+from leader.train.trust_fit import FitSettings, Lesson, fit_calibration, fit_referee, loss, make_lesson, ratios
 from leader.trust import calibration
 from leader.trust.calibration import Calibration, beside
 from leader.trust.evidence import CHANNELS
@@ -60,6 +60,7 @@ def test_every_kind_of_case_can_be_run_and_kept(folder: Path, tmp_path: Path) ->
         runs.write_run(tmp_path / f"{place}.npz", replace(run, metric=place % 2 == 0))
         again = runs.read_run(tmp_path / f"{place}.npz")
         assert again.case["task"] == case.task and again.noise == run.noise and again.metric == (place % 2 == 0)
+        assert again.level == run.level and (run.level == run.noise) == (case.task != "jpeg")
         assert torch.equal(again.error, run.error), "to all digits"
         torch.testing.assert_close(again.evidence.features(), run.evidence.features(), atol=0.1, rtol=0.1)
         assert torch.equal(again.open, run.open)
@@ -94,6 +95,19 @@ def test_a_file_that_is_not_told_its_noise_finds_it(folder: Path) -> None:
     run = runs.run_case(CheapPrior(), case, runs.crop_of(folder, case))
     told = runs.run_case(CheapPrior(), replace(case, file={"given": True}), runs.crop_of(folder, case))
     assert told.noise == pytest.approx(0.04) and run.noise != told.noise and 0.02 < run.noise < 0.08
+
+
+def test_the_level_of_a_jpeg_is_its_strength_and_a_small_photograph_serves_whole(folder: Path) -> None:
+    """Pillow's luma table of quality 50 has a geometric mean of 45.3; at quality 90 its steps are a fifth."""
+    levels = []
+    for quality in (50, 90):
+        case = runs.RunCase("jpeg", 0.0, 0, 0, {"quality": quality}, side=runs.LARGE, file={"given": False})
+        run = runs.run_case(CheapPrior(), case, runs.crop_of(folder, case))
+        assert run.truth.shape == (3, 80, 80)
+        levels.append(run.level)
+        (family, level, _), *_ = ratios(Referee(), [run])
+        assert family == "jpeg" and level == calibration.nearest_level(run.level)
+    assert levels[0] == pytest.approx(45.3 / 12**0.5 / 255, rel=0.01) and levels[1] == pytest.approx(levels[0] / 5, rel=0.03)
 
 
 def test_half_of_the_files_say_how_noisy_they_are_and_jpegs_never() -> None:
@@ -144,14 +158,17 @@ def test_every_photograph_sees_every_noise_level_and_every_method() -> None:
 
 def test_factors_are_fitted_to_every_family_in_fair_parts() -> None:
     cases = runs.every_family(4, 2, side=32)
-    assert {case.side for case in cases} == {32}, "whatever the task and the kind of file"
+    assert {case.side for case in cases if case.task != "jpeg"} == {32}, "whatever the task and the kind of file"
+    blocks = [case for case in cases if case.task == "jpeg"]
+    assert {(case.side, case.look) for case in blocks} == {(runs.LARGE, "natural"), (runs.LARGE, "faithful")}
     assert [case.crop for case in cases] == sorted(case.crop for case in cases)
     kinds = {(case.task, case.file is not None) for case in cases[: len(cases) // 2]}
     assert kinds >= {("denoise", False), ("colourise", False), ("cs", False), ("sr", False)}
     assert kinds >= {(task, True) for task in runs.FILES}, "what people have are files"
     named = [case for case in cases if case.method is not None]
     assert len(named) == 4 * len(runs.FAMILIES) and {case.method for case in named} == set(runs.NAMED)
-    assert len(cases) == 4 * (3 * len(runs.FAMILIES) + len(runs.SIMPLE) + len(runs.FILE_TASKS))
+    assert len(blocks) == 4 * 4 and min(case.options["quality"] for case in blocks) < 20
+    assert len(cases) == 4 * (3 * len(runs.FAMILIES) + len(runs.SIMPLE) + len(runs.FILE_TASKS) - 1 + 4)
 
 
 def test_a_photograph_is_halved_as_often_as_asked_while_it_is_large_enough(folder: Path) -> None:

@@ -27,11 +27,15 @@ def list_images(source: str) -> list[Path]:
     return list_pictures(Path(str(resources.files("leader") / "samples" / "test")) if source == "test" else source)
 
 
-@lru_cache(maxsize=64)
 def load_image(path: Path, fit: str, size: int) -> Tensor:
     """A picture as [1, 3, size, size] float32 in [0, 1]; grey is repeated, transparency dropped, 8 bits per sample."""
     if fit not in FITS:
         raise unknown_name("way of bringing pictures to size", fit, FITS)
+    return _load_content(path, file_hash(path), fit, size)
+
+
+@lru_cache(maxsize=64)
+def _load_content(path: Path, content: str, fit: str, size: int) -> Tensor:
     picture = read_picture(path).rgb()
     if fit == "half":
         picture = picture.resize((max(1, picture.width // 2), max(1, picture.height // 2)), Image.Resampling.LANCZOS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, fields, is_dataclass
+from inspect import Parameter
 from typing import Annotated, Any
 
 import typer
@@ -75,7 +76,7 @@ def tasks(name: Name = None) -> None:
     to_stdout(f"{task.name}: {task.title}")
     to_stdout(task.description)
     for option, default in task.defaults.items() if isinstance(task, OperatorTask) else ():
-        to_stdout(f"  {option} = {default!r}")
+        to_stdout(f"  {option} = {'(required)' if default is Parameter.empty else repr(default)}")
     to_stdout(f"example: {task.example}")
 
 

@@ -51,6 +51,8 @@ class Jpeg(LinearOperator):
     measured     [N] bool, False for coefficients that were rounded to zero; None: all were measured
     doubt        [N] in grey levels, additional distance by which a coefficient may leave its cell, >= 0; None: zero
 
+    strength     how strong the compression was: the error of [0, 1] images of rounding to the geometric mean of luma's steps
+
     >>> Jpeg((1, 16, 16), torch.full((8, 8), 16.0))
     Jpeg('jpeg', [1, 16, 16])
     """
@@ -87,6 +89,7 @@ class Jpeg(LinearOperator):
             raise LeaderError(
                 f"JPEG needs {len(steps)} flags for measured coefficients; found {list(known.shape)} of {known.dtype}."
             )
+        self.strength = float(tables[0].log().mean().exp()) / math.sqrt(12) / 255
         self.level = rounding_error(tables, channels) if level is None else float(level)
         if not (self.level > 0 and math.isfinite(self.level)):
             raise LeaderError(f"The noise level of JPEG must be positive and finite; found {self.level}.")

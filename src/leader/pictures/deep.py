@@ -27,22 +27,31 @@ Shallow = NDArray[np.uint8]
 
 _SWAPPED = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}
 _SERVED = ("RGB;16", "RGBA;16")
+BITS, PLANES = 258, 284
+"""Tags of a TIFF: bits of each channel; 1 if channels are interleaved, 2 if they lie one after the other."""
 
 
 def is_deep(image: Image.Image) -> bool:
-    """Whether this freshly opened file holds 16-bit colour that Pillow would reduce to 8 bits."""
-    return any(";16" in _raw_mode(tile) for tile in getattr(image, "tile", ())) and image.mode in (
-        "RGB",
-        "RGBA",
-        "CMYK",
-    )
+    """Whether this freshly opened file holds 16-bit colour that Pillow would reduce to 8 bits.
+
+    In a TIFF whose channels lie one after the other only the tags tell: Pillow takes each byte for a sample.
+    """
+    raw = any(";16" in _raw_mode(tile) for tile in getattr(image, "tile", ()))
+    return (raw or _has_deep_planes(image)) and image.mode in ("RGB", "RGBA", "CMYK")
+
+
+def _has_deep_planes(image: Image.Image) -> bool:
+    """Whether this is a TIFF of 16-bit channels that lie one after the other."""
+    tags = getattr(image, "tag_v2", {})
+    return bool(tags.get(PLANES) == 2 and max(tags.get(BITS, (8,))) > 8)
 
 
 def read_deep(path: Path, formats: Sequence[str]) -> Deep:
     """The 16-bit samples [H, W, 3 or 4] of a file for which `is_deep` holds; Pillow's `formats` may open it."""
     with Image.open(path, formats=tuple(formats)) as image:
         modes = {_raw_mode(tile) for tile in image.tile} if isinstance(image, ImageFile.ImageFile) else set()
-        if not all(mode[:-1] in _SERVED for mode in modes) or "transparency" in image.info:
+        served = all(mode[:-1] in _SERVED for mode in modes) and not _has_deep_planes(image)
+        if not served or "transparency" in image.info:
             raise LeaderError(
                 f"{printable(path)} holds 16-bit samples in a layout that cannot be read without loss; "
                 "convert it to 16-bit RGB or RGBA."
@@ -104,14 +113,14 @@ def write_tiff(path: Path, samples: Deep | Shallow, icc: bytes | None, tags: Tre
         **(tags or {}),
         256: _numbers(LONG, width),
         257: _numbers(LONG, height),
-        258: _numbers(SHORT, *[8 * samples.itemsize] * channels),
+        BITS: _numbers(SHORT, *[8 * samples.itemsize] * channels),
         259: _numbers(SHORT, 8),  # deflate
         262: _numbers(SHORT, 1 if channels <= 2 else 2),  # black is zero, or RGB
         273: _numbers(LONG, 8),  # the strip follows the header
         277: _numbers(SHORT, channels),
         278: _numbers(LONG, height),
         279: _numbers(LONG, len(strip)),
-        284: _numbers(SHORT, 1),  # channels interleaved
+        PLANES: _numbers(SHORT, 1),  # channels interleaved
         317: _numbers(SHORT, 2),  # horizontal differences
     }
     if channels in (2, 4):

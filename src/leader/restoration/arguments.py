@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,8 @@ class Exactly:
 ImageLike = str | Path | Image.Image | NDArray[Any] | Tensor | Picture
 TableLike = str | Path | NDArray[Any] | Tensor | Exactly
 
+KERNELS = "gaussian:STD|disk:RADIUS|line:LENGTH:ANGLE|motion:SEED"
+"""Kernels that are drawn, as a user writes them."""
 SMALLEST_SIDE = 8
 LARGEST_VALUE = 3.0
 """Noise can push values of a [0, 1] image beyond its range, but not this far: larger values mean another range."""
@@ -52,7 +55,8 @@ def as_picture(image: ImageLike) -> Picture:
     elif isinstance(image, Image.Image):
         picture = from_pil(image)
     elif isinstance(image, Tensor):
-        picture = _from_array(_channels_last(image.detach().cpu()).numpy())
+        numbers = _channels_last(image.detach().cpu())
+        picture = _from_array((numbers.float() if numbers.dtype == torch.bfloat16 else numbers).numpy())  # unknown to NumPy
     elif (
         isinstance(image, (list, tuple))
         and image
@@ -61,7 +65,7 @@ def as_picture(image: ImageLike) -> Picture:
         raise UsageError(
             f"One picture is taken at a time; found a list of {len(image)}: write a loop over them, or use a folder."
         )
-    elif image is None or isinstance(image, (bytes, bytearray)):
+    elif isinstance(image, (bytes, bytearray)) or np.asarray(image).dtype == object or np.ndim(image) == 0:
         raise UsageError(f"A picture is a path, Pillow image, array or tensor; found {type(image).__name__}.")
     else:
         picture = _from_array(np.asarray(image))
@@ -152,6 +156,8 @@ def as_kernel(kernel: TableLike) -> Tensor:
         degrees = _number(angle, f"the kernel '{kernel}'") if colon else 0.0
         return line_kernel(_width(size, kernel, "LENGTH", WIDEST_KERNEL - 1), degrees)
     if isinstance(kernel, (str, Path)):
+        if isinstance(kernel, str) and (":" in kernel or not Path(kernel).suffix) and not os.path.exists(kernel):
+            raise UsageError(f"Unknown kernel '{printable(kernel)}': use one of {KERNELS.replace('|', ', ')}, or a file.")
         return load_kernel(_narrow(read_table(Path(kernel), "kernel", WIDEST_KERNEL**2)))
     return load_kernel(_narrow(kernel))
 

@@ -16,9 +16,8 @@ from torch import Tensor
 from leader.errors import LeaderError
 from leader.pictures import Picture
 from leader.priors.base import Prior
-from leader.restoration.borders import Window
 from leader.restoration.degrade import degrade
-from leader.restoration.restore import prepare
+from leader.restoration.restore import Preparation, prepare
 from leader.trust.error_map import is_in_metric
 from leader.trust.evidence import Evidence, Watch, gather
 
@@ -29,7 +28,7 @@ SCRATCHES = 5
 def draw_options(task: str, rng: np.random.Generator, side: int) -> dict[str, Any]:
     """Options of a task for pictures of `side` pixels, ready for JSON."""
     if task == "jpeg":
-        return {"quality": int(rng.integers(10, 93))}
+        return {"quality": round(10 * 9.2 ** rng.random())}  # 10 to 92, half below 30, where errors differ most
     if task == "deblur-gaussian":
         return {"kernel": f"gaussian:{rng.uniform(0.8, 2.5):.2f}"}
     if task == "deblur-motion":
@@ -53,9 +52,9 @@ def degrade_picture(
 
 def restore_file(
     prior: Prior, given: Picture, task: str, noise: float | None, seed: int, name: int, look: str, options: Mapping[str, Any]
-) -> tuple[Evidence, Window | None, bool]:
-    """The evidence of a restoration of quality standard, the position of the picture in its frame, and whether its data step
-    was in the metric of Sigma; noise None is estimated.
+) -> tuple[Evidence, Preparation, bool]:
+    """The evidence of a restoration of quality standard, what was run, and whether its data step was in the metric of Sigma;
+    noise None is estimated. Where the path is the mean of several runs, this is one of them.
     """
     chosen = {} if task == "jpeg" else _add_mask(options, given.pixels.shape[1])
     ready = prepare(given, task, sigma=noise, look=look, prior=prior, seed=seed, ids=name, **chosen)
@@ -64,7 +63,7 @@ def restore_file(
     evidence = gather(prior, ready.problem, result.images, watch, name)
     if evidence is None:
         raise LeaderError(f"The prior '{prior.name}' estimated no Sigma, which its referee needs; choose an estimator.")
-    return evidence, ready.posed.window, is_in_metric(result)
+    return evidence, ready, is_in_metric(result)
 
 
 def _add_mask(options: Mapping[str, Any], side: int) -> dict[str, Any]:

@@ -154,14 +154,14 @@ def _draw_below(bound: int, generator: torch.Generator) -> int:
 
 
 def ratios(referee: Referee, runs: Iterable[KeptRun]) -> list[tuple[str, float, Tensor]]:
-    """(family, noise for [0, 1] images, |error| / std over the open pixels) of runs, for `calibration.fit_factors`."""
+    """(family, level for [0, 1] images, |error| / std over the open pixels) of runs, for `calibration.fit_factors`."""
     found = []
     for run in runs:
         std = keep_known_pixels(referee.std(run.evidence), run.evidence)
         is_open = run.open
         if bool(is_open.any()):
             family = find_family(str(run.case["task"]), run.evidence.known, run.metric)
-            found.append((family, nearest_level(run.noise), (run.error.abs() / std)[:, is_open]))
+            found.append((family, nearest_level(run.level), (run.error.abs() / std)[:, is_open]))
     return found
 
 

@@ -26,7 +26,7 @@ from leader.errors import LeaderError
 from leader.files import replacing
 from leader.operators.base import LinearOperator
 from leader.operators.tasks import build_task
-from leader.presets.paths import find_path
+from leader.presets.paths import LOOKS, find_path
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.restoration.choice import Choice
@@ -34,7 +34,7 @@ from leader.restoration.tasks import TASKS
 from leader.sampler import Sampler
 from leader.train import defaults, trust_files
 from leader.train.data import Images, decode, halved, list_images
-from leader.trust.calibration import NODES, STRONG
+from leader.trust.calibration import NODES, STRONG, find_level
 from leader.trust.error_map import is_in_metric
 from leader.trust.evidence import Evidence, Watch, gather
 
@@ -93,6 +93,7 @@ class RunCase:
 class KeptRun:
     """Evidence and truth [C, H, W] in [-1, 1] of one run, and its case.
 
+    level   at which its factors stand (`calibration.find_level`)
     inside  the picture's part of the frame [H, W] bool, if the frame is larger
     metric  whether its data step was in the metric of Sigma
     """
@@ -100,6 +101,7 @@ class KeptRun:
     case: dict[str, Any]
     evidence: Evidence
     truth: Tensor
+    level: float
     inside: Tensor | None = None
     metric: bool = False
 
@@ -149,6 +151,8 @@ FILES = ("jpeg", "denoise", "deblur-gaussian", "denoise", "jpeg", "sr", "inpaint
 """Tasks of picture files, `FILES_A_TURN` after every turn of the others."""
 FILES_A_TURN = 4
 FILE_TASKS = tuple(dict.fromkeys(FILES))
+LARGE = 160
+"""Side in pixels of the crops that calibrate JPEG, whose noise is estimated: in small ones it is hardly known."""
 
 
 def _draw_case(rng: np.random.Generator, number: int, picture: int, side: int) -> RunCase:
@@ -267,7 +271,8 @@ def file_cases(
             noise = 0.0 if task == "jpeg" else levels[(picture + crop + place) % len(levels)]
             options = trust_files.draw_options(task, rng, side)
             told = options.get("factor", 1) > 2
-            cases.append(RunCase(task, noise, picture, crop, options, seed=number, side=side, file={"given": told}))
+            look = LOOKS[(picture + crop // 2) % 2] if task == "jpeg" else LOOKS[0]
+            cases.append(RunCase(task, noise, picture, crop, options, look=look, seed=number, side=side, file={"given": told}))
     return cases
 
 
@@ -278,23 +283,28 @@ def every_family(pictures: int, crops: int = 4, side: int = SIDE) -> list[RunCas
     quarter picture files, which is what people have: with unrounded measurements only, errors are underestimated.
     """
     few = max(1, crops // 2)
+    others = [task for task in FILE_TASKS if task != "jpeg"]
     cases = (
         calibration_cases(pictures, crops, side=side)
         + calibration_cases(pictures, few, methods=NAMED, side=side)
         + calibration_cases(pictures, few, SIMPLE, side=side)
-        + file_cases(pictures, few, side=side)
+        + file_cases(pictures, few, others, side=side)
+        + file_cases(pictures, 2 * crops, ["jpeg"], side=max(side, LARGE))
     )
     return sorted(cases, key=lambda case: (case.crop, case.picture))
 
 
 def crop_of(images: Images, case: RunCase) -> Tensor:
-    """The crop [3, S, S] in [0, 1] that a case asks for; a photograph is halved only while it stays large enough."""
+    """The crop [3, S, S] in [0, 1] that a case asks for; a photograph is halved only while it stays large enough. A smaller one
+    serves JPEG whole: nothing there has a fixed size.
+    """
     path = list_images(images)[case.picture]
     picture = decode(path)
     for _ in range(case.crop % 2 if case.halvings is None else case.halvings):
         if min(picture.size) >= 2 * case.side:
             picture = halved(picture)
-    return _cut_part(picture, case.crop // 2, case.side, path)
+    side = min(case.side, max(SIDE, min(picture.size))) if case.task == "jpeg" else case.side
+    return _cut_part(picture, case.crop // 2, side, path)
 
 
 def _cut_part(picture: Image.Image, number: int, side: int, path: Path) -> Tensor:
@@ -318,16 +328,15 @@ def run_case(prior: Prior, case: RunCase, picture: Tensor, name: int = 0) -> Kep
     evidence = gather(prior, problem, result.images, watch, name)
     if evidence is None:
         raise LeaderError(f"The prior '{prior.name}' estimated no Sigma, which its referee needs; choose an estimator.")
-    return KeptRun(vars(case), evidence, 2 * picture - 1, metric=is_in_metric(result))
+    return KeptRun(vars(case), evidence, 2 * picture - 1, find_level(problem), metric=is_in_metric(result))
 
 
 def _run_file(prior: Prior, case: RunCase, picture: Tensor, name: int) -> KeptRun:
     assert case.file is not None
     given = trust_files.degrade_picture(picture, case.task, case.noise, case.seed, case.options, case.file.get("jpeg"))
     level = case.noise if case.file["given"] else None
-    evidence, window, metric = trust_files.restore_file(
-        prior, given, case.task, level, case.seed, name, case.look, case.options
-    )
+    evidence, ready, metric = trust_files.restore_file(prior, given, case.task, level, case.seed, name, case.look, case.options)
+    window = ready.posed.window
     truth, inside = 2 * picture - 1, None
     if window is not None:
         inside = torch.zeros_like(evidence.misfit, dtype=torch.bool)
@@ -335,7 +344,7 @@ def _run_file(prior: Prior, case: RunCase, picture: Tensor, name: int) -> KeptRu
         whole = torch.zeros_like(evidence.restored)
         window.crop(whole).copy_(truth)
         truth = whole
-    return KeptRun(vars(case), evidence, truth, inside, metric)
+    return KeptRun(vars(case), evidence, truth, find_level(ready.problem), inside, metric)
 
 
 WHOLE = ("evidence_restored", "truth")
@@ -347,7 +356,7 @@ def write_run(path: Path, run: KeptRun) -> None:
     evidence = {f"evidence_{k}": v for k, v in vars(run.evidence).items() if isinstance(v, Tensor)}
     maps = {**evidence, "truth": run.truth, **({} if run.inside is None else {"inside": run.inside})}
     arrays: dict[str, Any] = {name: value.numpy(force=True) if name in WHOLE else _pack(value) for name, value in maps.items()}
-    numbers = {"noise": run.evidence.noise, "residual": run.evidence.residual, "metric": run.metric}
+    numbers = {"noise": run.evidence.noise, "residual": run.evidence.residual, "level": run.level, "metric": run.metric}
     header = json.dumps({"case": run.case, **numbers})
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, temporary.open("wb") as file:
@@ -362,7 +371,7 @@ def read_run(path: Path) -> KeptRun:
     truth, inside = arrays.pop("truth"), arrays.pop("inside", None)
     maps: dict[str, Any] = {name.removeprefix("evidence_"): value for name, value in arrays.items()}
     evidence = Evidence(**{"known": None, "given": None, **maps}, noise=header["noise"], residual=header["residual"])
-    return KeptRun(header["case"], evidence, truth, inside, header["metric"])
+    return KeptRun(header["case"], evidence, truth, header["level"], inside, header["metric"])
 
 
 def make_runs(

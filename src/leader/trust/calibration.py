@@ -21,7 +21,9 @@ from torch import Tensor
 
 from leader.errors import LeaderError
 from leader.files import replacing
+from leader.operators.jpeg import Jpeg
 from leader.priors.json_files import check_list, check_number, check_table
+from leader.problem import Problem
 from leader.toml import read_table
 from leader.trust.evidence import LEAST_NOISE
 from leader.trust.residual import measure_far_share
@@ -37,14 +39,21 @@ NODES = (0.0, 0.02, 0.05, 0.1)
 """Noise levels at which factors are fitted, for [0, 1] images."""
 STRONG = 0.2
 """One more for denoising, whose pictures have such noise."""
+WEAK = LEAST_NOISE / 2
+"""One more for picture files: where they show no noise, half a grey level and less, they err more than unrounded measurements
+without any.
+"""
 HOLE = 0.002
 """Share of a picture far from anything known above which inpainting fills a hole rather than scattered pixels."""
 LEAN = 32
 """Number of runs of all families that are added to a family's own at a noise level: referees behave much the same in all of
 them, and sixteen photographs alone determine a factor less well.
 """
-ALONE = ("colourise",)
-"""Families that use only their own runs, of all noise levels: errors of invented colours are unlike all others."""
+ALONE = {"colourise": LEAN, "jpeg": 2}
+"""Families that use only their own runs, on which no other leans, and how many of all levels are added at each: errors of
+invented colours are unlike all others, and so are those of a compression, which differ as much between its strengths as between
+pictures.
+"""
 METRIC = ", metric"
 """Ends the name of a family whose runs take their data step in the metric of Sigma: their errors are smaller."""
 Factors = tuple[float, ...]
@@ -118,7 +127,9 @@ def _read_nodes(given: Any, what: str, remedy: str) -> tuple[Node, ...]:
 
 
 def _interpolate(nodes: Sequence[Node], noise: float) -> Factors:
-    """Log-linear between noise levels; constant beyond the ends."""
+    """Log-linear between noise levels; constant beyond the ends. Where weak noise has factors, those of none are for none."""
+    if noise > 0 and len(nodes) > 1 and nodes[1].noise <= WEAK:
+        nodes = nodes[1:]
     places, here = [_locate(node.noise) for node in nodes], _locate(noise)
     if here <= places[0] or len(nodes) == 1:
         return nodes[0].factors
@@ -147,14 +158,23 @@ def find_family(name: str, known: Tensor | None, metric: bool = False) -> str:
     return (task.hole_family if task.hole_family and has_hole else task.trust_family or task.name) + METRIC * metric
 
 
+def find_level(problem: Problem) -> float:
+    """The level of a problem of one image at which its factors stand, for [0, 1] images: its noise; the strength of a JPEG
+    compression, of which the estimated noise says less.
+    """
+    operator = problem.operator
+    return operator.strength if isinstance(operator, Jpeg) else float(problem.sigma[0]) / 2
+
+
 def nearest_level(noise: float) -> float:
-    """The nearest of `NODES` and `STRONG` to an estimated noise level for [0, 1] images."""
-    return min((*NODES, STRONG), key=lambda node: abs(_locate(node) - _locate(noise)))
+    """The nearest of `NODES`, `WEAK` and `STRONG` to an estimated noise level for [0, 1] images; 0 for none at all."""
+    levels = (WEAK, *(node for node in NODES if node > 0), STRONG)
+    return min(levels, key=lambda node: abs(_locate(node) - _locate(noise))) if noise > 0 else 0.0
 
 
 def _locate(noise: float) -> float:
-    """The logarithm of a noise level; zero counts as half a grey level."""
-    return math.log(max(noise, LEAST_NOISE / 2))
+    """The logarithm of a noise level; what is weaker counts as `WEAK`."""
+    return math.log(max(noise, WEAK))
 
 
 def fit_factors(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
@@ -165,14 +185,16 @@ def fit_factors(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
     """
     if not ratios:
         raise LeaderError("There are no runs to calibrate with; give more pictures.")
-    whole = {level: quantiles([values for _, noise, values in ratios if noise == level]) for level in {r[1] for r in ratios}}
+    shared = [(level, values) for family, level, values in ratios if family.removesuffix(METRIC) not in ALONE]
+    whole = {level: quantiles([values for noise, values in shared if noise == level]) for level in {one[0] for one in shared}}
     families: dict[str, tuple[Node, ...]] = {}
     for family in sorted({name for name, _, _ in ratios}):
         nodes, own = [], quantiles([values for name, _, values in ratios if name == family])
         for level in sorted({noise for name, noise, _ in ratios if name == family}):
             chosen = [values for name, noise, values in ratios if (name, noise) == (family, level)]
-            share = len(chosen) / (len(chosen) + LEAN)
-            beside = own if family.removesuffix(METRIC) in ALONE else whole[level]
+            lean = ALONE.get(family.removesuffix(METRIC))
+            share = len(chosen) / (len(chosen) + (LEAN if lean is None else lean))
+            beside = whole[level] if lean is None else own
             nodes.append(Node(level, _blend(quantiles(chosen), beside, share), len(chosen)))
         families[family] = tuple(nodes)
     return Calibration(families)

@@ -17,7 +17,7 @@ from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.result import Result
 from leader.trust import maps
-from leader.trust.calibration import GAUSSIAN, LEVELS, SHOWN, calibration_of, find_family
+from leader.trust.calibration import GAUSSIAN, LEVELS, SHOWN, calibration_of, find_family, find_level
 from leader.trust.evidence import Evidence, Watch, gather
 from leader.trust.limits import FAR
 from leader.trust.referee import file_of, referee_of
@@ -90,7 +90,7 @@ def error_map(prior: Prior, problem: Problem, evidence: Evidence, apart: float =
     level, source = dict(GAUSSIAN), "uncalibrated"
     if calibration is not None:
         family = find_family(problem.operator.task, evidence.known, metric)
-        factors, measured = calibration.find_factors(family, evidence.noise / 2)
+        factors, measured = calibration.find_factors(family, find_level(problem))
         shown = factors[LEVELS.index(SHOWN)]
         std = std * shown / GAUSSIAN[SHOWN]
         level = {name: GAUSSIAN[SHOWN] * value / shown for name, value in zip(LEVELS, factors)}

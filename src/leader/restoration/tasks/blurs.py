@@ -20,13 +20,13 @@ from leader.forensics.noise.estimate import NoiseEstimate, rounding
 from leader.messages import Note, Remedy
 from leader.operators import paper_gaussian_taps
 from leader.pictures.picture import Picture
-from leader.restoration.arguments import Exactly, as_kernel, gaussian_std
+from leader.restoration.arguments import KERNELS, Exactly, as_kernel, gaussian_std
 from leader.restoration.borders import blurred_by_camera, extended_blur
 from leader.restoration.invention import strong_blur
 from leader.restoration.tasks.base import Measured, Option, Request, Task, Values
 
 AUTO = "auto"
-SHAPES = "FILE|gaussian:STD|disk:RADIUS|line:LENGTH:ANGLE|motion:SEED"
+SHAPES = f"FILE|{KERNELS}"
 DOUBT = 0.1
 """Relative uncertainty of the width of a given kernel."""
 LARGEST_DOUBT = 0.5

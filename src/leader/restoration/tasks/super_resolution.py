@@ -23,7 +23,7 @@ LARGEST_FACTOR = 16
 def _factor(factor: Any, request: Request) -> float:
     number = isinstance(factor, (int, float)) and not isinstance(factor, bool)
     if not number or not 1 <= factor <= LARGEST_FACTOR:
-        raise UsageError(f"The factor of super-resolution must be a number from 1 to {LARGEST_FACTOR}; found {factor}.")
+        raise UsageError(f"The factor of super-resolution must be a number from 1 to {LARGEST_FACTOR}; found {factor!r}.")
     return int(factor) if factor == int(factor) else float(factor)
 
 
