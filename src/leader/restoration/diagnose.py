@@ -47,6 +47,7 @@ NOISES = {
     "white": "white noise",
     "coloured": "noise that is not white but blotchy or coloured,",
     "shot": "noise that grows with the light,",
+    "grey": "noise that is the same in all colours,",
 }
 
 
@@ -333,7 +334,8 @@ def _noise(found: Findings) -> list[str]:
     if not found.noisy:
         return [f"Its noise is weak (at most {found.noise_level:.3f} of the range)."]
     level = f"{found.noise_level:.3f} of the range, {255 * found.noise_level:.0f} grey levels"
-    return [f"It is noisy: {NOISES[_kind(noise)]} of {level}."]
+    kind = "grey" if noise.spectrum is not None and noise.spectrum.without_colour else _kind(noise)
+    return [f"It is noisy: {NOISES[kind]} of {level}."]
 
 
 def _as_json(value: Any) -> Any:

@@ -240,3 +240,36 @@ def test_colourful_detail_behind_jpeg_is_no_noise() -> None:
     found = measure_noise(unit(file), history=read_history(file))
     assert noise_spectrum(unit(file), None, 0.3 * found.compression, math.inf) is not None, "by its power alone it would be"
     assert found.spectrum is None
+
+
+def of_one_colour(index: int, level: float) -> Image.Image:
+    """A bundled photograph with the same white noise in R, G and B, clipped and rounded."""
+    values = np.asarray(photograph(index)) + level * np.random.default_rng(index).standard_normal((192, 192, 1))
+    return Image.fromarray(values.round().clip(0, 255).astype(np.uint8))
+
+
+@pytest.mark.parametrize("level", [10, 25])
+def test_noise_that_is_the_same_in_all_colours_is_found(level: float) -> None:
+    found = [measure_noise(unit(of_one_colour(index, level))) for index in (1, 6, 12)]
+    assert all(one.spectrum is not None and one.spectrum.without_colour for one in found)
+    assert [255 * one.sigma / level for one in found] == pytest.approx([1, 1, 1], abs=0.15)
+
+
+def test_behind_jpeg_too() -> None:
+    for index in (6, 12):
+        file = jpeg(of_one_colour(index, 25), 90)
+        found = measure_noise(unit(file), history=read_history(file))
+        assert found.spectrum is not None and 255 * found.spectrum.level == pytest.approx(25, rel=0.2)
+
+
+def test_a_grey_picture_in_three_channels_has_the_noise_that_it_has_in_one() -> None:
+    grey = unit(photograph(6, 25, grey=True))
+    stored = measure_noise(np.repeat(grey, 3, axis=2))
+    assert stored.sigma == pytest.approx(measure_noise(grey).sigma, rel=0.02)
+
+
+def test_photographs_have_no_noise_of_all_colours_together() -> None:
+    for index in range(0, 16, 2):
+        clean = photograph(index)
+        assert measure_noise(unit(clean)).spectrum is None
+        assert measure_noise(unit(file := jpeg(clean, 75)), history=read_history(file)).spectrum is None
