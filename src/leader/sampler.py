@@ -382,10 +382,20 @@ class _Run:
         def noise(name: str) -> Tensor:
             if name == "start" and self.x_T is not None:
                 return self.x_T[rows].to(problem.y)
-            names, labels = [image.name for image in images], [self._grid(image).labels[image.position] for image in images]
-            return self.noise(names, labels, name, problem.image_shape).to(problem.y)
+            return torch.cat([self._draw(image, name, problem.image_shape, info is not None) for image in images]).to(problem.y)
 
         return Context(Ask(self.prior, predict), problem, self.prior.schedule, noise, lasting=lasting)
+
+    def _draw(self, image: _Image, name: str, shape: Sequence[int], stepping: bool) -> Tensor:
+        """The draw [1, C, H, W] of an image where it stands; inside a step the first plug-in that opposes it decides."""
+        grid = self._grid(image)
+
+        def white(position: int) -> Tensor:
+            return self.noise([image.name], [grid.labels[position]], name, shape)
+
+        found = (item.oppose(white, name, grid, image.position) for item in self.plan.plugins if stepping)
+        opposed = next((draw for draw in found if draw is not None), None)
+        return white(image.position) if opposed is None else opposed
 
     def _grid(self, image: _Image) -> Grid:
         return self.plan.grids[image.row]
