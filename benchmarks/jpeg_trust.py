@@ -1,6 +1,6 @@
 """How often the errors of JPEG restorations lie within the trust map's nine-of-ten interval, by quality.
 
-    python benchmarks/jpeg_trust.py run --images photos/val --part val       # resumes; records/jpeg-trust.jsonl
+    python benchmarks/jpeg_trust.py run --images photos/test --part test     # resumes; records/jpeg-trust.jsonl
     python benchmarks/jpeg_trust.py table
 
 Central crops of 160 px of halved photographs, every second of the folder, 4:2:0. The looks take turns over qualities and
@@ -26,14 +26,13 @@ from leader.trust.maps import NINE_OF_TEN
 RECORDS = locate_records("jpeg-trust")
 SIDE, EVERY = 160, 2
 QUALITIES = (10, 20, 40, 60, 75, 90)
-PARTS = ("val", "test")
 app = typer.Typer(add_completion=False, help=__doc__)
 
 
 @app.command()
 def run(
     images: Annotated[str, typer.Option(help="A folder of photographs.")],
-    part: Annotated[str, typer.Option(help="The name of the folder in the table: val or test.")],
+    part: Annotated[str, typer.Option(help="The name of the folder in the table.")],
 ) -> None:
     """Run what has no record yet."""
     torch.set_num_threads(1)
@@ -57,18 +56,17 @@ def run(
 def table() -> None:
     """Print the coverage by part and quality: mean, least and largest of single pictures."""
     records = read_records(RECORDS)
-    typer.echo("| quality | " + " | ".join(f"{part}: mean | single pictures" for part in PARTS) + " |")
-    typer.echo("| ---: |" + " ---: | --- |" * len(PARTS))
+    parts = list(dict.fromkeys(one["part"] for one in records))
+    typer.echo("| quality | " + " | ".join(f"{part}: mean | single pictures" for part in parts) + " |")
+    typer.echo("| ---: |" + " ---: | --- |" * len(parts))
     for quality in (*QUALITIES, "all"):
         own = [one for one in records if quality in (one["quality"], "all")]
-        cells = [_join([one for one in own if one["part"] == part]) for part in PARTS]
+        cells = [_join([one for one in own if one["part"] == part]) for part in parts]
         typer.echo(f"| {quality} | {' | '.join(cells)} |")
 
 
 def _join(rows: list[Record]) -> str:
     covered = [100 * one["coverage"] for one in rows]
-    if not covered:
-        return " | "
     inside = sum(75 <= value <= 98 for value in covered)
     return f"{mean(covered):.1f} % | {min(covered):.0f} to {max(covered):.0f} %; {inside} of {len(covered)} in 75 to 98"
 

@@ -70,7 +70,7 @@ class ShotNoise:
     def words(self) -> str:
         """The finding as a sentence without a full stop."""
         dark, bright = self.std(np.array([0.1, 0.9]))
-        return f"The noise grows with brightness: from {dark:.2g} in the shadows to {bright:.2g} in the lights"
+        return f"The noise grows with brightness: from {dark:.2g} in the shadows to {bright:.2g} in bright areas"
 
     def map(self, pixels: NDArray[np.floating[Any]]) -> Array:
         """Standard deviation of every pixel of [H, W, C], by the brightness around it."""
