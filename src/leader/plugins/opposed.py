@@ -49,7 +49,7 @@ class Opposed(Plugin):
         super().__post_init__()
         if self.last > self.first:
             raise LeaderError(
-                f"Opposed noise has a first time no smaller than its last, since times fall; found {self.first} and {self.last}."
+                f"Opposed noise begins at a time no smaller than it ends; found {self.first} and {self.last}."
             )
 
     def oppose(self, white: Callable[[int], Tensor], name: str, grid: Grid, position: int) -> Tensor | None:
