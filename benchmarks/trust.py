@@ -187,13 +187,14 @@ def main() -> None:
     parser.add_argument("--store", type=Path)
     parser.add_argument("--referee", type=Path, default=WEIGHTS)
     parser.add_argument("--part", choices=["val", "calib", "paths", "test", "between", "files", "many"], default="paths")
-    parser.add_argument("--write", action="store_true", help="replace the kept records of this part")
+    parser.add_argument("--write", action="store_true", help="replace the kept records of these problems")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     before = read_records(RECORDS)
     rows = before if chosen.store is None else measure(chosen.store, chosen.part, chosen.referee)
     if chosen.write and chosen.store is not None:
-        rows = [row for row in before if row["part"] != chosen.part] + rows
+        made = {_problem(row) for row in rows}
+        rows = [row for row in before if row["part"] != chosen.part or _problem(row) not in made] + rows
         RECORDS.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
     print(tables(list_maps(rows), chosen.part))
 

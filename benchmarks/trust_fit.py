@@ -4,6 +4,7 @@
     python benchmarks/trust_fit.py --store DIR score FILE                           scored on val again
     python benchmarks/trust_fit.py --store DIR calibrate FILE                       factors from the runs of calib, beside FILE;
                                                                                     families without runs keep theirs
+                                                                                    (--new: also levels that have some)
     python benchmarks/trust_fit.py --store DIR time PICTURE                         the map's share of a run's time, one thread
 
 DIR holds the runs of benchmarks/trust_runs.py. On val, half of the photographs give the factors by family of tasks and the
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +28,7 @@ from leader.problem import Problem
 from leader.result import Step
 from leader.train.trust_fit import FitSettings, fit_calibration, fit_referee, ratios, read_lessons
 from leader.train.trust_runs import KeptRun, RunCase, crop_of, read_run
-from leader.trust.calibration import LEVELS, SHOWN, Calibration, beside, calibration_of, quantiles
+from leader.trust.calibration import LEVELS, SHOWN, Calibration, Node, beside, calibration_of, quantiles
 from leader.trust.error_map import error_map
 from leader.trust.evidence import Watch, gather
 from leader.trust.referee import Referee
@@ -74,6 +76,12 @@ def score(referee: Referee, runs: list[KeptRun]) -> str:
     return f"{len(runs)} runs: {means}; {singles}; AUSE {np.mean(ause):.4f}"
 
 
+def join_nodes(kept: Sequence[Node], fitted: Sequence[Node]) -> tuple[Node, ...]:
+    """The factors of a family, with those that were fitted at levels at which it had none."""
+    had = {node.noise for node in kept}
+    return tuple(sorted((*kept, *(node for node in fitted if node.noise not in had)), key=lambda node: node.noise))
+
+
 def timing(picture: Path) -> str:
     """Processor time of the map, of watching the run too, over that of the run: DDNM, quality standard, Gaussian deblurring."""
     prior = load_prior("embedded")
@@ -117,6 +125,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=FitSettings.batch, help="of runs in a step of the fit")
     parser.add_argument("--likely", type=float, default=FitSettings.likely, help="how much the likelihood counts in the fit")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--new", action="store_true", help="calibrate only where a family has no factors at a noise level")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     if chosen.what == "fit":
@@ -130,8 +139,10 @@ def main() -> None:
     if chosen.what == "time":
         print(timing(chosen.file))
     elif chosen.what == "calibrate":
-        fitted, kept = fit_calibration(Referee.load(chosen.file), read(chosen.store, "calib")), calibration_of(chosen.file)
-        Calibration({**({} if kept is None else kept.families), **fitted.families}).save(beside(chosen.file))
+        fitted, table = fit_calibration(Referee.load(chosen.file), read(chosen.store, "calib")), calibration_of(chosen.file)
+        kept = {} if table is None else table.families
+        made = {name: join_nodes(kept.get(name, ()), nodes) if chosen.new else nodes for name, nodes in fitted.families.items()}
+        Calibration({**kept, **made}).save(beside(chosen.file))
     else:
         print(score(Referee.load(chosen.file), read(chosen.store, "val")))
 

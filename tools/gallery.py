@@ -165,7 +165,7 @@ def write_page(records: dict[tuple[str, str], Entry]) -> str:
 
 def _sections(records: dict[tuple[str, str], Entry]) -> Iterator[str]:
     for damage, kind in DAMAGES.items():
-        yield f"\n## {kind.title}\n\nDone to the picture: {kind.words}. Told to `leader`: the task `{kind.task}`.\n"
+        yield f"\n## {kind.title}\n\nDamage: {kind.words}. `leader` is given the task `{kind.task}`.\n"
         for name in NAMES:
             entry = records[damage, name]
             gain = "" if entry.after is None else f"{entry.before:.1f} to **{entry.after:.1f} dB**, "
@@ -179,8 +179,8 @@ HEAD = """# Gallery
 
 Eight photographs, six kinds of damage. Each strip shows the damaged picture, what `leader restore` made of it at the
 default quality, and the trust map: [dark blue is known to within one grey level of 255, red to no better than
-40](reading.md). The photographs are every second one of the sixteen that come with the package (CC0); none was picked
-for how it came out. One command makes this page: `python -m tools.gallery`.
+40](reading.md). The photographs are every second one of the sixteen that come with the package (CC0); none was chosen
+for its result. One command makes this page: `python -m tools.gallery`.
 
 Below each strip: PSNR against the undamaged photograph before and after (not for colours, which are invented), the
 verdict, and the share of pixels that the map says are within 10 grey levels of the truth."""

@@ -15,7 +15,7 @@ same bits alone, in any batch and in any order.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,10 +35,12 @@ from leader.priors.ledger import Ledger, recording
 from leader.problem import Problem
 from leader.result import OnStep, Result, Step, Visit, drain
 from leader.schedule import Grid
-from leader.uncertainty.estimators import Estimator, make_estimator
+from leader.uncertainty.estimators import Estimator, make_estimator, predicted
 
 TRUST_TIME = 100
 """Default time at which the posterior spread is stored in the Result."""
+
+Looks = Callable[[Grid], set[int]]
 
 DIVERGED = "The restoration diverged to NaN or infinite values; use smaller step sizes or more steps."
 
@@ -123,6 +125,7 @@ class Sampler:
         x_T: Tensor | None = None,
         noise: Noise | None = None,
         plan: Plan | None = None,
+        looks: Looks | None = None,
     ) -> Generator[Step, None, Result]:
         """The loop. Yields a Step per round; its return value is the Result (`leader.result.drain` fetches it).
 
@@ -130,6 +133,8 @@ class Sampler:
         x_T    the starting noise [B, C, H, W] instead of a draw
         noise  a source of draws instead of the seeded one
         plan   the result of `plan(problem)`, if it was already made
+        looks  the positions of a grid whose Sigma is of use; where no plug-in reads it and a head predicts it, only these have
+               one, and that whose spread is stored. None: all
         """
         if not isinstance(problem, Problem):
             raise UsageError(f"A sampler restores a Problem(y, operator, sigma); found {type(problem).__name__}.")
@@ -140,8 +145,9 @@ class Sampler:
         declared = dict.fromkeys(name for item in parts for name in item.draws)
         mirrored = any(item.mirrors for item in chosen.plugins)
         source = (MirroredNoise if mirrored else SeededNoise)(source.seed, tuple(declared))
-        run = _Run(self.prior, chosen, _on_one_device(problem, self.prior), noise or source, _check_start(x_T, problem))
-        return _loop(run, names, source.seed, self.choices.trust_time)
+        problem, start = _on_one_device(problem, self.prior), _check_start(x_T, problem)
+        run = _Run(self.prior, chosen, problem, noise or source, start, self.choices.trust_time, looks)
+        return _loop(run, names, source.seed)
 
 
 def _open_prior(prior: Prior | str | Path) -> Prior:
@@ -186,7 +192,7 @@ class _Image:
     visits: int = 0
 
 
-def _loop(run: _Run, names: list[int], seed: int, trust_time: int) -> Generator[Step, None, Result]:
+def _loop(run: _Run, names: list[int], seed: int) -> Generator[Step, None, Result]:
     images = [_Image(name, row) for row, name in enumerate(names)]
     state = run.start(images)
     trace: dict[int, list[Visit]] = {name: [] for name in names}
@@ -201,7 +207,7 @@ def _loop(run: _Run, names: list[int], seed: int, trust_time: int) -> Generator[
             visit = step.visit(i)
             trace[image.name].append(visit)
             clock = run.plan.grids[image.row].clock[image.position]
-            if step.sigma is not None and (clock <= trust_time or visit.u == -1):
+            if step.sigma is not None and (clock <= run.trust_time or visit.u == -1):
                 spread.setdefault(image.name, step.sigma[i].clamp_min(0).sqrt())
             if visit.u == -1:
                 restored[image.name] = run.finish(image, step.state.select(torch.tensor([i])))
@@ -221,6 +227,12 @@ def _loop(run: _Run, names: list[int], seed: int, trust_time: int) -> Generator[
     return Result(answer, stds, None, trace, run.ledger, seed, {**run.plan.settings, "seed": seed, "ids": names})
 
 
+def _find_stored(grid: Grid, trust_time: int) -> int:
+    """The position whose spread is stored: the first visited at or below `trust_time`, or the last."""
+    visited = grid.positions
+    return next((position for position in visited if grid.clock[position] <= trust_time), visited[-1])
+
+
 def _not_a_number(x0: Tensor, t: int) -> LeaderError:
     """Why Sigma at time t is not finite: the run itself, or the prior's variance alone."""
     if not bool(torch.isfinite(x0).all()):
@@ -231,12 +243,25 @@ def _not_a_number(x0: Tensor, t: int) -> LeaderError:
 class _Run:
     """Everything that is constant during a run, and the work of one round."""
 
-    def __init__(self, prior: Prior, plan: Plan, problem: Problem, noise: Noise, x_T: Tensor | None) -> None:
+    def __init__(
+        self,
+        prior: Prior,
+        plan: Plan,
+        problem: Problem,
+        noise: Noise,
+        x_T: Tensor | None,
+        trust_time: int,
+        looks: Looks | None,
+    ) -> None:
         self.prior, self.plan, self.problem, self.noise, self.x_T = prior, plan, problem, noise, x_T
+        self.trust_time = trust_time
         self.ledger = Ledger()
         self.estimator: Estimator | None = None
         if plan.estimator is not None:
             self.estimator = make_estimator(plan.estimator, prior, plan.settings["probes"])
+        self._looked: dict[Grid, set[int]] | None = None  # positions that have a Sigma; None: all
+        if looks is not None and self.estimator is predicted and not any(item.needs_sigma for item in plan.plugins):
+            self._looked = {grid: {*looks(grid), _find_stored(grid, trust_time)} for grid in set(plan.grids)}
         self._problems: dict[tuple[int, ...], tuple[Problem, dict[Hashable, Any]]] = {}
         self._believed: dict[int, Tensor] = {}  # the network's last x0 [C, H, W] of images with censored entries, by row
 
@@ -265,10 +290,10 @@ class _Run:
 
     def step(self, images: Sequence[_Image], state: State, index: int) -> Step:
         """One evaluation of every image."""
-        parts, first = [], 0
+        parts, first, looked = [], 0, self._is_looked_at(images)
         for group in self._groups(images):
             with self._count_calls(group):
-                parts.append(self._step(group, state.select(torch.arange(first, first + len(group))), index))
+                parts.append(self._step(group, state.select(torch.arange(first, first + len(group))), index, looked))
             first += len(group)
         return _join(parts)
 
@@ -281,7 +306,7 @@ class _Run:
                 restored = item.conclude(restored, context.problem)
             return restored[0]
 
-    def _step(self, images: Sequence[_Image], state: State, index: int) -> Step:
+    def _step(self, images: Sequence[_Image], state: State, index: int, looked: bool) -> Step:
         plan, grids = self.plan, [self._grid(image) for image in images]
         names, here = [image.name for image in images], [image.position for image in images]
         t = torch.tensor([grid.times[p] for grid, p in zip(grids, here)])
@@ -290,7 +315,7 @@ class _Run:
         estimate = plan.method.estimate(context, state, t)
         context = self._believe(context, images, estimate.prediction.x0)
         x0, sigma, mean = estimate.prediction.x0, None, None
-        if self.estimator is not None:
+        if self.estimator is not None and looked:
             sigma = self.estimator(context.ask, estimate.x, t, estimate.prediction, names).clamp(0, 1)
             if sigma.shape != x0.shape:
                 raise LeaderError(f"The estimator of Sigma returned the shape {list(sigma.shape)}; expected {list(x0.shape)}.")
@@ -309,6 +334,10 @@ class _Run:
         moved = plan.method.advance(context, state, estimate, x0_hat, t, u)
         jump = torch.tensor([b - a for a, b in zip(here, there)])
         return Step(tuple(names), index, t, u, moved, x0, x0_hat, sigma, mean, jump)
+
+    def _is_looked_at(self, images: Sequence[_Image]) -> bool:
+        """Whether Sigma of one of the images is wanted at its position: then all have it, so that a Step is whole."""
+        return self._looked is None or any(image.position in self._looked[self._grid(image)] for image in images)
 
     def _believe(self, context: Context, images: Sequence[_Image], x0: Tensor) -> Context:
         """The context with censored entries filled in from x0; valid until the next network call."""
@@ -353,10 +382,20 @@ class _Run:
         def noise(name: str) -> Tensor:
             if name == "start" and self.x_T is not None:
                 return self.x_T[rows].to(problem.y)
-            names, labels = [image.name for image in images], [self._grid(image).labels[image.position] for image in images]
-            return self.noise(names, labels, name, problem.image_shape).to(problem.y)
+            return torch.cat([self._draw(image, name, problem.image_shape, info is not None) for image in images]).to(problem.y)
 
         return Context(Ask(self.prior, predict), problem, self.prior.schedule, noise, lasting=lasting)
+
+    def _draw(self, image: _Image, name: str, shape: Sequence[int], stepping: bool) -> Tensor:
+        """The draw [1, C, H, W] of an image where it stands; inside a step the first plug-in that opposes it decides."""
+        grid = self._grid(image)
+
+        def white(position: int) -> Tensor:
+            return self.noise([image.name], [grid.labels[position]], name, shape)
+
+        found = (item.oppose(white, name, grid, image.position) for item in self.plan.plugins if stepping)
+        opposed = next((draw for draw in found if draw is not None), None)
+        return white(image.position) if opposed is None else opposed
 
     def _grid(self, image: _Image) -> Grid:
         return self.plan.grids[image.row]

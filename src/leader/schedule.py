@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -177,9 +178,14 @@ class Grid:
         return Grid(times, self.uniform, clock, labels)
 
     @property
+    def positions(self) -> list[int]:
+        """The positions at which the network is called: a move upward needs no call."""
+        return [i for i, (now, after) in enumerate(pairwise(self.times)) if after <= now]
+
+    @property
     def visits(self) -> int:
         """How many times of the grid cost a network call (upward moves are free)."""
-        return sum(1 for now, after in zip(self.times, self.times[1:]) if after <= now)
+        return len(self.positions)
 
     @cached_property
     def run_ends(self) -> tuple[int, ...]:

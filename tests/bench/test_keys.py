@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from leader.bench import keys
 from leader.bench.cell import Cell, Frozen
 from leader.bench.keys import identify, metrics_of_record
 from leader.bench.priors import fingerprint
-from leader.bench.records import Store, digest
+from leader.bench.records import Store, digest, read_lines
 from leader.bench.run import gather, run_experiment
 from leader.bench.running import run_cell
 from leader.engines import make_engine
@@ -38,8 +37,7 @@ def forgetful() -> None:
 
 def test_the_committed_records_have_their_keys() -> None:
     for path in sorted(RECORDS.glob("*.jsonl")):
-        for line in path.read_text().splitlines()[:3]:
-            record = json.loads(line)
+        for record in read_lines(path):
             assert digest([record["asked"], record["revisions"]]) == record["key"] and record["package"]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import resource
 from pathlib import Path
@@ -74,6 +75,32 @@ def test_the_finished_file_does_not_depend_on_the_order_of_arrival(tmp_path: Pat
         texts.append(store.path.read_bytes())
     assert texts[0] == texts[1]
     assert [item["key"] for item in read_lines(store.path)] == ["b", "c", "a"]
+
+
+def test_a_finished_file_holds_once_what_the_pictures_of_a_run_share(tmp_path: Path) -> None:
+    def asked(index: int, **more: object) -> dict[str, object]:
+        return {"image": f"hash{index}", "index": index, "method": "ddnm", "sigma": 0.0, "options": {}, **more}
+
+    several = [
+        *({**record(f"a{index}", psnr=20.0 + index), "asked": asked(index)} for index in range(3)),
+        {**record("b"), "asked": asked(0, sigma=0)},  # written differently, so a request of its own
+        {**record("c"), "asked": asked(1, sigma=0, options={"seed": 1}), "pictures": {"restored": "c-restored.png"}},
+        {**record("d"), "asked": asked(2, sigma=0), "commit": "abc"},
+        {**record("e"), "asked": asked(1, sigma=0, steps=5), "commit": "abc"},
+        {**record("f"), "asked": asked(5)},
+    ]
+    store = Store(tmp_path, "x")
+    with store.writing():
+        for item in several:
+            store.append(item)
+        store.finish([str(item["key"]) for item in several])
+    lines = [json.loads(line) for line in store.path.read_text().splitlines()]
+    assert [line.get("like") for line in lines] == [None, "a0", "a0", None, "b", None, None, "a0"]
+    assert lines[1] == {"key": "a1", "like": "a0", "asked": {"image": "hash1", "index": 1}, "psnr": 21.0}
+    assert list(map(canonical, Store(tmp_path, "x").own.values())) == list(map(canonical, several))
+    store.path.write_text("\n".join(map(canonical, lines[1:])) + "\n")
+    with pytest.raises(LeaderError, match="is like no record before it"):
+        Store(tmp_path, "x")
 
 
 @pytest.mark.parametrize("order", [("new", "old"), ("old", "new")])

@@ -216,6 +216,32 @@ def test_the_commands_work_together(done: Done) -> None:
     assert isinstance(wrong.exception, LeaderError) and "DDNM + UCPM" in str(wrong.exception)
 
 
+def test_a_dry_run_says_how_long_it_takes_from_runs_of_its_kind(tmp_path: Path) -> None:
+    experiment, said = tiny(tmp_path), list[str]()
+    form, store = experiment.form, Store(tmp_path / "records", experiment.name)
+    mine: dict[str, Any] = {"prior": {"name": form.prior}, "size": form.size, "device": form.device}
+    others = [{**mine, "size": 32}, {**mine, "device": "cuda"}, {**mine, "prior": {"name": "another"}}]
+    with store.writing():
+        for number, (asked, seconds) in enumerate([(mine, 3600.0), (mine, 7200.0), *((one, 9e9) for one in others)]):
+            numbers = {"seconds": seconds, "work": 3.0 * (number + 1), "calls": 3}
+            store.append({"key": str(number), "asked": {**asked, "at": number}, "revisions": {}, "package": "1", **numbers})
+    bill = module.dry_run(experiment, store, said.append)
+    assert bill.passes > 0 and said[-1].endswith(
+        f"about {1200 * bill.passes / 60:.0f} min of one worker, estimated from stored runs"
+    )
+    elsewhere = replace(experiment, form=replace(form, pace=720.0))
+    module.dry_run(elsewhere, Store(tmp_path / "none", experiment.name), said.append)
+    assert said[-1].endswith(f"about {0.2 * bill.passes:.0f} hours of one GPU at 720 s a pass")
+
+
+def test_cells_that_are_there_are_not_counted_as_work() -> None:
+    meter = module.Meter("x", 4, 40.0, quiet=True)
+    meter.skip(10.0)
+    assert str(meter) == "x: 0/3 cells"
+    meter.done(10.0)
+    assert str(meter).startswith("x: 1/3 cells, ") and meter.finished == 1
+
+
 def test_a_record_whose_picture_is_gone_is_run_again(tmp_path: Path) -> None:
     experiment = tiny(tmp_path, TOML.replace("timing = false", 'timing = false\nkeep = ["restored"]')).restricted("DDPG", "SR")
     store = Store(tmp_path / "records", experiment.name)

@@ -43,6 +43,7 @@ RECORD: dict[str, Any] = {
         ('name = "sr"', 'name = "rs"', "task 'rs'"),
         ("options = { factor = 4 }", "options = 4", "'options' in the task 'sr' must be a table"),
         ("options = { factor = 4 }", "options = { factor = nan }", "a finite number"),
+        *(("options = { factor = 4 }", f"options = {{ factor = {value} }}", "a finite number") for value in ("[nan]", "[[4]]")),
         ("options = { factor = 4 }", 'options = { factor = "four" }', "The task 'sr' cannot be built|factor"),
         ("sigma = 0.05", "sigma = -1", "a number from 0 to 10"),
         ('methods = ["ddpg"]', 'methods = "ddpg"', "must be a list of texts"),

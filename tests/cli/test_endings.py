@@ -38,8 +38,8 @@ def failing(error: BaseException) -> Callable[..., None]:
     [
         *((KeyboardInterrupt(), 130, "Interrupted"), (MemoryError(), 1, "not enough memory")),
         (OSError(errno.ENOSPC, "No space left on device", "/some/file"), 1, "/some/file"),
-        *((OSError(errno.EDQUOT, "Quota exceeded"), 1, "stdout"), (OSError(errno.EFBIG, "File too large", "f"), 1, "to f failed")),
-        *((OSError(errno.EIO, "Broken disk", "f"), 1, "Broken disk"), (OSError(errno.ENODEV, "No device"), 70, "this is a bug")),
+        *((OSError(errno.EDQUOT, "Quota"), 1, "to stdout failed (Quota)"), (OSError(errno.EFBIG, "", "f"), 1, "to f failed")),
+        *((OSError(errno.EIO, "Broken disk", "f"), 1, "Broken disk"), (OSError(errno.ENODEV, "None"), 70, "this is a bug")),
         *((KeyError("x"), 70, "KeyError"), (RecursionError("deep"), 70, "this is a bug in leader")),
         *((AssertionError(), 70, "LEADER_TRACEBACK=1"), (RuntimeError("first\nsecond"), 70, "first second")),
     ],

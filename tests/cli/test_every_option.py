@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from leader.bench import figures, tables
@@ -122,6 +125,9 @@ def test_web(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Open http://localhost:49213 " in result.output
     everywhere = runner.invoke(app, ["web", "--host", "0.0.0.0", "--port", "49215"])
     assert "Open http://127.0.0.1:49215 " in everywhere.output and seen.pop()[0].host == "0.0.0.0"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = runner.invoke(app, ["web", "--port", str(taken.getsockname()[1])])
+        assert refused.exit_code == 1 and "choose another --port" in refused.output and "Open http" not in refused.output
     assert runner.invoke(app, ["web", "--auth", "ann"]).exit_code == 2 and len(seen) == 1
     assert runner.invoke(app, ["web", "--name", "http://a.example"]).exit_code == 2 and len(seen) == 1
 
@@ -211,6 +217,11 @@ def test_bench_run_goes_where_it_was_told(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "timed.toml").write_text('tasks = ["sr"]\n[[rows]]\nmethods = ["ddnm"]\n[form.small]\ntimed = 1\n')
     run("bench", "run", tmp_path / "timed.toml", *common)
     assert reached.options["alone"].workers == 1 and not reached.words[2].fresh
+    with monkeypatch.context() as patch:
+        patch.setattr(loading, "device_named", lambda name: SimpleNamespace(type="cuda"))
+        patch.setattr("torch.cuda.device_count", lambda: 5)
+        run("bench", "run", "table1", *common)
+        assert reached.words[2].workers == 5, "one for each GPU"
     monkeypatch.setattr(bench_run, "run_experiment", lambda *_, **__: bench_run.Outcome(1, 2, 3, "too large"))
     failed = runner.invoke(app, ["bench", "run", "table1", *map(str, common)])
     assert failed.exit_code == 1 and "1 cells run, 2 found, 3 failed" in failed.stderr and "too large" in failed.stderr
@@ -271,7 +282,9 @@ def test_fit_variance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: 
         monkeypatch.setattr(train_tables, "fit_tables", lambda *_, crops=crops: crops)
         done = runner.invoke(app, ["fit-variance", "--prior", "other", "--images", str(tmp_path), "--out", str(out)])
         assert done.exit_code == 0 and said in done.stderr and done.stdout.strip() == str(out), done.output
-        told = "12 answers of the network and 34 steps in 56 s; squared error over predicted variance on held-out pictures: 0.88."
+        told = (
+            "12 answers of the network and 34 steps in 56 s; squared error over predicted variance on held-out pictures: 0.88."
+        )
         assert told in done.stderr
 
 
@@ -330,6 +343,8 @@ def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.M
     assert "6 runs of 100 steps will take about" in result.output
     _, crops, estimator = reached.words
     assert crops.shape == (2, 3, 48, 48) and estimator == "noise-energy"
+    middle = Image.open(pictures / "0.png").crop((32, 52, 128, 148)).resize((48, 48), Image.Resampling.BOX)
+    assert np.abs(crops[0].permute(1, 2, 0).numpy() - np.asarray(middle) / 255).mean() < 0.03, "at half size"
     monkeypatch.setattr(CheapPrior, "size", (64, 40))
     runner.invoke(app, ["calibrate-satp", "--images", str(pictures)])
     assert reached.words[1].shape == (3, 3, 40, 40), "as large as the network takes"
@@ -360,8 +375,9 @@ def test_the_minutes_and_the_cluster_of_runs(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(trust_fit, "fit_calibration", lambda *_: SimpleNamespace(save=print, families={"sr": nodes}))
     done = runner.invoke(app, ["calibrate", *map(str, words), "--referee", str(file)])
     shown = dict(zip(LEVELS, nodes[0].factors))[0.9]
-    assert f"sr: 90 % of errors lie within this many of the referee's standard deviations, by noise: 0.05: {shown:.2f} (9 runs)." in (
-        done.stderr
+    assert (
+        f"sr: 90 % of errors lie within this many of the referee's standard deviations, by noise: 0.05: {shown:.2f} (9 runs)."
+        in (done.stderr)
     )
 
 

@@ -27,6 +27,10 @@ def test_lists_and_details(kind: str) -> None:
     if kind == "priors":
         here = {line.split("\t")[0] for line in listed.stdout.splitlines() if line.endswith("\tyes")}
         assert here == {"embedded", *(name for name, entry in ENTRIES.items() if entry.on_disk)} < set(names)
+    head = {"plugins": "plug-in"}.get(kind, kind[:-1])
+    drawn = runner.invoke(app, [kind], env={"FORCE_COLOR": "1", "COLUMNS": "400", "TERM": "xterm"}).stdout.splitlines()
+    assert len(drawn) == len(names) + 1
+    assert all(0 <= line.find(name) < 8 for name, line in zip([head, *names], drawn)), "the first column"
     for name in names:
         shown = runner.invoke(app, [kind, name])
         assert shown.exit_code == 0 and name in shown.stdout
@@ -69,7 +73,12 @@ def test_a_prior_is_described_as_it_is_listed() -> None:
         shown = runner.invoke(app, ["priors", name]).stdout
         about = dict(line.split(": ", 1) for line in shown.splitlines() if ": " in line)
         title, size, *rest = rows[name]
-        assert (title, *rest) == (about["title"], about["licence"], about["source"], "yes" if about["on_disk"] == "True" else "no")
+        assert (title, *rest) == (
+            about["title"],
+            about["licence"],
+            about["source"],
+            "yes" if about["on_disk"] == "True" else "no",
+        )
         assert round(int(about["bytes"]) / 1e6) == int(size.removesuffix(" MB").replace(",", ""))
         assert ("No SHA-256 is known" in shown) is (about["sha256"] == "unknown")
 

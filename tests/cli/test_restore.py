@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from leader.cli import app
-from leader.pictures import Picture, figures, read_picture, write_picture
+from leader.pictures import Picture, figures, formats, read_picture, write_picture
 from leader.pictures.exif import ASCII, Tag
 from leader.pictures.metadata import Metadata
 from leader.restoration.restore import restore
@@ -100,16 +101,16 @@ def test_a_device_that_is_not_there(folder: Path, device: str) -> None:
     assert len(result.stderr.strip().splitlines()) == 1 and not Path("new.png").exists()
 
 
-def test_transparency_that_out_cannot_hold_is_refused_before_the_work(folder: Path) -> None:
+def test_what_out_cannot_hold_is_refused_before_the_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alpha = np.linspace(0, 1, 24 * 32, dtype=np.float32).reshape(24, 32)
     write_picture(folder / "alpha.png", Picture(np.full((24, 32, 3), 0.5, np.float32), alpha))
     result = runner.invoke(app, ["restore", "alpha.png", "out.jpg", "--task", "denoise", "--sigma", "0.1", "--steps", "2"])
     assert result.exit_code == 1 and "transparency" in result.stderr and not (folder / "out.jpg").exists()
     assert "network calls" not in result.stderr, "it was found out after the work"
-    write_picture(folder / "wide.png", Picture(np.full((16, 8200, 3), 0.5, np.float32)))
-    wide = ["restore", "wide.png", "out.webp", "--task", "sr", "--factor", "2", "--sigma", "0.1", "--steps", "1"]
+    monkeypatch.setitem(formats.FORMATS, ".webp", replace(formats.FORMATS[".webp"], side=63))
+    wide = ["restore", "in.png", "out.webp", "--task", "sr", "--factor", "2", "--sigma", "0.1", "--steps", "1"]
     result = runner.invoke(app, wide)
-    assert result.exit_code == 1 and "16400 x 32" in result.stderr and "Restored" not in result.stderr
+    assert result.exit_code == 1 and "at most 63 pixels on a side" in result.stderr and "Restored" not in result.stderr
 
 
 def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

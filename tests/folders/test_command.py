@@ -51,6 +51,8 @@ def test_a_folder_and_the_second_time(tree: Path, tmp_path: Path, monkeypatch: p
 def test_refused_pictures_end_with_a_code_of_their_own_and_failed_ones_before_them(tree: Path, tmp_path: Path) -> None:
     code, told = restore(tree, tmp_path / "out", "--task", "sr", "--factor", "2")
     assert code == 3 and "3 pictures: 0 restored, 0 found done, 3 not written" in told and results(tmp_path / "out") == {}
+    code, told = restore(tree, tmp_path / "kept", "--task", "sr", "--factor", "2", "--keep-failed")
+    assert code == 0 and "Verdicts: 3 failed." in told and len(results(tmp_path / "kept")) == 3
     (tree / "bad.png").write_text("no picture")
     assert restore(tree, tmp_path / "out", "--task", "sr", "--factor", "2")[0] == 1
 

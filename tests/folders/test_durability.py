@@ -154,6 +154,7 @@ def test_only_failures_in_a_row_end_the_run(tree: Path, tmp_path: Path, monkeypa
         save_picture(tree / name)
     real = DiskTarget.keep
     bad: set[str] = {"a.png", "d.png", "sub/c.png"}
+    kept: dict[str, bytes] = {}
 
     def keep(self: DiskTarget, file: Path, name: str) -> None:
         if name in bad:
@@ -164,6 +165,12 @@ def test_only_failures_in_a_row_end_the_run(tree: Path, tmp_path: Path, monkeypa
     outcome = go(tree, tmp_path / "some")
     assert outcome.restored == 2 and {name for name, _ in outcome.failed} == bad
     assert os.strerror(number) in outcome.failed[0][1]
+    for name in ("b.png", "e.png"):
+        kept[name] = (tree / name).read_bytes()
+        (tree / name).write_text("no picture")
+    assert len(go(tree, tmp_path / "between").failed) == 5, "nor are those that have another picture's fault between them"
+    for name, content in kept.items():
+        (tree / name).write_bytes(content)
     bad |= {"b.png", "e.png"}
     with pytest.raises(LeaderError, match=f"{run_module.MOST_WRITE_FAILURES} results in a row"):
         go(tree, tmp_path / "all")

@@ -23,7 +23,7 @@ from leader.folders.manifest import LocalManifest, encode_line
 from leader.folders.meter import FolderMeter
 from leader.folders.names import check_name, find_clashes, is_source_name, name_results
 from leader.folders.work import restore_some
-from leader.pictures import Picture, write_picture
+from leader.pictures import Picture, formats, write_picture
 from leader.priors import loading
 from leader.restoration.request import RestoreRequest
 from leader.trust import Verdict
@@ -338,12 +338,13 @@ def test_a_result_that_its_format_cannot_hold_is_refused_before_the_work(
     picture = Picture(np.full((24, 32, 3), 0.5, np.float32), np.eye(24, 32, dtype=np.float32))
     write_picture(tree / "clear.png", picture)
     (tree / "clear.png").rename(tree / "clear.jpg")
-    save_picture(tree / "wide.webp", 16, 8200)
+    save_picture(tree / "wide.webp", 16, 24)
+    monkeypatch.setitem(formats.FORMATS, ".webp", replace(formats.FORMATS[".webp"], side=47))
     for name in NAMES:
         (tree / name).unlink()
     monkeypatch.setattr(CheapPrior, "_predict", None)
     (_, clear), (_, wide) = go(tree, tmp_path / "out", {"task": "sr", "factor": 2}).failed
-    assert "transparency" in clear and "16400 x 32" in wide
+    assert "transparency" in clear and "at most 47 pixels on a side" in wide
 
 
 def test_a_failed_picture_is_tried_again_and_judged_again(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -520,6 +521,12 @@ def test_a_worker_cannot_name_its_results(tree: Path, tmp_path: Path, monkeypatc
             for answer in restore_some(task, names)
         ]
 
+    (tmp_path / "mine.png").write_bytes(b"mine")
+    target = DiskTarget(tmp_path / "other")
+    target.open().close()
+    with pytest.raises(LeaderError, match="not in the folder of unfinished results"):
+        target.keep(tmp_path / "mine.png", "a.png")
+    assert (tmp_path / "mine.png").exists()
     monkeypatch.setattr(run_module, "restore_some", lying)
     outcome = go(tree, tmp_path / "out")
     assert len(outcome.failed) == 3 and "not requested" in outcome.failed[0][1]
@@ -570,3 +577,11 @@ def test_a_prior_that_cannot_be_used_ends_a_run_without_results_and_costs_the_re
         go(tree, tmp_path / "none")
     outcome = go(tree, tmp_path / "some")
     assert outcome.found == 3 and outcome.failed == [("d.png", "It is damaged.")]
+    monkeypatch.undo()
+    monkeypatch.setattr(loading, "load_prior", lambda name, **options: CheapPrior())
+    wrong = {UsageError: "words", LeaderError: "prior"}[type(error)]
+    said = work.PictureAnswer("failed", "It is damaged.", wrong=wrong)  # by another worker
+    real = restore_some
+    monkeypatch.setattr(run_module, "restore_some", lambda task, names: [said] if names != ("a.png",) else real(task, names))
+    outcome = go(tree, tmp_path / "later")
+    assert outcome.restored == 1 and [name for name, _ in outcome.failed] == ["b.png", "d.png", "sub/c.png"]

@@ -279,9 +279,20 @@ def test_between_noise_levels_factors_are_log_linear_and_beyond_them_constant() 
         assert known and factors == pytest.approx((factor,) * 4)
 
 
+def test_weak_noise_has_factors_of_its_own_where_there_are_any() -> None:
+    none, weak, some = (Node(noise, (factor,) * 4, 8) for noise, factor in ((0.0, 1.0), (calibration.WEAK, 4.0), (0.02, 2.0)))
+    table = Calibration({"sr": (none, weak, some), "cs": (none, some), "hole": (none,)})
+    for family, noise, factor in (
+        *(("sr", 0.0, 1.0), ("sr", 1e-4, 4.0), ("sr", 0.005, 4.0), ("sr", 0.01, 8**0.5), ("sr", 0.02, 2.0)),
+        *(("cs", 0.0, 1.0), ("cs", 1e-4, 1.0), ("cs", 0.01, 2**0.5), ("hole", 0.01, 1.0)),
+    ):
+        assert table.find_factors(family, noise)[0] == pytest.approx((factor,) * 4), (family, noise)
+
+
 def test_a_level_that_was_found_counts_to_the_nearest_of_those_calibrated() -> None:
-    found = [calibration.nearest_level(noise) for noise in (0.0, 0.002, 0.011, 0.03, 0.033, 0.069, 0.072, 0.14, 0.15, 0.5)]
-    assert found == [0.0, 0.0, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1, 0.2, 0.2]
+    levels = (0.0, 1e-5, 0.009, 0.011, 0.03, 0.033, 0.069, 0.072, 0.14, 0.15, 0.5)
+    found = [calibration.nearest_level(noise) for noise in levels]
+    assert found == [0.0, 0.005, 0.005, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1, 0.2, 0.2]
 
 
 def test_conformal_factors_cover_what_they_say_and_count_runs_not_pixels() -> None:
@@ -307,7 +318,9 @@ def test_a_family_with_few_runs_leans_on_all_at_its_noise_level() -> None:
     assert high.factors == pytest.approx((9.0,) * 4) and high.runs == 1 and high.noise == 0.1
     assert table.families["cs"][0].factors == pytest.approx((4.0,) * 4)
     colours = [("colourise", noise, torch.full((6,), 2.0)) for noise in (0.0, 0.1)]
-    low, high = fit_factors([*colours, *others]).families["colourise"]
+    table = fit_factors([*colours, *others])
+    low, high = table.families["colourise"]
+    assert table.families["cs"][0].factors == pytest.approx((4.0,) * 4), "and nothing leans on them"
     assert low.factors == high.factors == pytest.approx((2.0,) * 4), "invented colours lean on themselves alone"
     weak, strong = [("jpeg", 0.02, torch.full((6,), 1.0))] * 2, [("jpeg", 0.2, torch.full((6,), 4.0))] * 4
     low, high = fit_factors([*weak, *strong, *others]).families["jpeg"]

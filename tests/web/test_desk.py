@@ -9,6 +9,7 @@ from dataclasses import fields
 import pytest
 
 from leader.errors import LeaderError, UsageError
+from leader.web import jobs
 from leader.web.jobs import BUSY, LOST, Desk, Job
 from leader.web.limits import Limits, fit_limits
 
@@ -99,20 +100,24 @@ def test_a_job_that_takes_too_long_is_refused_in_a_sentence() -> None:
         old.check()
 
 
-def test_an_error_of_ours_is_logged_and_told_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_ours_is_logged_and_told_without_its_text(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(job: Job) -> None:
         raise KeyError("/a/path/of/ours")
 
     def refused(job: Job) -> None:
         raise LeaderError("This cannot be done.")
 
+    trimmed: list[int] = []
+    monkeypatch.setattr(jobs, "trim_memory", lambda: trimmed.append(1))
     desk = Desk(Limits())
     first = desk.submit("a", broken)
     _until_over(first)
     second = desk.submit("a", refused)
     _until_over(second)
     assert (first.error, second.error) == (LOST, "This cannot be done.")
-    assert "/a/path/of/ours" in caplog.text
+    assert "/a/path/of/ours" in caplog.text and len(trimmed) == 2, "memory is given back after every job"
     desk.close()
 
 

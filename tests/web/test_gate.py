@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import json
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,12 +23,15 @@ starlette = pytest.importorskip("starlette.applications", reason="the page needs
 from starlette.testclient import TestClient  # noqa: E402
 
 from leader import defaults  # noqa: E402
+from leader.errors import LeaderError  # noqa: E402
 from leader.pictures import Picture, read_picture, write_picture  # noqa: E402
 from leader.pictures.exif import ASCII, Tag  # noqa: E402
 from leader.pictures.metadata import Metadata  # noqa: E402
 from leader.presets.paths import LOOKS, QUALITIES  # noqa: E402
 from leader.priors.catalogue import ENTRIES  # noqa: E402
+from leader.restoration.degrade import degrade_file  # noqa: E402
 from leader.trust.maps import legend_entries  # noqa: E402
+from leader.web import routes, work  # noqa: E402
 from leader.web import site as sites  # noqa: E402
 from leader.web.gate import COOKIE, Gate, client_of  # noqa: E402
 from leader.web.jobs import Job  # noqa: E402
@@ -68,6 +74,7 @@ def test_name_and_password_are_asked_for_everywhere_but_at_the_health_endpoint(s
         answer = client.get(address)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Basic")
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
     for wrong in ("ann:pass", "bob:pass:word", "ann:pass:word "):
         token = base64.b64encode(wrong.encode()).decode()
         assert client.get("/api/files/x/y", headers={"authorization": f"Basic {token}"}).status_code == 401
@@ -81,6 +88,7 @@ def test_a_browser_gets_one_mark_and_keeps_it(site: Site) -> None:
     client = opened(site)
     assert "set-cookie" not in client.get("/").headers
     client.cookies.clear()
+    assert "set-cookie" not in client.get("/static/main.js").headers, "files come together: each would bring a mark of its own"
     mark = client.get("/").headers["set-cookie"]
     assert client_of({COOKIE: mark.split("=")[1].split(";")[0]}) is not None, "one that is known again"
     assert mark.startswith(COOKIE)
@@ -103,6 +111,10 @@ def test_nothing_may_be_loaded_from_elsewhere_and_no_script_stands_in_the_page(s
     assert page.headers["referrer-policy"] == "no-referrer", "nor hears of it"
     files = [client.get(f"/static/{path.name}") for path in STATIC.iterdir() if path.name != "index.html"]
     assert all(file.status_code == 200 and file.headers["x-content-type-options"] == "nosniff" for file in files)
+    kinds = {path.suffix: client.get(f"/static/{path.name}").headers["content-type"].split(";")[0] for path in STATIC.iterdir()}
+    kinds[".html"] = page.headers["content-type"].split(";")[0]
+    wanted = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+    assert kinds == wanted, "a browser that may not guess takes no others"
     weight = len(page.content) + sum(len(file.content) for file in files) + len(client.get("/api/site").content)
     assert weight < 200_000, "a page that is there at once; the five samples come after it"
     script = client.get("/static/main.js").headers
@@ -198,12 +210,20 @@ def test_a_wish_of_another_form_is_refused_in_a_sentence(site: Site, content: by
     )
 
 
-def test_samples(site: Site) -> None:
+def test_samples(site: Site, tmp_path: Path) -> None:
     client = opened(site)
     assert client.post("/api/samples/nonsense").status_code == 404
     assert client.get("/api/samples/nonsense.png").status_code == 404
     drawn = {name: client.get(f"/api/samples/{name}.png").content for name in SAMPLES}
     assert len(set(drawn.values())) == len(SAMPLES) == 5
+    for name, sample in SAMPLES.items():
+        if sample.task != "scratch":
+            photograph = resources.files("leader.samples") / "test" / sample.photograph
+            degrade_file(str(photograph), tmp_path / "x.png", sample.task, sigma=sample.sigma, **sample.options)
+            assert (tmp_path / "x.png").read_bytes() == drawn[name], "as `leader degrade` writes it, the same for everybody"
+    (tmp_path / "x.png").unlink()
+    sides = [Image.open(io.BytesIO(drawn[name])).width for name in ("small", "noisy")]
+    assert sides[0] * SAMPLES["small"].repair["factor"] == sides[1], "what is proposed undoes it"
     noisy = np.asarray(Image.open(io.BytesIO(drawn["noisy"])), dtype=float)
     clean = np.asarray(Image.open(str(resources.files("leader.samples") / "test" / SAMPLES["noisy"].photograph)), dtype=float)
     middle = (clean > 80) & (clean < 175)
@@ -226,6 +246,8 @@ def test_a_picture_is_taken_away_in_the_format_and_quality_asked_for(site: Site,
     assert all(Image.open(io.BytesIO(content)).size == (40, 30) for content in found.values())
     assert len(found["png", 20]) == len(found["png", 95]) and len(found["jpg", 20]) < len(found["jpg", 95])
     assert len(found["webp", 20]) < len(found["webp", 95])
+    unsaid = len(client.get(f"/api/export/{token}/jpg").content)
+    assert 2 * len(found["jpg", 20]) < unsaid < len(found["jpg", 95]), "a good one"
     assert "no-store" in client.get(f"/api/export/{token}/png").headers["cache-control"]
     for bad in ("gif", "png?quality=0", "jpg?quality=101", "jpg?quality=x", "jpg?quality=%C2%B2"):
         assert client.get(f"/api/export/{token}/{bad}").status_code == 400
@@ -255,6 +277,47 @@ def test_a_view_has_the_colours_of_its_picture_and_is_light_where_that_is_large(
     assert np.array_equal(np.asarray(views["transparent"]), values) and {
         view.info["icc_profile"] for view in views.values()
     } == {icc}
+
+
+def test_no_more_pictures_are_looked_at_at_once_than_jobs_run(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may take hundreds of megabytes, whoever asks."""
+    token = opened(site).post("/api/pictures", content=png()).json()["token"]
+    wish = {"picture": token, "repairs": [{"kind": "noisy"}], "sigma": "0.1", "quality": "draft"}
+    there, most, lock = list[int](), list[int](), threading.Lock()
+
+    def slowly(*_: Any, **__: Any) -> Any:
+        with lock:
+            there.append(1)
+            most.append(len(there))
+        time.sleep(0.02)
+        there.pop()
+        raise LeaderError("enough")
+
+    for owner, name in ((Site, "receive"), (Site, "sample"), (Site, "sample_file"), (Site, "diagnose"), (Site, "find_damage")):
+        monkeypatch.setattr(owner, name, slowly)
+    monkeypatch.setattr(routes, "_convert", slowly)
+    monkeypatch.setattr(work, "predict_seconds", slowly)
+    asked = [("POST", "/api/pictures", b"x"), ("POST", "/api/samples/small", b""), ("GET", "/api/samples/small.png", b"")]
+    asked += [("POST", "/api/estimate", json.dumps(wish).encode()), ("GET", f"/api/export/{token}/png", b"")]
+    asked += [("GET", f"/api/pictures/{token}/{kind}", b"") for kind in ("findings", "damage")]
+    app = starlette.Starlette(routes=list_routes(site))
+
+    async def ask(method: str, path: str, body: bytes) -> None:
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: Any) -> None: ...
+
+        headers = [(b"cookie", f"{COOKIE}={'0' * 32}".encode())]
+        scope = {"type": "http", "method": method, "path": path, "headers": headers, "query_string": b""}
+        with suppress(LeaderError):
+            await app(scope, receive, send)
+
+    async def ask_all() -> None:
+        await asyncio.gather(*(ask(*one) for one in asked))
+
+    asyncio.run(ask_all())
+    assert most == [1] * len(asked)
 
 
 def test_a_job_is_counted_and_stopped_by_its_client_alone(site: Site) -> None:

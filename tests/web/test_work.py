@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import itertools
 import json
 import threading
 import time
@@ -20,6 +21,7 @@ from PIL import Image
 
 import leader
 from leader.errors import LeaderError
+from leader.files import sha256_of
 from leader.forensics import Examination, examine
 from leader.messages import Note
 from leader.pictures import Picture, write_picture
@@ -90,13 +92,20 @@ def test_a_job_shows_previews_and_leaves_every_file(site: Site) -> None:
     assert files == set(outcome["files"]) == {"restored.png", "run.json", "cover.png", "levels.png", "map.png"}
     assert outcome["token"] != entry.token and outcome["size"] == (32, 24) and outcome["title"] == "Noise removed"
     assert Image.open(folder / "cover.png").size == Image.open(folder / "levels.png").size == (32, 24)
-    assert [outcome["numbers"][name] for name in ("network calls", "threads", "seed")] == ["6", "1", "3"]
+    numbers = ("network calls", "threads", "seed", "task", "noise level sigma", "method", "plug-ins", "steps of the grid")
+    told_numbers = ["6", "1", "3", "denoise", "0.1000 (given)", "ddnm", "none", "6"]
+    assert [outcome["numbers"][name] for name in numbers] == told_numbers
     assert job.outcomes == (outcome,) and len(outcome["story"]) == 3 and json.dumps(outcome)
     assert "32 x 24 pixels" in outcome["story"][1] and outcome["story"][0].startswith("You said")
     assert "small" in site.diagnose(entry)["found"]
     told = run(site, Wish((Repair("small", 1.5),), request=REQUEST), entry)[1][0]["story"][0]
     assert told.startswith("The program looked at the picture and found")
     assert site.pace.predict_seconds(1e6) != SECONDS_PER_PIXEL * 1e6, "runs are learned from"
+    kind = work._kind_of_run(work.prepare_repair(site, WISH, 0, site.examinations.take(entry), entry))
+    own = site.pace.predict_seconds(1e6, kind)
+    for _ in range(9):
+        site.pace.learn(1e6, 1e9, "other")
+    assert site.pace.predict_seconds(1e6, kind) == own, "most from those of the same kind"
 
 
 def test_every_job_has_the_threads_of_the_site(site: Site) -> None:
@@ -170,6 +179,7 @@ def test_repairs_follow_each_other_and_each_keeps_its_verdict_and_its_run(site: 
     assert all(whole >= later for whole, (_, _, later) in zip(left, seen))
     between = folder_of(site, first) / "restored.png"
     told = json.loads((folder_of(site, second) / "run.json").read_text())
+    assert told["input"]["sha256"] == sha256_of(between), "it is the result of the first one that was repaired"
     leader.restore(between, **RestoreRequest.from_run(told).arguments()).save(tmp_path / "again.png")
     assert (tmp_path / "again.png").read_bytes() == (folder_of(site, second) / "restored.png").read_bytes()
     further = run(site, WISH, site.store.find(first["token"], "c"))[1]
@@ -180,6 +190,7 @@ def test_a_long_run_shows_a_draft_first(site: Site, monkeypatch: pytest.MonkeyPa
     wish = Wish((Repair("noisy"),), request=RestoreRequest(quality="best", sigma=0.1))
     entry = given(site)
     seconds = work.predict_seconds(site, entry, wish)["seconds"]
+    monkeypatch.setattr(site.pace, "learn", lambda *_: None)  # whatever else this machine does
     monkeypatch.setattr(work, "LONG", (seconds["best"] + seconds["draft"]) / 2)
     monkeypatch.setattr(work, "QUICK", 1.0)
     job, (outcome,) = run(site, wish, entry)
@@ -190,6 +201,9 @@ def test_a_long_run_shows_a_draft_first(site: Site, monkeypatch: pytest.MonkeyPa
     draft = Image.open(io.BytesIO(job.preview or b""))
     assert draft.size == (32, 24) and outcome["numbers"]["seed"] == "0"
     assert not run(site, Wish(wish.repairs, request=wish.request, draft_first=False), entry)[0].drafted
+    usual = Wish(wish.repairs, request=RestoreRequest(sigma=0.1))
+    monkeypatch.setattr(work, "LONG", (seconds["standard"] + seconds["draft"]) / 2)
+    assert run(site, usual, entry)[0].drafted, "without a quality it is the usual one that may take long"
     assert work._is_worth_a_draft(9.0, 2.0) and not work._is_worth_a_draft(9.0, 9.5)
     monkeypatch.setattr(work, "LONG", 10.0)
     assert not work._is_worth_a_draft(9.0, 2.0)
@@ -297,7 +311,9 @@ def test_what_is_seen_is_what_was_done_to_it(site: Site) -> None:
     for pixels in (noisy, grey):
         values = Image.fromarray(np.round(255 * pixels.clip(0, 1)).astype(np.uint8))
         seen.append(set(site.diagnose(site.receive("c", partial(values.save, format="PNG")))["found"]))
-    assert seen == [{"noisy", "small"}, {"grey", "small"}]
+    values = Image.fromarray(np.round(255 * clean.clip(0, 1)).astype(np.uint8))
+    seen.append(set(site.diagnose(site.receive("c", partial(values.save, format="JPEG", quality=10)))["found"]))
+    assert seen == [{"noisy", "small"}, {"grey", "small"}, {"jpeg", "small"}]
 
 
 def test_scratches_are_proposed_as_a_mask(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,6 +331,7 @@ def test_scratches_are_proposed_as_a_mask(site: Site, monkeypatch: pytest.Monkey
     assert mask is not None
     known = mask_of(PNG + base64.b64encode(mask).decode(), (80, 96))
     assert known[10:90, 30:32].max() == 0 and known[:, :20].mean() > 0.9
+    assert "missing" in site.diagnose(entry)["found"]
     assert site.find_damage(given(site)) is None
     monkeypatch.setattr(sites, "CANVAS", 48)
     assert Image.open(io.BytesIO(site.find_damage(entry) or b"")).size == (40, 48)
@@ -375,12 +392,27 @@ def test_the_time_left_trusts_other_runs_at_first_and_this_run_later() -> None:
 
 def test_the_server_learns_its_pace_when_it_starts(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "CALIBRATION", (24, 32))
+    monkeypatch.setattr(time, "process_time", itertools.count(0.0, 8.0).__next__)
+    learned: list[tuple[float, float]] = []
+    learn = site.pace.learn
+
+    def note(cost: float, seconds: float) -> None:
+        learned.append((cost, seconds))
+        learn(cost, seconds)
+
+    monkeypatch.setattr(site.pace, "learn", note)
+    site.limits = replace(site.limits, threads=4)
     job = site.learn_pace()
     while not job.over:
         time.sleep(0.005)
     assert job.state == "done", job.error
     assert site.pace.predict_seconds(1e6) != SECONDS_PER_PIXEL * 1e6, "it has learned"
     assert len(site.store) == 0, "its own pictures are removed"
+    ((cost, seconds),) = learned
+    assert seconds == 8.0 / 4, "the processor's seconds, shared by the threads"
+    entry, wish = given(site, 32, 32), Wish((Repair("noisy"),), request=RestoreRequest(quality="draft", sigma=0.1))
+    made = work.prepare_repair(site, wish, 0, site.examinations.take(entry), entry)
+    assert cost == work.count_cost(made), "of the last picture; the first one warms up"
 
 
 def test_what_a_visitor_must_know_is_told_in_plain_words() -> None:
@@ -420,7 +452,9 @@ def test_a_visit_from_the_upload_to_the_download(site: Site, tmp_path: Path, mon
         return submit(client, do)
 
     monkeypatch.setattr(site.desk, "submit", note)
-    *_, last = (json.loads(line) for line in client.post("/api/restore", json=wish).text.splitlines())
+    answer = client.post("/api/restore", json=wish)
+    assert answer.headers["x-accel-buffering"] == "no" and answer.headers["cache-control"] == "no-store", "proxies pass it on"
+    *_, last = (json.loads(line) for line in answer.text.splitlines())
     assert clients == ["0" * 32], "one job per client"
     assert last["state"] == "done" and len(last["outcomes"]) == 1, last["error"]
     (outcome,) = last["outcomes"]

@@ -11,11 +11,14 @@ const held = new Map(); // address -> blob
 const answers = []; // for api/restore, one after the other: text of the whole stream
 const findings = { sentences: ["It is small."], repairs: [{ kind: "small", factor: 4 }], found: ["small"], fillable: false };
 let uploads = 0;
+let offline = false;
 
 const json = (body, ok = true) => ({ ok, json: async () => body });
 globalThis.fetch = async (address, { method = "GET", body } = {}) => {
   asked.push([method, address, typeof body === "string" ? JSON.parse(body) : body]);
+  if (offline) throw new TypeError("Failed to fetch");
   if (address === "api/site") return json(site);
+  if (address.startsWith("api/samples/")) return json({ token: "t9", size: [20, 30], view: "v9" });
   if (address === "api/pictures") return json({ token: `t${++uploads}`, size: [30, 20], view: `api/files/t${uploads}/view.png` });
   if (address.endsWith("/findings")) return json(structuredClone(findings));
   if (address === "api/estimate") return json({ seconds: { draft: 4.4, standard: 5030, best: 7000 }, same: ["draft", "best"] });
@@ -74,21 +77,41 @@ assert.deepEqual(asked.filter(([method]) => method === "HEAD").map(([, one]) => 
 assert.deepEqual([state.settings.quality, $("#start").disabled], ["draft", true], "nothing is chosen yet");
 assert.equal($("#accepted").textContent.includes(`${site.accepted}, up to 64 MB`), true);
 
+const nothing = "Nothing was found that must be repaired; choose what to do.";
+assert.deepEqual([$("#hint").textContent, $("#welcome").hidden, $("#tools").hidden, $("#rail").hidden], [nothing, true, false, false]);
+assert.deepEqual(all("#legend .swatch").map((one) => one.style.background), site.legend.map(({ colour }) => colour));
+await wait(320);
+assert.equal(last("api/estimate"), undefined, "nobody asks how long nothing takes");
+const seconds = [89.4, 90, 5399, 5400].map((await import(`${folder}/dom.js`)).formatDuration);
+assert.deepEqual(seconds, ["89 s", "2 min", "90 min", "1.5 h"]);
+const over = () => document.body.classList.contains("over");
+document.fire("dragover");
+document.fire("dragleave", { relatedTarget: document.body });
+assert.ok(over(), "still over the page");
+document.fire("dragleave");
+assert.ok(!over());
+
 // --- a picture comes in: its bytes are sent, not its name, and what is proposed is chosen
 const file = new File(["12345"], "my holiday.jpg", { type: "image/jpeg" });
 Object.assign($("#file"), { files: [file], value: "my holiday.jpg" });
 $("#file").fire("change");
+assert.equal($("#hint").textContent, "The program looks at the picture first.");
 await wait();
+assert.equal($("#hint").textContent, "");
 assert.deepEqual([$("#file").value, all("#queue img").at(-1).src, JSON.parse(session["leader-session"]).length], ["", "blob:0", 1]);
 assert.deepEqual(last("api/pictures"), ["POST", "api/pictures", file]);
 assert.deepEqual(asked.filter(([, one]) => one.endsWith("findings")).map(([, one]) => one), ["api/pictures/t1/findings"], "looked at once");
 const before = asked.length;
 const large = new File([new Uint8Array(site.upload_bytes + 1)], "large.png", { type: "image/png" });
+document.fire("dragover");
 document.fire("drop", { dataTransfer: { files: [large] } });
+assert.ok(!over());
 await wait();
 assert.equal(asked.length, before, "what is too large is not sent");
 assert.match($("#told").textContent, /64\.0 MB; at most 64 MB/);
 assert.deepEqual([state.pictures.at(-1).state, $("#told").hidden, $("#all").hidden], ["failed", false, true]);
+assert.match(all("#queue button").at(-1).textContent, /64.0 MB/, "in the queue, too");
+assert.equal($("#hint").textContent, "");
 state.pictures.pop();
 all("#queue button").at(-2).click();
 const picture = state.pictures[1];
@@ -107,6 +130,7 @@ check("blurred", true);
 $("#blur").value = "1.5";
 $("#blur").fire("change");
 check("missing", true);
+assert.ok($("#repairs").textContent.includes("Paint over what is missing."));
 for (const [label, value] of [["Seed", "7"], ["Look", "faithful"], ["Method", "ddrm"], ["Noise level, 0 to 1", "0.1"]]) setField(label, value);
 const best = all("#quality input").at(-1);
 best.fire("change");
@@ -115,6 +139,22 @@ const wanted = { picture: "t1", painted: "", draft_first: true, quality: "best",
 const repairs = [{ kind: "small", size: [45, 25] }, { kind: "noisy" }, { kind: "blurred", blur: 1.5 }, { kind: "missing" }];
 assert.deepEqual(last("api/estimate")[2], { ...wanted, repairs });
 assert.deepEqual(all("#quality .seconds").map((one) => one.textContent), ["about 4 s", "about 84 min", "the same as Draft"]);
+all("#queue button")[0].click();
+all("#queue button")[1].click();
+const field = (label) => [...all("input"), ...all("select")].find((one) => one.getAttribute("aria-label") === label);
+const typed = ["At most this width, in pixels", "At most this height, in pixels", "Seed", "Look", "Method", "Plug-ins"];
+assert.deepEqual(typed.map((label) => field(label).value), ["45", "25", "7", "faithful", "ddrm", ""], "what was chosen is still there");
+assert.deepEqual([$("#target").value, $("#blur").value, all("#quality input").map((one) => one.checked)], ["pixels", "1.5", [false, false, true]]);
+assert.deepEqual(all("#repairs input").filter((one) => one.type === "checkbox" || one.attributes.type === "checkbox").map((one) => [one.value, one.checked]), Object.keys(site.kinds).map((kind) => [kind, ["small", "noisy", "blurred", "missing"].includes(kind)]));
+$("#target").value = "size 1920 1080";
+$("#target").fire("change");
+assert.deepEqual([$("#target-size").textContent, picture.choices.given.small], ["30 × 20 becomes 1620 × 1080 pixels.", { size: [1920, 1080] }]);
+setField("At most this width, in pixels", "45");
+$("#target").value = "pixels";
+$("#target").fire("change");
+$("#blur").value = "";
+$("#blur").fire("change");
+assert.deepEqual(picture.choices.given.blurred, {}, "as found");
 setField("Noise level, 0 to 1", "");
 check("noisy", false);
 check("blurred", false);
@@ -130,9 +170,21 @@ const paint = (...points) => {
   pane.fire("pointerup", at(...points.at(-1)));
 };
 const tool = (words) => all("#brushes button").find((one) => one.textContent === words).click();
+const pressed = () => all("#brushes button").filter((one) => one.getAttribute("aria-pressed") === "true").map((one) => one.textContent);
+assert.deepEqual([$("#brushes").hidden, $(".mask").hidden, pane.classList.contains("painting"), pressed()], [false, false, true, ["Brush"]]);
 paint([3, 4], [12, 4]);
+const ring = $(".ring");
+assert.deepEqual([ring.hidden, ring.style.left, ring.style.top, ring.style.width], [false, `${at(12, 4).clientX - 100}px`, `${at(12, 4).clientY - 50}px`, "24px"]);
 tool("Eraser");
+assert.deepEqual(pressed(), ["Eraser"]);
 paint([6, 4]);
+tool("Move");
+assert.ok(!pane.classList.contains("painting"));
+pane.fire("pointermove", at(9, 9));
+assert.ok(ring.hidden, "nothing is painted here");
+tool("Eraser");
+pane.fire("pointerdown", at(5, 5));
+pane.fire("pointercancel", at(5, 5));
 paint([20, 19]);
 tool("Undo");
 const strokes = () => JSON.parse($(".mask").toDataURL().split(",").slice(1).join(","));
@@ -153,10 +205,27 @@ pane.fire("keydown", { key: "ArrowRight" });
 pane.fire("keydown", { key: " " });
 assert.deepEqual(strokes().at(-3), ["moveTo", "destination-out", 2.4, 15.96, 10], "the keyboard paints from the middle on");
 assert.equal(all("#brushes button").find((one) => one.textContent === "Redo").disabled, true);
+for (const [key, shiftKey] of [["ArrowUp", false], ["ArrowLeft", true], [" ", false]]) pane.fire("keydown", { key, shiftKey });
+assert.deepEqual(strokes().at(-3).slice(3), [11.16, 9.04], "in small steps and large ones");
+tool("Undo");
 tool("Undo");
 all("#queue button")[0].click();
+check("missing", true);
+$("#paint").click();
+assert.deepEqual(strokes(), [9, 7], "another picture has a sheet of its own");
 all("#queue button")[1].click();
-assert.equal(strokes().length, 9, "another picture, and back");
+assert.equal(strokes().length, 9, "and back");
+tool("Lasso");
+$("#brush-size").value = "60";
+$("#brush-size").fire("input");
+paint([2, 2], [8, 2], [8, 9]);
+assert.deepEqual(strokes().at(-1), ["fill", "", 6], "a lasso fills its inside");
+pane.fire("keydown", { key: " " });
+assert.deepEqual(strokes().at(-1)[0], "fill", "the keyboard draws no lasso");
+tool("Undo");
+$("#brush-size").value = "24";
+$("#brush-size").fire("input");
+tool("Eraser");
 tool("Clear");
 tool("Invert");
 assert.deepEqual(strokes().slice(-2), [["clearRect", "", 2.4, 0, 0, 30, 20], ["fillRect", "xor", 2.4, 0, 0, 30, 20]]);
@@ -172,7 +241,7 @@ const mask = $(".mask").toDataURL();
 answers.push(stream({ state: "waiting", ahead: 2 }, { ...running, preview: "data:image/jpeg;base64,AA" }, done(outcome("r1", { size: [30, 20] }), outcome("r2"))));
 const said = [];
 const doing = $("#doing");
-Object.defineProperty(doing, "textContent", { set: (text) => said.push([text, $("#left").textContent, $("#progress").value]), get: () => "" });
+Object.defineProperty(doing, "textContent", { configurable: true, set: (text) => said.push([text, $("#left").textContent, $("#progress").value]), get: () => "" });
 const shown = [];
 const after = $(".after");
 Object.defineProperty(after, "src", { set: (url) => (shown.push(url), after.setAttribute("src", url)), get: () => after.attributes.src });
@@ -184,6 +253,13 @@ assert.deepEqual(last("api/restore")[2], { ...others, painted: mask, repairs: [r
 const under = "Step 1 of 2: Restoring (this is a draft; the real one is under way)";
 assert.deepEqual(said.map(([text]) => text).slice(0, 3), ["Beginning", "2 pictures before yours", under]);
 assert.deepEqual(shown, ["data:image/jpeg;base64,AA", "api/files/r2/restored.png"], "the picture grew clear");
+assert.ok($("#brushes").hidden && !pane.classList.contains("painting"), "a result is not painted on");
+const now = (selector) => all(selector).filter((one) => one.getAttribute("aria-current")).map((one) => one.textContent);
+assert.deepEqual([now("#versions button"), now(".steps button"), now("#history button").length], [["Title r2"], ["!Title r2: look at it"], 1]);
+assert.deepEqual(all("#versions button").map((one) => one.textContent), ["Undo", "Photograph", "Title r1", "Title r2"]);
+assert.deepEqual(all("#result a").map((one) => one.attributes.href), ["api/files/r2/run.json"], "what there is");
+assert.deepEqual([all(".numbers td").map((one) => one.textContent), $(".numbers li").textContent], [["7"], "A note."]);
+assert.deepEqual([$("#map").hidden, $("#before").hidden, all(".pane-title")[0].hidden], [false, false, true]);
 assert.deepEqual([$("#left").textContent, $("#progress").value, $("#busy").hidden], ["about 61 s left", "0.5", true]);
 assert.deepEqual(picture.versions.map(({ token, parent, quality }) => [token, parent, quality]), [["r1", null, "best"], ["r2", "r1", "best"]]);
 assert.deepEqual(all(".verdict li").map((one) => one.textContent), ["It is odd.", "Made up."]);
@@ -191,14 +267,22 @@ assert.deepEqual(all(".steps button").map((one) => one.textContent), ["!Title r1
 assert.equal(JSON.parse(session["leader-session"]).length, 2, "remembered");
 
 // --- the level under the mouse, the map, before and after
-pane.fire("pointermove", at(20, 15));
-await wait();
-assert.equal($("#hover").textContent, "within 13 levels", "column 2 of 4, row 1 of 2, of the levels"); // 10 * 1 + 2 + 1
-pane.fire("pointermove", at(31, 15));
-await wait();
-assert.equal($("#hover").textContent, "", "beside the picture");
+for (const [place, words] of [[[20, 15], "may be more than 40 levels off"], [[20, 4], "within 3 levels"]]) {
+  pane.fire("pointermove", at(...place));
+  await wait();
+  assert.equal($("#hover").textContent, words, "column 2 of 4 of the levels, row 1 or 0 of 2"); // 39 * row + 2 + 1
+}
+assert.equal($("#hover").style.transform, `translate(${at(20, 4).clientX - 100 + 14}px, ${at(20, 4).clientY - 50 + 16}px)`, "beside the mouse");
+for (const place of [[31, 15], [-1, 15], [15, 21], [15, -1]]) {
+  pane.fire("pointermove", at(...place));
+  await wait();
+  assert.equal($("#hover").textContent, "", "beside the picture");
+}
 $("#map").click();
 assert.deepEqual([$(".map").src, $(".map").hidden, $("#legend").hidden], ["api/files/r2/cover.png", false, false]);
+$("#file").fire("keydown", { key: "b" });
+document.body.fire("keyup", { key: "x" });
+assert.ok(!$(".map").hidden && all(".slider")[0].style.left === "50%", "other keys, and those typed into a field");
 document.body.fire("keyup", { key: "t" });
 assert.deepEqual([$(".map").hidden, $("#legend").hidden], [true, true]);
 const [slider] = all(".slider");
@@ -206,7 +290,21 @@ slider.fire("keydown", { key: "PageUp" });
 assert.deepEqual([slider.style.left, $(".before").style.clipPath], ["60%", `inset(0 ${100 * (1 - (0.6 * 416 - 58) / 300)}% 0 0)`]);
 slider.fire("keydown", { key: "ArrowLeft" });
 assert.equal(slider.getAttribute("aria-valuenow"), "58");
+slider.fire("keydown", { key: "x" });
+assert.equal(slider.getAttribute("aria-valuenow"), "58");
+for (const [key, share] of [["Home", "0%"], ["End", "100%"]]) {
+  slider.fire("keydown", { key });
+  assert.equal(slider.style.left, share);
+}
+slider.fire("pointerdown", { clientX: 516, clientY: 150 });
+slider.fire("pointermove", { clientX: 100 + 104, clientY: 150 });
+assert.deepEqual([slider.style.left, $(".frame").style.transform], ["25%", "translate(58px, 8px)"], "the slider alone moves");
+slider.fire("pointerup");
+slider.fire("lostpointercapture");
+slider.fire("pointermove", { clientX: 300, clientY: 150 });
+assert.equal(slider.style.left, "25%");
 document.body.fire("keydown", { key: "b" });
+document.body.fire("keyup", { key: "x" });
 assert.equal(slider.style.left, "100%");
 document.body.fire("keyup", { key: "b" });
 
@@ -232,12 +330,40 @@ for (const [kind, id, x] of [["down", 1, 300], ["down", 2, 320], ["move", 2, 340
   pane.fire(`pointer${kind}`, { pointerId: id, clientX: x, clientY: 150 });
 }
 assert.ok(Math.abs(parseFloat(place().width) - 1.5 * wide) < 1e-6, "two fingers, first 40 and then 60 pixels apart");
+const corner = () => place().transform.match(/\((.*)px, (.*)px\)/).slice(1).map(Number);
+pane.fire("pointerdown", { clientX: 200, clientY: 150 });
+pane.fire("pointermove", { clientX: 200, clientY: 90 });
+pane.fire("pointerup");
+const start = corner();
+for (const [kind, id, x] of [["down", 1, 300], ["down", 2, 340], ["move", 2, 340], ["move", 1, 310], ["move", 2, 350], ["up", 1, 310], ["up", 2, 350]]) {
+  pane.fire(`pointer${kind}`, { pointerId: id, clientX: x, clientY: 150 });
+}
+slider.fire("pointerdown", { clientX: 300, clientY: 150 });
+slider.fire("pointermove", { clientX: 320, clientY: 170 });
+for (const kind of ["pointerup", "lostpointercapture"]) slider.fire(kind);
+assert.ok(Math.abs(corner()[0] - start[0] - 10) < 1e-6 && Math.abs(corner()[1] - start[1]) < 1e-6, "two fingers side by side move it");
 for (const [turn, width] of [[-9000, "3840px"], [9000, "60px"]]) {
   pane.fire("wheel", { deltaY: turn, clientX: 300, clientY: 150 });
   assert.equal(place().width, width, "64 screen pixels for one at most, all of it or one for one at least");
 }
+const zooms = [];
+for (const [target, about] of [["#zoom-in"], ["#zoom-out"], ["#zoom-fit"], ["#zoom-one"], ["#zoom-fit"]].map(([id]) => [$(id), "click"])) {
+  target[about]();
+  zooms.push($("#zoom").textContent);
+}
+for (const key of ["+", "-", "1", "0"]) {
+  pane.fire("keydown", { key });
+  zooms.push($("#zoom").textContent);
+}
+for (let twice = 0; twice < 2; twice++) {
+  pane.fire("dblclick", { clientX: 300, clientY: 150 });
+  zooms.push($("#zoom").textContent);
+}
+assert.deepEqual(zooms, ["125 %", "100 %", "500 %", "100 %", "500 %", "625 %", "500 %", "100 %", "500 %", "1000 %", "500 %"]);
+pane.fire("wheel", { deltaY: 9000, clientX: 300, clientY: 150 });
 $("#undo").click();
 assert.deepEqual([picture.shown, place().width], ["r1", "60px"], "a smaller picture in the same place");
+assert.deepEqual(all("#versions button").map((one) => one.textContent), ["Undo", "Photograph", "Title r1", "Title r2"], "and what came of it");
 assert.equal(all(".steps button").length, 0, "one step alone is no list");
 all("#history button")[0].click();
 assert.equal(picture.shown, "r2", "the last result is the first of the history");
@@ -248,17 +374,28 @@ const taken = [];
 const { click } = Object.getPrototypeOf(document.body);
 Object.getPrototypeOf(document.body).click = function () { this.tag === "a" ? taken.push([this.attributes.href, this.attributes.download]) : click.call(this); };
 $("#save").click();
+assert.ok($(".loss").hidden, "PNG loses nothing");
 setField("Format of the file", "jpg");
-state.save.quality = 55;
+assert.ok(!$(".loss").hidden);
+field("Quality of the file").value = "55";
+field("Quality of the file").fire("input");
+assert.equal($(".loss output").textContent, "55");
 $("#save").click();
 assert.deepEqual(taken, [["api/files/r2/restored.png", "my holiday-restored.png"], ["api/export/r2/jpg?quality=55", "my holiday-restored.jpg"]]);
 $("#further").click();
 assert.equal($("#start").textContent, "Repair further");
 check("small", true);
 assert.equal($("#target-size").textContent, "60 × 40 becomes 120 × 80 pixels.");
-answers.push(stream(done(outcome("f1"))));
+assert.ok($(".before").hidden === false && $(".slider").hidden === false);
+const growing = { ...running, step: 0, preview: "data:image/jpeg;base64,BB" };
+answers.push(stream({ state: "waiting", ahead: 1 }, { state: "waiting", ahead: 0 }, growing, { ...growing, preview: undefined, share: 0.75, drafted: false }, done(outcome("f1"))));
+Object.defineProperty(doing, "textContent", { set: (text) => said.push([text, $(".before").hidden, $(".slider").hidden]), get: () => "" });
+said.length = 0;
 $("#start").click();
 await wait(20);
+const under2 = "Restoring (this is a draft; the real one is under way)";
+assert.deepEqual(said, [["Beginning", false, false], ["1 picture before yours", false, false], ["You are next", false, false], [under2, false, false], ["Restoring", true, true], [under2, true, true]]);
+assert.deepEqual([field("Format of the file").value, $(".loss").hidden, $(".before").hidden, $(".slider").hidden], ["jpg", false, false, false]);
 assert.deepEqual([last("api/restore")[2].picture, last("api/restore")[2].repairs], ["r2", [{ kind: "small", factor: 2 }]]);
 assert.deepEqual([picture.versions.at(-1).token, picture.versions.at(-1).parent], ["f1", "r2"]);
 $(".base button").click();
@@ -273,6 +410,12 @@ for (const [answer, told] of [[stream(bad), bad.error], [stream(running), "The p
   assert.ok($("#told").textContent.startsWith(told), $("#told").textContent);
   assert.deepEqual([picture.state, state.running, last("api/restore")[2].painted], ["done", null, ""]);
 }
+
+offline = true;
+$("#start").click();
+await wait(20);
+assert.match($("#told").textContent, /^The program did not answer; see that it is still running/);
+offline = false;
 
 // --- every picture of the queue, with the repairs of this one; a stop ends the rest
 document.fire("paste", { clipboardData: { files: [new File(["a"], "my holiday.png", { type: "image/png" }), new File(["b"], "ü/c.png", { type: "image/png" })] } });
@@ -295,8 +438,16 @@ assert.deepEqual(state.pictures.map((one) => one.state), ["done", "done", "done"
 assert.equal(state.current, state.pictures.at(-1).id, "the one at work is shown");
 assert.deepEqual(last("api/stop")[0], "POST");
 
+answers.push(stream(bad));
+$("#all").click();
+await wait(20);
+assert.deepEqual([state.pictures.at(-1).state, all("#queue .failed .state").map((one) => one.textContent)], ["failed", ["It is too dark."]]);
+
 // --- two ways, the same seed
+const modes = () => ["restore", "compare"].map((mode) => $(`#mode-${mode}`).getAttribute("aria-pressed"));
+assert.deepEqual(modes(), ["true", "false"]);
 $("#mode-compare").click();
+assert.deepEqual([modes(), $("#before").hidden, all(".pane-title").map((one) => one.hidden)], [["false", "true"], true, [false, false]]);
 assert.deepEqual(all(".pane-title").map((one) => one.textContent), ["A: the photograph", "B: the photograph"]);
 state.sides[1].method = "ddnm";
 state.sides[1].plugins = "satp";
@@ -318,5 +469,8 @@ assert.equal($("#zip").hidden, false);
 picture.shown = "r1";
 $("#zip").click();
 await wait(20);
+all("#samples button")[0].click();
+await wait(20);
+assert.deepEqual([last("api/samples/small")[0], state.pictures.at(-1).name, state.pictures.at(-1).token], ["POST", "sample small", "t9"]);
 writeFileSync(`${folder}/all.zip`, new Uint8Array(await held.get(taken.at(-1)[0]).arrayBuffer()));
 process.exit(0);

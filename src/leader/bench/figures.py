@@ -54,7 +54,7 @@ def save_figure(make: Callable[[], Any], out: Path) -> None:
         raise LeaderError(f"A figure is written as {', '.join(BLANK)}; found '{out.name}'.")
     buffer = io.BytesIO()
     with drawing():
-        jpeg = {"pil_kwargs": {"quality": 90, "optimize": True, "progressive": True}}
+        jpeg = {"pil_kwargs": {"quality": 75, "optimize": True, "progressive": True}}
         make().savefig(buffer, format=out.suffix[1:], **(jpeg if out.suffix == ".jpg" else {"metadata": BLANK[out.suffix]}))
     write_atomically(out, buffer.getvalue())
 

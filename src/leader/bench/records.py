@@ -2,7 +2,7 @@
 
 A record is appended as one whole line and synced. A line cut short by a crash is recognised by its missing end and dropped.
 When a run is complete the file is rewritten in the order of the experiment, so its bytes do not depend on how the run
-proceeded.
+proceeded. What a run's record shares with the same run on another picture is then written once: see `shorten`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Store:
             last.pop(digest(record["asked"]), None)
         rest = [] if prune else [self.own[key] for key in sorted(last.values())]
         self.own = {record["key"]: record for record in [*chosen, *rest]}
-        text = "".join(canonical(record) + "\n" for record in self.own.values())
+        text = "".join(canonical(record) + "\n" for record in shorten(self.own.values()))
         write_atomically(self.path, text.encode())
 
     def picture(self, record: Record, kind: str) -> Path:
@@ -142,14 +142,54 @@ def _read_stored(path: Path, changed: int, size: int) -> tuple[Record, ...]:
 def read_lines(path: Path) -> Iterable[Record]:
     """The complete records of a file; a torn last line is dropped, a broken line elsewhere is an error."""
     lines = path.read_bytes().split(b"\n")
+    complete: dict[str, Record] = {}  # by key
     for number, line in enumerate(lines[:-1], 1):  # what follows the last line end is torn, or empty
         try:
             record = json.loads(line, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             raise LeaderError(f"Line {number} of '{path}' is not a record; remove that line.") from error
+        if isinstance(record, dict) and isinstance(record.get("like"), str) and isinstance(record.get("asked"), dict):
+            first = complete.get(record["like"])
+            if first is None:
+                raise LeaderError(f"Line {number} of '{path}' is like no record before it; remove that line.")
+            record = _complete(record, first)
         if (wrong := _wrong(record)) is not None:
             raise LeaderError(f"Line {number} of '{path}' is not a record: {wrong}; remove that line.")
+        complete[record["key"]] = record
         yield record
+
+
+_SHARED = ("revisions", "package", "commit")
+_VARIED = {"image", "index", "options", "seed"}
+"""What records of one run share, and the parts of the request in which they differ from picture to picture."""
+
+
+def shorten(records: Iterable[Record]) -> Iterator[Record]:
+    """Records as a file holds them: the first of a run in full; the others name it ("like") and hold what differs."""
+    firsts: dict[str, Record] = {}
+    for record in records:
+        asked, shared = record["asked"], {name: record.get(name) for name in _SHARED}
+        run = canonical([{name: None if name in _VARIED else value for name, value in asked.items()}, shared])
+        if run not in firsts:
+            firsts[run] = record
+            yield record
+            continue
+        first = firsts[run]
+        own = {name: value for name, value in record.items() if name not in _SHARED}
+        differing = {name: asked[name] for name in _VARIED if name in asked and _differ(asked[name], first["asked"][name])}
+        yield {**own, "asked": differing, "like": first["key"]}
+
+
+def _differ(value: Any, other: Any) -> bool:
+    """Whether two values are written differently: 1 and 1.0 are."""
+    return canonical(value) != canonical(other)
+
+
+def _complete(record: Record, first: Record) -> Record:
+    """A shortened record in full."""
+    shared = {name: first[name] for name in _SHARED if name in first}
+    own = {name: value for name, value in record.items() if name != "like"}
+    return {**shared, **own, "asked": {**first["asked"], **record["asked"]}}
 
 
 _KINDS = {

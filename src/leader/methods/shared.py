@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from leader.methods.base import Context, Estimate, per_image
 from leader.operators.base import SpectralOperator, where_measured
 from leader.operators.components import Components
 from leader.priors.adapters import learned_share
-from leader.priors.base import Prediction, from_x0
+from leader.priors.base import LatePrediction, Prediction, from_x0
 from leader.problem import Problem
 from leader.schedule import Grid, Schedule, grid_on, travel_grid
 
@@ -104,13 +104,16 @@ def _table(context: Context, values: Tensor, u: Tensor, eta: float, eta_b: float
 
 def clamp_x0(prediction: Prediction) -> Prediction:
     """The prediction with x0 clamped to [-1, 1]; eps is unchanged."""
-    return replace(prediction, x0=prediction.x0.clamp(-1, 1))
+    return LatePrediction(prediction.x0.clamp(-1, 1), prediction.eps, lambda: prediction.variance)
 
 
 def detached(prediction: Prediction) -> Prediction:
     """The prediction without its graph."""
-    variance = None if prediction.variance is None else prediction.variance.detach()
-    return Prediction(prediction.x0.detach(), prediction.eps.detach(), variance)
+
+    def variance() -> Tensor | None:
+        return None if prediction.variance is None else prediction.variance.detach()
+
+    return LatePrediction(prediction.x0.detach(), prediction.eps.detach(), variance)
 
 
 def misfit(context: Context, v: Tensor, t: Tensor, clamp: bool) -> tuple[Prediction, Tensor]:
@@ -158,9 +161,10 @@ def ancestral_step(
     to_x = (1 - after.abar) * (1 - beta).sqrt() / (1 - now.abar)
     mean = now.cast(to_x0) * x0_hat + now.cast(to_x) * estimate.x
     spread = now.cast(beta * (1 - after.abar) / (1 - now.abar))
-    predicted = estimate.prediction.variance
     trained = context.ask.prior.source == "learned"
-    if predicted is not None and (variance == "predicted" or (variance == "auto" and trained)):
+    asked = variance in ("predicted", "respaced") or (variance == "auto" and trained)
+    predicted = estimate.prediction.variance if asked else None  # a head works only when it is read
+    if predicted is not None and variance != "respaced":
         # Var[x_u | x_t] = beta_tilde + c0^2 Var[x0 | x_t]; the last step adds no noise.
         spread = spread + now.cast(to_x0**2 * (after.abar < 1)) * predicted
     if predicted is not None and variance == "respaced":

@@ -75,7 +75,7 @@ class WalshHadamard(SpectralOperator):
         pixels = self.image_shape[1] * self.image_shape[2]
         where = self.indices.to(y.device).expand(y.shape)
         w = torch.zeros(*y.shape[:2], pixels, dtype=y.dtype, device=y.device)
-        return w.scatter(2, where, y).reshape(-1, *self.image_shape)
+        return w.scatter_(2, where, y).reshape(-1, *self.image_shape)
 
     def measure(self, w: Tensor) -> Tensor:
         return w.flatten(2).gather(2, self.indices.to(w.device).expand(*w.shape[:2], -1))

@@ -127,8 +127,9 @@ def path_figure(visits: Sequence[Visit]) -> Any:
     figure = _new(6.5, 4.5)
     upper, lower = figure.subplots(2, 1, sharex=True)
     times = [visit.t for visit in visits]
-    if all(visit.U is not None for visit in visits):
-        upper.semilogy(times, [visit.U for visit in visits], marker=".", color="tab:purple")
+    known = [(visit.t, visit.U) for visit in visits if visit.U is not None]
+    if known:
+        upper.semilogy(*zip(*known), marker=".", color="tab:purple")
     else:
         upper.text(0.5, 0.5, "no uncertainty was estimated", ha="center", transform=upper.transAxes)
     upper.set_ylabel("mean variance $U_t$")

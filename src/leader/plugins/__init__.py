@@ -15,6 +15,7 @@ from leader.plugins.base import Plugin, StepInfo
 from leader.plugins.cells import Cells
 from leader.plugins.direct import Direct
 from leader.plugins.equs import EquS, EquSPlus
+from leader.plugins.opposed import Opposed
 from leader.plugins.pace import Pace
 from leader.plugins.patches import Patches
 from leader.plugins.satp import SATP, SATPPaper
@@ -24,7 +25,7 @@ from leader.plugins.ucpm import UCPM, UCPMPaper
 from leader.plugins.wiener import Wiener
 
 _OWN: tuple[type[Plugin], ...] = (
-    *(UCPM, SATP, UCDC, UCPMPaper, SATPPaper, EquS, EquSPlus, Start, Pace, Wiener, Cells, Direct, Patches),
+    *(UCPM, SATP, UCDC, UCPMPaper, SATPPaper, EquS, EquSPlus, Start, Pace, Wiener, Cells, Direct, Patches, Opposed),
 )
 PLUGINS: Registry[type[Plugin]] = Registry("plug-in", "leader.plugins", {cls.name: cls for cls in _OWN}, accept_class(Plugin))
 """The plug-ins by name: those here, those of installed packages, and `module:Class`."""
@@ -87,6 +88,7 @@ __all__ = [
     "Direct",
     "EquS",
     "EquSPlus",
+    "Opposed",
     "Pace",
     "Patches",
     "Plugin",

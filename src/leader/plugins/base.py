@@ -88,6 +88,13 @@ class Plugin:
         """The network as the method sees it during this step."""
         return predict
 
+    def oppose(self, white: Callable[[int], Tensor], name: str, grid: Grid, position: int) -> Tensor | None:
+        """The draw `name` [1, C, H, W] of one image in the step at `position` of its grid; None: white(position).
+
+        white  standard normal numbers of this draw at any position, independent of each other
+        """
+        return None
+
     def pace(self, grid: Grid, position: int, uncertainty: float) -> int:
         """The next position of one image at `position` with mean variance `uncertainty` (U_t).
 

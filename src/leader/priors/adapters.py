@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from leader.errors import LeaderError, unknown_name
-from leader.priors.base import Prediction, Prior, check_size, from_eps, from_x0
+from leader.priors.base import LatePrediction, Prediction, Prior, check_size, from_eps, from_x0
 from leader.priors.variance_head import VarianceHead
 from leader.schedule import Schedule
 
@@ -223,7 +223,7 @@ class AutocastPrior(WrappedPrior):
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         with torch.autocast(x.device.type, self.dtype):
             answer = self.base._predict(x, t)
-        variance = answer.variance
+            variance = answer.variance
         return Prediction(answer.x0.to(x.dtype), answer.eps.to(x.dtype), None if variance is None else variance.to(x.dtype))
 
 
@@ -246,10 +246,13 @@ class HeadedPrior(WrappedPrior):
 
     def _predict(self, x: Tensor, t: Tensor) -> Prediction:
         answer = self.base._predict(x, t)
+        return LatePrediction(answer.x0, answer.eps, lambda: self._read_variance(x, t, answer.x0))
+
+    def _read_variance(self, x: Tensor, t: Tensor, x0: Tensor) -> Tensor:
         abar = self.schedule.level(t, x).abar
         if self.channels is None or x.shape[1] == self.channels:
-            variance: Tensor = self.head(x, answer.x0, abar)
-        else:
-            colour = (-1, self.channels, -1, -1)
-            variance = self.head(x.expand(colour), answer.x0.expand(colour), abar).mean(1, keepdim=True)
-        return Prediction(answer.x0, answer.eps, variance)
+            variance: Tensor = self.head(x, x0, abar)
+            return variance
+        colour = (-1, self.channels, -1, -1)
+        mean: Tensor = self.head(x.expand(colour), x0.expand(colour), abar).mean(1, keepdim=True)
+        return mean

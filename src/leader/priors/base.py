@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +33,26 @@ class Prediction:
     x0: Tensor
     eps: Tensor
     variance: Tensor | None = None
+
+
+class LatePrediction(Prediction):
+    """A prediction whose variance is computed when it is first read: a head costs a tenth of a call, and few steps ask for it.
+
+    Until then it holds what the variance is computed from.
+    """
+
+    _parts: list[Any]
+
+    def __init__(self, x0: Tensor, eps: Tensor, variance: Callable[[], Tensor | None] | Tensor | None = None) -> None:
+        for name, value in (("x0", x0), ("eps", eps), ("_parts", [variance])):
+            object.__setattr__(self, name, value)
+
+    @property
+    def variance(self) -> Tensor | None:
+        if callable(self._parts[0]):
+            self._parts[0] = self._parts[0]()
+        found: Tensor | None = self._parts[0]
+        return found
 
 
 class Prior(nn.Module):
@@ -131,10 +151,13 @@ class Prior(nn.Module):
             raise LeaderError(f"Times must lie in 0..{len(self.schedule) - 1}; found {t.tolist()}.")
 
 
-def from_x0(x: Tensor, t: Tensor, x0: Tensor, schedule: Schedule, variance: Tensor | None = None) -> Prediction:
-    """The Prediction that follows from an estimate of the clean image."""
+def from_x0(
+    x: Tensor, t: Tensor, x0: Tensor, schedule: Schedule, variance: Tensor | Callable[[], Tensor] | None = None
+) -> Prediction:
+    """The Prediction that follows from an estimate of the clean image; a variance given as a function is called when read."""
     level = schedule.level(t, x)
-    return Prediction(x0, (x - level.signal * x0) / level.noise, variance)
+    eps = (x - level.signal * x0) / level.noise
+    return LatePrediction(x0, eps, variance) if callable(variance) else Prediction(x0, eps, variance)
 
 
 def from_eps(x: Tensor, t: Tensor, eps: Tensor, schedule: Schedule, variance: Tensor | None = None) -> Prediction:

@@ -23,6 +23,7 @@ from leader.priors.betas import make_schedule
 from leader.priors.coarse_gaussian import CoarseGaussian
 from leader.priors.json_files import check_flag, check_list, check_number, check_table, check_whole
 from leader.priors.pyramid_net import (
+    Late,
     LevelPlan,
     PyramidConfig,
     PyramidNet,
@@ -34,7 +35,7 @@ from leader.priors.pyramid_net import (
     receptive_radius,
 )
 from leader.priors.spectrum import find_spectrum
-from leader.priors.tensor_files import check_network, read_safetensors
+from leader.priors.tensor_files import load_network, read_safetensors
 from leader.schedule import Schedule
 from leader.toml import read_table
 
@@ -169,10 +170,9 @@ class PyramidPrior(Prior):
         weights = Path(path)
         settings = read_settings(weights)
         tensors, _ = read_safetensors(weights)
-        check_network(lambda: PyramidNet(settings.net), tensors, weights, str(weights.with_suffix(".json")))
-        net = PyramidNet(settings.net)
-        net.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
-        prior = cls(net.eval().requires_grad_(False), settings.coarse, settings.schedule, settings.scale)
+        net = load_network(lambda: PyramidNet(settings.net), tensors, weights, str(weights.with_suffix(".json")))
+        net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        prior = cls(net, settings.coarse, settings.schedule, settings.scale)
         prior.spectrum = find_spectrum(weights)
         return prior
 
@@ -202,35 +202,40 @@ class PyramidPrior(Prior):
         noisy = (x / signal + 1) / 2
         times = t.tolist()
         if len(set(times)) == 1:
-            estimate, variance = self.denoise(noisy, self.sigma(times[0]))
-        else:
-            parts = [self.denoise(noisy[i : i + 1], self.sigma(time)) for i, time in enumerate(times)]
-            estimate, variance = torch.cat([p[0] for p in parts]), torch.cat([p[1] for p in parts])
+            estimate, late = self._denoise(noisy, self.sigma(times[0]))
+            return from_x0(x, t, 2 * estimate - 1, self.schedule, lambda: 4 * late())
+        parts = [self.denoise(noisy[i : i + 1], self.sigma(time)) for i, time in enumerate(times)]
+        estimate, variance = torch.cat([p[0] for p in parts]), torch.cat([p[1] for p in parts])
         return from_x0(x, t, 2 * estimate - 1, self.schedule, 4 * variance)
 
     def denoise(self, noisy: Tensor, sigma: float) -> tuple[Tensor, Tensor]:
         """noisy [B, 1 or 3, H, W] in [0, 1] with noise sigma -> estimate, variance of its error."""
+        estimate, late = self._denoise(noisy, sigma)
+        return estimate, late()
+
+    def _denoise(self, noisy: Tensor, sigma: float) -> tuple[Tensor, Late]:
+        """The estimate, and what computes its variance."""
         if noisy.shape[1] == 1:
             return self._denoise_grey(noisy, sigma)
         where = plan(sigma, noisy.shape[2], noisy.shape[3], self.net.config)
         if where.fits:
-            estimate, variance = self.net(noisy, noisy.new_full((len(noisy),), sigma), where)
+            estimate, late = self.net.answer(noisy, noisy.new_full((len(noisy),), sigma), where)
         else:
-            estimate, variance = self._denoise_tiny(noisy, where)
-        return estimate, variance * self.scale.at(sigma)
+            estimate, late = self._denoise_tiny(noisy, where)
+        return estimate, lambda: late() * self.scale.at(sigma)
 
-    def _denoise_grey(self, noisy: Tensor, sigma: float) -> tuple[Tensor, Tensor]:
+    def _denoise_grey(self, noisy: Tensor, sigma: float) -> tuple[Tensor, Late]:
         """Three equal channels in, their mean out.
 
         The copies share their noise: along (1, 1, 1), the direction of grey images, it is sqrt(3) sigma. The network expects
         independent channels, so it is given that level.
         """
-        estimate, variance = self.denoise(noisy.expand(-1, 3, -1, -1), math.sqrt(3) * sigma)
-        return estimate.mean(1, keepdim=True), variance.mean(1, keepdim=True)
+        estimate, late = self._denoise(noisy.expand(-1, 3, -1, -1), math.sqrt(3) * sigma)
+        return estimate.mean(1, keepdim=True), lambda: late().mean(1, keepdim=True)
 
-    def _denoise_tiny(self, noisy: Tensor, where: LevelPlan) -> tuple[Tensor, Tensor]:
+    def _denoise_tiny(self, noisy: Tensor, where: LevelPlan) -> tuple[Tensor, Late]:
         height, width = noisy.shape[2:]
         level_image = halve(pad_to_multiple(noisy, 2**where.level), where.level)
         estimate, variance = self.coarse.posterior(level_image, where.sigma, where.level)
-        estimate, variance = expand(estimate, where.level), enlarge(variance, where.level, "bilinear")
-        return estimate[..., :height, :width], variance[..., :height, :width]
+        estimate = expand(estimate, where.level)[..., :height, :width]
+        return estimate, lambda: enlarge(variance, where.level, "bilinear")[..., :height, :width]

@@ -13,12 +13,22 @@ Everything here is in [0, 1] units and independent of schedules: `leader.priors.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from leader.operators.separable import BandedMatrix
+
+LARGEST_PRODUCT = 1024
+"""Longest side in pixels that is enlarged by two matrix products, a third of the time of torch's own."""
+Late = Callable[[], Tensor]
+"""Computes the variance of an answer when it is asked for."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +143,19 @@ def halve(image: Tensor, times: int = 1) -> Tensor:
 
 def enlarge(image: Tensor, times: int = 1, mode: str = "bicubic") -> Tensor:
     """Interpolate to 2^times the size, cell centres aligned with block centres."""
-    return F.interpolate(image, scale_factor=2.0**times, mode=mode, align_corners=False) if times else image
+    if not times:
+        return image
+    height, width = image.shape[-2:]
+    if max(height, width) << times > LARGEST_PRODUCT:
+        return F.interpolate(image, scale_factor=2.0**times, mode=mode, align_corners=False)
+    return _interpolation(height, times, mode).rows(_interpolation(width, times, mode).columns(image))
+
+
+@lru_cache(maxsize=64)
+def _interpolation(side: int, times: int, mode: str) -> BandedMatrix:
+    """What `enlarge` does along one axis, [2^times side, side]: interpolation is separable."""
+    columns = torch.eye(side, dtype=torch.float64)[None, None]
+    return BandedMatrix(F.interpolate(columns, scale_factor=(2.0**times, 1.0), mode=mode, align_corners=False)[0, 0])
 
 
 def expand(image: Tensor, times: int) -> Tensor:
@@ -144,8 +166,18 @@ def expand(image: Tensor, times: int) -> Tensor:
     """
     if not times:
         return image
-    enlarged = enlarge(image, times)
-    return enlarged + enlarge(image - halve(enlarged, times), times)
+    height, width = image.shape[-2:]
+    if max(height, width) << times > LARGEST_PRODUCT:
+        again = halve(enlarge(image, times), times)
+    else:
+        again = _there_and_back(height, times).rows(_there_and_back(width, times).columns(image))
+    return enlarge(image + (image - again), times)
+
+
+@lru_cache(maxsize=64)
+def _there_and_back(side: int, times: int) -> BandedMatrix:
+    """Interpolation and the averages of its blocks along one axis, [side, side]."""
+    return BandedMatrix(_interpolation(side, times, "bicubic").constant.reshape(side, 2**times, side).mean(1))
 
 
 class PyramidNet(nn.Module):
@@ -161,6 +193,12 @@ class PyramidNet(nn.Module):
         self.share = nn.Parameter(torch.tensor([0.1, 0.9])) if config.cascade else None
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
+    def compile(self, *arguments: Any, **options: Any) -> None:
+        """Compiles the bodies, which do nearly all of the work: a prior calls them, not `forward`."""
+        for body in (self.main, self.expert):
+            if body is not None:
+                body.compile(*arguments, **options)
+
     def body(self, guides: int) -> Body:
         """The body that answers when `guides` coarser levels contribute."""
         return self.main if guides or self.expert is None else self.expert
@@ -174,15 +212,14 @@ class PyramidNet(nn.Module):
             estimate = estimate + share * enlarge(coarse - halve(estimate))
         return estimate, h
 
-    def estimate(self, noisy: Tensor, sigma: Tensor, level: Tensor, guides: int) -> tuple[Tensor, Tensor]:
-        """One level: noisy [B, 3, H, W], sigma [B], level [B] -> estimate and variance, both [B, 3, H, W].
+    def estimate(self, noisy: Tensor, sigma: Tensor, level: Tensor, guides: int) -> tuple[Tensor, Late]:
+        """One level: noisy [B, 3, H, W], sigma [B], level [B] -> estimate [B, 3, H, W], and what computes its variance.
 
         Sides must be multiples of 2^(guides + 1). The variance is that of a full-resolution pixel's error
         (the enlarged estimate against the original), averaged over the block of 2^level pixels.
         """
         estimate, h = self.features(noisy, sigma, guides)
-        log_variance = self.body(guides).log_variance(h, sigma, level)
-        return estimate, self.noise_power(sigma) * log_variance.exp()
+        return estimate, lambda: self.noise_power(sigma) * self.body(guides).log_variance(h, sigma, level).exp()
 
     def noise_power(self, sigma: Tensor) -> Tensor:
         """sigma^2 + floor, [B, 1, 1, 1]: the scale of the predicted variance."""
@@ -193,12 +230,17 @@ class PyramidNet(nn.Module):
 
         All images share `where`; sides of any size (padded and cropped here).
         """
+        estimate, late = self.answer(noisy, sigma, where)
+        return estimate, late()
+
+    def answer(self, noisy: Tensor, sigma: Tensor, where: LevelPlan) -> tuple[Tensor, Late]:
+        """The same with what computes the variance in its place: until it is called, it holds the features."""
         height, width = noisy.shape[2:]
         level_image = halve(pad_to_multiple(noisy, where.multiple), where.level)
         level = torch.full_like(sigma, where.level)
-        estimate, variance = self.estimate(level_image, sigma / 2**where.level, level, where.guides)
-        estimate, variance = expand(estimate, where.level), enlarge(variance, where.level, "bilinear")
-        return estimate[..., :height, :width], variance[..., :height, :width]
+        estimate, late = self.estimate(level_image, sigma / 2**where.level, level, where.guides)
+        estimate = expand(estimate, where.level)[..., :height, :width]
+        return estimate, lambda: enlarge(late(), where.level, "bilinear")[..., :height, :width]
 
     def work(self, where: LevelPlan, height: int, width: int) -> float:
         """Full-resolution-equivalent pixels processed by the bodies for one image, over all levels."""

@@ -47,6 +47,7 @@ NOISES = {
     "white": "white noise",
     "coloured": "noise that is not white but blotchy or coloured,",
     "shot": "noise that grows with the light,",
+    "grey": "noise that is the same in all colours,",
 }
 
 
@@ -153,7 +154,7 @@ class Diagnosis:
     def conclusion(self) -> str:
         """What to do."""
         if self.advice is None:
-            fact = "Nothing was found that should be repaired without being asked."
+            fact = "Nothing was found that clearly needs a repair."
             return Note("nothing", fact, Remedy("say what to do", {"task": None}))
         return f"To repair it: {self.command}"
 
@@ -292,7 +293,7 @@ def _sentences(found: Findings) -> list[str]:
         fact = f"{100 * found.missing:.2g} % of it is transparent and stays so."
         said.append(Note("transparent", fact, Remedy("fill them in", {"task": "inpaint"})))
     if found.drawing:
-        said.append("It looks drawn rather than photographed; the networks here know photographs.")
+        said.append("It looks like a drawing, not a photograph; the networks here were trained on photographs.")
     if perhaps_content(found):
         words = " and ".join(CONTENT[kind] for kind in found.defects)
         said.append(Note("content", f"It has {words}.", Remedy("fill them in", {"task": "inpaint", "mask": "auto"})))
@@ -302,7 +303,7 @@ def _sentences(found: Findings) -> list[str]:
     said.append(found.blur.seen)
     if found.enlarged is not None:
         size = f"{round(width / found.enlarged)} x {round(height / found.enlarged)}"
-        fact = f"Reduced to {size} pixels it loses nothing, and could then be enlarged."
+        fact = f"It can be reduced to {size} pixels without loss, and then be enlarged."
         said.append(Note("enlarged", fact, Remedy("do that", {"task": "sr"})))
     elif max(width, height) <= SMALL:
         said.append(Note("small", "It is small.", Remedy("enlarge it", {"task": "sr"})))
@@ -333,7 +334,8 @@ def _noise(found: Findings) -> list[str]:
     if not found.noisy:
         return [f"Its noise is weak (at most {found.noise_level:.3f} of the range)."]
     level = f"{found.noise_level:.3f} of the range, {255 * found.noise_level:.0f} grey levels"
-    return [f"It is noisy: {NOISES[_kind(noise)]} of {level}."]
+    kind = "grey" if noise.spectrum is not None and noise.spectrum.without_colour else _kind(noise)
+    return [f"It is noisy: {NOISES[kind]} of {level}."]
 
 
 def _as_json(value: Any) -> Any:

@@ -101,7 +101,7 @@ def ensemble(
         if on_step is not None:
             on_step(step)
 
-    result = drain(sampler.iterate(repeated, seed, ids=ids, plan=many), show)
+    result = drain(sampler.iterate(repeated, seed, ids=ids, plan=many, looks=watch.find_looks), show)
     result, maps = add_errors(sampler.prior, repeated, result, watch)
     joined = join_runs(result, count, maps)
     if count == 1:

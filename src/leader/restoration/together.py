@@ -122,7 +122,7 @@ def run_together(ready: Sequence[Preparation], check: bool = True) -> list[Resto
         return seeded([alone] * len(ids), positions, name, shape)
 
     with first.use_resources():
-        result = drain(first.sampler.iterate(problem, first.seed, noise=noise, plan=plan), watch)
+        result = drain(first.sampler.iterate(problem, first.seed, noise=noise, plan=plan, looks=watch.find_looks), watch)
         result, maps = add_errors(prior, problem, result, watch)
     share = (time.perf_counter() - begin) / len(ready)
     return [

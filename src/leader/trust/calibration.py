@@ -1,9 +1,9 @@
 """The calibration of a referee: factors, by task and noise, that make its intervals cover what they say.
 
 Conformal: on photographs that neither trained nor chose the referee, the quantile of |error| / std at a level is the factor
-by which std is multiplied for an interval to cover that share of the pixels. Factors are kept by family of tasks,
-whether data steps are in the metric of Sigma, and noise level, log-linear between the noise levels; a task that was never
-calibrated gets the widest factors of all, and a note says so.
+by which std is multiplied for an interval to cover that share of the pixels. Factors are kept by family of tasks, whether
+data steps are in the metric of Sigma, and noise level (of JPEG: strength), log-linear between the levels; a task that was
+never calibrated gets the widest factors of all, and a note says so.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ NODES = (0.0, 0.02, 0.05, 0.1)
 """Noise levels at which factors are fitted, for [0, 1] images."""
 STRONG = 0.2
 """One more for denoising, whose pictures have such noise."""
+WEAK = LEAST_NOISE / 2
+"""One more for picture files: where they show no noise, half a grey level and less, they err more than unrounded measurements
+without any.
+"""
 HOLE = 0.002
 """Share of a picture far from anything known above which inpainting fills a hole rather than scattered pixels."""
 LEAN = 32
@@ -46,8 +50,9 @@ LEAN = 32
 them, and sixteen photographs alone determine a factor less well.
 """
 ALONE = {"colourise": LEAN, "jpeg": 2}
-"""Families that use only their own runs, and how many of all levels are added at each: errors of invented colours are unlike
-all others, and so are those of a compression, which differ as much between its strengths as between pictures.
+"""Families that use only their own runs, on which no other leans, and how many of all levels are added at each: errors of
+invented colours are unlike all others, and so are those of a compression, which differ as much between its strengths as between
+pictures.
 """
 METRIC = ", metric"
 """Ends the name of a family whose runs take their data step in the metric of Sigma: their errors are smaller."""
@@ -56,7 +61,9 @@ Factors = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Node:
-    """The factors at one noise level (for [0, 1] images), one for each of `LEVELS`, and the number of runs behind them."""
+    """The factors at one noise level, or strength of a JPEG (for [0, 1] images), one for each of `LEVELS`, and the number of
+    runs behind them.
+    """
 
     noise: float
     factors: Factors
@@ -122,7 +129,9 @@ def _read_nodes(given: Any, what: str, remedy: str) -> tuple[Node, ...]:
 
 
 def _interpolate(nodes: Sequence[Node], noise: float) -> Factors:
-    """Log-linear between noise levels; constant beyond the ends."""
+    """Log-linear between noise levels; constant beyond the ends. Where weak noise has factors, those of none are for none."""
+    if noise > 0 and len(nodes) > 1 and nodes[1].noise <= WEAK:
+        nodes = nodes[1:]
     places, here = [_locate(node.noise) for node in nodes], _locate(noise)
     if here <= places[0] or len(nodes) == 1:
         return nodes[0].factors
@@ -160,13 +169,14 @@ def find_level(problem: Problem) -> float:
 
 
 def nearest_level(noise: float) -> float:
-    """The nearest of `NODES` and `STRONG` to an estimated noise level for [0, 1] images."""
-    return min((*NODES, STRONG), key=lambda node: abs(_locate(node) - _locate(noise)))
+    """The nearest of `NODES`, `WEAK` and `STRONG` to an estimated noise level for [0, 1] images; 0 for none at all."""
+    levels = (WEAK, *(node for node in NODES if node > 0), STRONG)
+    return min(levels, key=lambda node: abs(_locate(node) - _locate(noise))) if noise > 0 else 0.0
 
 
 def _locate(noise: float) -> float:
-    """The logarithm of a noise level; zero counts as half a grey level."""
-    return math.log(max(noise, LEAST_NOISE / 2))
+    """The logarithm of a noise level; what is weaker counts as `WEAK`."""
+    return math.log(max(noise, WEAK))
 
 
 def fit_factors(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
@@ -177,7 +187,8 @@ def fit_factors(ratios: Sequence[tuple[str, float, Tensor]]) -> Calibration:
     """
     if not ratios:
         raise LeaderError("There are no runs to calibrate with; give more pictures.")
-    whole = {level: quantiles([values for _, noise, values in ratios if noise == level]) for level in {r[1] for r in ratios}}
+    shared = [(level, values) for family, level, values in ratios if family.removesuffix(METRIC) not in ALONE]
+    whole = {level: quantiles([values for noise, values in shared if noise == level]) for level in {one[0] for one in shared}}
     families: dict[str, tuple[Node, ...]] = {}
     for family in sorted({name for name, _, _ in ratios}):
         nodes, own = [], quantiles([values for name, _, values in ratios if name == family])

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from leader.priors.base import Prior
 from leader.problem import Problem
 from leader.result import Step
-from leader.schedule import Schedule
+from leader.schedule import Grid, Schedule
 from leader.trust.remaining import measure_remaining, measure_remaining_white
 from leader.trust.strips import LARGE
 from leader.uncertainty.covariance import error_covariance
@@ -108,6 +108,14 @@ class Watch:
         pull = _over_channels((now - network).square_())
         count, before = self._pulled.get((name, part), (0, pull))
         self._pulled[name, part] = count + 1, before + pull if count else pull
+
+    def find_looks(self, grid: Grid) -> set[int]:
+        """The positions of a grid whose Sigma is kept in the end, if all of them are visited."""
+        found: set[int] = set()
+        for time in CLOCKS:
+            apart = {position: _distance(self.schedule.clock_of(grid.times[position]), time) for position in grid.positions}
+            found |= {position for position, distance in apart.items() if distance == min(apart.values())}
+        return found
 
     def knows(self, name: int) -> bool:
         """Whether Sigma was estimated for an image."""

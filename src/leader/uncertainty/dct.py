@@ -17,6 +17,8 @@ from leader.transforms import dct_matrix
 
 SHORT = 160
 """Where no side has more samples matrix products are faster."""
+MANY = 120
+"""Where a matrix product takes more multiplications a pixel, on larger sides, an FFT is faster."""
 
 
 def dct2(x: Tensor) -> Tensor:
@@ -94,8 +96,10 @@ def _reorder(x: Tensor, way: int) -> Tensor:
 
 
 def low_dct2(x: Tensor, rows: int, columns: int) -> Tensor:
-    """The first `rows` x `columns` coefficients of `dct2`, by two thin matrix products."""
+    """The first `rows` x `columns` coefficients of `dct2`, by two thin matrix products, or cut out of all of them."""
     height, width = int(x.shape[-2]), int(x.shape[-1])
+    if _is_many(rows, columns, height, width):
+        return to_waves(x)[..., :rows, :columns, 0].contiguous()
     vertical = _matrix(height, x.dtype, x.device)[:rows]
     return vertical @ x @ _matrix(width, x.dtype, x.device)[:columns].mT
 
@@ -103,8 +107,17 @@ def low_dct2(x: Tensor, rows: int, columns: int) -> Tensor:
 def low_idct2(c: Tensor, height: int, width: int) -> Tensor:
     """The image of `height` x `width` pixels whose other coefficients are zero: the transpose of `low_dct2`."""
     rows, columns = int(c.shape[-2]), int(c.shape[-1])
+    if _is_many(rows, columns, height, width):
+        waves = c.new_zeros(*c.shape[:-2], height, width // 2 + 1, 2)
+        waves[..., :rows, :columns, 0] = c
+        return from_waves(waves, width)
     vertical = _matrix(height, c.dtype, c.device)[:rows]
     return vertical.mT @ c @ _matrix(width, c.dtype, c.device)[:columns]
+
+
+def _is_many(rows: int, columns: int, height: int, width: int) -> bool:
+    """Whether so few coefficients, in the left half, are still so many that an FFT of all of them is faster."""
+    return max(height, width) > SHORT and 2 * columns <= width + width % 2 and rows * (height + columns) > MANY * height
 
 
 @lru_cache(maxsize=16)

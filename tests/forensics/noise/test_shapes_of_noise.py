@@ -240,3 +240,57 @@ def test_colourful_detail_behind_jpeg_is_no_noise() -> None:
     found = measure_noise(unit(file), history=read_history(file))
     assert noise_spectrum(unit(file), None, 0.3 * found.compression, math.inf) is not None, "by its power alone it would be"
     assert found.spectrum is None
+
+
+def test_counted_noise_is_found_below_a_flat_sky() -> None:
+    """The flattest blocks are all of one brightness; those of the rest of the picture tell how noise grows."""
+    scene = np.full((SIDE, SIDE, 3), 0.8)
+    scene[80:] = 0.15 + 0.3 * ramp(0.1, 0.9)[80:] + 2 * (grey_texture()[80:] - 0.5)
+    for peak in (40, 80):
+        drawn = np.random.default_rng(peak).poisson(scene.clip(0.02, 1) * peak) / peak
+        found = shot_noise(drawn.clip(0, 1), None, LEAST)
+        assert found is not None and found.gain == pytest.approx(1 / peak, rel=0.25)
+    assert shot_noise((scene + 0.1 * draw(1)).clip(0, 1), None, LEAST) is None
+
+
+def of_one_colour(index: int, level: float) -> Image.Image:
+    """A bundled photograph with the same white noise in R, G and B, clipped and rounded."""
+    values = np.asarray(photograph(index)) + level * np.random.default_rng(index).standard_normal((192, 192, 1))
+    return Image.fromarray(values.round().clip(0, 255).astype(np.uint8))
+
+
+@pytest.mark.parametrize("level", [10, 25])
+def test_noise_that_is_the_same_in_all_colours_is_found(level: float) -> None:
+    found = [measure_noise(unit(of_one_colour(index, level))) for index in (1, 6, 12)]
+    assert all(one.spectrum is not None and one.spectrum.without_colour for one in found)
+    assert [255 * one.sigma / level for one in found] == pytest.approx([1, 1, 1], abs=0.15)
+
+
+def test_behind_jpeg_too() -> None:
+    for index in (6, 12):
+        file = jpeg(of_one_colour(index, 25), 90)
+        found = measure_noise(unit(file), history=read_history(file))
+        assert found.spectrum is not None and 255 * found.spectrum.level == pytest.approx(25, rel=0.2)
+
+
+def test_a_grey_picture_in_three_channels_has_the_noise_that_it_has_in_one() -> None:
+    grey = unit(photograph(6, 25, grey=True))
+    stored = measure_noise(np.repeat(grey, 3, axis=2))
+    assert stored.sigma == pytest.approx(measure_noise(grey).sigma, rel=0.02)
+
+
+def test_photographs_have_no_noise_of_all_colours_together() -> None:
+    for index in range(0, 16, 2):
+        clean = photograph(index)
+        assert measure_noise(unit(clean)).spectrum is None
+        assert measure_noise(unit(file := jpeg(clean, 75)), history=read_history(file)).spectrum is None
+
+
+def test_where_one_channel_is_clipped_such_noise_has_colour() -> None:
+    """Blue is so dark that it loses half of its noise; the spectrum says how much power the axes of colour have."""
+    scene = ramp(0.4, 0.7) * [1, 1, 0.05]
+    noisy = np.rint(255 * (scene + 0.1 * draw(1, 1))).clip(0, 255) / 255
+    found = measure_noise(noisy)
+    assert found.spectrum is not None and found.spectrum.without_colour
+    lost = ((noisy - scene).reshape(-1, 3) @ OPPONENT.T)[:, 1:].var()
+    assert 0.5 < found.spectrum.table[1:].mean() / lost < 2

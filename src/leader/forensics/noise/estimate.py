@@ -5,8 +5,9 @@ One number is estimated: the standard deviation that a data term should assume f
                and B is one of 0.669 s in luma, which keeps it where chroma is averaged over 2 x 2 pixels
   compression  the root mean square error of the last compression, from its steps and what is left of the coefficients
   rounding     that of 8 or 16 bits
-Noise that grows with brightness (`shot_noise`, behind JPEG `noise_curve`) or is not white (`coloured_noise`) is described in
-addition, and compression by its bands if detail will be amplified (`compression_spectrum`).
+Noise that grows with brightness (`shot_noise`, behind JPEG `noise_curve`), is not white (`coloured_noise`) or is the same in
+all colours (`grey_noise`) is described in addition, and compression by its bands if detail will be amplified
+(`compression_spectrum`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from leader.errors import LeaderError
 from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.block_grid import find_history, matches_history
 from leader.forensics.jpeg.blocks import LUMA_GAIN, Array, Flags, compute_chroma, compute_luma, finest_detail
@@ -31,6 +33,7 @@ from leader.forensics.jpeg.quantised_noise import (
     step_error,
 )
 from leader.forensics.noise.coloured import noise_spectrum
+from leader.forensics.noise.grey import grey_noise
 from leader.forensics.noise.level import before_clipping, estimate_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
 from leader.forensics.noise.spectrum import NoiseSpectrum
@@ -119,9 +122,11 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
         shot = shot_noise(pixels, known, least)
         if shot is not None:  # what dark places have would pass for all there is
             return NoiseEstimate(_level_of(shot, pixels, known), 0.0, least, None, None, shot)
-        return NoiseEstimate(_white_of_pixels(pixels, known), 0.0, least, None, noise_spectrum(pixels, known, least))
+        white = _white_of_pixels(pixels, known)
+        spectrum = noise_spectrum(pixels, known, least) or _grey(pixels, known, _grey_of_pixels(pixels, known), white, least)
+        return NoiseEstimate(white, 0.0, least, None, spectrum)
     compression = compression_error(pixels, history, known)
-    behind = _white(pixels, known, history)
+    behind, of_luma = _white(pixels, known, history)
     white = _white_of_pixels(pixels, known) if behind is None else behind
     shot = find_shot_behind(pixels, history, known, max(least, compression))
     grown = _level_of(shot, pixels, known)
@@ -129,7 +134,7 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
         return NoiseEstimate(grown, compression, least, history, None, shot)
     # around holes, defects smeared by compression look the same
     blotches = _blotches(pixels, white, compression) if known is None else None
-    return NoiseEstimate(white, compression, least, history, blotches)
+    return NoiseEstimate(white, compression, least, history, blotches or _grey(pixels, known, of_luma, white, compression))
 
 
 def _level_of(shot: ShotNoise | None, pixels: Array, known: Flags | None) -> float:
@@ -206,14 +211,32 @@ def _chroma_was_enlarged(pixels: Array) -> bool:
     return fine < ENLARGED_CHROMA * coarse
 
 
-def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> float | None:
-    """White noise before the compression by luma, at most what chroma, where texture is weak, leaves room for; None where too
-    few blocks are known.
+def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> tuple[float | None, float]:
+    """White noise before the compression by luma, at most what chroma, where texture is weak, leaves room for (None where too
+    few blocks are known); and what luma alone says of noise that is the same in all colours (0: nothing).
     """
     luma = read_luma(pixels, history, known)
     if int(luma.blocks.known.sum()) < FEWEST_FLAT_BLOCKS:
-        return None
+        return None, 0.0
     flat = choose_flat_blocks(luma.blocks, luma.blocks.known)
     level = noise_before(luma.blocks.coefficients[flat], luma.steps) / luma.unit
-    level = min([level, *(plane.limit(level) for plane in read_chroma(pixels, history, known))])
-    return before_clipping(level, luma.means[flat].reshape(-1), np.tile(luma.shares, int(flat.sum())))
+    limits = [plane.limit(level) for plane in read_chroma(pixels, history, known)]
+    means, shares = luma.means[flat].reshape(-1), np.tile(luma.shares, int(flat.sum()))
+    of_luma = before_clipping(LUMA_GAIN * level, means, shares) if limits else 0.0
+    return before_clipping(min([level, *limits]), means, shares), of_luma
+
+
+def _grey(pixels: Array, known: Flags | None, level: float, white: float, least: float) -> NoiseSpectrum | None:
+    """Noise of this level that is the same in all colours, if that is what it is."""
+    seen = pixels if known is None else pixels[known]
+    return grey_noise(level, white, least, float(((seen <= 0) | (seen >= 1)).mean()))
+
+
+def _grey_of_pixels(pixels: Array, known: Flags | None) -> float:
+    """White noise of the mean of three channels, judged as that of a picture without colour; 0 where it cannot be measured."""
+    if pixels.shape[2] == 1:
+        return 0.0
+    try:
+        return _without_texture(pixels.mean(2, keepdims=True), known)
+    except LeaderError:  # patches without colour have to be larger
+        return 0.0

@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 
 MOST_NODES = 64
 _FINE = 64
+COLOURLESS = 10
+"""How many times the power of the colour axes that of grey has in noise that is called colourless."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,11 @@ class NoiseSpectrum:
     def level(self) -> float:
         """The standard deviation of a pixel, channels and frequencies together."""
         return math.sqrt(float(self.on(_FINE, _FINE).mean()))
+
+    @property
+    def without_colour(self) -> bool:
+        """Whether nearly all of it is the same in every channel."""
+        return len(self.table) == 3 and float(self.table[0].mean()) > COLOURLESS * float(self.table[1:].mean())
 
     def raised(self, sigma: float) -> NoiseSpectrum:
         """With white noise of standard deviation sigma added."""

@@ -58,7 +58,7 @@ def _size(size: Any, request: Request) -> tuple[int, int]:
     kept = min(wanted[0] / given[0], wanted[1] / given[1])
     fitting = tuple(round(side * kept) for side in given)
     if max(abs(want - fit) / want for want, fit in zip(wanted, fitting)) > STRETCHED:
-        fact = f"The size that was asked for has other proportions than the picture, which is stretched to {_times(wanted)}."
+        fact = f"The requested size has other proportions than the picture, which is therefore stretched to {_times(wanted)}."
         request.notes.append(Note("stretched", fact, Remedy("keep its proportions", {"size": _times(fitting)})))
     return wanted
 
