@@ -7,7 +7,7 @@ The same network: `Embedded` hands the prior of this package to deepinv as one o
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
@@ -23,6 +23,7 @@ from peer_cases import FACTOR, MARGIN, SIDE, Bytes, Case
 from PIL import Image
 from torch import Tensor, nn
 
+from leader.noise import Noise
 from leader.schedule import Grid
 
 Restore = Callable[[Case], Any]
@@ -113,7 +114,12 @@ def _to_picture(images: Tensor) -> NDArray[np.float32]:
     return found
 
 
-def _sampler(method: str, steps: int, **settings: Any) -> Callable[[], Restore]:
+def _draw(ids: Sequence[int], positions: Sequence[int], name: str, shape: Sequence[int]) -> Tensor:
+    """The next numbers of torch's own generator, which deepinv draws from in the same order."""
+    return torch.randn(len(ids), *shape)
+
+
+def _sampler(method: str, steps: int, draw: Noise | None = None, **settings: Any) -> Callable[[], Restore]:
     """A method of this package, without plug-ins and without a map, on the operator that deepinv gets."""
 
     def load() -> Restore:
@@ -124,7 +130,8 @@ def _sampler(method: str, steps: int, **settings: Any) -> Callable[[], Restore]:
 
         def restore(case: Case) -> NDArray[np.float32]:
             problem = Problem(_measure(case), _make_operator(case), case.sigma / 255)
-            return _to_picture(to_unit_range(sampler.run(problem, 0).images))
+            torch.manual_seed(0)
+            return _to_picture(to_unit_range(sampler.run(problem, 0, noise=draw).images))
 
         return restore
 
@@ -311,7 +318,11 @@ ROWS = (
     Row(f"leader DiffPIR, {STEPS} calls", LINEAR, _sampler("diffpir", STEPS)),
     Row(f"deepinv DiffPIR, {STEPS} calls", LINEAR, _deepinv(_make_diffpir)),
     Row(f"leader DPS, {GUIDED} calls", LINEAR, _sampler("dps", GUIDED, guidance="annealed", scale=WEIGHT)),
-    Row("leader DPS, deepinv's times", ("noise",), _sampler("dps", GUIDED, guidance="annealed", scale=WEIGHT, grid=SAME)),
+    Row(
+        "leader DPS, deepinv's draws",
+        ("noise",),
+        _sampler("dps", GUIDED, draw=_draw, guidance="annealed", scale=WEIGHT, grid=SAME),
+    ),
     Row(f"deepinv DPS, {GUIDED} calls", LINEAR, _deepinv(_make_dps)),
     Row("deepinv DPIR, 8 calls", LINEAR, _deepinv(_make_dpir)),
     Row("DAT-light", ("enlarge",), _load_dat),
