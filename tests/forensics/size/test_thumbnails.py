@@ -200,7 +200,7 @@ def test_at_factor_two_a_mean_is_not_shifted_by_an_unlikely_nearest_neighbour() 
     unlikely = mix_kernels(pixels, 2, even(nearest=0.4, box=0.3, lanczos=0.3))
     assert unlikely.down == "box:50+lanczos:50" and unlikely.misread == pytest.approx(0.4)
     assert unlikely.doubt == pytest.approx(mix_kernels(pixels, 2, even(box=0.5, lanczos=0.5)).doubt)
-    assert mix_kernels(pixels, 2, even(nearest=0.6, box=0.4)).down == "soft-nearest:60+box:40"
+    assert mix_kernels(pixels, 2, even(nearest=0.8, box=0.2)).down == "soft-nearest:80+box:20"
     assert mix_kernels(pixels, 3, even(nearest=0.4, box=0.6)).down == "soft-nearest:40+box:60"
 
 

@@ -47,7 +47,7 @@ NEAREST, OPENCVS = ALIASING = ("nearest", "opencv-bilinear")
 """Those that leave pixels out: taken literally, they would give a prior too little to start from."""
 _CONSTANTS = read_constants("size.thumbnails")
 COARSE_BANDS = _CONSTANTS.count("coarse_bands")
-RARER = _CONSTANTS.number("rarer")
+RARER, SHIFTED = _CONSTANTS.numbers("rarer", "shifted")
 FARTHER = _CONSTANTS.series("farther")
 SMALLEST_THUMBNAIL, GRID = _CONSTANTS.counts("smallest_thumbnail", "grid")
 SURE_OF_NEAREST, LEAST_SHARE = _CONSTANTS.numbers("sure_of_nearest", "least_share")
@@ -125,13 +125,13 @@ def mix_kernels(pixels: NDArray[np.floating], factor: float, chances: dict[str, 
 
 
 def leave_out_nearest(chances: dict[str, float]) -> dict[str, float]:
-    """The probabilities of the others where nearest neighbour is less likely than not.
+    """The probabilities of the others where nearest neighbour is not likely enough.
 
     At factor 2 all its pixels lie half a pixel aside in the same direction. A mean with it is shifted in part, which costs all
     kernels much: restored validation thumbnails lost about half as much without it.
     """
     nearest = chances[NEAREST]
-    if nearest >= 0.5:
+    if nearest >= SHIFTED:
         return chances
     return {name: 0.0 if name == NEAREST else chance / (1 - nearest) for name, chance in chances.items()}
 
