@@ -66,5 +66,5 @@ def test_the_answer_depends_on_the_noise_less(method: str) -> None:
 
 
 def test_times_in_the_wrong_order_are_refused() -> None:
-    with pytest.raises(LeaderError, match="no smaller than its last"):
+    with pytest.raises(LeaderError, match="no smaller than it ends"):
         Opposed(first=100, last=200)

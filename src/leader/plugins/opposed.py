@@ -48,9 +48,7 @@ class Opposed(Plugin):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.last > self.first:
-            raise LeaderError(
-                f"Opposed noise has a first time no smaller than its last, since times fall; found {self.first} and {self.last}."
-            )
+            raise LeaderError(f"Opposed noise begins at a time no smaller than it ends; found {self.first} and {self.last}.")
 
     def oppose(self, white: Callable[[int], Tensor], name: str, grid: Grid, position: int) -> Tensor | None:
         block = self._block(grid, position) if name == "step" else ()

@@ -284,3 +284,13 @@ def test_photographs_have_no_noise_of_all_colours_together() -> None:
         clean = photograph(index)
         assert measure_noise(unit(clean)).spectrum is None
         assert measure_noise(unit(file := jpeg(clean, 75)), history=read_history(file)).spectrum is None
+
+
+def test_where_one_channel_is_clipped_such_noise_has_colour() -> None:
+    """Blue is so dark that it loses half of its noise; the spectrum says how much power the axes of colour have."""
+    scene = ramp(0.4, 0.7) * [1, 1, 0.05]
+    noisy = np.rint(255 * (scene + 0.1 * draw(1, 1))).clip(0, 255) / 255
+    found = measure_noise(noisy)
+    assert found.spectrum is not None and found.spectrum.without_colour
+    lost = ((noisy - scene).reshape(-1, 3) @ OPPONENT.T)[:, 1:].var()
+    assert 0.5 < found.spectrum.table[1:].mean() / lost < 2

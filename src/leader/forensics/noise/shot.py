@@ -119,7 +119,7 @@ def _flattest_of_every_brightness(energy: Array, usable: Flags, brightness: Arra
     """The flattest of the usable blocks [R, X] in each of some equal shares by brightness."""
     edges = np.quantile(brightness[usable], np.linspace(0, 1, SHARES + 1))
     parts = [usable & (brightness >= low) & (brightness <= high) for low, high in pairwise(edges)]
-    return np.logical_or.reduce([choose_flattest(energy, part, FITTED_SHARE) for part in parts])
+    return np.asarray(np.logical_or.reduce([choose_flattest(energy, part, FITTED_SHARE) for part in parts]))
 
 
 def _fit(coefficients: Array, mean: Array, least: float) -> ShotNoise | None:
