@@ -1,7 +1,7 @@
 """How often the errors of JPEG restorations lie within the trust map's nine-of-ten interval, by quality.
 
     python benchmarks/jpeg_trust.py run --images photos/test --part test     # resumes; records/jpeg-trust.jsonl
-    python benchmarks/jpeg_trust.py table
+    python benchmarks/jpeg_trust.py table [--part val]
 
 Central crops of 160 px of halved photographs, every second of the folder, 4:2:0. The looks take turns over qualities and
 photographs. Nothing but the task is told.
@@ -53,16 +53,12 @@ def run(
 
 
 @app.command()
-def table() -> None:
-    """Print the coverage by part and quality: mean, least and largest of single pictures."""
-    records = read_records(RECORDS)
-    parts = list(dict.fromkeys(one["part"] for one in records))
-    typer.echo("| quality | " + " | ".join(f"{part}: mean | single pictures" for part in parts) + " |")
-    typer.echo("| ---: |" + " ---: | --- |" * len(parts))
+def table(part: Annotated[str, typer.Option(help="The name of a folder that was run.")] = "test") -> None:
+    """Print the coverage by quality: mean, least and largest of single pictures."""
+    records = [one for one in read_records(RECORDS) if one["part"] == part]
+    typer.echo(f"| quality | {part}: mean | single pictures |\n| ---: | ---: | --- |")
     for quality in (*QUALITIES, "all"):
-        own = [one for one in records if quality in (one["quality"], "all")]
-        cells = [_join([one for one in own if one["part"] == part]) for part in parts]
-        typer.echo(f"| {quality} | {' | '.join(cells)} |")
+        typer.echo(f"| {quality} | {_join([one for one in records if quality in (one['quality'], 'all')])} |")
 
 
 def _join(rows: list[Record]) -> str:

@@ -4,9 +4,11 @@
     python benchmarks/overhead.py --host ddnm --size 128 --repeats 5
     python benchmarks/overhead.py --threads 1 --cpu     # CPU time instead of wall-clock: one thread of a busy machine
     python benchmarks/overhead.py --host standard       # quality standard, the other column: over the same without UCDC
+    python benchmarks/overhead.py --host standard --head     # the same where both runs estimate Sigma
 
 Both clocks run in the same run, so that other load on the machine touches them alike; the median over repeats is printed.
-LEADer's column is its whole run over the host's in turn, SATP's budget 0, so that both visit the same times.
+LEADer's column is its whole run over the host's in turn, SATP's budget 0, so that both visit the same times; the host estimates
+no Sigma, so that its calls leave out the head.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ def problem(task: str, sigma: float, size: int) -> Problem:
     return Problem.simulate(x, build_task(task, (3, size, size), **options), sigma, 0)
 
 
-def ratio(prior: Timed, host: str, task: str, size: int, steps: int) -> tuple[float, float]:
+def ratio(prior: Timed, host: str, task: str, size: int, steps: int, head: bool) -> tuple[float, float]:
     """(whole over inside, LEADer's whole over the host's) of one pair of runs."""
     measured = problem(task, TASKS[task], size)
     plugins: tuple[str, ...] = ("leader",)
@@ -67,7 +69,7 @@ def ratio(prior: Timed, host: str, task: str, size: int, steps: int) -> tuple[fl
     others = tuple(name for name in plugins if name not in ("leader", "ucdc"))
     plain = {name: value for name, value in settings.items() if name not in ("satp", "ucdc")}
     prior.inside, begin = 0.0, prior.clock()
-    Sampler(prior, host, others, steps, grid=grid, estimator=None, **plain).run(measured)
+    Sampler(prior, host, others, steps, grid=grid, estimator="auto" if head else None, **plain).run(measured)
     alone = prior.clock() - begin
     share = alone / prior.inside
     begin = prior.clock()
@@ -82,6 +84,7 @@ def main(
     steps: int = 25,
     repeats: int = 3,
     threads: int = 2,
+    head: Annotated[bool, typer.Option("--head", help="Sigma in the run without LEADer too, where nothing reads it.")] = False,
     cpu: Annotated[bool, typer.Option("--cpu", help="CPU time instead of wall-clock; ask for one thread.")] = False,
 ) -> None:
     torch.set_num_threads(threads)
@@ -94,7 +97,7 @@ def main(
     for name in host or METHODS:
         cells = []
         for which in tasks:
-            found = [ratio(prior, name, which, size, steps) for _ in range(repeats)]
+            found = [ratio(prior, name, which, size, steps, head) for _ in range(repeats)]
             cells += [f"{median(share for share, _ in found):.3f}", f"{median(more for _, more in found):.3f}"]
         typer.echo(f"| {name} | " + " | ".join(cells) + " |")
 

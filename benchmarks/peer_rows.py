@@ -23,6 +23,8 @@ from peer_cases import FACTOR, MARGIN, SIDE, Bytes, Case
 from PIL import Image
 from torch import Tensor, nn
 
+from leader.schedule import Grid
+
 Restore = Callable[[Case], Any]
 """A case -> [H, W, 3], 0..255 or, as floating point, [0, 1]."""
 LINEAR = ("enlarge", "noise", "blur", "hole")
@@ -30,6 +32,8 @@ STEPS, GUIDED, WEIGHT = 20, 40, 2.0
 """Network calls of the methods that exist on both sides; of DPS, each of which is also differentiated, and the weight of its
 likelihood on both sides.
 """
+SAME = Grid((*(1000 * k // GUIDED - 1 for k in range(GUIDED, 0, -1)), -1))
+"""The times that deepinv's DPS visits in so many calls: it ends with the estimate at the last one, above 0."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +114,13 @@ def _to_picture(images: Tensor) -> NDArray[np.float32]:
 
 
 def _sampler(method: str, steps: int, **settings: Any) -> Callable[[], Restore]:
-    """A method of this package, without plug-ins, on the operator that deepinv gets."""
+    """A method of this package, without plug-ins and without a map, on the operator that deepinv gets."""
 
     def load() -> Restore:
         from leader import Problem, Sampler, load_prior
         from leader.result import to_unit_range
 
-        sampler = Sampler(load_prior("embedded"), method, (), steps, **settings)
+        sampler = Sampler(load_prior("embedded"), method, (), steps, estimator=None, **settings)
 
         def restore(case: Case) -> NDArray[np.float32]:
             problem = Problem(_measure(case), _make_operator(case), case.sigma / 255)
@@ -307,6 +311,7 @@ ROWS = (
     Row(f"leader DiffPIR, {STEPS} calls", LINEAR, _sampler("diffpir", STEPS)),
     Row(f"deepinv DiffPIR, {STEPS} calls", LINEAR, _deepinv(_make_diffpir)),
     Row(f"leader DPS, {GUIDED} calls", LINEAR, _sampler("dps", GUIDED, guidance="annealed", scale=WEIGHT)),
+    Row("leader DPS, deepinv's times", ("noise",), _sampler("dps", GUIDED, guidance="annealed", scale=WEIGHT, grid=SAME)),
     Row(f"deepinv DPS, {GUIDED} calls", LINEAR, _deepinv(_make_dps)),
     Row("deepinv DPIR, 8 calls", LINEAR, _deepinv(_make_dpir)),
     Row("DAT-light", ("enlarge",), _load_dat),

@@ -5,9 +5,10 @@
 
 Times are CPU seconds of one thread, so that other load on the machine matters little; the ratio is the median over pictures.
 A share is the rounding error over the square root of Sigma_t's mean up to which a call is rounded; 0 is float32 again: the
-differences of its row are exactly nothing, its ratio says how far to believe the others. Kinds are bfloat16 ("half") and
-integers of eight bits ("int8"). The last two columns are the trust map's mean over that of float32, and the share of pixels
-whose error is below 1.645 standard deviations of the map, less that of float32.
+differences of its row are exactly nothing, its ratio says how far to believe the others. Kinds are bfloat16 ("half"), integers
+of eight bits ("int8"), and those with bfloat16 below them ("int8-half"), as on processors that are fast in both. A run is that
+of a restoration: Sigma is computed where something reads it. The last two columns are the trust map's mean over that of
+float32, and the share of pixels whose error is below 1.645 standard deviations of the map, less that of float32.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ from leader.priors.base import Prior
 from leader.priors.mixed import HALF, INT8, SHARE, MixedPrior, find_rounding, half_dtype, round_to_half, round_to_int8
 from leader.priors.pyramid import embedded_file
 from leader.restoration.choice import Choice
+from leader.result import drain
+from leader.trust import Watch
 
+KINDS = {"half": (HALF,), "int8": (INT8,), "int8-half": (INT8, HALF)}
 TASKS = {
     "sr": ("sr", 0.0),
     "noisy sr": ("sr", 0.02),
@@ -45,10 +49,17 @@ def mixed_priors(kind: str, shares: list[float]) -> dict[float, MixedPrior]:
     """The embedded prior for every share; all of them have the same networks."""
     base, rounding = load_prior(), find_rounding(embedded_file())
     assert rounding is not None
-    coarse = round_to_int8(base) if kind == INT8 else round_to_half(base, half_dtype(torch.device("cpu")))
+    made = {HALF: lambda: round_to_half(base, half_dtype(torch.device("cpu"))), INT8: lambda: round_to_int8(base)}
+    coarse = {name: made[name]() for name in KINDS[kind]}
     last = len(base.schedule)
-    firsts = {share: rounding.first_time(base.schedule, share, kind) if share else last for share in shares}
-    return {share: MixedPrior(base, [(last if first is None else first, kind, coarse)]) for share, first in firsts.items()}
+
+    def first_time(share: float, name: str) -> int:
+        first = rounding.first_time(base.schedule, share, name) if share else None
+        return last if first is None else first
+
+    return {
+        share: MixedPrior(base, [(first_time(share, name), name, prior) for name, prior in coarse.items()]) for share in shares
+    }
 
 
 def simulate(task: str, picture: Tensor, index: int) -> Problem:
@@ -65,7 +76,8 @@ def run(prior: Prior, problem: Problem, picture: Tensor, index: int) -> tuple[fl
     """CPU seconds, PSNR and LPIPS of standard quality, the mean of the map and its coverage."""
     sampler = Choice(prior).sampler(problem)
     begin = time.process_time()
-    result = sampler.run(problem, ids=[index])
+    watch = Watch(prior.schedule)
+    result = drain(sampler.iterate(problem, ids=[index], looks=watch.find_looks), watch)
     seconds = time.process_time() - begin
     shown = ((result.images + 1) / 2).clamp(0, 1)
     spread = result.posterior_std
@@ -87,7 +99,7 @@ def compare(task: str, pictures: list[Tensor], priors: dict[float, MixedPrior]) 
             found[share].append((*ratios, *(ours[i] - plain[i] for i in (1, 2, 4))))
     for share, rows in found.items():
         times, spreads, gains, distances, covered = zip(*rows)
-        (first,) = priors[share].rounded_from.values()
+        first = ", ".join(str(time) for time in priors[share].rounded_from.values())
         yield (
             f"| {task} | {share:g} | {first} | {median(times):.2f} | {mean(gains):+.3f} ({min(gains):+.3f}) "
             f"| {mean(distances):+.4f} ({max(distances):+.4f}) | {mean(spreads):.3f} | {mean(covered):+.4f} |"
@@ -101,7 +113,7 @@ def main(
     fit: Annotated[str, typer.Option(help="half: of halved photographs; crop: as they are.")] = "half",
     share: Annotated[list[float] | None, typer.Option(help="Shares; that of the package and 0 by default.")] = None,
     task: Annotated[list[str] | None, typer.Option(help="Tasks; all by default.")] = None,
-    kind: Annotated[str, typer.Option(help="half or int8.")] = HALF,
+    kind: Annotated[str, typer.Option(help="half, int8 or int8-half.")] = HALF,
 ) -> None:
     torch.set_num_threads(1)
     priors = mixed_priors(kind, share or [SHARE, 0.0])

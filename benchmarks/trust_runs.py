@@ -22,7 +22,7 @@ from leader.pictures import list_pictures
 from leader.priors.loading import load_prior
 from leader.train import trust_runs as runs
 
-PARTS = {"train": 3000, "val": 240, "calib": 832, "paths": 192, "test": 384, "between": 96, "many": 96, "files": 192}
+PARTS = {"train": 3000, "val": 240, "calib": 928, "paths": 192, "test": 384, "between": 96, "many": 96, "files": 192}
 VAL_SIDE = 96
 """Of the crops of val, in pixels: larger than those of the fit, so that what is chosen does not hang on their size."""
 REPETITIONS = 8

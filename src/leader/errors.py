@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 
 class LeaderError(ValueError):
-    """A request that cannot be served as it stands. The command line prints its text and exits with 1.
+    """A request that cannot be fulfilled. The command line prints its text and exits with 1.
 
     >>> leader.Problem(torch.rand(3, 8, 8), leader.operators.Denoising((3, 8, 8)))
     Traceback (most recent call last):
@@ -16,7 +16,7 @@ class LeaderError(ValueError):
 
 
 class UsageError(LeaderError):
-    """A request whose words are wrong (an unknown name or option). The command line exits with 2.
+    """A request that is not understood, such as one with an unknown name or option. The command line exits with 2.
 
     >>> leader.Sampler(method="projdif")
     Traceback (most recent call last):

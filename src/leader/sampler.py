@@ -290,10 +290,10 @@ class _Run:
 
     def step(self, images: Sequence[_Image], state: State, index: int) -> Step:
         """One evaluation of every image."""
-        parts, first = [], 0
+        parts, first, looked = [], 0, self._is_looked_at(images)
         for group in self._groups(images):
             with self._count_calls(group):
-                parts.append(self._step(group, state.select(torch.arange(first, first + len(group))), index))
+                parts.append(self._step(group, state.select(torch.arange(first, first + len(group))), index, looked))
             first += len(group)
         return _join(parts)
 
@@ -306,7 +306,7 @@ class _Run:
                 restored = item.conclude(restored, context.problem)
             return restored[0]
 
-    def _step(self, images: Sequence[_Image], state: State, index: int) -> Step:
+    def _step(self, images: Sequence[_Image], state: State, index: int, looked: bool) -> Step:
         plan, grids = self.plan, [self._grid(image) for image in images]
         names, here = [image.name for image in images], [image.position for image in images]
         t = torch.tensor([grid.times[p] for grid, p in zip(grids, here)])
@@ -315,7 +315,7 @@ class _Run:
         estimate = plan.method.estimate(context, state, t)
         context = self._believe(context, images, estimate.prediction.x0)
         x0, sigma, mean = estimate.prediction.x0, None, None
-        if self.estimator is not None and self._is_looked_at(grids, here):
+        if self.estimator is not None and looked:
             sigma = self.estimator(context.ask, estimate.x, t, estimate.prediction, names).clamp(0, 1)
             if sigma.shape != x0.shape:
                 raise LeaderError(f"The estimator of Sigma returned the shape {list(sigma.shape)}; expected {list(x0.shape)}.")
@@ -335,9 +335,9 @@ class _Run:
         jump = torch.tensor([b - a for a, b in zip(here, there)])
         return Step(tuple(names), index, t, u, moved, x0, x0_hat, sigma, mean, jump)
 
-    def _is_looked_at(self, grids: Sequence[Grid], here: Sequence[int]) -> bool:
-        """Whether Sigma of one of the images is wanted at its position."""
-        return self._looked is None or any(position in self._looked[grid] for grid, position in zip(grids, here))
+    def _is_looked_at(self, images: Sequence[_Image]) -> bool:
+        """Whether Sigma of one of the images is wanted at its position: then all have it, so that a Step is whole."""
+        return self._looked is None or any(image.position in self._looked[self._grid(image)] for image in images)
 
     def _believe(self, context: Context, images: Sequence[_Image], x0: Tensor) -> Context:
         """The context with censored entries filled in from x0; valid until the next network call."""

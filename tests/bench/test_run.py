@@ -234,6 +234,14 @@ def test_a_dry_run_says_how_long_it_takes_from_runs_of_its_kind(tmp_path: Path) 
     assert said[-1].endswith(f"about {0.2 * bill.passes:.0f} hours of one GPU at 720 s a pass")
 
 
+def test_cells_that_are_there_are_not_counted_as_work() -> None:
+    meter = module.Meter("x", 4, 40.0, quiet=True)
+    meter.skip(10.0)
+    assert str(meter) == "x: 0/3 cells"
+    meter.done(10.0)
+    assert str(meter).startswith("x: 1/3 cells, ") and meter.finished == 1
+
+
 def test_a_record_whose_picture_is_gone_is_run_again(tmp_path: Path) -> None:
     experiment = tiny(tmp_path, TOML.replace("timing = false", 'timing = false\nkeep = ["restored"]')).restricted("DDPG", "SR")
     store = Store(tmp_path / "records", experiment.name)

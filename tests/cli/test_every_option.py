@@ -11,7 +11,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from leader.bench import figures, tables
@@ -341,6 +343,8 @@ def test_calibrate_satp_says_what_it_costs(tmp_path: Path, monkeypatch: pytest.M
     assert "6 runs of 100 steps will take about" in result.output
     _, crops, estimator = reached.words
     assert crops.shape == (2, 3, 48, 48) and estimator == "noise-energy"
+    middle = Image.open(pictures / "0.png").crop((32, 52, 128, 148)).resize((48, 48), Image.Resampling.BOX)
+    assert np.abs(crops[0].permute(1, 2, 0).numpy() - np.asarray(middle) / 255).mean() < 0.03, "at half size"
     monkeypatch.setattr(CheapPrior, "size", (64, 40))
     runner.invoke(app, ["calibrate-satp", "--images", str(pictures)])
     assert reached.words[1].shape == (3, 3, 40, 40), "as large as the network takes"

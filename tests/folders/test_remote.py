@@ -171,6 +171,11 @@ def test_what_a_store_raises_is_one_sentence_with_its_address(
     def deny(*_: Any, **__: Any) -> None:
         raise error
 
+    go(tree, "memory://there", report=True)
+    read = type(memory).cat_file
+    with monkeypatch.context() as patch:
+        patch.setattr(type(memory), "cat_file", lambda self, path: deny() if "strips" in path else read(self, path))
+        assert go(tree, "memory://there", report=True).found == 3, "a page without thumbnails"
     for name, source, out in (("pipe_file", str(tree), "memory://out"), ("open", "memory://in", str(tree.parent / "out"))):
         with monkeypatch.context() as patch:
             patch.setattr(type(memory), name, deny)

@@ -121,3 +121,4 @@ def test_respaced_variances_need_a_learned_range() -> None:
     problem = Problem(torch.full((1, *SHAPE), 0.5), Inpainting(SHAPE, torch.ones(6, 5)), 0.05)
     with pytest.raises(LeaderError, match="learned no range"):
         next(Sampler(CheapPrior(), "dps", (), 3, variance="respaced").iterate(problem))
+    assert next(Sampler(Learned(), "dps", (), 3, variance="respaced").iterate(problem)).x0_hat.isfinite().all()

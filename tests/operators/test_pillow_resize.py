@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.nn import functional
 
 from leader.errors import LeaderError
 from leader.operators import SpectralOperator, build_task
@@ -65,6 +66,25 @@ def test_nearest_takes_the_middle_of_the_cell_and_softly_its_surroundings() -> N
         expected = torch.zeros(size, dtype=torch.float64)
         expected[taken - 1 : taken + 2] = torch.tensor(taps, dtype=torch.float64) / sum(taps)
         assert torch.allclose(soft, expected, atol=1e-14), (size, rows)
+
+
+@pytest.mark.parametrize("size", [(60, 100), (45, 44), (30, 26), (23, 33), (89, 50)])
+def test_bilinear_without_antialiasing_equals_torchs(size: tuple[int, int]) -> None:
+    plane = torch.rand(1, 1, 90, 131, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    expected = functional.interpolate(plane, size, mode="bilinear", align_corners=False, antialias=False)
+    operator = build_task("sr", (1, 90, 131), small=size, down="opencv-bilinear")
+    assert torch.allclose(operator.A(plane), expected, atol=1e-12)
+
+
+def test_bilinear_without_antialiasing_is_box_or_nearest_at_whole_factors() -> None:
+    """And softly the pixels around the middle of a cell, within half a cell."""
+    assert torch.equal(pillow_matrix(12, 6, "opencv-bilinear"), pillow_matrix(12, 6, "box"))
+    assert torch.equal(pillow_matrix(12, 6, "soft-centred"), pillow_matrix(12, 6, "box"))
+    for kernel, nearest in (("opencv-bilinear", "nearest"), ("soft-centred", "soft-nearest")):
+        for factor in (3, 5):
+            assert torch.allclose(pillow_matrix(6 * factor, 6, kernel), pillow_matrix(6 * factor, 6, nearest), atol=1e-14)
+    assert pillow_matrix(8, 2, "opencv-bilinear")[1].tolist() == [0, 0, 0, 0, 0, 0.5, 0.5, 0]
+    assert pillow_matrix(8, 2, "soft-centred")[1].tolist() == [0, 0, 0, 0, 0.125, 0.375, 0.375, 0.125]
 
 
 @pytest.mark.parametrize("down", KINDS)

@@ -83,6 +83,17 @@ def test_a_restoration_calls_the_head_where_trust_looks(heads: list[int]) -> Non
     assert torch.equal(result.posterior_std, found.runs.posterior_std)  # type: ignore[arg-type]
 
 
+def test_images_that_walk_other_times_have_a_sigma_together() -> None:
+    """Each is looked at as it would be alone, and a Step has a Sigma of all of its images or of none."""
+    both = Problem.internal(torch.zeros(2, 3, 16, 16), Denoising((3, 16, 16)), torch.tensor([0.05, 0.4]))
+    sampler = Sampler(load_prior(), "ddnm", "direct", 20, use_presets=False)
+    found = ensemble(both, 1, sampler=sampler)
+    for row in range(2):
+        alone = ensemble(both.select(torch.tensor([row])), 1, sampler=sampler, ids=[row])
+        for name in ("images", "posterior_std", "error_std"):
+            assert torch.equal(getattr(found.runs, name)[row], getattr(alone.runs, name)[0])
+
+
 def test_a_plugin_that_reads_sigma_gets_it_at_every_step(heads: list[int]) -> None:
     seen: list[bool] = []
     sampler = Sampler(load_prior(), "ddnm", ("ucdc",), grid=Grid((200, 100, 50, 20, 5, -1)))

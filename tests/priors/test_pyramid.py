@@ -7,9 +7,10 @@ import math
 import pytest
 import torch
 
+from leader.priors import pyramid_net
 from leader.priors.ledger import Ledger, recording
 from leader.priors.pyramid import PyramidPrior, VarianceScale
-from leader.priors.pyramid_net import PyramidConfig, PyramidNet
+from leader.priors.pyramid_net import PyramidConfig, PyramidNet, enlarge, expand, halve
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +106,17 @@ def test_a_loaded_network_is_for_looking_only() -> None:
     prior = PyramidPrior.load()
     assert not any(parameter.requires_grad for parameter in prior.parameters())
     assert not any(part.training for part in prior.net.modules())
+
+
+@pytest.mark.parametrize(("shape", "times"), [((5, 12), 1), ((33, 20), 2), ((4, 3), 4), ((1, 6), 3)])
+def test_enlarging_by_products_is_interpolation(shape: tuple[int, int], times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to rounding: a long side takes torch's own way, a short one two matrix products; the average of an estimate stays."""
+    image = torch.randn(2, 3, *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    products = [enlarge(image, times), enlarge(image, times, "bilinear"), expand(image, times)]
+    plain = [torch.nn.functional.interpolate(image, scale_factor=2.0**times, mode=mode) for mode in ("bicubic", "bilinear")]
+    monkeypatch.setattr(pyramid_net, "LARGEST_PRODUCT", 0)
+    own = [enlarge(image, times), enlarge(image, times, "bilinear"), expand(image, times)]
+    for one, other, expected in zip(products, own, (*plain, own[2]), strict=True):
+        assert torch.equal(other, expected) and torch.allclose(one, expected, rtol=0, atol=1e-12)
+    before, after = (float((halve(found, times) - image).abs().mean()) for found in (own[0], own[2]))
+    assert after < before / 2 or before < 1e-12

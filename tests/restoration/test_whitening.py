@@ -169,7 +169,7 @@ def test_coloured_noise_is_whitened_where_it_can_be() -> None:
     posed = pose_picture(blotched(), "denoise", None, {})
     assert isinstance(posed.problem.operator, WhitenedBlur) and len(posed.problem.operator.power) == 3
     assert posed.sigma_from == "estimated" and posed.notes[-1].startswith("The noise is not white: from ")
-    assert posed.notes[-1].endswith("it is weighed accordingly.")
+    assert posed.notes[-1].endswith("takes this into account.")
     assert isinstance(posed.noise, NoiseSpectrum)
     enlarged = pose_picture(blotched(), "sr", None, {"factor": 2})
     assert enlarged.noise is None and enlarged.sigma == pytest.approx(posed.noise.level, rel=0.02)
@@ -228,7 +228,7 @@ def test_coloured_noise_around_holes_enters_the_inverse(tmp_path: Path) -> None:
     ready = prepare(tmp_path / "in.png", "inpaint", prior=CheapPrior(), **arguments)
     operator = ready.problem.operator
     assert isinstance(operator, ColouredInpainting) and operator.reference == pytest.approx(0.06, rel=0.2)
-    assert ready.sigma == operator.reference and any("weighed accordingly" in note for note in ready.notes)
+    assert ready.sigma == operator.reference and any("into account" in note for note in ready.notes)
     first = ready.run(check=False)
     again = prepare(tmp_path / "in.png", **arguments_of(first.summary(), CheapPrior())).run(check=False)
     assert torch.equal(first.result.images, again.result.images)

@@ -210,8 +210,11 @@ assert.deepEqual(strokes().at(-3).slice(3), [11.16, 9.04], "in small steps and l
 tool("Undo");
 tool("Undo");
 all("#queue button")[0].click();
+check("missing", true);
+$("#paint").click();
+assert.deepEqual(strokes(), [9, 7], "another picture has a sheet of its own");
 all("#queue button")[1].click();
-assert.equal(strokes().length, 9, "another picture, and back");
+assert.equal(strokes().length, 9, "and back");
 tool("Lasso");
 $("#brush-size").value = "60";
 $("#brush-size").fire("input");
@@ -335,6 +338,9 @@ const start = corner();
 for (const [kind, id, x] of [["down", 1, 300], ["down", 2, 340], ["move", 2, 340], ["move", 1, 310], ["move", 2, 350], ["up", 1, 310], ["up", 2, 350]]) {
   pane.fire(`pointer${kind}`, { pointerId: id, clientX: x, clientY: 150 });
 }
+slider.fire("pointerdown", { clientX: 300, clientY: 150 });
+slider.fire("pointermove", { clientX: 320, clientY: 170 });
+for (const kind of ["pointerup", "lostpointercapture"]) slider.fire(kind);
 assert.ok(Math.abs(corner()[0] - start[0] - 10) < 1e-6 && Math.abs(corner()[1] - start[1]) < 1e-6, "two fingers side by side move it");
 for (const [turn, width] of [[-9000, "3840px"], [9000, "60px"]]) {
   pane.fire("wheel", { deltaY: turn, clientX: 300, clientY: 150 });

@@ -105,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--room", help="a folder of the package, or core; all of them unless given")
     parser.add_argument("--jobs", type=int, default=2, help="bugs at a time (2)")
     parser.add_argument("--timeout", type=float, default=300, help="most seconds for the tests of one bug (300)")
+    parser.add_argument("--seconds", type=float, default=60, help="of tests tried on a bug, by the pace of their mapping (60)")
     parser.add_argument("--tests", default="tests/", help="try only tests whose file's path begins with this (tests/)")
     parser.add_argument("--list", action="store_true", help="print the bugs and run nothing")
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
@@ -118,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     record = Record(out / f"{asked.room or 'all'}-{asked.seed}.jsonl", asked.root)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(asked.jobs) as pool:
-        bench = Bench(asked.root, SimpleQueue(), Reach(out / "reach", asked.tests), record, asked.timeout)
+        bench = Bench(asked.root, SimpleQueue(), Reach(out / "reach", asked.tests, asked.seconds), record, asked.timeout)
         for number in range(asked.jobs):
             bench.trees.put(Tree(asked.root, Path(folder) / str(number)))
         list(pool.map(bench.map_tests, bench.reach.missing(asked.root)))

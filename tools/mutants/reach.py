@@ -14,15 +14,16 @@ from tools.mutants.trial import Tree
 
 ELSEWHERE = ("tests/tools/", "tests/benchmarks/")
 """Tests of what is not the package."""
-SECONDS = 60.0
-"""Of tests that are tried on a bug, the nearest and fastest files first."""
 
 
 class Reach:
-    """The map: what `Tree.trace` found for each test file. Functions are named file::qualified name."""
+    """The map: what `Tree.trace` found for each test file. Functions are named file::qualified name.
 
-    def __init__(self, folder: Path, within: str = "tests/") -> None:
-        self.folder, self.within = folder, within
+    seconds  of tests that are tried on a bug, the nearest and fastest files first
+    """
+
+    def __init__(self, folder: Path, within: str = "tests/", seconds: float = 60.0) -> None:
+        self.folder, self.within, self.seconds = folder, within, seconds
         self.found: dict[str, dict[str, Any]] = {}
 
     def missing(self, root: Path) -> list[str]:
@@ -65,7 +66,7 @@ class Reach:
         chosen: dict[str, float] = {}
         for file in sorted(near, key=lambda file: (-near[file], sum(self.found[file]["tests"].values()))):
             tests = {test: seconds for test, seconds in self.found[file]["tests"].items() if test not in self.failing}
-            if not chosen or sum(chosen.values()) + sum(tests.values()) <= SECONDS:
+            if not chosen or sum(chosen.values()) + sum(tests.values()) <= self.seconds:
                 chosen |= dict(sorted(tests.items(), key=lambda item: item[1]))
         return chosen
 

@@ -26,8 +26,8 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(help="An experiment: its name in experiments/, or the path of its file.")]
-Rows = Annotated[str | None, typer.Option(help="Only rows whose name contains this.")]
-Tasks = Annotated[str | None, typer.Option(help="Only tasks whose name contains this.")]
+Rows = Annotated[str | None, typer.Option(help="Only rows whose name contains this text.")]
+Tasks = Annotated[str | None, typer.Option(help="Only tasks whose name contains this text.")]
 Partial = Annotated[bool, typer.Option("--partial", help="Use the existing records even if some are missing.")]
 
 
@@ -68,7 +68,7 @@ def run(
     engine_name: Annotated[str, typer.Option("--engine", help="local, or ray for a Ray cluster.")] = "local",
     address: Annotated[str | None, typer.Option("--address", help="Address of the Ray cluster: auto, or HOST:PORT.")] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Drop records that this experiment does not use, even if others do.")
+        bool, typer.Option("--prune", help="Remove the records that this experiment does not use, even if others do.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List every cell and its cost; run nothing.")] = False,
 ) -> None:

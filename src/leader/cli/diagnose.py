@@ -20,8 +20,8 @@ Examples:
 
 
 def diagnose(
-    picture: Annotated[Path, typer.Argument(metavar="PICTURE", help="The picture to look at.")],
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    picture: Annotated[Path, typer.Argument(metavar="PICTURE", help="The picture to examine.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Says what is wrong with a picture, and the command that would repair it."""
     from leader.files import check_readable

@@ -39,7 +39,7 @@ class Results:
         repeated=True,
     )
     figure: Path | None = word(None, "Write before, after and the trust map side by side.", Path)
-    json: Path | None = word(None, "Write the whole run: --settings repeats it; - for stdout.", Path)
+    json: Path | None = word(None, "Write every setting of the run, which --settings repeats; - for stdout.", Path)
     check: bool = word(True, "Check the result: is it plausible, and explained by the noise?", bool, "--check/--no-check")
     keep_failed: bool = word(
         False, "Write OUT even if the verdict is failed, which otherwise ends with exit code 3.", bool, "--keep-failed"

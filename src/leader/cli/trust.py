@@ -31,7 +31,7 @@ SATP_EXAMPLE = "Example: leader calibrate-satp --prior my-model.safetensors --im
 ADAPT_EXAMPLE = "Example: leader adapt my-model.safetensors --data photos"
 
 PriorName = Annotated[str, typer.Option("--prior", help="A checkpoint, a diffusers folder or a registered name.")]
-Jobs = Annotated[int | None, typer.Option(help="Worker processes that make the runs; 0, the default: none.", min=0)]
+Jobs = Annotated[int | None, typer.Option(help="Worker processes for the runs; 0 (the default) uses none.", min=0)]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Runs:
         defaults.TRUST_MINUTES, "Time for runs; the fit of a referee takes a third of it more.", float, least=0
     )
     store: Path | None = word(None, "Keep the runs in this folder, to continue a stopped command; else discard them.", Path)
-    jobs: int | None = word(None, "Worker processes that make the runs; 0, the default: none.", int, least=0)
+    jobs: int | None = word(None, "Worker processes for the runs; 0 (the default) uses none.", int, least=0)
     engine: str = word("local", "Where to make the runs: local, or ray for a Ray cluster.")
     address: str | None = word(None, "Address of the Ray cluster: auto, or HOST:PORT.")
 

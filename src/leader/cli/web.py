@@ -30,7 +30,7 @@ def web(
     auth: Annotated[
         str | None,
         typer.Option(
-            "--auth", metavar="NAME:PASSWORD", envvar=AUTH, help="Required of every visitor; better set in LEADER_WEB_AUTH."
+            "--auth", metavar="NAME:PASSWORD", envvar=AUTH, help="What every visitor must enter; better set in LEADER_WEB_AUTH."
         ),
     ] = None,
     max_megabytes: Annotated[float, typer.Option("--max-megabytes", help="Largest uploaded file.")] = 64.0,
@@ -42,11 +42,11 @@ def web(
         int | None, typer.Option("--jobs", min=1, help="Simultaneous pictures; by default set by the cores.")
     ] = None,
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, max=1024, help="Threads per picture; the bits depend on it.")
+        int | None, typer.Option("--threads", min=1, max=1024, help="Threads per picture; the exact bits depend on them.")
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", help="A host name that remote visitors use; others are not answered."),
+        typer.Option("--name", help="A host name that remote visitors use; requests under other names are refused."),
     ] = None,
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="Trust the headers of a proxy in front of the page.")

@@ -53,8 +53,7 @@ class State:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a method got from the network: the point it asked at, the answer, and a guidance gradient if it
-    took one.
+    """What the network gave a method: the input, the prediction, and a guidance gradient if the method took one.
 
     >>> Estimate(torch.zeros(1, 3, 8, 8), leader.Prediction(torch.zeros(1, 3, 8, 8), torch.zeros(1, 3, 8, 8))).guidance is None
     True

@@ -96,7 +96,7 @@ class DDPG(Method):
 
 @dataclass(frozen=True)
 class IDPG(DDPG):
-    """The same data step without any noise.
+    """DDPG's data step without any noise.
 
     >>> IDPG().cost
     Cost(forward=1, backward=0, start=0)

@@ -1,9 +1,12 @@
-"""Thumbnails as made by Pillow: nearest neighbour, box, bilinear, bicubic and Lanczos, up to the rounding to 8 bits.
+"""Thumbnails as made by Pillow: nearest neighbour, box, bilinear, bicubic and Lanczos; and by OpenCV's plain bilinear one.
 
 `resize` of Pillow widens every kernel by the factor when it shrinks (nearest neighbour excepted, which takes the pixel in
 the middle of the cell) and moves weights beyond the border to the pixels inside. Bicubic differs from `BicubicSR` only at the
 border, box from `AveragePoolSR` only in partial cells: Pillow has none, its scale is that of the whole sides, n / ceil(n /
 factor). Presets treat the smooth ones as variants of "sr-bicubic".
+
+Bilinear interpolation without antialiasing, OpenCV's default, mixes the two pixels beside the middle
+of a cell, whatever its size: at factor 2 it is box, at odd factors nearest neighbour.
 
 If the kernel is unknown, the operator is a weighted mean ("box:30+lanczos:70"). The mean of separable operators, sum p_k B_k x
 B_k, is not separable, and a sampler needs its decomposition. The product of the factors' means, M x M with M = sum p_k B_k, is
@@ -52,6 +55,20 @@ class SoftNearestSR(PillowSR):
     task = "sr-nearest"
     kernel = "soft-nearest"
     revision = 2
+
+
+class OpenCVBilinearSR(PillowSR):
+    """cv2.resize with INTER_LINEAR, and torch's interpolate: bilinear interpolation without antialiasing."""
+
+    task = "sr-nearest"
+    kernel = "opencv-bilinear"
+
+
+class SoftCentredSR(PillowSR):
+    """As SoftNearestSR, around the middle of the cell: serves thumbnails of OpenCVBilinearSR."""
+
+    task = "sr-nearest"
+    kernel = "soft-centred"
 
 
 class BoxSR(PillowSR):
@@ -108,6 +125,8 @@ PILLOW_DOWNSAMPLING: dict[str, type[PillowSR]] = {
     "bilinear": BilinearSR,
     "pillow-bicubic": PillowBicubicSR,
     "lanczos": LanczosSR,
+    "opencv-bilinear": OpenCVBilinearSR,
+    "soft-centred": SoftCentredSR,
 }
 
 
@@ -144,6 +163,11 @@ KERNELS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
 """Pillow's kernels over the distance in pixels of the thumbnail, with the distance beyond which they are zero."""
 
 
+def _half_width(scale: float) -> float:
+    """Pixels from the middle at which the weights of a soft operator end: half a cell, or three quarters of a small one."""
+    return max(scale / 2, min(1.5, 0.75 * scale))
+
+
 def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
     """The 1-D factor [rows, size] of a kernel or of a mixture, in float64; rows sum to 1."""
     shares = read_mixture(kernel)
@@ -158,9 +182,13 @@ def pillow_matrix(size: int, rows: int, kernel: str) -> Tensor:
         taken = places.floor()[:, None]
         if kernel == "nearest":
             return (pixel == taken).to(torch.float64)
-        table = _triangle((pixel - taken) / max(scale / 2, min(1.5, 0.75 * scale)))
+        table = _triangle((pixel - taken) / _half_width(scale))
         return table / table.sum(1, keepdim=True)
     centre = (torch.arange(rows, dtype=torch.float64) + 0.5) * scale
+    if kernel in ("opencv-bilinear", "soft-centred"):
+        width = 1.0 if kernel == "opencv-bilinear" else max(1.0, _half_width(scale))
+        table = _triangle((pixel + 0.5 - centre[:, None]) / width)
+        return table / table.sum(1, keepdim=True)
     weight, support = KERNELS[kernel]
     reach = support * scale
     first = (centre - reach + 0.5).trunc().clamp_min(0)[:, None]

@@ -27,14 +27,14 @@ from leader.schedule import Grid
 
 @dataclass(frozen=True)
 class Pace(Plugin):
-    """Spaces the times of a run by what each step still learns, given the measurement.
+    """Spaces the times of a run so that every step gains the same information, given the measurement.
 
     >>> Pace().name, Pace.needs_sigma
     ('pace', False)
     """
 
     name: ClassVar[str] = "pace"
-    summary: ClassVar[str] = "spaces the steps by what each still learns, given the measurement"
+    summary: ClassVar[str] = "spaces the steps so that each gains the same information, given the measurement"
     paper: ClassVar[str] = "this project: docs/start.md"
 
     power: Annotated[float, "[0, 1]"] = 1.0

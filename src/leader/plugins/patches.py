@@ -40,7 +40,7 @@ class Patches(Plugin):
 
     name: ClassVar[str] = "patches"
     label: ClassVar[str] = "Patches"
-    summary: ClassVar[str] = "fills wide holes with patches of what is known of the picture"
+    summary: ClassVar[str] = "fills wide holes with patches of the known parts of the picture"
     paper: ClassVar[str] = "this project: docs/holes.md"
     revision: ClassVar[int] = 3
 

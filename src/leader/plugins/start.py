@@ -30,7 +30,7 @@ from leader.schedule import Grid, grid_on, noise_grid
 
 @dataclass(frozen=True)
 class Start(Plugin):
-    """Begins a run late, at the time above which y leaves nothing to learn, from the best estimate that y allows.
+    """Starts a run late, at the time down to which y determines everything, from the best estimate given y.
 
     >>> Start().name, Start.needs_sigma
     ('start', False)

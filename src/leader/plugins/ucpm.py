@@ -119,7 +119,7 @@ class UCPM(Plugin):
 class UCPMPaper(UCPM):
     """UCPM as the paper writes it: lines 8 to 10 of Algorithm 1, on PIRP with that host's own term and strength.
 
-    Of the change the null-space part is kept, with noise too; the range-space part of line 10 is the host's data step.
+    Only the null-space part of the change is kept, also with noise; the range-space part of line 10 is the host's data step.
 
     >>> UCPMPaper().name, UCPMPaper.needs_sigma
     ('ucpm-paper', True)

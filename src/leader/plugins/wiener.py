@@ -34,7 +34,7 @@ _VARIANCES: WeakKeyDictionary[Prior, WeakKeyDictionary[SpectralOperator, Tensor]
 
 @dataclass(frozen=True)
 class Wiener(Plugin):
-    """Weakens the data step where a component is measured worse than the prior knows it.
+    """Weakens the data step for components that are measured less precisely than the prior knows them.
 
     >>> Wiener().name, Wiener.needs_sigma
     ('wiener', False)

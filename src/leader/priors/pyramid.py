@@ -35,7 +35,7 @@ from leader.priors.pyramid_net import (
     receptive_radius,
 )
 from leader.priors.spectrum import find_spectrum
-from leader.priors.tensor_files import check_network, read_safetensors
+from leader.priors.tensor_files import load_network, read_safetensors
 from leader.schedule import Schedule
 from leader.toml import read_table
 
@@ -170,10 +170,9 @@ class PyramidPrior(Prior):
         weights = Path(path)
         settings = read_settings(weights)
         tensors, _ = read_safetensors(weights)
-        check_network(lambda: PyramidNet(settings.net), tensors, weights, str(weights.with_suffix(".json")))
-        net = PyramidNet(settings.net)
-        net.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
-        prior = cls(net.eval().requires_grad_(False), settings.coarse, settings.schedule, settings.scale)
+        net = load_network(lambda: PyramidNet(settings.net), tensors, weights, str(weights.with_suffix(".json")))
+        net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        prior = cls(net, settings.coarse, settings.schedule, settings.scale)
         prior.spectrum = find_spectrum(weights)
         return prior
 

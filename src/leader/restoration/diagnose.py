@@ -154,7 +154,7 @@ class Diagnosis:
     def conclusion(self) -> str:
         """What to do."""
         if self.advice is None:
-            fact = "Nothing was found that should be repaired without being asked."
+            fact = "Nothing was found that clearly needs a repair."
             return Note("nothing", fact, Remedy("say what to do", {"task": None}))
         return f"To repair it: {self.command}"
 
@@ -293,7 +293,7 @@ def _sentences(found: Findings) -> list[str]:
         fact = f"{100 * found.missing:.2g} % of it is transparent and stays so."
         said.append(Note("transparent", fact, Remedy("fill them in", {"task": "inpaint"})))
     if found.drawing:
-        said.append("It looks drawn rather than photographed; the networks here know photographs.")
+        said.append("It looks like a drawing, not a photograph; the networks here were trained on photographs.")
     if perhaps_content(found):
         words = " and ".join(CONTENT[kind] for kind in found.defects)
         said.append(Note("content", f"It has {words}.", Remedy("fill them in", {"task": "inpaint", "mask": "auto"})))
@@ -303,7 +303,7 @@ def _sentences(found: Findings) -> list[str]:
     said.append(found.blur.seen)
     if found.enlarged is not None:
         size = f"{round(width / found.enlarged)} x {round(height / found.enlarged)}"
-        fact = f"Reduced to {size} pixels it loses nothing, and could then be enlarged."
+        fact = f"It can be reduced to {size} pixels without loss, and then be enlarged."
         said.append(Note("enlarged", fact, Remedy("do that", {"task": "sr"})))
     elif max(width, height) <= SMALL:
         said.append(Note("small", "It is small.", Remedy("enlarge it", {"task": "sr"})))

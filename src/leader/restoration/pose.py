@@ -144,7 +144,7 @@ def pose_picture(
     chosen, given = task_options(task, options)
     if not jpeg and chosen.name == "jpeg":
         raise UsageError(
-            "The task 'jpeg' is all about JPEG, whose traces were switched off; switch them on, or choose another task."
+            "The task 'jpeg' needs the traces of JPEG, which were switched off; switch them on, or choose another task."
         )
     examination = examine(picture, jpeg)
     picture = examination.picture
@@ -228,7 +228,7 @@ def _noise(
             notes.append(Note("weak noise", fact, Remedy("remove it", {"sigma": float(f"{level:.2g}")})))
             return 0.0, None, white
         if shape is not None and can_be_whitened(measured.operator, shape):
-            notes.append(f"{shape.words()}; it is weighed accordingly.")
+            notes.append(f"{shape.words()}; the restoration takes this into account.")
             return level, shape.raised(measured.doubt), white
         if shape is not None:
             notes.append(f"{shape.words()}; it counts as white noise of {level:.2g}.")

@@ -99,15 +99,15 @@ class RestoreRequest:
     sigma: Any = word(None, "Noise level, 0.05 = 5 % of the range; estimated if left out.", float, metavar="NUMBER")
     kernel: Any = word(None, "The blur: auto, a file, gaussian:2.5, ...: see leader tasks deblur.", metavar="KERNEL")
     kernel_doubt: float | None = word(
-        None, "Relative error of the kernel's width (0.1 = 10 %), 0 for none.", float, metavar="NUMBER"
+        None, "How wrong the kernel's width may be (0.1 = 10 %); 0: it is exact.", float, metavar="NUMBER"
     )
     mask: Any = word(
-        None, "A file, white where the picture is known; auto looks for specks and scratches; random:0.5.", metavar="MASK"
+        None, "A file, white where the picture is known; auto (finds specks and scratches); or random:0.5.", metavar="MASK"
     )
     factor: float | None = word(
-        None, "How much larger sr makes a picture, also 1.5 (default 4).", float, metavar="NUMBER", least=1, most=16
+        None, "By how much to enlarge, such as 4 (the default) or 1.5.", float, metavar="NUMBER", least=1, most=16
     )
-    size: Any = word(None, "Size of the result of sr; a side that is left out follows.", metavar="WIDTHxHEIGHT")
+    size: Any = word(None, "Size of the enlarged picture; one side may be left out.", metavar="WIDTHxHEIGHT")
     down: str | None = word(None, "How the picture was made small: auto (default), lanczos, box, ...: see leader tasks sr.")
     quality: str | None = word(
         None,
@@ -119,11 +119,16 @@ class RestoreRequest:
     look: str | None = word(None, "natural (believable texture, the default) or faithful (closer to the truth on average).")
     grain: Any = word(None, "Noise in sr and deblurring: remove (the default), keep, or a level to add.", metavar="GRAIN")
     method: str | None = word(
-        defaults.METHOD, "A method of your own choice: see leader methods.", str, "--method", "-m", names=_method_names
+        defaults.METHOD,
+        "The restoration method; by default that of the quality. See leader methods.",
+        str,
+        "--method",
+        "-m",
+        names=_method_names,
     )
     plugins: tuple[str, ...] | None = word(
         defaults.PLUGINS,
-        "May be repeated; none for none. A method that you choose has leader by default.",
+        "A plug-in; may be repeated. none switches all off; a method that you choose has leader by default.",
         str,
         "--plugin",
         "-p",
@@ -135,14 +140,14 @@ class RestoreRequest:
     )
     budget: float | None = word(None, "Information loss SATP allows per step: 0 slow, 0.1 fast.", float)
     estimator: str | None = word(None, "How uncertainty is estimated: see leader estimators.", names=_estimator_names)
-    prior: Any = word(defaults.PRIOR, "See leader priors; or a checkpoint's path.", names=_prior_names)
+    prior: Any = word(defaults.PRIOR, "The network: a name (see leader priors) or a checkpoint's path.", names=_prior_names)
     device: str | None = word(None, "Where to compute: cpu, cuda or mps; the prior's by default.")
     dtype: str | None = word(
         None, "Numbers to compute with: auto (half precision where it is fast and safe), mixed, float32, ..."
     )
     threads: int | None = word(None, "CPU threads; the exact bits depend on their number.", int, least=1, most=1024)
     seed: int = word(defaults.SEED, "Seed of the noise: another seed gives another result.", int, least=0)
-    average: int | None = word(None, "The mean of N runs: closer to the truth, N times the work.", int, metavar="N", least=1)
+    average: int | None = word(None, "Average N runs: closer to the truth, N times the work.", int, metavar="N", least=1)
     jpeg: bool = word(True, "Use traces of JPEG compression in the file or its pixels.", bool, "--jpeg/--no-jpeg")
     clipped: bool = word(
         True, "Assume that noise was clipped where the picture is black or white.", bool, "--clipped/--no-clipped"

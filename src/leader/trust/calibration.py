@@ -1,9 +1,9 @@
 """The calibration of a referee: factors, by task and noise, that make its intervals cover what they say.
 
 Conformal: on photographs that neither trained nor chose the referee, the quantile of |error| / std at a level is the factor
-by which std is multiplied for an interval to cover that share of the pixels. Factors are kept by family of tasks,
-whether data steps are in the metric of Sigma, and noise level, log-linear between the noise levels; a task that was never
-calibrated gets the widest factors of all, and a note says so.
+by which std is multiplied for an interval to cover that share of the pixels. Factors are kept by family of tasks, whether
+data steps are in the metric of Sigma, and noise level (of JPEG: strength), log-linear between the levels; a task that was
+never calibrated gets the widest factors of all, and a note says so.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ Factors = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Node:
-    """The factors at one noise level (for [0, 1] images), one for each of `LEVELS`, and the number of runs behind them."""
+    """The factors at one noise level, or strength of a JPEG (for [0, 1] images), one for each of `LEVELS`, and the number of
+    runs behind them.
+    """
 
     noise: float
     factors: Factors

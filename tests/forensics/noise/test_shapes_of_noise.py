@@ -242,6 +242,17 @@ def test_colourful_detail_behind_jpeg_is_no_noise() -> None:
     assert found.spectrum is None
 
 
+def test_counted_noise_is_found_below_a_flat_sky() -> None:
+    """The flattest blocks are all of one brightness; those of the rest of the picture tell how noise grows."""
+    scene = np.full((SIDE, SIDE, 3), 0.8)
+    scene[80:] = 0.15 + 0.3 * ramp(0.1, 0.9)[80:] + 2 * (grey_texture()[80:] - 0.5)
+    for peak in (40, 80):
+        drawn = np.random.default_rng(peak).poisson(scene.clip(0.02, 1) * peak) / peak
+        found = shot_noise(drawn.clip(0, 1), None, LEAST)
+        assert found is not None and found.gain == pytest.approx(1 / peak, rel=0.25)
+    assert shot_noise((scene + 0.1 * draw(1)).clip(0, 1), None, LEAST) is None
+
+
 def of_one_colour(index: int, level: float) -> Image.Image:
     """A bundled photograph with the same white noise in R, G and B, clipped and rounded."""
     values = np.asarray(photograph(index)) + level * np.random.default_rng(index).standard_normal((192, 192, 1))
@@ -273,3 +284,13 @@ def test_photographs_have_no_noise_of_all_colours_together() -> None:
         clean = photograph(index)
         assert measure_noise(unit(clean)).spectrum is None
         assert measure_noise(unit(file := jpeg(clean, 75)), history=read_history(file)).spectrum is None
+
+
+def test_where_one_channel_is_clipped_such_noise_has_colour() -> None:
+    """Blue is so dark that it loses half of its noise; the spectrum says how much power the axes of colour have."""
+    scene = ramp(0.4, 0.7) * [1, 1, 0.05]
+    noisy = np.rint(255 * (scene + 0.1 * draw(1, 1))).clip(0, 255) / 255
+    found = measure_noise(noisy)
+    assert found.spectrum is not None and found.spectrum.without_colour
+    lost = ((noisy - scene).reshape(-1, 3) @ OPPONENT.T)[:, 1:].var()
+    assert 0.5 < found.spectrum.table[1:].mean() / lost < 2

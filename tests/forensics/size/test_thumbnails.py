@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,6 +36,7 @@ from leader.forensics.size.thumbnails import (
     name_mixture,
     power_law,
     probabilities,
+    recognise_kernel,
     take_given_kernel,
 )
 from leader.operators.pillow_resize import PILLOW_DOWNSAMPLING, pillow_matrix, read_mixture
@@ -43,26 +46,66 @@ from tests.cheap_prior import CheapPrior, photograph
 from tests.forensics.fields import colour, field
 
 SEEDS = range(8)
+PILLOWS = tuple(KERNELS)[:5]
 
 
 def thumbnail(kernel: str, seed: int, factor: int = 4, side: int = 64) -> Image.Image:
     return Image.fromarray(colour(side * factor, seed)).resize((side, side), Image.Resampling[kernel.upper()])
 
 
+def samples() -> list[NDArray[np.uint8]]:
+    """Every other one of the photographs that come with the package, [256, 256, 3]."""
+    folder = Path(str(resources.files("leader.samples") / "test"))
+    return [np.asarray(Image.open(path).convert("RGB")) for path in sorted(folder.glob("*.png"))[::2]]
+
+
 @pytest.mark.parametrize("factor", [2, 4])
 def test_kernels_that_differ_most_are_told_apart(factor: int) -> None:
-    """On eight fields each; fields are no photographs, so neighbouring kernels may be confused."""
+    """On eight photographs; neighbouring kernels may be confused in some, nearest neighbour in none."""
     found = {
-        made: [kernel_chances(np.asarray(thumbnail(made, seed, factor)) / 255, factor, False) for seed in SEEDS]
-        for made in KERNELS
+        made: [
+            kernel_chances(
+                np.asarray(Image.fromarray(large).resize((256 // factor,) * 2, Image.Resampling[made.upper()])) / 255,
+                factor,
+                False,
+            )
+            for large in samples()
+        ]
+        for made in PILLOWS
     }
     for chances in (chances for rows in found.values() for chances in rows):
         assert set(chances) == set(KERNELS) and sum(chances.values()) == pytest.approx(1)
     means = {made: {name: np.mean([row[name] for row in rows]) for name in KERNELS} for made, rows in found.items()}
-    for kernel, times in (("nearest", 3), ("bilinear", 1.2), ("lanczos", 1.2)):
-        assert means[kernel][kernel] > times * max(means[made][kernel] for made in KERNELS if made != kernel), kernel
-        assert kernel == "nearest" or max(means[kernel], key=lambda name: float(means[kernel][name])) in (kernel, "bicubic")
-    assert means["nearest"]["nearest"] + means["nearest"]["box"] > 0.9
+    for kernel in ("nearest", "box", "bilinear", "lanczos"):
+        assert means[kernel][kernel] > max(0.5, 2 * max(means[made][kernel] for made in PILLOWS if made != kernel)), kernel
+    assert all(row["nearest"] + row["opencv-bilinear"] > 0.9 for row in found["nearest"])
+
+
+def without_antialiasing(large: NDArray[np.uint8], factor: int) -> NDArray[np.float64]:
+    """A thumbnail as OpenCV's INTER_LINEAR makes it, in [0, 1]."""
+    weights = pillow_matrix(len(large), len(large) // factor, "opencv-bilinear").numpy()
+    made = np.einsum("ri,ijk,cj->rck", weights, large.astype(np.float64), weights, optimize=True)
+    return made.round() / 255
+
+
+def test_bilinear_without_antialiasing_is_not_put_off_centre() -> None:
+    """At factor 4 it looks like nearest neighbour but lies in the middle; at odd factors it is nearest neighbour."""
+    for large in samples():
+        found = recognise_kernel(without_antialiasing(large, 4), 4, False)
+        assert "soft-centred" in found.down and "soft-nearest" not in found.down
+        assert found.probabilities["nearest"] + found.probabilities["opencv-bilinear"] > 0.5
+    for factor in (2, 3, 5):
+        chances = kernel_chances(without_antialiasing(samples()[0], factor), factor, False)
+        assert chances["opencv-bilinear"] == 0 and sum(chances.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("factor", "slope"), [(2, 2.4), (2, 3.2), (1.5, 3.2)])
+def test_a_box_thumbnail_of_a_soft_picture_is_not_taken_for_nearest_neighbour(factor: float, slope: float) -> None:
+    """The worst that was measured: 79 % nearest, half a pixel off, 7 dB below what box gives."""
+    for seed in SEEDS:
+        plane = np.round(255 * field(round(72 * factor), seed, slope, edges=0)).astype(np.uint8)
+        small = Image.fromarray(plane).convert("RGB").resize((72, 72), Image.Resampling.BOX)
+        assert kernel_chances(np.asarray(small) / 255, factor, False)["nearest"] < 0.5, seed
 
 
 def test_the_factor_and_the_compression_count() -> None:
@@ -115,7 +158,7 @@ def even(**chances: float) -> dict[str, float]:
 def test_a_mixture_has_shares_that_sum_to_one_and_no_small_ones() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
-        chances = dict(zip(KERNELS, (rng.dirichlet(np.full(5, 0.5))).tolist()))
+        chances = dict(zip(KERNELS, (rng.dirichlet(np.full(len(KERNELS), 0.5))).tolist()))
         shares = read_mixture(name_mixture(chances)) or {name_mixture(chances): 1.0}
         kept = {KERNELS[name]: chance for name, chance in chances.items() if chance >= LEAST_SHARE}
         assert set(shares) == set(kept) and sum(shares.values()) == pytest.approx(1)
@@ -143,13 +186,38 @@ def test_the_doubt_is_the_spread_about_the_mean() -> None:
 
 def test_nearest_neighbour_is_claimed_only_where_it_is_proved() -> None:
     pixels = np.asarray(thumbnail("nearest", 3)) / 255
-    proved = mix_kernels(pixels, 4, even(nearest=SURE_OF_NEAREST, box=1 - SURE_OF_NEAREST))
-    assert proved.down == "soft-nearest" and proved.words().startswith("It was made smaller by nearest (")
-    assert proved.doubt == pytest.approx(COUNTED_ALIASING * math.sqrt(kernel_spread(pixels, 4, "soft-nearest")[0]))
+    proved = mix_kernels(pixels, 3, even(nearest=SURE_OF_NEAREST, box=1 - SURE_OF_NEAREST))
+    assert proved.down == "soft-nearest" and proved.words().startswith("It was made smaller by nearest (90 % likely)")
+    assert proved.doubt == pytest.approx(COUNTED_ALIASING * math.sqrt(kernel_spread(pixels, 3, "soft-nearest")[0]))
     share = round(100 * SURE_OF_NEAREST) - 1
-    torn = mix_kernels(pixels, 4, even(nearest=share / 100, box=1 - share / 100))
+    torn = mix_kernels(pixels, 3, even(nearest=share / 100, box=1 - share / 100))
     assert torn.down == f"soft-nearest:{share}+box:{100 - share}"
     assert "nearest or box (it cannot be told which)" in torn.words()
+
+
+def test_at_factor_two_a_mean_is_not_shifted_by_an_unlikely_nearest_neighbour() -> None:
+    pixels = np.asarray(thumbnail("box", 3, 2)) / 255
+    unlikely = mix_kernels(pixels, 2, even(nearest=0.4, box=0.3, lanczos=0.3))
+    assert unlikely.down == "box:50+lanczos:50" and unlikely.misread == pytest.approx(0.4)
+    assert unlikely.doubt == pytest.approx(mix_kernels(pixels, 2, even(box=0.5, lanczos=0.5)).doubt)
+    assert mix_kernels(pixels, 2, even(nearest=0.8, box=0.2)).down == "soft-nearest:80+box:20"
+    assert mix_kernels(pixels, 3, even(nearest=0.4, box=0.6)).down == "soft-nearest:40+box:60"
+
+
+def test_at_even_factors_one_operator_serves_all_that_leave_pixels_out() -> None:
+    pixels = np.asarray(thumbnail("nearest", 3)) / 255
+    both = {**even(nearest=0.72, box=0.04), "opencv-bilinear": 0.24}
+    proved = mix_kernels(pixels, 4, both)
+    spread = kernel_spread(pixels, 4, "soft-centred")
+    assert proved.down == "soft-centred" and proved.misread == pytest.approx(0.04)
+    assert proved.doubt == pytest.approx(COUNTED_ALIASING * math.sqrt(0.75 * spread[0] + 0.25 * spread[5]))
+    assert proved.words().startswith(
+        "It was made smaller by nearest or opencv-bilinear (96 % likely); the doubt left counts as"
+    )
+    torn = mix_kernels(pixels, 4, {**even(nearest=0.5, box=0.3), "opencv-bilinear": 0.2})
+    assert torn.down == "soft-centred:70+box:30" and torn.misread == pytest.approx(0.5)
+    apart = mix_kernels(pixels, 2.5, both)
+    assert apart.down == "soft-nearest:72+box:4+soft-centred:24"
 
 
 def test_what_is_assumed_is_said_in_words() -> None:
@@ -170,8 +238,11 @@ def test_what_is_told_is_taken_and_only_aliasing_is_left() -> None:
     assert told.down == "soft-nearest" and told.probabilities == even(nearest=1)
     assert told.doubt == pytest.approx(COUNTED_ALIASING * math.sqrt(kernel_spread(picture.pixels, 4, "soft-nearest")[0]))
     assert take_given_kernel(picture.pixels, 4, "box").doubt == 0
-    mixed = take_given_kernel(picture.pixels, 4, "soft-nearest:40+lanczos:60")
-    assert mixed == mix_kernels(picture.pixels, 4, even(nearest=0.4, lanczos=0.6))
+    plain = take_given_kernel(picture.pixels, 4, "opencv-bilinear")
+    assert plain.down == "soft-centred" and plain.misread == 0
+    assert plain.doubt == pytest.approx(COUNTED_ALIASING * math.sqrt(kernel_spread(picture.pixels, 4, "soft-centred")[5]))
+    mixed = take_given_kernel(picture.pixels, 3, "soft-nearest:40+lanczos:60")
+    assert mixed == mix_kernels(picture.pixels, 3, even(nearest=0.4, lanczos=0.6))
 
 
 @pytest.mark.parametrize(("factor", "rough"), [(1.5, 0.2), (1.37, 0.05), (2.5, 0.1)])
@@ -243,7 +314,7 @@ def test_the_middle_speaks_for_a_large_picture() -> None:
 def test_too_small_or_not_enlarged() -> None:
     tiny = Picture(np.random.default_rng(0).random((12, 20, 3)).astype(np.float32))
     found = examine(tiny).recognise_kernel(4)
-    assert set(found.probabilities.values()) == {0.2} and found.doubt > 0
+    assert set(found.probabilities.values()) == {1 / 6} and found.doubt > 0
     same = examine(tiny).recognise_kernel(1)
     assert (same.down, same.doubt) == ("pillow-bicubic", 0.0)
     flat = examine(Picture(np.full((40, 40, 1), 0.5, np.float32))).recognise_kernel(4)
@@ -253,7 +324,7 @@ def test_too_small_or_not_enlarged() -> None:
 @pytest.mark.parametrize("size", [(20, 200), (200, 20)])
 def test_a_strip_holds_too_little_to_tell_kernels_apart(size: tuple[int, int]) -> None:
     pixels = np.random.default_rng(0).random((*size, 3)).astype(np.float32)
-    assert set(examine(Picture(pixels)).recognise_kernel(4).probabilities.values()) == {0.2}
+    assert set(examine(Picture(pixels)).recognise_kernel(4).probabilities.values()) == {1 / 6}
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
         if shot is not None:  # what dark places have would pass for all there is
             return NoiseEstimate(_level_of(shot, pixels, known), 0.0, least, None, None, shot)
         white = _white_of_pixels(pixels, known)
-        spectrum = noise_spectrum(pixels, known, least) or grey_noise(_grey_of_pixels(pixels, known), white, least)
+        spectrum = noise_spectrum(pixels, known, least) or _grey(pixels, known, _grey_of_pixels(pixels, known), white, least)
         return NoiseEstimate(white, 0.0, least, None, spectrum)
     compression = compression_error(pixels, history, known)
     behind, of_luma = _white(pixels, known, history)
@@ -134,7 +134,7 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
         return NoiseEstimate(grown, compression, least, history, None, shot)
     # around holes, defects smeared by compression look the same
     blotches = _blotches(pixels, white, compression) if known is None else None
-    return NoiseEstimate(white, compression, least, history, blotches or grey_noise(of_luma, white, compression))
+    return NoiseEstimate(white, compression, least, history, blotches or _grey(pixels, known, of_luma, white, compression))
 
 
 def _level_of(shot: ShotNoise | None, pixels: Array, known: Flags | None) -> float:
@@ -224,6 +224,12 @@ def _white(pixels: Array, known: Flags | None, history: JpegHistory) -> tuple[fl
     means, shares = luma.means[flat].reshape(-1), np.tile(luma.shares, int(flat.sum()))
     of_luma = before_clipping(LUMA_GAIN * level, means, shares) if limits else 0.0
     return before_clipping(min([level, *limits]), means, shares), of_luma
+
+
+def _grey(pixels: Array, known: Flags | None, level: float, white: float, least: float) -> NoiseSpectrum | None:
+    """Noise of this level that is the same in all colours, if that is what it is."""
+    seen = pixels if known is None else pixels[known]
+    return grey_noise(level, white, least, float(((seen <= 0) | (seen >= 1)).mean()))
 
 
 def _grey_of_pixels(pixels: Array, known: Flags | None) -> float:

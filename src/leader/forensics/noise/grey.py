@@ -15,13 +15,14 @@ _CONSTANTS = read_constants("noise.grey")
 FAINTEST, BEYOND_COLOUR, BEYOND_COMPRESSION = _CONSTANTS.numbers("faintest", "beyond_colour", "beyond_compression")
 
 
-def grey_noise(level: float, white: float, least: float) -> NoiseSpectrum | None:
+def grey_noise(level: float, white: float, least: float, clipped: float) -> NoiseSpectrum | None:
     """The spectrum of white noise of standard deviation `level`, for [0, 1] pixels, that is the same in three channels.
 
-    white  what white noise the colours allow
-    least  standard deviation of the other errors: compression, or rounding
+    white    what white noise the colours allow
+    least    standard deviation of the other errors: compression, or rounding
+    clipped  share of the samples at black or white: where one channel of a pixel lost its noise, that of the others has colour
     """
     if level < max(FAINTEST, BEYOND_COLOUR * white, BEYOND_COMPRESSION * least):
         return None
-    other = max(white, least) ** 2
+    other = max(white, least) ** 2 + clipped * level**2
     return NoiseSpectrum(np.array([3 * level**2 + other, other, other]).reshape(3, 1, 1))

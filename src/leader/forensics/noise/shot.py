@@ -1,6 +1,7 @@
 """Noise that grows with brightness, like that of counted photons: variance = floor + gain * brightness.
 
-In the flattest blocks the variance of the finest detail of every channel is compared with the mean of that channel. A line is
+In the flattest blocks, of all or else of every brightness, the variance of the finest detail of every channel is compared with
+the mean of that channel. A line is
 fitted by weighted least squares; it counts where its slope is clear and makes bright pixels much noisier than dark ones. What
 was clipped at black and white has lost noise and was moved: both are undone with the moments of a clipped normal variable.
 Texture is also stronger where it is bright, but hardly has colour: the noise is at most what the weakest axis of colour has of
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from leader.transforms import BLOCK, OPPONENT
 
 _CONSTANTS = read_constants("noise.shot")
 FITTED_SHARE = _CONSTANTS.number("fitted_share")
-FEWEST_FITTED = _CONSTANTS.count("fewest_fitted")
+FEWEST_FITTED, SHARES = _CONSTANTS.counts("fewest_fitted", "shares")
 OVERLAP, CLEAR_SLOPE, GROWING = _CONSTANTS.numbers("overlap", "clear_slope", "growing")
 SMALLEST_GAIN, DARKEST, CLIPPED, SMOOTHING = _CONSTANTS.numbers("smallest_gain", "darkest", "clipped", "smoothing")
 MOST_LOST = _CONSTANTS.number("most_lost")
@@ -68,7 +70,7 @@ class ShotNoise:
     def words(self) -> str:
         """The finding as a sentence without a full stop."""
         dark, bright = self.std(np.array([0.1, 0.9]))
-        return f"The noise grows with brightness: from {dark:.2g} in the shadows to {bright:.2g} in the lights"
+        return f"The noise grows with brightness: from {dark:.2g} in the shadows to {bright:.2g} in bright areas"
 
     def map(self, pixels: NDArray[np.floating[Any]]) -> Array:
         """Standard deviation of every pixel of [H, W, C], by the brightness around it."""
@@ -104,12 +106,29 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     mean = windows.mean((3, 4))
     # relative to the brightness, otherwise dark blocks would always be the flattest
     energy = (coefficients[..., STRUCTURE] ** 2).sum((2, 3)) / (mean.mean(2) + 0.05)
-    flat = choose_flattest(energy, usable, FITTED_SHARE)
-    variance, means = (coefficients[flat][..., FINEST] ** 2).mean(-1), mean[flat]
-    found = _line(means.reshape(-1), variance.reshape(-1), least) if variance.size >= FEWEST_FITTED else None
-    if found is None or pixels.shape[2] == 1:
+    chosen = [choose_flattest(energy, usable, FITTED_SHARE)]
+    if (
+        pixels.shape[2] == 3
+    ):  # the flattest of all may be a sky of one brightness; without colour, textures would pass for noise
+        chosen.append(_flattest_of_every_brightness(energy, usable, mean.mean(2)))
+    found = (_fit(coefficients[flat], mean[flat], least) for flat in chosen)
+    return next((one for one in found if one is not None), None)
+
+
+def _flattest_of_every_brightness(energy: Array, usable: Flags, brightness: Array) -> Flags:
+    """The flattest of the usable blocks [R, X] in each of some equal shares by brightness."""
+    edges = np.quantile(brightness[usable], np.linspace(0, 1, SHARES + 1))
+    parts = [usable & (brightness >= low) & (brightness <= high) for low, high in pairwise(edges)]
+    return np.asarray(np.logical_or.reduce([choose_flattest(energy, part, FITTED_SHARE) for part in parts]))
+
+
+def _fit(coefficients: Array, mean: Array, least: float) -> ShotNoise | None:
+    """The noise of blocks [N, C, 8, 8] of these means [N, C]."""
+    variance = (coefficients[..., FINEST] ** 2).mean(-1)
+    found = _line(mean.reshape(-1), variance.reshape(-1), least) if variance.size >= FEWEST_FITTED else None
+    if found is None or mean.shape[1] == 1:
         return found
-    share = _share_of_weakest_colour(found, coefficients[flat], means)
+    share = _share_of_weakest_colour(found, coefficients, mean)
     return found.weakened(share) if share * found.gain >= SMALLEST_GAIN else None
 
 

@@ -27,7 +27,7 @@ OF_MEDIANS = 1.35
 """The error of medians of 3 x 3 pixels over their distance from those of 5 x 5: 1.2 to 1.45 in 18 JPEGs with salt and
 pepper, of quality 40 to 75 and six validation photographs.
 """
-MEDIANS = "Compression has smeared the specks over all pixels: medians of 3 x 3 pixels are restored instead of those."
+MEDIANS = "Compression has smeared the specks over all pixels: medians of 3 x 3 pixels are restored instead of the pixels."
 Flags = NDArray[np.bool_]
 
 
@@ -75,7 +75,7 @@ def _doubts(mask: Tensor, picture: Picture) -> list[str]:
             "is known: is the mask inverted?"
         ]
     if missing > 0 and bool((picture.pixels[known].std(0) < ONE_COLOUR).all()) and picture.pixels[~known].std() > 0.02:
-        return ["All pixels that the mask calls known have one colour; white marks what is known: is the mask inverted?"]
+        return ["All pixels that the mask marks as known have one colour; white marks what is known: is the mask inverted?"]
     return []
 
 

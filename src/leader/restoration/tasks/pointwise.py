@@ -10,7 +10,7 @@ from leader.messages import Note
 from leader.pictures.picture import Picture
 from leader.restoration.tasks.base import Measured, Request, Shape, Task, Values
 
-INVENTED_COLOURS = Note("invented colours", "The colours are invented: the picture says nothing of them.")
+INVENTED_COLOURS = Note("invented colours", "The colours are invented: the picture has none.")
 
 
 class Denoising(Task):

@@ -8,7 +8,7 @@ from typing import Any
 from leader.errors import LeaderError, UsageError, unknown_name
 from leader.forensics import Examination
 from leader.forensics.examination import found_or_none
-from leader.forensics.size.thumbnails import take_given_kernel
+from leader.forensics.size.thumbnails import ALIASING, take_given_kernel
 from leader.messages import Note, Remedy
 from leader.operators import build_task
 from leader.operators.pillow_resize import read_mixture
@@ -58,7 +58,7 @@ def _size(size: Any, request: Request) -> tuple[int, int]:
     kept = min(wanted[0] / given[0], wanted[1] / given[1])
     fitting = tuple(round(side * kept) for side in given)
     if max(abs(want - fit) / want for want, fit in zip(wanted, fitting)) > STRETCHED:
-        fact = f"The size that was asked for has other proportions than the picture, which is stretched to {_times(wanted)}."
+        fact = f"The requested size has other proportions than the picture, which is therefore stretched to {_times(wanted)}."
         request.notes.append(Note("stretched", fact, Remedy("keep its proportions", {"size": _times(fitting)})))
     return wanted
 
@@ -91,10 +91,10 @@ class SuperResolution(Task):
     title = "super-resolution"
     description = (
         "Enlarges a small picture. Options: factor (1 to 16, also 1.5; default 4) or size, that of the result; down = nearest, "
-        "box, bilinear, pillow-bicubic or lanczos (as Pillow makes thumbnails), bicubic (the same with mirrored borders), "
-        "average (what sensors do), or auto, the default, which recognises the way; if that is uncertain, their mean is "
-        "assumed (also by hand: box:30+lanczos:70) and the difference counts as noise. sr-bicubic and sr-average are names for "
-        "two of these."
+        "box, bilinear, pillow-bicubic or lanczos (as Pillow makes thumbnails), opencv-bilinear (as OpenCV does by default), "
+        "bicubic (Pillow's with mirrored borders), average (what sensors do), or auto, the default, which recognises the way; "
+        "if that is uncertain, their mean is assumed (also by hand: box:30+lanczos:70) and the difference counts as noise. "
+        "sr-bicubic and sr-average are names for two of these."
     )
     example = "leader restore small.png large.png --task sr"
     page, operators = ("small", "It is too small"), ("sr-bicubic", "sr-average", "sr-nearest")
@@ -123,7 +123,7 @@ class SuperResolution(Task):
             found = request.examination.recognise_kernel(factor)
             request.notes.append(found.words())
             request.misread.append(found.misread)
-        elif down not in DOWNSAMPLING or down == "nearest":  # a mixture; or single pixels, too little for a prior to begin with
+        elif down not in DOWNSAMPLING or down in ALIASING:  # a mixture; or too few pixels for a prior to begin with
             found = take_given_kernel(request.picture.pixels, factor, down)
         else:
             return values
