@@ -14,6 +14,7 @@ Nearest: antithetic variates (Hammersley and Morton 1956), which `MirroredNoise`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -57,7 +58,7 @@ class Opposed(Plugin):
         total = white(block[0])
         for other in block[1:]:
             total += white(other)
-        return (white(position) - total / len(block)) * (len(block) / (len(block) - 1)) ** 0.5
+        return (white(position) - total / len(block)) * math.sqrt(len(block) / (len(block) - 1))
 
     def _block(self, grid: Grid, position: int) -> tuple[int, ...]:
         """The positions of the grid whose noise adds up to nothing, this one among them; empty where it stays as it is."""
