@@ -75,7 +75,7 @@ def test_kernels_that_differ_most_are_told_apart(factor: int) -> None:
     }
     for chances in (chances for rows in found.values() for chances in rows):
         assert set(chances) == set(KERNELS) and sum(chances.values()) == pytest.approx(1)
-    means = {made: {name: np.mean([row[name] for row in rows]) for name in KERNELS} for made, rows in found.items()}
+    means = {made: {name: float(np.mean([row[name] for row in rows])) for name in KERNELS} for made, rows in found.items()}
     for kernel in ("nearest", "box", "bilinear", "lanczos"):
         assert means[kernel][kernel] > max(0.5, 2 * max(means[made][kernel] for made in PILLOWS if made != kernel)), kernel
     assert all(row["nearest"] + row["opencv-bilinear"] > 0.9 for row in found["nearest"])
@@ -84,8 +84,8 @@ def test_kernels_that_differ_most_are_told_apart(factor: int) -> None:
 def without_antialiasing(large: NDArray[np.uint8], factor: int) -> NDArray[np.float64]:
     """A thumbnail as OpenCV's INTER_LINEAR makes it, in [0, 1]."""
     weights = pillow_matrix(len(large), len(large) // factor, "opencv-bilinear").numpy()
-    made = np.einsum("ri,ijk,cj->rck", weights, large.astype(np.float64), weights, optimize=True)
-    return made.round() / 255
+    made: NDArray[np.float64] = np.einsum("ri,ijk,cj->rck", weights, large.astype(np.float64), weights, optimize=True)
+    return np.asarray(made.round() / 255)
 
 
 def test_bilinear_without_antialiasing_is_not_put_off_centre() -> None:
