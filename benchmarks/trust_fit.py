@@ -4,7 +4,8 @@
     python benchmarks/trust_fit.py --store DIR score FILE                           scored on val again
     python benchmarks/trust_fit.py --store DIR calibrate FILE                       factors from the runs of calib, beside FILE;
                                                                                     families without runs keep theirs
-                                                                                    (--new: also levels that have some)
+                                                                                    (--new: also levels that have some;
+                                                                                    --family: all but those)
     python benchmarks/trust_fit.py --store DIR time PICTURE                         the map's share of a run's time, one thread
 
 DIR holds the runs of benchmarks/trust_runs.py. On val, half of the photographs give the factors by family of tasks and the
@@ -28,7 +29,7 @@ from leader.problem import Problem
 from leader.result import Step
 from leader.train.trust_fit import FitSettings, fit_calibration, fit_referee, ratios, read_lessons
 from leader.train.trust_runs import KeptRun, RunCase, crop_of, read_run
-from leader.trust.calibration import LEVELS, SHOWN, Calibration, Node, beside, calibration_of, quantiles
+from leader.trust.calibration import LEVELS, METRIC, SHOWN, Calibration, Node, beside, calibration_of, quantiles
 from leader.trust.error_map import error_map
 from leader.trust.evidence import Watch, gather
 from leader.trust.referee import Referee
@@ -126,6 +127,7 @@ def main() -> None:
     parser.add_argument("--likely", type=float, default=FitSettings.likely, help="how much the likelihood counts in the fit")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--new", action="store_true", help="calibrate only where a family has no factors at a noise level")
+    parser.add_argument("--family", nargs="+", help="calibrate only these, in the metric and not; they lean on the runs of all")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     if chosen.what == "fit":
@@ -141,7 +143,11 @@ def main() -> None:
     elif chosen.what == "calibrate":
         fitted, table = fit_calibration(Referee.load(chosen.file), read(chosen.store, "calib")), calibration_of(chosen.file)
         kept = {} if table is None else table.families
-        made = {name: join_nodes(kept.get(name, ()), nodes) if chosen.new else nodes for name, nodes in fitted.families.items()}
+        made = {
+            name: join_nodes(kept.get(name, ()), nodes) if chosen.new else nodes
+            for name, nodes in fitted.families.items()
+            if not chosen.family or name.removesuffix(METRIC) in chosen.family
+        }
         Calibration({**kept, **made}).save(beside(chosen.file))
     else:
         print(score(Referee.load(chosen.file), read(chosen.store, "val")))
