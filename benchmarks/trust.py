@@ -1,6 +1,6 @@
 """How far the trust map can be trusted: coverage, calibration error, AUSE and rank of it and of what else could be shown.
 
-    python benchmarks/trust.py --store DIR [--referee FILE] --part val|paths|test|between|files|many [--write]  judges kept runs
+    python benchmarks/trust.py --store DIR [--referee FILE] --part val|paths|files|many|... [--write]  judges kept runs
     python benchmarks/trust.py                                                                   prints the kept records
 
 DIR holds the runs of benchmarks/trust_runs.py. Known pixels are left out. Intervals are of a bootstrap over photographs. The
@@ -32,6 +32,7 @@ RECORDS = locate_records("trust")
 WEIGHTS = Path(__file__).parents[1] / "src" / "leader" / "priors" / "weights" / "pyramid.referee"
 STEPS = 20
 """Points of a sparsification curve."""
+PARTS = ["val", "val-paths", "calib", "paths", "test", "between", "files", "many"]
 DRAWS = 2000
 Map = tuple[Tensor, dict[float, float]]
 
@@ -186,7 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path)
     parser.add_argument("--referee", type=Path, default=WEIGHTS)
-    parser.add_argument("--part", choices=["val", "calib", "paths", "test", "between", "files", "many"], default="paths")
+    parser.add_argument("--part", choices=PARTS, default="paths")
     parser.add_argument("--write", action="store_true", help="replace the kept records of these problems")
     chosen = parser.parse_args()
     torch.set_num_threads(1)

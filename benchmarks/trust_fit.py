@@ -29,7 +29,7 @@ from leader.problem import Problem
 from leader.result import Step
 from leader.train.trust_fit import FitSettings, fit_calibration, fit_referee, ratios, read_lessons
 from leader.train.trust_runs import KeptRun, RunCase, crop_of, read_run
-from leader.trust.calibration import LEVELS, METRIC, SHOWN, Calibration, Node, beside, calibration_of, quantiles
+from leader.trust.calibration import LEVELS, SHOWN, Calibration, Node, beside, calibration_of, quantiles
 from leader.trust.error_map import error_map
 from leader.trust.evidence import Watch, gather
 from leader.trust.referee import Referee
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--likely", type=float, default=FitSettings.likely, help="how much the likelihood counts in the fit")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--new", action="store_true", help="calibrate only where a family has no factors at a noise level")
-    parser.add_argument("--family", nargs="+", help="calibrate only these, in the metric and not; they lean on the runs of all")
+    parser.add_argument("--family", nargs="+", help="calibrate only these; they lean on the runs of all")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     if chosen.what == "fit":
@@ -146,7 +146,7 @@ def main() -> None:
         made = {
             name: join_nodes(kept.get(name, ()), nodes) if chosen.new else nodes
             for name, nodes in fitted.families.items()
-            if not chosen.family or name.removesuffix(METRIC) in chosen.family
+            if not chosen.family or name in chosen.family
         }
         Calibration({**kept, **made}).save(beside(chosen.file))
     else:

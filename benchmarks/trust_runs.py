@@ -1,11 +1,12 @@
 """The runs on which the referee of the embedded prior was fitted, chosen, calibrated and reported.
 
-    python benchmarks/trust_runs.py --photographs DIR --store DIR --part train|val|calib|paths|test|... --seconds S
+    python benchmarks/trust_runs.py --photographs DIR --store DIR --part train|val|calib|paths|... --seconds S
 
 DIR holds train/, val/, calib/ and test/. Each part is made from its own photographs, those that are named otherwise from
-test/; a stopped command goes on. `paths` runs what quality standard stands for, `test` DDNM and DiffPIR by name; `many` makes
-eight runs of each of some problems of `paths`, with other seeds, for the spread of eight; `between` has noise levels and
-kernels between those of `calib`; `files` are picture files as `leader.restore` treats them. `--task` leaves out all others.
+test/; a stopped command goes on. `paths` runs what quality standard stands for, `val-paths` the same on val/, `test` DDNM and
+DiffPIR by name; `many` makes eight runs of each of some problems of `paths`, with other seeds, for the spread of eight;
+`between` has noise levels and kernels between those of `calib`; `files` are picture files as `leader.restore` treats them.
+`--task` leaves out all others.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from leader.pictures import list_pictures
 from leader.priors.loading import load_prior
 from leader.train import trust_runs as runs
 
-PARTS = {"train": 3000, "val": 240, "calib": 928, "paths": 192, "test": 384, "between": 96, "many": 96, "files": 192}
+PARTS = {"train": 3000, "val": 240, "val-paths": 300, "calib": 928, "paths": 192}
+PARTS |= {"test": 384, "between": 96, "many": 96, "files": 192}
 VAL_SIDE = 96
 """Of the crops of val, in pixels: larger than those of the fit, so that what is chosen does not hang on their size."""
 REPETITIONS = 8
@@ -47,7 +49,7 @@ def cases(part: str, pictures: int) -> list[runs.RunCase]:
     if part == "between":
         found = runs.calibration_cases(pictures, crops=1, nodes=(0.01, 0.035, 0.07), methods=runs.NAMED)
         return [replace(case, options=_between(case)) for case in found]
-    if part == "paths":
+    if part in ("paths", "val-paths"):
         return runs.calibration_cases(pictures, crops=2, nodes=(0.0, 0.05))
     if part == "many":
         return runs.calibration_cases(pictures, crops=1, nodes=(0.0, 0.05))
@@ -74,7 +76,8 @@ def main() -> None:
     torch.set_num_threads(1)
     begin = time.monotonic()
     prior = load_prior("embedded")
-    folder = chosen.photographs / (chosen.part if chosen.part in ("train", "val", "calib") else "test")
+    owner = chosen.part.removesuffix("-paths")
+    folder = chosen.photographs / (owner if owner in ("train", "val", "calib") else "test")
     files = list_pictures(folder)
     made = 0
     for number, case in enumerate(cases(chosen.part, len(files))):
