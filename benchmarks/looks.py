@@ -4,8 +4,8 @@
     python benchmarks/looks.py table
 
 Central crops of 192 px of halved photographs, every third of the folder. Noise of 15, 25 and 50 of 255 in files of 8 bits,
-clipped; JPEG of quality 10, 20 and 40 (4:2:0). Nothing but the task is told. Coverage is the share of errors within the trust
-map's nine-of-ten interval; that of JPEG is measured by benchmarks/jpeg_trust.py. "No task" counts the files that `leader
+clipped; JPEG of quality 10, 20, 40, 60 and 80 (4:2:0). Nothing but the task is told. Coverage is the share of errors within the
+trust map's nine-of-ten interval; that of JPEG is measured by benchmarks/jpeg_trust.py. "No task" counts the files that `leader
 restore` without a task would free of JPEG's artefacts: it then makes the same run.
 """
 
@@ -30,7 +30,7 @@ from leader.trust.maps import NINE_OF_TEN
 
 RECORDS = locate_records("looks")
 SIDE, EVERY = 192, 3
-HARMS = ("noise 15", "noise 25", "noise 50", "jpeg 10", "jpeg 20", "jpeg 40")
+HARMS = ("noise 15", "noise 25", "noise 50", "jpeg 10", "jpeg 20", "jpeg 40", "jpeg 60", "jpeg 80")
 WORDS = ("nothing", "natural", "faithful")
 app = typer.Typer(add_completion=False, help=__doc__)
 
