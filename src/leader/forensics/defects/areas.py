@@ -71,7 +71,8 @@ def _is_torn(area: Flags, pixels: Floats, colour: Floats) -> bool:
     ring = near & ~grow_mask(area, OUTSIDE - 1)
     if not ring.any():
         return False
-    if not colour.any() and float((pixels[~grow_mask(~area, 1)] > 0).any(1).mean()) > CRUSHED:
+    inner = pixels[~grow_mask(~area, 1)]
+    if not colour.any() and len(inner) and float((inner > 0).any(1).mean()) > CRUSHED:
         return False  # shadows that were cut off at black: a lid beneath a print is lighter, a drawn hole is black all over
     sharp = float((np.abs(pixels[ring] - colour).max(1) >= STEP).mean())
     return sharp >= SHARP and _measure_waver(area, pixels) <= EVEN and _measure_straightness(area) <= STRAIGHT
