@@ -14,7 +14,7 @@ from leader import LeaderError, Problem, Sampler, load_prior, operators
 from leader.priors import fast_half, loading
 from leader.priors.adapters import NetworkPrior
 from leader.priors.ask import Ask
-from leader.priors.mixed import MixedPrior, Rounding, round_filters, round_to_half
+from leader.priors.mixed import MixedPrior, Rounding, _sort_by_size, round_filters, round_to_half
 from leader.priors.pieces import PiecewisePrior, cut_into_pieces
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import Body
@@ -41,6 +41,12 @@ def test_rounded_filters_keep_their_sums() -> None:
     plain = (weight.bfloat16().double().sum((2, 3)) - weight.double().sum((2, 3))).abs().mean()
     assert off < plain / 8
     assert float((rounded.float() - weight).abs().max()) < 2**-6 * float(weight.abs().max())
+
+
+def test_taps_are_sorted_as_a_stable_sort_does() -> None:
+    taps = torch.randn(50, 9, generator=torch.Generator().manual_seed(0)).mul(2).round() / 2
+    taps[0] = torch.tensor([0.0, -0.0, 1e-45, -1e-45, 3e38, -3e38, 1.0, -1.0, 1e-38])
+    assert torch.equal(_sort_by_size(taps), (-taps.abs()).argsort(stable=True, dim=-1))
 
 
 @torch.no_grad()

@@ -219,9 +219,21 @@ def _round_layer(conv: nn.Conv2d, before: Tensor, dtype: torch.dtype) -> Tensor:
 def round_filters(weight: Tensor, dtype: torch.dtype) -> Tensor:
     """Filters [out, in, kH, kW] in `dtype`, the sum of every filter preserved: large taps first, their errors carried over."""
     taps = weight.flatten(2)
-    order = torch.from_numpy(np.argsort(-taps.abs().numpy(force=True), -1, kind="stable")).to(taps.device)  # twice as fast
+    order = _sort_by_size(taps).to(taps.device)
     rounded, carried = [], torch.zeros_like(taps[..., 0])
     for tap in taps.gather(-1, order).unbind(-1):
         rounded.append((tap + carried).to(dtype))
         carried = tap + carried - rounded[-1].to(tap)
     return torch.empty_like(taps, dtype=dtype).scatter_(-1, order, torch.stack(rounded, -1)).view(weight.shape)
+
+
+def _sort_by_size(taps: Tensor) -> Tensor:
+    """The numbers of float32 taps [..., n], the largest first, of equal ones the first.
+
+    Floats above 0 are ordered as their bits are, and the number of a tap fits below them.
+    """
+    sizes = taps.abs().numpy(force=True)
+    count = sizes.shape[-1]
+    keys = -sizes.view(np.int32).astype(np.int64) * count + np.arange(count)
+    keys.sort(-1)
+    return torch.from_numpy(keys % count)

@@ -18,7 +18,7 @@ def shift_values(values: AnyArray, down: int, right: int) -> AnyArray:
     """values [H, W, ...] taken `down` rows and `right` columns further on."""
     rows = (np.arange(values.shape[0]) + down).clip(0, values.shape[0] - 1)
     columns = (np.arange(values.shape[1]) + right).clip(0, values.shape[1] - 1)
-    moved: AnyArray = values[rows][:, columns]
+    moved: AnyArray = values.take(rows, 0).take(columns, 1)
     return moved
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import CHROMA, Array, Flags, compute_luma, transform_blocks
-from leader.forensics.jpeg.standard_grid import NOT_ZERO, find_standard
+from leader.forensics.jpeg.blocks import CHROMA, Array, Blocks, Flags, compute_luma, middle_blocks, transform_blocks
+from leader.forensics.jpeg.standard_grid import MOST_BLOCKS_FOR_GRID, NOT_ZERO, find_standard, take_blocks
 from leader.pictures.jpeg_history import JpegHistory, standard_chroma, standard_luma
 from leader.transforms import BLOCK
 
@@ -51,8 +51,9 @@ def find_history(pixels: Array) -> JpegHistory | None:
     plane, clear = compute_luma(pixels), _unclipped(pixels)
     if min(plane.shape) < 6 * BLOCK:
         return None
-    standard = find_standard(plane, clear)
-    offset = _grid(plane, clear) if standard is None else standard.offset
+    blocks = take_blocks(plane, clear)
+    standard = find_standard(blocks)
+    offset = _grid(blocks, plane.shape) if standard is None else standard.offset
     if offset is None:
         return None
     if standard is not None and standard.score > CLEAR_STEP:
@@ -85,17 +86,49 @@ def matches_history(pixels: Array, history: JpegHistory) -> bool:
     return len(scores) < VOTES or float(np.median(scores)) > CLEAR_STEP / 2
 
 
-def _grid(plane: Array, clear: Flags) -> tuple[int, int] | None:
-    """The offset whose blocks hold multiples of something at most frequencies, or None."""
+def _grid(blocks: dict[tuple[int, int], Blocks], shape: tuple[int, ...]) -> tuple[int, int] | None:
+    """The offset whose blocks hold multiples of something at most frequencies, or None; SEARCHED_BLOCKS of the `blocks` of
+    `take_blocks` are looked at.
+
+    shape  of the plane they were taken from
+    """
     best: tuple[int, float] = (0, 0.0)
     where = (0, 0)
-    for offset in np.ndindex(BLOCK, BLOCK):
-        coefficients = _sample(plane, clear, (offset[0], offset[1]), SEARCHED_BLOCKS)
-        scores = [_best_step(coefficients[:, row, column], 40, 24)[1] for row, column in SEARCHED]
+    rows, columns = np.array(SEARCHED).T
+    all_of_them, few = middle_blocks(shape, MOST_BLOCKS_FOR_GRID), middle_blocks(shape, SEARCHED_BLOCKS)
+    starts = [(inner.start - outer.start) // BLOCK for inner, outer in zip(few, all_of_them, strict=True)]
+    stops = [min(inner.stop, length) - outer.start for inner, outer, length in zip(few, all_of_them, shape, strict=True)]
+    for offset, here in blocks.items():
+        part = tuple(slice(first, (stop - by) // BLOCK) for first, stop, by in zip(starts, stops, offset, strict=True))
+        coefficients = here.coefficients[part][..., rows, columns][here.known[part]]
+        hopeful = _may_have_steps(coefficients, 40, 24)
+        if np.count_nonzero(hopeful) < max(VOTES, best[0]):
+            continue
+        scores = [_best_step(coefficients[:, band], 40, 24)[1] for band in np.flatnonzero(hopeful)]
         votes = [score for score in scores if score > CLEAR_STEP]
         if (len(votes), sum(votes)) > best:
-            best, where = (len(votes), sum(votes)), (offset[0], offset[1])
+            best, where = (len(votes), sum(votes)), offset
     return where if best[0] >= VOTES else None
+
+
+def _may_have_steps(values: Array, largest: int, fewest: int) -> Flags:
+    """For which bands of values [N, bands] `_best_step` may find a step: all bands at once, in single precision."""
+    sizes = np.abs(values)
+    bands = sizes.shape[1]
+    below = np.minimum(np.ceil(2 * sizes), largest + 1).astype(np.intp)  # half of larger or equal steps is not exceeded
+    counts = np.bincount((below + np.arange(bands) * (largest + 2)).reshape(-1), minlength=bands * (largest + 2))
+    steps = np.arange(SMALLEST_STEP, largest + 1)
+    beyond = counts.reshape(bands, -1)[:, ::-1].cumsum(1)[:, ::-1][:, steps + 1]  # [bands, steps]
+    between = np.maximum((sizes > NOT_ZERO).sum(0)[:, None] - beyond, 0)
+    total = np.maximum(beyond + between, 1)
+    possible = (beyond >= fewest) & ((beyond - between) / total > CLEAR_STEP)  # no cosine exceeds 1
+    hopeful, single = np.zeros(bands, bool), sizes.astype(np.float32)
+    for number in np.flatnonzero(possible.any(0)):
+        open_ = np.flatnonzero(possible[:, number] & ~hopeful)
+        cosines = np.cos(single[:, open_] * np.float32(2 * np.pi / steps[number]))
+        sums = np.where(below[:, open_] > steps[number], cosines, np.float32(0)).sum(0)
+        hopeful[open_] = (sums - between[open_, number]) / total[open_, number] > CLEAR_STEP - 2 * SINGLE
+    return hopeful
 
 
 def _all_steps(plane: Array, clear: Flags, offset: tuple[int, int]) -> Array:
@@ -148,9 +181,7 @@ def _unclipped(pixels: Array) -> Flags:
 
 def _sample(plane: Array, clear: Flags, offset: tuple[int, int], most: int) -> NDArray[np.float64]:
     """Coefficients [N, 8, 8] of whole blocks from the middle of the plane, of `clear` pixels only."""
-    side = BLOCK * int(np.sqrt(most))
-    top, left = (max(0, (length - side) // 2 // BLOCK * BLOCK) for length in plane.shape)
-    part = slice(top, top + side + BLOCK), slice(left, left + side + BLOCK)
+    part = middle_blocks(plane.shape, most)
     blocks = transform_blocks(plane[part], offset, clear[part])
     kept: NDArray[np.float64] = blocks.coefficients[blocks.known]
     return kept

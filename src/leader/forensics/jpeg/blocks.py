@@ -19,6 +19,8 @@ LUMA_GAIN = float(np.sqrt((LUMA**2).sum()))
 BLUE_ERROR, RED_ERROR = ((RGB_OF_YCBCR[:, 1:] ** 2).sum(0) / 3).tolist()
 """Mean squared error of R, G and B for one of Cb, and of Cr."""
 DCT = dct_matrix(BLOCK)
+PATH = ("einsum_path", (0, 1), (0, 1))
+"""The order in which a transform of blocks is multiplied, rows first: NumPy would find the same one at every call."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,33 @@ def transform_blocks(plane: Array, offset: tuple[int, int] = (0, 0), known: Flag
     """The whole blocks of a plane [H, W] in 0..255; a block is known where all its pixels are."""
     top, left = offset[0] % BLOCK, offset[1] % BLOCK
     tiles = _tiles(plane[top:, left:] - 128)
-    coefficients = np.einsum("ki,rcij,lj->rckl", DCT, tiles, DCT, optimize=True)
+    coefficients = np.einsum("ki,rcij,lj->rckl", DCT, tiles, DCT, optimize=PATH)
     whole = np.ones(tiles.shape[:2], bool)
     if known is not None:
         whole = np.asarray(_tiles(known[top:, left:]).all(axis=(2, 3)))
     return Blocks(coefficients, whole)
+
+
+def transform_all_offsets(plane: Array, known: Flags) -> dict[tuple[int, int], Blocks]:
+    """`transform_blocks` at each of the 64 offsets; what has the same rows is multiplied along them once."""
+    found = {}
+    for top in range(BLOCK):
+        height, width = (plane.shape[0] - top) // BLOCK, plane.shape[1]
+        rows = (plane[top : top + BLOCK * height] - 128).reshape(height, BLOCK, width)
+        turned = np.tensordot(DCT, rows, ((1,), (1,)))  # [8, R, W]
+        for left in range(BLOCK):
+            across = (width - left) // BLOCK
+            cut = turned[:, :, left : left + BLOCK * across].reshape(-1, BLOCK)
+            coefficients = (cut @ DCT.T).reshape(BLOCK, height, across, BLOCK).transpose(1, 2, 0, 3)
+            found[top, left] = Blocks(coefficients, np.asarray(_tiles(known[top:, left:]).all(axis=(2, 3))))
+    return found
+
+
+def middle_blocks(shape: tuple[int, ...], most: int) -> tuple[slice, slice]:
+    """The rows and columns of about `most` blocks in the middle of a plane, at any offset, cut where blocks begin."""
+    side = BLOCK * int(np.sqrt(most))
+    top, left = (max(0, (length - side) // 2 // BLOCK * BLOCK) for length in shape)
+    return slice(top, top + side + BLOCK), slice(left, left + side + BLOCK)
 
 
 def average_blocks(values: Array, offset: tuple[int, int]) -> Array:

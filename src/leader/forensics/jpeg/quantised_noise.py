@@ -47,6 +47,7 @@ _FREQUENCY: Array = np.hypot(*np.meshgrid(np.arange(float(BLOCK)), np.arange(flo
 _USED = np.add.outer(np.arange(BLOCK), np.arange(BLOCK)) >= 2
 _DEVIATES = np.linspace(0, 8, 4001)
 _TAILS = np.array([math.erfc(z / math.sqrt(2)) for z in _DEVIATES])
+_FALLS = np.diff(_TAILS) / np.diff(_DEVIATES)
 
 
 NOISES, CONTENTS, SLOPES = np.geomspace(0.1, 160, 60), np.geomspace(0.05, 100, 30), (1.0, 1.5, 2.0, 3.0)
@@ -117,11 +118,22 @@ class _Cells:
         """Log-likelihood [noises, contents] of white noise and of content that fades with this exponent of frequency."""
         content = np.multiply.outer(contents**2, (_FREQUENCY[_USED] / 4) ** (-2 * slope))
         scale = np.sqrt(noises[:, None, None] ** 2 + content[None])
-        far, near = (np.interp(edge / scale, _DEVIATES, _TAILS) for edge in (self.outer, self.inner))
+        far, near = (_tail(edge / scale) for edge in (self.outer, self.inner))
         tiny = 1e-4  # a single texture must not outweigh everything
         logs = [np.log(np.maximum(share, tiny)) for share in (1 - near, near - far, far)]
         total: Array = sum((log * count).sum(-1) for log, count in zip(logs, self.counts, strict=True))
         return total
+
+
+def _tail(deviates: Array) -> Array:
+    """The share of a normal distribution beyond `deviates` >= 0 on both sides: `np.interp`, without a search in equal steps."""
+    last = len(_FALLS) - 1
+    at = np.minimum(deviates / _DEVIATES[1], last).astype(np.intp)
+    at -= _DEVIATES[at] > deviates  # the quotient is rounded
+    at += (_DEVIATES[at + 1] <= deviates) & (at < last)
+    found: Array = _FALLS[at] * (deviates - _DEVIATES[at]) + _TAILS[at]
+    found[deviates >= _DEVIATES[-1]] = _TAILS[-1]
+    return found
 
 
 def compression_error(pixels: Array, history: JpegHistory, known: Flags | None) -> float:

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import Array, Flags, transform_blocks
+from leader.forensics.jpeg.blocks import Array, Blocks, Flags, middle_blocks, transform_all_offsets
 from leader.pictures.jpeg_history import standard_luma
 from leader.transforms import BLOCK
 
 Floats = NDArray[np.float32]
+Seen = tuple[Floats, NDArray[np.intp], Flags]
 
 QUALITIES = np.arange(8, 98)
 _CONSTANTS = read_constants("jpeg.standard_grid")
@@ -28,6 +29,8 @@ NOT_ZERO_CLIPPED = _CONSTANTS.number("not_zero_clipped")
 MOST_BLOCKS_FOR_GRID, MOST_VALUES = _CONSTANTS.counts("most_blocks_for_grid", "most_values")
 FEWEST_VALUES, FEWEST_BANDS = _CONSTANTS.counts("fewest_values", "fewest_bands")
 CLEAR_TABLE, AHEAD = _CONSTANTS.numbers("clear_table", "ahead")
+ROUNDED = 0.01
+"""Far above the error of a score in single precision."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +42,25 @@ class Standard:
     score: float
 
 
-def find_standard(plane: Array, clear: Flags) -> Standard | None:
-    """The blocks of luma [H, W] in 0..255; None if no table fits.
-
-    clear  [H, W], where no channel touches black or white
-    """
-    found = [Standard((row, column), *_best(plane, clear, (row, column))) for row, column in np.ndindex(BLOCK, BLOCK)]
+def find_standard(blocks: dict[tuple[int, int], Blocks]) -> Standard | None:
+    """The blocks of a compression, of those at all offsets (`take_blocks`); None if no table fits."""
+    seen = {offset: _values(here) for offset, here in blocks.items()}
+    if max(_best(values, CLEAR_TABLE)[1] for values in seen.values()) < CLEAR_TABLE:
+        return None
+    found = [Standard(offset, *_best(values, CLEAR_TABLE - AHEAD)) for offset, values in seen.items()]
     second, best = sorted(found, key=lambda one: one.score)[-2:]
     return best if best.score >= CLEAR_TABLE and best.score - second.score >= AHEAD else None
 
 
-def _best(plane: Array, clear: Flags, offset: tuple[int, int]) -> tuple[int, float]:
-    """The quality of the best table for blocks that begin at offset, and its score, -1 if too little is visible."""
-    values, bands, cut = _values(plane, clear, offset)
-    steps = _tables()[:, bands]
+def _best(seen: Seen, least: float) -> tuple[int, float]:
+    """The quality of the best table for these coefficients, and its score; some score below `least` where none reaches it, as
+    where too little is visible.
+    """
+    values, bands, cut = seen
+    tried = np.flatnonzero(_bounds(seen) >= least - ROUNDED)
+    if not len(tried):
+        return 0, -1.0
+    steps = _tables()[tried][:, bands]
     phase = values / steps
     beyond = phase > 0.5
     used = np.where(cut, (steps >= SAFE_STEP) & beyond, steps >= SMALLEST_STEP)
@@ -60,8 +68,39 @@ def _best(plane: Array, clear: Flags, offset: tuple[int, int]) -> tuple[int, flo
     count = used.sum(1)
     scores = np.where(count >= FEWEST_VALUES, np.where(used, cosine, 0).sum(1) / np.maximum(count, 1), -1)
     best = len(scores) - 1 - int(scores[::-1].argmax())  # of equal ones the finest
-    seen = len(np.unique(bands[used[best] & beyond[best]]))
-    return int(QUALITIES[best]), float(scores[best]) if seen >= FEWEST_BANDS else -1.0
+    visible = len(np.unique(bands[used[best] & beyond[best]]))
+    return int(QUALITIES[tried[best]]), float(scores[best]) if visible >= FEWEST_BANDS else -1.0
+
+
+def _bounds(seen: Seen) -> Array:
+    """What no score exceeds, by quality: that of cosines of 1 beyond half a step.
+
+    The finer a table, the more lies beyond half of its steps, so the first such quality of every value says it all.
+    """
+    values, bands, cut = seen
+    first, small, safe = _first_qualities()
+    begin = first[bands, np.minimum(np.ceil(2 * values), 256).astype(np.intp)]
+    end = np.where(cut, safe[bands], small[bands])
+    ones = _running(begin, end)
+    minus = _running(np.zeros_like(begin[~cut]), np.minimum(begin, end)[~cut])
+    bounds: Array = (ones - minus) / np.maximum(ones + minus, 1)
+    return bounds
+
+
+def _running(begin: NDArray[np.intp], end: NDArray[np.intp]) -> NDArray[np.intp]:
+    """How many of the ranges begin <= quality < end hold each quality, both as numbers of QUALITIES."""
+    kept, length = begin < end, len(QUALITIES) + 1
+    starts, ends = (np.bincount(places[kept], minlength=length) for places in (begin, end))
+    return np.cumsum(starts - ends)[:-1]
+
+
+@lru_cache(maxsize=1)
+def _first_qualities() -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """By band: the first quality whose step is below 0 to 256, [64, 257], and the first ones whose steps are below
+    SMALLEST_STEP and SAFE_STEP, [64]; all as numbers of QUALITIES.
+    """
+    first = np.stack([(_tables() >= limit).sum(0) for limit in range(257)], axis=1)
+    return first, first[:, SMALLEST_STEP], first[:, SAFE_STEP]
 
 
 @lru_cache(maxsize=1)
@@ -69,15 +108,21 @@ def _tables() -> Floats:
     return np.stack([standard_luma(int(quality)) for quality in QUALITIES]).astype(np.float32)
 
 
-def _values(plane: Array, clear: Flags, offset: tuple[int, int]) -> tuple[Floats, NDArray[np.intp], Flags]:
+def take_blocks(plane: Array, clear: Flags) -> dict[tuple[int, int], Blocks]:
+    """Blocks at all 64 offsets from the middle of luma [H, W] in 0..255.
+
+    clear  [H, W], where no channel touches black or white: such blocks are known
+    """
+    part = middle_blocks(plane.shape, MOST_BLOCKS_FOR_GRID)
+    return transform_all_offsets(plane[part], clear[part])
+
+
+def _values(blocks: Blocks) -> Seen:
     """Coefficients [N] that rounding does not explain, their bands 1 to 63, and which are of blocks with clipped pixels."""
-    side = BLOCK * int(np.sqrt(MOST_BLOCKS_FOR_GRID))
-    top, left = (max(0, (length - side) // 2 // BLOCK * BLOCK) for length in plane.shape)
-    part = slice(top, top + side + BLOCK), slice(left, left + side + BLOCK)
-    blocks = transform_blocks(plane[part], offset, clear[part])
-    sizes = np.abs(blocks.coefficients).astype(np.float32).reshape(-1, BLOCK * BLOCK)
-    least = np.where(blocks.known.reshape(-1), np.float32(NOT_ZERO), np.float32(NOT_ZERO_CLIPPED))
+    sizes = np.abs(blocks.coefficients.astype(np.float32, order="C")).reshape(-1, BLOCK * BLOCK)
+    known = blocks.known.reshape(-1)
+    least = np.where(known, np.float32(NOT_ZERO), np.float32(NOT_ZERO_CLIPPED))
     rows, bands = np.nonzero((sizes > least[:, None]) & (np.arange(BLOCK * BLOCK) > 0))
     chosen = slice(None, None, max(1, len(rows) // MOST_VALUES))
     rows, bands = rows[chosen], bands[chosen]
-    return sizes[rows, bands], bands, ~blocks.known.reshape(-1)[rows]
+    return sizes[rows, bands], bands, ~known[rows]

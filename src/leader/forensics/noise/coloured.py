@@ -21,7 +21,7 @@ from leader.forensics.constants import read_constants
 from leader.forensics.jpeg.blocks import Array, Flags
 from leader.forensics.noise.level import find_unsaturated
 from leader.forensics.noise.spectrum import NoiseSpectrum
-from leader.forensics.noise.texture_limit import choose_flattest, white_limit
+from leader.forensics.noise.texture_limit import GreyPlane, choose_flattest
 from leader.transforms import OPPONENT, dct_matrix
 
 SIDE = 16
@@ -46,7 +46,9 @@ _SIZES = np.bincount(_GROUPS.reshape(-1)).astype(np.float64)
 _DCT = dct_matrix(SIDE)
 
 
-def noise_spectrum(pixels: Array, known: Flags | None, least: float, uneven: float = MOST_UNEVEN) -> NoiseSpectrum | None:
+def noise_spectrum(
+    pixels: Array, known: Flags | None, least: float, uneven: float = MOST_UNEVEN, grey: GreyPlane | None = None
+) -> NoiseSpectrum | None:
     """The spectrum of the noise of pixels [H, W, 1 or 3] in [0, 1]; None if it is not distinguishable from white noise, or not
     measurable.
 
@@ -56,15 +58,17 @@ def noise_spectrum(pixels: Array, known: Flags | None, least: float, uneven: flo
     least   standard deviation that the noise has at any frequency: that of rounding
     uneven  how many times the colour of the flattest blocks others may have; more behind JPEG, which sets weak
             coefficients to zero in some of them
+    grey    the pixels without colour, if others need them too
     """
     rings = None if pixels.shape[2] == 1 or min(pixels.shape[:2]) < SIDE else _rings(pixels, known)
     if rings is None:
         return None
     blocks, usable = rings
     powers = _lasting(blocks, usable)
-    limit = white_limit(pixels.mean(2, keepdims=True), known) * np.sqrt(3)
     weaker = powers[1:].min(0)
-    powers[0] = np.minimum(powers[0], np.maximum(limit**2, GREY_OVER_COLOUR * weaker))
+    if (powers[0] > GREY_OVER_COLOUR * weaker).any():
+        limit = (grey or GreyPlane(pixels, known)).limit * np.sqrt(3)
+        powers[0] = np.minimum(powers[0], np.maximum(limit**2, GREY_OVER_COLOUR * weaker))
     powers[1:] = np.minimum(powers[1:], COLOUR_OVER_COLOUR * weaker)
     sizes = _SIZES / SIDE**2
     powers = np.maximum(powers, max(least**2, FAINTEST_FREQUENCY**2 * float((powers @ sizes).mean())))
@@ -86,7 +90,8 @@ def _rings(pixels: Array, known: Flags | None) -> tuple[Array, Flags] | None:
         usable &= np.asarray(sliding_window_view(known, (SIDE, SIDE))[::STEP, ::STEP].all(axis=(2, 3)))
     if usable.size < FEWEST_IN_PICTURE or int(usable.sum()) < FEWEST_BLOCKS:
         return None
-    turned = np.einsum("ac,rxcij->arxij", OPPONENT, windows)
+    planes = np.einsum("ac,hwc->ahw", OPPONENT, pixels)
+    turned = sliding_window_view(planes, (SIDE, SIDE), axis=(1, 2))[:, ::STEP, ::STEP]
     power = np.einsum("ki,arxij,lj->arxkl", _DCT, turned, _DCT, optimize=True) ** 2
     return np.stack([power[..., ring == _GROUPS].mean(-1) for ring in range(_GROUPS.max() + 1)], axis=-1), usable
 

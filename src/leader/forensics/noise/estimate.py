@@ -33,11 +33,11 @@ from leader.forensics.jpeg.quantised_noise import (
     step_error,
 )
 from leader.forensics.noise.coloured import noise_spectrum
-from leader.forensics.noise.grey import grey_noise
+from leader.forensics.noise.grey import find_faintest, grey_noise
 from leader.forensics.noise.level import before_clipping, estimate_noise
 from leader.forensics.noise.shot import ShotNoise, shot_noise
 from leader.forensics.noise.spectrum import NoiseSpectrum
-from leader.forensics.noise.texture_limit import CHANCE, noise_everywhere, white_limit
+from leader.forensics.noise.texture_limit import CHANCE, GreyPlane, noise_everywhere, white_limit
 from leader.pictures.jpeg_history import LARGEST_UNIT, JpegHistory
 
 _CONSTANTS = read_constants("noise.estimate")
@@ -122,8 +122,10 @@ def noise_behind(pixels: Array, known: Flags | None, bits: int, history: JpegHis
         shot = shot_noise(pixels, known, least)
         if shot is not None:  # what dark places have would pass for all there is
             return NoiseEstimate(_level_of(shot, pixels, known), 0.0, least, None, None, shot)
-        white = _white_of_pixels(pixels, known)
-        spectrum = noise_spectrum(pixels, known, least) or _grey(pixels, known, _grey_of_pixels(pixels, known), white, least)
+        white, grey = _white_of_pixels(pixels, known), GreyPlane(pixels, known)
+        spectrum = noise_spectrum(pixels, known, least, grey=grey)
+        if spectrum is None:
+            spectrum = _grey(pixels, known, _level_of_grey(grey, find_faintest(white, least)), white, least)
         return NoiseEstimate(white, 0.0, least, None, spectrum)
     compression = compression_error(pixels, history, known)
     behind, of_luma = _white(pixels, known, history)
@@ -193,12 +195,12 @@ def _white_of_pixels(pixels: Array, known: Flags | None) -> float:
     return max(estimate_noise(pixels, known), _without_texture(compute_luma(pixels)[..., None] / 255, known) / LUMA_GAIN)
 
 
-def _without_texture(pixels: Array, known: Flags | None) -> float:
-    """White noise by patches of pixels, which mistake texture for noise; at most what the finest detail allows, and at most
-    what is present everywhere.
+def _without_texture(pixels: Array, known: Flags | None, limit: float | None = None) -> float:
+    """White noise by patches of pixels, which mistake texture for noise; at most what the finest detail allows (`limit`, if it
+    is known already), and at most what is present everywhere.
     """
     chance = CHANCE if pixels.shape[2] == 3 else 1.0  # the weakest of three axes is a little too weak
-    level = min(estimate_noise(pixels, known), chance * white_limit(pixels, known))
+    level = min(estimate_noise(pixels, known), chance * (white_limit(pixels, known) if limit is None else limit))
     everywhere = noise_everywhere(pixels, known)
     return everywhere if everywhere < PATCHY * level else level
 
@@ -232,11 +234,13 @@ def _grey(pixels: Array, known: Flags | None, level: float, white: float, least:
     return grey_noise(level, white, least, float(((seen <= 0) | (seen >= 1)).mean()))
 
 
-def _grey_of_pixels(pixels: Array, known: Flags | None) -> float:
-    """White noise of the mean of three channels, judged as that of a picture without colour; 0 where it cannot be measured."""
-    if pixels.shape[2] == 1:
+def _level_of_grey(grey: GreyPlane, faintest: float) -> float:
+    """White noise of the mean of three channels, judged as that of a picture without colour; 0 where it cannot be measured, or
+    is weaker than `faintest`.
+    """
+    if grey.channels == 1 or grey.limit < faintest:
         return 0.0
     try:
-        return _without_texture(pixels.mean(2, keepdims=True), known)
+        return _without_texture(grey.plane, grey.known, grey.limit)
     except LeaderError:  # patches without colour have to be larger
         return 0.0

@@ -22,7 +22,12 @@ def grey_noise(level: float, white: float, least: float, clipped: float) -> Nois
     least    standard deviation of the other errors: compression, or rounding
     clipped  share of the samples at black or white: where one channel of a pixel lost its noise, that of the others has colour
     """
-    if level < max(FAINTEST, BEYOND_COLOUR * white, BEYOND_COMPRESSION * least):
+    if level < find_faintest(white, least):
         return None
     other = max(white, least) ** 2 + clipped * level**2
     return NoiseSpectrum(np.array([3 * level**2 + other, other, other]).reshape(3, 1, 1))
+
+
+def find_faintest(white: float, least: float) -> float:
+    """The least level of noise that counts as `grey_noise` beside this white noise and these other errors."""
+    return max(FAINTEST, BEYOND_COLOUR * white, BEYOND_COMPRESSION * least)

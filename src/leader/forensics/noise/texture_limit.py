@@ -10,13 +10,15 @@ to a quarter: docs/noise.md. And noise is everywhere: what a few blocks hardly h
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from leader.forensics.constants import read_constants
-from leader.forensics.jpeg.blocks import DCT, Array, Flags, transform_blocks
+from leader.forensics.jpeg.blocks import DCT, PATH, Array, Flags, transform_blocks
 from leader.forensics.jpeg.quantised_noise import FEWEST_FLAT_BLOCKS, choose_flat_blocks, noise_before
 from leader.forensics.noise.level import before_clipping, find_unsaturated
 from leader.transforms import BLOCK, OPPONENT
@@ -37,6 +39,29 @@ EMPTY = 0.5 / 255 / math.sqrt(12)
 """Half of the rounding of 8 bits: a block with less detail than that shows no photograph."""
 
 
+@dataclass(frozen=True)
+class GreyPlane:
+    """The mean of the channels of pixels [H, W, 1 or 3] in [0, 1], and how strong its white noise can be, found once."""
+
+    pixels: Array
+    known: Flags | None
+
+    @property
+    def channels(self) -> int:
+        """Of the pixels."""
+        return int(self.pixels.shape[2])
+
+    @cached_property
+    def plane(self) -> Array:
+        """[H, W, 1]."""
+        mean: Array = self.pixels.mean(2, keepdims=True)
+        return mean
+
+    @cached_property
+    def limit(self) -> float:
+        return white_limit(self.plane, self.known)
+
+
 def white_limit(pixels: Array, known: Flags | None = None) -> float:
     """Standard deviation that white noise of pixels [H, W, 1 or 3] in [0, 1] has at most, some per cent of chance aside.
 
@@ -46,7 +71,7 @@ def white_limit(pixels: Array, known: Flags | None = None) -> float:
     windows, usable = _windows(pixels, known)
     if int(usable.sum()) < FEWEST_FLAT_BLOCKS:
         return math.inf
-    coefficients = _coefficients(windows)
+    coefficients = _coefficients(pixels)
     flat = choose_flattest((coefficients[..., STRUCTURE] ** 2).sum((0, -1)), usable, SHARE[channels])
     levels = np.sqrt((coefficients[:, flat][..., FINEST] ** 2).mean((1, 2)))
     means = windows[flat].mean((2, 3))
@@ -67,10 +92,10 @@ def noise_everywhere(pixels: Array, known: Flags | None = None) -> float:
     Blocks without any detail were drawn, or lie beyond what a camera sees, and do not count. White noise of s gives s: the mean
     of n squares of it has chi-square's quantiles, here by Wilson and Hilferty. Infinite where too few blocks are known [H, W].
     """
-    windows, usable = _windows(pixels, known)
+    _, usable = _windows(pixels, known)
     if int(usable.sum()) < FEWEST_FLAT_BLOCKS:
         return math.inf
-    power = (_coefficients(windows)[:, usable][..., FINEST] ** 2).mean(-1)
+    power = (_coefficients(pixels)[:, usable][..., FINEST] ** 2).mean(-1)
     power = power[:, power.sum(0) > EMPTY**2]
     if power.shape[1] < FEWEST_FLAT_BLOCKS:
         return math.inf
@@ -88,10 +113,11 @@ def _windows(pixels: Array, known: Flags | None) -> tuple[NDArray[np.float64], F
     return windows, usable
 
 
-def _coefficients(windows: NDArray[np.float64]) -> Array:
-    """The DCT [C, R, X, 8, 8] of windows along the axes of colour; of one channel along itself."""
-    planes = np.einsum("ac,rxcij->arxij", OPPONENT if windows.shape[2] == 3 else np.eye(1), windows)
-    found: Array = np.einsum("ki,arxij,lj->arxkl", DCT, planes, DCT, optimize=True)
+def _coefficients(pixels: Array) -> Array:
+    """The DCT [C, R, X, 8, 8] of overlapping blocks of pixels along the axes of colour; of one channel along itself."""
+    planes = np.einsum("ac,hwc->ahw", OPPONENT if pixels.shape[2] == 3 else np.eye(1), pixels)
+    windows = sliding_window_view(planes, (BLOCK, BLOCK), axis=(1, 2))[:, ::STEP, ::STEP]
+    found: Array = np.einsum("ki,arxij,lj->arxkl", DCT, windows, DCT, optimize=PATH)
     return found
 
 
