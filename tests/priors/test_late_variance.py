@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 
 from leader import Problem, Sampler, load_prior
+from leader.methods import shared, sitcom
 from leader.operators import Denoising, build_task
 from leader.priors.adapters import HeadedPrior
+from leader.priors.base import Prediction
 from leader.priors.int8 import Int8Body
 from leader.priors.pyramid_net import Body
 from leader.priors.variance_head import VarianceHead
@@ -142,3 +146,24 @@ def test_the_variance_in_a_batch_is_that_of_the_image() -> None:
     first = prior.predict(x[:1], t)
     assert together.variance is not None and first.variance is not None
     assert torch.equal(together.variance[:1], first.variance)
+
+
+def test_a_graph_that_was_not_differentiated_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SITCOM's last estimate of a step: its activations would stand beside those of the calls that Sigma needs."""
+    held: list[Any] = []
+    free: list[bool] = []
+
+    class Watched(sitcom.SITCOM):
+        def correct(self, *given: Any) -> torch.Tensor:
+            free.append(all(ref() is None for ref in held))
+            return super().correct(*given)
+
+    def watched(*given: Any) -> tuple[Prediction, torch.Tensor]:
+        prediction, norm = shared.misfit(*given)
+        assert prediction.x0.grad_fn is not None
+        held.append(weakref.ref(prediction.x0))
+        return prediction, norm
+
+    monkeypatch.setattr(sitcom, "misfit", watched)
+    Sampler(load_prior(), Watched(inner=1), (), 3, estimator=None).run(measured())
+    assert len(held) == 3 and free == [True] * 3

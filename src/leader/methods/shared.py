@@ -107,13 +107,16 @@ def clamp_x0(prediction: Prediction) -> Prediction:
     return LatePrediction(prediction.x0.clamp(-1, 1), prediction.eps, lambda: prediction.variance)
 
 
-def detached(prediction: Prediction) -> Prediction:
-    """The prediction without its graph."""
+def detached(prediction: Prediction, late: bool = True) -> Prediction:
+    """The prediction without its graph. A `late` variance is computed when it is read and holds the graph until then; where no
+    backward pass has emptied that, it is large.
+    """
 
     def variance() -> Tensor | None:
         return None if prediction.variance is None else prediction.variance.detach()
 
-    return LatePrediction(prediction.x0.detach(), prediction.eps.detach(), variance)
+    x0, eps = prediction.x0.detach(), prediction.eps.detach()
+    return LatePrediction(x0, eps, variance) if late else Prediction(x0, eps, variance())
 
 
 def misfit(context: Context, v: Tensor, t: Tensor, clamp: bool) -> tuple[Prediction, Tensor]:

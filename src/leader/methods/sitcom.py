@@ -83,7 +83,7 @@ class SITCOM(Method):
             with torch.enable_grad():
                 v = v.detach().requires_grad_()
                 prediction, norm = misfit(context, v, t, self.clamp)
-                latest = detached(prediction)
+                latest = detached(prediction, late=False)  # the last one is not differentiated
                 best = latest if best is None else _choose(stopped, best, latest)
                 asked = torch.where(_column(stopped), asked, v.detach())
                 stopped = stopped | (norm.detach() < threshold)
