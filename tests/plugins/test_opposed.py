@@ -43,6 +43,14 @@ def test_a_last_block_is_shorter_and_a_single_draw_stays() -> None:
     assert draw_all(Opposed(), "start") == [None] * GRID.visits
 
 
+def test_where_a_grid_moves_up_only_steps_that_move_down_are_counted() -> None:
+    grid, source = Grid((300, 200, 300, 200, 100, -1)), SeededNoise(3)
+    draws = {place: Opposed().oppose(lambda p: source([0], [p], "step", (3, 8, 8)), "step", grid, place) for place in range(5)}
+    assert draws[1] is None
+    for first, second in ((0, 2), (3, 4)):
+        assert torch.allclose(draws[first], -draws[second], atol=1e-6)  # type: ignore[arg-type, operator]
+
+
 class Silence:
     """Draws of zeros: on a Gaussian prior, where answers are linear in their noise, it gives their mean."""
 

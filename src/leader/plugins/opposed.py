@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+import torch
 from torch import Tensor
 
 from leader.errors import LeaderError
@@ -37,6 +38,7 @@ class Opposed(Plugin):
     name: ClassVar[str] = "opposed"
     label: ClassVar[str] = "Opposed"
     summary: ClassVar[str] = "lets the noise of neighbouring steps cancel"
+    revision: ClassVar[int] = 2
     paper: ClassVar[str] = "this project: docs/lab/opposed.md"
 
     together: Annotated[int, "[2, 100]"] = 2
@@ -55,14 +57,12 @@ class Opposed(Plugin):
         block = self._block(grid, position) if name == "step" else ()
         if len(block) < 2:
             return None
-        total = white(block[0])
-        for other in block[1:]:
-            total += white(other)
-        return (white(position) - total / len(block)) * math.sqrt(len(block) / (len(block) - 1))
+        mean = torch.stack([white(other) for other in block]).mean(0)
+        return (white(position) - mean) * math.sqrt(len(block) / (len(block) - 1))
 
     def _block(self, grid: Grid, position: int) -> tuple[int, ...]:
         """The positions of the grid whose noise adds up to nothing, this one among them; empty where it stays as it is."""
-        inside = [place for place in range(grid.visits) if self.last <= grid.clock[place] <= self.first]
+        inside = [place for place in grid.positions if self.last <= grid.clock[place] <= self.first]
         if position not in inside:
             return ()
         start = inside.index(position) // self.together * self.together

@@ -1,11 +1,10 @@
 """Noise that grows with brightness, like that of counted photons: variance = floor + gain * brightness.
 
 In the flattest blocks, of all or else of every brightness, the variance of the finest detail of every channel is compared with
-the mean of that channel. A line is
-fitted by weighted least squares; it counts where its slope is clear and makes bright pixels much noisier than dark ones. What
-was clipped at black and white has lost noise and was moved: both are undone with the moments of a clipped normal variable.
-Texture is also stronger where it is bright, but hardly has colour: the noise is at most what the weakest axis of colour has of
-the variance on the line.
+the mean of that channel. A line is fitted by weighted least squares; it counts where its slope is clear and makes bright
+pixels much noisier than dark ones. What was clipped at black and white has lost noise and was moved: both are undone with the
+moments of a clipped normal variable. Texture is also stronger where it is bright, but hardly has colour: the noise is at most
+what the weakest axis of colour has of the variance on the line.
 """
 
 from __future__ import annotations
@@ -107,9 +106,8 @@ def shot_noise(pixels: Array, known: Flags | None, least: float) -> ShotNoise | 
     # relative to the brightness, otherwise dark blocks would always be the flattest
     energy = (coefficients[..., STRUCTURE] ** 2).sum((2, 3)) / (mean.mean(2) + 0.05)
     chosen = [choose_flattest(energy, usable, FITTED_SHARE)]
-    if (
-        pixels.shape[2] == 3
-    ):  # the flattest of all may be a sky of one brightness; without colour, textures would pass for noise
+    if pixels.shape[2] == 3:
+        # the flattest of all may be a sky of one brightness; without colour, textures would pass for noise
         chosen.append(_flattest_of_every_brightness(energy, usable, mean.mean(2)))
     found = (_fit(coefficients[flat], mean[flat], least) for flat in chosen)
     return next((one for one in found if one is not None), None)
