@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.fuzz.damage import spoiled_text
 from typer.testing import CliRunner
 
 from leader.bench.experiment_file import load_experiment
@@ -88,36 +89,13 @@ def test_files_that_are_no_experiments(tmp_path: Path, content: bytes, word: str
         load_experiment(tmp_path / "tiny.toml")
 
 
-VALUES = ['"x"', "-1", "0", "1e308", "nan", "true", "[]", "[[]]", "[1, 'a']", "{}", "{ a = {} }", "1979-05-27", "9" * 30, "''"]
-
-
-def garbled(text: str, chance: random.Random) -> bytes:
-    """The experiment with a few lines dropped, doubled, swapped, cut, or given another value."""
-    lines = text.splitlines()
-    for _ in range(chance.randint(1, 4)):
-        at = chance.randrange(len(lines))
-        kind = chance.randrange(6)
-        if kind == 0:
-            del lines[at]
-        elif kind == 1:
-            lines.insert(chance.randrange(len(lines)), lines[at])
-        elif kind == 2 and "=" in lines[at]:
-            lines[at] = f"{lines[at].split('=')[0]}= {chance.choice(VALUES)}"
-        elif kind == 3:
-            lines[at] = lines[at][: chance.randrange(len(lines[at]) + 1)]
-        elif kind == 4 and "=" in lines[at]:
-            lines[at] = lines[at].replace(lines[at].split("=")[0].strip(), chance.choice(["steps", "name", "rows", "é"]))
-        else:
-            lines[at] += chance.choice(["]", "\x00", '"', " = 3", "é"])
-    return "\n".join(lines).encode(chance.choice(["utf-8", "utf-8", "latin-1"]), "replace")
-
-
 def test_garbled_experiments_never_end_in_a_traceback(tmp_path: Path) -> None:
     path = write_tiny(tmp_path)
     chance = random.Random(1)
     refused = 0
     for _ in range(300):
-        path.write_bytes(garbled(TOML.replace("IMAGES", str(tmp_path / "images")), chance))
+        text = TOML.replace("IMAGES", str(tmp_path / "images"))
+        path.write_bytes(spoiled_text(text, chance).encode(chance.choice(["utf-8", "utf-8", "latin-1"]), "replace"))
         try:
             dry_run(load_experiment(path), Store(tmp_path / "records", "tiny-small"), lambda line: None)
         except LeaderError as error:
