@@ -6,7 +6,7 @@ import io
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,7 +49,7 @@ def add_missing(file: Path, jobs: Iterable[tuple[Record, Callable[[], Record]]],
             append_records(file, {**what, **measure()})
 
 
-def spread_out(paths: Sequence[Path], count: int) -> Sequence[Path]:
+def spread_out(paths: list[Path], count: int) -> list[Path]:
     """So many of the paths, evenly spaced."""
     return paths[:: max(1, len(paths) // count)][:count]
 
