@@ -111,18 +111,16 @@ def load_experiment(path: Path, form: str = "small", **changes: Any) -> Experime
     where = f"'{path.name}'"
     document = read_entries(_Document, parse_toml(path), "experiment", path.name)
     definitions = {**read_shared("tasks.toml", path), **_check_table(document.task, f"'task' in {where}")}
-    shared = read_shared("forms.toml", path)
-    forms = {
-        name: merge_settings(_read_shared_form(shared, name), own) if isinstance(own, dict) else own
-        for name, own in _check_table(document.form, f"'form' in {where}").items()
-    }
-    if form not in forms:
+    shared, forms = read_shared("forms.toml", path), _check_table(document.form, f"'form' in {where}")
+    own = form if form in forms else _check_table(shared.get(form, {}), f"The shared form '{form}'").get("of")
+    if own not in forms:
         raise unknown_name(f"form of '{path.stem}'", form, forms)
-    chosen = _form(forms[form], changes, f"{form} of {path.name}")
+    entries = _check_table(forms[own], f"The form '{own}' of {where}")
+    chosen = _form(merge_settings(_read_shared_form(shared, form), entries), changes, f"{form} of {path.name}")
     blocks = [read_entries(_Block, block, "block of rows", path.name) for block in document.rows]
     tasks = tuple(_task(name, definitions) for name in document.tasks)
     known = dict(zip(document.tasks, (task.label for task in tasks), strict=True))
-    rows = tuple(row for block in blocks for row in _expand(block, known, where) if form in _forms_of_rows(block, forms, where))
+    rows = tuple(row for block in blocks for row in _expand(block, known, where) if own in _forms_of_rows(block, forms, where))
     _check_rows(rows, path)
     labels = [task.label for task in tasks]
     if not labels or len(set(labels)) != len(labels):
@@ -149,8 +147,8 @@ def read_shared(name: str, path: Path | None = None) -> dict[str, Any]:
 def _read_shared_form(shared: dict[str, Any], name: str) -> dict[str, Any]:
     """The shared form of a name, which overrides the form it is `like`; empty if there is none."""
     form = _check_table(shared.get(name, {}), f"The shared form '{name}'")
-    own = {key: value for key, value in form.items() if key != "like"}
-    base = form.get("like")
+    own = {key: value for key, value in form.items() if key not in ("like", "of")}
+    base = form.get("like", form.get("of"))
     if base is None:
         return own
     if base not in shared or base == name:
@@ -178,11 +176,10 @@ def _forms_of_rows(block: _Block, forms: Collection[str], where: str) -> Collect
     return block.forms or forms
 
 
-def _form(values: Any, changes: dict[str, Any], name: str) -> Form:
+def _form(table: dict[str, Any], changes: dict[str, Any], name: str) -> Form:
     """The form of a table, overridden by the `changes` that are not None: both are checked."""
-    if isinstance(values, dict):
-        values = {**values, **{key: value for key, value in changes.items() if value is not None}}
-        values["seeds"] = [seeds] if isinstance(seeds := values.get("seeds", [0]), int) else seeds
+    values = {**table, **{key: value for key, value in changes.items() if value is not None}}
+    values["seeds"] = [seeds] if isinstance(seeds := values.get("seeds", [0]), int) else seeds
     form = read_entries(Form, values, "form", name)
     for item in form.keep:
         if item not in KEEP:
