@@ -273,7 +273,7 @@ def _calibrate(prior: str, folder: Path, size: int, device: str, tasks: Sequence
                 for cell in search.make_cells(photos, task, "ddnm", prior, "host", size)
             ]
             ranges = parse_toml(HERE / "search.toml")["leader-paper"]
-            best, _ = search.search(cells, ranges, trials, search.Goal(), records, engine)
+            best, _ = search.search(cells, ranges, trials, records, engine)
             operator = operator_of(cells[0].recipe, 0)
             before = presets.find(model.name, "ddnm", operator.task, task.sigma)["ucpm-paper"][
                 "lam"
