@@ -69,6 +69,8 @@ def main(
     out: Path | None = None,
 ) -> None:
     """Print a line for every peak and quality; keep the rows in a file."""
+    if out is not None:
+        out.unlink(missing_ok=True)
     chosen = spread_out(sorted(photographs.iterdir()), count)
     crops = [np.asarray(read_crop(path, side, halved=False), np.float64) / 255 for path in chosen]
     for peak, quality in product((*PEAKS, None), QUALITIES):
