@@ -13,6 +13,7 @@ from leader import LeaderError, Prior, Problem, Sampler, operators
 from leader.methods import DDNM, DDPG, DDRM, IDPG, PIRP, SITCOM, DiffPIR, Method, Posterior, ProjDiff
 from leader.plugins import SATP, UCDC, Plugin, StepInfo
 from leader.plugins.maps import map_sigma
+from leader.plugins.ucdc import EARLY
 from leader.priors.ask import Ask
 from leader.priors.gaussian import Gaussian, GaussianMixturePrior, GaussianPrior, stationary, white
 from leader.schedule import Grid, Schedule
@@ -161,6 +162,15 @@ def test_the_metric_is_made_of_sigma_the_time_and_the_settings() -> None:
     assert torch.allclose(squared.covariance.product(point), weights * point) and squared.mean == pytest.approx(alone.mean)
     certain = one_metric(UCDC("diagonal"), prior, torch.zeros_like(sigma), problem)
     assert float(certain.covariance.product(torch.ones_like(sigma)).min()) > 0, "no pixel is taken out of the data step"
+
+
+@pytest.mark.parametrize(("time", "expected"), [(EARLY, 3), (EARLY - 1, 5)])
+def test_early_solves_may_be_shorter(time: int, expected: int) -> None:
+    prior, problem, sigma = Uneven(), clean_problem("sr"), uneven_spread(SHAPE)
+    here = StepInfo((4,), (1,), (1,), torch.tensor([time]), [Grid((999, time, -1))])
+    for plugin, found in ((UCDC(iterations=5, early=3), expected), (UCDC(iterations=5), 5), (UCDC(iterations=2, early=3), 2)):
+        metric = plugin.metric(prior, sigma, here, problem)
+        assert isinstance(metric, Calibrated) and metric.iterations == found
 
 
 def test_records_from_before_a_setting_stay_valid() -> None:

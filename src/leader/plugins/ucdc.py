@@ -35,6 +35,8 @@ from leader.uncertainty.metric import ByImage, Calibrated, Metric
 
 COVARIANCES = ("full", "diagonal")
 LARGEST_SCATTER = 2.0
+EARLY = 700
+"""Time of the standard clock from which on a picture is hardly more than its mean colours."""
 SMALLEST = 1e-8
 """A variance of 0 would take a pixel out of every data step."""
 
@@ -63,6 +65,8 @@ class UCDC(Plugin):
     """In noisy data: their variance is divided by it where E[x0 | x_t, y] is formed; below 1 believes the network more."""
     iterations: int = 4
     """Of a step's conjugate gradients at most."""
+    early: int = field(default=0, metadata={"later": True})
+    """As many at most at times of `EARLY` and above, where longer solves gain nothing; 0: as many as later."""
     visible: float = 0.02
     """A solve ends where its error is this share of a standard deviation, root mean square."""
     floor: float = 0.01
@@ -83,6 +87,7 @@ class UCDC(Plugin):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("UCDC's iterations", self.iterations, 1, 1000)
+        check_count("UCDC's early iterations", self.early, 0, 1000)
         if not (self.power >= 0 and self.trust > 0 and self.visible >= 0 and self.floor > 0 and 0 < self.share <= 1):
             raise LeaderError(
                 "UCDC needs power >= 0, trust > 0, visible >= 0, floor > 0 and a share in (0, 1]; "
@@ -109,12 +114,13 @@ class UCDC(Plugin):
             covariance = error_covariance(
                 prior, int(info.t[row]), spread, info.positions[row] % 2 == 1, share=self.share, narrow=self.narrow
             )
+        few = self.early > 0 and info.grids[row].clock[info.positions[row]] >= EARLY
         return Calibrated(
             covariance,
             operator,
             spread.mean(),
             self.trust,
-            self.iterations,
+            min(self.iterations, self.early) if few else self.iterations,
             self.visible,
             self.floor,
             self.only_unmeasured,
