@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leader import LeaderError, Prior, Problem, Sampler, operators
 from leader.methods import DDNM, DDPG, DDRM, IDPG, PIRP, SITCOM, DiffPIR, Method, Posterior, ProjDiff
-from leader.plugins import SATP, UCDC, Plugin, StepInfo
+from leader.plugins import SATP, UCDC, Opposed, Plugin, StepInfo
 from leader.plugins.maps import map_sigma
 from leader.plugins.ucdc import EARLY
 from leader.priors.ask import Ask
@@ -174,8 +174,22 @@ def test_early_solves_may_be_shorter(time: int, expected: int) -> None:
 
 
 def test_records_from_before_a_setting_stay_valid() -> None:
-    told = [Sampler(Uneven(), DDNM(), (plugin,)).plan(clean_problem("sr")).settings for plugin in (UCDC(), UCDC(scatter=0.5))]
-    assert "scatter" not in told[0]["plugins"][0] and told[1]["plugins"][0]["scatter"] == 0.5
+    later = UCDC(scatter=0.5, opposed=250)
+    told = [Sampler(Uneven(), DDNM(), (plugin,)).plan(clean_problem("sr")).settings["plugins"][0] for plugin in (UCDC(), later)]
+    assert not {"scatter", "opposed"} & told[0].keys() and (told[1]["scatter"], told[1]["opposed"]) == (0.5, 250)
+
+
+def test_its_own_opposed_noise_is_that_of_the_plug_in() -> None:
+    """Asked for from a time within the grid: the draws before it stay as they are."""
+    case, given = clean_problem("inpaint"), {"grid": "quadratic", "use_presets": False}
+
+    def run(*plugins: Plugin) -> Tensor:
+        return Sampler(Uneven(), DDNM(), plugins, 8, **given).run(case).images
+
+    own = run(UCDC(opposed=400))
+    assert torch.equal(own, run(UCDC(), Opposed(first=400)))
+    for other in (run(UCDC()), run(UCDC(), Opposed()), run(UCDC(opposed=20))):
+        assert float((own - other).abs().max()) > 1e-3
 
 
 def test_the_last_step_answers_with_the_mean() -> None:
@@ -252,6 +266,8 @@ def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
         UCDC(**wrong)
     with pytest.raises(LeaderError, match="iterations"):
         UCDC(iterations=0)
+    with pytest.raises(LeaderError, match="opposed"):
+        UCDC(opposed=1000)
 
 
 class Headless(GaussianMixturePrior):

@@ -18,8 +18,9 @@ takes all pixels for equally uncertain. Methods use it through the `metric` of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
@@ -28,8 +29,10 @@ from leader.by_name import check_count
 from leader.errors import LeaderError
 from leader.plugins.base import Plugin, StepInfo
 from leader.plugins.maps import MAPS, map_sigma
+from leader.plugins.opposed import Opposed
 from leader.priors.base import Prior
 from leader.problem import Problem
+from leader.schedule import Grid
 from leader.uncertainty.covariance import error_covariance, independent
 from leader.uncertainty.metric import ByImage, Calibrated, Metric
 
@@ -83,6 +86,10 @@ class UCDC(Plugin):
     """"local": Sigma itself; "mean": its mean U_t; "shuffle": its pixels in random order. The latter two are ablations."""
     scatter: float = field(default=0.0, metadata={"later": True})
     """Standard deviations of Sigma by which x0 is drawn at random before every data step but the last; 0: the mean."""
+    opposed: Annotated[int, "[0, 999]"] = field(default=0, metadata={"later": True})
+    """The time, on the standard clock, from which on the noise of every two steps in a row adds up to nothing, as with the
+    plug-in `opposed`; 0: all draws are independent.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,6 +107,9 @@ class UCDC(Plugin):
         for name, allowed in (("covariance", COVARIANCES), ("map", MAPS)):
             if getattr(self, name) not in allowed:
                 raise LeaderError(f"UCDC's {name} is one of {', '.join(allowed)}; found '{getattr(self, name)}'.")
+
+    def oppose(self, white: Callable[[int], Tensor], name: str, grid: Grid, position: int) -> Tensor | None:
+        return Opposed(first=self.opposed).oppose(white, name, grid, position) if self.opposed > 0 else None
 
     def metric(self, prior: Prior, sigma: Tensor, info: StepInfo, problem: Problem) -> Metric:
         spread = self._shape_variance(map_sigma(sigma, self.map, info))
