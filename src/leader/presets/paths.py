@@ -16,7 +16,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from leader.errors import unknown_name
-from leader.presets import expand_rows, parsed, rank
+from leader.presets import rank, read_entries
 from leader.schedule import Grid
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def list_same(prior: str, task: str, sigma: float, quality: str, look: str) -> t
 
 @cache
 def _entries() -> tuple[dict[str, Any], ...]:
-    return tuple(expand_rows(parsed(resources.files("leader.presets") / "paths.toml")["path"]))
+    return tuple(read_entries(resources.files("leader.presets") / "paths.toml", "path"))
 
 
 def _frozen(value: Any) -> Any:
