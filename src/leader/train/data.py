@@ -99,18 +99,13 @@ class Photographs:
 def open_photographs(folder: Path, cache: Path) -> dict[str, Photographs]:
     """The folder's pictures at "full" and "half" size, decoded into `cache` unless already there."""
     files = list_pictures(folder)
-    names = [_describe_file(path) for path in files]
+    # a file's identity changes if it is replaced, even by one of equal name and size
+    names = [f"{path.name}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in files]
     index_file = cache / "index.json"
     if not index_file.exists() or json.loads(index_file.read_text())["names"] != names:
         _decode_all(files, names, cache)
     index = json.loads(index_file.read_text())
     return {scale: _open(cache / f"{scale}.npy", index[scale]) for scale in ("full", "half")}
-
-
-def _describe_file(path: Path) -> str:
-    """The identity of a file in the cache; it changes if the file is replaced, even by one of equal name and size."""
-    status = path.stat()
-    return f"{path.name}:{status.st_size}:{status.st_mtime_ns}"
 
 
 def _decode_all(files: list[Path], names: list[str], cache: Path) -> None:

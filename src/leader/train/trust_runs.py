@@ -339,7 +339,10 @@ def write_run(path: Path, run: KeptRun) -> None:
     """Writes a run, with result and truth in full precision; half precision is enough for evidence."""
     evidence = {f"evidence_{k}": v for k, v in vars(run.evidence).items() if isinstance(v, Tensor)}
     maps = {**evidence, "truth": run.truth, **({} if run.inside is None else {"inside": run.inside})}
-    arrays: dict[str, Any] = {name: value.numpy(force=True) if name in WHOLE else _pack(value) for name, value in maps.items()}
+    arrays: dict[str, Any] = {
+        name: value.numpy(force=True) if name in WHOLE or value.dtype == torch.bool else value.half().numpy(force=True)
+        for name, value in maps.items()
+    }
     numbers = {"noise": run.evidence.noise, "residual": run.evidence.residual, "level": run.level, "metric": run.metric}
     header = json.dumps({"case": run.case, **numbers})
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -351,7 +354,8 @@ def read_run(path: Path) -> KeptRun:
     """Reads a run."""
     with np.load(path, allow_pickle=False) as content:
         header = json.loads(str(content["said"]))
-        arrays = {name: _unpack(torch.from_numpy(content[name])) for name in content.files if name != "said"}
+        read = {name: torch.from_numpy(content[name]) for name in content.files if name != "said"}
+    arrays = {name: value if value.dtype == torch.bool else value.float() for name, value in read.items()}
     truth, inside = arrays.pop("truth"), arrays.pop("inside", None)
     maps: dict[str, Any] = {name.removeprefix("evidence_"): value for name, value in arrays.items()}
     evidence = Evidence(**{"known": None, "given": None, **maps}, noise=header["noise"], residual=header["residual"])
@@ -409,12 +413,3 @@ def _load_prior(source: str) -> Prior:
 def _run_job(prior: Prior | str, job: tuple[RunCase, Path]) -> KeptRun:
     case, file = job
     return run_case(_load_prior(prior) if isinstance(prior, str) else prior, case, crop_of([file], replace(case, picture=0)))
-
-
-def _pack(value: Tensor) -> Any:
-    array = value.cpu().numpy()
-    return array if array.dtype == bool else array.astype(np.float16)
-
-
-def _unpack(value: Tensor) -> Tensor:
-    return value if value.dtype == torch.bool else value.float()

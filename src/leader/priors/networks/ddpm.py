@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leader.priors.networks.layers import Norm, UNetConfig, Upsample, angles, attend, conv, set_precision
+from leader.priors.networks.layers import Norm, UNet, UNetConfig, Upsample, angles, attend, conv
 
 EPS = 1e-6
 
@@ -116,8 +116,10 @@ class Middle(nn.Module):
         return out
 
 
-class DDPM(nn.Module):
+class DDPM(UNet):
     """forward(x [B, in, H, W], t [B]) -> [B, out, H, W]; H and W multiples of `config.multiple`."""
+
+    last = "conv_out"
 
     def __init__(self, config: DDPMConfig) -> None:
         super().__init__()
@@ -151,10 +153,6 @@ class DDPM(nn.Module):
         self.up = nn.ModuleList(reversed(rising))  # named by depth, walked from the bottom
         self.norm_out = Norm(last, EPS)
         self.conv_out = conv(last, config.out_channels)
-
-    def set_precision(self, dtype: torch.dtype) -> None:
-        """All convolutions except the last in `dtype`; everything else stays in float32."""
-        set_precision(self, dtype, keep=self.conv_out)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
         embedding = self.temb(t)
