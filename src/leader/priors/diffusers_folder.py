@@ -196,12 +196,12 @@ def _require() -> None:
 
 def _find_weights(home: Path) -> Path:
     """The one file with the network's weights."""
-    file = next((home / name for name in WEIGHTS if (home / name).exists()), None)
-    if file is None and any((home / f"{name}.index.json").exists() for name in WEIGHTS):
+    for file in (home / name for name in WEIGHTS):
+        if file.exists():
+            return file
+    if any((home / f"{name}.index.json").exists() for name in WEIGHTS):
         raise LeaderError(f"{home} holds its weights in several files, which is not supported: save them as one {WEIGHTS[0]}.")
-    if file is None:
-        raise LeaderError(f"{home} holds no weights: expected {' or '.join(WEIGHTS)}.")
-    return file
+    raise LeaderError(f"{home} holds no weights: expected {' or '.join(WEIGHTS)}.")
 
 
 def _read_tensors(file: Path) -> dict[str, Tensor]:
