@@ -7,6 +7,7 @@ from scipy.ndimage import gaussian_filter
 
 from leader.errors import LeaderError
 from leader.metrics import data_consistency, psnr, ssim
+from tests.sentences import refusal
 
 
 def noisy_pair(channels: int, height: int, width: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -106,28 +107,21 @@ def test_data_consistency_counts_observed_entries_only_and_takes_complex_ones() 
 
 def test_wrong_pictures_are_refused_in_one_sentence() -> None:
     good = torch.rand(1, 3, 16, 16)
-    with pytest.raises(LeaderError, match="shapes"):
-        psnr(good, good[..., :8])
-    with pytest.raises(LeaderError, match="1 or 3 channels"):
-        psnr(good[0], good[0])
+    assert "shapes" in refusal(psnr, good, good[..., :8])
+    assert "1 or 3 channels" in refusal(psnr, good[0], good[0])
     with pytest.raises(LeaderError, match=r"reference pictures span \[.*rescale"):
         psnr(good * 255, good * 255)
-    with pytest.raises(LeaderError, match="reference pictures span"):
-        ssim(2 * good - 1, 2 * good - 1)
-    with pytest.raises(LeaderError, match="divide 8-bit data by 255"):
-        psnr(good.mul(255).byte(), good.mul(255).byte())
-    with pytest.raises(LeaderError, match="not finite"):
-        ssim(good / 0, good)
-    with pytest.raises(LeaderError, match="at least 11 x 11"):
-        ssim(good[..., :10], good[..., :10])
-    with pytest.raises(LeaderError, match="the operator that made the measurement"):
-        data_consistency(good, good[..., :8], lambda x: x)
-    with pytest.raises(LeaderError, match="no observed entry"):
-        data_consistency(good, good, lambda x: x, observed=torch.zeros(1, 1, 1, 1, dtype=torch.bool))
+    assert "reference pictures span" in refusal(ssim, 2 * good - 1, 2 * good - 1)
+    assert "divide 8-bit data by 255" in refusal(psnr, good.mul(255).byte(), good.mul(255).byte())
+    assert "not finite" in refusal(ssim, good / 0, good)
+    assert "at least 11 x 11" in refusal(ssim, good[..., :10], good[..., :10])
+    assert "the operator that made the measurement" in refusal(data_consistency, good, good[..., :8], lambda x: x)
+    assert "no observed entry" in refusal(
+        data_consistency, good, good, lambda x: x, observed=torch.zeros(1, 1, 1, 1, dtype=torch.bool)
+    )
 
 
 @pytest.mark.parametrize("channels", [2, 4])
 def test_pictures_have_one_channel_or_three(channels: int) -> None:
     pictures = torch.rand(1, channels, 16, 16)
-    with pytest.raises(LeaderError, match="with 1 or 3 channels"):
-        psnr(pictures, pictures)
+    assert "with 1 or 3 channels" in refusal(psnr, pictures, pictures)

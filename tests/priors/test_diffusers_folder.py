@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,10 @@ import pytest
 import torch
 from tools.fuzz.seeds import TINY_UNET
 
-from leader.errors import LeaderError
 from leader.priors.adapters import NetworkPrior
 from leader.priors.loading import load_prior
 from leader.priors.tiling import PaddedPrior, TiledPrior
-from tests.priors.limits import sentence
+from tests.sentences import refusal
 
 diffusers = pytest.importorskip("diffusers")
 
@@ -99,10 +99,7 @@ def test_options_replace_what_the_folder_says(tmp_path: Path) -> None:
     assert prior.predict(torch.zeros(1, 3, 32, 32), torch.tensor([4])).x0.shape == (1, 3, 32, 32)
 
 
-def refused(folder: Path | str, **options: Any) -> str:
-    with pytest.raises(LeaderError) as error:
-        load_prior(folder, **options)
-    return sentence(error)
+refused = partial(refusal, load_prior)
 
 
 def edit(file: Path, **values: Any) -> None:
