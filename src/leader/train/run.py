@@ -16,9 +16,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from leader.errors import LeaderError, unknown_name
+from leader.errors import LeaderError
 from leader.files import claim, replacing
 from leader.pictures import list_pictures
+from leader.priors.json_files import check_keys, check_number, check_whole
 from leader.priors.loading import device_named
 from leader.priors.pyramid import embedded_file
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, plan
@@ -97,20 +98,16 @@ class TrainConfig:
     compile: bool = False
 
     def __post_init__(self) -> None:
-        for part in self.parts:
-            if part not in defaults.PARTS:
-                raise unknown_name("part of the network", part, defaults.PARTS)
+        check_keys(self.parts, defaults.PARTS, "part of the network")
         if not self.parts:
             raise LeaderError(f"Nothing to train: name some of {', '.join(defaults.PARTS)}.")
         if not self.seconds > 0 or self.steps < 1:
             raise LeaderError(
                 f"Training needs a time above 0 and at least one step; found {self.seconds} s, {self.steps} steps."
             )
-        if self.seed < 0:
-            raise LeaderError(f"The seed must be at least 0; found {self.seed}.")
+        check_whole(self.seed, "The seed", 0, 2**63)
         for name in ("rate", "expert_rate", "share_rate"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise LeaderError(f"The {name.replace('_', ' ')} must lie between 0 and 1; found {getattr(self, name)}.")
+            check_number(getattr(self, name), f"The {name.replace('_', ' ')}", 0, 1)
 
 
 class Trainer:
@@ -264,8 +261,7 @@ def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = No
         trainer = Trainer(config)
         resumed = trainer.resume()
         if config.compile:
-            for body in {trainer.net.body(guides) for guides in (0, 1)}:
-                body.compile()
+            trainer.net.compile()
 
         def write(kind: str, **values: Any) -> None:
             record = {"kind": kind, "step": trainer.step, "seconds": round(trainer.elapsed, 1), **values}
@@ -274,7 +270,8 @@ def train(config: TrainConfig, say: Callable[[dict[str, Any]], None] | None = No
             if say is not None:
                 say(record)
 
-        write("resume" if resumed else "start", settings=_make_plain(asdict(config)))
+        settings = json.dumps(asdict(config), default=lambda path: path.name)
+        write("resume" if resumed else "start", settings=json.loads(settings, parse_constant=lambda infinite: None))
         if held_out is not None:
             write("validation", **validate(trainer.average, held_out))
         _loop(trainer, photos, held_out, write)
@@ -345,12 +342,3 @@ def plot_log(state: Path) -> None:
         if axis.lines:
             axis.legend(fontsize="x-small", ncols=2)
     figure.savefig(state / "log.png", dpi=120)
-
-
-def _make_plain(values: Any) -> Any:
-    """Settings as JSON values."""
-    if isinstance(values, dict):
-        return {key: _make_plain(value) for key, value in values.items()}
-    if isinstance(values, Path):
-        return values.name
-    return None if isinstance(values, float) and math.isinf(values) else values
