@@ -20,7 +20,7 @@ from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import Body
 from leader.schedule import Schedule
 from leader.train.tables import fit_rounding
-from tests.cheap_prior import photograph
+from tests.cheap_prior import CheapPrior, photograph
 from tests.priors.test_int8 import needs_int8
 from tests.sentences import refusal
 
@@ -188,6 +188,11 @@ def test_rounding_is_measured_for_any_network_with_a_variance() -> None:
     prior = NetworkPrior(Plain().requires_grad_(False), Schedule.linear(), predicts="x0", learned_variance=True)
     found = fit_rounding(prior, 2 * photograph(16, 24)[None] - 1)
     assert len(found.log_noise) > 5 and all(0 < error < 0.02 for error in found.error)
+    cheap = CheapPrior()  # whose variance is known
+    spread, noise = (
+        torch.tensor(getattr(fit_rounding(cheap, torch.zeros(2, 3, 8, 8)), name)) for name in ("spread", "log_noise")
+    )
+    torch.testing.assert_close(spread**2, 1 / (4 + 1 / noise.exp()), rtol=1e-4, atol=0)
     bare = NetworkPrior(Plain(), Schedule.linear(), predicts="x0", learned_variance=False)
     network[2] = torch.nn.Conv2d(8, 3, 3, padding=1)
     assert "variance" in refusal(fit_rounding, bare, 2 * photograph(16, 24)[None] - 1)

@@ -16,9 +16,19 @@ from safetensors.torch import load_file, save_file
 from leader.priors.pyramid import PyramidPrior
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, expand, halve
 from leader.train.data import open_photographs
-from leader.train.initial import body_from_ffdnet, initialise, load_ffdnet, load_pyramid
 from leader.train.objective import Examples, Task, draw_examples, fit_task, full_resolution_error, loss
-from leader.train.run import TrainConfig, Trainer, group_parameters, read_log, train, validate
+from leader.train.run import (
+    TrainConfig,
+    Trainer,
+    body_from_ffdnet,
+    group_parameters,
+    initialise,
+    load_ffdnet,
+    load_pyramid,
+    read_log,
+    train,
+    validate,
+)
 from tests.sentences import refusal
 from tests.train.pictures import open_pictures, write_pictures
 

@@ -35,3 +35,6 @@ def test_the_error_of_a_gaussian_prior_has_its_posterior_s_spectrum() -> None:
     total = spectrum.photographs(32, 32).diagonal(dim1=-2, dim2=-1).mean()
     assert abs(float(total) / 0.25 - 1) < 0.25  # the pixels' variance of the prior
     assert 1 <= count_affordable_crops(prior, clean[:1], 60.0) <= 48
+    weights = torch.tensor([float(where.sum()) for where in Rings(32, 32).members], dtype=torch.float64)
+    share = (spectrum.power.diagonal(dim1=-2, dim2=-1).mean(-1) * weights).sum(-1) / weights.sum()
+    assert bool(((share - 1).abs() < 0.15).all()), "in units of its own standard deviation"

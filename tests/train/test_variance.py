@@ -13,10 +13,9 @@ from leader.pictures import list_pictures
 from leader.priors.base import Prediction, Prior, from_eps
 from leader.priors.variance_head import HeadShape, VarianceHead, head_file
 from leader.schedule import Schedule
-from leader.train.answers import Answers, collect
 from leader.train.data import decode
 from leader.train.fit_gaussian import fit_coarse_gaussian
-from leader.train.variance import FitSettings, calibrate, fit_variance, negative_log_likelihood
+from leader.train.variance import Answers, FitSettings, calibrate, collect, fit_variance, negative_log_likelihood
 from tests.sentences import refusal
 from tests.train.pictures import write_pictures
 

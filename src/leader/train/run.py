@@ -6,7 +6,7 @@ import importlib.util
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -23,10 +23,9 @@ from leader.priors.json_files import check_keys, check_number, check_whole
 from leader.priors.loading import device_named
 from leader.priors.pyramid import embedded_file
 from leader.priors.pyramid_net import PyramidConfig, PyramidNet, plan
-from leader.priors.tensor_files import read_checkpoint
+from leader.priors.tensor_files import check_weights, read_checkpoint, read_safetensors
 from leader.train import defaults
 from leader.train.data import Photographs, central_crops, open_photographs
-from leader.train.initial import initialise, load_ffdnet, load_pyramid
 from leader.train.objective import Task, draw_examples, fit_task, loss
 
 SIGMAS = (10, 25, 50, 75, 100, 149, 200, 255, 400, 600)
@@ -211,6 +210,50 @@ class Trainer:
                 "another folder as the state."
             ) from error
         return True
+
+
+def body_from_ffdnet(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """FFDNet colour (Zhang, Zuo, Zhang 2018) numbers its convolutions 0, 2, ...: use `Body`'s names."""
+    numbers = sorted({int(name.split(".")[1]) for name in state})
+    names = [f"convs.{index}" for index in range(len(numbers) - 1)] + ["out"]
+    return {
+        f"{name}.{kind}": state[f"model.{number}.{kind}"].float()
+        for name, number in zip(names, numbers, strict=True)
+        for kind in ("weight", "bias")
+    }
+
+
+def load_ffdnet(path: Path) -> dict[str, Tensor]:
+    """A body's tensors from FFDNet's colour checkpoint (a tensor-only pickle)."""
+    try:
+        return body_from_ffdnet(read_checkpoint(path))
+    except (LookupError, ValueError, AttributeError, TypeError) as error:
+        raise LeaderError(f"{path} does not hold FFDNet's colour weights: give the path of ffdnet_color.pth.") from error
+
+
+def load_pyramid(path: Path) -> dict[str, Tensor]:
+    """The tensors of a pyramid's weights, in float32."""
+    if path.suffix != ".safetensors":
+        raise LeaderError(f"{path} is not a .safetensors file: give the weights of a pyramid prior.")
+    tensors, _ = read_safetensors(path)
+    check_weights(tensors, path)
+    return {name: tensor.float() for name, tensor in tensors.items()}
+
+
+def initialise(net: PyramidNet, pyramid: Mapping[str, Tensor], ffdnet: Mapping[str, Tensor] | None) -> None:
+    """Starts from a pyramid's weights or, if there are none, from FFDNet's.
+
+    A pyramid without an expert gets FFDNet as its expert, or else its main body.
+    """
+    known = net.state_dict()
+    fitting = {name: tensor for name, tensor in pyramid.items() if name in known and tensor.shape == known[name].shape}
+    if pyramid and not any(name.startswith("main.convs") for name in fitting):
+        raise LeaderError("The weights to start from are not those of a pyramid of this shape: give others, or 'scratch'.")
+    net.load_state_dict({**known, **fitting})
+    if not pyramid and ffdnet is not None:
+        net.main.load_state_dict({**net.main.state_dict(), **ffdnet})
+    if net.expert is not None and not any(name.startswith("expert.") for name in fitting):
+        net.expert.load_state_dict({**net.main.state_dict(), **(ffdnet or {})})
 
 
 def group_parameters(net: PyramidNet) -> dict[str, list[nn.Parameter]]:
