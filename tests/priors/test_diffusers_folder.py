@@ -115,23 +115,21 @@ def test_folders_that_cannot_serve(tmp_path: Path) -> None:
     assert "class-conditional" in refused(tmp_path / "b")
     write(tmp_path / "c")
     table, config = tmp_path / "c/scheduler/scheduler_config.json", tmp_path / "c/unet/config.json"
-    edit(table, rescale_betas_zero_snr=True)
-    assert "without signal" in refused(tmp_path / "c")
-    edit(table, rescale_betas_zero_snr=False, beta_schedule="sigmoid")
-    assert "'sigmoid'" in refused(tmp_path / "c")
-    edit(table, beta_schedule="linear", prediction_type="flow")
-    assert "prediction type" in refused(tmp_path / "c")
-    edit(table, prediction_type="epsilon")
-    edit(config, block_out_channels=[8, 16])
-    assert "does not hold the tensors" in refused(tmp_path / "c")
-    edit(config, _class_name="UNet2DConditionModel")
-    assert "UNet2DConditionModel" in refused(tmp_path / "c")
+    assert "option of a diffusers folder" in refused(tmp_path / "c", heads=2)
+    for file, values, told in (
+        (table, {"rescale_betas_zero_snr": True}, "without signal"),
+        (table, {"rescale_betas_zero_snr": False, "beta_schedule": "sigmoid"}, "'sigmoid'"),
+        (table, {"beta_schedule": "linear", "prediction_type": "flow"}, "prediction type"),
+        (config, {"block_out_channels": [8, 16]}, "prediction type"),  # the scheduler is read first
+        (table, {"prediction_type": "epsilon"}, "does not hold the tensors"),
+        (config, {"_class_name": "UNet2DConditionModel"}, "UNet2DConditionModel"),
+    ):
+        edit(file, **values)
+        assert told in refused(tmp_path / "c")
     config.write_text("{")
     assert "not valid JSON" in refused(tmp_path / "c")
-    write(tmp_path / "d")
-    assert "option of a diffusers folder" in refused(tmp_path / "d", heads=2)
-    (tmp_path / "d/unet/diffusion_pytorch_model.safetensors").unlink()
-    assert "holds no weights" in refused(tmp_path / "d")
+    (tmp_path / "b/unet/diffusion_pytorch_model.safetensors").unlink()
+    assert "holds no weights" in refused(tmp_path / "b")
 
 
 def test_the_hub_is_asked_only_by_its_prefix_and_says_so(

@@ -138,12 +138,14 @@ def test_absurd_safetensors(content: bytes, tmp_path: Path) -> None:
 
 
 def test_archives_that_grow(path: Path) -> None:
-    """A torch file packed tightly: 64 MB of zeros in 64 kB of pickle."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("archive/data.pkl", b"\x80\x02" + b"0" * (64 << 20))
-        archive.writestr("archive/version", "3")
-    assert path.stat().st_size < 1 << 20
-    assert "compressed" in refused(path, **OPTIONS)
+    """Torch files packed tightly: 64 MB of zeros in 64 kB, of pickle or of tensors."""
+    for packed in ("archive/data.pkl", "archive/data/0"):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in ("archive/data.pkl", "archive/data/0"):
+                how = {"compress_type": zipfile.ZIP_DEFLATED} if name == packed else {}
+                archive.writestr(name, b"\x80\x02" + b"0" * ((64 << 20) if name == packed else 1), **how)
+        assert path.stat().st_size < 1 << 20
+        assert "compressed" in refused(path, **OPTIONS)
 
 
 def doubled(depth: int, use: bytes) -> bytes:
