@@ -1,4 +1,4 @@
-"""Whole runs of hosts with UCPM, SATP and EquS against dense recursions in NumPy, step by step.
+"""Whole runs of every method, alone and with UCPM, SATP, UCDC and EquS, against dense recursions in NumPy, step by step.
 
 Two images at once, each with its own noise level, mask, uncertainty and jumps; the data quoted for [0, 1] images on operators
 that do not map white to white; draws from a generator of NumPy. In float64 the package and the equations agree to rounding.
@@ -15,9 +15,10 @@ import pytest
 import torch
 
 from leader import Grid, Result, Sampler, Step
+from leader.methods import METHODS
 from leader.plugins import EquS
 from tests.oracle import plugged, plugged_hosts
-from tests.oracle.plugged import SATP, UCPM
+from tests.oracle.plugged import SATP, UCDC, UCPM
 from tests.oracle.scenes import IDS, ForeignNoise, Scene, scene
 
 NOISY = (0.05, 0.03)
@@ -37,6 +38,7 @@ class Case:
     symbols: dict[str, Any]
     ucpm: UCPM | None = None
     satp: SATP | None = None
+    ucdc: UCDC | None = None
     steps: int = 20
     grid: Grid | None = None
     turned: Any = None
@@ -50,6 +52,14 @@ CLEAN, NOISE = (0.0, 0.0), NOISY
 DIFFPIR = {"lam": 5.0, "zeta": 0.4, "eta": 0.3}
 ADAM = {"inner": 6, "rate": 0.05, "lam": 0.1, "margin": 0.002}
 PIRP = {"gamma": 6.0, "zeta": 0.6, "eta_tilde": 0.7, "lam": 0.15, "width": 0.2}
+DDPG = {"gamma": 6.0, "zeta": 0.6, "eta_tilde": 0.7}
+STARTS = [Grid((first, first // 2, 10, 0, -1)) for first in (200, 60, 20)]
+"""Where y matters: a long walk forgets how it began."""
+ANCESTRAL = {"damping": 2.5, "clamp": False}
+CHAIN = {"flow": 3, "inner": 4, "rate": 3e-3, "fall": 0.1, "tau": 0.02, "end": 1.5}
+DESCENT = {"flow": 2, "inner": 6, "rate": 0.8, "lam": 2.0}
+RED = {"lam": 0.4, "rate": 0.05, "power": 0.5}
+METRIC = UCDC(trust=0.3, power=0.7)
 
 CASES: dict[str, Case] = {
     "ddnm": Case(("cs", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.3), JUMPY),
@@ -113,22 +123,99 @@ CASES: dict[str, Case] = {
     "paper-diffpir": Case(("holes", NOISE, True), HOSTS.DiffPIR, "diffpir", DIFFPIR, PAPER, WRITTEN, tolerance=2e-5),
     "paper-projdiff": Case(("cs", NOISE, True), HOSTS.ProjDiff, "projdiff", {"step": 0.7}, PAPER, WRITTEN, tolerance=2e-5),
     "ddim": Case(("cs", CLEAN), HOSTS.DDIM, "ddim", {}, UCPM(lam=0.1), SATP(0.02, 4.0), trust_time=0),
+    "ddim-drawn": Case(("circular", NOISE), HOSTS.DDIM, "ddim", {"eta": 0.6}),
+    "ddnm-circular": Case(("circular", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}),
+    "ddnm+circular": Case(("circular", NOISE), HOSTS.DDNM, "ddnm", {"eta": 0.85}),
+    "ddnm-simple": Case(("circular", NOISE), HOSTS.DDNMSimple, "ddnm", {"eta": 0.85}, extra={"form": "simple"}),
+    "ddrm-clean": Case(("sr", CLEAN), HOSTS.DDRM, "ddrm", {"eta": 0.7, "eta_b": 0.9}),
+    "ddrm-shares": Case(("circular", NOISE), HOSTS.DDRM, "ddrm", {"eta": 0.85, "eta_b": 0.8}),
+    "ddrm-travel": Case(
+        ("cs", NOISE), HOSTS.DDRM, "ddrm", {"eta": 0.7}, satp=SATP(0.05, 3.0), extra={"travel_length": 4, "travel_repeats": 2}
+    ),
+    "ddpg-clean": Case(("circular", CLEAN), HOSTS.DDPG, "ddpg", {**DDPG, "zeta": 0.7}),
+    "ddpg-steps": Case(
+        ("sr", NOISE), HOSTS.DDPG, "ddpg", {**DDPG, "decreasing": "least", "least": 0.6}, extra={"mode": 2, "ls_scale": 0.6}
+    ),
+    "idpg": Case(("circular", NOISE), HOSTS.DDPG, "idpg", {**DDPG, "decreasing": False, "inject": False}),
+    "idpg-clean": Case(("sr", CLEAN), HOSTS.DDPG, "idpg", {**DDPG, "inject": False}),
+    "pirp-back": Case(("blur", NOISE), HOSTS.DDPG, "pirp", {**PIRP, "blend": False}, extra={"variant": "b"}),
+    "diffpir-units": Case(("circular", NOISE), HOSTS.DiffPIR, "diffpir", {**DIFFPIR, "clamp": False, "published_units": False}),
+    "projdiff-relaxed": Case(("circular", NOISE), HOSTS.ProjDiff, "projdiff", {"step": 0.7, "early_step": 1.4}),
+    "projdiff-simple": Case(
+        ("holes", NOISE), HOSTS.ProjDiffSimple, "projdiff", {"step": 0.7, "early_step": 1.4}, extra={"form": "simple"}
+    ),
+    "dps-annealed": Case(("sr", NOISE), HOSTS.DPS, "dps", {"scale": 0.7, "guidance": "annealed", "clamp": False}),
+    "dps-predicted": Case(("blur", NOISE), HOSTS.DPS, "dps", {"scale": 0.7, "variance": "predicted"}, UCPM(lam=0.3), JUMPY),
+    "repaint": Case(("blur", NOISE), HOSTS.Ancestral, "repaint", ANCESTRAL, UCPM(lam=0.3), JUMPY, extra={"travel_repeats": 1}),
+    "repaint-travel": Case(
+        ("holes", CLEAN),
+        HOSTS.Ancestral,
+        "repaint",
+        {"damping": 4.0},
+        satp=JUMPY,
+        extra={"travel_length": 3, "travel_repeats": 3},
+    ),
+    "mcg": Case(("circular", NOISE), HOSTS.MCG, "mcg", {**ANCESTRAL, "scale": 0.7}, UCPM(lam=0.3), JUMPY),
+    "mcg-clean": Case(("holes", CLEAN), HOSTS.MCG, "mcg", {"damping": 4.0, "scale": 0.7}, turned="aligned"),
+    "pigdm": Case(("holes", NOISE), HOSTS.PiGDM, "pigdm", {"eta": 0.6, "variance": 0.3, "weights": "adaptive"}, UCPM(), JUMPY),
+    "pigdm-score": Case(("sr", NOISE), HOSTS.PiGDM, "pigdm", {"eta": 1.0, "variance": 0.3, "weights": "score"}),
+    "pigdm-clean": Case(("circular", CLEAN), HOSTS.PiGDM, "pigdm", {"eta": 0.6, "variance": 1.0, "weights": "adaptive"}),
+    "daps": Case(("circular", NOISE), HOSTS.DAPS, "daps", CHAIN, UCPM(lam=0.3), JUMPY),
+    "daps-clean": Case(("sr", CLEAN), HOSTS.DAPS, "daps", CHAIN, turned="aligned"),
+    "dcdp": Case(("blur", NOISE), HOSTS.DCDP, "dcdp", DESCENT, UCPM(lam=0.3), JUMPY),
+    "dcdp-clean": Case(("holes", CLEAN), HOSTS.DCDP, "dcdp", DESCENT),
+    "red-diff": Case(("holes", NOISE), HOSTS.REDDiff, "red-diff", RED, UCPM(lam=0.3), JUMPY),
+    "red-diff-clean": Case(("sr", CLEAN), HOSTS.REDDiff, "red-diff", {**RED, "power": 1.0}),
+    **{
+        f"{method}-from-{grid.times[0]}": Case((name, NOISE), host, method, symbols, grid=grid)
+        for grid in STARTS
+        for method, host, symbols, name in (
+            ("ddrm", HOSTS.DDRM, {"eta": 0.7}, "circular"),
+            ("diffpir", HOSTS.DiffPIR, DIFFPIR, "blur"),
+            ("projdiff", HOSTS.ProjDiff, {"step": 0.7}, "cs"),
+        )
+    },
+    **{
+        f"{method}-metric-{name}": Case(
+            (name, sigmas), host, method, symbols, satp=JUMPY, ucdc=metric, steps=10, extra=extra, tolerance=1e-5
+        )
+        for method, host, symbols, name, sigmas, metric, extra in (
+            ("ddnm", HOSTS.DDNM, {"eta": 0.85}, "sr", CLEAN, METRIC, {}),
+            ("ddnm", HOSTS.DDNM, {"eta": 0.85}, "blur", NOISE, UCDC(scatter=0.5), {}),
+            ("ddnm", HOSTS.DDNM, {"eta": 0.85}, "cs", NOISE, UCDC(only_unmeasured=True), {}),
+            ("ddnm", HOSTS.DDNMSimple, {"eta": 0.85}, "holes", NOISE, UCDC(only_unmeasured=True), {"form": "simple"}),
+            ("ddrm", HOSTS.DDRM, {"eta": 0.7}, "sr", NOISE, UCDC(map="mean", only_unmeasured=True), {}),
+            ("diffpir", HOSTS.DiffPIR, DIFFPIR, "holes", NOISE, METRIC, {}),
+            ("ddpg", HOSTS.DDPG, DDPG, "cs", CLEAN, METRIC, {}),
+            ("idpg", HOSTS.DDPG, {**DDPG, "decreasing": False, "inject": False}, "blur", NOISE, METRIC, {}),
+            ("pirp", HOSTS.DDPG, PIRP, "sr", NOISE, METRIC, {}),
+            ("projdiff", HOSTS.ProjDiff, {"step": 1.3}, "holes", CLEAN, METRIC, {}),
+            ("projdiff", HOSTS.ProjDiff, {"step": 0.7}, "cs", NOISE, UCDC(trust=0.3, only_unmeasured=True), {}),
+            ("sitcom", HOSTS.SITCOM, ADAM, "cs", NOISE, UCDC(only_unmeasured=True), {}),
+            ("posterior", HOSTS.Posterior, {"eta": 0.6}, "blur", NOISE, METRIC, {}),
+            ("repaint", HOSTS.Ancestral, ANCESTRAL, "sr", NOISE, UCDC(only_unmeasured=True), {"travel_repeats": 1}),
+            ("mcg", HOSTS.MCG, {**ANCESTRAL, "variance": "predicted", "scale": 9.0}, "sr", NOISE, METRIC, {}),
+            ("daps", HOSTS.DAPS, CHAIN, "sr", NOISE, METRIC, {}),
+            ("dcdp", HOSTS.DCDP, DESCENT, "cs", NOISE, METRIC, {}),
+            ("red-diff", HOSTS.REDDiff, RED, "blur", NOISE, METRIC, {}),
+            ("pigdm", HOSTS.PiGDM, {"eta": 0.6, "variance": 0.3, "weights": "score"}, "sr", NOISE, METRIC, {}),
+            ("dps", HOSTS.DPS, {"scale": 0.4}, "sr", NOISE, METRIC, {}),
+        )
+    },
 }
 
 
 def options(case: Case) -> dict[str, Any]:
     """The settings of the method as the package takes them."""
-    taken = dict(case.symbols)
-    if case.method == "ddpg":
-        del taken["lam"], taken["width"]
-    return {**taken, **case.extra}
+    own = set(METHODS[case.method].__dataclass_fields__)  # type: ignore[attr-defined]
+    return {name: value for name, value in case.symbols.items() if name in own} | case.extra
 
 
 def run(case: Case, made: Scene, noise: ForeignNoise) -> tuple[Sampler, list[Step], Result]:
     """The package's run: its steps and its result."""
     plugins: list[Any] = [] if case.turned is None else [EquS(mode=case.turned)]
     settings = options(case)
-    for name, item in (("ucpm", case.ucpm), ("satp", case.satp)):
+    for name, item in (("ucpm", case.ucpm), ("satp", case.satp), ("ucdc", case.ucdc)):
         if item is not None:
             plugins.append(name)
             settings[name] = vars(item)
@@ -163,7 +250,8 @@ def expected(case: Case, made: Scene, times: tuple[int, ...], uniform: bool) -> 
 
         host = case.host(world, **case.symbols, image_like=made.image_like)
         turn = None if case.turned is None else flip
-        stories[name] = plugged.walk(host, times, uniform, draw, case.ucpm, case.satp, turn, case.trust_time)
+        plugins = (case.ucpm, case.satp, case.ucdc)
+        stories[name] = plugged.walk(host, times, uniform, draw, *plugins, turn, case.trust_time)
     return stories
 
 
@@ -177,7 +265,8 @@ def test_run(name: str) -> None:
     """Every step of both images, their order, and the result."""
     case = CASES[name]
     made, sampler, steps, result = told(name)
-    grid = sampler.plan(made.problem).grid
+    plan = sampler.plan(made.problem)
+    grid, cost = plan.grid, plan.method.cost
     stories = expected(case, made, grid.times, grid.uniform)
     longest = max(len(story.visits) for story in stories.values())
     assert [step.index for step in steps] == list(range(longest))
@@ -205,4 +294,6 @@ def test_run(name: str) -> None:
         counts = result.ledger.rows[image]
         assert (counts.calls, counts.backwards, counts.jvps) == (story.calls, story.backwards, 0)
         assert counts.pixels == pixels * story.calls
+        most = (cost.start + cost.forward * len(story.visits), cost.backward * len(story.visits))
+        assert (story.calls, story.backwards) == most or case.method == "sitcom", "what the method said before"
     assert (result.settings["ids"], result.settings["seed"], result.seed) == (list(IDS), 1, 1)
