@@ -197,6 +197,8 @@ class DiffPIR(Host):
 
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
         k, a, b = self.settings, self.world.ab(t), self.world.ab(u)
+        if u < 0 and k.get("return_noisy"):
+            return state
         e = (state - np.sqrt(a) * hat) / np.sqrt(1 - a)
         fresh = k["eta"] * np.sqrt((1 - b) / (1 - a)) * np.sqrt(1 - a / b)
         old = np.sqrt(1 - b - fresh**2) * e + fresh * draw("extra")

@@ -139,7 +139,12 @@ CASES: dict[str, Case] = {
     "idpg": Case(("circular", NOISE), HOSTS.DDPG, "idpg", {**DDPG, "decreasing": False, "inject": False}),
     "idpg-clean": Case(("sr", CLEAN), HOSTS.DDPG, "idpg", {**DDPG, "inject": False}),
     "pirp-back": Case(("blur", NOISE), HOSTS.DDPG, "pirp", {**PIRP, "blend": False}, extra={"variant": "b"}),
-    "diffpir-units": Case(("circular", NOISE), HOSTS.DiffPIR, "diffpir", {**DIFFPIR, "clamp": False, "published_units": False}),
+    "diffpir-units": Case(
+        ("circular", NOISE),
+        HOSTS.DiffPIR,
+        "diffpir",
+        {**DIFFPIR, "clamp": False, "published_units": False, "return_noisy": True},
+    ),
     "projdiff-relaxed": Case(("circular", NOISE), HOSTS.ProjDiff, "projdiff", {"step": 0.7, "early_step": 1.4}),
     "projdiff-simple": Case(
         ("holes", NOISE), HOSTS.ProjDiffSimple, "projdiff", {"step": 0.7, "early_step": 1.4}, extra={"form": "simple"}
