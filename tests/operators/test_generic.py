@@ -6,10 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from leader import LeaderError
-from leader.operators import AveragePoolSR, Blur, Composition, FromFunctions, Inpainting, gaussian_kernel, random_mask
+from leader.operators import AveragePoolSR, Blur, Composition, FromFunctions, gaussian_kernel
 from leader.operators.cg import damped_least_squares
-from leader.operators.separable import SeparableOperator
 from tests.operators.cases import dense, images, measurements, relative
 
 SHAPE = (3, 4, 4)
@@ -79,22 +77,6 @@ def test_composition_is_the_product_and_its_inverse_is_not() -> None:
     assert relative(inner.pinv(outer.pinv(y)).flatten(1), expected) > 1e-2
 
 
-def test_composition_selects_in_its_parts() -> None:
-    masks = torch.stack([random_mask(6, 6, 0.5, seed) for seed in range(3)])[:, None]
-    both = Composition(AveragePoolSR((1, 6, 6), 2), Inpainting((1, 6, 6), masks), "holes, then small")
-    x = images(both, 3)
-    keep = torch.tensor([2, 1])
-    assert torch.allclose(both.select(keep).A(x[keep]), both.A(x)[keep])
-    assert both.task == both.select(keep).task == "holes, then small"
-    shared = Composition(AveragePoolSR((1, 6, 6), 2), Blur((1, 6, 6), gaussian_kernel(1.0)))
-    assert shared.select(keep) is shared
-
-
-def test_parts_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(LeaderError, match=r"yields \[1, 3, 3\]; the outer one takes \[1, 6, 6\]"):
-        Composition(AveragePoolSR((1, 6, 6), 2), AveragePoolSR((1, 6, 6), 2))
-
-
 OBLONG = (1, 4, 6)
 
 
@@ -108,14 +90,3 @@ def test_the_norm_is_the_largest_singular_value() -> None:
 
 
 SQUARE = (1, 4, 4)
-
-
-def test_the_range_of_a_composition_of_operators_with_negative_weights() -> None:
-    inner = SeparableOperator(SQUARE, -torch.eye(4), torch.eye(4))
-    outer = SeparableOperator(SQUARE, torch.eye(4) - 0.5 * torch.eye(4).roll(1, 0), torch.eye(4))
-    found = Composition(outer, inner).unit_range()
-    assert found is not None
-    dense = Composition(outer, inner).A(torch.eye(16).double().reshape(16, *SQUARE)).reshape(16, 16).T
-    low, high = (found[k].flatten().expand(16) for k in (0, 1))
-    assert torch.all(low <= dense.clamp_max(0).sum(1) + 1e-12) and torch.all(high >= dense.clamp_min(0).sum(1) - 1e-12)
-    assert torch.allclose(low, dense.clamp_max(0).sum(1)) and torch.allclose(high, dense.clamp_min(0).sum(1))
