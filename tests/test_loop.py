@@ -101,29 +101,6 @@ def test_sigma_is_estimated_where_the_network_was_asked() -> None:
     assert [(t, list(ids)) for _, t, ids in seen] == [([600], [4]), ([200], [4])]
 
 
-def test_presets_are_those_of_the_loudest_image(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[Any, ...]] = []
-
-    def find(*which: Any) -> dict[str, Any]:
-        asked.append(which)
-        return {}
-
-    monkeypatch.setattr(presets, "find", find)
-    problem = make_problem(2, torch.tensor([0.1, 0.3]))
-    Sampler(mixture(SHAPE), "ddnm", (), 5).plan(problem)
-    assert [which[:4] for which in asked] == [("gaussian-mixture", "ddnm", "sr-average", pytest.approx(0.15))]
-    Sampler(mixture(SHAPE), "ddnm", (), 5, use_presets=False).plan(problem)
-    assert len(asked) == 1
-
-
-def test_every_image_starts_from_its_own_noise() -> None:
-    problem, sampler = make_problem(2), Sampler(mixture(SHAPE), "ddim", (), 3)
-    x_T = torch.randn(2, *SHAPE, generator=torch.Generator().manual_seed(5))
-    both = sampler.run(problem, x_T=x_T).images
-    alone = sampler.run(problem.select(torch.tensor([1])), ids=[1], x_T=x_T[1:]).images
-    assert torch.equal(both[1:], alone) and not torch.equal(both[:1], alone)
-
-
 def test_a_plan_says_where_sigma_and_draws_come_from() -> None:
     problem = make_problem()
     assert Sampler(mixture(SHAPE), "ddnm", (), 5).plan(problem).estimator == "auto"  # the prior's own, for the map
@@ -278,9 +255,10 @@ def test_a_preset_is_looked_up_at_the_noise_quoted_for_0_to_1(monkeypatch: pytes
         {"method": "ddnm", "noise": 0.05, "settings": {"eta": 0.1}},
         {"method": "ddnm", "noise": 0.1, "settings": {"eta": 0.2}},
     )
-    problem = Problem(torch.rand(1, *SHAPE), operators.Denoising(SHAPE), 0.05)
-    plan = Sampler(mixture(SHAPE), "ddnm", (), steps=3).plan(problem)
-    assert plan.settings["method"]["eta"] == 0.1
+    problem = Problem(torch.rand(2, *SHAPE), operators.Denoising(SHAPE), torch.tensor([0.01, 0.05]))  # of the loudest
+    for use, eta in ((True, 0.1), (False, DDNM.eta)):
+        plan = Sampler(mixture(SHAPE), "ddnm", (), steps=3, use_presets=use).plan(problem)
+        assert plan.settings["method"]["eta"] == eta
 
 
 def test_what_the_caller_gives_wins_over_a_preset(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,23 +155,6 @@ def test_law_is_first_order_in_the_step_away_from_the_posterior(name: str, sigma
     assert means[2] < 1e-8 or halves(*means), means  # the mean itself is exact where start and steps are
 
 
-@pytest.mark.parametrize("sigma", SIGMAS)
-@pytest.mark.parametrize("name", OPERATORS)
-def test_flow_of_the_code_goes_to_that_of_the_posterior(name: str, sigma: float) -> None:
-    """For N(m, P) the probability flow takes x_T to m + P^(1/2) (abar P + 1 - abar)^(-1/2) (x_T - sqrt(abar) m)."""
-    mean, cov = posterior(name, sigma)
-    a = world(name, sigma).ab(TIMES - 1)
-    x = torch.randn(1, *SHAPE, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    whitened = power(a * cov + (1 - a) * np.eye(SIZE), -0.5) @ (x.reshape(-1, 1).numpy() - np.sqrt(a) * mean)
-    end = (mean + power(cov, 0.5) @ whitened)[:, 0]
-    errors = []
-    for steps in (30, 60, 120):
-        sampler = Sampler(prior(), Posterior(eta=0.0), (EXACT,), grid=grid(steps))
-        found = sampler.run(problem(name, sigma), x_T=x).images[0].reshape(-1).numpy()
-        errors.append(float(np.linalg.norm(found - end)))
-    assert errors[0] < 1e-5 if name == "blur" and sigma == 0 else halves(errors[0], errors[1], errors[2]), errors
-
-
 def test_it_gets_its_metric_by_itself_and_that_one_s_settings() -> None:
     sampler = Sampler(prior(), "posterior", (), 5, ucdc={"iterations": 3}, use_presets=False)
     plan = sampler.plan(problem("sr", SIGMA))
