@@ -15,7 +15,7 @@ from leader.methods import DDNM, DPS, METHODS, SITCOM, DiffPIR, Estimate, State
 from leader.methods.ddnm import DDNMState
 from leader.methods.diffpir import early_coarse_grid
 from leader.methods.projdiff import ProjDiffState
-from leader.operators import Blur, Inpainting, SeparableBlur, gaussian_kernel, gaussian_taps, random_mask
+from leader.operators import Blur, Inpainting, SeparableBlur, gaussian_kernel, gaussian_taps
 from leader.priors.adapters import learned_variance
 from leader.priors.base import from_eps
 from leader.priors.gaussian import GaussianPrior, stationary
@@ -139,21 +139,6 @@ def test_ddnm_published_noise(u: int) -> None:
     assert np.abs(found[0, 0].numpy() - wanted).max() < 1e-9
     ours = DDNM(eta=eta).advance(here, State(x0), estimate, x0, torch.tensor([u + 10]), times).x
     assert float((ours - found).abs().max()) > 1e-3
-
-
-def test_sitcom_overwrites_known_pixels() -> None:
-    mask = random_mask(6, 5, 0.5, seed=1)
-    operator = Inpainting(SMALL, mask)
-    clean = torch.rand(1, *SMALL, generator=torch.Generator().manual_seed(4))
-    problem = Problem.simulate(clean, operator, 0.2, seed=3)
-    plain, written = (
-        next(Sampler(CheapPrior(), "sitcom", (), 3, inner=2, overwrite=overwrite).iterate(problem))
-        for overwrite in (False, True)
-    )
-    known = mask.bool().expand(SMALL)
-    assert torch.allclose(written.x0_hat[0][known], problem.y[0][known].clamp(-1, 1))
-    assert torch.equal(written.x0_hat[0][~known], plain.x0_hat[0][~known].clamp(-1, 1))
-    assert float((plain.x0_hat[0][known] - problem.y[0][known]).abs().max()) > 0.05
 
 
 @pytest.mark.parametrize(("t", "u"), [(600, 500), (40, 20), (9, -1)])

@@ -34,12 +34,12 @@ def difference_matrices(shape: tuple[int, int, int], periodic: bool = False) -> 
     return matrices[0], matrices[1]
 
 
-def pirp_term(x: Array, shape: tuple[int, int, int], width: float) -> Array:
-    """R(x) = sum_d D_d^T (exp(-L_d^2 / 2 g^2) D_d x), L_d = D_d^T D_d x, with periodic differences."""
+def pirp_term(x: Array, shape: tuple[int, int, int], width: float, argument: str = "curvature") -> Array:
+    """R(x) = sum_d D_d^T (exp(-L_d^2 / 2 g^2) D_d x), L_d = D_d^T D_d x or the "gradient" D_d x, with periodic differences."""
     total = np.zeros_like(x)
     for D in difference_matrices(shape, periodic=True):
-        curvature = D.T @ D @ x
-        total = total + D.T @ (np.exp(-(curvature**2) / (2 * width**2)) * (D @ x))
+        seen = D.T @ D @ x if argument == "curvature" else D @ x
+        total = total + D.T @ (np.exp(-(seen**2) / (2 * width**2)) * (D @ x))
     return total
 
 
@@ -82,7 +82,7 @@ class UCPM:
         if self.phi == "pirp":
             # lam > 0 sharpens: the term is concave, M = 0. lam < 0 smooths: 2 diag(D^T W D) <= 8 for weights up to 1.
             majoriser = 0 if self.lam > 0 else -8 * self.lam
-            return sigma / (1 + majoriser * sigma) * self.lam * pirp_term(x0, world.shape, self.width)
+            return sigma / (1 + majoriser * sigma) * self.lam * pirp_term(x0, world.shape, self.width, self.argument)
         down, right = difference_matrices(world.shape)
         length = np.sqrt((down @ x0) ** 2 + (right @ x0) ** 2 + 0.05**2) if self.phi == "tv" else np.ones_like(x0)
         W = np.diag(self.lam / length)

@@ -156,9 +156,10 @@ class DDPG(Host):
         falling = k.get("decreasing", w.sigma > 0)
         mu, nu = ((1 - b) / (1 - a) if which else 1.0 for which in (falling is True, falling))
         r = w.A @ x0 - w.y
-        back = self.back(r, max(1e-4, k["eta_tilde"] * w.sigma**2))
+        back = self.back(r, max(k.get("eta_floor", 1e-4), k["eta_tilde"] * w.sigma**2))
         guided = x0 - mu * (1 - delta) * back - nu * delta * k.get("least", 1.0) * (w.A.T @ r)
-        return guided + k["lam"] * pirp_term(x0, w.shape, k["width"]) if k.get("lam") else guided
+        term = (k.get("width", 1.0), k.get("argument", "curvature"))
+        return guided + k["lam"] * pirp_term(x0, w.shape, *term) if k.get("lam") else guided
 
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
         w, k = self.world, self.settings
@@ -228,7 +229,9 @@ class SITCOM(Host):
         raise AssertionError("inner is at least 1")
 
     def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
-        return self.expected(x0) if self.world.sigma > 0 else x0
+        w, x0 = self.world, self.expected(x0) if self.world.sigma > 0 else x0
+        known = np.abs(w.A).sum(0) > 0  # of a mask
+        return np.where(known, w.y, x0).clip(-1, 1) if self.settings.get("overwrite") else x0
 
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
         b = self.world.ab(u)
