@@ -46,7 +46,7 @@ def test_mirrored_draws_are_opposite_within_a_pair_and_belong_to_the_pair() -> N
 
 
 def run(made: Scene, method: str = "ddnm", seed: int = 0, problem: Problem | None = None, **given: Any) -> Result:
-    settings = {"inner": 3} if method == "sitcom" else {}
+    settings: dict[str, Any] = {"inner": 3} if method == "sitcom" else {}
     sampler = Sampler(made.prior, method, (), 6, estimator=None, use_presets=False, **settings)
     return sampler.run(problem or made.problem, seed, **given)
 

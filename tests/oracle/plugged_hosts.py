@@ -47,6 +47,7 @@ class PiGDM(DDIM):
         a = self.world.ab(t)
         if self.settings["weights"] == "adaptive":
             return x0 + np.sqrt(a) * look.guidance
+        assert look.guidance is not None
         score = look.guidance / self._left(t)
         look.eps = look.eps - np.sqrt(1 - a) * score
         return x0 + (1 - a) / np.sqrt(a) * score
@@ -231,7 +232,7 @@ class SITCOM(Host):
     def correct(self, state: Any, look: Look, x0: Array, t: int, u: int) -> Array:
         w, x0 = self.world, self.expected(x0) if self.world.sigma > 0 else x0
         known = np.abs(w.A).sum(0) > 0  # of a mask
-        return np.where(known, w.y, x0).clip(-1, 1) if self.settings.get("overwrite") else x0
+        return np.clip(np.where(known, w.y, x0), -1, 1) if self.settings.get("overwrite") else x0
 
     def advance(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
         b = self.world.ab(u)
@@ -255,7 +256,7 @@ class Ancestral(Host):
     def ancestral(self, state: Any, look: Look, hat: Array, t: int, u: int, draw: At) -> Array:
         a, b = self.world.ab(t), self.world.ab(u)
         beta = 1 - a / b
-        spread = beta * (1 - b) / (1 - a)
+        spread: Array = beta * (1 - b) / (1 - a)
         if self.settings.get("variance") == "predicted" and u >= 0:
             spread = spread + beta**2 * b / (1 - a) ** 2 * np.diag(look.cov)
         mean = (beta * np.sqrt(b) * hat + (1 - b) * np.sqrt(1 - beta) * state) / (1 - a)
@@ -322,6 +323,7 @@ class DAPS(Host):
         tau2, s2, x = k["tau"] ** 2, (1 - w.ab(t)) / w.ab(t), self.expected(x0)
         longest = 1 / (np.linalg.norm(w.A, 2) ** 2 / tau2 + 1 / s2)
         length = min(k["rate"] * (k["fall"] + (1 - k["fall"]) * t / (len(w.abar) - 2)), longest)
+        assert look.guidance is not None
         for z in look.guidance:
             x = x - length * (w.A.T @ (w.A @ x - w.y) / tau2 + (x - x0) / s2) + np.sqrt(2 * length) * z
         return x
