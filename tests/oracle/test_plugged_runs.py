@@ -32,9 +32,8 @@ UNEVEN = Grid((990, 900, 870, 700, 690, 680, 610, 500, 420, 333, 290, 240, 200, 
 class Case:
     """A run: the data, the host, its settings in its own symbols and where they differ as the package's, and the plug-ins."""
 
-    data: tuple[Any, ...]
-    host: type[plugged.Host]
     method: str
+    data: tuple[Any, ...]
     symbols: dict[str, Any]
     ucpm: UCPM | None = None
     satp: SATP | None = None
@@ -46,8 +45,14 @@ class Case:
     extra: dict[str, Any] = field(default_factory=dict)
     tolerance: float = 1e-9
 
+    @property
+    def host(self) -> type[plugged.Host]:
+        simple = "simple" if self.extra.get("form") == "simple" else ""
+        return HOSTS[SHARED.get(self.method, self.method) + simple]
 
-HOSTS = plugged_hosts
+
+HOSTS = {name.lower(): kind for name, kind in vars(plugged_hosts).items() if isinstance(kind, type)}
+SHARED = {"idpg": "ddpg", "pirp": "ddpg", "repaint": "ancestral", "red-diff": "reddiff"}
 CLEAN, NOISE = (0.0, 0.0), NOISY
 DIFFPIR = {"lam": 5.0, "zeta": 0.4, "eta": 0.3}
 ADAM = {"inner": 6, "rate": 0.05, "lam": 0.1, "margin": 0.003}
@@ -62,153 +67,132 @@ RED = {"lam": 0.4, "rate": 0.05, "power": 0.5}
 METRIC = UCDC(trust=0.3, power=0.7)
 
 CASES: dict[str, Case] = {
-    "ddnm": Case(("cs", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.3), JUMPY),
-    "ddnm-tikhonov": Case(("holes", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.6}, UCPM("tikhonov", lam=0.7, sharpen=0.5)),
-    "ddnm-mean": Case(("sr", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.3, map="mean", sharpen=2.0), trust_time=300),
-    "ddnm-cg": Case(
-        ("cs", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.3, solve="cg"), JUMPY, steps=12, tolerance=2e-5
-    ),
-    "ddnm-uneven": Case(("holes", CLEAN, True), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.3), JUMPY, grid=UNEVEN),
-    "ddnm-fine": Case(("cs", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}, None, SATP(0.03, 8.0, 2.0), steps=250),
+    "ddnm": Case("ddnm", ("cs", CLEAN), {"eta": 0.85}, UCPM(lam=0.3), JUMPY),
+    "ddnm-tikhonov": Case("ddnm", ("holes", CLEAN), {"eta": 0.6}, UCPM("tikhonov", lam=0.7, sharpen=0.5)),
+    "ddnm-mean": Case("ddnm", ("sr", CLEAN), {"eta": 0.85}, UCPM(lam=0.3, map="mean", sharpen=2.0), trust_time=300),
+    "ddnm-cg": Case("ddnm", ("cs", CLEAN), {"eta": 0.85}, UCPM(lam=0.3, solve="cg"), JUMPY, steps=12, tolerance=2e-5),
+    "ddnm-uneven": Case("ddnm", ("holes", CLEAN, True), {"eta": 0.85}, UCPM(lam=0.3), JUMPY, grid=UNEVEN),
+    "ddnm-fine": Case("ddnm", ("cs", CLEAN), {"eta": 0.85}, None, SATP(0.03, 8.0, 2.0), steps=250),
     "ddnm-travel": Case(
-        ("cs", CLEAN, True),
-        HOSTS.DDNM,
         "ddnm",
+        ("cs", CLEAN, True),
         {"eta": 0.85},
         UCPM(lam=0.3),
         SATP(budget=0.05, eta=3.0),
         steps=20,
         extra={"travel_length": 4, "travel_repeats": 2},
     ),
-    "ddnm-equs": Case(("cs", CLEAN, True), HOSTS.DDNM, "ddnm", {"eta": 0.7}, UCPM(lam=0.2), JUMPY, turned="aligned"),
-    "ddnm-equs-raw": Case(("cs", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.7}, UCPM(lam=0.2), JUMPY, steps=21, turned="raw"),
-    "ddnm+": Case(("blur", NOISE, True), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.3, sharpen=1.5), JUMPY),
-    "ddnm+cs": Case(("cs", NOISE), HOSTS.DDNM, "ddnm", {"eta": 0.5}, UCPM("tikhonov", lam=0.4), SATP(0.04, 3.0, 1.5)),
+    "ddnm-equs": Case("ddnm", ("cs", CLEAN, True), {"eta": 0.7}, UCPM(lam=0.2), JUMPY, turned="aligned"),
+    "ddnm-equs-raw": Case("ddnm", ("cs", CLEAN), {"eta": 0.7}, UCPM(lam=0.2), JUMPY, steps=21, turned="raw"),
+    "ddnm+": Case("ddnm", ("blur", NOISE, True), {"eta": 0.85}, UCPM(lam=0.3, sharpen=1.5), JUMPY),
+    "ddnm+cs": Case("ddnm", ("cs", NOISE), {"eta": 0.5}, UCPM("tikhonov", lam=0.4), SATP(0.04, 3.0, 1.5)),
     "ddnm+cg": Case(
-        ("blur", NOISE),
-        HOSTS.DDNM,
-        "ddnm",
-        {"eta": 0.85},
-        UCPM("tikhonov", lam=0.4, solve="cg", map="mean"),
-        steps=12,
-        tolerance=2e-5,
+        "ddnm", ("blur", NOISE), {"eta": 0.85}, UCPM("tikhonov", lam=0.4, solve="cg", map="mean"), steps=12, tolerance=2e-5
     ),
-    "ddnm+uneven": Case(("holes", NOISE), HOSTS.DDNM, "ddnm", {"eta": 0.85}, UCPM(lam=0.2), JUMPY, grid=UNEVEN, trust_time=85),
-    "ddrm": Case(("blur", NOISE), HOSTS.DDRM, "ddrm", {"eta": 0.7}, UCPM(lam=0.3), JUMPY),
-    "diffpir": Case(("holes", NOISE, True), HOSTS.DiffPIR, "diffpir", DIFFPIR, UCPM(lam=0.3, sharpen=0.8), JUMPY),
-    "diffpir-clean": Case(("cs", CLEAN), HOSTS.DiffPIR, "diffpir", DIFFPIR, UCPM(lam=0.3), SATP(0.02, 5.0)),
-    "diffpir-cg": Case(
-        ("blur", NOISE), HOSTS.DiffPIR, "diffpir", DIFFPIR, UCPM(lam=0.2, solve="cg"), JUMPY, steps=12, tolerance=2e-5
-    ),
-    "sitcom": Case(("blur", NOISE, True), HOSTS.SITCOM, "sitcom", ADAM, UCPM(lam=0.3), JUMPY, steps=10),
-    "sitcom-clean": Case(("cs", CLEAN), HOSTS.SITCOM, "sitcom", {**ADAM, "lam": 0.0}, UCPM(lam=0.3), JUMPY, steps=10),
+    "ddnm+uneven": Case("ddnm", ("holes", NOISE), {"eta": 0.85}, UCPM(lam=0.2), JUMPY, grid=UNEVEN, trust_time=85),
+    "ddrm": Case("ddrm", ("blur", NOISE), {"eta": 0.7}, UCPM(lam=0.3), JUMPY),
+    "diffpir": Case("diffpir", ("holes", NOISE, True), DIFFPIR, UCPM(lam=0.3, sharpen=0.8), JUMPY),
+    "diffpir-clean": Case("diffpir", ("cs", CLEAN), DIFFPIR, UCPM(lam=0.3), SATP(0.02, 5.0)),
+    "diffpir-cg": Case("diffpir", ("blur", NOISE), DIFFPIR, UCPM(lam=0.2, solve="cg"), JUMPY, steps=12, tolerance=2e-5),
+    "sitcom": Case("sitcom", ("blur", NOISE, True), ADAM, UCPM(lam=0.3), JUMPY, steps=10),
+    "sitcom-clean": Case("sitcom", ("cs", CLEAN), {**ADAM, "lam": 0.0}, UCPM(lam=0.3), JUMPY, steps=10),
     "sitcom-stops": Case(
-        ("holes", (0.1, 0.05)), HOSTS.SITCOM, "sitcom", {**ADAM, "inner": 25, "rate": 0.1}, UCPM("tikhonov", lam=0.5), steps=5
+        "sitcom", ("holes", (0.1, 0.05)), {**ADAM, "inner": 25, "rate": 0.1}, UCPM("tikhonov", lam=0.5), steps=5
     ),
-    "sitcom-equs": Case(("blur", NOISE), HOSTS.SITCOM, "sitcom", ADAM, UCPM(lam=0.3), steps=6, turned="aligned"),
-    "dps": Case(("cs", NOISE), HOSTS.DPS, "dps", {"scale": 0.4}, UCPM(lam=0.3), JUMPY),
-    "projdiff": Case(("blur", NOISE, True), HOSTS.ProjDiff, "projdiff", {"step": 0.7}, UCPM(lam=0.3), JUMPY),
-    "projdiff-clean": Case(("cs", CLEAN), HOSTS.ProjDiff, "projdiff", {"step": 1.2}, UCPM(lam=0.3), JUMPY),
-    "pirp": Case(("blur", NOISE), HOSTS.DDPG, "pirp", PIRP, UCPM(lam=0.2), JUMPY),
+    "sitcom-equs": Case("sitcom", ("blur", NOISE), ADAM, UCPM(lam=0.3), steps=6, turned="aligned"),
+    "dps": Case("dps", ("cs", NOISE), {"scale": 0.4}, UCPM(lam=0.3), JUMPY),
+    "projdiff": Case("projdiff", ("blur", NOISE, True), {"step": 0.7}, UCPM(lam=0.3), JUMPY),
+    "projdiff-clean": Case("projdiff", ("cs", CLEAN), {"step": 1.2}, UCPM(lam=0.3), JUMPY),
+    "pirp": Case("pirp", ("blur", NOISE), PIRP, UCPM(lam=0.2), JUMPY),
     "pirp-taken-over": Case(
-        ("cs", CLEAN), HOSTS.DDPG, "pirp", {**PIRP, "lam": 0.0}, UCPM("pirp", lam=0.3, width=0.15), JUMPY, extra={"lam": 0.9}
+        "pirp", ("cs", CLEAN), {**PIRP, "lam": 0.0}, UCPM("pirp", lam=0.3, width=0.15), JUMPY, extra={"lam": 0.9}
     ),
     "pirp-smoothed": Case(
-        ("blur", NOISE), HOSTS.DDPG, "pirp", {**PIRP, "lam": 0.0}, UCPM("pirp", lam=-0.4, width=0.15), extra={"lam": 0.9}
+        "pirp", ("blur", NOISE), {**PIRP, "lam": 0.0}, UCPM("pirp", lam=-0.4, width=0.15), extra={"lam": 0.9}
     ),
-    "ddpg": Case(("cs", NOISE), HOSTS.DDPG, "ddpg", {**PIRP, "lam": 0.0}, UCPM(lam=0.2), JUMPY),
-    "paper-ddnm+": Case(("cs", NOISE, True), HOSTS.DDNM, "ddnm", {"eta": 0.85}, PAPER, WRITTEN, tolerance=2e-5),
-    "paper-uneven": Case(("holes", NOISE), HOSTS.DDNM, "ddnm", {"eta": 0.85}, PAPER, WRITTEN, grid=UNEVEN, tolerance=2e-5),
-    "paper-fine": Case(("cs", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}, None, SATP(0.03, 8.0, 2.0, "written"), steps=250),
-    "paper-diffpir": Case(("holes", NOISE, True), HOSTS.DiffPIR, "diffpir", DIFFPIR, PAPER, WRITTEN, tolerance=2e-5),
-    "paper-projdiff": Case(("cs", NOISE, True), HOSTS.ProjDiff, "projdiff", {"step": 0.7}, PAPER, WRITTEN, tolerance=2e-5),
-    "ddim": Case(("cs", CLEAN), HOSTS.DDIM, "ddim", {}, UCPM(lam=0.1), SATP(0.02, 4.0), trust_time=0),
-    "ddim-drawn": Case(("circular", NOISE), HOSTS.DDIM, "ddim", {"eta": 0.6}),
-    "ddnm-circular": Case(("circular", CLEAN), HOSTS.DDNM, "ddnm", {"eta": 0.85}),
-    "ddnm+circular": Case(("circular", NOISE), HOSTS.DDNM, "ddnm", {"eta": 0.85}),
-    "ddnm-simple": Case(("circular", NOISE), HOSTS.DDNMSimple, "ddnm", {"eta": 0.85}, extra={"form": "simple"}),
-    "ddrm-clean": Case(("sr", CLEAN), HOSTS.DDRM, "ddrm", {"eta": 0.7, "eta_b": 0.9}),
-    "ddrm-shares": Case(("circular", NOISE), HOSTS.DDRM, "ddrm", {"eta": 0.85, "eta_b": 0.8}),
+    "ddpg": Case("ddpg", ("cs", NOISE), {**PIRP, "lam": 0.0}, UCPM(lam=0.2), JUMPY),
+    "paper-ddnm+": Case("ddnm", ("cs", NOISE, True), {"eta": 0.85}, PAPER, WRITTEN, tolerance=2e-5),
+    "paper-uneven": Case("ddnm", ("holes", NOISE), {"eta": 0.85}, PAPER, WRITTEN, grid=UNEVEN, tolerance=2e-5),
+    "paper-fine": Case("ddnm", ("cs", CLEAN), {"eta": 0.85}, None, SATP(0.03, 8.0, 2.0, "written"), steps=250),
+    "paper-diffpir": Case("diffpir", ("holes", NOISE, True), DIFFPIR, PAPER, WRITTEN, tolerance=2e-5),
+    "paper-projdiff": Case("projdiff", ("cs", NOISE, True), {"step": 0.7}, PAPER, WRITTEN, tolerance=2e-5),
+    "ddim": Case("ddim", ("cs", CLEAN), {}, UCPM(lam=0.1), SATP(0.02, 4.0), trust_time=0),
+    "ddim-drawn": Case("ddim", ("circular", NOISE), {"eta": 0.6}),
+    "ddnm-circular": Case("ddnm", ("circular", CLEAN), {"eta": 0.85}),
+    "ddnm+circular": Case("ddnm", ("circular", NOISE), {"eta": 0.85}),
+    "ddnm-simple": Case("ddnm", ("circular", NOISE), {"eta": 0.85}, extra={"form": "simple"}),
+    "ddrm-clean": Case("ddrm", ("sr", CLEAN), {"eta": 0.7, "eta_b": 0.9}),
+    "ddrm-shares": Case("ddrm", ("circular", NOISE), {"eta": 0.85, "eta_b": 0.8}),
     "ddrm-travel": Case(
-        ("cs", NOISE), HOSTS.DDRM, "ddrm", {"eta": 0.7}, satp=SATP(0.05, 3.0), extra={"travel_length": 4, "travel_repeats": 2}
+        "ddrm", ("cs", NOISE), {"eta": 0.7}, satp=SATP(0.05, 3.0), extra={"travel_length": 4, "travel_repeats": 2}
     ),
-    "ddpg-clean": Case(("circular", CLEAN), HOSTS.DDPG, "ddpg", {**DDPG, "zeta": 0.7}),
-    "ddpg-still": Case(("blur", NOISE), HOSTS.DDPG, "ddpg", {**DDPG, "inject": False}),
+    "ddpg-clean": Case("ddpg", ("circular", CLEAN), {**DDPG, "zeta": 0.7}),
+    "ddpg-still": Case("ddpg", ("blur", NOISE), {**DDPG, "inject": False}),
     "ddpg-steps": Case(
-        ("sr", NOISE), HOSTS.DDPG, "ddpg", {**DDPG, "decreasing": "least", "least": 0.6}, extra={"mode": 2, "ls_scale": 0.6}
+        "ddpg", ("sr", NOISE), {**DDPG, "decreasing": "least", "least": 0.6}, extra={"mode": 2, "ls_scale": 0.6}
     ),
-    "idpg": Case(("circular", NOISE), HOSTS.DDPG, "idpg", {**DDPG, "decreasing": False, "inject": False}),
-    "idpg-clean": Case(("sr", CLEAN), HOSTS.DDPG, "idpg", {**DDPG, "inject": False}),
-    "idpg-otherwise": Case(("sr", NOISE), HOSTS.DDPG, "idpg", {**DDPG, "inject": True}, extra={"mode": 1}),
-    "pirp-gradient": Case(("sr", CLEAN), HOSTS.DDPG, "pirp", {**PIRP, "argument": "gradient", "eta_floor": 0.02}),
-    "sitcom-known": Case(("holes", NOISE), HOSTS.SITCOM, "sitcom", {**ADAM, "overwrite": True, "clamp": False}, steps=5),
-    "pirp-back": Case(("blur", NOISE), HOSTS.DDPG, "pirp", {**PIRP, "blend": False}, extra={"variant": "b"}),
+    "idpg": Case("idpg", ("circular", NOISE), {**DDPG, "decreasing": False, "inject": False}),
+    "idpg-clean": Case("idpg", ("sr", CLEAN), {**DDPG, "inject": False}),
+    "idpg-otherwise": Case("idpg", ("sr", NOISE), {**DDPG, "inject": True}, extra={"mode": 1}),
+    "pirp-gradient": Case("pirp", ("sr", CLEAN), {**PIRP, "argument": "gradient", "eta_floor": 0.02}),
+    "sitcom-known": Case("sitcom", ("holes", NOISE), {**ADAM, "overwrite": True, "clamp": False}, steps=5),
+    "pirp-back": Case("pirp", ("blur", NOISE), {**PIRP, "blend": False}, extra={"variant": "b"}),
     "diffpir-units": Case(
-        ("circular", NOISE),
-        HOSTS.DiffPIR,
-        "diffpir",
-        {**DIFFPIR, "clamp": False, "published_units": False, "return_noisy": True},
+        "diffpir", ("circular", NOISE), {**DIFFPIR, "clamp": False, "published_units": False, "return_noisy": True}
     ),
-    "projdiff-relaxed": Case(("circular", NOISE), HOSTS.ProjDiff, "projdiff", {"step": 0.7, "early_step": 1.4}),
-    "projdiff-simple": Case(
-        ("holes", NOISE), HOSTS.ProjDiffSimple, "projdiff", {"step": 0.7, "early_step": 1.4}, extra={"form": "simple"}
-    ),
-    "dps-annealed": Case(("sr", NOISE), HOSTS.DPS, "dps", {"scale": 0.7, "guidance": "annealed", "clamp": False}),
-    "dps-predicted": Case(("blur", NOISE), HOSTS.DPS, "dps", {"scale": 0.7, "variance": "predicted"}, UCPM(lam=0.3), JUMPY),
-    "repaint": Case(("blur", NOISE), HOSTS.Ancestral, "repaint", ANCESTRAL, UCPM(lam=0.3), JUMPY, extra={"travel_repeats": 1}),
+    "projdiff-relaxed": Case("projdiff", ("circular", NOISE), {"step": 0.7, "early_step": 1.4}),
+    "projdiff-simple": Case("projdiff", ("holes", NOISE), {"step": 0.7, "early_step": 1.4}, extra={"form": "simple"}),
+    "dps-annealed": Case("dps", ("sr", NOISE), {"scale": 0.7, "guidance": "annealed", "clamp": False}),
+    "dps-predicted": Case("dps", ("blur", NOISE), {"scale": 0.7, "variance": "predicted"}, UCPM(lam=0.3), JUMPY),
+    "repaint": Case("repaint", ("blur", NOISE), ANCESTRAL, UCPM(lam=0.3), JUMPY, extra={"travel_repeats": 1}),
     "repaint-travel": Case(
-        ("holes", CLEAN),
-        HOSTS.Ancestral,
-        "repaint",
-        {"damping": 4.0},
-        satp=JUMPY,
-        extra={"travel_length": 3, "travel_repeats": 3},
+        "repaint", ("holes", CLEAN), {"damping": 4.0}, satp=JUMPY, extra={"travel_length": 3, "travel_repeats": 3}
     ),
-    "mcg": Case(("circular", NOISE), HOSTS.MCG, "mcg", {**ANCESTRAL, "scale": 0.7}, UCPM(lam=0.3), JUMPY),
-    "mcg-clean": Case(("holes", CLEAN), HOSTS.MCG, "mcg", {"damping": 4.0, "scale": 0.7}, turned="aligned"),
-    "pigdm": Case(("holes", NOISE), HOSTS.PiGDM, "pigdm", {"eta": 0.6, "variance": 0.3, "weights": "adaptive"}, UCPM(), JUMPY),
-    "pigdm-score": Case(("sr", NOISE), HOSTS.PiGDM, "pigdm", {"eta": 1.0, "variance": 0.3, "weights": "score"}),
-    "pigdm-clean": Case(("circular", CLEAN), HOSTS.PiGDM, "pigdm", {"eta": 0.6, "variance": 1.0, "weights": "adaptive"}),
-    "daps": Case(("circular", NOISE), HOSTS.DAPS, "daps", CHAIN, UCPM(lam=0.3), JUMPY),
-    "daps-clean": Case(("sr", CLEAN), HOSTS.DAPS, "daps", CHAIN, turned="aligned"),
-    "dcdp": Case(("blur", NOISE), HOSTS.DCDP, "dcdp", DESCENT, UCPM(lam=0.3), JUMPY),
-    "dcdp-clean": Case(("holes", CLEAN), HOSTS.DCDP, "dcdp", DESCENT, extra={"first": 300}),
-    "red-diff": Case(("holes", NOISE), HOSTS.REDDiff, "red-diff", RED, UCPM(lam=0.3), JUMPY),
-    "red-diff-clean": Case(("sr", CLEAN), HOSTS.REDDiff, "red-diff", {**RED, "power": 1.0}),
+    "mcg": Case("mcg", ("circular", NOISE), {**ANCESTRAL, "scale": 0.7}, UCPM(lam=0.3), JUMPY),
+    "mcg-clean": Case("mcg", ("holes", CLEAN), {"damping": 4.0, "scale": 0.7}, turned="aligned"),
+    "pigdm": Case("pigdm", ("holes", NOISE), {"eta": 0.6, "variance": 0.3, "weights": "adaptive"}, UCPM(), JUMPY),
+    "pigdm-score": Case("pigdm", ("sr", NOISE), {"eta": 1.0, "variance": 0.3, "weights": "score"}),
+    "pigdm-clean": Case("pigdm", ("circular", CLEAN), {"eta": 0.6, "variance": 1.0, "weights": "adaptive"}),
+    "daps": Case("daps", ("circular", NOISE), CHAIN, UCPM(lam=0.3), JUMPY),
+    "daps-clean": Case("daps", ("sr", CLEAN), CHAIN, turned="aligned"),
+    "dcdp": Case("dcdp", ("blur", NOISE), DESCENT, UCPM(lam=0.3), JUMPY),
+    "dcdp-clean": Case("dcdp", ("holes", CLEAN), DESCENT, extra={"first": 300}),
+    "red-diff": Case("red-diff", ("holes", NOISE), RED, UCPM(lam=0.3), JUMPY),
+    "red-diff-clean": Case("red-diff", ("sr", CLEAN), {**RED, "power": 1.0}),
     **{
-        f"{method}-from-{grid.times[0]}": Case((name, NOISE), host, method, symbols, grid=grid)
+        f"{method}-from-{grid.times[0]}": Case(method, (name, NOISE), symbols, grid=grid)
         for grid in STARTS
-        for method, host, symbols, name in (
-            ("ddrm", HOSTS.DDRM, {"eta": 0.7}, "circular"),
-            ("diffpir", HOSTS.DiffPIR, DIFFPIR, "blur"),
-            ("projdiff", HOSTS.ProjDiff, {"step": 0.7}, "cs"),
+        for method, symbols, name in (
+            ("ddrm", {"eta": 0.7}, "circular"),
+            ("diffpir", DIFFPIR, "blur"),
+            ("projdiff", {"step": 0.7}, "cs"),
         )
     },
     **{
         f"{method}-metric-{name}": Case(
-            (name, sigmas), host, method, symbols, satp=JUMPY, ucdc=metric, steps=10, extra=extra, tolerance=1e-5
+            method, (name, sigmas), symbols, satp=JUMPY, ucdc=metric, steps=10, extra=extra, tolerance=1e-5
         )
-        for method, host, symbols, name, sigmas, metric, extra in (
-            ("ddnm", HOSTS.DDNM, {"eta": 0.85}, "sr", CLEAN, METRIC, {}),
-            ("ddnm", HOSTS.DDNM, {"eta": 0.85}, "blur", NOISE, UCDC(scatter=0.5), {}),
-            ("ddnm", HOSTS.DDNM, {"eta": 0.85}, "cs", NOISE, UCDC(only_unmeasured=True), {}),
-            ("ddnm", HOSTS.DDNMSimple, {"eta": 0.85}, "holes", NOISE, UCDC(only_unmeasured=True), {"form": "simple"}),
-            ("ddrm", HOSTS.DDRM, {"eta": 0.7}, "sr", NOISE, UCDC(map="mean", only_unmeasured=True), {}),
-            ("diffpir", HOSTS.DiffPIR, DIFFPIR, "holes", NOISE, METRIC, {}),
-            ("ddpg", HOSTS.DDPG, DDPG, "cs", CLEAN, METRIC, {}),
-            ("idpg", HOSTS.DDPG, {**DDPG, "decreasing": False, "inject": False}, "blur", NOISE, METRIC, {}),
-            ("pirp", HOSTS.DDPG, PIRP, "sr", NOISE, METRIC, {}),
-            ("projdiff", HOSTS.ProjDiff, {"step": 1.3}, "holes", CLEAN, METRIC, {}),
-            ("projdiff", HOSTS.ProjDiff, {"step": 0.7}, "cs", NOISE, UCDC(trust=0.3, only_unmeasured=True), {}),
-            ("sitcom", HOSTS.SITCOM, ADAM, "cs", NOISE, UCDC(only_unmeasured=True), {}),
-            ("posterior", HOSTS.Posterior, {"eta": 0.6}, "blur", NOISE, METRIC, {}),
-            ("repaint", HOSTS.Ancestral, ANCESTRAL, "sr", NOISE, UCDC(only_unmeasured=True), {"travel_repeats": 1}),
-            ("mcg", HOSTS.MCG, {**ANCESTRAL, "variance": "predicted", "scale": 9.0}, "sr", NOISE, METRIC, {}),
-            ("daps", HOSTS.DAPS, CHAIN, "sr", NOISE, METRIC, {}),
-            ("dcdp", HOSTS.DCDP, DESCENT, "cs", NOISE, METRIC, {}),
-            ("red-diff", HOSTS.REDDiff, RED, "blur", NOISE, METRIC, {}),
-            ("pigdm", HOSTS.PiGDM, {"eta": 0.6, "variance": 0.3, "weights": "score"}, "sr", NOISE, METRIC, {}),
-            ("dps", HOSTS.DPS, {"scale": 0.4}, "sr", NOISE, METRIC, {}),
+        for method, symbols, name, sigmas, metric, extra in (
+            ("ddnm", {"eta": 0.85}, "sr", CLEAN, METRIC, {}),
+            ("ddnm", {"eta": 0.85}, "blur", NOISE, UCDC(scatter=0.5), {}),
+            ("ddnm", {"eta": 0.85}, "cs", NOISE, UCDC(only_unmeasured=True), {}),
+            ("ddnm", {"eta": 0.85}, "holes", NOISE, UCDC(only_unmeasured=True), {"form": "simple"}),
+            ("ddrm", {"eta": 0.7}, "sr", NOISE, UCDC(map="mean", only_unmeasured=True), {}),
+            ("diffpir", DIFFPIR, "holes", NOISE, METRIC, {}),
+            ("ddpg", DDPG, "cs", CLEAN, METRIC, {}),
+            ("idpg", {**DDPG, "decreasing": False, "inject": False}, "blur", NOISE, METRIC, {}),
+            ("pirp", PIRP, "sr", NOISE, METRIC, {}),
+            ("projdiff", {"step": 1.3}, "holes", CLEAN, METRIC, {}),
+            ("projdiff", {"step": 0.7}, "cs", NOISE, UCDC(trust=0.3, only_unmeasured=True), {}),
+            ("sitcom", ADAM, "cs", NOISE, UCDC(only_unmeasured=True), {}),
+            ("posterior", {"eta": 0.6}, "blur", NOISE, METRIC, {}),
+            ("repaint", ANCESTRAL, "sr", NOISE, UCDC(only_unmeasured=True), {"travel_repeats": 1}),
+            ("mcg", {**ANCESTRAL, "variance": "predicted", "scale": 9.0}, "sr", NOISE, METRIC, {}),
+            ("daps", CHAIN, "sr", NOISE, METRIC, {}),
+            ("dcdp", DESCENT, "cs", NOISE, METRIC, {}),
+            ("red-diff", RED, "blur", NOISE, METRIC, {}),
+            ("pigdm", {"eta": 0.6, "variance": 0.3, "weights": "score"}, "sr", NOISE, METRIC, {}),
+            ("dps", {"scale": 0.4}, "sr", NOISE, METRIC, {}),
         )
     },
 }
